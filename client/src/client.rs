@@ -53,7 +53,7 @@ pub struct ClientBuilder {
     etcd: Option<doorward_etcd::Etcd>,
     mode: Mode,
     config: Config,
-    hooks: Arc<dyn Hooks>,
+    hooks: Option<Arc<dyn Hooks>>,
     clock: Clock,
     connect_timeout: Duration,
 }
@@ -69,7 +69,7 @@ impl Client {
             etcd: None,
             mode: Mode::default(),
             config: Config::default(),
-            hooks: Arc::new(NoHooks),
+            hooks: None,
             clock: Clock::start(),
             connect_timeout: Duration::from_secs(10),
         }
@@ -156,7 +156,7 @@ impl ClientBuilder {
 
     /// Where to report what happens.
     pub fn hooks(mut self, hooks: Arc<dyn Hooks>) -> Self {
-        self.hooks = hooks;
+        self.hooks = Some(hooks);
         self
     }
 
@@ -214,8 +214,13 @@ impl ClientBuilder {
         let addresses = Addresses::parse_with_etcd(&self.addresses, self.etcd.as_ref(), timeout)?;
         #[cfg(not(feature = "etcd"))]
         let addresses = Addresses::parse(&self.addresses)?;
-        let hooks = Arc::clone(&self.hooks);
-        Ok(Connection::new(addresses, self.clock, hooks, timeout))
+        let hooks = self.hooks.clone().unwrap_or_else(|| Arc::new(NoHooks));
+        Ok(Connection::new(
+            addresses,
+            self.clock.clone(),
+            hooks,
+            timeout,
+        ))
     }
 
     /// A client for tests that needs no server, and the [fake](crate::fake) that says what it gets. Addresses
@@ -229,6 +234,7 @@ impl ClientBuilder {
 
     fn start(self, connection: Connection) -> Client {
         let client = self.client(None);
+        client.shared.clock.start_fast();
         tokio::spawn(task::run(client.shared.clone(), connection));
         client
     }
@@ -243,7 +249,8 @@ impl ClientBuilder {
             client_id: self.client_id,
             incarnation: clock::incarnation(),
             clock: self.clock,
-            hooks: self.hooks,
+            is_observed: self.hooks.is_some(),
+            hooks: self.hooks.unwrap_or_else(|| Arc::new(NoHooks)),
             book: Mutex::new(Book {
                 state: ClientState::new(config, sequence),
                 slots: BTreeMap::new(),
@@ -318,7 +325,13 @@ impl ResourceBuilder<'_> {
             return Err(ResourceError::Closed);
         }
         let now = shared.clock.now();
-        let slot = Arc::new(Slot::new(&self.id, self.wants, self.adaptive, now));
+        let slot = Arc::new(Slot::new(
+            &self.id,
+            self.wants,
+            self.adaptive,
+            shared.clock.clone(),
+            shared.is_observed,
+        ));
         let mut book = shared.book();
         if !book
             .state

@@ -1,23 +1,38 @@
-//! The only file that reads clocks and draws chance.
+//! The only file that reads clocks and draws chance, with the counter inside it.
 
+mod counter;
+
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use doorward_clock::Instant;
+use doorward_limits::Moment;
 
+use crate::clock::counter::Counter;
 use crate::time::{Time, Tolerance};
 
 /// A clock, from when it was made.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Clock {
     /// [The clock that leases count on](doorward_clock).
-    OfLeases(Instant),
+    OfLeases(Arc<LeaseClock>),
     /// That of tokio's timers, which tests pause and set: for a fake client.
     OfTimers(tokio::time::Instant),
 }
 
+/// The clock that leases count on, and what is cheaper to read.
+#[derive(Debug)]
+pub(crate) struct LeaseClock {
+    origin: Instant,
+    counter: Counter,
+}
+
 impl Clock {
     pub(crate) fn start() -> Self {
-        Self::OfLeases(Instant::now())
+        Self::OfLeases(Arc::new(LeaseClock {
+            origin: Instant::now(),
+            counter: Counter::default(),
+        }))
     }
 
     pub(crate) fn start_by_timers() -> Self {
@@ -26,22 +41,45 @@ impl Clock {
 
     pub(crate) fn now(&self) -> Time {
         Time::after_origin(match self {
-            Self::OfLeases(origin) => origin.elapsed(),
+            Self::OfLeases(clock) => clock.origin.elapsed(),
             Self::OfTimers(origin) => origin.elapsed(),
         })
+    }
+
+    /// The same for local limits, or less by up to [`FAST_CLOCK_BEHIND`](crate::limiter::FAST_CLOCK_BEHIND): cheap, once
+    /// that has [started](Clock::start_fast).
+    #[inline]
+    pub(crate) fn fast_now(&self) -> Moment {
+        match self {
+            Self::OfLeases(clock) => clock.counter.now(|| moment(clock.origin.elapsed())),
+            Self::OfTimers(origin) => moment(origin.elapsed()),
+        }
+    }
+
+    /// Gets ready to be read fast, in the background. Within a tokio runtime.
+    pub(crate) fn start_fast(&self) {
+        if let Self::OfLeases(clock) = self {
+            let clock = Arc::clone(clock);
+            // It spins. Nobody waits for it.
+            drop(tokio::task::spawn_blocking(move || clock.counter.start()));
+        }
     }
 
     /// Sleeps until this clock has come to a time. Cancel safe.
     pub(crate) async fn sleep_until(&self, time: Time) {
         match self {
-            Self::OfLeases(origin) => {
-                doorward_clock::sleep_until(*origin + time.since_origin()).await;
+            Self::OfLeases(clock) => {
+                doorward_clock::sleep_until(clock.origin + time.since_origin()).await;
             }
             Self::OfTimers(origin) => {
                 tokio::time::sleep_until(*origin + time.since_origin()).await;
             }
         }
     }
+}
+
+fn moment(since_origin: Duration) -> Moment {
+    Moment::ORIGIN.after(since_origin)
 }
 
 /// By how much this platform's clock may be wrong, if nobody says something else.

@@ -81,9 +81,13 @@ pub mod etcd;
 #[cfg(feature = "transport")]
 pub mod fake;
 #[cfg(feature = "transport")]
+mod gate;
+#[cfg(feature = "transport")]
 mod holding;
 #[cfg(feature = "transport")]
 mod hooks;
+#[cfg(feature = "transport")]
+mod measured;
 #[cfg(feature = "transport")]
 mod queue;
 #[cfg(feature = "transport")]

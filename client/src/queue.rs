@@ -1,6 +1,7 @@
 //! Who waits for a limiter: first come, first served.
 
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::sync::MutexGuard;
 
@@ -11,6 +12,8 @@ use crate::slot::lock;
 pub(crate) struct Queue {
     turn: tokio::sync::Mutex<()>,
     waiting: Mutex<Waiting>,
+    /// How many wait, for who only wants to know whether somebody does.
+    length: AtomicU64,
 }
 
 /// How many wait, and how much for.
@@ -32,7 +35,15 @@ impl Queue {
         let mut waiting = lock(&self.waiting);
         waiting.count += 1;
         waiting.cost += cost;
+        self.length.store(waiting.count, Ordering::SeqCst);
         Waiter { queue: self, cost }
+    }
+
+    /// Whether nobody waits. Who gives something back and then sees nobody here is seen by who joins later and then
+    /// looks for it: both are in one order for all (`SeqCst`, as what is given back must be).
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.length.load(Ordering::SeqCst) == 0
     }
 
     pub(crate) fn waiting(&self) -> Waiting {
@@ -57,5 +68,6 @@ impl Drop for Waiter<'_> {
         } else {
             waiting.cost - self.cost
         };
+        self.queue.length.store(waiting.count, Ordering::SeqCst);
     }
 }

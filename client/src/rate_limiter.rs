@@ -1,6 +1,10 @@
 //! The rate limiter as a program uses it.
+//!
+//! A call goes one of two ways. Mostly it reads a fast clock, and replaces one word ([`State::try_acquire_at_once`]).
+//! Where that cannot say, or somebody waits, it reads the clock of leases and decides behind locks. What is measured and
+//! told to hooks is the same both ways.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::capacity::Capacity;
@@ -8,7 +12,7 @@ use crate::clock::Clock;
 use crate::error::AcquireError;
 use crate::limiter::rate::{NotNow, RateLimiter as State};
 use crate::resource::Handle;
-use crate::slot::{Slot, lock};
+use crate::slot::Slot;
 use crate::time::Time;
 
 /// Admits what the lease allows per second, and follows it as it changes. Cheap to clone; clones
@@ -18,12 +22,17 @@ use crate::time::Time;
 /// [`Burst`](crate::limiter::rate::Burst). It obeys the end of a lease to the moment.
 #[derive(Clone)]
 pub struct RateLimiter {
+    /// That of the handle, for who has no time to look there.
+    slot: Arc<Slot>,
     handle: Arc<Handle>,
 }
 
 impl RateLimiter {
     pub(crate) fn new(handle: Arc<Handle>) -> Self {
-        Self { handle }
+        Self {
+            slot: handle.slot.clone(),
+            handle,
+        }
     }
 
     /// Waits until `cost` may be used, and uses it. First come, first served: a dear request is not
@@ -35,9 +44,13 @@ impl RateLimiter {
     /// resource and neither a lease nor the mode allows anything. Not if nothing may be used
     /// otherwise: that is waited out.
     pub async fn acquire(&self, cost: f64) -> Result<(), AcquireError> {
-        let slot = self.slot();
         check_cost(cost)?;
         self.measure(cost);
+        if let Some(Ok(())) = self.at_once(cost) {
+            self.note_admitted(cost);
+            return Ok(());
+        }
+        let slot = &*self.slot;
         let waiter = slot.rate_queue.join(cost);
         let _turn = waiter.turn().await;
         let mut limited = false;
@@ -53,7 +66,7 @@ impl RateLimiter {
                 Err(other) => return Err(other),
             };
             if !std::mem::replace(&mut limited, true) {
-                self.handle.shared.hooks.limited(&slot.id);
+                self.note_limited();
             }
             match refusal {
                 Some(retry_after) => {
@@ -74,15 +87,43 @@ impl RateLimiter {
     ///
     /// When to come back, if not: when as much has come in, or when the client hears next how much
     /// may be used, if nothing may be now. And as [`RateLimiter::acquire`].
+    #[inline]
     pub fn try_acquire(&self, cost: f64) -> Result<(), AcquireError> {
         check_cost(cost)?;
         self.measure(cost);
+        match self.at_once(cost) {
+            Some(Ok(())) => {
+                self.note_admitted(cost);
+                Ok(())
+            }
+            // Something comes in, so that nobody need say why not.
+            Some(Err(NotNow::RetryAfter { retry_after })) => {
+                self.note_limited();
+                Err(AcquireError::RetryAfter { retry_after })
+            }
+            Some(Err(NotNow::Blocked)) | None => self.try_slowly(cost),
+        }
+    }
+
+    /// Without a lock. None: that cannot say, or others wait, who come first.
+    #[inline]
+    fn at_once(&self, cost: f64) -> Option<Result<(), NotNow>> {
+        let slot = &*self.slot;
+        if !slot.rate_queue.is_empty() {
+            return None;
+        }
+        slot.rate
+            .get()?
+            .try_acquire_at_once(cost, slot.clock.fast_now())
+    }
+
+    #[cold]
+    fn try_slowly(&self, cost: f64) -> Result<(), AcquireError> {
         // Those who wait come first.
-        let waiting = self.slot().rate_queue.waiting().cost;
+        let waiting = self.slot.rate_queue.waiting().cost;
         let answer = if waiting > 0.0 {
             let now = self.clock().now();
-            let looked = lock(self.state()).look(waiting + cost, now);
-            Err(match looked {
+            Err(match self.state().look(waiting + cost, now) {
                 // There is enough, and those who wait are about to be served.
                 Ok(()) => AcquireError::RetryAfter {
                     retry_after: Duration::from_millis(1),
@@ -93,20 +134,19 @@ impl RateLimiter {
             self.attempt(cost)
         };
         if answer.is_err() {
-            self.handle.shared.hooks.limited(&self.slot().id);
+            self.note_limited();
         }
         answer.map_err(|error| self.until_next_answer(error))
     }
 
     fn attempt(&self, cost: f64) -> Result<(), AcquireError> {
-        if self.slot().is_closed() {
+        if self.slot.is_closed() {
             return Err(AcquireError::Closed);
         }
         let now = self.clock().now();
-        let acquired = lock(self.state()).try_acquire(cost, now);
-        match acquired {
+        match self.state().try_acquire(cost, now) {
             Ok(()) => {
-                self.handle.shared.hooks.admitted(&self.slot().id, cost);
+                self.note_admitted(cost);
                 Ok(())
             }
             Err(not_now) => Err(self.refusal(not_now, now)),
@@ -115,7 +155,7 @@ impl RateLimiter {
 
     /// Why not now, as far as the limiter and the last answer know.
     fn refusal(&self, not_now: NotNow, now: Time) -> AcquireError {
-        let view = self.slot().view.borrow();
+        let view = self.slot.view.borrow();
         let unknown = view
             .unknown(now)
             .filter(|_| view.allowance.at(now) == Capacity::NONE);
@@ -132,7 +172,7 @@ impl RateLimiter {
     /// If nothing comes in at present: when the next answer is due, which may change that.
     fn until_next_answer(&self, error: AcquireError) -> AcquireError {
         let now = self.clock().now();
-        let view = self.slot().view.borrow();
+        let view = self.slot.view.borrow();
         let Some(answer_in) = view.answer_in(now) else {
             return error;
         };
@@ -149,27 +189,39 @@ impl RateLimiter {
         }
     }
 
+    #[inline]
     fn measure(&self, cost: f64) {
-        if let Some(demand) = &self.slot().demand {
-            lock(demand).asked(cost, self.clock().now());
+        if let Some(measured) = &self.slot.measured {
+            measured.asked(cost);
         }
     }
 
-    fn slot(&self) -> &Slot {
-        &self.handle.slot
+    #[inline]
+    fn note_admitted(&self, cost: f64) {
+        if self.slot.is_observed {
+            self.handle.shared.hooks.admitted(&self.slot.id, cost);
+        }
+    }
+
+    #[inline]
+    fn note_limited(&self) {
+        if self.slot.is_observed {
+            self.handle.shared.hooks.limited(&self.slot.id);
+        }
     }
 
     fn clock(&self) -> &Clock {
-        &self.handle.shared.clock
+        &self.slot.clock
     }
 
-    fn state(&self) -> &Mutex<State> {
+    fn state(&self) -> &State {
         self.handle.rate_state()
     }
 }
 
+#[inline]
 fn check_cost(cost: f64) -> Result<(), AcquireError> {
-    if cost.is_finite() && cost >= 0.0 {
+    if (0.0..f64::INFINITY).contains(&cost) {
         Ok(())
     } else {
         Err(AcquireError::BadCost(cost))

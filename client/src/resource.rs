@@ -1,6 +1,6 @@
 //! A resource as a program uses it.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio_stream::wrappers::WatchStream;
@@ -10,11 +10,11 @@ use crate::capacity::Capacity;
 use crate::client::CloseGuard;
 use crate::concurrency_limiter::ConcurrencyLimiter;
 use crate::error::ResourceError;
+use crate::gate::OpenGate;
 use crate::holding::Holding;
-use crate::limiter::concurrency::ConcurrencyLimiter as ConcurrencyState;
 use crate::limiter::rate::{Burst, RateLimiter as RateState};
 use crate::rate_limiter::RateLimiter;
-use crate::slot::{Slot, View, lock};
+use crate::slot::{Slot, View};
 use crate::state::{AMOUNT_MAX, Trouble};
 use crate::transport::task::Shared;
 
@@ -30,6 +30,13 @@ pub(crate) struct Handle {
     pub(crate) slot: Arc<Slot>,
     pub(crate) shared: Arc<Shared>,
     /// Keeps the client open.
+    guard: Arc<CloseGuard>,
+}
+
+/// Stops using the resource when it is dropped: when there is no handle any more, and no permit.
+struct Closing {
+    slot: Arc<Slot>,
+    shared: Arc<Shared>,
     _guard: Arc<CloseGuard>,
 }
 
@@ -39,7 +46,7 @@ impl Resource {
             handle: Arc::new(Handle {
                 slot,
                 shared,
-                _guard: guard,
+                guard,
             }),
         }
     }
@@ -63,7 +70,7 @@ impl Resource {
     /// What may be used now, and each time that this changes, or that learning mode begins or ends.
     /// Ends when the client is closed. A reader that is slow sees the newest, not every one.
     pub fn changes(&self) -> impl Stream<Item = Holding> + Send + Unpin + use<> {
-        let clock = self.handle.shared.clock;
+        let clock = self.handle.shared.clock.clone();
         let views = WatchStream::new(self.handle.slot.view.subscribe());
         let mut last = None;
         Box::pin(
@@ -168,21 +175,18 @@ impl Resource {
     /// of the first call counts.
     pub fn rate_limiter(&self, burst: Burst) -> RateLimiter {
         let Handle { slot, shared, .. } = &*self.handle;
-        let _first = slot.rate.get_or_init(|| {
-            let now = shared.clock.now();
-            let mut limiter = RateState::new(burst, now);
-            limiter.handle_allowance(slot.view.borrow().allowance, now);
-            Mutex::new(limiter)
-        });
+        let _first = slot
+            .rate
+            .get_or_init(|| RateState::new(burst, shared.clock.now()));
         self.handle.catch_up();
         RateLimiter::new(self.handle.clone())
     }
 
     /// The concurrency limiter of this resource, for what is counted at once. There is one.
     pub fn concurrency_limiter(&self) -> ConcurrencyLimiter {
-        let _first = self.handle.concurrency_state();
+        let gate = self.handle.slot.concurrency.get_or_init(OpenGate::default);
         self.handle.catch_up();
-        ConcurrencyLimiter::new(self.handle.clone())
+        ConcurrencyLimiter::new(self.handle.clone(), gate.get())
     }
 
     fn error_of(&self, trouble: Trouble) -> ResourceError {
@@ -207,32 +211,35 @@ impl Resource {
 }
 
 impl Handle {
-    pub(crate) fn rate_state(&self) -> &Mutex<RateState> {
+    pub(crate) fn rate_state(&self) -> &RateState {
         // Limiters are made by `Resource::rate_limiter`, which has set it.
         self.slot
             .rate
-            .get_or_init(|| Mutex::new(RateState::new(Burst::default(), self.shared.clock.now())))
-    }
-
-    pub(crate) fn concurrency_state(&self) -> &Mutex<ConcurrencyState> {
-        self.slot
-            .concurrency
-            .get_or_init(|| Mutex::new(ConcurrencyState::default()))
+            .get_or_init(|| RateState::new(Burst::default(), self.shared.clock.now()))
     }
 
     /// A limiter made while an allowance was published may have missed it.
     fn catch_up(&self) {
-        let allowance = self.slot.view.borrow().allowance;
-        if let Some(limiter) = self.slot.rate.get() {
-            lock(limiter).handle_allowance(allowance, self.shared.clock.now());
-        }
-        if let Some(limiter) = self.slot.concurrency.get() {
-            lock(limiter).handle_allowance(allowance);
-        }
+        let view = self.slot.view.borrow();
+        self.slot.feed(&view, self.shared.clock.now());
     }
 }
 
 impl Drop for Handle {
+    fn drop(&mut self) {
+        let closing = Closing {
+            slot: self.slot.clone(),
+            shared: self.shared.clone(),
+            _guard: self.guard.clone(),
+        };
+        match self.slot.concurrency.get() {
+            Some(gate) => gate.keep(Box::new(closing)),
+            None => drop(closing),
+        }
+    }
+}
+
+impl Drop for Closing {
     fn drop(&mut self) {
         let now = self.shared.clock.now();
         let mut book = self.shared.book();

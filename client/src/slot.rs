@@ -6,9 +6,11 @@ use std::time::Duration;
 use tokio::sync::{Notify, watch};
 
 use crate::capacity::Allowance;
-use crate::limiter::concurrency::ConcurrencyLimiter;
+use crate::clock::Clock;
+use crate::gate::OpenGate;
 use crate::limiter::demand::{AdaptiveWants, Demand};
 use crate::limiter::rate::RateLimiter;
+use crate::measured::Measured;
 use crate::queue::Queue;
 use crate::state::{Lease, LimitedBy, ResourceState, Trouble};
 use crate::time::Time;
@@ -100,27 +102,37 @@ pub(crate) struct Slot {
     pub(crate) id: String,
     pub(crate) view: watch::Sender<View>,
     /// The limiters, once there are any: at most one of a kind, since two would each use all.
-    pub(crate) rate: OnceLock<Mutex<RateLimiter>>,
-    pub(crate) concurrency: OnceLock<Mutex<ConcurrencyLimiter>>,
-    pub(crate) demand: Option<Mutex<Demand>>,
-    /// The allowance or the trouble has changed, a permit came back, or the resource was closed.
+    pub(crate) rate: OnceLock<RateLimiter>,
+    pub(crate) concurrency: OnceLock<OpenGate>,
+    pub(crate) clock: Clock,
+    pub(crate) measured: Option<Measured>,
+    /// Somebody gave hooks, which limiters are to call.
+    pub(crate) is_observed: bool,
+    /// The allowance or the trouble has changed, or the resource was closed.
     pub(crate) changed: Notify,
-    /// Who waits for which limiter: those of the other are not in the way.
+    /// Who waits for the rate limiter. Those who wait for permits are not in the way: they wait at the gate.
     pub(crate) rate_queue: Queue,
-    pub(crate) concurrency_queue: Queue,
 }
 
 impl Slot {
-    pub(crate) fn new(id: &str, wants: f64, adaptive: Option<AdaptiveWants>, now: Time) -> Self {
+    pub(crate) fn new(
+        id: &str,
+        wants: f64,
+        adaptive: Option<AdaptiveWants>,
+        clock: Clock,
+        is_observed: bool,
+    ) -> Self {
+        let now = clock.now();
         Self {
             id: id.to_owned(),
             view: watch::Sender::new(View::new(wants)),
             rate: OnceLock::new(),
             concurrency: OnceLock::new(),
-            demand: adaptive.map(|config| Mutex::new(Demand::new(config, now))),
+            measured: adaptive.map(|config| Measured::new(config, now)),
+            clock,
+            is_observed,
             changed: Notify::new(),
             rate_queue: Queue::default(),
-            concurrency_queue: Queue::default(),
         }
     }
 
@@ -142,17 +154,14 @@ impl Slot {
         let troubled = view.trouble != before.trouble;
         let changed = (allowance.capacity, allowance.source)
             != (before.allowance.capacity, before.allowance.source);
-        self.view.send_replace(view);
-        if moved {
-            if let Some(limiter) = self.rate.get() {
-                lock(limiter).handle_allowance(allowance, now);
+        self.view.send_modify(|seen| {
+            *seen = view;
+            if moved {
+                self.feed(seen, now);
             }
-            if let Some(limiter) = self.concurrency.get() {
-                lock(limiter).handle_allowance(allowance);
-            }
-        }
+        });
         if moved || troubled {
-            self.changed.notify_waiters();
+            self.notify();
         }
         changed.then_some(allowance)
     }
@@ -162,8 +171,28 @@ impl Slot {
             view.closed = true;
             view.allowance = Allowance::NONE;
             view.lease = None;
+            // Those who do not look whether it is closed find nothing.
+            self.feed(view, self.clock.now());
         });
+        self.notify();
+    }
+
+    /// Has all who wait look again.
+    fn notify(&self) {
         self.changed.notify_waiters();
+        if let Some(gate) = self.concurrency.get() {
+            gate.changed.notify_waiters();
+        }
+    }
+
+    /// Hands limiters what is seen. To be called with the view, so that no older one is handed after a newer one.
+    pub(crate) fn feed(&self, seen: &View, now: Time) {
+        if let Some(limiter) = self.rate.get() {
+            limiter.handle_allowance(seen.allowance, now);
+        }
+        if let Some(gate) = self.concurrency.get() {
+            gate.limiter.handle_allowance(seen.allowance);
+        }
     }
 
     pub(crate) fn is_closed(&self) -> bool {
@@ -174,24 +203,22 @@ impl Slot {
     pub(crate) fn in_flight(&self) -> f64 {
         self.concurrency
             .get()
-            .map_or(0.0, |limiter| lock(limiter).in_flight() as f64)
+            .map_or(0.0, |gate| gate.limiter.in_flight() as f64)
     }
 
     /// If demand is measured: what to ask for, if that is worth a request, and how often to look.
     pub(crate) fn measured_wants(&self, now: Time) -> Option<(Option<f64>, Duration)> {
-        let demand = self.demand.as_ref()?;
-        let waiting = self.concurrency_queue.waiting().cost;
-        let mut demand = lock(demand);
-        let wants = if self.concurrency.get().is_some() {
-            demand.at_once(self.in_flight() + waiting, now);
-            demand.gauge(now)
+        let measured = self.measured.as_ref()?;
+        let wants = if let Some(gate) = self.concurrency.get() {
+            let waiting = gate.queue.waiting().cost;
+            measured.gauge(self.in_flight() + waiting, now)
         } else {
-            demand.rate(now)
+            measured.rate(now)
         };
         let asked = self.view.borrow().wants;
         Some((
             Demand::is_worth_asking(wants, asked).then_some(wants),
-            demand.interval(),
+            measured.interval(),
         ))
     }
 }

@@ -11,7 +11,7 @@ use std::fmt;
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
-use std::num::NonZeroUsize;
+use std::num::{NonZeroU32, NonZeroUsize};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ use doorward_engine::template::Templates;
 use doorward_etcd::directory::Role;
 use doorward_etcd::layout::TemplateKeys;
 use thiserror::Error;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
@@ -205,9 +205,10 @@ impl Server {
     ///
     /// If a socket cannot be had.
     pub async fn start(config: Config) -> Result<Self, ServerError> {
-        let (grpc, grpc_address) = listen(Port::Grpc, config.listen).await?;
+        let backlog = config.door.listen_backlog;
+        let (grpc, grpc_address) = listen(Port::Grpc, config.listen, backlog)?;
         let http = match config.http_listen {
-            Some(address) => Some(listen(Port::Http, address).await?),
+            Some(address) => Some(listen(Port::Http, address, backlog)?),
             None => None,
         };
         if config.advertise.is_none() && grpc_address.ip().is_unspecified() {
@@ -391,15 +392,28 @@ impl Server {
     }
 }
 
-async fn listen(port: Port, address: SocketAddr) -> Result<(TcpListener, SocketAddr), ServerError> {
-    let failed = |source| ServerError::Listen {
+fn listen(
+    port: Port,
+    address: SocketAddr,
+    backlog: NonZeroU32,
+) -> Result<(TcpListener, SocketAddr), ServerError> {
+    let open = || {
+        let socket = match address {
+            SocketAddr::V4(_) => TcpSocket::new_v4()?,
+            SocketAddr::V6(_) => TcpSocket::new_v6()?,
+        };
+        // A server that was restarted has its port at once.
+        socket.set_reuseaddr(true)?;
+        socket.bind(address)?;
+        let listener = socket.listen(backlog.get())?;
+        let bound = listener.local_addr()?;
+        Ok((listener, bound))
+    };
+    open().map_err(|source| ServerError::Listen {
         port,
         address,
         source,
-    };
-    let listener = TcpListener::bind(address).await.map_err(failed)?;
-    let bound = listener.local_addr().map_err(failed)?;
-    Ok((listener, bound))
+    })
 }
 
 /// The node, and what is known of it and this server.

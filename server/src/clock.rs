@@ -9,9 +9,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use doorward_clock::Instant;
 use doorward_engine::id::Incarnation;
-use doorward_engine::time::Time;
-use doorward_engine::tolerance::Tolerance;
-use doorward_session::time as session;
+use doorward_session::time::Time;
+use doorward_session::time::tolerance::Tolerance;
 
 /// Counts from when it was made.
 #[derive(Clone, Copy, Debug)]
@@ -46,14 +45,14 @@ impl Clock {
     }
 
     /// The time now, as sessions know it: from the same origin.
-    pub fn session_now(&self) -> session::Time {
-        session::Time::after_origin(self.now().since(Time::ZERO))
+    pub fn session_now(&self) -> Time {
+        self.now()
     }
 
     /// As [`Clock::sleep_until`], for a session. None: for ever. Cancel safe.
-    pub async fn sleep_until_due(&self, due: Option<session::Time>) {
+    pub async fn sleep_until_due(&self, due: Option<Time>) {
         match due {
-            Some(due) => self.sleep_until(Time::ZERO + due.since_origin()).await,
+            Some(due) => self.sleep_until(due).await,
             None => std::future::pending().await,
         }
     }
@@ -66,18 +65,18 @@ impl Clock {
 }
 
 /// A moment as elections count it: since the beginning of the machine's clock, whatever clock the node goes by.
-pub fn machine_time(instant: Instant) -> session::Time {
+pub fn machine_time(instant: Instant) -> Time {
     let beginning = instant - Duration::MAX;
-    session::Time::after_origin(instant.saturating_duration_since(beginning))
+    Time::after_origin(instant.saturating_duration_since(beginning))
 }
 
 /// The time now, as elections count it.
-pub fn machine_now() -> session::Time {
+pub fn machine_now() -> Time {
     machine_time(Instant::now())
 }
 
 /// The moment of a time of elections.
-pub fn instant_of(time: session::Time) -> Instant {
+pub fn instant_of(time: Time) -> Instant {
     let beginning = Instant::now() - Duration::MAX;
     beginning + time.since_origin()
 }

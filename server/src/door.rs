@@ -2,12 +2,13 @@
 //!
 //! [`registry`] knows the connections, and who goes when there are as many as there may be; [`guarded`]
 //! looks at the bytes of each as they pass by; [`calls`] takes a call in before anybody works on it
-//! ([`intake`]), and counts what is answered until it is read ([`outflow`]). [`grpc`] and [`http`] accept
-//! connections. Nothing here knows what is served.
+//! ([`intake`]), and counts what is answered until it is read ([`outflow`]). [`accepting`] accepts connections, and
+//! [`grpc`] and [`http`] serve them. Nothing here knows what is served.
 //!
 //! Everything is bounded for each [`address`], and in all. Who has an address has its bounds; who may do
 //! what is not decided here.
 
+mod accepting;
 pub mod address;
 pub mod budget;
 pub mod calls;
@@ -44,6 +45,8 @@ pub struct Config {
     pub grpc: Bounds,
     /// HTTP connections.
     pub http: Bounds,
+    /// Connections that the system keeps until they are accepted. It may have a bound of its own.
+    pub listen_backlog: NonZeroU32,
     /// Calls in progress on one connection.
     pub streams_per_connection_max: NonZeroU32,
     /// Frames a second of one connection that carry no call.
@@ -73,6 +76,9 @@ pub struct Config {
 /// File descriptors that are kept back for parents, etcd, templates and logs; half of them if there are few.
 const FILES_KEPT: usize = 64;
 
+/// As many connections wait to be accepted as the system allows: Linux keeps no more than `net.core.somaxconn`.
+pub const LISTEN_BACKLOG: NonZeroU32 = const { NonZeroU32::new(65_535).unwrap() };
+
 /// How many of so many files may be connections.
 pub fn files_for_connections(files: usize) -> usize {
     files - FILES_KEPT.min(files / 2)
@@ -94,6 +100,7 @@ impl Config {
                 connections: http,
                 per_address: (http - http / 4).max(1),
             },
+            listen_backlog: LISTEN_BACKLOG,
             streams_per_connection_max: const { NonZeroU32::new(64).unwrap() },
             control_frames_per_second_max: const { NonZeroU32::new(200).unwrap() },
             patience: Duration::from_secs(10),
@@ -134,6 +141,15 @@ pub struct Door {
 enum Kind {
     Grpc,
     Http,
+}
+
+impl Kind {
+    const fn bounds(self, config: &Config) -> Bounds {
+        match self {
+            Self::Grpc => config.grpc,
+            Self::Http => config.http,
+        }
+    }
 }
 
 impl Door {
@@ -197,9 +213,9 @@ impl Door {
     }
 
     fn new(config: Config, kind: Kind, limits: Arc<Limits>, looking: Arc<Semaphore>) -> Arc<Self> {
-        let (bounds, calls_per_second) = match kind {
-            Kind::Grpc => (config.grpc, config.calls_per_second_per_address_max),
-            Kind::Http => (config.http, config.http_requests_per_second_per_address_max),
+        let calls_per_second = match kind {
+            Kind::Grpc => config.calls_per_second_per_address_max,
+            Kind::Http => config.http_requests_per_second_per_address_max,
         };
         let settings = Settings {
             calls_per_second,
@@ -221,7 +237,7 @@ impl Door {
             started: Instant::now(),
             limits,
             looking,
-            registry: Mutex::new(Registry::new(bounds, settings)),
+            registry: Mutex::new(Registry::new(kind.bounds(&config), settings)),
         };
         door.report_use(0, 0);
         Arc::new(door)
@@ -230,6 +246,11 @@ impl Door {
     /// How much is taken on.
     pub fn config(&self) -> &Config {
         &self.config
+    }
+
+    /// How many connections there may be.
+    fn bounds(&self) -> Bounds {
+        self.kind.bounds(&self.config)
     }
 
     /// Waits for the turn to look at everything. None: nobody may any more.

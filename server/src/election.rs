@@ -14,11 +14,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use doorward_engine::template::Templates;
-use doorward_engine::tolerance::Tolerance;
 use doorward_etcd::directory::Role;
 use doorward_etcd::layout::TemplateKeys;
 pub use doorward_session::candidate::standing::Standing;
 pub use doorward_session::candidate::state::CandidateState;
+use doorward_session::time::tolerance::Tolerance;
 use gate::Gate;
 use tokio::sync::watch;
 

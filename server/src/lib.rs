@@ -10,6 +10,7 @@
 //! - [`election`] says who the master of the node is;
 //! - [`status`] is what a server says of itself, which [`web`], [`metrics`] and the admin
 //!   service render;
+//! - [`unhurried`] is how whoever looks lets others go first;
 //! - [`templates`] has them read again whenever they change, in a file or in etcd;
 //! - [`clock`] alone reads clocks and draws entropy.
 
@@ -27,5 +28,6 @@ pub mod node_handle;
 pub mod rpc;
 pub mod status;
 pub mod templates;
+pub mod unhurried;
 pub mod upstream;
 pub mod web;

@@ -28,6 +28,12 @@ use thiserror::Error;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing::{info, warn};
 
+/// It takes a tenth fewer instructions for a request than the system's, and gives memory back when leases end, which
+/// glibc's hardly does (docs/performance.md).
+#[cfg(feature = "mimalloc")]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Failed while running.
 const FAILED: u8 = 1;
 /// Wrong usage, or invalid templates.

@@ -9,6 +9,7 @@ pub mod election;
 pub mod format;
 pub mod leases;
 pub mod limits;
+pub mod locks;
 pub mod sessions;
 
 use std::fmt;
@@ -32,9 +33,13 @@ use tonic::Code;
 
 use crate::metrics::format::Format;
 use crate::status::Board;
+use crate::unhurried::Steps;
 
 /// Resources with time series of their own.
 pub const RESOURCES_MAX: usize = 1_000;
+
+/// Time series that are written before others go first.
+const SERIES_PER_STEP: usize = 1_024;
 
 /// The methods that are counted by name, as they stand in a call's path.
 const METHODS: [&str; 10] = [
@@ -198,15 +203,15 @@ struct NodeCollector(Arc<Board>);
 
 impl Collector for NodeCollector {
     fn encode(&self, mut encoder: DescriptorEncoder) -> Result<(), fmt::Error> {
-        let totals = self.0.totals();
         let listed = self.0.snapshots(RESOURCES_MAX);
-        let (counted, is_master, templates, memory) = self.0.node().read(|node, now| {
+        let (totals, counted, is_master, templates, memory) = self.0.node().look(|node, now| {
             (
+                node.totals(now),
                 node.counters(),
                 node.mastership(now).is_master(),
                 node.templates().len(),
                 // By weights: to count it would walk all leases.
-                node.load_with(0).memory_bytes,
+                node.load_from(0, 0).0.memory_bytes,
             )
         });
         let refused = self.0.templates_news().problem.is_some();
@@ -240,7 +245,8 @@ impl Collector for NodeCollector {
         }
         election::encode(&self.0, &mut encoder)?;
         limits::encode(&self.0, &mut encoder)?;
-        sessions::encode(&self.0, &totals, &mut encoder)?;
+        sessions::encode(&self.0, &mut encoder)?;
+        locks::encode(&self.0, &mut encoder)?;
         for (name, help, value) in counters(counted) {
             let counter = ConstCounter::new(value);
             counter.encode(encoder.encode_descriptor(name, help, None, MetricType::Counter)?)?;
@@ -249,9 +255,11 @@ impl Collector for NodeCollector {
         if listed.is_empty() {
             return Ok(());
         }
+        let mut steps = Steps::new(SERIES_PER_STEP);
         for (name, help, value_of) in RESOURCE_GAUGES {
             let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
             for resource in &listed {
+                steps.step();
                 let labels = [("resource", resource.resource.as_str())];
                 let gauge = ConstGauge::new(value_of(resource));
                 gauge.encode(family.encode_family(&labels)?)?;

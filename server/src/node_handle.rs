@@ -8,8 +8,11 @@
 //! as if the process had been restarted: it forgets its leases, and learns them from the holders
 //! in learning mode. That costs a learning period, and never capacity that is not there.
 
+mod disposal;
+mod lock;
+
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use doorward_engine::node::event::NodeEvent;
@@ -22,13 +25,18 @@ use tracing::{debug, error, info, warn};
 
 use crate::clock::{self, Clock};
 use crate::limits::Limits;
+use crate::node_handle::lock::{Held, NodeLock};
+pub use crate::node_handle::lock::{LockTimes, Spans, SpansSeen};
 use crate::status::learning;
 use crate::status::model::refusal;
+
+/// Callers and templates of which it is looked up at once what they use.
+const LOAD_PER_LOOK: usize = 512;
 
 /// A node on the real clock, shared by everyone in the process.
 #[derive(Debug)]
 pub struct NodeHandle {
-    node: Mutex<Node>,
+    lock: NodeLock,
     clock: Clock,
     /// The next timeout has become earlier than the timer knows.
     timeout_moved: Notify,
@@ -55,7 +63,7 @@ impl NodeHandle {
         limits.set_of_node(&config.limits);
         Self {
             limits: Arc::new(limits),
-            node: Mutex::new(Node::new(config, templates)),
+            lock: NodeLock::new(Node::new(config, templates), clock),
             clock,
             timeout_moved: Notify::new(),
             upstream_moved: Notify::new(),
@@ -77,41 +85,62 @@ impl NodeHandle {
         &self.limits
     }
 
-    /// Says how much of what the node bounds is in use now, given how many leases its largest resource has.
-    pub fn post_load(&self, leases_per_resource: usize) {
-        let load = self.read(|node, _| node.load_with(leases_per_resource));
+    /// Says how much of what the node bounds is in use now.
+    pub fn post_load(&self) {
+        let part = |from| self.look(|node, _| node.load_from(from, LOAD_PER_LOOK));
+        let (mut load, mut next) = part(0);
+        while let Some(from) = next {
+            let more;
+            (more, next) = part(from);
+            load.include(&more);
+        }
         self.limits.set_used_by_node(&load);
+    }
+
+    /// How long the lock of the node was held, and waited for.
+    pub fn lock_times(&self) -> &LockTimes {
+        self.lock.times()
+    }
+
+    /// How many threads wait for the lock of the node now.
+    pub fn waiting(&self) -> u32 {
+        self.lock.waiting()
     }
 
     /// Looks at the node.
     pub fn read<T>(&self, look: impl FnOnce(&Node, Time) -> T) -> T {
         let node = self.lock();
-        look(&node, self.clock.now())
+        let now = node.now();
+        look(&node, now)
+    }
+
+    /// The same, for who looks at much, a little at a time: on a thread of its own, and others go first.
+    pub fn look<T>(&self, look: impl FnOnce(&Node, Time) -> T) -> T {
+        self.lock.let_others_go_first();
+        self.read(look)
     }
 
     /// Changes the node, and drains what it has to tell.
     pub fn change<T>(&self, change: impl FnOnce(&mut Node, Time) -> T) -> T {
         let mut events = Vec::new();
         let mut learning = Vec::new();
-        let (answer, moved, upstream_moved, unsettled, mastership) = {
+        let mut refused = None;
+        let (answer, moved, upstream_moved, unsettled, mastership, garbage) = {
             let mut node = self.lock();
             let before = node.poll_timeout().map(|timeout| timeout.at);
             let upstream_before = node.poll_upstream_timeout();
             let masterships_before = self.count_masterships(&node);
-            let now = self.clock.now();
+            let now = node.now();
             let refusals_before = node.refused_by_limits();
             let refused_before = *node.refused_by_limit();
             let answer = change(&mut node, now);
             if node.refused_by_limits() != refusals_before {
-                let since_start = now.since(Time::ZERO);
-                let refused = node.refused_by_limit();
-                self.limits
-                    .refuse_by_node(&refused_before, refused, since_start);
+                refused = Some((refused_before, *node.refused_by_limit(), now));
             }
             let after = node.poll_timeout().map(|timeout| timeout.at);
             while let Some(event) = node.poll_event() {
                 if let NodeEvent::ResourceAdded { resource, .. } = &event
-                    && let Some(left) = learning::left(&node, resource, now)
+                    && let Some(left) = node.learning_left(resource, now)
                 {
                     learning.push((resource.clone(), left));
                 }
@@ -122,8 +151,23 @@ impl NodeHandle {
             let masterships = self.count_masterships(&node);
             let mastership = (masterships != masterships_before)
                 .then(|| (masterships, node.mastership(now).clone()));
-            (answer, moved, upstream_moved, node.has_pushes(), mastership)
+            let (unsettled, garbage) = (node.has_pushes(), node.poll_garbage());
+            (
+                answer,
+                moved,
+                upstream_moved,
+                unsettled,
+                mastership,
+                garbage,
+            )
         };
+        if let Some((before, after, now)) = refused {
+            let since_start = now.since(Time::ZERO);
+            self.limits.refuse_by_node(&before, &after, since_start);
+        }
+        if let Some(garbage) = garbage {
+            disposal::dispose(garbage);
+        }
         if let Some(mastership) = mastership {
             self.announce_mastership(mastership);
         }
@@ -214,11 +258,8 @@ impl NodeHandle {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Node> {
-        match self.node.lock() {
-            Ok(node) => node,
-            Err(poisoned) => self.restart(poisoned),
-        }
+    fn lock(&self) -> Held<'_> {
+        self.lock.take(|poisoned| self.restart(poisoned))
     }
 
     /// The engine panicked while it was changed: start the node anew.
@@ -229,7 +270,9 @@ impl NodeHandle {
         let mastership = node.mastership(now).clone();
         let valid_until = node.valid_until();
         let masterships = self.count_masterships(&node) + 1;
-        *node = node.anew(clock::incarnation());
+        let anew = node.anew(clock::incarnation());
+        let former = std::mem::replace(&mut *node, anew);
+        disposal::elsewhere(move || drop(former));
         // It counts from the beginning; those who follow it must see that there is another one.
         self.masterships_before
             .store(masterships, Ordering::Relaxed);
@@ -246,7 +289,7 @@ impl NodeHandle {
             }
             _ => node.handle_mastership(mastership, now),
         }
-        self.node.clear_poison();
+        self.lock.clear_poison();
         // Streams of child servers belong to the node that is no more: they are opened anew.
         self.announce_mastership((self.count_masterships(&node), node.mastership(now).clone()));
         node

@@ -6,6 +6,7 @@
 //! [`streams_handle`] serve child servers, [`closed`] and [`cycle`] tell them why a stream or a call ended;
 //! [`meter`] counts and times every call; [`overload`] refuses what is too much.
 
+pub mod admin;
 pub mod answers;
 pub mod caller;
 pub mod closed;
@@ -21,8 +22,6 @@ use std::sync::Arc;
 
 use doorward_engine::node::mastership::Outcome;
 use doorward_engine::request::{GetCapacity, GetCapacityReply};
-use doorward_proto::admin::v1 as admin;
-use doorward_proto::admin::v1::admin_server::{Admin, AdminServer};
 use doorward_proto::doorman as wire;
 use doorward_proto::doorman::capacity_server::{Capacity, CapacityServer};
 use doorward_proto::doorward::v1::capacity_stream_server::CapacityStreamServer;
@@ -32,10 +31,11 @@ use tonic::{Request, Response, Status as RpcStatus};
 
 use crate::clock;
 use crate::metrics::Metrics;
+use crate::rpc::admin::AdminService;
 use crate::rpc::health::Health;
 use crate::rpc::stream::CapacityStreamService;
 use crate::rpc::streams_handle::StreamsHandle;
-use crate::status::{Board, Query};
+use crate::status::Board;
 
 /// The largest message between servers. A thousand resources take a tenth of it.
 pub const MESSAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
@@ -151,23 +151,6 @@ impl Capacity for CapacityService {
     }
 }
 
-/// What operators and tools ask.
-#[derive(Clone, Debug)]
-pub struct AdminService {
-    board: Arc<Board>,
-}
-
-#[tonic::async_trait]
-impl Admin for AdminService {
-    async fn get_status(
-        &self,
-        request: Request<admin::GetStatusRequest>,
-    ) -> Result<Response<admin::GetStatusResponse>, RpcStatus> {
-        let query = Query::of(request.get_ref()).map_err(RpcStatus::invalid_argument)?;
-        Ok(Response::new(self.board.answer(&query)))
-    }
-}
-
 /// Every gRPC service of a server.
 ///
 /// # Errors
@@ -192,10 +175,7 @@ pub fn routes(
     let streams =
         CapacityStreamService::new(Arc::clone(board), Arc::clone(metrics), Arc::clone(streams));
     let streams = CapacityStreamServer::new(streams).max_decoding_message_size(usize::MAX);
-    let admin = AdminServer::new(AdminService {
-        board: Arc::clone(board),
-    })
-    .max_decoding_message_size(usize::MAX);
+    let admin = AdminService::new(Arc::clone(board));
     let routes = Routes::new(capacity)
         .add_service(streams)
         .add_service(admin)

@@ -3,30 +3,29 @@
 //! There is one model of it, [`Status`], which is the admin service's answer. `/status` and the command line print
 //! it as JSON; pages and tables show it.
 //!
-//! A server may hold a million resources, and each request for capacity waits while somebody looks at the node. So
-//! a status lists resources by pages: it looks at [`RESOURCES_PER_LOOK`] of them at a time, and lets requests in
-//! between. A page ends where as many are listed as were asked for, or as fit in an answer; its token is the last
-//! id of it. What is said of all resources together comes from [`Board::totals`].
+//! Whoever looks does so on a thread of its own ([`Board::look`]), a little at a time ([`listing`]): no client waits
+//! for it. A status lists resources by pages; the token of a page is the last id of the page before.
 
 mod board;
 pub mod learning;
+pub mod listing;
+mod looking;
 pub mod model;
 pub mod readiness;
 pub mod sessions;
-mod totals;
 
 use doorward_engine::id::ResourceId;
 use doorward_engine::node::mastership::Mastership;
-use doorward_engine::snapshot::{LeaseSnapshot, ResourceSnapshot};
 use doorward_engine::time::Time;
 use doorward_proto::STATUS_SCHEMA_VERSION;
 pub use doorward_proto::admin::v1::{
     ChildStatus, ConflictStatus, EtcdStatus, GetStatusRequest, GetStatusResponse as Status,
     LeaseStatus, LimitStatus, OwnLeaseStatus, ParentStatus, ResourceStatus, States,
 };
-use prost::Message;
 
 pub use crate::status::board::{Board, ParentLink, ParentNews, TemplatesNews};
+pub use crate::status::listing::LEASES_MAX;
+use crate::status::listing::Room;
 use crate::status::model::{count, millis};
 use crate::status::readiness::Readiness;
 
@@ -35,16 +34,6 @@ pub const RESOURCES_DEFAULT: u32 = 1_000;
 
 /// Resources on one page at most. Programs of earlier versions ask for no pages and get so many.
 pub const RESOURCES_MAX: usize = 10_000;
-
-/// Resources that are looked at while requests wait.
-pub const RESOURCES_PER_LOOK: usize = 32;
-
-/// A page ends when its resources have so many bytes: a gRPC client takes 4 MiB by default.
-const PAGE_BYTES_MAX: usize = 3 * 1024 * 1024;
-
-/// Leases on one page at most, over all resources; those of child servers count once as children and once as
-/// leases. A page ends before the resource whose leases would go beyond, unless it is the first one.
-pub const LEASES_MAX: usize = 10_000;
 
 /// Which resources a status lists.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -130,10 +119,10 @@ impl Board {
             Listed::Only(id) => {
                 let snapshot = self
                     .node()
-                    .read(|node, now| node.resource_snapshot(id, now));
-                let mut listable = LEASES_MAX;
+                    .look(|node, now| node.resource_snapshot(id, now));
+                let mut room = Room::EMPTY_PAGE;
                 status.resources = snapshot
-                    .map(|it| self.resource(it, query.leases_max, &mut listable))
+                    .map(|it| self.resource(it, query.leases_max, &mut room))
                     .into_iter()
                     .collect();
             }
@@ -148,34 +137,26 @@ impl Board {
         status
     }
 
-    /// What is said of the server as a whole. O(templates), whatever it holds.
+    /// What is said of the server as a whole. It costs the same whatever it holds.
     fn head(&self) -> Status {
         let templates = self.templates_news();
-        let totals = self.totals();
-        let (mastership, mut status) = self.node().read(|node, now| {
+        let etcd = self.etcd_health();
+        let (mastership, learning, mut status) = self.node().look(|node, now| {
             let master_for = node.valid_until().map(|until| until.since(now));
-            let etcd = self.etcd_health();
+            let totals = node.totals(now);
             let status = Status {
                 uptime_ms: millis(now.since(Time::ZERO)),
                 templates_count: u32::try_from(node.templates().len()).unwrap_or(u32::MAX),
                 learning_remaining_ms: node.learning_remaining(now).map(millis),
-                states: Some(model::states(
-                    self.sessions(),
-                    node.learning_by(&totals, now),
-                )),
                 etcd: etcd.map(|contact| model::etcd(contact, master_for)),
                 ancestors: node.ancestors().to_vec(),
-                conflicts: node
-                    .conflicts(now)
-                    .map(|conflict| model::conflict(conflict, now))
-                    .collect(),
-                resources_count: Some(count(node.resources_count())),
+                resources_count: Some(count(totals.resources)),
                 leases_count: Some(count(totals.leases)),
                 clients_count: Some(totals.clients),
                 waiting_count: Some(count(totals.waiting)),
                 ..Status::default()
             };
-            (node.mastership(now).clone(), status)
+            (node.mastership(now).clone(), node.learning(now), status)
         });
         status.is_master = mastership.is_master();
         match mastership {
@@ -203,86 +184,9 @@ impl Board {
             templates_problem: templates.problem,
             parent: self.parent_news().map(model::parent),
             is_in_cycle: self.is_in_cycle(),
+            states: Some(model::states(self.sessions(), learning)),
+            conflicts: self.conflicts(),
             ..status
         }
-    }
-
-    /// Up to `limit` resources after that one, and where to go on if there are more.
-    fn page(
-        &self,
-        mut after: Option<ResourceId>,
-        limit: usize,
-        leases_max: usize,
-    ) -> (Vec<ResourceStatus>, Option<String>) {
-        let mut resources: Vec<ResourceStatus> = Vec::new();
-        let (mut bytes, mut listable) = (0, LEASES_MAX);
-        loop {
-            // One more than is listed says whether there is another page.
-            let left = limit.saturating_sub(resources.len()).saturating_add(1);
-            let look = left.min(RESOURCES_PER_LOOK);
-            let seen = self
-                .node()
-                .read(|node, now| node.snapshots_after(after.as_ref(), look, now));
-            let is_last = seen.len() < look;
-            for snapshot in seen {
-                let id = snapshot.resource.clone();
-                let leases = snapshot
-                    .children
-                    .saturating_add(leases_max.min(snapshot.leases));
-                let is_full = resources.len() >= limit
-                    || bytes >= PAGE_BYTES_MAX
-                    || (leases > listable && !resources.is_empty());
-                if is_full {
-                    return (resources, after.map(|id| id.to_string()));
-                }
-                let resource = self.resource(snapshot, leases_max, &mut listable);
-                bytes += resource.encoded_len();
-                resources.push(resource);
-                after = Some(id);
-            }
-            if is_last {
-                return (resources, None);
-            }
-        }
-    }
-
-    fn resource(
-        &self,
-        snapshot: ResourceSnapshot,
-        leases_max: usize,
-        listable: &mut usize,
-    ) -> ResourceStatus {
-        let (id, children) = (snapshot.resource.clone(), snapshot.children);
-        let listed = model::resource(snapshot);
-        ResourceStatus {
-            children: self.leases(&id, children, listable, model::child),
-            leases: self.leases(&id, leases_max, listable, |lease, now| {
-                Some(model::lease(lease, now))
-            }),
-            ..listed
-        }
-    }
-
-    /// Up to `max` leases of a resource, those of child servers first, as far as they are listable.
-    fn leases<T>(
-        &self,
-        resource: &ResourceId,
-        max: usize,
-        listable: &mut usize,
-        render: impl Fn(&LeaseSnapshot, Time) -> Option<T>,
-    ) -> Vec<T> {
-        let max = max.min(*listable);
-        if max == 0 {
-            return Vec::new();
-        }
-        let (leases, now) = self
-            .node()
-            .read(|node, now| (node.lease_snapshots(resource, max, now), now));
-        let rendered: Vec<T> = leases
-            .iter()
-            .filter_map(|lease| render(lease, now))
-            .collect();
-        *listable = listable.saturating_sub(rendered.len());
-        rendered
     }
 }

@@ -9,27 +9,56 @@ mod reading;
 
 use std::sync::Arc;
 
+use doorward_engine::node::reload::PreparedTemplates;
 use doorward_engine::template::Templates;
 use tracing::{info, warn};
 
 use crate::clock;
 use crate::election::gate::Gate;
 use crate::metrics::Metrics;
+use crate::node_handle::NodeHandle;
 use crate::status::Board;
 
-/// New templates are in force as soon as the election lets them.
+/// New templates are in force as soon as the election lets them. It is told once every resource has heard of them:
+/// whoever looks then sees nothing of the former ones.
 pub async fn apply(gate: &Gate, board: &Arc<Board>, metrics: &Arc<Metrics>, templates: Templates) {
-    let (board, metrics) = (Arc::clone(board), Arc::clone(metrics));
-    let bring_into_force = move |templates: Templates| {
-        let count = templates.len();
-        board
-            .node()
-            .change(|node, now| node.handle_templates(templates, now));
-        board.post_templates(None);
-        metrics.count_template_load(true, clock::wall());
-        info!(templates = count, "new templates are in force");
+    let count = templates.len();
+    let former = board.node().read(|node, _| node.in_force().clone());
+    // Large sets take time to compare, in which requests must go on.
+    let preparing = tokio::task::spawn_blocking(move || PreparedTemplates::new(&former, templates));
+    let prepared = match preparing.await {
+        Ok(prepared) => prepared,
+        Err(error) => return refuse(board, metrics, error.to_string()),
     };
-    gate.pass(templates, bring_into_force).await;
+    let bring_into_force = {
+        let board = Arc::clone(board);
+        move |prepared| bring_into_force(board.node(), prepared)
+    };
+    if !gate.pass(prepared, bring_into_force).await {
+        return;
+    }
+    let node = board.node();
+    let hear = || {
+        node.change(|node, now| {
+            node.handle_timeout(now);
+            node.is_swept()
+        })
+    };
+    while !hear() {
+        // Requests go first.
+        tokio::task::yield_now().await;
+    }
+    board.post_templates(None);
+    metrics.count_template_load(true, clock::wall());
+    info!(templates = count, "new templates are in force");
+}
+
+/// In one cheap step, unless others came first than those that they were to follow.
+fn bring_into_force(node: &NodeHandle, mut prepared: PreparedTemplates) {
+    while let Err(late) = node.change(|node, now| node.handle_prepared_templates(prepared, now)) {
+        let former = node.read(|node, _| node.in_force().clone());
+        prepared = PreparedTemplates::new(&former, late.into_templates());
+    }
 }
 
 /// New templates were invalid: those in force stay, and everyone who looks sees why.

@@ -15,7 +15,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use doorward_engine::node::Node;
-use doorward_engine::time::Time as EngineTime;
 use doorward_proto::doorman as wire;
 use doorward_session::close_reason::ConnectionEnd;
 use doorward_session::parent_session::{
@@ -128,7 +127,7 @@ impl Upstream {
         let due = self.session.may_ask().then(|| self.next_due()).flatten();
         let late = async {
             match timeout {
-                Some(at) => clock.sleep_until(engine_time(at)).await,
+                Some(at) => clock.sleep_until(at).await,
                 None => std::future::pending().await,
             }
         };
@@ -151,8 +150,7 @@ impl Upstream {
     }
 
     fn now(&self) -> Time {
-        let now = self.node.clock().now();
-        Time::after_origin(now.since(EngineTime::ZERO))
+        self.node.clock().now()
     }
 
     /// Whether this server is the master of its node, and whether something is due.
@@ -187,7 +185,7 @@ impl Upstream {
         }
     }
 
-    fn next_due(&self) -> Option<EngineTime> {
+    fn next_due(&self) -> Option<Time> {
         self.node.read(|node, _| node.poll_upstream_timeout())
     }
 
@@ -462,8 +460,4 @@ impl Upstream {
             problem: self.problem.clone(),
         });
     }
-}
-
-fn engine_time(time: Time) -> EngineTime {
-    EngineTime::ZERO + time.since_origin()
 }

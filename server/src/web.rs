@@ -10,9 +10,9 @@
 //! | `/healthz` | 200 as long as the process lives |
 //! | `/readyz` | 200 if the server is [ready](crate::status::readiness), else 503 and why |
 //!
-//! Everything is read-only, and nothing is loaded from elsewhere.
+//! Everything is read-only, and nothing is loaded from elsewhere. Pages are made on a thread of their own
+//! ([`Board::look`]), never by a worker that serves calls.
 
-pub mod figures;
 pub mod pages;
 
 use std::sync::Arc;
@@ -31,7 +31,8 @@ use tracing::error;
 use crate::metrics::Metrics;
 use crate::metrics::format::Format;
 use crate::status::readiness::Readiness;
-use crate::status::{self, Board, GetStatusRequest, Listed, RESOURCES_DEFAULT};
+use crate::status::{self, Board, GetStatusRequest, Listed, RESOURCES_DEFAULT, Status};
+use crate::unhurried::{self, Written};
 
 /// Leases shown on the page of a resource.
 pub const LEASES_SHOWN: usize = 1_000;
@@ -77,13 +78,13 @@ async fn index(State(site): State<Site>, Query(query): Query<IndexQuery>) -> Res
         token: query.token,
         ..GetStatusRequest::default()
     };
-    match status::Query::of(&request) {
-        Ok(asked) => page(&pages::Index::new(
-            &site.board.answer(&asked),
-            request.token.is_empty(),
-        )),
-        Err(problem) => bad_request(&problem),
-    }
+    let asked = match status::Query::of(&request) {
+        Ok(asked) => asked,
+        Err(problem) => return bad_request(&problem),
+    };
+    let is_first = request.token.is_empty();
+    let look = move |board: &Board| page(&pages::Index::new(&board.answer(&asked), is_first));
+    site.board.look(look).await
 }
 
 async fn limits(State(site): State<Site>) -> Response {
@@ -92,7 +93,8 @@ async fn limits(State(site): State<Site>) -> Response {
         leases_max: 0,
         limits: true,
     };
-    page(&pages::limits::Limits::new(&site.board.answer(&asked)))
+    let look = move |board: &Board| page(&pages::limits::Limits::new(&board.answer(&asked)));
+    site.board.look(look).await
 }
 
 #[derive(Debug, Deserialize)]
@@ -104,14 +106,17 @@ async fn resource(State(site): State<Site>, Query(query): Query<ResourceQuery>) 
     let Ok(id) = ResourceId::new(&query.id) else {
         return (StatusCode::BAD_REQUEST, "id is no resource id\n").into_response();
     };
-    let status = site.board.status(Some(&id), LEASES_SHOWN);
-    match status.resources.first() {
-        Some(resource) => page(&pages::Resource::new(&status, resource)),
-        None => {
-            let missing = page(&pages::Missing::new(&status, id.as_str()));
-            (StatusCode::NOT_FOUND, missing).into_response()
+    let look = move |board: &Board| {
+        let status = board.status(Some(&id), LEASES_SHOWN);
+        match status.resources.first() {
+            Some(resource) => page(&pages::Resource::new(&status, resource)),
+            None => {
+                let missing = page(&pages::Missing::new(&status, id.as_str()));
+                (StatusCode::NOT_FOUND, missing).into_response()
+            }
         }
-    }
+    };
+    site.board.look(look).await
 }
 
 /// What `/status` can be asked. Who names no limit gets a page of the usual size.
@@ -148,17 +153,28 @@ async fn status(State(site): State<Site>, Query(query): Query<StatusQuery>) -> R
         limit: query.limit,
         token: query.token,
     });
-    let status = match asked {
-        Ok(asked) => site.board.answer(&asked),
-        Err(problem) => return bad_request(&problem),
-    };
-    match serde_json::to_string(&status) {
-        Ok(json) => {
-            let json = format!("{}\n", visible::json(&json));
+    match asked {
+        Ok(asked) => {
+            let look = move |board: &Board| json(&board.answer(&asked));
+            site.board.look(look).await
+        }
+        Err(problem) => bad_request(&problem),
+    }
+}
+
+fn json(status: &Status) -> Response {
+    let mut written = Written::<Vec<u8>>::default();
+    let rendered = serde_json::to_writer(&mut written, status);
+    // What is written is UTF-8 always.
+    let json = rendered.map(|()| String::from_utf8(written.into_inner()));
+    match json {
+        Ok(Ok(json)) => {
+            let mut json = unhurried::visible(json, visible::json);
+            json.push('\n');
             ([(header::CONTENT_TYPE, "application/json")], json).into_response()
         }
-        Err(problem) => {
-            error!(%problem, "the status cannot be rendered");
+        problem => {
+            error!(?problem, "the status cannot be rendered");
             StatusCode::INTERNAL_SERVER_ERROR.into_response()
         }
     }
@@ -173,7 +189,8 @@ async fn metrics_text(State(site): State<Site>, headers: HeaderMap) -> Response 
     let accept = headers.get_all(header::ACCEPT).iter();
     let accept: Vec<&str> = accept.filter_map(|value| value.to_str().ok()).collect();
     let format = Format::accepted_by(Some(&accept.join(",")));
-    match site.metrics.render(format) {
+    let metrics = Arc::clone(&site.metrics);
+    match site.board.look(move |_| metrics.render(format)).await {
         Ok(text) => {
             let head = [
                 (header::CONTENT_TYPE, format.content_type()),
@@ -218,9 +235,13 @@ fn page(template: &impl Template) -> Response {
         ),
         (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
     ];
-    match template.render() {
-        // Whatever text it is of: names, descriptions, problems.
-        Ok(html) => (HEADERS, Html(visible::lines(&html).into_owned())).into_response(),
+    let mut written = Written::<String>::default();
+    match template.render_into(&mut written) {
+        Ok(()) => {
+            // Whatever text it is of: names, descriptions, problems.
+            let html = unhurried::visible(written.into_inner(), visible::lines);
+            (HEADERS, Html(html)).into_response()
+        }
         Err(problem) => {
             error!(%problem, "a page cannot be rendered");
             StatusCode::INTERNAL_SERVER_ERROR.into_response()

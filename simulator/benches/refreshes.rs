@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use divan::Bencher;
 use divan::counter::ItemsCount;
-use doorward_simulator::library::Entry;
+use doorward_simulator::library::LibraryEntry;
 use doorward_simulator::world::World;
 
 fn main() {
@@ -16,7 +16,7 @@ fn main() {
 
 #[divan::bench(sample_count = 5, sample_size = 1)]
 fn refreshes(bencher: Bencher<'_, '_>) {
-    let mut scenario = Entry::find("hour").unwrap().read().unwrap();
+    let mut scenario = LibraryEntry::find("hour").unwrap().read().unwrap();
     scenario.duration = Duration::from_secs(180);
     let refreshes = World::new(&scenario).run(|_| {}).work.refreshes;
     bencher

@@ -104,13 +104,6 @@ impl Chance {
         }
         last
     }
-
-    /// Puts things into any order (Fisher and Yates).
-    pub fn shuffle<T>(&mut self, things: &mut [T]) {
-        for left in (2..=things.len()).rev() {
-            things.swap(left - 1, self.below(left));
-        }
-    }
 }
 
 /// The finalizer of SplitMix64: every bit depends on every other.
@@ -209,14 +202,5 @@ mod tests {
         let streams = [whole.bits(), a.bits(), b.bits()];
         assert_eq!(Chance::new(3).bits(), streams[0]);
         assert!(streams[0] != streams[1] && streams[1] != streams[2] && streams[0] != streams[2]);
-    }
-
-    #[test]
-    fn a_shuffle_keeps_everything() {
-        let mut things: Vec<usize> = (0..100).collect();
-        Chance::new(4).shuffle(&mut things);
-        assert!(!things.is_sorted());
-        things.sort_unstable();
-        assert!(things.iter().copied().eq(0..100));
     }
 }

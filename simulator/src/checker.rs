@@ -40,27 +40,27 @@ use doorward_engine::id::ResourceId;
 use doorward_engine::template::{Algorithm, AlgorithmKind, Template};
 use doorward_engine::time::Time;
 
-use crate::checker::averages::{Averages, State};
+use crate::checker::averages::{Averages, ClientSums};
 use crate::checker::comebacks::Comebacks;
 use crate::checker::convergence::Convergence;
 use crate::checker::fairness::Fairness;
 use crate::checker::ideal::{Ideal, Wish};
 use crate::checker::immediate::Immediate;
-pub(crate) use crate::checker::mastership::{Claim, Mastership, may_decide};
+pub(crate) use crate::checker::mastership::{MasterClaim, MastershipChecker, may_decide};
 use crate::checker::nesting::Nesting;
 use crate::checker::oscillation::{Course, Oscillation};
 use crate::checker::overshoot::Overshoot;
 use crate::checker::requests::Asked;
-use crate::checker::safe_use::{SafeUse, Told};
-use crate::checker::shortage::{Shortage, is_short};
+use crate::checker::safe_use::{InformedClient, SafeUse};
+use crate::checker::shortage::{MissingOverTime, is_short};
 use crate::checker::starvation::Starvation;
-use crate::checker::waits::Waits;
+use crate::checker::waits::WaitSums;
 use crate::planted::{self, Blunt};
 use crate::recording::{ClientFigures, Sample};
 use crate::world::clock::LocalClock;
 
 pub use judge::judge;
-pub(crate) use nesting::Book;
+pub(crate) use nesting::NodeBook;
 pub(crate) use waits::Wait;
 
 /// What rounding may add to a sum, relative to it.
@@ -69,7 +69,7 @@ const ROUNDING: f64 = 1e-9;
 /// What a client wants and may use by a lease. Apart from the rest of its books, since this is what
 /// is gone over for all clients.
 #[derive(Clone, Copy, Debug)]
-struct Standing {
+struct ClientStanding {
     wish: Wish,
     lease: Amount,
     /// It will never ask again: nobody counts it any more.
@@ -84,17 +84,17 @@ struct Account {
     asked: f64,
     wait: Wait,
     fallback: Amount,
-    told: Told,
+    informed: InformedClient,
     /// Since when it has nothing though it wants something.
     hungry_since: Option<Time>,
     course: Course,
-    shortage: Shortage,
+    shortage: MissingOverTime,
     asked_of_servers: Asked,
 }
 
-/// Sums over all clients, which every change of one brings up to date.
+/// AllClients over all clients, which every change of one brings up to date.
 #[derive(Debug, Default)]
-struct Sums {
+struct AllClients {
     wishes: ExactSum,
     leases: ExactSum,
     fallback: ExactSum,
@@ -117,9 +117,9 @@ pub struct Watched {
     /// The most that one client can have, if the template in force says so.
     wants_max: Option<f64>,
     settled_after: Time,
-    standings: Vec<Standing>,
+    standings: Vec<ClientStanding>,
     accounts: Vec<Account>,
-    sums: Sums,
+    sums: AllClients,
     overshoot: Overshoot,
     immediate: Immediate,
     nesting: Nesting,
@@ -130,12 +130,12 @@ pub struct Watched {
     oscillation: Oscillation,
     convergence: Convergence,
     fairness: Fairness,
-    waits: Waits,
+    waits: WaitSums,
     safe_use: SafeUse,
     comebacks: Comebacks,
     end: Time,
     /// What was decided by servers that may not.
-    pub(crate) mastership: Mastership,
+    pub(crate) mastership: MastershipChecker,
     /// The most requests of a client within a second, and when.
     requests: (u32, Time),
 }
@@ -150,7 +150,7 @@ impl Watched {
             settled_after,
             standings: Vec::new(),
             accounts: Vec::new(),
-            sums: Sums::default(),
+            sums: AllClients::default(),
             overshoot: Overshoot::new(template),
             immediate: Immediate::new(),
             nesting: Nesting::new(template.algorithm.learning_mode_duration),
@@ -160,11 +160,11 @@ impl Watched {
             oscillation: Oscillation::new(settled_after),
             convergence: Convergence::new(settled_after),
             fairness: Fairness::default(),
-            waits: Waits::default(),
+            waits: WaitSums::default(),
             safe_use: SafeUse::default(),
             comebacks: Comebacks::new(settled_after),
             end: settled_after,
-            mastership: Mastership::default(),
+            mastership: MastershipChecker::default(),
             requests: (0, Time::ZERO),
         }
     }
@@ -184,7 +184,7 @@ impl Watched {
 
     /// Another client, at that node. Returns its number here.
     pub(crate) fn join(&mut self, priority: i64, place: u32) -> usize {
-        self.standings.push(Standing {
+        self.standings.push(ClientStanding {
             wish: Wish {
                 wants: 0.0,
                 priority,
@@ -197,10 +197,10 @@ impl Watched {
             asked: 0.0,
             wait: Wait::default(),
             fallback: Amount::ZERO,
-            told: Told::default(),
+            informed: InformedClient::default(),
             hungry_since: None,
             course: Course::default(),
-            shortage: Shortage::new(self.settled_after),
+            shortage: MissingOverTime::new(self.settled_after),
             asked_of_servers: Asked::default(),
         });
         self.starvation
@@ -215,7 +215,7 @@ impl Watched {
         self.overshoot
             .pass(now, || (leases.rounded_down(), fallback.rounded_down()));
         let mut averages = std::mem::take(&mut self.averages);
-        let lost = averages.advance(now, || State {
+        let lost = averages.advance(now, || ClientSums {
             capacity: self.capacity(),
             has_total: self.overshoot.has_total(),
             demand: self.sums.wishes.rounded_down(),
@@ -296,7 +296,7 @@ impl Watched {
         if lease == before && fallback == fell_back {
             return;
         }
-        self.replace(client, Standing { lease, ..standing }, now);
+        self.replace(client, ClientStanding { lease, ..standing }, now);
         if let Some(account) = self.accounts.get_mut(client) {
             account.fallback = fallback;
             self.oscillation.note(&mut account.course, lease, now);
@@ -322,7 +322,7 @@ impl Watched {
 
     /// A client stands otherwise from now on: brings up to date what depends on both of what it wants
     /// and has.
-    fn replace(&mut self, client: usize, after: Standing, now: Time) {
+    fn replace(&mut self, client: usize, after: ClientStanding, now: Time) {
         self.advance(now);
         let (Some(standing), Some(account)) = (
             self.standings.get_mut(client),
@@ -421,7 +421,7 @@ impl Watched {
     }
 }
 
-impl Standing {
+impl ClientStanding {
     fn used(&self) -> Amount {
         amount(self.wish.wants.min(self.lease.get()))
     }

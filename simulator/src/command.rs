@@ -5,14 +5,14 @@ pub(crate) mod fuzz;
 pub(crate) mod list;
 pub(crate) mod replay;
 pub(crate) mod run;
-pub(crate) mod shape;
+pub(crate) mod tree_flag;
 pub(crate) mod what_if;
 
 use std::io::{self, BufWriter, Write};
 use std::time::Duration;
 
+use doorward_pages::terminal::palette::Palette;
 use doorward_simulator::recording::Recording;
-use doorward_simulator::report::palette::Palette;
 use doorward_simulator::report::{claim, json, summary, write_all};
 use doorward_simulator::scenario::Scenario;
 use doorward_simulator::world::World;
@@ -24,9 +24,9 @@ use crate::flags::OutputFlags;
 /// The time after the first learning mode until averages are judged, as scenario files have it.
 const SETTLES_FOR: Duration = Duration::from_secs(30);
 
-/// Plays a scenario, and tells what came of it. `command` is what makes the same again.
+/// Plays a scenario, and reports what came of it. `command` is what makes the same again.
 fn play(scenario: &Scenario, command: String, flags: &OutputFlags) -> Result<(), Failure> {
-    // What is wrong with the folder is told before somebody has waited for the run.
+    // What is wrong with the folder is reported before somebody has waited for the run.
     if let Some(folder) = &flags.out {
         claim(folder).map_err(|error| Failure::usage(&error))?;
     }
@@ -37,11 +37,11 @@ fn play(scenario: &Scenario, command: String, flags: &OutputFlags) -> Result<(),
     let mut recording = World::new(scenario).run(|at| bar.set_position(millis(at)));
     bar.finish_and_clear();
     recording.command = command;
-    tell(&recording, flags)?;
+    show_outcome(&recording, flags)?;
     if recording.verdicts.iter().all(|verdict| verdict.holds) {
         Ok(())
     } else {
-        Err(Failure::Told(1))
+        Err(Failure::Reported(1))
     }
 }
 
@@ -57,7 +57,7 @@ fn print_scenario(scenario: &Scenario, command: &str) -> Result<(), Failure> {
 }
 
 /// Writes what was asked for: a summary or everything, and a report.
-fn tell(recording: &Recording, flags: &OutputFlags) -> Result<(), Failure> {
+fn show_outcome(recording: &Recording, flags: &OutputFlags) -> Result<(), Failure> {
     let mut out = BufWriter::new(io::stdout().lock());
     if flags.json {
         json::write(&mut out, recording)?;

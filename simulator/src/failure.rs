@@ -19,7 +19,7 @@ pub(crate) enum Failure {
     Output(#[from] io::Error),
     /// All has been said, and this is the exit code.
     #[error("exit code {0}")]
-    Told(u8),
+    Reported(u8),
 }
 
 impl Failure {
@@ -38,7 +38,7 @@ impl Failure {
         match self {
             Self::Report(_) | Self::Output(_) => 1,
             Self::Usage(_) => 2,
-            Self::Told(code) => *code,
+            Self::Reported(code) => *code,
         }
     }
 }

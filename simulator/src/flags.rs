@@ -8,7 +8,7 @@ use clap_complete::Shell;
 use doorward_engine::id::ResourceId;
 use doorward_simulator::fuzz::Part;
 
-use crate::command::shape::TreeFlag;
+use crate::command::tree_flag::TreeFlag;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -59,7 +59,7 @@ pub(crate) enum Command {
     /// The clients of the trace are spread over the leaves of the tree, and it takes as long as the
     /// trace does.
     Replay(ReplayFlags),
-    /// Play scenarios that are made by chance, and tell which fail.
+    /// Play scenarios that are made by chance, and show which fail.
     ///
     /// For some minutes everything goes wrong, and nobody may ever have too much; then nothing does
     /// any more, and in the end everybody must have what is right.
@@ -191,11 +191,11 @@ pub(crate) struct FuzzFlags {
     #[arg(long, value_name = "PART", value_parser = part)]
     pub(crate) focus: Option<Part>,
 
-    /// Make what fails smaller, as far as it still fails in the same way, and tell what is left.
+    /// Make what fails smaller, as far as it still fails in the same way, and show what is left.
     #[arg(long)]
     pub(crate) shrink: bool,
 
-    /// Do not tell how it went: print the scenario file that plays the same as this seed, whatever
+    /// Do not show how it went: print the scenario file that plays the same as this seed, whatever
     /// later releases draw. With --shrink, what is left if it fails.
     #[arg(long, conflicts_with_all = ["seeds", "out", "json"])]
     pub(crate) print_scenario: bool,

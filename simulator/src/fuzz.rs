@@ -36,18 +36,18 @@ use crate::scenario::Scenario;
 use crate::world::World;
 
 pub use crate::fuzz::part::Part;
-pub use crate::fuzz::shrink::{Kept, shrink, smaller};
+pub use crate::fuzz::shrink::{SmallerScenario, shrink, smaller};
 
 /// What went wrong.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Failure {
+pub struct FoundFailure {
     /// Which promise was broken.
     pub promise: Promise,
     /// How, for people.
     pub detail: String,
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for FoundFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.promise.as_str(), self.detail)
     }
@@ -119,8 +119,8 @@ pub fn scenario(seed: u64, focus: Option<Part>) -> Scenario {
 }
 
 /// Plays a scenario, and says what it broke. After everything that comes to a node it is asserted that its books
-/// add up; if they do not, or something else panics, there is nothing to tell of the rest.
-pub fn play(scenario: &Scenario) -> (Recording, Option<Failure>) {
+/// add up; if they do not, or something else panics, there is nothing to say of the rest.
+pub fn play(scenario: &Scenario) -> (Recording, Option<FoundFailure>) {
     let played = catch_unwind(AssertUnwindSafe(|| {
         World::new(scenario).asserting().run(|_| {})
     }));
@@ -129,7 +129,7 @@ pub fn play(scenario: &Scenario) -> (Recording, Option<Failure>) {
         Err(panic) => {
             let text = panic.downcast_ref::<String>().map(String::as_str);
             let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
-            let failure = Failure {
+            let failure = FoundFailure {
                 promise: Promise::Consistency,
                 detail: text.unwrap_or("it panics").to_owned(),
             };
@@ -142,7 +142,7 @@ pub fn play(scenario: &Scenario) -> (Recording, Option<Failure>) {
         let at = verdict
             .at_s
             .map_or(String::new(), |at| format!(", worst at {at:.3} s"));
-        Some(Failure {
+        Some(FoundFailure {
             promise,
             detail: format!(
                 "{} of {} is {:.6}, and must not be beyond {:.6}{at} ({})",
@@ -219,7 +219,7 @@ mod tests {
         assert!(immediate > 0 && safe > 0 && adaptive > 0);
     }
 
-    /// What is wrong with templates is told to nobody here: there would be none.
+    /// What is wrong with templates is reported to nobody here: there would be none.
     #[test]
     fn all_that_is_used_has_a_template_and_is_judged() {
         for seed in 0..400 {

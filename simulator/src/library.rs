@@ -8,7 +8,7 @@ use crate::scenario::read::{Files, ScenarioError};
 
 /// A scenario of the library, as it is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct LibraryEntry {
     /// What it is called, and what its file is called but for its ending.
     pub name: &'static str,
     /// Its file.
@@ -17,7 +17,7 @@ pub struct Entry {
 
 macro_rules! entries {
     ($($name:literal),* $(,)?) => {
-        &[$(Entry {
+        &[$(LibraryEntry {
             name: $name,
             text: include_str!(concat!("../scenarios/", $name, ".yaml")),
         }),*]
@@ -25,7 +25,7 @@ macro_rules! entries {
 }
 
 /// All of them: the simplest first, Doorman's in its order.
-pub const LIBRARY: &[Entry] = entries![
+pub const LIBRARY: &[LibraryEntry] = entries![
     "minimal",
     "lease-length",
     "capacity-halved",
@@ -52,7 +52,7 @@ const TRACES: &[(&str, &str)] = &[
     ("fast-demand.csv", include_str!("../traces/fast-demand.csv")),
 ];
 
-impl Entry {
+impl LibraryEntry {
     /// The scenario of that name.
     pub fn find(name: &str) -> Option<&'static Self> {
         LIBRARY.iter().find(|entry| entry.name == name)
@@ -86,7 +86,7 @@ mod tests {
 
     use super::*;
     use crate::scenario::demand::Demand;
-    use crate::trace::{Source, scan};
+    use doorward_trace::{Source, scan};
 
     fn files(folder: &str, ending: &str) -> Vec<PathBuf> {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
@@ -112,7 +112,7 @@ mod tests {
         assert_eq!(files.len(), LIBRARY.len());
         for path in files {
             let name = path.file_stem().unwrap().to_str().unwrap();
-            let entry = Entry::find(name).unwrap_or_else(|| panic!("{name} is not in it"));
+            let entry = LibraryEntry::find(name).unwrap_or_else(|| panic!("{name} is not in it"));
             let from_disk = Scenario::read(&path).unwrap_or_else(|error| panic!("{error}"));
             let built_in = entry.read().unwrap();
             assert_eq!(from_disk.name, built_in.name);
@@ -136,11 +136,12 @@ mod tests {
             "fast-demand" => 20,
             "llm-requests" => 41,
             "llm-tokens" => 73,
-            other => panic!("{other} is not told of"),
+            other => panic!("{other} has no row here"),
         };
         for path in files("traces", "csv") {
             let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
-            let scan = scan(&Source::File(path)).unwrap_or_else(|error| panic!("{error}"));
+            let scan = scan(&Source::File(path), crate::scenario::CLIENTS_MAX)
+                .unwrap_or_else(|error| panic!("{error}"));
             assert_eq!(scan.clients.len(), clients(&name), "{name}");
         }
     }

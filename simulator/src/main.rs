@@ -23,7 +23,7 @@ fn main() -> ExitCode {
         Err(Failure::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
             ExitCode::SUCCESS
         }
-        Err(Failure::Told(code)) => ExitCode::from(code),
+        Err(Failure::Reported(code)) => ExitCode::from(code),
         Err(failure) => {
             // Nothing is left to do if even this fails.
             let _ = writeln!(io::stderr(), "doorward-sim: {failure}");

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use doorward_engine::time::Time;
 
-use crate::recording::{Bound, Checker};
+use crate::recording::{Checker, LimitSide};
 
 /// How much at either end of a run a blunted checker does not see.
 pub const UNSEEN: Duration = Duration::from_secs(10);
@@ -68,7 +68,7 @@ pub enum Blunt {
     OscillationOfTurnsDownOnly,
     /// Only what is used in safe mode counts, not what may be.
     SafeUseOfThoseInSafeMode,
-    /// Once everybody has been told, nobody looks again.
+    /// Once everybody has been informed, nobody looks again.
     SafeUseOfFirstRound,
 }
 
@@ -117,11 +117,11 @@ impl Blunt {
 /// The limit to which a lenient checker holds a value.
 pub(crate) fn lenient(checker: Checker, limit: f64) -> f64 {
     match (checker.bound(), checker) {
-        (Bound::AtLeast, _) => 1.0 - (1.0 - limit) * 2.0,
-        (Bound::AtMost, Checker::Mastership | Checker::NotBack | Checker::Requests) => {
+        (LimitSide::AtLeast, _) => 1.0 - (1.0 - limit) * 2.0,
+        (LimitSide::AtMost, Checker::Mastership | Checker::NotBack | Checker::Requests) => {
             limit.max(0.5) * 2.0
         }
-        (Bound::AtMost, _) => limit.max(0.005) * 2.0,
+        (LimitSide::AtMost, _) => limit.max(0.005) * 2.0,
     }
 }
 

@@ -9,7 +9,7 @@ mod verdict;
 use serde::{Deserialize, Serialize};
 
 pub use mark::{Mark, MarkKind, Nature};
-pub use verdict::{Bound, Checker, Verdict};
+pub use verdict::{Checker, LimitSide, Verdict};
 
 /// Of so many clients of each resource it is recorded how they did.
 pub const CLIENT_FIGURES_MAX: usize = 1_000;
@@ -245,7 +245,7 @@ pub struct Waits {
     pub learning: f64,
     /// A server that has nothing to give yet, or refuses.
     pub refused: f64,
-    /// The next refresh of a client that was told that it has its share.
+    /// The next refresh of a client that was answered that it has its share.
     pub share: f64,
     /// A server.
     pub no_server: f64,

@@ -6,24 +6,23 @@ mod chart;
 mod charts;
 pub mod compare;
 pub mod csv;
-mod faults;
 mod figures;
 mod folder;
 mod html;
 pub mod json;
-pub mod palette;
+mod mark_kinds;
 #[cfg(test)]
 pub(crate) mod plausible;
-mod shortages;
+mod shortage_rows;
 pub mod summary;
-mod table;
+mod text;
 mod verdicts;
-mod waits;
+mod wait_rows;
 
 use crate::recording::Recording;
 
-pub use folder::{ReportError, Written, claim, write_all};
-pub use table::{WIDTH, wrapped};
+pub use folder::{ReportError, WrittenReport, claim, write_all};
+pub use text::{WIDTH, wrapped};
 
 /// The command that makes the recording again.
 pub fn command(recording: &Recording) -> String {

@@ -6,7 +6,8 @@
 //! what. Around them is what a process has around it: connections that break, calls that are given
 //! up, streams that keep their order, elections.
 
-mod admission;
+mod admission_check;
+mod agenda;
 mod beginning;
 pub(crate) mod candidates;
 mod child_streams;
@@ -14,7 +15,6 @@ mod client_replies;
 mod clients;
 pub(crate) mod clock;
 mod etcd;
-mod event;
 mod faults;
 mod finding;
 mod links;
@@ -28,8 +28,8 @@ mod publish;
 mod sampling;
 mod servers;
 mod shortages;
+mod undecided_calls;
 mod uses;
-mod waiting;
 mod work;
 
 use std::hash::Hasher;
@@ -48,15 +48,15 @@ use crate::chance::Chance;
 use crate::checker::{Watched, judge};
 use crate::recording::{Mark, MarkKind, Recording, Work};
 use crate::scenario::{Link as Way, Scenario};
-use crate::trace::{Row, TraceFeed};
+use crate::trace_feed::{PlayedRow, TraceFeed};
+use crate::world::agenda::{Events, What};
 use crate::world::clock::LocalClock;
 use crate::world::etcd::Etcd;
-use crate::world::event::{Events, What};
-use crate::world::faults::{Elections, Ending};
+use crate::world::faults::{Elections, FaultEnd};
 use crate::world::message::{Mail, Message};
 use crate::world::parting::Parting;
 use crate::world::place::Place;
-use crate::world::publish::Seen;
+use crate::world::publish::LastPublished;
 use crate::world::uses::Uses;
 
 /// What clocks on walls show when a simulation begins, in microseconds since the Unix epoch:
@@ -74,7 +74,7 @@ const CLIENTS_SHOWN: usize = 50;
 
 /// A client.
 #[derive(Debug)]
-struct Client {
+struct ClientProcess {
     group: u32,
     place: u32,
     /// What it uses, in the order of its group.
@@ -95,12 +95,12 @@ struct Client {
     down_until: Time,
     /// Runs of the process: what was sent by an earlier one is not for this.
     starts: u32,
-    seen: Seen,
+    seen: LastPublished,
     /// What it gives back. None: nothing.
     parting: Option<Box<Parting>>,
 }
 
-impl Client {
+impl ClientProcess {
     /// Which process of it runs: another one after each start.
     fn incarnation(&self) -> u64 {
         let account = u64::from(self.uses.first().account);
@@ -121,12 +121,12 @@ pub struct World<'a> {
     events: Events,
     mail: Mail,
     places: Vec<Place>,
-    clients: Vec<Client>,
+    clients: Vec<ClientProcess>,
     /// By client: when it is woken. Apart from the rest, for many events turn out to be stale.
     wakes: Vec<Option<Time>>,
     watched: Vec<Watched>,
     templates: Templates,
-    endings: Vec<Option<Ending>>,
+    endings: Vec<Option<FaultEnd>>,
     elections: Elections,
     etcd: Etcd,
     /// All that the operator ever wrote, but for the last.
@@ -158,7 +158,7 @@ fn addresses_of(place: usize, candidates: u32) -> Arc<[Address]> {
 struct PlayedTrace {
     first: u32,
     rows: TraceFeed,
-    next: Row,
+    next: PlayedRow,
 }
 
 impl<'a> World<'a> {

@@ -8,12 +8,6 @@
 //!
 //! Percentiles below a millisecond are not compared with one another: on a busy machine they are the scheduler's.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::print_stdout,
-    reason = "a bench may panic, and prints what it measured"
-)]
-
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -3,13 +3,6 @@
 //! `cargo bench -p doorward-tests --bench failover` takes two minutes; the TTL of the election is
 //! `DOORWARD_TTL`, in whole seconds.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    clippy::print_stdout,
-    reason = "a bench may panic, and prints what it measured"
-)]
-
 use std::time::Duration;
 
 use tokio::time::Instant;

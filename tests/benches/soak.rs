@@ -5,12 +5,6 @@
 //! and fails if a call of an honest client failed, or if the memory at the end is above that after five minutes
 //! (a sixth of the time, if that is shorter) by more than a tenth and 8 MiB.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::print_stdout,
-    reason = "a bench may panic, and prints what it measured"
-)]
-
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::Mutex;

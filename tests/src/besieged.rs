@@ -1,16 +1,6 @@
 //! A server that is attacked, with honest clients beside: one that asks all the time and one of the client
 //! library. Whatever the attack, they are served as if there were none, and so are clients that come afterwards.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a test that cannot go on says so"
-)]
-#![allow(
-    clippy::indexing_slicing,
-    reason = "of JSON, which answers for everything"
-)]
-
 use std::fs;
 use std::future::Future;
 use std::time::Duration;

@@ -5,13 +5,6 @@
 //! member of etcd, which can be broken ([`Proxy`]). Two resources are there: [`SHARED`], of which
 //! everybody wants more than there is, and [`WATCHED`], for watchers.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a test that cannot go on says so"
-)]
-#![allow(clippy::indexing_slicing, reason = "by the number of a candidate")]
-
 use std::fs;
 use std::time::Duration;
 

@@ -1,7 +1,5 @@
 //! A certificate authority for tests, and certificates that it signs.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so")]
-
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
     KeyUsagePurpose,

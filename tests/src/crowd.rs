@@ -10,20 +10,6 @@
 //! still entered for another one. What has ended by a client's own clock counts no more: the
 //! sum is looked at twice, and what has ended between the two looks is not over.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a test that cannot go on says so"
-)]
-#![allow(
-    clippy::indexing_slicing,
-    reason = "by the number that a member was given"
-)]
-#![allow(
-    clippy::print_stdout,
-    reason = "how long things took, for who reads it"
-)]
-
 use std::fmt::Write;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

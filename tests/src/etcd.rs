@@ -7,14 +7,6 @@
 //! The timers are shorter than etcd's own, so that a new leader is elected within a second, and a
 //! lease may be as short as that. What the members logged is printed when a test fails.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a test that cannot go on says so"
-)]
-#![allow(clippy::indexing_slicing, reason = "by the number of a member")]
-#![allow(clippy::print_stderr, reason = "what was logged, when a test fails")]
-
 use std::fs;
 use std::time::Duration;
 

@@ -2,8 +2,6 @@
 //!
 //! Linux only: other systems have no `/proc`, and there nothing is known.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so")]
-
 use std::fs;
 use std::time::Duration;
 

@@ -5,8 +5,6 @@
 //! measured from when it was due, so that a server that stands still for a second is not measured once. Timers
 //! are up to a millisecond late, which is not the server's.
 
-#![allow(clippy::panic, reason = "a test that cannot go on says so")]
-
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

@@ -3,8 +3,6 @@
 //! The ports are below those that systems assign to outgoing connections, so that no other program takes one that is
 //! free for a moment because its server was killed.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so")]
-
 use std::net::TcpListener;
 use std::sync::atomic::{AtomicU32, Ordering};
 

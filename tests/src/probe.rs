@@ -11,12 +11,6 @@
 //! whatever clocks say. The other way round nothing is proven: an answer may travel for long. To
 //! say "I am the master" counts as a grant does, for a grant would be given at that moment.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a test that cannot go on says so"
-)]
-
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -3,16 +3,6 @@
 //! `cargo test -p doorward-tests` alone does not build the programs of other packages, so they are
 //! built on first use.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a test that cannot go on says so"
-)]
-#![allow(
-    clippy::indexing_slicing,
-    reason = "of JSON, which answers for everything"
-)]
-
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -58,7 +48,11 @@ pub fn program(name: &str) -> PathBuf {
 }
 
 fn command(name: &str) -> Command {
-    let mut command = Command::new(program(name));
+    undisturbed(&program(name))
+}
+
+fn undisturbed(program: &Path) -> Command {
+    let mut command = Command::new(program);
     // What is set outside must not steer the tests.
     for (variable, _) in std::env::vars_os() {
         if variable.to_string_lossy().starts_with("DOORWARD_") {
@@ -196,6 +190,11 @@ impl Server {
     /// Starts one on a free port, with variables of the environment.
     pub fn start_with(variables: &[(&str, &str)], arguments: &[&str]) -> Self {
         Self::spawn("127.0.0.1:0", variables, arguments)
+    }
+
+    /// Starts a server that somebody else has built, on a free port.
+    pub fn start_program(program: &Path, arguments: &[&str]) -> Self {
+        Self::spawn_by(undisturbed(program), "127.0.0.1:0", &[], arguments)
     }
 
     /// Starts one at an address. It serves pages only if the arguments say where.

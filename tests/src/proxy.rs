@@ -9,8 +9,6 @@
 //! The proxy has a thread of its own, so it works on while a test waits for something. When a method
 //! has returned, nothing passes that must not pass any more.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so")]
-
 use std::collections::VecDeque;
 use std::future::pending;
 use std::net::SocketAddr;

@@ -1,9 +1,6 @@
 //! Every attack that there is, a little of each, at the same time and from different addresses: what the soak bench
 //! does for half an hour.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test")]
-#![allow(missing_docs, reason = "a test")]
-
 use std::collections::BTreeSet;
 
 use doorward_tests::attacker::attacker;

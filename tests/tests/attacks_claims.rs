@@ -1,14 +1,6 @@
 //! Attackers whose requests are well-formed: invented names, child servers that do not exist, lies. One
 //! address takes a bounded part of the server, and no client that has something loses it.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test"
-)]
-#![allow(missing_docs, reason = "a test")]
-
 use std::fs;
 use std::time::Duration;
 

@@ -1,8 +1,5 @@
 //! Attackers that send frames which cost more than they are worth: the server cuts them, and serves the others.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test")]
-#![allow(missing_docs, reason = "a test")]
-
 use doorward_tests::attacker::flood::{Amount, Flood, flood};
 use doorward_tests::besieged::{Besieged, MEMORY_MAX};
 

@@ -1,8 +1,5 @@
 //! Attackers that ask and never read: what the server cannot send is bounded, and cut after a while.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test")]
-#![allow(missing_docs, reason = "a test")]
-
 use doorward_tests::attacker::{Siege, claims, unread};
 use doorward_tests::besieged::{Besieged, MEMORY_MAX};
 

@@ -1,9 +1,6 @@
 //! Attackers that say little or nothing: connections, headers and messages that do not end. The server lets go of
 //! them, and honest clients notice nothing.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test")]
-#![allow(missing_docs, reason = "a test")]
-
 use doorward_tests::attacker::waiting::{
     GET_CAPACITY, STREAM, announced_calls, half_open_calls, idle_http, one_byte,
     quiet_child_streams, reopen, silent_sockets, slow_http_headers, stopped_child_streams,

@@ -4,15 +4,6 @@
 //! `DOORWARD_CHAOS_SECONDS` is how long (a minute unless it says otherwise), `DOORWARD_CHAOS_SEED`
 //! from what all chance is drawn.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::print_stdout,
-    reason = "a test"
-)]
-#![allow(missing_docs, reason = "a test")]
-
 use std::fs;
 use std::time::Duration;
 

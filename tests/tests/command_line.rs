@@ -1,13 +1,5 @@
 //! `doorward` against a real server: what it prints, and the exit codes that scripts see.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test"
-)]
-#![allow(missing_docs, reason = "a test")]
-
 use std::fs;
 
 use serde_json::Value;

@@ -1,9 +1,6 @@
 //! Ten thousand honest clients behind one address (a NAT, a shared proxy, sidecars on a host), with the default
 //! flags: none is refused anything.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test")]
-#![allow(missing_docs, reason = "a test")]
-
 use std::fs;
 
 use doorward_tests::besieged::TEMPLATES;

@@ -1,13 +1,5 @@
 //! The demonstration: it runs by itself, and what it measures is what is promised.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test"
-)]
-#![allow(missing_docs, reason = "a test")]
-
 use std::fs;
 
 use doorward_tests::processes::{doorward, doorward_server, stderr, stdout};

@@ -1,15 +1,6 @@
 //! Candidates that die, stop, freeze and are cut off: two of them never decide at the same time, and
 //! their clients keep what they have.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::print_stdout,
-    reason = "a test"
-)]
-#![allow(missing_docs, reason = "a test")]
-
 use std::time::Duration;
 
 use tokio::task::JoinSet;

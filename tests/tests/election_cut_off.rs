@@ -1,15 +1,6 @@
 //! A master that is cut off from etcd, but not from its clients: it steps down in time, whatever of
 //! the way still works, and is a candidate like any other when the way is back.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::print_stdout,
-    reason = "a test"
-)]
-#![allow(missing_docs, reason = "a test")]
-
 use std::time::Duration;
 
 use tokio::time::Instant;

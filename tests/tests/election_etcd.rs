@@ -1,15 +1,6 @@
 //! What happens to etcd, and to what stands in it: masters come and go, never two at a time, and what
 //! was broken by hand mends itself.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::print_stdout,
-    reason = "a test"
-)]
-#![allow(missing_docs, reason = "a test")]
-
 use std::fs;
 use std::time::Duration;
 

@@ -1,14 +1,6 @@
 //! What was meant otherwise: a server that cannot use its flags says what is wrong and ends; one that
 //! cannot reach etcd stays, is not ready, and says why, for that may be mended without it.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test"
-)]
-#![allow(missing_docs, reason = "a test")]
-
 use std::fs;
 
 use serde_json::Value;

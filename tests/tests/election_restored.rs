@@ -1,14 +1,6 @@
 //! etcd is restored from a backup while candidates run: a client that has seen an epoch is never sent to a
 //! lower one, and clients go on.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test"
-)]
-#![allow(missing_docs, reason = "a test")]
-
 use std::time::Duration;
 
 use tokio::task::JoinSet;

@@ -1,13 +1,5 @@
 //! etcd is wiped while no server runs: epochs begin again, and no client that lived on is cut off.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test"
-)]
-#![allow(missing_docs, reason = "a test")]
-
 use std::fs;
 
 use doorward_client::Mode;

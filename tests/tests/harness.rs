@@ -1,8 +1,5 @@
 //! The harness does what it says: what is tested with it would prove nothing otherwise.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test")]
-#![allow(missing_docs, reason = "a test")]
-
 use std::io::ErrorKind;
 use std::time::Duration;
 

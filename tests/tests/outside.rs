@@ -4,14 +4,6 @@
 //! Dependencies are those of the workspace's lock, and nothing is fetched. What is built goes to the workspace's
 //! target folder, where most of it is already.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test"
-)]
-#![allow(missing_docs, reason = "a test")]
-
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};

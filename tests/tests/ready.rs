@@ -1,13 +1,5 @@
 //! Ready means ready: `/readyz` of real servers, through what happens to their parent and their master.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test"
-)]
-#![allow(missing_docs, reason = "a test")]
-
 use doorward_tests::candidates::{Setup, TTL, until};
 use doorward_tests::etcd::Etcd;
 use doorward_tests::ports::lasting_address;

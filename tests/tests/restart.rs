@@ -1,13 +1,5 @@
 //! A server that is killed and comes back, seen from its clients.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test"
-)]
-#![allow(missing_docs, reason = "a test")]
-
 use std::fs;
 use std::time::Duration;
 

@@ -1,8 +1,5 @@
 //! Programs that ship have no bug that can be switched on.
 
-#![allow(clippy::unwrap_used, reason = "a test")]
-#![allow(missing_docs, reason = "a test")]
-
 use doorward_tests::processes::program;
 
 /// What a program says that is built with the feature `planted` of a crate: `doorward_session::session_bugs::MARK` and

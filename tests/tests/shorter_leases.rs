@@ -1,14 +1,6 @@
 //! An operator makes leases shorter, and the master is lost before the old ones are over: no other
 //! client gets what the first may still be using.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test"
-)]
-#![allow(missing_docs, reason = "a test")]
-
 use std::fs;
 use std::time::Duration;
 

@@ -1,23 +1,15 @@
 //! When a successor begins, if the key of a master disappears while that master is cut off: elections in
 //! this process, in a real etcd.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test"
-)]
-#![allow(missing_docs, reason = "a test")]
-
 use std::sync::Arc;
 use std::time::Duration;
 
 use doorward_clock::Instant;
-use doorward_engine::tolerance::Tolerance;
 use doorward_etcd::Config;
 use doorward_etcd::directory::Role;
 use doorward_server::clock::instant_of;
 use doorward_server::election::{Candidate, Election, Running, Standing, TreePlace, etcd};
+use doorward_session::time::tolerance::Tolerance;
 use doorward_tests::etcd::Etcd;
 use doorward_tests::processes::PATIENCE;
 use doorward_tests::proxy::Proxy;

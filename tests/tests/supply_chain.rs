@@ -4,14 +4,6 @@
 //! It reads `cargo tree`, for all platforms: what no program, build script or test is built of is not
 //! asked about, though it stands in `Cargo.lock`. Where the crates come from is asked of the lock.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test"
-)]
-#![allow(missing_docs, reason = "a test")]
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,14 +1,5 @@
 //! Templates in etcd, as the servers of a root follow them.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::print_stdout,
-    reason = "a test"
-)]
-#![allow(missing_docs, reason = "a test")]
-
 use std::fmt::Write;
 use std::fs;
 use std::time::Duration;

@@ -1,14 +1,5 @@
 //! Trees of real servers, seen from their clients: what they get, and that it is never too much.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::print_stdout,
-    reason = "a test"
-)]
-#![allow(missing_docs, reason = "a test")]
-
 use std::fs;
 use std::ops::Range;
 use std::time::Duration;

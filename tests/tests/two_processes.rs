@@ -1,14 +1,6 @@
 //! Two live processes under one name, of a node and of a client: never more than the capacity is in
 //! use, and logs and status say so.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test"
-)]
-#![allow(missing_docs, reason = "a test")]
-
 use std::fs;
 use std::thread;
 

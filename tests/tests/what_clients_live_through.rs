@@ -1,14 +1,6 @@
 //! What clients of real servers live through: a template that is removed, a server that is away for a while,
 //! an interval that was a mistake.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test"
-)]
-#![allow(missing_docs, reason = "a test")]
-
 use std::fs;
 use std::path::Path;
 use std::time::Duration;

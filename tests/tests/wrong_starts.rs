@@ -1,13 +1,5 @@
 //! Starts with a likely mistake: refused with what to do, or a warning in the log.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test"
-)]
-#![allow(missing_docs, reason = "a test")]
-
 use std::fs;
 use std::path::Path;
 use std::process::Command;

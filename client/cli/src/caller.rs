@@ -28,7 +28,7 @@ const ANSWER_BYTES_MAX: usize = 1024 * 1024;
 
 /// Calls the servers of a node.
 #[derive(Clone, Debug)]
-pub(crate) struct Caller {
+pub(crate) struct MasterCaller {
     /// Given one by one.
     addresses: Arc<[Address]>,
     /// The node in etcd whose servers come before them.
@@ -47,35 +47,35 @@ enum Miss {
 }
 
 /// An answer that may say that somebody else is the master.
-trait Answer {
+trait MasterAnswer {
     fn mastership(&self) -> Option<&doorman::Mastership>;
 }
 
-impl Answer for doorman::GetCapacityResponse {
+impl MasterAnswer for doorman::GetCapacityResponse {
     fn mastership(&self) -> Option<&doorman::Mastership> {
         self.mastership.as_ref()
     }
 }
 
-impl Answer for doorman::ReleaseCapacityResponse {
+impl MasterAnswer for doorman::ReleaseCapacityResponse {
     fn mastership(&self) -> Option<&doorman::Mastership> {
         self.mastership.as_ref()
     }
 }
 
-impl Answer for doorman::DiscoveryResponse {
+impl MasterAnswer for doorman::DiscoveryResponse {
     fn mastership(&self) -> Option<&doorman::Mastership> {
         None
     }
 }
 
-impl Answer for admin::GetStatusResponse {
+impl MasterAnswer for admin::GetStatusResponse {
     fn mastership(&self) -> Option<&doorman::Mastership> {
         None
     }
 }
 
-impl Caller {
+impl MasterCaller {
     pub(crate) fn new(common: &Common) -> Result<Self, Failure> {
         let mut addresses = Vec::new();
         let mut node = None;
@@ -172,7 +172,7 @@ impl Caller {
     /// Asks one address after the other until one answers, and follows it to the master.
     async fn call<T, F>(&self, ask: impl Fn(Channel) -> F) -> Result<T, Failure>
     where
-        T: Answer,
+        T: MasterAnswer,
         F: Future<Output = Result<tonic::Response<T>, tonic::Status>>,
     {
         let mut problems = Vec::new();
@@ -209,7 +209,7 @@ impl Caller {
         ask: &impl Fn(Channel) -> F,
     ) -> Result<T, Miss>
     where
-        T: Answer,
+        T: MasterAnswer,
         F: Future<Output = Result<tonic::Response<T>, tonic::Status>>,
     {
         let mut named_by: Option<Address> = None;

@@ -5,31 +5,30 @@
 //! gets a lease, and puts every request through a rate limiter that follows it. On a terminal there
 //! is a live view; elsewhere a line a second. At the end, a summary.
 
+mod closing_summary;
 mod crowd;
-mod figures;
+mod demand_trace;
+mod demo_figures;
 mod outline;
 mod screen;
 mod servers;
-mod summary;
-mod trace;
 
-use std::fs::File;
-use std::io::{self, IsTerminal, Read, Write};
+use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Context, ensure};
+use anyhow::Context;
 use clap::Args;
 use doorward_engine::time::Time;
 use doorward_server::flags::LogFlags;
 use doorward_server::logs::{self, LogFormat};
 
-use crate::demo::crowd::{Crowd, Pace};
-use crate::demo::figures::{ClientReading, Figures};
+use crate::demo::crowd::{DemoCrowd, TracePace};
+use crate::demo::demand_trace::DemandTrace;
+use crate::demo::demo_figures::{ClientReading, DemoFigures};
 use crate::demo::outline::Outline;
-use crate::demo::screen::{Scene, Screen, Wish};
-use crate::demo::servers::Servers;
-use crate::demo::trace::Trace;
+use crate::demo::screen::{KeyWish, Scene, Screen};
+use crate::demo::servers::DemoServers;
 use crate::failure::Failure;
 use crate::output;
 use doorward_server::clock::Clock;
@@ -39,9 +38,6 @@ const RESOURCE: &str = "demo";
 
 /// Where the built-in trace gets interesting.
 const BUILT_IN_FROM: Duration = Duration::from_secs(120);
-
-/// The largest trace, in bytes.
-const TRACE_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 /// How often everything is measured and the view is drawn.
 const TICK: Duration = Duration::from_millis(100);
@@ -95,43 +91,27 @@ pub(crate) async fn run(flags: DemoFlags) -> Result<(), Failure> {
 }
 
 async fn show(flags: DemoFlags) -> anyhow::Result<()> {
-    let mut from = flags.from.unwrap_or_default();
-    let trace = match &flags.trace {
-        None => {
-            from = flags.from.unwrap_or(BUILT_IN_FROM);
-            Trace::built_in()?
-        }
-        Some(path) => {
-            let file = File::open(path)
-                .with_context(|| format!("cannot read the trace {}", path.display()))?;
-            let mut bytes = Vec::new();
-            file.take(TRACE_BYTES_MAX + 1)
-                .read_to_end(&mut bytes)
-                .with_context(|| format!("cannot read the trace {}", path.display()))?;
-            let is_small = bytes.len() as u64 <= TRACE_BYTES_MAX;
-            ensure!(
-                is_small,
-                "the trace {} is larger than 64 MiB",
-                path.display()
-            );
-            Trace::read(bytes.as_slice(), &path.display().to_string())?
-        }
+    let trace = DemandTrace::read(flags.trace.as_deref())?;
+    let usual = match flags.trace {
+        None => BUILT_IN_FROM,
+        Some(_) => Duration::ZERO,
     };
+    let from = flags.from.unwrap_or(usual);
     let capacity = flags
         .capacity
         .unwrap_or_else(|| trace.total_demand().1.ceil().max(1.0));
     let outline = Outline::new(trace.clients.iter().map(ToString::to_string));
-    let servers = Servers::start(&outline, capacity).await?;
+    let servers = DemoServers::start(&outline, capacity).await?;
     let leaves = outline.clients.iter();
     let leaves: Option<Vec<_>> = leaves
         .map(|client| servers.grpc_address(client.leaf))
         .collect();
     let leaves = leaves.context("a client without a leaf")?;
     let clock = Clock::start();
-    let pace = Pace::new(&trace, from, flags.speed);
-    let crowd = Crowd::start(&trace, &leaves, pace, clock).await?;
+    let pace = TracePace::new(&trace, from, flags.speed);
+    let crowd = DemoCrowd::start(&trace, &leaves, pace, clock).await?;
     let show = Show {
-        figures: Figures::new(outline, capacity, clock.now()),
+        figures: DemoFigures::new(outline, capacity, clock.now()),
         servers,
         crowd,
         clock,
@@ -145,14 +125,14 @@ async fn show(flags: DemoFlags) -> anyhow::Result<()> {
     } = show.run().await?;
     crowd.stop().await;
     servers.stop(&figures.outline).await;
-    summary::write(&mut output::stdout(), &figures).context("cannot write the summary")
+    closing_summary::write(&mut output::stdout(), &figures).context("cannot write the summary")
 }
 
 /// Everything that is at work, and what is measured of it.
 struct Show {
-    servers: Servers,
-    crowd: Crowd,
-    figures: Figures,
+    servers: DemoServers,
+    crowd: DemoCrowd,
+    figures: DemoFigures,
     clock: Clock,
     flags: DemoFlags,
 }
@@ -186,7 +166,7 @@ impl Show {
                 trace_time: self.crowd.trace_time(self.clock.now()),
                 speed: self.flags.speed,
             })?;
-            if screen.wish()? == Some(Wish::Quit) || self.is_over() {
+            if screen.wish()? == Some(KeyWish::Quit) || self.is_over() {
                 break;
             }
         }
@@ -204,7 +184,7 @@ impl Show {
             self.figures.outline.leaves().len(),
             self.figures.capacity
         )?;
-        summary::write_tree(&mut out, &self.figures.outline, &pages)?;
+        closing_summary::write_tree(&mut out, &self.figures.outline, &pages)?;
         let mut ticks = tokio::time::interval(TICK);
         let mut interrupted = std::pin::pin!(tokio::signal::ctrl_c());
         let mut printed = 0;
@@ -217,7 +197,7 @@ impl Show {
             let second = self.figures.elapsed().as_secs();
             if second > printed {
                 printed = second;
-                writeln!(out, "{}", summary::line(&self.figures))?;
+                writeln!(out, "{}", closing_summary::line(&self.figures))?;
             }
             if self.is_over() {
                 break;

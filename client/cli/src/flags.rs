@@ -8,10 +8,10 @@ use clap_complete::Shell;
 use doorward_etcd::address::{self, Etcd};
 use doorward_etcd::flags::{ElectionFlags, EtcdFlags};
 
+use crate::color::ColorFlag;
 #[cfg(feature = "demo")]
 use crate::demo::DemoFlags;
 use crate::failure::Failure;
-use crate::palette::ColorFlag;
 use crate::templates::flags::TemplatesFlags;
 
 const EXAMPLES: &str = "\

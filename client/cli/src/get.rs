@@ -10,19 +10,21 @@ use doorward_proto::doorman;
 use doorward_session::visible;
 use serde::Serialize;
 
-use crate::caller::{self, Caller, lease_on, new_client_id, sequence, spans};
+use crate::caller::{self, MasterCaller, lease_on, new_client_id, sequence, spans};
 use crate::failure::Failure;
 use crate::flags::{AskFlags, Common, GetFlags, Output};
+use crate::granted::tone_of;
+use crate::granted::{millis, number};
 use crate::http_port;
 use crate::interruption::interruption;
-use crate::numbers::{millis, number, span};
 use crate::output;
-use crate::palette::{Palette, Tone, tone_of};
 use crate::why::{LEARNING_ADVICE, Why};
+use doorward_pages::numbers::typed_span as span;
+use doorward_pages::terminal::palette::Tone;
 
 /// A lease, as `--output json` prints it. Its field names are an interface.
 #[derive(Serialize)]
-struct Lease<'a> {
+struct LeaseOutput<'a> {
     resource: &'a str,
     client: &'a str,
     wants: f64,
@@ -43,13 +45,13 @@ struct Lease<'a> {
 
 /// A lease that is kept for a while, as `--output json` prints it when it begins and when it ends.
 #[derive(Serialize)]
-struct Held<'a> {
+struct HeldOutput<'a> {
     resource: &'a str,
     client: &'a str,
     wants: f64,
     /// -1: no limit. Absent: it is released.
     capacity: Option<f64>,
-    /// As in [`Lease`].
+    /// As in [`LeaseOutput`].
     limited_by: Option<&'static str>,
     learning_for_ms: Option<u64>,
     held_for_ms: u64,
@@ -57,7 +59,7 @@ struct Held<'a> {
 }
 
 pub(crate) async fn run(common: &Common, flags: &GetFlags) -> Result<(), Failure> {
-    let caller = Caller::new(common)?;
+    let caller = MasterCaller::new(common)?;
     let client = flags.ask.client.clone().unwrap_or_else(new_client_id);
     if let Some(duration) = flags.hold {
         return hold(common, &flags.ask, client, duration).await;
@@ -83,7 +85,7 @@ pub(crate) async fn run(common: &Common, flags: &GetFlags) -> Result<(), Failure
 
 /// Asks; again, for as long as there is time, while the server waits for its own parent.
 async fn ask(
-    caller: &Caller,
+    caller: &MasterCaller,
     ask: &AskFlags,
     client: &str,
     timeout: Duration,
@@ -140,7 +142,7 @@ fn print(
     let why = Why::of_answer(answer);
     let mut out = output::stdout();
     if common.output == Output::Json {
-        let lease = Lease {
+        let lease = LeaseOutput {
             resource: &answer.resource_id,
             client,
             wants: ask.wants,
@@ -155,7 +157,7 @@ fn print(
         output::json(&mut out, &lease)?;
         return Ok(());
     }
-    let palette = Palette::of_stdout(common.color);
+    let palette = common.color.of_stdout();
     let capacity = answer.gets.capacity;
     writeln!(
         out,
@@ -236,7 +238,7 @@ fn print_held(
 ) -> Result<(), Failure> {
     let mut out = output::stdout();
     if common.output == Output::Json {
-        let held = Held {
+        let held = HeldOutput {
             resource: &ask.resource,
             client,
             wants: ask.wants,
@@ -248,7 +250,7 @@ fn print_held(
         };
         output::json(&mut out, &held)?;
     } else if let Some((capacity, why)) = held {
-        let palette = Palette::of_stdout(common.color);
+        let palette = common.color.of_stdout();
         let (wants, duration) = (number(ask.wants), span(duration));
         let capacity = palette.paint(tone_of(capacity, ask.wants), &number(capacity));
         let resource = &ask.resource;

@@ -1,11 +1,11 @@
-//! Being told to stop: Ctrl-C, or a termination signal.
+//! Requests to stop: Ctrl-C, or a termination signal.
 //!
 //! Commands that hold leases listen from before they ask for any until they have released them, so
 //! that nothing is left behind for the rest of a lease.
 
 use std::io;
 
-/// Ready once the process is told to stop; registered now, not when first awaited.
+/// Ready once the process is asked to stop; registered now, not when first awaited.
 pub(crate) fn interruption() -> io::Result<impl Future<Output = ()>> {
     let interrupted = platform::interrupted()?;
     let terminated = platform::terminated()?;

@@ -4,21 +4,20 @@
 //! servers in `caller`, what can go wrong in `failure`.
 
 mod caller;
+mod color;
 #[cfg(feature = "demo")]
 mod demo;
 mod failure;
 mod flags;
 mod get;
+mod granted;
 mod http_port;
 mod interruption;
 mod nodes;
-mod numbers;
 mod output;
-mod palette;
 mod release;
 mod shell;
 mod status;
-mod table;
 mod templates;
 mod watch;
 mod why;
@@ -31,12 +30,12 @@ use tokio::runtime::Builder;
 
 use crate::failure::Failure;
 use crate::flags::{Command, Common, Flags};
-use crate::palette::{Palette, Tone};
+use doorward_pages::terminal::palette::Tone;
 
 fn main() -> ExitCode {
     let flags = flags::parse();
     output::set_up(flags.common.color);
-    let palette = Palette::of_stderr(flags.common.color);
+    let palette = flags.common.color.of_stderr();
     match run(flags) {
         Ok(()) => ExitCode::SUCCESS,
         // Whoever reads the output has seen enough, as `head` has.

@@ -16,32 +16,32 @@ use serde::Serialize;
 use crate::failure::Failure;
 use crate::flags::{Common, NodesFlags, Output};
 use crate::output;
-use crate::palette::{Palette, Tone};
-use crate::table::{Table, cell};
 use crate::templates::place::failure_of;
+use doorward_pages::terminal::palette::{Palette, Tone};
+use doorward_pages::terminal::table::{Table, cell};
 
 /// For how long the last master of a node may be waited for.
 const BELIEVED_MAX: Duration = Duration::from_secs(600);
 
 /// A node, as `--output json` prints it. Its field names are an interface.
 #[derive(Debug, PartialEq, Serialize)]
-struct Node {
+struct ListedNode {
     node: String,
     /// Absent: there is none.
-    master: Option<Master>,
+    master: Option<ListedMaster>,
     /// The epoch of the last mastership, also when it is over. Absent: there was none.
     last_epoch: Option<u64>,
-    servers: Vec<Server>,
+    servers: Vec<ListedServer>,
 }
 
 #[derive(Debug, PartialEq, Serialize)]
-struct Master {
+struct ListedMaster {
     address: String,
     epoch: u64,
 }
 
 #[derive(Debug, PartialEq, Serialize)]
-struct Server {
+struct ListedServer {
     address: String,
     /// Absent: its pages are nowhere.
     http_address: Option<String>,
@@ -60,10 +60,10 @@ pub(crate) async fn run(common: &Common, flags: &NodesFlags) -> Result<(), Failu
     let all = directory::resolve_all(&etcd.config, &etcd.prefix);
     let all = in_time(common, all).await?;
     let wanted = |node: &str| flags.node.as_ref().is_none_or(|wanted| wanted == node);
-    let nodes: Vec<Node> = all
+    let nodes: Vec<ListedNode> = all
         .into_iter()
         .filter(|(node, _)| wanted(node))
-        .map(|(node, servers)| Node::of(node, servers))
+        .map(|(node, servers)| ListedNode::of(node, servers))
         .collect();
     if let (Some(node), []) = (&flags.node, nodes.as_slice()) {
         return Err(unknown(&etcd, node));
@@ -74,7 +74,7 @@ pub(crate) async fn run(common: &Common, flags: &NodesFlags) -> Result<(), Failu
     } else if nodes.is_empty() {
         writeln!(out, "no node is known to etcd under {}", etcd.prefix)?;
     } else {
-        table(&nodes, Palette::of_stdout(common.color)).write(&mut out)?;
+        table(&nodes, common.color.of_stdout()).write(&mut out)?;
     }
     Ok(())
 }
@@ -157,10 +157,10 @@ fn etcd(common: &Common) -> Result<Etcd, Failure> {
     Ok(place.etcd)
 }
 
-impl Node {
+impl ListedNode {
     fn of(node: String, servers: Servers) -> Self {
         let (master, epoch) = servers.master.unzip();
-        let server = |registered: Registration| Server {
+        let server = |registered: Registration| ListedServer {
             is_master: master
                 .as_ref()
                 .is_some_and(|master| master.address == registered.address),
@@ -174,7 +174,7 @@ impl Node {
             node,
             last_epoch: epoch.or(servers.term.map(|term| term.epoch)),
             servers: servers.servers.into_iter().map(server).collect(),
-            master: master.zip(epoch).map(|(master, epoch)| Master {
+            master: master.zip(epoch).map(|(master, epoch)| ListedMaster {
                 address: master.address,
                 epoch,
             }),
@@ -183,7 +183,7 @@ impl Node {
 }
 
 /// A row for each server, the node's master first; and for what has no server.
-fn table(nodes: &[Node], palette: Palette) -> Table {
+fn table(nodes: &[ListedNode], palette: Palette) -> Table {
     let header = ["node", "server", "role", "level", "version", "state"];
     let mut table = Table::new(header, 3..4, palette);
     for node in nodes {
@@ -217,7 +217,7 @@ fn table(nodes: &[Node], palette: Palette) -> Table {
                 ));
             }
         }
-        let (masters, others): (Vec<&Server>, Vec<&Server>) =
+        let (masters, others): (Vec<&ListedServer>, Vec<&ListedServer>) =
             node.servers.iter().partition(|server| server.is_master);
         for server in masters.into_iter().chain(others) {
             let state = match &node.master {
@@ -282,7 +282,7 @@ mod tests {
 
     #[track_caller]
     fn check(servers: Servers, rows: &[&str]) {
-        let nodes = [Node::of("eu".to_owned(), servers)];
+        let nodes = [ListedNode::of("eu".to_owned(), servers)];
         let mut out = Vec::new();
         table(&nodes, Palette { on: false })
             .write(&mut out)

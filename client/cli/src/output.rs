@@ -12,14 +12,14 @@ use std::sync::OnceLock;
 use doorward_session::visible;
 use serde::Serialize;
 
-use crate::palette::{ColorFlag, Palette};
+use crate::color::ColorFlag;
 
 /// Whether standard output and standard error have colours.
 static COLOURED: OnceLock<(bool, bool)> = OnceLock::new();
 
 /// Says once whether there are colours. Before that, there are none.
 pub(crate) fn set_up(flag: ColorFlag) {
-    let (stdout, stderr) = (Palette::of_stdout(flag), Palette::of_stderr(flag));
+    let (stdout, stderr) = (flag.of_stdout(), flag.of_stderr());
     // The first word counts, and there is one only.
     let _ = COLOURED.set((stdout.on, stderr.on));
 }
@@ -103,6 +103,8 @@ fn is_ours(codes: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use doorward_pages::terminal::palette::{Palette, Tone};
+
     use super::*;
 
     #[track_caller]
@@ -121,7 +123,7 @@ mod tests {
         let shown = "a\\u{1b}[2J\\u{1b}[8mb\\u{1b}]0;t\\u{7}\\u{202e}\\u{d}\n\tä\n";
         check(false, evil, shown);
         check(true, evil, shown);
-        let red = Palette { on: true }.paint(crate::palette::Tone::Bad, "red");
+        let red = Palette { on: true }.paint(Tone::Bad, "red");
         check(true, &red, &red);
         check(false, &red, "\\u{1b}[31mred\\u{1b}[0m");
     }

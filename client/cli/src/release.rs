@@ -9,14 +9,14 @@ use doorward_proto::doorman;
 use doorward_proto::doorman::release_result::Outcome;
 use serde::Serialize;
 
-use crate::caller::{Caller, incarnation, sequence};
+use crate::caller::{MasterCaller, incarnation, sequence};
 use crate::failure::Failure;
 use crate::flags::{Common, Output, ReleaseFlags};
 use crate::output;
 
 /// What became of a release, as `--output json` prints it. Its field names are an interface.
 #[derive(Default, Serialize)]
-struct Released<'a> {
+struct ReleaseOutput<'a> {
     client: &'a str,
     /// What the client held of these is free.
     released: Vec<&'a str>,
@@ -38,7 +38,7 @@ struct UnlessHeard<'a> {
 }
 
 pub(crate) async fn run(common: &Common, flags: &ReleaseFlags) -> Result<(), Failure> {
-    let caller = Caller::new(common)?;
+    let caller = MasterCaller::new(common)?;
     let request = doorman::ReleaseCapacityRequest {
         // Another process than any that holds something, whatever the clocks show.
         incarnation: Some(incarnation()),
@@ -47,7 +47,7 @@ pub(crate) async fn run(common: &Common, flags: &ReleaseFlags) -> Result<(), Fai
         sequence: Some(sequence()),
     };
     let response = caller.release(request).await?;
-    let released = Released::of(flags, &response);
+    let released = ReleaseOutput::of(flags, &response);
     let mut out = output::stdout();
     if common.output == Output::Json {
         output::json(&mut out, &released)?;
@@ -61,7 +61,7 @@ pub(crate) async fn run(common: &Common, flags: &ReleaseFlags) -> Result<(), Fai
     }
 }
 
-impl<'a> Released<'a> {
+impl<'a> ReleaseOutput<'a> {
     fn of(flags: &'a ReleaseFlags, response: &doorman::ReleaseCapacityResponse) -> Self {
         let mut all = Self {
             client: &flags.client,

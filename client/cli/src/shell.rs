@@ -9,30 +9,31 @@
 //! script goes on too, but the last failure is its exit code, and Ctrl-C ends it.
 
 mod keyboard;
-mod line;
 mod stage;
+mod typed_line;
 
 use std::io::{self, IsTerminal, Write};
 use std::pin::pin;
 
-use crate::caller::Caller;
+use crate::caller::MasterCaller;
+use crate::color::ColorFlag;
 use crate::failure::Failure;
 use crate::flags::{Common, Output};
 use crate::interruption::{interruption, termination};
 use crate::output;
-use crate::palette::{ColorFlag, Palette, Tone};
+use doorward_pages::terminal::palette::{Palette, Tone};
 
-use keyboard::Names;
-use line::Line;
-use stage::Stage;
+use keyboard::CompletedNames;
+use stage::ShellStage;
+use typed_line::ShellLine;
 
 pub(crate) async fn run(common: &Common) -> Result<(), Failure> {
     // Wrong addresses are reported before anybody types.
-    Caller::new(common)?;
+    MasterCaller::new(common)?;
     let interactive = io::stdin().is_terminal();
-    let palette = Palette::of_stdout(common.color);
-    let names = Names::default();
-    let mut stage = Stage::new(common.clone(), palette, names.clone());
+    let palette = common.color.of_stdout();
+    let names = CompletedNames::default();
+    let mut stage = ShellStage::new(common.clone(), palette, names.clone());
     if interactive && common.output == Output::Table {
         let servers = common.addresses().join(", ");
         let hint =
@@ -58,10 +59,10 @@ pub(crate) async fn run(common: &Common) -> Result<(), Failure> {
 
 /// With somebody who types.
 async fn converse(
-    stage: &mut Stage,
+    stage: &mut ShellStage,
     palette: Palette,
     color: ColorFlag,
-    names: Names,
+    names: CompletedNames,
 ) -> Result<(), Failure> {
     let (mut lines, done) = keyboard::read_typed(palette, names);
     while let Some(line) = lines.recv().await {
@@ -83,7 +84,7 @@ async fn converse(
 }
 
 /// What a script says.
-async fn perform(stage: &mut Stage, color: ColorFlag) -> Result<(), Failure> {
+async fn perform(stage: &mut ShellStage, color: ColorFlag) -> Result<(), Failure> {
     let (mut lines, done) = keyboard::read_script();
     let mut failed: Option<Failure> = None;
     let mut failures = 0;
@@ -118,14 +119,14 @@ enum Goes {
     Away,
 }
 
-async fn play(stage: &mut Stage, line: &str) -> Result<Goes, Failure> {
-    match line::parse(line).map_err(Failure::Usage)? {
-        Line::Quit => Ok(Goes::Away),
+async fn play(stage: &mut ShellStage, line: &str) -> Result<Goes, Failure> {
+    match typed_line::parse(line).map_err(Failure::Usage)? {
+        ShellLine::Quit => Ok(Goes::Away),
         line => stage.play(line).await.map(|()| Goes::On),
     }
 }
 
 fn complain(color: ColorFlag, problem: &str) -> io::Result<()> {
-    let palette = Palette::of_stderr(color);
+    let palette = color.of_stderr();
     writeln!(output::stderr(), "{}", palette.paint(Tone::Bad, problem))
 }

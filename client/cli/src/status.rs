@@ -17,21 +17,23 @@ use doorward_proto::admin::v1::{
 };
 use doorward_session::visible::{self, line};
 
-use crate::caller::Caller;
+use crate::caller::MasterCaller;
 use crate::failure::Failure;
 use crate::flags::{Common, Output, StatusFlags};
-use crate::numbers::{number, span};
+use crate::granted::number;
+use crate::granted::tone_of;
 use crate::output;
-use crate::palette::{Palette, Tone, tone_of};
 use crate::status::tree::{children_table, write_own_lease, write_parent};
-use crate::table::{Table, cell};
 use crate::templates::author::plain;
+use doorward_pages::numbers::typed_span as span;
+use doorward_pages::terminal::palette::{Palette, Tone};
+use doorward_pages::terminal::table::{Table, cell};
 
 /// Leases that are listed of a resource that was named.
 const LEASES_LISTED: u32 = 100;
 
 pub(crate) async fn run(common: &Common, flags: &StatusFlags) -> Result<(), Failure> {
-    let caller = Caller::new(common)?;
+    let caller = MasterCaller::new(common)?;
     let leases_max = flags.leases.unwrap_or(if flags.resource.is_some() {
         LEASES_LISTED
     } else {
@@ -66,7 +68,7 @@ pub(crate) async fn run(common: &Common, flags: &StatusFlags) -> Result<(), Fail
         output::json(&mut out, &status)?;
     } else {
         let in_detail = flags.resource.is_some() || leases_max > 0;
-        let palette = Palette::of_stdout(common.color);
+        let palette = common.color.of_stdout();
         write_head(&mut out, &status, palette)?;
         if flags.limits {
             limits::write_table(&mut out, &status.limits, palette)?;
@@ -84,25 +86,25 @@ pub(crate) async fn run(common: &Common, flags: &StatusFlags) -> Result<(), Fail
 }
 
 /// That nobody holds anything of a resource, and what was meant, perhaps.
-async fn nobody(caller: &Caller, resource: &str, status: &Status, here: bool) -> Failure {
+async fn nobody(caller: &MasterCaller, resource: &str, status: &Status, here: bool) -> Failure {
     let where_else = match &status.master_address {
         Some(master) if !status.is_master => format!(" here; the master is at {master}"),
         _ => String::new(),
     };
-    let mut told = format!("nobody holds anything of {resource}{where_else}");
+    let mut message = format!("nobody holds anything of {resource}{where_else}");
     // That nobody does is known; the rest is help.
     let all = caller.status(admin::GetStatusRequest::default(), here);
     let held = all.await.map_or_else(|_| Vec::new(), |all| all.resources);
     let near = near::near(resource, held.iter().map(|it| it.resource_id.as_str()));
     if !near.is_empty() {
-        told += &format!(". Held are names like it: {}", near.join(", "));
+        message += &format!(". Held are names like it: {}", near.join(", "));
     }
     let globs: BTreeSet<&str> = held.iter().map(|it| it.template()).collect();
     let is_match = |glob: &&&str| Glob::parse(glob).is_ok_and(|glob| glob.matches(resource));
     if let Some(glob) = globs.iter().find(is_match) {
-        told += &format!(". Whoever asks for it may get some: the template {glob:?} matches it");
+        message += &format!(". Whoever asks for it may get some: the template {glob:?} matches it");
     }
-    Failure::No(plain(&told).into_owned())
+    Failure::No(plain(&message).into_owned())
 }
 
 /// What is to be said of the server itself, and an empty line.

@@ -2,7 +2,7 @@
 //! whenever that changes, while the first answer is waited for, when the server cannot be asked, and when
 //! it can again. The lease is released at the end, however that comes.
 
-mod line;
+mod watch_line;
 
 use std::io::{self, IsTerminal, Write};
 use std::pin::pin;
@@ -18,7 +18,7 @@ use crate::flags::{self, Common, WatchFlags};
 use crate::get;
 use crate::interruption::interruption;
 use crate::output;
-use crate::watch::line::Printer;
+use crate::watch::watch_line::Printer;
 
 /// How often to look whether something is wrong.
 const LOOK_INTERVAL: Duration = Duration::from_millis(500);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use doorward_client::{Holding, LimitedBy};
 use doorward_proto::doorman;
 
-use crate::numbers::span;
+use doorward_pages::numbers::typed_span as span;
 
 /// What is printed once for people whom learning mode keeps waiting.
 pub(crate) const LEARNING_ADVICE: &str = "\
@@ -68,7 +68,7 @@ impl Why {
 
     /// How long learning mode still lasts, in milliseconds.
     pub(crate) fn learning_for_ms(self) -> Option<u64> {
-        self.learning_for.map(crate::numbers::millis)
+        self.learning_for.map(crate::granted::millis)
     }
 
     /// What matters of it to who has read the line before: not that time goes by.

@@ -2,8 +2,7 @@
 //!
 //! `cargo bench -p doorward-limits --features std-clock --bench decision`
 //!
-//! All contenders of a table take turns within each round, so that whatever else the machine does hits all of them.
-//! Printed are the median over the rounds and the ratio to `governor`, which is the median of each round's ratio. *Same
+//! All contenders of a table take turns within each round, and are compared with `governor`. *Same
 //! clock* means that both read an atomic number that stands for the time; *own clock* is what each reads by default.
 
 #![allow(
@@ -16,9 +15,7 @@
 
 use std::hint::black_box;
 use std::num::NonZeroU32;
-use std::sync::Barrier;
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use doorward_limits::{
     AtomicBucket, Clocked, FixedWindow, Gcra, Keyed, Keys, LeakyMeter, Limiter, ManualClock,
@@ -27,24 +24,13 @@ use doorward_limits::{
 use governor::clock::FakeRelativeClock;
 use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
 
+use crate::turns::{TAKES, contender, four, race};
+
+#[path = "paired/turns.rs"]
+mod turns;
+
 /// So many a second, and at once.
 const RATE: u32 = 1_000_000;
-
-/// Takes of one contender before the next has its turn.
-const TAKES: u32 = 20_000;
-
-/// A contender: its name, and what takes so many times.
-struct Contender<'a> {
-    name: &'static str,
-    takes: Box<dyn FnMut(u32) + 'a>,
-}
-
-fn contender<'a>(name: &'static str, takes: impl FnMut(u32) + 'a) -> Contender<'a> {
-    Contender {
-        name,
-        takes: Box::new(takes),
-    }
-}
 
 fn rate() -> Rate {
     Rate::per_second(Units::whole(u64::from(RATE)))
@@ -57,37 +43,6 @@ fn bucket() -> TokenBucket {
 fn quota() -> Quota {
     let rate = NonZeroU32::new(RATE).unwrap();
     Quota::per_second(rate).allow_burst(rate)
-}
-
-fn median(mut numbers: Vec<f64>) -> f64 {
-    numbers.sort_by(f64::total_cmp);
-    numbers[numbers.len() / 2]
-}
-
-/// Lets contenders take turns; the first is what the others are compared with.
-fn race(title: &str, rounds: usize, takes: u32, contenders: &mut [Contender<'_>]) {
-    let mut nanos = vec![Vec::new(); contenders.len()];
-    for round in 0..=rounds {
-        for (index, contender) in contenders.iter_mut().enumerate() {
-            let begin = Instant::now();
-            (contender.takes)(takes);
-            let each = begin.elapsed().as_nanos() as f64 / f64::from(takes);
-            // The first round warms up.
-            if round > 0 {
-                nanos[index].push(each);
-            }
-        }
-    }
-    println!("\n{title}");
-    for (index, contender) in contenders.iter().enumerate() {
-        let ratios = nanos[index]
-            .iter()
-            .zip(&nanos[0])
-            .map(|(it, first)| it / first);
-        let ratio = median(ratios.collect());
-        let each = median(nanos[index].clone());
-        println!("  {:<44} {each:>8.1} ns  {ratio:>5.2}", contender.name);
-    }
 }
 
 /// One thread, one limit.
@@ -287,22 +242,6 @@ fn keyed(rounds: usize, count: usize) {
             }),
         ],
     );
-}
-
-/// So many times from four threads at once.
-fn four(takes: u32, take: impl Fn(usize) + Sync) {
-    let ready = Barrier::new(4);
-    thread::scope(|threads| {
-        for thread in 0..4 {
-            let (ready, take) = (&ready, &take);
-            threads.spawn(move || {
-                ready.wait();
-                for it in 0..takes as usize / 4 {
-                    take(it * 4 + thread);
-                }
-            });
-        }
-    });
 }
 
 /// Four threads on one limit, and on many.

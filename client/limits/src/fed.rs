@@ -20,7 +20,7 @@ use crate::flow::Flow;
 use crate::moment::{Moment, span};
 use crate::token_bucket::TokenBucket;
 use crate::units::Units;
-use crate::wide::times_over;
+use crate::wide::{scaled_up, times_over};
 
 /// What comes in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,7 +54,7 @@ impl Supply {
     pub const NOTHING: Self = Self::Limited(TokenBucket::NOTHING);
 
     #[inline]
-    const fn flow(&self) -> Option<&Flow> {
+    pub(crate) const fn flow(&self) -> Option<&Flow> {
         match self {
             Self::Limited(bucket) => Some(bucket.flow()),
             Self::Unlimited => None,
@@ -123,6 +123,24 @@ impl FedBucket {
     /// What comes in now, as it was last told or seen.
     pub const fn supply(&self) -> &Supply {
         &self.feed.supply
+    }
+
+    /// What comes in, and when something else does by itself.
+    pub(crate) const fn fed(&self) -> &Feed {
+        &self.feed
+    }
+
+    /// So much is missing of a full bucket, and when that was so. Nothing of one without a limit.
+    pub(crate) fn missing(&self) -> (i128, Moment) {
+        let full = self.feed.supply.flow().map_or(0, Flow::full);
+        (full - self.there, self.at)
+    }
+
+    /// So much is missing of a full bucket at that time, or would have been by what comes in now.
+    pub(crate) fn set_missing(&mut self, missing: i128, at: Moment) {
+        let full = self.feed.supply.flow().map_or(0, Flow::full);
+        self.there = full - missing;
+        self.at = at;
     }
 
     /// Lets in what has come since, up to a burst, or to the cost that waits.
@@ -198,12 +216,17 @@ impl FedBucket {
     }
 }
 
-/// So many drops of one flow in those of another one, rounded down.
+/// So many drops of one flow in those of another one, rounded down. Below 0 if a clock that is a little behind
+/// another one looks at what that one saw taken.
 fn in_drops_of(to: &Flow, flow: &Flow, drops: i128) -> i128 {
     if to.part() == flow.part() {
         return drops;
     }
     let parts = (u128::from(to.part()), u128::from(flow.part()));
+    if drops < 0 {
+        let owed = scaled_up(drops.unsigned_abs(), parts.0, parts.1);
+        return i128::try_from(owed).map_or(i128::MIN, |owed| -owed);
+    }
     let (drops, _) = times_over(drops.unsigned_abs(), parts.0, parts.1);
     i128::try_from(drops).unwrap_or(i128::MAX)
 }

@@ -71,6 +71,18 @@ impl Flow {
         })
     }
 
+    /// So many parts in so many nanoseconds, two numbers that have no common divisor. None if that is too much.
+    pub(crate) fn reduced(size: Units, parts: u64, nanos: u64) -> Option<Self> {
+        let full = size.parts().checked_mul(u128::from(nanos))?;
+        let fits = full <= FULL_MAX && u128::from(parts) <= DROPS_MAX && nanos > 0;
+        Some(Self {
+            size,
+            full: i128::try_from(full).ok().filter(|_| fits)?,
+            drops: parts,
+            part: nanos,
+        })
+    }
+
     /// What fits.
     #[inline]
     pub(crate) const fn size(&self) -> Units {

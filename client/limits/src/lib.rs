@@ -40,7 +40,7 @@
 //! | a warning before the refusal | [`SoftHard`] around any of them | its decisions |
 //! | several at once: by address *and* by name, requests *and* tokens | [`several`] | each its own; none is charged if one refuses |
 //! | a rate that a lease grants | [`FedBucket`] | what the leases gave in it, and one burst |
-//! | so many at once, however long it takes | [`InFlight`] | the limit |
+//! | so many at once, however long it takes, for many threads | [`InFlight`] | the limit |
 //!
 //! If you do not know, take a token bucket with a burst of what comes in a second. N an hour is not N/3600 a second: if
 //! the hour is meant, take a window.
@@ -81,7 +81,7 @@
 //! - [`Keyed`]: a limit for each key, for many threads, within bounds. Idle keys leave by themselves, keys in use never;
 //!   at the bound, new keys share one limit, and a figure says so.
 //! - [`Key`] from parts: text, numbers, addresses (IPv6 by prefix), hashed with a secret.
-//! - [`AtomicBucket`]: a token bucket in one word, without a lock.
+//! - [`AtomicBucket`]: a token bucket in one word, without a lock; [`AtomicFedBucket`]: one that a lease feeds.
 //! - [`Shared`]: any other limit, behind a short lock.
 //! - [`Clocked`] hands in the time of a clock of your choice; the feature `std-clock` brings a fast one.
 //!
@@ -91,6 +91,7 @@
 
 pub mod algorithm;
 mod atomic_bucket;
+mod atomic_fed;
 mod ban;
 pub mod clock;
 pub mod decision;
@@ -98,6 +99,7 @@ pub mod error;
 mod fed;
 mod fixed_window;
 mod flow;
+mod fraction;
 mod gcra;
 mod grains;
 pub mod headers;
@@ -124,9 +126,11 @@ pub mod units;
 mod warm_up;
 mod wide;
 mod window;
+mod word;
 
 pub use algorithm::Algorithm;
 pub use atomic_bucket::AtomicBucket;
+pub use atomic_fed::AtomicFedBucket;
 pub use ban::{Ban, BanState};
 pub use clock::{Clock, Clocked, ManualClock};
 pub use decision::{Allowed, Decision, Reason, Standing};

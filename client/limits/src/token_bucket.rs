@@ -8,11 +8,13 @@ use crate::algorithm::Algorithm;
 use crate::decision::{Decision, Standing};
 use crate::error::SettingsError;
 use crate::flow::Flow;
+use crate::fraction::simplest;
 use crate::gcra::Gcra;
 use crate::level::Level;
 use crate::moment::Moment;
 use crate::rate::Rate;
 use crate::units::Units;
+use crate::word::View;
 
 /// A token bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +46,15 @@ impl TokenBucket {
     #[inline]
     pub(crate) const fn flow(&self) -> &Flow {
         &self.flow
+    }
+
+    /// A bucket of that size whose rate is between two numbers a second, and so simple that one word can say how full it
+    /// is: so threads need no lock for that ([`crate::AtomicBucket`], [`crate::AtomicFedBucket`]). None if there is none.
+    pub fn simplest(burst: Units, least: f64, most: f64) -> Option<Self> {
+        // So many units a second are as many parts a nanosecond.
+        let (parts, nanos) = simplest(least, most, View::period_max(burst))?;
+        let flow = Flow::reduced(burst, parts, nanos)?;
+        View::of(&flow).map(|_| Self { flow })
     }
 
     /// An empty bucket, for what must not begin with a burst.

@@ -32,6 +32,7 @@ pub enum InvalidUnits {
 
 /// Parts of a unit.
 const PARTS: u128 = 1_000_000_000;
+const PARTS_SHORT: u64 = 1_000_000_000;
 
 impl Units {
     /// Nothing.
@@ -88,17 +89,11 @@ impl Units {
     pub fn at_least(units: f64) -> Result<Self, InvalidUnits> {
         /// Of a part.
         const NOISE: f64 = 1e-6;
-        let nearest = Self::try_from(units)?;
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "it is within 0 and 2⁶⁴"
-        )]
-        let whole = units as u64;
-        let parts = (units - whole as f64) * 1e9;
-        let short = nearest.0 < u128::from(whole) * PARTS + PARTS
-            && parts - NOISE > (nearest.0 - u128::from(whole) * PARTS) as f64;
-        Ok(Self::from_parts(nearest.0 + u128::from(short)))
+        let (whole, parts) = split(units)?;
+        let nearest = nearest(parts);
+        let is_short = nearest < PARTS_SHORT && parts - NOISE > nearest as f64;
+        let parts = u128::from(nearest) + u128::from(is_short);
+        Ok(Self::from_parts(u128::from(whole) * PARTS + parts))
     }
 
     /// Both together, at most [`Units::MAX`].
@@ -133,37 +128,42 @@ impl TryFrom<f64> for Units {
 
     #[inline]
     fn try_from(units: f64) -> Result<Self, InvalidUnits> {
-        if units.is_nan() {
-            return Err(InvalidUnits::NotANumber);
-        }
-        if units < 0.0 {
-            return Err(InvalidUnits::Negative);
-        }
-        if units >= TOO_LARGE {
-            return Err(InvalidUnits::TooLarge);
-        }
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "it is within 0 and 2⁶⁴"
-        )]
-        let whole = units as u64;
-        let rest = units - whole as f64;
-        // Mostly there is none. Half a part is rounded up.
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "it is within 0 and 1"
-        )]
-        let parts = if rest > 0.0 {
-            (rest * 1e9 + 0.5) as u64
-        } else {
-            0
-        };
-        Ok(Self::from_parts(
-            u128::from(whole) * PARTS + u128::from(parts),
-        ))
+        let (whole, parts) = split(units)?;
+        let parts = u128::from(whole) * PARTS + u128::from(nearest(parts));
+        Ok(Self::from_parts(parts))
     }
+}
+
+/// Whole units, and how many parts the rest is.
+#[inline]
+fn split(units: f64) -> Result<(u64, f64), InvalidUnits> {
+    if units.is_nan() {
+        return Err(InvalidUnits::NotANumber);
+    }
+    if units < 0.0 {
+        return Err(InvalidUnits::Negative);
+    }
+    if units >= TOO_LARGE {
+        return Err(InvalidUnits::TooLarge);
+    }
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "it is within 0 and 2⁶⁴"
+    )]
+    let whole = units as u64;
+    Ok((whole, (units - whole as f64) * 1e9))
+}
+
+/// The nearest whole number of parts. Half a part is rounded up.
+#[inline]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "it is within 0 and 10⁹"
+)]
+fn nearest(parts: f64) -> u64 {
+    (parts + 0.5) as u64
 }
 
 /// A decimal number without an exponent, as in `1.5`.

@@ -4,67 +4,87 @@
 //! back. What is in flight is what the client says it *has*, so a server gives it to nobody else.
 //! Of a limit with a fraction, the whole permits count.
 
-use doorward_limits::InFlight;
+use std::time::Duration;
+
+use doorward_limits::{InFlight, Moment};
 
 use crate::capacity::{Allowance, Capacity};
+use crate::limiter::FAST_CLOCK_BEHIND;
 use crate::time::Time;
 
-/// A concurrency limiter at a moment.
-#[derive(Clone, Debug)]
+/// A concurrency limiter that threads share.
+#[derive(Debug)]
 pub struct ConcurrencyLimiter {
-    allowance: Allowance,
     in_flight: InFlight,
 }
 
 impl Default for ConcurrencyLimiter {
     fn default() -> Self {
         Self {
-            allowance: Allowance::NONE,
-            in_flight: InFlight::NONE,
+            in_flight: InFlight::new(FAST_CLOCK_BEHIND),
         }
     }
 }
 
 impl ConcurrencyLimiter {
-    /// A new limit is in force from now on.
-    pub fn handle_allowance(&mut self, allowance: Allowance) {
-        self.allowance = allowance;
+    /// A new limit is in force from now on. Once this has returned, nothing is taken by the former one.
+    pub fn handle_allowance(&self, allowance: Allowance) {
+        let then = allowance.until.map(|until| {
+            let turn = Moment::ORIGIN.after(until.since_origin());
+            (turn, permits(allowance.then))
+        });
+        self.in_flight.set_limit(permits(allowance.capacity), then);
     }
 
     /// Takes `permits` if they are within the limit. Returns whether they were.
-    pub fn try_acquire(&mut self, permits: u64, now: Time) -> bool {
-        let limit = match self.allowance.at(now) {
-            Capacity::Unlimited => None,
-            #[expect(
-                clippy::cast_possible_truncation,
-                clippy::cast_sign_loss,
-                reason = "a capacity is not negative, and what is larger than all numbers is no limit"
-            )]
-            Capacity::Limited(limit) => Some(limit as u64),
-        };
-        self.in_flight.take(permits, limit)
+    pub fn try_acquire(&self, permits: u64, now: Time) -> bool {
+        let now = Moment::ORIGIN.after(now.since_origin());
+        self.in_flight.take(permits, now)
+    }
+
+    /// The same without a lock, by a clock that may be behind by [`FAST_CLOCK_BEHIND`]. None: look at a better one, and
+    /// call [`ConcurrencyLimiter::try_acquire`]. So it is after the end of a lease and shortly before it, and where
+    /// there are no permits at all.
+    #[inline]
+    pub fn try_acquire_at_once(&self, permits: u64, now: Moment) -> Option<bool> {
+        self.in_flight.take_at_once(permits, now)
     }
 
     /// Gives back `permits` that were taken.
-    pub fn release(&mut self, permits: u64) {
+    #[inline]
+    pub fn release(&self, permits: u64) {
         self.in_flight.release(permits);
     }
 
     /// How many permits are out.
+    #[inline]
     pub fn in_flight(&self) -> u64 {
         self.in_flight.get()
     }
 
-    /// When the limit changes by itself.
+    /// When the limit changes by itself, if it has not yet.
     pub fn until(&self) -> Option<Time> {
-        self.allowance.until
+        let turn = self.in_flight.turn()?;
+        let nanos = turn.nanos_since(Moment::ORIGIN);
+        Some(Time::after_origin(Duration::from_nanos(nanos)))
+    }
+}
+
+/// How many may be out; none is no limit.
+fn permits(capacity: Capacity) -> Option<u64> {
+    match capacity {
+        Capacity::Unlimited => None,
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a capacity is not negative, and what is larger than all numbers is no limit"
+        )]
+        Capacity::Limited(limit) => Some(limit as u64),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
     use crate::capacity::Source;
 
@@ -79,7 +99,7 @@ mod tests {
 
     #[test]
     fn so_many_and_no_more() {
-        let mut limiter = ConcurrencyLimiter::default();
+        let limiter = ConcurrencyLimiter::default();
         assert!(!limiter.try_acquire(1, Time::ZERO));
         limiter.handle_allowance(limit(2.9, None, 0.0));
         let taken = (0..5)
@@ -92,7 +112,7 @@ mod tests {
 
     #[test]
     fn a_shrink_takes_effect_as_permits_come_back() {
-        let mut limiter = ConcurrencyLimiter::default();
+        let limiter = ConcurrencyLimiter::default();
         limiter.handle_allowance(limit(3.0, None, 0.0));
         assert!(limiter.try_acquire(3, Time::ZERO));
         limiter.handle_allowance(limit(1.0, None, 0.0));
@@ -105,7 +125,7 @@ mod tests {
 
     #[test]
     fn the_end_of_a_lease_is_obeyed_though_nobody_said_so() {
-        let mut limiter = ConcurrencyLimiter::default();
+        let limiter = ConcurrencyLimiter::default();
         limiter.handle_allowance(limit(9.0, Some(5), 1.0));
         let end = Time::after_origin(Duration::from_secs(5));
         assert!(limiter.try_acquire(1, end));
@@ -114,7 +134,7 @@ mod tests {
 
     #[test]
     fn it_says_when_the_limit_changes_by_itself() {
-        let mut limiter = ConcurrencyLimiter::default();
+        let limiter = ConcurrencyLimiter::default();
         assert_eq!(limiter.until(), None);
         limiter.handle_allowance(limit(3.0, Some(5), 1.0));
         assert_eq!(

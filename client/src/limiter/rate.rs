@@ -1,6 +1,7 @@
 //! So much per second, following a rate that changes.
 //!
-//! What decides is a bucket that a lease feeds ([`doorward_limits::FedBucket`]), in exact arithmetic. It fills at the
+//! What decides is a bucket that a lease feeds ([`doorward_limits::AtomicFedBucket`]), in exact arithmetic, without a
+//! lock as long as what comes in stays. It fills at the
 //! rate in force and holds at most a *burst*: one usual request, and what the rate gives in a short span, so that a
 //! task that wakes a little late loses nothing. So what is admitted in any span of time is at most what the rates in
 //! force gave in it, plus one burst (or one request, if that is larger).
@@ -10,31 +11,17 @@
 //! left over for later; no limit admits everything. Rates below one a second work: the bucket fills
 //! up to the request that waits.
 
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use doorward_limits::{Decision, FedBucket, Feed, Moment, Rate, Supply, TokenBucket, Units};
+use doorward_limits::{AtomicFedBucket, Decision, Feed, Moment, Supply, Units};
 use thiserror::Error;
 
 use crate::capacity::{Allowance, Capacity};
+use crate::limiter::FAST_CLOCK_BEHIND;
+pub use crate::limiter::supply::Burst;
+use crate::limiter::supply::supply;
 use crate::time::Time;
-
-/// How much may come at once.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Burst {
-    /// What the rate gives in this span may come at once,
-    pub span: Duration,
-    /// and this much on top, in the resource's units: the cost of a usual request.
-    pub least: f64,
-}
-
-impl Default for Burst {
-    fn default() -> Self {
-        Self {
-            span: Duration::from_millis(20),
-            least: 1.0,
-        }
-    }
-}
 
 /// Not now.
 #[derive(Clone, Copy, Debug, PartialEq, Error)]
@@ -50,13 +37,13 @@ pub enum NotNow {
     Blocked,
 }
 
-/// A rate limiter at a moment.
-#[derive(Clone, Debug)]
+/// A rate limiter that threads share.
+#[derive(Debug)]
 pub struct RateLimiter {
     burst: Burst,
-    bucket: FedBucket,
+    bucket: AtomicFedBucket,
     /// What comes in by the capacities that were told last: mostly they stay.
-    known: [(Capacity, Supply); 2],
+    known: Mutex<[(Capacity, Supply); 2]>,
 }
 
 impl RateLimiter {
@@ -64,15 +51,24 @@ impl RateLimiter {
     pub fn new(burst: Burst, now: Time) -> Self {
         Self {
             burst,
-            bucket: FedBucket::new(moment(now)),
-            known: [(Capacity::NONE, Supply::NOTHING); 2],
+            bucket: AtomicFedBucket::new(moment(now), FAST_CLOCK_BEHIND),
+            known: Mutex::new([(Capacity::NONE, Supply::NOTHING); 2]),
         }
     }
 
-    /// A new rate is in force from now on.
-    pub fn handle_allowance(&mut self, allowance: Allowance, now: Time) {
-        let (supply, then) = (self.supply(allowance.capacity), self.supply(allowance.then));
-        self.known = [(allowance.capacity, supply), (allowance.then, then)];
+    /// A new rate is in force from now on. Once this has returned, nothing is admitted by the former one.
+    pub fn handle_allowance(&self, allowance: Allowance, now: Time) {
+        // Held to the end: of two allowances the later one counts.
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let of = |capacity: Capacity| {
+            let mut known = known.iter();
+            match known.find(|(it, _)| *it == capacity) {
+                Some((_, supply)) => *supply,
+                None => supply(self.burst, capacity),
+            }
+        };
+        let (supply, then) = (of(allowance.capacity), of(allowance.then));
+        *known = [(allowance.capacity, supply), (allowance.then, then)];
         let then = allowance.until.map(|until| (moment(until), then));
         self.bucket.feed(Feed { supply, then }, moment(now));
     }
@@ -83,14 +79,16 @@ impl RateLimiter {
     ///
     /// When to come back, if not.
     #[inline]
-    pub fn try_acquire(&mut self, cost: f64, now: Time) -> Result<(), NotNow> {
-        debug_assert!(cost.is_finite() && cost >= 0.0);
-        let cost = Units::at_least(cost).unwrap_or(Units::MAX);
-        match self.bucket.take(cost, moment(now)) {
-            Decision::Allowed(_) => Ok(()),
-            Decision::After(retry_after) => Err(NotNow::RetryAfter { retry_after }),
-            Decision::Never(_) => Err(NotNow::Blocked),
-        }
+    pub fn try_acquire(&self, cost: f64, now: Time) -> Result<(), NotNow> {
+        answer(self.bucket.take(units(cost), moment(now)))
+    }
+
+    /// The same without a lock, by a clock that may be behind by [`FAST_CLOCK_BEHIND`]. None: look at a better one, and
+    /// call [`RateLimiter::try_acquire`]. So it is after the end of a lease and shortly before it, and where nothing may
+    /// be used.
+    #[inline]
+    pub fn try_acquire_at_once(&self, cost: f64, now: Moment) -> Option<Result<(), NotNow>> {
+        self.bucket.take_at_once(units(cost), now).map(answer)
     }
 
     /// Whether `cost` could be used now, without using it.
@@ -99,36 +97,27 @@ impl RateLimiter {
     ///
     /// When to come back, if not.
     pub fn look(&self, cost: f64, now: Time) -> Result<(), NotNow> {
-        self.clone().try_acquire(cost, now)
-    }
-
-    /// What comes in by a capacity.
-    fn supply(&self, capacity: Capacity) -> Supply {
-        let mut known = self.known.iter();
-        match (known.find(|(it, _)| *it == capacity), capacity) {
-            (Some((_, supply)), _) => *supply,
-            (None, Capacity::Unlimited) => Supply::Unlimited,
-            (None, Capacity::Limited(rate)) => limited(self.burst, rate),
-        }
+        answer(self.bucket.peek(units(cost), moment(now)))
     }
 }
 
-/// The most that comes at once: a thousand million million units, so that exact numbers fit at every rate.
-const BURST_MAX: Units = Units::whole(1_000_000_000_000_000);
+#[inline]
+fn units(cost: f64) -> Units {
+    debug_assert!(cost.is_finite() && cost >= 0.0);
+    // Mostly so.
+    if cost == 1.0 {
+        return Units::ONE;
+    }
+    Units::at_least(cost).unwrap_or(Units::MAX)
+}
 
-/// What a rate gives, and the burst at that rate.
-fn limited(burst: Burst, rate: f64) -> Supply {
-    let size = burst.least + rate * burst.span.as_secs_f64();
-    let size = Units::try_from(size).unwrap_or(BURST_MAX).min(BURST_MAX);
-    let fine = Rate::from_per_second(rate).ok();
-    let fine = fine.and_then(|rate| TokenBucket::new(size, rate).ok());
-    // Parts of a second's millionth do not fit in so large a burst: whole parts a second do.
-    let coarse = || {
-        let rate = Rate::per_second(Units::try_from(rate).ok()?);
-        TokenBucket::new(size, rate).ok()
-    };
-    fine.or_else(coarse)
-        .map_or(Supply::NOTHING, Supply::Limited)
+#[inline]
+fn answer(decision: Decision) -> Result<(), NotNow> {
+    match decision {
+        Decision::Allowed(_) => Ok(()),
+        Decision::After(retry_after) => Err(NotNow::RetryAfter { retry_after }),
+        Decision::Never(_) => Err(NotNow::Blocked),
+    }
 }
 
 /// The same point in time, for local limits.
@@ -157,13 +146,13 @@ mod tests {
     }
 
     fn limiter(allowance: Allowance) -> RateLimiter {
-        let mut limiter = RateLimiter::new(Burst::default(), Time::ZERO);
+        let limiter = RateLimiter::new(Burst::default(), Time::ZERO);
         limiter.handle_allowance(allowance, Time::ZERO);
         limiter
     }
 
     /// Requests of cost 1 as fast as they are admitted, coming back when it says; how many in a span.
-    fn admitted(limiter: &mut RateLimiter, from: f64, to: f64) -> u32 {
+    fn admitted(limiter: &RateLimiter, from: f64, to: f64) -> u32 {
         let (mut now, mut count) = (at(from), 0);
         while now < at(to) {
             match limiter.try_acquire(1.0, now) {
@@ -177,17 +166,17 @@ mod tests {
 
     #[test]
     fn admits_at_the_rate() {
-        assert_eq!(admitted(&mut limiter(rate(10.0)), 0.0, 10.001), 100);
+        assert_eq!(admitted(&limiter(rate(10.0)), 0.0, 10.001), 100);
     }
 
     #[test]
     fn a_rate_below_one_a_second_works() {
-        assert_eq!(admitted(&mut limiter(rate(0.1)), 0.0, 100.001), 10);
+        assert_eq!(admitted(&limiter(rate(0.1)), 0.0, 100.001), 10);
     }
 
     #[test]
     fn coming_back_when_it_says_is_always_right() {
-        let mut limiter = limiter(rate(3.0));
+        let limiter = limiter(rate(3.0));
         let mut now = Time::ZERO;
         for _ in 0..1000 {
             if let Err(NotNow::RetryAfter { retry_after }) = limiter.try_acquire(0.7, now) {
@@ -199,7 +188,7 @@ mod tests {
 
     #[test]
     fn nothing_is_saved_up_beyond_a_burst() {
-        let mut limiter = limiter(rate(1000.0));
+        let limiter = limiter(rate(1000.0));
         let mut count = 0;
         while limiter.try_acquire(1.0, at(100.0)).is_ok() {
             count += 1;
@@ -210,7 +199,7 @@ mod tests {
 
     #[test]
     fn a_change_of_rate_gives_nothing() {
-        let mut limiter = limiter(rate(10.0));
+        let limiter = limiter(rate(10.0));
         let mut count = 0;
         for change in 0..100_u32 {
             let now = at(1.0 + f64::from(change) * 1e-6);
@@ -231,7 +220,7 @@ mod tests {
             capacity: Capacity::Unlimited,
             ..rate(0.0)
         };
-        let mut limiter = limiter(unlimited);
+        let limiter = limiter(unlimited);
         for _ in 0..1000 {
             limiter.try_acquire(1e9, Time::ZERO).unwrap();
         }
@@ -239,7 +228,7 @@ mod tests {
 
     #[test]
     fn the_end_of_a_lease_is_obeyed_though_nobody_said_so() {
-        let mut limiter = limiter(Allowance {
+        let limiter = limiter(Allowance {
             until: Some(at(5.0)),
             ..rate(10.0)
         });
@@ -250,12 +239,12 @@ mod tests {
     #[test]
     fn tokens_that_are_left_at_rate_zero_cannot_be_spent_and_do_not_come_back() {
         let full = || {
-            let mut limiter = limiter(rate(10.0));
+            let limiter = limiter(rate(10.0));
             limiter.handle_allowance(rate(10.0), at(1.0));
             limiter
         };
         full().try_acquire(1.0, at(1.0)).unwrap();
-        let mut limiter = full();
+        let limiter = full();
         limiter.handle_allowance(rate(0.0), at(1.0));
         for cost in [1.0, 1e-9] {
             assert_eq!(limiter.try_acquire(cost, at(1.0)), Err(NotNow::Blocked));
@@ -263,21 +252,21 @@ mod tests {
         }
         limiter.try_acquire(0.0, at(2.0)).unwrap();
         limiter.handle_allowance(rate(10.0), at(3.0));
-        comes_in(&mut limiter, 1.0, 3.0, 0.1);
+        comes_in(&limiter, 1.0, 3.0, 0.1);
         // The same if a lease ends, though nobody says so, and the next one comes at once or later.
         for next in [5.0, 7.0] {
-            let mut limiter = self::limiter(Allowance {
+            let limiter = self::limiter(Allowance {
                 until: Some(at(5.0)),
                 ..rate(10.0)
             });
             limiter.handle_allowance(rate(10.0), at(next));
-            comes_in(&mut limiter, 1.0, next, 0.1);
+            comes_in(&limiter, 1.0, next, 0.1);
         }
     }
 
     /// So much is admitted after that long, and no earlier.
     #[track_caller]
-    fn comes_in(limiter: &mut RateLimiter, cost: f64, now: f64, seconds: f64) {
+    fn comes_in(limiter: &RateLimiter, cost: f64, now: f64, seconds: f64) {
         match limiter.try_acquire(cost, at(now)) {
             Err(NotNow::RetryAfter { retry_after }) => {
                 let waits = retry_after.as_secs_f64();
@@ -294,16 +283,16 @@ mod tests {
             then: Capacity::Limited(1.0),
             ..rate(10.0)
         };
-        let mut limiter = limiter(ends);
+        let limiter = limiter(ends);
         // A burst at that rate was left.
         limiter.try_acquire(1.02, at(5.0)).unwrap();
         // After a second, one has come in, not ten.
-        comes_in(&mut limiter, 5.0, 6.0, 4.0);
+        comes_in(&limiter, 5.0, 6.0, 4.0);
         limiter.try_acquire(5.0, at(10.0)).unwrap();
         // The part before the end counts by the old rate, the part after it by the new one.
-        let mut limiter = self::limiter(ends);
+        let limiter = self::limiter(ends);
         limiter.try_acquire(1.2, at(4.8)).unwrap();
-        comes_in(&mut limiter, 6.0, 6.0, 3.0);
+        comes_in(&limiter, 6.0, 6.0, 3.0);
     }
 
     #[test]
@@ -325,7 +314,7 @@ mod tests {
 
     /// How long a request of that cost waits for a limiter that begins empty at 0.
     fn waits(allowance: Allowance, cost: f64) -> f64 {
-        let mut limiter = limiter(rate(0.0));
+        let limiter = limiter(rate(0.0));
         limiter.handle_allowance(allowance, Time::ZERO);
         match limiter.try_acquire(cost, Time::ZERO) {
             Err(NotNow::RetryAfter { retry_after }) => retry_after.as_secs_f64(),
@@ -372,19 +361,19 @@ mod tests {
 
     #[test]
     fn what_a_lease_leaves_over_is_a_burst_of_its_own_rate_and_not_of_the_next() {
-        let mut limiter = limiter(Allowance {
+        let limiter = limiter(Allowance {
             until: Some(at(5.0)),
             then: Capacity::Limited(100.0),
             ..rate(1.0)
         });
         // 1.02 are left of five seconds at 1/s, and 0.1 come in at 100/s, of which 3 are a burst.
         limiter.try_acquire(1.0, at(5.001)).unwrap();
-        comes_in(&mut limiter, 0.5, 5.001, (0.5 - 0.12) / 100.0);
+        comes_in(&limiter, 0.5, 5.001, (0.5 - 0.12) / 100.0);
     }
 
     #[test]
     fn a_request_larger_than_the_burst_waits_for_as_much_to_come() {
-        let mut limiter = limiter(rate(10.0));
+        let limiter = limiter(rate(10.0));
         assert!(limiter.try_acquire(30.0, at(2.9)).is_err());
         assert!(limiter.try_acquire(30.0, at(5.9)).is_ok());
     }
@@ -401,7 +390,7 @@ mod tests {
                 1..200,
             ),
         ) {
-            let mut limiter = RateLimiter::new(Burst::default(), Time::ZERO);
+            let limiter = RateLimiter::new(Burst::default(), Time::ZERO);
             let (mut now, mut current) = (0.0, 0.0);
             // Came in and admitted since each moment are at most a burst apart: the largest
             // difference over all windows is that of a running maximum.

@@ -16,6 +16,7 @@ use crate::state::mode::{Mode, SafeCapacity};
 use crate::state::trouble::Trouble;
 use crate::state::{Config, SPAN_MAX};
 use crate::time::Time;
+use doorward_session::time::tolerance::at_least;
 
 /// A resource a client uses.
 #[derive(Clone, Debug)]
@@ -296,7 +297,7 @@ impl ResourceState {
             return;
         }
         let tolerance = config.clock_tolerance.unwrap_or_default();
-        let lasts = tolerance.at_least(granted.expires_in.min(SPAN_MAX));
+        let lasts = at_least(tolerance.promise(granted.expires_in.min(SPAN_MAX)));
         let expires_at = sent_at + lasts;
         // What a server is cut off from itself it leases for less and less, up to the same end. Such
         // leases are as long as the one that moved the end there.

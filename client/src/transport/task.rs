@@ -30,6 +30,8 @@ pub(crate) struct Shared {
     pub(crate) incarnation: u64,
     pub(crate) clock: Clock,
     pub(crate) hooks: Arc<dyn Hooks>,
+    /// Whether somebody gave these hooks: else nobody hears them.
+    pub(crate) is_observed: bool,
     pub(crate) book: Mutex<Book>,
     /// Something is to be done, for the task: see [`Shared::wake`].
     pub(crate) wake: Notify,

@@ -27,7 +27,7 @@ use doorward_engine::request::{Ask, GetCapacity, GetCapacityReply, Has};
 use doorward_engine::template::{AlgorithmKind, TemplateSpec, Templates};
 use doorward_engine::time::Time;
 
-const HOLDERS: [usize; 4] = [1_000, 10_000, 100_000, 1_000_000];
+const HOLDERS: [usize; 6] = [10, 100, 1_000, 10_000, 100_000, 1_000_000];
 
 const REFRESH_INTERVAL: Duration = Duration::from_secs(5);
 

@@ -1,11 +1,22 @@
-//! What a lease costs in memory: fills one resource with holders whose names have 20 bytes, and
-//! reads from the operating system how much the process has grown.
+//! What leases cost in memory: fills a node with a million of them in several shapes, and prints by how much the
+//! process has grown, as the operating system says, beside the figure that servers show and newcomers are
+//! refused by.
+//!
+//! ```sh
+//! cargo bench -p doorward-engine --bench memory
+//! ```
+//!
+//! Each shape is measured in a process of its own, so that none takes the place of what another one freed.
 
 #![allow(clippy::unwrap_used, reason = "a bench may panic")]
 #![expect(clippy::print_stdout, reason = "the figure is what this is for")]
 
+use std::num::NonZeroU32;
+use std::process::Command;
 use std::time::Duration;
 
+use doorward_engine::admission::Rate;
+use doorward_engine::admission::limits::Limits;
 use doorward_engine::amount::Amount;
 use doorward_engine::id::{HolderName, ResourceId};
 use doorward_engine::node::mastership::Mastership;
@@ -14,34 +25,62 @@ use doorward_engine::request::{Ask, GetCapacity};
 use doorward_engine::template::{AlgorithmKind, TemplateSpec, Templates};
 use doorward_engine::time::Time;
 
+/// Resources, and holders of each.
+const SHAPES: [(u32, u32); 7] = [
+    (1, 10_000),
+    (1, 100_000),
+    (1, 1_000_000),
+    (1_000, 1_000),
+    (10_000, 100),
+    (50_000, 10),
+    (100_000, 1),
+];
+
 fn main() {
-    // `cargo test --benches` runs this too: a few are enough then.
-    let quick = std::env::args().any(|arg| arg == "--test");
-    let sizes: &[u32] = if quick {
-        &[1_000]
-    } else {
-        &[10_000, 100_000, 1_000_000]
-    };
+    let mut args = std::env::args().skip_while(|arg| arg != "--shape").skip(1);
+    let shape = args.next().zip(args.next());
+    if let Some((resources, each)) = shape {
+        measure(resources.parse().unwrap(), each.parse().unwrap());
+        return;
+    }
     println!(
-        "{:>9}  {:>16}  {:>16}",
-        "leases", "bytes each (OS)", "bytes each (own)"
+        "{:>9} {:>9}  {:>15}  {:>15}  {:>11}",
+        "resources", "each", "bytes each (OS)", "bytes each (own)", "own of OS"
     );
-    for &leases in sizes {
-        let before = resident_bytes();
-        let node = fill(leases);
-        let grown = resident_bytes()
-            .zip(before)
-            .map(|(after, before)| after - before);
-        let each = |bytes: usize| bytes as f64 / f64::from(leases);
-        let measured = grown.map_or("unknown".to_owned(), |grown| format!("{:.0}", each(grown)));
-        println!(
-            "{leases:>9}  {measured:>16}  {:>16.0}",
-            each(node.memory_bytes())
-        );
+    // `cargo test --benches` runs this too: a few are enough then.
+    if std::env::args().any(|arg| arg == "--test") {
+        measure(10, 100);
+        return;
+    }
+    let this = std::env::current_exe().unwrap();
+    for (resources, each) in SHAPES {
+        let shape = [resources.to_string(), each.to_string()];
+        let status = Command::new(&this).arg("--shape").args(shape).status();
+        assert!(status.unwrap().success());
     }
 }
 
-fn fill(leases: u32) -> Node {
+fn measure(resources: u32, each: u32) {
+    let before = resident_bytes();
+    let node = fill(resources, each);
+    let grown = resident_bytes()
+        .zip(before)
+        .map(|(after, before)| after.saturating_sub(before) as f64);
+    let leases = f64::from(resources) * f64::from(each);
+    let own = node.load().memory_bytes as f64;
+    let (of_system, ratio) = grown.map_or(("unknown".to_owned(), String::new()), |grown| {
+        (
+            format!("{:.0}", grown / leases),
+            format!("{:.3}", own / grown),
+        )
+    });
+    println!(
+        "{resources:>9} {each:>9}  {of_system:>15}  {:>15.0}  {ratio:>11}",
+        own / leases,
+    );
+}
+
+fn fill(resources: u32, each: u32) -> Node {
     let templates = Templates::parse(&[TemplateSpec {
         identifier_glob: Some("*".into()),
         capacity: Some(1e6),
@@ -52,25 +91,42 @@ fn fill(leases: u32) -> Node {
         ..TemplateSpec::default()
     }])
     .unwrap();
-    let mut node = Node::new(Config::default(), templates);
+    // All of them come within a second.
+    let fast = Rate::new(NonZeroU32::MAX, 1);
+    let config = Config {
+        limits: Limits {
+            new_resources_per_template: fast,
+            new_leases_per_template: fast,
+            requests_per_template: fast,
+            ..Limits::default()
+        },
+        ..Config::default()
+    };
+    let mut node = Node::new(config, templates);
     node.handle_mastership(Mastership::Master { epoch: Some(1) }, Time::ZERO);
-    for client in 0..leases {
-        // All different, in no order, so that no two claims share an entry of the index.
-        let wants = f64::from(client.wrapping_mul(2_654_435_761)) + 1.0;
-        let request = GetCapacity {
-            caller: None,
-            incarnation: None,
-            client: HolderName::new(&format!("bench-client-{client:07}")).unwrap(),
-            sequence: Some(1),
-            asks: vec![Ask {
-                resource: ResourceId::new("bench").unwrap(),
-                priority: 0,
-                wants: Amount::new(wants).unwrap(),
-                has: None,
-            }],
-        };
-        node.handle_get_capacity(&request, Time::from_secs(1));
+    // One holder after the other, as clients come: the resources grow side by side.
+    for client in 0..each {
+        for of in 0..resources {
+            // All different, in no order, so that no two claims share an entry of the index.
+            let wants = f64::from((client * resources + of).wrapping_mul(2_654_435_761)) + 1.0;
+            let request = GetCapacity {
+                caller: None,
+                incarnation: None,
+                // 20 bytes.
+                client: HolderName::new(&format!("bench-client-{client:07}")).unwrap(),
+                sequence: Some(1),
+                asks: vec![Ask {
+                    resource: ResourceId::new(&format!("bench-{of:07}")).unwrap(),
+                    priority: 0,
+                    wants: Amount::new(wants).unwrap(),
+                    has: None,
+                }],
+            };
+            node.handle_get_capacity(&request, Time::from_secs(1));
+            while node.poll_event().is_some() {}
+        }
     }
+    assert_eq!(node.load().leases, resources as usize * each as usize);
     node
 }
 

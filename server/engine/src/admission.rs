@@ -17,6 +17,8 @@ pub(crate) mod bucket;
 mod callers;
 mod gate;
 pub mod limits;
+mod load;
+mod template_books;
 pub mod weight;
 
 use std::collections::BTreeMap;
@@ -25,44 +27,21 @@ use std::time::Duration;
 pub use bucket::Rate;
 pub use callers::CallerSlot;
 pub(crate) use gate::{From, Gate, points_of};
+pub use load::Load;
+pub use template_books::TemplateSlot;
 
-use crate::admission::bucket::Bucket;
 use crate::admission::callers::{CallerBook, Callers};
 use crate::admission::limits::Limits;
+use crate::admission::template_books::{TemplateBook, TemplateBooks};
 use crate::admission::weight::{RESOURCE_BYTES, Weight};
 use crate::id::{Caller, HolderName};
 use crate::limit::{Full, Limit};
 use crate::planted::{self, Bug};
 use crate::request::RefusalReason;
-use crate::template::Templates;
 use crate::time::Time;
 
 /// Who is refused comes back after so long, and not all at once.
 const COME_BACK: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(5));
-
-/// A template in the books.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct TemplateSlot(usize);
-
-impl TemplateSlot {
-    /// Of what no template matches: it is bounded by none.
-    pub(crate) const NONE: Self = Self(0);
-
-    /// The number of the template, counted from 0.
-    pub(crate) const fn of(position: usize) -> Self {
-        Self(position + 1)
-    }
-}
-
-/// What there is of a template.
-#[derive(Clone, Debug, Default)]
-struct TemplateBook {
-    resources: usize,
-    leases: usize,
-    new_resources: Bucket,
-    new_leases: Bucket,
-    requests: Bucket,
-}
 
 /// A child server.
 #[derive(Clone, Debug)]
@@ -86,47 +65,11 @@ pub enum Change {
     Points(CallerSlot, usize, usize),
 }
 
-/// How much is in use. Of a limit for each caller, template or resource: the most that one of them uses.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Load {
-    /// Resources in all.
-    pub resources: usize,
-    /// Resources that one caller brought.
-    pub resources_per_caller: usize,
-    /// Resources of one template.
-    pub resources_per_template: usize,
-    /// Leases in all, those of child servers included.
-    pub leases: usize,
-    /// Holders of one resource.
-    pub leases_per_resource: usize,
-    /// Leases that one caller brought.
-    pub leases_per_caller: usize,
-    /// Leases of one template.
-    pub leases_per_template: usize,
-    /// Memory behind all that, in bytes, roughly.
-    pub memory_bytes: usize,
-    /// Child servers.
-    pub child_servers: usize,
-    /// Child servers of one caller.
-    pub child_servers_per_caller: usize,
-    /// Leases of child servers.
-    pub curves: usize,
-    /// Those of one caller.
-    pub curves_per_caller: usize,
-    /// Points of all demand curves.
-    pub curve_points: usize,
-    /// Those of one caller.
-    pub curve_points_per_caller: usize,
-    /// Callers in the books.
-    pub callers: usize,
-}
-
 /// The books of what is there, by caller, by template and in all.
 #[derive(Debug)]
 pub struct Admission {
     callers: Callers,
-    /// The first is of what no template matches.
-    templates: Vec<TemplateBook>,
+    templates: TemplateBooks,
     children: BTreeMap<HolderName, ChildBook>,
     resources: usize,
     weight: Weight,
@@ -138,10 +81,10 @@ pub struct Admission {
 
 impl Admission {
     /// Nothing is there yet.
-    pub fn new(seed: u64, templates: usize) -> Self {
+    pub fn new(seed: u64) -> Self {
         Self {
             callers: Callers::new(seed),
-            templates: vec![TemplateBook::default(); templates + 1],
+            templates: TemplateBooks::default(),
             children: BTreeMap::new(),
             resources: 0,
             weight: Weight::default(),
@@ -151,42 +94,26 @@ impl Admission {
         }
     }
 
-    /// All that was there is forgotten, but not what was refused.
-    pub fn forget(&mut self, seed: u64) {
-        *self = Self {
+    /// All that was there is forgotten, but not what was refused. Returns the former books.
+    pub(crate) fn forget(&mut self, seed: u64) -> Self {
+        let anew = Self {
             refused: self.refused,
             refusals: self.refusals,
-            ..Self::new(seed, self.templates.len().saturating_sub(1))
+            ..Self::new(seed)
         };
+        std::mem::replace(self, anew)
     }
 
-    /// Other templates are in force: what there is of each is counted anew, by
-    /// [`Admission::note_resource_of`]. One with the glob of a former one goes on with what that had lately.
-    pub fn handle_templates(&mut self, before: &Templates, after: &Templates) {
-        let former: BTreeMap<&str, &TemplateBook> = before
-            .iter()
-            .zip(self.templates.iter().skip(1))
-            .map(|(template, book)| (template.identifier_glob.as_str(), book))
-            .collect();
-        let goes_on = after.iter().map(|template| {
-            let former = former.get(template.identifier_glob.as_str());
-            former.map_or_else(TemplateBook::default, |book| TemplateBook {
-                resources: 0,
-                leases: 0,
-                ..(*book).clone()
-            })
-        });
-        self.templates = std::iter::once(TemplateBook::default())
-            .chain(goes_on)
-            .collect();
-    }
-
-    /// A resource that was there before belongs to that template now.
-    pub(crate) fn note_resource_of(&mut self, template: TemplateSlot, leases: usize) {
-        if let Some(book) = self.templates.get_mut(template.0) {
-            book.resources += 1;
-            book.leases += leases;
+    /// A resource with so many leases belongs to another template now.
+    pub(crate) fn move_resource(&mut self, from: TemplateSlot, to: TemplateSlot, leases: usize) {
+        if from != to {
+            self.templates.move_resource(from, to, leases);
         }
+    }
+
+    /// That template is in force no more, and no resource belongs to it.
+    pub(crate) fn forget_template(&mut self, slot: TemplateSlot) {
+        self.templates.forget(slot);
     }
 
     /// Whether one more resource is taken on. If so, it is counted; who brought it is returned.
@@ -205,7 +132,7 @@ impl Admission {
         self.check(Limit::Resources, self.resources, limits.resources_max)?;
         let more = RESOURCE_BYTES + name_bytes;
         self.check_memory(more, limits)?;
-        if let Some(of) = self.of_template(template).map(|book| book.resources) {
+        if let Some((of, _)) = self.templates.counts(template) {
             let max = limits.resources_per_template_max;
             self.check(Limit::ResourcesPerTemplate, of, max)?;
         }
@@ -222,9 +149,7 @@ impl Admission {
         if let Some(book) = self.callers.get_mut(caller) {
             book.brought.resources += 1;
         }
-        if let Some(book) = self.templates.get_mut(template.0) {
-            book.resources += 1;
-        }
+        self.templates.get_mut(template).resources += 1;
         Ok(caller)
     }
 
@@ -268,9 +193,7 @@ impl Admission {
         if let Some(book) = self.callers.get_mut(caller) {
             book.brought.resources -= 1;
         }
-        if let Some(book) = self.templates.get_mut(template.0) {
-            book.resources -= 1;
-        }
+        self.templates.get_mut(template).resources -= 1;
     }
 
     /// What came and went of a resource's holders since it was last looked at, and what it weighs.
@@ -282,9 +205,8 @@ impl Admission {
         template: TemplateSlot,
     ) {
         self.weight.replace(before, after);
-        if let Some(book) = self.templates.get_mut(template.0) {
-            book.leases = book.leases + after.leases + after.curves - before.leases - before.curves;
-        }
+        let leases = &mut self.templates.get_mut(template).leases;
+        *leases = *leases + after.leases + after.curves - before.leases - before.curves;
         for change in changes {
             self.note(change);
         }
@@ -360,32 +282,6 @@ impl Admission {
         self.refusals
     }
 
-    /// How much is in use. O(callers + templates): for whoever looks.
-    pub fn load(&self) -> Load {
-        let mut load = Load {
-            resources: self.resources,
-            leases: self.weight.leases + self.weight.curves,
-            memory_bytes: self.memory_bytes(),
-            child_servers: self.children.len(),
-            curves: self.weight.curves,
-            curve_points: self.weight.points,
-            callers: self.callers.count(),
-            ..Load::default()
-        };
-        for CallerBook { brought, .. } in self.callers.iter() {
-            load.resources_per_caller = load.resources_per_caller.max(brought.resources);
-            load.leases_per_caller = load.leases_per_caller.max(brought.leases);
-            load.child_servers_per_caller = load.child_servers_per_caller.max(brought.children);
-            load.curves_per_caller = load.curves_per_caller.max(brought.curves);
-            load.curve_points_per_caller = load.curve_points_per_caller.max(brought.points);
-        }
-        for book in self.templates.iter().skip(1) {
-            load.resources_per_template = load.resources_per_template.max(book.resources);
-            load.leases_per_template = load.leases_per_template.max(book.leases);
-        }
-        load
-    }
-
     /// Where a caller is in the books, if it has come before.
     pub(crate) fn find_caller(&self, caller: Option<Caller>) -> Option<CallerSlot> {
         self.callers.find(caller)
@@ -419,8 +315,11 @@ impl Admission {
         assert_eq!(weight, self.weight, "what is out");
         assert_eq!(name_bytes, self.name_bytes, "names of resources");
         assert_eq!(children, self.children.len(), "child servers");
-        let leases: usize = self.templates.iter().map(|book| book.leases).sum();
-        assert_eq!(leases, weight.leases + weight.curves, "leases of templates");
+        assert_eq!(
+            self.templates.leases(),
+            weight.leases + weight.curves,
+            "leases of templates"
+        );
         let most = self.callers.iter().map(|book| book.brought);
         let (leases, points) = most.fold((0, 0), |(leases, points), brought| {
             (leases + brought.leases, points + brought.points)
@@ -436,15 +335,10 @@ impl Admission {
         book.filter(|_| slot != CallerSlot::NOBODY)
     }
 
-    fn of_template(&self, slot: TemplateSlot) -> Option<&TemplateBook> {
-        let book = self.templates.get(slot.0);
-        book.filter(|_| slot != TemplateSlot::NONE)
-    }
-
     /// The books of a template that bounds what comes.
     fn bounding(&mut self, slot: TemplateSlot) -> Option<&mut TemplateBook> {
-        let book = self.templates.get_mut(slot.0);
-        book.filter(|_| slot != TemplateSlot::NONE)
+        let is_bounding = slot != TemplateSlot::NONE;
+        is_bounding.then(|| self.templates.get_mut(slot))
     }
 
     /// Whether there is room for one more.

@@ -14,9 +14,11 @@ use crate::template::AlgorithmKind;
 /// Claim indexes by band, sorted. A band without claims is not there.
 #[derive(Clone, Debug, Default)]
 pub struct Bands {
-    bands: BTreeMap<i64, ClaimIndex>,
-    /// Stands in for the only band as long as nobody claims anything.
-    empty: ClaimIndex,
+    /// The band of priority 0: of most resources the only one.
+    only: ClaimIndex,
+    /// All others.
+    #[expect(clippy::box_collection, reason = "without it, it takes one word")]
+    others: Option<Box<BTreeMap<i64, ClaimIndex>>>,
 }
 
 impl Bands {
@@ -25,53 +27,77 @@ impl Bands {
 
     /// All claims of an algorithm that does not look at priorities.
     pub fn only(&self) -> &ClaimIndex {
-        debug_assert!(self.bands.keys().all(|band| *band == Self::ONLY));
-        self.get(Self::ONLY).unwrap_or(&self.empty)
+        debug_assert!(self.others.is_none());
+        &self.only
     }
 
     /// The claims in a band, if there are any.
     pub fn get(&self, band: i64) -> Option<&ClaimIndex> {
-        self.bands.get(&band)
+        if band == Self::ONLY {
+            return Some(&self.only).filter(|only| !only.is_empty());
+        }
+        self.others.as_ref()?.get(&band)
     }
 
     /// Bands by rising priority.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = (i64, &ClaimIndex)> {
-        self.bands.iter().map(|(band, index)| (*band, index))
+        let others = || self.others.iter();
+        let below = others().flat_map(|others| others.range(..Self::ONLY));
+        let above = others().flat_map(|others| others.range(Self::ONLY + 1..));
+        let only = self.get(Self::ONLY).map(|only| (Self::ONLY, only));
+        let numbered = |(band, index): (&i64, _)| (*band, index);
+        below.map(numbered).chain(only).chain(above.map(numbered))
     }
 
     /// How many bands have claims.
     pub fn len(&self) -> usize {
-        self.bands.len()
+        let others = self.others.as_ref().map_or(0, |others| others.len());
+        others + usize::from(!self.only.is_empty())
     }
 
     /// Whether nobody claims anything.
     pub fn is_empty(&self) -> bool {
-        self.bands.is_empty()
+        self.len() == 0
     }
 
     /// Puts a claim in.
     pub fn insert(&mut self, band: i64, claim: Claim) {
-        self.bands.entry(band).or_default().insert(claim);
+        self.index_mut(band).insert(claim);
     }
 
     /// Takes a claim out that was put in.
     pub fn remove(&mut self, band: i64, claim: Claim) {
-        if let Some(index) = self.bands.get_mut(&band) {
+        if band == Self::ONLY {
+            self.only.remove(claim);
+            return;
+        }
+        let Some(others) = &mut self.others else {
+            return;
+        };
+        if let Some(index) = others.get_mut(&band) {
             index.remove(claim);
             if index.is_empty() {
-                self.bands.remove(&band);
+                others.remove(&band);
             }
         }
+        if others.is_empty() {
+            self.others = None;
+        }
+    }
+
+    /// Takes a claim out that was put in, and puts another one in, in the same band.
+    pub fn replace(&mut self, band: i64, before: Claim, after: Claim) {
+        self.index_mut(band).replace(before, after);
     }
 
     /// Whether the capacity is enough for all bands together.
     pub(crate) fn are_satisfied_by(&self, capacity: Amount) -> bool {
-        let mut bands = self.bands.values();
+        let mut bands = self.iter();
         match (bands.next(), bands.next()) {
             (None, _) => true,
-            (Some(only), None) => only.level_for(capacity.get()) == Level::AboveAll,
+            (Some((_, only)), None) => only.level_for(capacity.get()) == Level::AboveAll,
             _ => {
-                let wants: f64 = self.bands.values().map(ClaimIndex::total_wants).sum();
+                let wants: f64 = self.iter().map(|(_, index)| index.total_wants()).sum();
                 capacity.get() >= wants * ENOUGH
             }
         }
@@ -79,12 +105,25 @@ impl Bands {
 
     /// Σ subclients of all bands.
     pub fn total_subclients(&self) -> f64 {
-        self.bands.values().map(ClaimIndex::total_subclients).sum()
+        if self.others.is_none() {
+            return self.only.total_subclients();
+        }
+        self.iter().map(|(_, index)| index.total_subclients()).sum()
     }
 
     /// Bytes of memory behind it.
     pub fn memory_bytes(&self) -> usize {
-        self.bands.values().map(ClaimIndex::memory_bytes).sum()
+        let others = self.others.iter().flat_map(|others| others.values());
+        let bytes = |index: &ClaimIndex| size_of::<(i64, ClaimIndex)>() + index.memory_bytes();
+        self.only.memory_bytes() + others.map(bytes).sum::<usize>()
+    }
+
+    fn index_mut(&mut self, band: i64) -> &mut ClaimIndex {
+        if band == Self::ONLY {
+            return &mut self.only;
+        }
+        let others = self.others.get_or_insert_default();
+        others.entry(band).or_default()
     }
 }
 

@@ -14,15 +14,19 @@
 //!   count. A million clients that want the same are one entry.
 //! * **Wide nodes.** A B⁺ tree with up to 32 claims in a leaf and 32 children in a node is 5 levels
 //!   deep at a million claims: a handful of cache misses.
+//!
+//! Most resources have few holders, so few claims are one leaf without a tree, and one claim is kept in place.
 
+mod arena;
 mod inner;
 mod leaf;
 mod sums;
+mod tree;
 
 use crate::claim::Claim;
-use crate::claim_index::inner::{Found, INNER_MAX, Inner};
-use crate::claim_index::leaf::{LEAF_MAX, Leaf};
+use crate::claim_index::leaf::Leaf;
 use crate::claim_index::sums::{Key, Sums};
+use crate::claim_index::tree::Tree;
 use crate::planted::{self, Bug};
 use crate::rounding::ENOUGH;
 
@@ -47,27 +51,78 @@ impl Level {
 
 /// An ordered multiset of claims that answers "level for C" and "D at w". See the
 /// [module](self).
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct ClaimIndex {
-    leaves: Arena<Leaf>,
-    inners: Arena<Inner>,
-    root: u32,
-    /// Levels of inner nodes above the leaves.
-    height: u32,
-    /// Claims, equal ones counted each.
+    claims: Claims,
+    /// Equal ones counted each.
     len: usize,
 }
 
-impl Default for ClaimIndex {
+/// Different claims that are kept without a tree.
+const FEW: usize = 6;
+
+/// The claims, by how many different ones there are.
+#[derive(Clone, Debug)]
+enum Claims {
+    /// None, or one.
+    One(Leaf<1>),
+    /// A few.
+    Few(Box<Leaf<FEW>>),
+    /// There were more, and some are left.
+    Many(Box<Tree>),
+}
+
+impl Default for Claims {
     fn default() -> Self {
-        let mut leaves = Arena::default();
-        let root = leaves.insert(Leaf::default());
-        Self {
-            leaves,
-            inners: Arena::default(),
-            root,
-            height: 0,
-            len: 0,
+        Self::One(Leaf::default())
+    }
+}
+
+impl Claims {
+    /// Puts a claim in. The claims grow into the next larger form when they have to.
+    fn insert(&mut self, key: Key) {
+        match self {
+            Self::One(leaf) => {
+                if !leaf.try_insert(key) {
+                    let mut few = Box::new(Leaf::copied_from(leaf));
+                    few.try_insert(key);
+                    *self = Self::Few(few);
+                }
+            }
+            Self::Few(leaf) => {
+                if !leaf.try_insert(key) {
+                    let mut tree = Box::new(Tree::of(Leaf::copied_from(leaf)));
+                    tree.insert(key);
+                    *self = Self::Many(tree);
+                }
+            }
+            Self::Many(tree) => tree.insert(key),
+        }
+    }
+
+    fn remove(&mut self, key: Key) -> bool {
+        match self {
+            Self::One(leaf) => leaf.remove(key),
+            Self::Few(leaf) => leaf.remove(key),
+            Self::Many(tree) => tree.remove(key),
+        }
+    }
+
+    /// Takes one claim out and puts another one in. Returns whether the former was in.
+    fn replace(&mut self, before: Key, after: Key) -> bool {
+        if let Self::Many(tree) = self {
+            return tree.replace(before, after);
+        }
+        let found = self.remove(before);
+        self.insert(after);
+        found
+    }
+
+    fn sums(&self) -> Sums {
+        match self {
+            Self::One(leaf) => leaf.sums(),
+            Self::Few(leaf) => leaf.sums(),
+            Self::Many(tree) => tree.sums(),
         }
     }
 }
@@ -85,61 +140,49 @@ impl ClaimIndex {
 
     /// Σ wants, to a few ulp.
     pub fn total_wants(&self) -> f64 {
-        self.sums_of(self.root, self.height).wants
+        self.claims.sums().wants
     }
 
     /// Σ subclients, to a few ulp (exact for whole numbers).
     pub fn total_subclients(&self) -> f64 {
-        self.sums_of(self.root, self.height).subclients
+        self.claims.sums().subclients
     }
 
     /// Puts a claim in. O(log n).
     pub fn insert(&mut self, claim: Claim) {
-        if let Some(right) = self.insert_below(self.root, self.height, Key::of(claim)) {
-            let mut root = Inner::default();
-            let left_sums = self.sums_of(self.root, self.height);
-            root.insert(0, self.root, Key::LOWEST, left_sums);
-            let (key, sums) = (
-                self.first_key(right, self.height),
-                self.sums_of(right, self.height),
-            );
-            root.insert(1, right, key, sums);
-            self.root = self.inners.insert(root);
-            self.height += 1;
-        }
+        self.claims.insert(Key::of(claim));
         self.len += 1;
     }
 
     /// Takes a claim out that was put in, equal to the bit. O(log n). Returns whether it was in.
     pub fn remove(&mut self, claim: Claim) -> bool {
-        let found = self.remove_below(self.root, self.height, Key::of(claim));
+        let found = self.claims.remove(Key::of(claim));
         debug_assert!(found, "{claim:?} is not in the index");
         if found {
             self.len -= 1;
         }
-        while self.height > 0 && self.inners[self.root].len() == 1 {
-            let only = self.inners[self.root].child(0);
-            self.inners.remove(self.root);
-            self.root = only;
-            self.height -= 1;
+        if self.len == 0 {
+            // A tree gives its memory back.
+            self.claims = Claims::default();
         }
+        found
+    }
+
+    /// Takes a claim out that was put in, and puts another one in. O(log n). Returns whether the former was in.
+    pub fn replace(&mut self, before: Claim, after: Claim) -> bool {
+        let found = self.claims.replace(Key::of(before), Key::of(after));
+        debug_assert!(found, "{before:?} is not in the index");
+        self.len += usize::from(!found);
         found
     }
 
     /// D(w) = Σ min(wants, w·subclients), for w ≥ 0. O(log n).
     pub fn demand_at(&self, level: f64) -> f64 {
-        let (mut node, mut before, mut after) = (self.root, 0.0, 0.0);
-        for _ in 0..self.height {
-            let inner = &self.inners[node];
-            let found = inner.find_level(level, before, after);
-            node = inner.child(found.position);
-            Found {
-                wants_before: before,
-                subclients_after: after,
-                ..
-            } = found;
+        match &self.claims {
+            Claims::One(leaf) => leaf.demand_at(level, 0.0, 0.0),
+            Claims::Few(leaf) => leaf.demand_at(level, 0.0, 0.0),
+            Claims::Many(tree) => tree.demand_at(level),
         }
-        self.leaves[node].demand_at(level, before, after)
     }
 
     /// The level w* at which all claims together get `capacity`, or all they want. O(log n).
@@ -155,21 +198,12 @@ impl ClaimIndex {
         if planted::is(Bug::LevelOfEqualShares) {
             return Level::At(capacity / self.total_subclients());
         }
-        let (mut node, mut before, mut after) = (self.root, 0.0, 0.0);
-        for _ in 0..self.height {
-            let inner = &self.inners[node];
-            let found = inner.find_demand(capacity, before, after);
-            node = inner.child(found.position);
-            Found {
-                wants_before: before,
-                subclients_after: after,
-                ..
-            } = found;
-        }
-        match self.leaves[node].level_for(capacity, before, after) {
-            Some(level) => Level::At(level),
-            None => Level::AboveAll,
-        }
+        let level = match &self.claims {
+            Claims::One(leaf) => leaf.level_for(capacity, 0.0, 0.0),
+            Claims::Few(leaf) => leaf.level_for(capacity, 0.0, 0.0),
+            Claims::Many(tree) => tree.level_for(capacity),
+        };
+        level.map_or(Level::AboveAll, Level::At)
     }
 
     /// The corner of D after which it rises by no more than `slope` per level: its level, and D
@@ -177,241 +211,29 @@ impl ClaimIndex {
     ///
     /// Of all points of D, this is the one farthest above a line of that slope.
     pub(crate) fn vertex(&self, slope: f64) -> Option<(f64, f64)> {
-        let (mut node, mut before, mut after) = (self.root, 0.0, 0.0);
-        for _ in 0..self.height {
-            let inner = &self.inners[node];
-            let found = inner.find_slope(slope, before, after);
-            node = inner.child(found.position);
-            Found {
-                wants_before: before,
-                subclients_after: after,
-                ..
-            } = found;
+        match &self.claims {
+            Claims::One(leaf) => leaf.vertex(slope, 0.0, 0.0),
+            Claims::Few(leaf) => leaf.vertex(slope, 0.0, 0.0),
+            Claims::Many(tree) => tree.vertex(slope),
         }
-        self.leaves[node].vertex(slope, before, after)
     }
 
     /// The largest wants per subclient: the level at which everyone has what it wants. O(log n).
     pub(crate) fn highest_ratio(&self) -> Option<f64> {
-        let mut node = self.root;
-        for _ in 0..self.height {
-            let inner = &self.inners[node];
-            node = inner.child(inner.len().saturating_sub(1));
+        match &self.claims {
+            Claims::One(leaf) => leaf.last_ratio(),
+            Claims::Few(leaf) => leaf.last_ratio(),
+            Claims::Many(tree) => tree.highest_ratio(),
         }
-        self.leaves[node].last_ratio()
     }
 
     /// Bytes of memory behind it, for benches and limits.
     pub fn memory_bytes(&self) -> usize {
-        self.leaves.memory_bytes() + self.inners.memory_bytes()
-    }
-
-    fn sums_of(&self, node: u32, height: u32) -> Sums {
-        if height == 0 {
-            self.leaves[node].sums()
-        } else {
-            self.inners[node].sums()
+        match &self.claims {
+            Claims::One(_) => 0,
+            Claims::Few(leaf) => size_of_val(&**leaf),
+            Claims::Many(tree) => size_of_val(&**tree) + tree.memory_bytes(),
         }
-    }
-
-    fn first_key(&self, node: u32, height: u32) -> Key {
-        if height == 0 {
-            self.leaves[node].key(0)
-        } else {
-            self.inners[node].key(0)
-        }
-    }
-
-    /// Inserts below a node; if the node had to be split, returns its new right neighbour.
-    fn insert_below(&mut self, node: u32, height: u32, key: Key) -> Option<u32> {
-        if height == 0 {
-            let split = self.leaves[node].insert(key)?;
-            return Some(self.leaves.insert(split));
-        }
-        let position = self.inners[node].position_of(key);
-        let child = self.inners[node].child(position);
-        let new = self.insert_below(child, height - 1, key);
-        let sums = self.sums_of(child, height - 1);
-        self.inners[node].set_sums(position, sums);
-        let mut split = None;
-        if let Some(new) = new {
-            let (key, sums) = (
-                self.first_key(new, height - 1),
-                self.sums_of(new, height - 1),
-            );
-            let inner = &mut self.inners[node];
-            if inner.len() < INNER_MAX {
-                inner.insert(position + 1, new, key, sums);
-            } else {
-                let mut right = inner.split_off(INNER_MAX / 2);
-                match (position + 1).checked_sub(inner.len()) {
-                    // The first place of the right half also ends the left one; either will do,
-                    // but a key below the right half's first belongs to the left.
-                    None | Some(0) => inner.insert(position + 1, new, key, sums),
-                    Some(position) => right.insert(position, new, key, sums),
-                }
-                split = Some(right);
-            }
-        }
-        split.map(|right| self.inners.insert(right))
-    }
-
-    /// Removes below a node, and mends the child that became too small. Returns whether the key
-    /// was there.
-    fn remove_below(&mut self, node: u32, height: u32, key: Key) -> bool {
-        if height == 0 {
-            return self.leaves[node].remove(key);
-        }
-        let position = self.inners[node].position_of(key);
-        let child = self.inners[node].child(position);
-        let found = self.remove_below(child, height - 1, key);
-        let sums = self.sums_of(child, height - 1);
-        self.inners[node].set_sums(position, sums);
-        self.mend(node, height, position);
-        found
-    }
-
-    /// If the child at `position` is too small, merges it with a neighbour, or takes some of the
-    /// neighbour's.
-    fn mend(&mut self, node: u32, height: u32, position: usize) {
-        let child = self.inners[node].child(position);
-        let (len, min) = if height == 1 {
-            (self.leaves[child].len(), LEAF_MAX / 4)
-        } else {
-            (self.inners[child].len(), INNER_MAX / 4)
-        };
-        if len >= min || self.inners[node].len() < 2 {
-            return;
-        }
-        let left_position = position.saturating_sub(1);
-        let left = self.inners[node].child(left_position);
-        let right = self.inners[node].child(left_position + 1);
-        // A lower bound of everything on the right, and above everything on the left.
-        let boundary = self.inners[node].key(left_position + 1);
-        let emptied = if height == 1 {
-            let (left, right) = self.leaves.pair_mut(left, right);
-            left.share_with(right)
-        } else {
-            let (left, right) = self.inners.pair_mut(left, right);
-            right.set_key(0, boundary);
-            left.share_with(right)
-        };
-        let left_sums = self.sums_of(left, height - 1);
-        self.inners[node].set_sums(left_position, left_sums);
-        if emptied {
-            self.inners[node].remove(left_position + 1);
-            if height == 1 {
-                self.leaves.remove(right);
-            } else {
-                self.inners.remove(right);
-            }
-        } else {
-            let (key, sums) = (
-                self.first_key(right, height - 1),
-                self.sums_of(right, height - 1),
-            );
-            self.inners[node].set_key(left_position + 1, key);
-            self.inners[node].set_sums(left_position + 1, sums);
-        }
-    }
-}
-
-/// Nodes by number. Grows by chunks, so that no insertion ever moves what is there already.
-#[derive(Clone, Debug)]
-struct Arena<T> {
-    chunks: Vec<Vec<T>>,
-    free: Vec<u32>,
-}
-
-/// Nodes in a chunk: a power of two.
-const CHUNK: usize = 256;
-
-impl<T> Default for Arena<T> {
-    fn default() -> Self {
-        Self {
-            chunks: Vec::new(),
-            free: Vec::new(),
-        }
-    }
-}
-
-impl<T: Default> Arena<T> {
-    fn insert(&mut self, value: T) -> u32 {
-        if let Some(number) = self.free.pop() {
-            self[number] = value;
-            return number;
-        }
-        let full = self.chunks.last().is_none_or(|chunk| chunk.len() == CHUNK);
-        if full {
-            // The first chunk grows as needed: most resources have few holders.
-            let capacity = if self.chunks.is_empty() { 1 } else { CHUNK };
-            self.chunks.push(Vec::with_capacity(capacity));
-        }
-        let chunks = self.chunks.len();
-        // There is a chunk: it was there or was just pushed.
-        let Some(chunk) = self.chunks.last_mut() else {
-            return 0;
-        };
-        chunk.push(value);
-        u32::try_from((chunks - 1) * CHUNK + chunk.len() - 1).unwrap_or(u32::MAX)
-    }
-
-    fn remove(&mut self, number: u32) {
-        self[number] = T::default();
-        self.free.push(number);
-    }
-
-    /// Two different nodes at once.
-    fn pair_mut(&mut self, left: u32, right: u32) -> (&mut T, &mut T) {
-        debug_assert_ne!(left, right);
-        let [left, right] = [left as usize, right as usize];
-        let (chunk_l, chunk_r) = (left / CHUNK, right / CHUNK);
-        let (at_l, at_r) = (left % CHUNK, right % CHUNK);
-        #[expect(clippy::indexing_slicing, reason = "both numbers came from `insert`")]
-        if chunk_l == chunk_r {
-            let (low, high) = self.chunks[chunk_l].split_at_mut(at_l.max(at_r));
-            let (low, high) = (&mut low[at_l.min(at_r)], &mut high[0]);
-            if at_l < at_r {
-                (low, high)
-            } else {
-                (high, low)
-            }
-        } else {
-            let (low, high) = self.chunks.split_at_mut(chunk_l.max(chunk_r));
-            let (low, high) = (&mut low[chunk_l.min(chunk_r)], &mut high[0]);
-            if chunk_l < chunk_r {
-                (&mut low[at_l], &mut high[at_r])
-            } else {
-                (&mut high[at_l], &mut low[at_r])
-            }
-        }
-    }
-
-    fn memory_bytes(&self) -> usize {
-        let nodes: usize = self.chunks.iter().map(Vec::capacity).sum();
-        nodes * size_of::<T>()
-    }
-}
-
-#[expect(
-    clippy::indexing_slicing,
-    reason = "numbers come from `insert` and are never made up"
-)]
-impl<T> std::ops::Index<u32> for Arena<T> {
-    type Output = T;
-
-    fn index(&self, number: u32) -> &T {
-        &self.chunks[number as usize / CHUNK][number as usize % CHUNK]
-    }
-}
-
-#[expect(
-    clippy::indexing_slicing,
-    reason = "numbers come from `insert` and are never made up"
-)]
-impl<T> std::ops::IndexMut<u32> for Arena<T> {
-    fn index_mut(&mut self, number: u32) -> &mut T {
-        &mut self.chunks[number as usize / CHUNK][number as usize % CHUNK]
     }
 }
 

@@ -142,6 +142,14 @@ impl Demand {
         client.into_iter().chain(of_server)
     }
 
+    /// A client's claim, and the band it belongs to.
+    pub(crate) fn only_claim(&self, kind: AlgorithmKind) -> Option<(i64, Claim)> {
+        match self {
+            Self::Client { priority, claim } => Some((band_of(kind, *priority), *claim)),
+            Self::Server(_) => None,
+        }
+    }
+
     /// Each claim it stands for, and the band it belongs to. Always the same ones in the same
     /// order for the same demand.
     pub(crate) fn for_each_claim(&self, kind: AlgorithmKind, mut each: impl FnMut(i64, Claim)) {

@@ -182,7 +182,7 @@ impl DemandCurve {
             }
         }
         points.sort_by(|a, b| a.level.total_cmp(&b.level));
-        // No more than an amount can be is told, which is an under-estimate.
+        // No more than an amount can be is sent, which is an under-estimate.
         for point in &mut points {
             point.level = point.level.min(Amount::MAX.get());
             point.demand = point.demand.min(Amount::MAX.get());

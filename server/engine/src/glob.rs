@@ -18,13 +18,21 @@
 //! once that part has matched; so matching costs at most text × pattern, whoever wrote them.
 
 mod covers;
+mod first_match;
+mod prefixes;
 
+pub(crate) use first_match::FirstMatch;
 use thiserror::Error;
 
 /// A parsed glob.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Glob {
     tokens: Vec<Token>,
+    /// What every text that it matches begins with: its characters up to the first that are not taken as they
+    /// are, and how many tokens these are.
+    prefix: (Box<str>, usize),
+    /// What every such text ends with, of what comes behind the prefix.
+    suffix: (Box<str>, usize),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,15 +91,55 @@ impl Glob {
                 c => Token::Char(c),
             });
         }
-        Ok(Self { tokens })
+        Ok(Self::of(tokens))
+    }
+
+    fn of(tokens: Vec<Token>) -> Self {
+        let literal = |token: &Token| match token {
+            Token::Char(c) => Some(*c),
+            Token::One | Token::Many | Token::Class { .. } => None,
+        };
+        let prefix: Vec<char> = tokens.iter().map_while(literal).collect();
+        let behind = tokens.iter().skip(prefix.len()).rev();
+        let mut suffix: Vec<char> = behind.map_while(literal).collect();
+        suffix.reverse();
+        let text = |chars: Vec<char>| (chars.iter().collect(), chars.len());
+        Self {
+            prefix: text(prefix),
+            suffix: text(suffix),
+            tokens,
+        }
     }
 
     /// Whether it matches all of `text`.
     pub fn matches(&self, text: &str) -> bool {
+        let ((prefix, begins), (suffix, ends)) = (&self.prefix, &self.suffix);
+        let Some(rest) = text.strip_prefix(&**prefix) else {
+            return false;
+        };
+        let Some(between) = rest.strip_suffix(&**suffix) else {
+            return false;
+        };
+        let tokens = self.tokens.get(*begins..).unwrap_or_default();
+        match tokens.get(..tokens.len().saturating_sub(*ends)) {
+            None | Some([]) => between.is_empty(),
+            // Most globs: all that is left for the star to take is what is between.
+            Some([Token::Many]) => !between.as_bytes().contains(&b'/'),
+            Some(_) => Self::play(tokens, rest),
+        }
+    }
+
+    /// The only text that it matches, if nothing in it stands for anything but itself.
+    pub(crate) fn literal(&self) -> Option<&str> {
+        let (prefix, begins) = &self.prefix;
+        (*begins == self.tokens.len()).then_some(&**prefix)
+    }
+
+    /// Whether that part of a glob, up to its end, matches all of `text`.
+    fn play(mut tokens: &[Token], mut text: &str) -> bool {
         // Where to go on if the part after the last `*` does not match: behind that `*`, with what
         // is left of the text, of which it would then take one character more.
         let mut retry: Option<(&[Token], &str)> = None;
-        let (mut tokens, mut text) = (self.tokens.as_slice(), text);
         loop {
             match tokens.split_first() {
                 Some((Token::Many, after)) => {

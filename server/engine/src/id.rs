@@ -34,11 +34,20 @@ fn parse(text: &str) -> Result<SmolStr, IdError> {
         Err(IdError::Empty)
     } else if text.len() > ID_BYTES_MAX {
         Err(IdError::TooLong(text.len()))
-    } else if let Some(control) = text.chars().find(|c| c.is_control()) {
+    } else if let Some(control) = find_control(text) {
         Err(IdError::Control(control))
     } else {
         Ok(SmolStr::new(text))
     }
+}
+
+fn find_control(text: &str) -> Option<char> {
+    // Most ids are printable ASCII. To see that, all bytes are looked at side by side.
+    let is_plain = |plain, byte| plain & (0x20..0x7f).contains(&byte);
+    if text.bytes().fold(true, is_plain) {
+        return None;
+    }
+    text.chars().find(|c| c.is_control())
 }
 
 /// Which process asks: 64 random bits, drawn when it starts. 0 is none, so that an optional one takes
@@ -226,8 +235,14 @@ mod tests {
             ResourceId::new(&"x".repeat(257)),
             Err(IdError::TooLong(257))
         );
-        assert_eq!(ResourceId::new("a\nb"), Err(IdError::Control('\n')));
+        for control in ['\n', '\0', '\x1f', '\x7f', '\u{80}', '\u{9f}'] {
+            for before in ["", "a", "größe", "a name of more than sixteen bytes"] {
+                let text = format!("{before}{control}b");
+                assert_eq!(ResourceId::new(&text), Err(IdError::Control(control)));
+            }
+        }
         assert!(ResourceId::new(&"x".repeat(256)).is_ok());
         assert!(HolderName::new("größe/κ").is_ok());
+        assert!(HolderName::new("\u{a0} ~").is_ok());
     }
 }

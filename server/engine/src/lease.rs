@@ -193,6 +193,16 @@ impl Leases {
         worth.map(|lease| lease.expires_at).max()
     }
 
+    /// Whether nothing counts but the newest lease.
+    pub(crate) fn is_only_newest(&self) -> bool {
+        matches!(self.older, Older::None)
+    }
+
+    /// The newest lease lasts until then, if that is longer.
+    pub(crate) fn renew(&mut self, expires_at: Time) {
+        self.newest.expires_at = self.newest.expires_at.max(expires_at);
+    }
+
     /// Gives the holder a new lease. What it had before still counts.
     pub(crate) fn grant(&mut self, lease: Lease) {
         if planted::is(Bug::OlderLeaseForgotten) {

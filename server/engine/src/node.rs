@@ -19,30 +19,41 @@ mod conflicts;
 mod entry;
 pub mod event;
 pub mod learning;
+mod looks;
 pub mod mastership;
+mod mentions;
 mod newcomers;
+pub mod reload;
+mod resources;
 mod spans;
+mod sweep;
 pub mod totals;
 pub mod upstream;
 
 pub use config::Config;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::Arc;
+use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
-use crate::admission::{Admission, TemplateSlot};
+use crate::admission::Admission;
+use crate::garbage::Garbage;
 use crate::id::{HolderId, Incarnation, MastershipId, ResourceId};
 use crate::node::children::Children;
 use crate::node::conflicts::Conflicts;
 use crate::node::entry::Entry;
 use crate::node::event::NodeEvent;
 use crate::node::mastership::{Mastership, Outcome};
+use crate::node::reload::InForce;
+use crate::node::resources::{ResourceSlot, Resources};
+use crate::node::sweep::Sweep;
+use crate::node::totals::Sums;
 use crate::node::upstream::NodeUpstream;
+use crate::planted::{self, Bug};
 use crate::request::{GetCapacity, GetCapacityReply, ReleaseCapacity, Released};
 use crate::snapshot::{Conflict, Counters, LeaseSnapshot, NodeSnapshot, ResourceSnapshot};
 use crate::template::Templates;
 use crate::time::Time;
+use doorward_time::tolerance::Tolerance;
 
 /// When the node wants [`Node::handle_timeout`] called, and why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,19 +73,26 @@ pub enum TimeoutReason {
     LearningEnd,
     /// Mastership ends, unless it is confirmed before.
     TermEnd,
+    /// Resources have not heard yet of what concerns all, as of other templates.
+    Sweep,
 }
 
 /// Events kept for [`Node::poll_event`]; the oldest are dropped if it is not called.
 const EVENTS_MAX: usize = 4096;
 
-/// Steps of taking out ended leases in one [`Node::handle_timeout`].
-const EXPIRIES_PER_TIMEOUT: usize = 1024;
+/// Steps of one [`Node::handle_timeout`] that resources do: to take out an ended lease, say.
+const STEPS_PER_TIMEOUT: usize = 48;
+
+/// What a resource costs at least whose timeout is due, in such steps.
+const STEPS_PER_RESOURCE: usize = 4;
 
 /// The state machine of a server node. See the [module](self).
 #[derive(Debug)]
 pub struct Node {
     config: Config,
-    templates: Templates,
+    in_force: InForce,
+    /// What concerns every resource.
+    sweep: Sweep,
     mastership: Mastership,
     /// No earlier master of the node has decided anything since then.
     vacant_since: Time,
@@ -91,25 +109,37 @@ pub struct Node {
     masterships: u64,
     mastership_id: MastershipId,
     conflicts: Conflicts,
-    resources: BTreeMap<ResourceId, Entry>,
+    resources: Resources,
     admission: Admission,
     /// The next timeout of every resource that has one.
-    timeouts: BTreeSet<(Time, TimeoutReason, ResourceId)>,
+    timeouts: BTreeSet<(Time, TimeoutReason, ResourceSlot)>,
     upstream: NodeUpstream,
     children: Children,
     events: VecDeque<NodeEvent>,
+    garbage: Garbage,
     counters: Counters,
+    /// Over all resources.
+    sums: Sums,
 }
 
 impl Node {
     /// A node that knows of no master yet.
     pub fn new(config: Config, templates: Templates) -> Self {
+        Self::by(config, InForce::first(templates))
+    }
+
+    fn by(mut config: Config, in_force: InForce) -> Self {
+        if planted::is(Bug::ClockToleranceForgotten) {
+            config.clock_tolerance = Tolerance::LEAST;
+        }
         Self {
             mastership_id: MastershipId::of(config.incarnation, 0),
-            admission: Admission::new(config.seed, templates.len()),
+            admission: Admission::new(config.seed),
             conflicts: Conflicts::default(),
+            resources: Resources::new(config.seed),
             config,
-            templates,
+            in_force,
+            sweep: Sweep::default(),
             mastership: Mastership::Unknown,
             vacant_since: Time::ZERO,
             longer_leases: Duration::ZERO,
@@ -117,12 +147,13 @@ impl Node {
             ended: None,
             valid_until: None,
             masterships: 0,
-            resources: BTreeMap::new(),
             timeouts: BTreeSet::new(),
             upstream: NodeUpstream::default(),
             children: Children::default(),
             events: VecDeque::new(),
+            garbage: Garbage::default(),
             counters: Counters::default(),
+            sums: Sums::default(),
         }
     }
 
@@ -133,57 +164,9 @@ impl Node {
             incarnation,
             ..self.config.clone()
         };
-        let mut node = Self::new(config, self.templates.clone());
+        let mut node = Self::by(config, self.in_force.clone());
         node.former_leases_until = self.known_leases_until();
         node
-    }
-
-    /// New templates are in force from now on, also for the leases that are out: each is changed
-    /// when its holder asks next.
-    ///
-    /// A root that is learning goes on for as long as leases of its predecessors may last, also if
-    /// these give shorter ones.
-    pub fn handle_templates(&mut self, templates: Templates, now: Time) {
-        self.end_term_if_over(now);
-        if !self.config.has_parent && self.mastership.is_master() {
-            let outlasts = self.templates.outlasts(&templates);
-            let learned = self.templates.learning_outlasts(&templates);
-            self.longer_leases = self.longer_leases.max(learned);
-            let lasts = self.config.clock_tolerance.report(outlasts);
-            self.former_leases_until = self.former_leases_until.max(now + lasts);
-        }
-        self.admission.handle_templates(&self.templates, &templates);
-        self.templates = templates;
-        let ids: Vec<ResourceId> = self.resources.keys().cloned().collect();
-        for id in ids {
-            let found = self.templates.find_with_position(&id);
-            let of = found.map_or(TemplateSlot::NONE, |(position, _)| {
-                TemplateSlot::of(position)
-            });
-            let template = found.map(|(_, template)| Arc::clone(template));
-            let Some(entry) = self.resources.get_mut(&id) else {
-                continue;
-            };
-            entry.template = of;
-            self.admission
-                .note_resource_of(of, entry.weighed.leases + entry.weighed.curves);
-            let resource = &mut entry.resource;
-            let had_source = resource.has_source();
-            resource.handle_template(template, self.longer_leases, now);
-            let over = resource.overcommitted();
-            if had_source && !resource.has_source() {
-                self.push_event(NodeEvent::TemplateGone {
-                    resource: id.clone(),
-                });
-            } else if let Some((capacity, reserved)) = over {
-                self.push_event(NodeEvent::CapacityBelowReserved {
-                    resource: id.clone(),
-                    capacity,
-                    reserved,
-                });
-            }
-            self.settle(&id);
-        }
     }
 
     /// A client asks for capacity. Every ask is answered by a lease or refused by name, each on its
@@ -201,7 +184,7 @@ impl Node {
         let (leases, refused) = self.answer_each(
             &request.asks,
             |ask| &ask.resource,
-            |node, ask| node.handle_client_ask(&holder, request, ask, now),
+            |node, asked| node.handle_client_ask(&holder, request, asked, now),
         );
         Outcome::Served(GetCapacityReply { leases, refused })
     }
@@ -221,7 +204,10 @@ impl Node {
         let caller = self.admission.find_caller(request.caller);
         let mut results = Vec::with_capacity(request.resources.len());
         for id in &request.resources {
-            let Some(Entry { resource, .. }) = self.resources.get_mut(id) else {
+            self.bring_up_to_date(id, now);
+            let slot = self.resources.find(id);
+            let found = slot.and_then(|slot| Some((slot, self.resources.at_mut(slot)?)));
+            let Some((slot, Entry { resource, .. })) = found else {
                 results.push(Released::NotThere);
                 continue;
             };
@@ -233,37 +219,36 @@ impl Node {
                 Released::UnlessHeard(_) | Released::NotThere => {}
             }
             results.push(result);
-            self.settle(id);
+            self.settle_at(slot);
         }
         Outcome::Served(results)
     }
 
-    /// The time of [`Node::poll_timeout`] has come. Does a bounded amount of work; more may be due
-    /// at once.
+    /// The time of [`Node::poll_timeout`] has come. Does a bounded amount of work, some tens of microseconds; more
+    /// may be due at once.
     pub fn handle_timeout(&mut self, now: Time) {
         self.end_term_if_over(now);
-        let mut steps_left = EXPIRIES_PER_TIMEOUT;
+        self.sweep_some(now);
+        let mut steps_left = STEPS_PER_TIMEOUT;
         while steps_left > 0 {
-            let Some((at, _, id)) = self.timeouts.first() else {
+            let Some(&first) = self.timeouts.first().filter(|(at, ..)| *at <= now) else {
                 return;
             };
-            if *at > now {
-                return;
-            }
-            let id = id.clone();
-            let Some(Entry { resource, .. }) = self.resources.get_mut(&id) else {
-                // Every entry belongs to a resource; not looping for ever is what matters here.
-                self.timeouts.pop_first();
+            let (_, _, slot) = first;
+            self.bring_slot_up_to_date(slot, now);
+            let Some(Entry { resource, .. }) = self.resources.at_mut(slot) else {
+                // Nobody held anything of it when it heard what concerns all.
+                self.timeouts.remove(&first);
+                steps_left = steps_left.saturating_sub(STEPS_PER_RESOURCE);
                 continue;
             };
-            let steps = steps_left.min(64);
-            steps_left -= steps;
-            if resource.handle_timeout(steps, now) {
-                self.push_event(NodeEvent::LearningEnded {
-                    resource: id.clone(),
-                });
+            let done = resource.handle_timeout(steps_left, now);
+            steps_left = steps_left.saturating_sub(done.steps.max(STEPS_PER_RESOURCE));
+            if done.learned {
+                let resource = resource.id().clone();
+                self.push_event(NodeEvent::LearningEnded { resource });
             }
-            self.settle(&id);
+            self.settle_at(slot);
         }
     }
 
@@ -277,7 +262,11 @@ impl Node {
             at,
             reason: TimeoutReason::TermEnd,
         });
-        [of_term, of_resources]
+        let of_all = self.sweep.due().map(|at| Timeout {
+            at,
+            reason: TimeoutReason::Sweep,
+        });
+        [of_term, of_all, of_resources]
             .into_iter()
             .flatten()
             .min_by_key(|timeout| timeout.at)
@@ -288,9 +277,9 @@ impl Node {
         self.events.pop_front()
     }
 
-    /// The templates in force.
-    pub fn templates(&self) -> &Templates {
-        &self.templates
+    /// What the node does not need any more, and whoever drives it is to drop where that holds nobody up.
+    pub fn poll_garbage(&mut self) -> Option<Garbage> {
+        (!self.garbage.is_empty()).then(|| std::mem::take(&mut self.garbage))
     }
 
     /// A view of the node without its leases. O(resources).
@@ -348,13 +337,16 @@ impl Node {
     pub fn assert_consistent(&self) {
         let (pace, has_parent) = (self.upstream.pace(), self.config.has_parent);
         for entry in self.resources.values() {
-            entry.assert_consistent(pace, has_parent);
+            let has_heard = entry.heard == self.sweep.news();
+            assert!(has_heard || !self.is_swept(), "{}", entry.resource.id());
+            entry.assert_consistent(pace, has_parent, has_heard);
         }
         self.assert_counted();
-        let scheduled = self.resources.iter().filter_map(|(id, entry)| {
-            entry
-                .scheduled
-                .map(|(time, reason)| (time, reason, id.clone()))
+        self.assert_summed();
+        self.resources.assert_consistent();
+        let scheduled = self.resources.slots().filter_map(|slot| {
+            let (time, reason) = self.resources.at(slot)?.scheduled?;
+            Some((time, reason, slot))
         });
         assert_eq!(
             scheduled.collect::<BTreeSet<_>>(),

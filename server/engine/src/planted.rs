@@ -91,11 +91,19 @@ pub enum Bug {
     FloorForgotten,
     /// Every client in safe mode may use the whole capacity.
     SafeNotDivided,
+    /// A request is decided by the template that was in force before.
+    FormerTemplateDecides,
+    /// A resource that nobody asks for never hears of other templates.
+    TemplateKept,
+    /// A claim that changes while all are put in other bands counts there as it was.
+    ClaimsApart,
+    /// A request that was decided before is decided in the same way, though something has changed since.
+    OldDecisionRepeated,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 42] = [
+    pub const ALL: [Self; 46] = [
         Self::OlderLeaseForgotten,
         Self::AcknowledgementForgotten,
         Self::ExpiresTooEarly,
@@ -138,6 +146,10 @@ impl Bug {
         Self::ReleaseOfAnybody,
         Self::FloorForgotten,
         Self::SafeNotDivided,
+        Self::FormerTemplateDecides,
+        Self::TemplateKept,
+        Self::ClaimsApart,
+        Self::OldDecisionRepeated,
     ];
 
     /// Those that worlds by chance find (`simulator/planted`). All others a test of this crate finds

@@ -4,7 +4,8 @@
 //! ([`Supply`]); [`learning_mode`]; and, below the root, [`parent_lease`], how it stands with its parent.
 //!
 //! What happens to it: [`decide`] is where a request becomes a lease, [`lowering`] what is kept when
-//! there is less, [`pending`] which holders wait for the parent, [`learned`] what holders reported that others had
+//! there is less, [`repeat`] what need not be decided again,
+//! [`pending`] which holders wait for the parent, [`learned`] what holders reported that others had
 //! granted, [`masterships`] of what masterships a child server's node spoke before, [`processes`] who has a
 //! name that several processes ask under; `safe` what clients fall back to in safe mode, [`timer`] what is
 //! due when. Here is what else happens to a resource: templates and time.
@@ -30,29 +31,33 @@ mod pending;
 mod policy;
 mod processes;
 mod release;
+mod repeat;
 mod reported;
 mod safe;
 pub(crate) mod timer;
 mod view;
 
+pub(crate) use view::Ends;
+
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::algorithm::{self, Rule};
+use crate::algorithm::{self, Rule, static_share};
 use crate::demand::Demand;
+use crate::garbage::{Garbage, Heap};
 use crate::id::{MastershipId, ResourceId};
 use crate::refresh::Invitations;
 use crate::resource::learning_mode::{LearningMode, Relearns};
-use crate::resource::ledger::Ledger;
+use crate::resource::ledger::{Ledger, regrouping};
 use crate::resource::lowering::Lowerings;
 use crate::resource::parent_request::Upstream;
 use crate::resource::policy::Policy;
-use crate::resource::reported::Reported;
 use crate::snapshot::Conflict;
 use crate::supply::Supply;
-use crate::template::{Algorithm, Template};
+use crate::template::{Algorithm, AlgorithmKind, Template};
 use crate::time::Time;
-use crate::tolerance::Tolerance;
+use doorward_time::tolerance::Tolerance;
 
 /// Entries of ended leases looked at by one request. It never does more than this of others' work;
 /// what is left is done by the timer, and until then counts as in use, which is the safe side.
@@ -78,15 +83,30 @@ pub(crate) struct Resource {
     policy: Policy,
     supply: Supply,
     /// Where the supply comes from, below the root.
-    upstream: Option<Upstream>,
+    upstream: Option<Box<Upstream>>,
     ledger: Ledger,
     beginning: Beginning,
     learning: LearningMode,
     /// Two live processes under one name were seen, which is not reported yet.
-    conflict: Option<Conflict>,
+    conflict: Option<Box<Conflict>>,
     lowering: Lowerings,
     invitations: Invitations,
     expired: u64,
+}
+
+/// What a resource did by itself.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Done {
+    /// Learning mode ended.
+    pub(crate) learned: bool,
+    /// How many steps that took.
+    pub(crate) steps: usize,
+}
+
+impl Heap for Resource {
+    fn drop_some(&mut self, pieces: usize) -> bool {
+        self.ledger.drop_some(pieces)
+    }
 }
 
 impl Resource {
@@ -120,7 +140,7 @@ impl Resource {
         };
         let policy = Policy::of_parent(template);
         let mut resource = Self::new(id, policy, Supply::NONE, beginning, seed);
-        resource.upstream = Some(Upstream::new());
+        resource.upstream = Some(Box::new(Upstream::new()));
         resource.learning = LearningMode::Undecided;
         resource
     }
@@ -170,9 +190,7 @@ impl Resource {
 
     /// What there is to share, and Σ reserved, if that is more and more than may be.
     pub(crate) fn overcommitted(&self) -> Option<(f64, f64)> {
-        let over = self.policy.algorithm().kind.promises_total()
-            && self.ledger.table().reserved().exceeds(self.supply.capacity);
-        over.then(|| {
+        self.is_overcommitted().then(|| {
             (
                 self.supply.capacity.get(),
                 self.ledger.table().reserved().rounded_down(),
@@ -180,39 +198,45 @@ impl Resource {
         })
     }
 
+    /// Whether Σ reserved is more than what there is to share, and more than may be.
+    fn is_overcommitted(&self) -> bool {
+        self.policy.algorithm().kind.promises_total()
+            && self.ledger.table().reserved().exceeds(self.supply.capacity)
+    }
+
     /// The template that is in force from now on; None: it is gone. Below the root it counts only
     /// as long as no parent says how to divide. At the root, `longer_leases` is the longest lease of
-    /// predecessors by templates other than those in force.
+    /// predecessors by templates other than those in force. Returns how many claims were put elsewhere.
     pub(crate) fn handle_template(
         &mut self,
         template: Option<Arc<Template>>,
         longer_leases: Duration,
         now: Time,
-    ) {
+    ) -> usize {
         // While the template was removed, nothing was lowered: no holder was cut.
+        self.ledger.note_changed();
         let was_overcommitted = self.policy.is_in_force() && self.overcommitted().is_some();
         let capacity = template.as_ref().map(|template| template.capacity);
         let algorithm = self.policy.change_template(template);
         if self.upstream.is_some() {
-            if let Some(algorithm) = algorithm {
-                self.set_algorithm(algorithm, now);
-            }
-            return;
+            return algorithm.map_or(0, |algorithm| self.set_algorithm(algorithm, now));
         }
         let (Some(capacity), Some(algorithm)) = (capacity, algorithm) else {
             // What is out runs down; nothing new is given, whatever comes.
             self.set_supply(Supply::NONE);
-            return;
+            return 0;
         };
         self.beginning.longer_leases = longer_leases;
-        self.set_algorithm(algorithm, now);
+        let moved = self.set_algorithm(algorithm, now);
         self.change_supply(Supply::of_root(capacity), was_overcommitted);
+        moved
     }
 
-    /// Does up to `entries_max` steps of taking out ended leases, and ends learning mode and the
-    /// server's own lease. Returns whether learning mode ended just now.
-    pub(crate) fn handle_timeout(&mut self, entries_max: usize, now: Time) -> bool {
-        self.expire(entries_max, now);
+    /// Does up to `steps_max` steps of taking out ended leases and putting claims in other bands, and ends
+    /// learning mode and the server's own lease.
+    pub(crate) fn handle_timeout(&mut self, steps_max: usize, now: Time) -> Done {
+        let expired = self.expire(steps_max, now);
+        let regrouped = self.ledger.regroup(steps_max - expired, now);
         if self.supply.expires_at.is_some_and(|end| end <= now) {
             self.set_supply(Supply::NONE);
         }
@@ -224,7 +248,20 @@ impl Resource {
         if learned {
             self.end_learning();
         }
-        learned
+        Done {
+            learned,
+            steps: expired + regrouped,
+        }
+    }
+
+    /// What is not needed any more, and takes too long to drop here.
+    pub(crate) fn take_waste(&mut self) -> Option<Box<Garbage>> {
+        self.ledger.take_waste()
+    }
+
+    /// Whether there were so many holders that dropping it takes long.
+    pub(crate) fn has_had_many(&self) -> bool {
+        self.ledger.has_had_many()
     }
 
     /// How many holders' last leases have ended since this was last asked.
@@ -233,7 +270,7 @@ impl Resource {
     }
 
     /// Two live processes under one name, if that was seen since this was last asked.
-    pub(crate) fn take_conflict(&mut self) -> Option<Conflict> {
+    pub(crate) fn take_conflict(&mut self) -> Option<Box<Conflict>> {
         self.conflict.take()
     }
 
@@ -279,24 +316,44 @@ impl Resource {
     /// How what there is is divided, as far as that demand is concerned.
     fn rule_for(&self, demand: &Demand) -> Rule {
         algorithm::solve(
-            self.policy.algorithm(),
+            &self.divides_by(),
             self.ledger.bands(),
             &self.supply,
             demand,
         )
     }
 
-    /// How what there is is divided among everyone.
-    fn rule_for_all(&self) -> Rule {
-        algorithm::solve_for_all(self.policy.algorithm(), self.ledger.bands(), &self.supply)
+    /// The algorithm in force; while claims are put in other bands, one that the bands in use allow.
+    fn divides_by(&self) -> Cow<'_, Algorithm> {
+        let algorithm = self.policy.algorithm();
+        let kind = match algorithm.kind {
+            AlgorithmKind::NoAlgorithm => AlgorithmKind::NoAlgorithm,
+            AlgorithmKind::Static if !static_share::looks_at_claims(&self.supply) => {
+                AlgorithmKind::Static
+            }
+            kind => regrouping::divides_by(kind, self.ledger.kind()),
+        };
+        if kind == algorithm.kind {
+            return Cow::Borrowed(algorithm);
+        }
+        Cow::Owned(Algorithm {
+            kind,
+            ..algorithm.clone()
+        })
     }
 
-    /// Divides by another algorithm from now on.
-    fn set_algorithm(&mut self, algorithm: Algorithm, now: Time) {
+    /// How what there is is divided among everyone.
+    fn rule_for_all(&self) -> Rule {
+        algorithm::solve_for_all(&self.divides_by(), self.ledger.bands(), &self.supply)
+    }
+
+    /// Divides by another algorithm from now on. Returns how many claims were put elsewhere.
+    fn set_algorithm(&mut self, algorithm: Algorithm, now: Time) -> usize {
+        self.ledger.note_changed();
         let before = self.policy.replace_algorithm(algorithm);
         let kind = self.policy.algorithm().kind;
         let promised_total = before.kind.promises_total();
-        self.ledger.change_kind(kind);
+        let moved = self.ledger.change_kind(kind, now);
         let relearns = if !promised_total {
             Relearns::Anew
         } else if self.upstream.is_some() && self.policy.algorithm().learns() {
@@ -308,12 +365,14 @@ impl Resource {
         self.learning.change_algorithm(relearns, anew);
         // Below the root, how long to learn is known only now.
         if self.upstream.is_none() && !self.learning.is_on() {
-            self.ledger.reported = Reported::default();
+            self.ledger.forget_reported();
         }
         self.ledger.note_unsettled();
+        moved
     }
 
     pub(super) fn end_learning(&mut self) {
+        self.ledger.note_changed();
         self.learning.end();
         self.ledger.forget_reports();
         self.ledger.note_unsettled();
@@ -339,9 +398,11 @@ impl Resource {
         self.learning.remaining(now)
     }
 
-    /// Takes out leases that have ended, in up to so many steps.
-    fn expire(&mut self, steps_max: usize, now: Time) {
-        self.expired += self.ledger.expire(steps_max, now);
+    /// Takes out leases that have ended, in up to so many steps. Returns how many it took.
+    fn expire(&mut self, steps_max: usize, now: Time) -> usize {
+        let (expired, steps) = self.ledger.expire(steps_max, now);
+        self.expired += expired;
+        steps
     }
 
     fn set_supply(&mut self, supply: Supply) {
@@ -350,6 +411,7 @@ impl Resource {
     }
 
     fn change_supply(&mut self, supply: Supply, was_overcommitted: bool) {
+        self.ledger.note_changed();
         let lowered = supply.capacity < self.supply.capacity;
         if supply != self.supply {
             self.ledger.note_unsettled();

@@ -22,7 +22,7 @@ pub(crate) const ENOUGH: f64 = 1.0 - 64.0 * f64::EPSILON;
 /// A shortfall below this part of the share, or of the capacity, is rounding, not waiting for others.
 ///
 /// A share is what is left of sums of a whole tree, of level searches in up to four levels of servers: some
-/// hundred operations, 10⁻¹⁴ each level. A hundred times that; nobody can tell 10⁻¹² of a capacity.
+/// hundred operations, 10⁻¹⁴ each level. A hundred times that; nobody notices 10⁻¹² of a capacity.
 pub(crate) const SHORTFALL: f64 = 1e-12;
 
 /// What a holder keeps of its share when the capacity is lowered: rounded down by more than all roundings that

@@ -1,13 +1,13 @@
 //! A read-only view of a node, for pages, metrics, tools and tests.
 //!
 //! Plain data that shares nothing with the node: it is taken under the node's lock, and rendered
-//! outside of it. Taking it costs O(resources); leases are listed one resource at a time, up to a
-//! limit.
+//! outside of it. Taking a whole one costs O(resources), which no server can afford: it looks at a few
+//! resources at a time, and at a few leases.
 
 use std::time::Duration;
 
 use crate::algorithm::Why;
-use crate::id::{HolderId, Incarnation, ResourceId};
+use crate::id::{HolderId, HolderName, Incarnation, ResourceId};
 use crate::request::RefusalReason;
 use crate::template::{Algorithm, SafeCapacity};
 use crate::time::Time;
@@ -113,6 +113,18 @@ pub struct LeaseSnapshot {
     pub why: Why,
     /// What it says of itself, if it is a child server.
     pub child: Option<ChildSnapshot>,
+}
+
+/// Where a look at the leases of a resource goes on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum LeasesFrom {
+    /// At the first one.
+    #[default]
+    Start,
+    /// After that child server.
+    After(HolderName),
+    /// At that place of all that leases have.
+    Place(usize),
 }
 
 /// What a child server said of itself with its last request.

@@ -10,19 +10,17 @@
 mod check;
 mod holder_bounds;
 mod lengths;
+mod set;
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
 use std::time::Duration;
 
 pub use holder_bounds::HolderBounds;
+pub use set::Templates;
 use thiserror::Error;
 
 use crate::amount::Amount;
-use crate::glob::Glob;
-use crate::id::ResourceId;
-use crate::template::check::Check;
 
 /// The longest lease, learning mode or refresh interval: a week. A lease that outlives a week is
 /// a typo, and capacity lost to a crashed client for as long.
@@ -246,107 +244,6 @@ pub struct TemplateProblem {
     pub field: Field,
     /// What is wrong and what to do.
     pub message: String,
-}
-
-/// A set of templates that is valid.
-#[derive(Clone, Debug, Default)]
-pub struct Templates {
-    in_order: Vec<(Glob, Arc<Template>)>,
-    /// Index into `in_order` by the text of the glob.
-    exact: BTreeMap<String, usize>,
-}
-
-impl Templates {
-    /// Checks templates and their order.
-    ///
-    /// # Errors
-    ///
-    /// Every problem there is, in the order of the templates and their fields.
-    pub fn parse(specs: &[TemplateSpec]) -> Result<Self, Vec<TemplateProblem>> {
-        let mut problems = Vec::new();
-        let mut templates = Self::default();
-        for (index, spec) in specs.iter().enumerate().take(TEMPLATES_MAX) {
-            let mut check = Check {
-                index,
-                problems: &mut problems,
-            };
-            let glob = check.glob(spec);
-            if let Some(text) = &spec.identifier_glob {
-                if let Some(earlier) = templates.exact.get(text) {
-                    check.problem(
-                        Field::IdentifierGlob,
-                        format!("{text:?} is template {} already; remove one", earlier + 1),
-                    );
-                } else {
-                    templates.exact.insert(text.clone(), index);
-                }
-                if text == "*" && index + 1 < specs.len() {
-                    check.problem(
-                        Field::IdentifierGlob,
-                        "the catch-all \"*\" must be the last template; no later glob would be \
-                         reached",
-                    );
-                }
-            }
-            if let (Some(template), Some(glob)) = (check.template(spec), glob) {
-                templates.in_order.push((glob, Arc::new(template)));
-            }
-        }
-        if specs.len() > TEMPLATES_MAX {
-            problems.push(TemplateProblem {
-                index: TEMPLATES_MAX,
-                field: Field::IdentifierGlob,
-                message: format!(
-                    "there are {} templates; at most {TEMPLATES_MAX}",
-                    specs.len()
-                ),
-            });
-        }
-        if problems.is_empty() {
-            Ok(templates)
-        } else {
-            Err(problems)
-        }
-    }
-
-    /// The template for a resource: the one whose glob is the id, else the first whose glob
-    /// matches it.
-    pub fn find(&self, resource: &ResourceId) -> Option<&Arc<Template>> {
-        self.find_with_position(resource)
-            .map(|(_, template)| template)
-    }
-
-    /// The same, and the number of the template, counted from 0.
-    pub(crate) fn find_with_position(
-        &self,
-        resource: &ResourceId,
-    ) -> Option<(usize, &Arc<Template>)> {
-        let id = resource.as_str();
-        let exact = self.exact.get(id).copied();
-        let position = exact
-            .filter(|index| *index < self.in_order.len())
-            .or_else(|| {
-                let mut globs = self.in_order.iter();
-                globs.position(|(glob, _)| glob.matches(id))
-            })?;
-        let (_, template) = self.in_order.get(position)?;
-        Some((position, template))
-    }
-
-    /// The templates in order.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = &Arc<Template>> {
-        self.in_order.iter().map(|(_, template)| template)
-    }
-
-    /// How many there are.
-    pub fn len(&self) -> usize {
-        self.in_order.len()
-    }
-
-    /// Whether there are none: every resource is unknown.
-    pub fn is_empty(&self) -> bool {
-        self.in_order.is_empty()
-    }
 }
 
 #[cfg(test)]

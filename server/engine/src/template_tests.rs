@@ -1,6 +1,7 @@
 //! Templates: every problem with its field, and which template a resource takes.
 
 use super::*;
+use crate::id::ResourceId;
 
 /// A template that is valid.
 fn spec(glob: &str) -> TemplateSpec {

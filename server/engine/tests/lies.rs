@@ -47,7 +47,7 @@ use self::player::Player;
 
 const TICK: Duration = Duration::from_millis(50);
 
-/// Two refresh intervals; and what it takes until who was told to come back soon has come.
+/// Two refresh intervals; and what it takes until who was invited to come back soon has come.
 const SOON: Duration = Duration::from_millis(11_500);
 
 fn amount(n: f64) -> Amount {
@@ -59,17 +59,17 @@ fn amount(n: f64) -> Amount {
 enum Manner {
     /// It does not.
     Once,
-    /// When it is told to.
-    AsTold,
-    /// Every so many seconds, whatever it is told.
+    /// When it is invited to.
+    AsInvited,
+    /// Every so many seconds, whatever the answer says.
     Every(u64),
-    /// As told, but it wants hardly anything: what it says that it has is all that counts.
+    /// As it is invited, but it wants hardly anything: what it says that it has is all that counts.
     WantsLittle,
 }
 
 const MANNERS: [Manner; 5] = [
     Manner::Once,
-    Manner::AsTold,
+    Manner::AsInvited,
     Manner::Every(1),
     Manner::Every(4),
     Manner::WantsLittle,
@@ -116,24 +116,27 @@ impl Liar {
         let Outcome::Served(reply) = player.world.asked(self.home, &request) else {
             panic!("it is the master");
         };
-        let told = |lease: &Lease| lease.refresh_in;
-        let told = reply.leases.first().map_or(Duration::from_secs(1), told);
+        let refresh_in = |lease: &Lease| lease.refresh_in;
+        let refresh_in = reply
+            .leases
+            .first()
+            .map_or(Duration::from_secs(1), refresh_in);
         self.next = match self.manner {
             Manner::Once => Time::MAX,
             Manner::Every(seconds) => now + Duration::from_secs(seconds),
-            Manner::AsTold | Manner::WantsLittle => now + told,
+            Manner::AsInvited | Manner::WantsLittle => now + refresh_in,
         };
     }
 }
 
 /// A root, and leaves below it if there are any, with honest clients and liars; time goes by in ticks.
-struct World {
+struct LyingTree {
     player: Player,
     liars: Vec<Liar>,
     capacity: f64,
 }
 
-impl World {
+impl LyingTree {
     fn new(capacity: f64, wants_max: Option<f64>, leaves: usize) -> Self {
         let mut player = Player::default();
         player.play("advance 1000s");
@@ -222,7 +225,7 @@ fn an_honest_client_that_comes_second_gets_its_part_within_two_refresh_intervals
     for says in LIES {
         for manner in MANNERS {
             for (honest, liars) in [(1, 1), (4, 1), (2, 3)] {
-                let mut world = World::new(100.0, None, 0);
+                let mut world = LyingTree::new(100.0, None, 0);
                 let now = world.now();
                 let name = |kind: &str, number: u32| format!("{kind}-{number}");
                 for number in 0..liars {
@@ -252,7 +255,7 @@ fn an_honest_client_that_comes_second_gets_its_part_within_two_refresh_intervals
 fn where_a_template_says_what_one_client_can_have_a_liar_takes_no_more_at_all() {
     for says in LIES {
         for manner in MANNERS {
-            let mut world = World::new(100.0, Some(40.0), 0);
+            let mut world = LyingTree::new(100.0, Some(40.0), 0);
             let now = world.now();
             world.liars.push(Liar::new(0, "liar", says, manner, now));
             world.run(TICK);
@@ -270,7 +273,7 @@ fn where_a_template_says_what_one_client_can_have_a_liar_takes_no_more_at_all() 
 
 #[test]
 fn what_all_say_is_confirmed_in_full_for_a_lease_length_as_long_as_it_fits() {
-    let mut world = World::new(100.0, None, 0);
+    let mut world = LyingTree::new(100.0, None, 0);
     let came = world.now();
     for (name, has) in [("a", 60.0), ("b", 30.0), ("c", 10.0)] {
         world.honest(0, name, 100.0, has);
@@ -286,7 +289,7 @@ fn what_all_say_is_confirmed_in_full_for_a_lease_length_as_long_as_it_fits() {
 /// The capacity is lowered from 100 to 50, and then the master is another one.
 #[test]
 fn honest_words_above_a_lowered_capacity_are_shared_out() {
-    let mut world = World::new(50.0, None, 0);
+    let mut world = LyingTree::new(50.0, None, 0);
     for (name, has) in [("a", 60.0), ("b", 40.0)] {
         world.honest(0, name, 100.0, has);
     }
@@ -296,7 +299,7 @@ fn honest_words_above_a_lowered_capacity_are_shared_out() {
 
 #[test]
 fn who_is_gone_is_not_counted_any_more() {
-    let mut world = World::new(100.0, None, 0);
+    let mut world = LyingTree::new(100.0, None, 0);
     let now = world.now();
     world
         .liars
@@ -308,8 +311,8 @@ fn who_is_gone_is_not_counted_any_more() {
 }
 
 /// Leaves whose clients have what they should have by the root, which has learned.
-fn settled(leaves: usize, clients: &[(usize, &str, f64)]) -> World {
-    let mut world = World::new(100.0, None, leaves);
+fn settled(leaves: usize, clients: &[(usize, &str, f64)]) -> LyingTree {
+    let mut world = LyingTree::new(100.0, None, leaves);
     world.run(Duration::from_secs(61));
     for (home, name, wants) in clients {
         world.honest(*home, name, *wants, 0.0);
@@ -323,7 +326,7 @@ fn settled(leaves: usize, clients: &[(usize, &str, f64)]) -> World {
 
 /// Everybody has its part from then on, without a gap.
 #[track_caller]
-fn check_parts(world: &mut World, span: Duration, parts: &[f64], about: &str) {
+fn check_parts(world: &mut LyingTree, span: Duration, parts: &[f64], about: &str) {
     let end = world.now() + span;
     while world.now() < end {
         world.tick();

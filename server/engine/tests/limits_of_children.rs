@@ -210,7 +210,7 @@ fn a_curve_that_may_not_grow_is_served_by_what_it_was() {
             ..Limits::default()
         },
         Limits {
-            memory_max: Some(9_000),
+            memory_max: Some(4_000),
             ..Limits::default()
         },
     ];

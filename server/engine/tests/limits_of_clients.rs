@@ -52,12 +52,12 @@ fn templates(globs: &[&str]) -> Templates {
     Templates::parse(&specs).unwrap()
 }
 
-struct World {
+struct LimitedNode {
     node: Node,
     now: Time,
 }
 
-impl World {
+impl LimitedNode {
     fn new(limits: Limits) -> Self {
         let config = Config {
             limits,
@@ -151,7 +151,7 @@ fn rate(per_second: u32, burst_seconds: u32) -> Rate {
 
 #[test]
 fn ten_thousand_honest_clients_behind_one_address_are_never_refused() {
-    let mut world = World::new(Limits::default());
+    let mut world = LimitedNode::new(Limits::default());
     // They come all at once, are all started anew at once, and refresh.
     for wave in 0..3 {
         for client in 0..10_000 {
@@ -177,7 +177,7 @@ fn ten_thousand_honest_clients_behind_one_address_are_never_refused() {
 
 #[test]
 fn who_invents_resources_fills_a_part_and_others_go_on() {
-    let mut world = World::new(Limits::default());
+    let mut world = LimitedNode::new(Limits::default());
     world.ask(2, "honest", "b").unwrap();
     let mut served = 0;
     for number in 0..60_000 {
@@ -202,7 +202,7 @@ fn counts_are_bounded_in_all_by_template_and_by_caller() {
         resources_per_caller_max: 2,
         ..Limits::default()
     };
-    let mut world = World::new(few);
+    let mut world = LimitedNode::new(few);
     world.ask(1, "c", "a1").unwrap();
     world.ask(1, "c", "a2").unwrap();
     world.check_full(1, "c", "a3", Limit::ResourcesPerCaller);
@@ -219,7 +219,7 @@ fn counts_are_bounded_in_all_by_template_and_by_caller() {
         leases_per_caller_max: 3,
         ..Limits::default()
     };
-    let mut world = World::new(few);
+    let mut world = LimitedNode::new(few);
     for client in ["1", "2", "3"] {
         world.ask(1, client, "a1").unwrap();
     }
@@ -242,7 +242,7 @@ fn newcomers_each_second_are_bounded_and_served_when_they_were_told_to_come_back
         new_resources_per_template: rate(3, 1),
         ..Limits::default()
     };
-    let mut world = World::new(slow);
+    let mut world = LimitedNode::new(slow);
     world.ask(1, "c", "a1").unwrap();
     world.ask(1, "c", "a2").unwrap();
     let full = world.check_full(1, "c", "a3", Limit::NewResourcesPerCaller);
@@ -256,7 +256,7 @@ fn newcomers_each_second_are_bounded_and_served_when_they_were_told_to_come_back
         new_leases_per_template: rate(3, 1),
         ..Limits::default()
     };
-    let mut world = World::new(slow);
+    let mut world = LimitedNode::new(slow);
     world.ask(1, "1", "a").unwrap();
     world.ask(1, "2", "a").unwrap();
     let full = world.check_full(1, "3", "a", Limit::NewLeasesPerCaller);
@@ -273,7 +273,7 @@ fn who_is_refused_comes_back_at_another_time_than_the_others() {
         leases_per_resource_max: 1,
         ..Limits::default()
     };
-    let mut world = World::new(limits);
+    let mut world = LimitedNode::new(limits);
     world.ask(1, "1", "a").unwrap();
     let mut in_second = [0; 6];
     for client in 0..400 {
@@ -287,7 +287,7 @@ fn who_is_refused_comes_back_at_another_time_than_the_others() {
 
 #[test]
 fn whoever_has_something_keeps_it_whatever_is_full() {
-    let mut world = World::new(Limits::default());
+    let mut world = LimitedNode::new(Limits::default());
     world.ask_for(1, "c", "a", 1.0, 0).unwrap();
     world.ask_for(1, "c", "prio", 1.0, 7).unwrap();
     let nothing_more = Limits {
@@ -332,7 +332,7 @@ fn what_a_caller_brought_is_forgotten_with_the_mastership() {
         new_leases_per_caller: rate(1, 2),
         ..Limits::default()
     };
-    let mut world = World::new(limits);
+    let mut world = LimitedNode::new(limits);
     world.ask(1, "1", "a").unwrap();
     world.check_full(1, "2", "a", Limit::LeasesPerCaller);
     for epoch in 2..4 {
@@ -356,7 +356,7 @@ fn what_there_is_of_a_template_moves_with_its_resources() {
         leases_per_template_max: 2,
         ..Limits::default()
     };
-    let mut world = World::new(limits);
+    let mut world = LimitedNode::new(limits);
     world.ask(1, "1", "a1").unwrap();
     world.ask(1, "2", "a2").unwrap();
     world.check_full(1, "3", "a2", Limit::LeasesPerTemplate);
@@ -381,7 +381,7 @@ fn above_the_mark_of_memory_newcomers_are_refused_until_something_is_free() {
         memory_max: Some(40_000),
         ..Limits::default()
     };
-    let mut world = World::new(limits);
+    let mut world = LimitedNode::new(limits);
     let mut clients = 0;
     while world.ask(1, &format!("c{clients}"), "a").is_ok() {
         clients += 1;
@@ -403,7 +403,7 @@ fn above_the_mark_of_memory_newcomers_are_refused_until_something_is_free() {
 
 #[test]
 fn one_caller_does_not_use_up_the_priorities_and_those_of_the_template_are_always_there() {
-    let mut world = World::new(Limits::default());
+    let mut world = LimitedNode::new(Limits::default());
     let mut ask = |caller: u128, priority: i64| {
         let client = format!("{caller}-{priority}");
         world.ask_for(caller, &client, "prio", 1.0, priority)
@@ -435,7 +435,7 @@ fn one_caller_does_not_use_up_the_priorities_and_those_of_the_template_are_alway
 
 #[test]
 fn whose_priority_changes_brings_the_new_one_and_what_nobody_has_any_more_is_free() {
-    let mut world = World::new(Limits::default());
+    let mut world = LimitedNode::new(Limits::default());
     let mut ask = |client: &str, priority: i64| world.ask_for(1, client, "prio", 1.0, priority);
     ask("changes", 0).unwrap();
     ask("c0", 0).unwrap();
@@ -464,10 +464,10 @@ fn too_many_requests_of_a_template_put_refreshes_off_only_as_long_as_their_lease
         requests_per_template: rate(1, 5),
         ..Limits::default()
     };
-    let mut world = World::new(limits);
+    let mut world = LimitedNode::new(limits);
     world.ask(1, "c", "a1").unwrap();
     world.advance(30);
-    let flood = |world: &mut World| while world.ask(2, "liar", "a2").is_ok() {};
+    let flood = |world: &mut LimitedNode| while world.ask(2, "liar", "a2").is_ok() {};
     flood(&mut world);
     // Half of its lease is over: it is served.
     world.ask(1, "c", "a1").unwrap();

@@ -14,13 +14,14 @@ use std::time::Duration;
 use doorward_engine::amount::Amount;
 use doorward_engine::demand::{BandDemand, ServerDemand};
 use doorward_engine::demand_curve::DemandCurve;
-use doorward_engine::id::{HolderName, ResourceId};
+use doorward_engine::id::{Caller, HolderName, ResourceId};
 use doorward_engine::node::learning::Learning;
 use doorward_engine::node::mastership::Mastership;
 use doorward_engine::node::totals::Totals;
 use doorward_engine::node::{Config, Node};
 use doorward_engine::request::server::{GetServerCapacity, ServerAsk, Via};
-use doorward_engine::request::{Ask, GetCapacity};
+use doorward_engine::request::{Ask, GetCapacity, ReleaseCapacity};
+use doorward_engine::snapshot::LeasesFrom;
 use doorward_engine::template::{AlgorithmKind, TemplateSpec, Templates};
 use doorward_engine::time::Time;
 
@@ -34,23 +35,32 @@ fn id(number: usize) -> ResourceId {
     ResourceId::new(&format!("r{number:03}")).unwrap()
 }
 
-/// A root whose resources have one client each, every tenth a second one that has to wait, and every fifth a child.
-fn busy() -> Node {
-    let template = TemplateSpec {
-        identifier_glob: Some("*".to_owned()),
+fn template(glob: &str) -> TemplateSpec {
+    TemplateSpec {
+        identifier_glob: Some(glob.to_owned()),
         capacity: Some(10.0),
         kind: Some(AlgorithmKind::FairShare),
         lease_length: Some(Duration::from_secs(60)),
         refresh_interval: Some(Duration::from_secs(5)),
         learning_mode_duration: Some(Duration::ZERO),
         ..TemplateSpec::default()
-    };
+    }
+}
+
+/// The master of a root, which decides every request.
+fn master_of(templates: &[TemplateSpec]) -> Node {
     let config = Config {
         refresh_floor: Duration::ZERO,
         ..Config::default()
     };
-    let mut node = Node::new(config, Templates::parse(&[template]).unwrap());
+    let mut node = Node::new(config, Templates::parse(templates).unwrap());
     node.handle_mastership(Mastership::Master { epoch: Some(1) }, Time::ZERO);
+    node
+}
+
+/// A root whose resources have one client each, every tenth a second one that has to wait, and every fifth a child.
+fn busy() -> Node {
+    let mut node = master_of(&[template("*")]);
     for number in 0..RESOURCES {
         client_asks(&mut node, "a", number);
         if number.is_multiple_of(10) {
@@ -131,40 +141,173 @@ fn snapshots_of_parts_are_those_of_the_whole_and_no_part_is_larger_than_asked_fo
 }
 
 #[test]
-fn sums_of_parts_are_those_of_the_whole() {
-    let node = busy();
-    let resources = node.snapshot(Time::ZERO).resources;
-    let (whole, next) = node.totals_after(None, usize::MAX, Time::ZERO);
-    assert_eq!(next, None);
-    assert_eq!(whole.resources, resources.len());
-    assert_eq!(whole.leases, resources.iter().map(|it| it.leases).sum());
-    assert_eq!(whole.children, resources.iter().map(|it| it.children).sum());
-    assert_eq!(whole.waiting, resources.iter().map(|it| it.waiting).sum());
-    assert_eq!(whole.clients, resources.iter().map(|it| it.clients).sum());
-    assert_eq!(whole.leases_per_resource, 3);
-    assert_eq!((whole.leases, whole.children), (130, 20));
-    assert!(whole.waiting > 0 && whole.clients == 170.0, "{whole:?}");
-    for size in [1, 7, 50, RESOURCES] {
-        let (mut sum, mut next) = (Totals::default(), None);
-        loop {
-            let (part, last) = node.totals_after(next.as_ref(), size, Time::ZERO);
-            assert!(part.resources <= size);
-            sum.add(&part);
-            next = last;
-            if next.is_none() {
-                break;
-            }
-        }
-        assert_eq!(sum, whole, "in parts of {size}");
+fn sums_are_those_of_all_resources_whatever_comes_changes_and_goes() {
+    let mut node = busy();
+    check_sums(&node, Time::ZERO);
+    let totals = node.totals(Time::ZERO);
+    assert_eq!(totals.resources, RESOURCES);
+    assert_eq!((totals.leases, totals.children), (130, 20));
+    assert_eq!(totals.leases_per_resource, 3);
+    assert!(totals.waiting > 0 && totals.clients == 170.0, "{totals:?}");
+
+    // The largest resource shrinks, one holder after the other.
+    for client in ["a", "b"] {
+        release(&mut node, client, 0);
+        check_sums(&node, Time::ZERO);
     }
+    // Half of them go, then all.
+    for number in 0..RESOURCES / 2 {
+        release(&mut node, "a", number);
+    }
+    check_sums(&node, Time::ZERO);
+    let end = Time::from_secs(61);
+    while node.poll_timeout().is_some_and(|next| next.at <= end) {
+        node.handle_timeout(end);
+    }
+    check_sums(&node, end);
+    assert_eq!(node.totals(end), Totals::default());
+
+    client_asks(&mut node, "a", 7);
+    node.handle_mastership(Mastership::Unknown, end);
+    assert_eq!(node.totals(end), Totals::default());
 }
 
 #[test]
-fn who_has_the_sums_knows_whether_the_node_learns_and_its_load() {
+fn a_resource_that_goes_while_it_learns_keeps_nobody_learning() {
+    let learns = TemplateSpec {
+        learning_mode_duration: Some(Duration::from_secs(60)),
+        ..template("*")
+    };
+    let mut node = master_of(&[learns]);
+    for number in 0..3 {
+        client_asks(&mut node, "a", number);
+        node.assert_consistent();
+    }
+    for number in 0..3 {
+        assert_eq!(node.learning(Time::ZERO), Learning::Elected);
+        release(&mut node, "a", number);
+        node.assert_consistent();
+    }
+    assert_eq!(node.totals(Time::ZERO), Totals::default());
+}
+
+/// The sums are those of a look at everything.
+#[track_caller]
+fn check_sums(node: &Node, now: Time) {
+    node.assert_consistent();
+    let (all, totals) = (node.snapshot(now).resources, node.totals(now));
+    assert_eq!(totals.resources, all.len());
+    assert_eq!(totals.leases, all.iter().map(|it| it.leases).sum());
+    assert_eq!(totals.children, all.iter().map(|it| it.children).sum());
+    assert_eq!(totals.waiting, all.iter().map(|it| it.waiting).sum());
+    assert_eq!(totals.clients, all.iter().map(|it| it.clients).sum());
+    let largest = all.iter().map(|it| it.leases).max();
+    assert_eq!(totals.leases_per_resource, largest.unwrap_or(0));
+}
+
+fn release(node: &mut Node, client: &str, number: usize) {
+    let request = ReleaseCapacity {
+        caller: None,
+        incarnation: None,
+        client: HolderName::new(client).unwrap(),
+        sequence: None,
+        resources: vec![id(number)],
+    };
+    node.handle_release_capacity(&request, Time::ZERO);
+}
+
+#[test]
+fn leases_of_parts_are_those_of_the_whole_and_no_look_is_at_more_places_than_asked_for() {
     let mut node = busy();
-    let (totals, _) = node.totals_after(None, usize::MAX, Time::ZERO);
-    assert_eq!(node.learning_by(&totals, Time::ZERO), Learning::Over);
-    assert_eq!(node.load_with(totals.leases_per_resource), node.load());
+    for client in 0..200 {
+        client_asks(&mut node, &format!("c{client:03}"), 0);
+    }
+    // Every place but each tenth is empty now.
+    for client in 0..200 {
+        if client % 10 != 0 {
+            release(&mut node, &format!("c{client:03}"), 0);
+        }
+    }
+    let whole = node.lease_snapshots(&id(0), usize::MAX, Time::ZERO);
+    assert_eq!(
+        whole.len(),
+        23,
+        "two clients and a child from before, and twenty"
+    );
+    for size in [1, 7, 50, 500, usize::MAX] {
+        let (mut seen, mut looks) = (Vec::new(), 0);
+        let mut next = Some(LeasesFrom::Start);
+        while let Some(from) = next {
+            let (part, then) = node.leases_from(&id(0), &from, size, Time::ZERO);
+            assert!(part.len() <= size, "{} in a look at {size}", part.len());
+            if seen.is_empty() {
+                assert!(part[0].child.is_some(), "children come first");
+            }
+            looks += 1;
+            seen.extend(part);
+            next = then;
+        }
+        // 203 places were taken at once, one of them by the child, which is looked at by its name too.
+        assert!(looks >= 203_usize.div_ceil(size), "{looks} looks at {size}");
+        seen.sort_by(|a, b| a.holder.cmp(&b.holder));
+        assert_eq!(seen, whole, "in parts of {size}");
+    }
+    let of_nobody = node.leases_from(&id(RESOURCES), &LeasesFrom::Start, 9, Time::ZERO);
+    assert_eq!(of_nobody, (Vec::new(), None));
+}
+
+#[test]
+fn the_load_of_parts_is_that_of_the_whole() {
+    let templates: Vec<TemplateSpec> = (0..30).map(|of| template(&format!("t{of}/*"))).collect();
+    let mut node = master_of(&templates);
+    for caller in 0..40_u128 {
+        let request = GetCapacity {
+            caller: Some(Caller::new(caller)),
+            incarnation: None,
+            client: HolderName::new(&format!("c{caller}")).unwrap(),
+            sequence: None,
+            asks: (0..=caller % 7)
+                .map(|of| Ask {
+                    resource: ResourceId::new(&format!("t{of}/{}", caller % 5)).unwrap(),
+                    priority: 0,
+                    wants: amount(1.0),
+                    has: None,
+                })
+                .collect(),
+        };
+        node.handle_get_capacity(&request, Time::ZERO);
+    }
+    let whole = node.load();
+    assert_eq!((whole.callers, whole.leases_per_caller), (40, 7));
+    assert_eq!(
+        (whole.resources_per_template, whole.leases_per_template),
+        (5, 40)
+    );
+    for size in [1, 7, 33, 70, 1_000] {
+        let (mut load, mut next) = node.load_from(0, size);
+        let mut looks = 1;
+        while let Some(from) = next {
+            assert!(from <= looks * size, "{from} after {looks} looks at {size}");
+            let (part, then) = node.load_from(from, size);
+            load.include(&part);
+            next = then;
+            looks += 1;
+        }
+        assert_eq!(load, whole, "in parts of {size}");
+        // A template is counted once something is there of it.
+        assert!(looks >= 47 / size, "{looks} looks at {size}");
+    }
+    assert_eq!(
+        node.load_from(0, 0).0.leases,
+        whole.leases,
+        "sums need no look"
+    );
+}
+
+#[test]
+fn a_node_that_is_no_master_does_not_learn() {
+    let mut node = busy();
+    assert_eq!(node.learning(Time::ZERO), Learning::Over);
     node.handle_mastership(Mastership::Unknown, Time::ZERO);
-    assert_eq!(node.learning_by(&totals, Time::ZERO), Learning::Standby);
+    assert_eq!(node.learning(Time::ZERO), Learning::Standby);
 }

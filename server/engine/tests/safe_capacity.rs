@@ -1,5 +1,5 @@
 //! What clients may use in safe mode adds up to no more than the capacity, however many come, and where in
-//! the tree. What is told, the story `tree/safe_capacity.txt` shows; here they are many.
+//! the tree. What is sent, the story `tree/safe_capacity.txt` shows; here they are many.
 
 #![allow(
     clippy::unwrap_used,
@@ -117,14 +117,14 @@ fn a_parent_that_did_not_decide_has_not_counted_the_newcomers() {
         let question = player.world.mail.on_link(1, Way::Up).next();
         if question.is_some() {
             player.play("deliver eu root");
-            let told = player.world.clients[0].safe_capacity;
+            let sent = player.world.clients[0].safe_capacity;
             let answer = player.world.mail.on_link(1, Way::Down).next().unwrap();
             // As a parent with a longer floor answers: with what it knew before.
             if number % 2 == 1
                 && let Some(Message::ServerAnswer(_, _, reply)) = player.world.mail.get_mut(answer)
             {
                 reply.leases[0].decided = Some(false);
-                reply.leases[0].terms.safe_capacity = told;
+                reply.leases[0].terms.safe_capacity = sent;
                 undecided += 1;
             }
             player.play("deliver root eu");

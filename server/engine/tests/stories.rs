@@ -17,7 +17,7 @@
 //! | `template GLOB KIND CAPACITY …` | the same with one template |
 //! | `anew` | everything begins anew, without any node, at 0 s |
 //!
-//! **Clients** that do as the protocol says: each says what it has by what it was told before.
+//! **Clients** that do as the protocol says: each says what it has by what it was answered before.
 //!
 //! | command | does |
 //! | --- | --- |
@@ -31,7 +31,7 @@
 //! | command | does |
 //! | --- | --- |
 //! | `advance 5s` | time passes, timers are served, servers ask; nothing arrives, and no client asks |
-//! | `run 5s` | time passes, everything arrives at once, and clients ask when they were told to |
+//! | `run 5s` | time passes, everything arrives at once, and clients ask when they were invited to |
 //! | `freeze 5s` | time passes, and no process sees it |
 //! | `deliver` | everything that is on its way arrives, and what is answered |
 //! | `deliver FROM TO [last]` | the oldest message arrives, or the newest |

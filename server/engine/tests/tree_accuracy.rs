@@ -172,6 +172,8 @@ impl Tree {
                     panic!("{arrived:?}");
                 };
                 self.world.deliver(answer, Duration::ZERO);
+                // By the first answer, all claims are put in other bands, a few at a time.
+                self.world.serve_timer(number);
             }
         }
     }

@@ -1,12 +1,19 @@
-//! What Doorward's pages share: colours, and charts over time.
+//! How Doorward shows things: [numbers], colours, and charts over time; with the feature `terminal`, tables on one.
 //!
 //! A page puts [`style`] into its `<style>` and [`script`] into a `<script>` at its end; then it needs nothing from
 //! elsewhere. A chart is `<div class="chart">` with its data as JSON in it; `charts.js` says what that holds. Charts
 //! are drawn by uPlot, which is vendored in `uplot/` with its licence.
 
-/// The colours as variables, in light, and in dark where that is preferred. Chosen so that people who do not tell
-/// red from green tell lines apart, and with enough contrast to the surface for thin lines.
+pub mod numbers;
+#[cfg(feature = "terminal")]
+pub mod terminal;
+
+/// The colours as variables, in light, and in dark where that is preferred. Chosen so that people who do not distinguish
+/// red from green still distinguish lines, and with enough contrast to the surface for thin lines.
 pub const PALETTE: &str = include_str!("../palette.css");
+
+/// How all pages look: their head and foot, text, tables.
+pub const BASE: &str = include_str!("../base.css");
 
 const UPLOT_STYLE: &str = include_str!("../uplot/uPlot.min.css");
 const UPLOT_SCRIPT: &str = include_str!("../uplot/uPlot.iife.min.js");
@@ -14,9 +21,9 @@ const UPLOT_LICENSE: &str = include_str!("../uplot/LICENSE");
 const STYLE: &str = include_str!("../charts.css");
 const SCRIPT: &str = include_str!("../charts.js");
 
-/// The colours, and how charts look.
+/// The colours, how all pages look, and how charts do.
 pub fn style() -> String {
-    format!("{PALETTE}{UPLOT_STYLE}\n{STYLE}")
+    format!("{PALETTE}{BASE}{UPLOT_STYLE}\n{STYLE}")
 }
 
 /// Draws all charts of a page. The licence of what it is made of stands in it.

@@ -14,7 +14,6 @@
 
 mod answers;
 mod candidate_config;
-pub mod clock_error;
 pub mod older_leases;
 mod phase;
 pub mod report;
@@ -114,7 +113,7 @@ impl Candidate {
                 is_away: false,
             },
             terms: TermHistory::default(),
-            lengths: templates.map(|in_force| OlderLeases::new(in_force, config.clock_error)),
+            lengths: templates.map(|in_force| OlderLeases::new(in_force, config.clock_tolerance)),
             templates: PendingTemplates::Settled,
             phase: Phase::Outside,
             step: Step::Idle { again_at: now },

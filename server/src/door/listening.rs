@@ -1,13 +1,11 @@
-//! Accepting connections, always: at a limit somebody else goes.
+//! Serving connections, always: at a limit somebody else goes.
 //!
-//! When the process has no file descriptor left, accepting fails at once, again and again, until a
-//! connection is closed: then the oldest silent one is, after a pause, without which the server would spend
-//! its time on failing.
+//! [`accepting`] takes them from the system. When the process has no file descriptor left, that fails at once, again
+//! and again, until a connection is closed: then the oldest silent one is, after a pause, without which the server
+//! would spend its time on failing.
 
 use std::future::Future;
-use std::io;
 use std::sync::Arc;
-use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
@@ -15,10 +13,8 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
 use crate::door::Door;
+use crate::door::accepting::{self, Arrival};
 use crate::door::connection::Connection;
-
-/// How long to wait after a connection could not be accepted.
-const PAUSE: Duration = Duration::from_millis(100);
 
 /// Connections are looked at so often within the patience.
 const LOOKS: u32 = 2;
@@ -36,56 +32,53 @@ pub(super) async fn serve<F>(
 ) where
     F: Future<Output = ()> + Send + 'static,
 {
+    let mut arrivals = match accepting::start(listener, Arc::clone(&door), stop) {
+        Ok(arrivals) => arrivals,
+        Err(error) => {
+            warn!(%error, "connections cannot be accepted");
+            return;
+        }
+    };
     let mut connections = JoinSet::new();
     loop {
-        let accepted = tokio::select! {
-            accepted = listener.accept() => accepted,
+        let arrival = tokio::select! {
+            arrival = arrivals.recv() => arrival,
             Some(_) = connections.join_next() => continue,
-            () = stop.cancelled() => break,
         };
-        match accepted {
-            Ok((socket, peer)) => {
-                let Some(connection) = door.admit(peer) else {
-                    debug!(%peer, "a connection too many is closed");
-                    continue;
-                };
-                // Small messages, each waited for.
-                let _ = socket.set_nodelay(true);
-                let closing = Closing(Arc::clone(&door), Arc::clone(&connection));
-                let serving = serve(socket, Arc::clone(&connection));
-                let door = Arc::clone(&door);
-                connections.spawn(async move {
-                    let closing = closing;
-                    tokio::select! {
-                        () = serving => {}
-                        () = connection.evicted() => debug!(%peer, "a silent connection makes room"),
-                        why = stuck(&door, &connection) => {
-                            door.refuse(crate::limits::Limit::Patience);
-                            debug!(%peer, why, "a connection is closed");
-                        }
-                    }
-                    drop(closing);
-                });
-            }
-            // It was gone before it was accepted.
-            Err(error) if is_of_the_other_side(&error) => {}
+        let Some(Arrival { socket, peer, room }) = arrival else {
+            break;
+        };
+        let Some(connection) = door.admit(peer) else {
+            debug!(%peer, "a connection too many is closed");
+            continue;
+        };
+        let closing = Closing(Arc::clone(&door), Arc::clone(&connection));
+        let socket = match TcpStream::from_std(socket) {
+            Ok(socket) => socket,
             Err(error) => {
-                warn!(%error, "a connection cannot be accepted");
-                door.make_room();
-                tokio::time::sleep(PAUSE).await;
+                warn!(%error, "a connection cannot be served");
+                continue;
             }
-        }
+        };
+        // Small messages, each waited for.
+        let _ = socket.set_nodelay(true);
+        let serving = serve(socket, Arc::clone(&connection));
+        let door = Arc::clone(&door);
+        connections.spawn(async move {
+            // The socket is closed first, then it counts no more, then there is room for another one.
+            let (_room, closing) = (room, closing);
+            tokio::select! {
+                () = serving => {}
+                () = connection.evicted() => debug!(%peer, "a silent connection makes room"),
+                why = stuck(&door, &connection) => {
+                    door.refuse(crate::limits::Limit::Patience);
+                    debug!(%peer, why, "a connection is closed");
+                }
+            }
+            drop(closing);
+        });
     }
-    drop(listener);
     while connections.join_next().await.is_some() {}
-}
-
-fn is_of_the_other_side(error: &io::Error) -> bool {
-    use io::ErrorKind::{ConnectionAborted, ConnectionReset, Interrupted};
-    matches!(
-        error.kind(),
-        ConnectionAborted | ConnectionReset | Interrupted
-    )
 }
 
 /// A connection that is open; dropped, it is not.

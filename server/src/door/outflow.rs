@@ -8,6 +8,7 @@
 //! connection closes: at the worst an idle connection is closed for it.
 
 use std::future::Future;
+use std::panic;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -48,22 +49,37 @@ impl InProgress {
     }
 
     /// Looks at something that costs as much as there is of everything: one at a time, and it counts for the
-    /// address by how long it takes.
+    /// address by how long it takes. Who gives up meanwhile has it counted all the same, and the next one's turn comes
+    /// when it is over.
     ///
     /// # Errors
     ///
     /// If the address has looked at enough for now. Who came with others finds that out when it is its turn.
-    pub async fn look<T>(&self, look: impl Future<Output = T>) -> Result<T, Limit> {
-        let _turn = self.door.turn_to_look().await;
-        let looks = &self.connection.of_address().looks;
-        let began = self.door.now();
-        if !looks.is_open(began) {
-            return Err(Limit::LookTimePerAddress);
+    pub async fn look<T>(&self, look: impl Future<Output = T> + Send + 'static) -> Result<T, Limit>
+    where
+        T: Send + 'static,
+    {
+        let (door, connection) = (Arc::clone(&self.door), Arc::clone(&self.connection));
+        let looking = tokio::spawn(async move {
+            let _turn = door.turn_to_look().await;
+            let looks = &connection.of_address().looks;
+            let began = door.now();
+            if !looks.is_open(began) {
+                return Err(Limit::LookTimePerAddress);
+            }
+            let seen = look.await;
+            let now = door.now();
+            looks.charge(now.saturating_sub(began), now);
+            Ok(seen)
+        });
+        match looking.await {
+            Ok(seen) => seen,
+            Err(failed) => match failed.try_into_panic() {
+                Ok(panicked) => panic::resume_unwind(panicked),
+                // The process ends, and nobody will hear of it.
+                Err(_) => std::future::pending().await,
+            },
         }
-        let seen = look.await;
-        let now = self.door.now();
-        looks.charge(now.saturating_sub(began), now);
-        Ok(seen)
     }
 }
 
@@ -160,5 +176,50 @@ impl<B> Drop for Outflow<B> {
                 .door
                 .note_written(&self.call.connection, self.waiting);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::sync::{Semaphore, oneshot};
+    use tokio::task::yield_now;
+
+    use super::*;
+    use crate::door::Config;
+    use crate::limits::Limits;
+
+    #[tokio::test]
+    async fn who_gives_a_look_up_has_it_counted_and_it_is_nobody_elses_turn_before() {
+        let config = Config {
+            // Whatever a look takes, it is made up for only much later.
+            look_time_per_second_per_address_max: Duration::from_nanos(1),
+            ..Config::default()
+        };
+        let looking = Arc::new(Semaphore::new(1));
+        let door = Door::http(config, Arc::new(Limits::default()), Arc::clone(&looking));
+        let peer = "127.0.0.1:1".parse().unwrap();
+        let connection = door.admit(peer).unwrap();
+        let call = InProgress::begin(&door, &connection, true);
+        let (finish, finished) = oneshot::channel::<()>();
+        let begun = async {
+            while looking.available_permits() > 0 {
+                yield_now().await;
+            }
+        };
+        tokio::select! {
+            _ = call.look(finished) => panic!("it is not finished"),
+            () = begun => {}
+        }
+        for _ in 0..10 {
+            yield_now().await;
+        }
+        assert_eq!(looking.available_permits(), 0, "it goes on");
+        finish.send(()).unwrap();
+        let turn = looking.acquire().await.unwrap();
+        let looks = &connection.of_address().looks;
+        assert!(!looks.is_made_up(door.now()), "it is counted");
+        drop(turn);
     }
 }

@@ -107,7 +107,7 @@ pub fn start(config: Config, candidate: Candidate) -> Running {
         pages: candidate.http_address.map(Into::into),
         rest: values::rest(&candidate.node),
         ttl,
-        clock_error: values::clock_error(candidate.clock_tolerance),
+        clock_tolerance: candidate.clock_tolerance,
         endpoints: u32::try_from(etcd.endpoints.len()).unwrap_or(u32::MAX),
         templates: templates
             .as_ref()

@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use doorward_engine::template::Templates;
+use doorward_engine::node::reload::PreparedTemplates;
 use tokio::sync::{mpsc, oneshot};
 
 /// How many changes may be handed in before the first one is looked at.
@@ -21,8 +21,8 @@ pub struct Gate {
 
 /// New templates, and what brings them into force.
 pub(super) struct Change {
-    pub(super) templates: Templates,
-    apply: Box<dyn FnOnce(Templates) + Send>,
+    pub(super) prepared: PreparedTemplates,
+    apply: Box<dyn FnOnce(PreparedTemplates) + Send>,
     done: oneshot::Sender<()>,
 }
 
@@ -45,29 +45,32 @@ impl Gate {
         (Self { changes: sender }, changes)
     }
 
-    /// Waits until templates may count, and lets `apply` bring them into force at that moment. If this
-    /// server stops meanwhile, they never are.
-    pub async fn pass(&self, templates: Templates, apply: impl FnOnce(Templates) + Send + 'static) {
+    /// Waits until templates may count, and lets `apply` bring them into force at that moment. Returns whether they
+    /// are: if this server stops meanwhile, they never are.
+    pub async fn pass(
+        &self,
+        prepared: PreparedTemplates,
+        apply: impl FnOnce(PreparedTemplates) + Send + 'static,
+    ) -> bool {
         let Some(changes) = &self.changes else {
-            return apply(templates);
+            apply(prepared);
+            return true;
         };
         let (done, is_done) = oneshot::channel();
         let change = Change {
-            templates,
+            prepared,
             apply: Box::new(apply),
             done,
         };
         // If nobody takes it, or answers, the election is over, and this server with it.
-        if changes.send(change).await.is_ok() {
-            let _ = is_done.await;
-        }
+        changes.send(change).await.is_ok() && is_done.await.is_ok()
     }
 }
 
 impl Change {
     /// They are in force from now on.
     pub(super) fn apply(self) {
-        (self.apply)(self.templates);
+        (self.apply)(self.prepared);
         // Who handed it in may have given up.
         let _ = self.done.send(());
     }

@@ -1,7 +1,7 @@
 //! The flag by which an operator says how good the machine's clock is.
 
 use clap::Args;
-use doorward_engine::tolerance::Tolerance;
+use doorward_session::time::tolerance::Tolerance;
 
 use crate::clock;
 

@@ -7,7 +7,7 @@ use clap::Args;
 use tracing::warn;
 
 use crate::door::registry::Bounds;
-use crate::door::{Config, files_for_connections};
+use crate::door::{Config, LISTEN_BACKLOG, files_for_connections};
 use crate::flags::bytes::Bytes;
 
 /// How much a server takes on over the network.
@@ -57,6 +57,18 @@ pub struct DoorFlags {
         hide_env_values = true
     )]
     pub http_connections_per_address_max: Option<NonZeroUsize>,
+
+    /// How many connections may wait to be accepted. The system has a bound of its own: on Linux no more wait
+    /// than net.core.somaxconn says, 4096 as a rule. It drops who finds no room, and they come back seconds later.
+    #[arg(
+        long,
+        help_heading = "Addresses",
+        value_name = "COUNT",
+        env = "DOORWARD_LISTEN_BACKLOG",
+        hide_env_values = true,
+        default_value_t = LISTEN_BACKLOG
+    )]
+    pub listen_backlog: NonZeroU32,
 
     /// How many HTTP requests one address may make each second, but for /healthz and /readyz; 503 beyond.
     #[arg(
@@ -225,6 +237,7 @@ impl DoorFlags {
                 connections: http,
                 per_address: given(self.http_connections_per_address_max, part(http, http)),
             },
+            listen_backlog: self.listen_backlog,
             streams_per_connection_max: self.streams_per_connection_max,
             control_frames_per_second_max: self.control_frames_per_second_max,
             patience: self.patience,

@@ -10,7 +10,7 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use crate::status::Board;
 
 pub(super) fn encode(board: &Board, encoder: &mut DescriptorEncoder) -> Result<(), fmt::Error> {
-    let (epoch, masterships, master_for) = board.node().read(|node, now| {
+    let (epoch, masterships, master_for) = board.node().look(|node, now| {
         let master_for = node.valid_until().map(|until| until.since(now));
         (node.mastership(now).epoch(), node.masterships(), master_for)
     });

@@ -5,6 +5,8 @@
 //! end in `_info`; units and the end are not marked. Who accepts both alike gets the older one, as who says nothing:
 //! browsers, curl and `promtool check metrics` read it.
 
+use crate::unhurried::Steps;
+
 /// A text format of metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
@@ -13,6 +15,9 @@ pub enum Format {
     /// OpenMetrics 1.0.
     OpenMetrics,
 }
+
+/// Lines that are written before others go first.
+const LINES_PER_STEP: usize = 4_096;
 
 /// The media type of OpenMetrics.
 const OPEN_METRICS: &str = "application/openmetrics-text";
@@ -70,7 +75,9 @@ fn plain(open_metrics: &str) -> String {
     let mut out = String::with_capacity(open_metrics.len() + 1_024);
     // A family's type follows its help, whose name depends on the type.
     let mut help = "";
+    let mut steps = Steps::new(LINES_PER_STEP);
     for line in open_metrics.lines() {
+        steps.step();
         if let Some(text) = line.strip_prefix("# HELP ") {
             help = text.split_once(' ').map_or("", |(_, help)| help);
         } else if let Some(family) = line.strip_prefix("# TYPE ") {

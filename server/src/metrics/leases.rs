@@ -15,6 +15,7 @@ use prometheus_client::metrics::gauge::ConstGauge;
 
 use crate::metrics::float;
 use crate::status::{Board, ParentLink};
+use crate::unhurried::give_way;
 
 /// Child servers with time series of their own; one counts once for each resource.
 pub const CHILDREN_MAX: usize = 1_000;
@@ -75,6 +76,7 @@ fn encode_parent(
             break;
         }
         let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+        give_way();
         for resource in listed {
             if let Some(lease) = &resource.upstream {
                 let labels = [("resource", resource.resource.as_str())];
@@ -96,11 +98,10 @@ fn encode_children(
     for resource in listed {
         let max = resource.children.min(CHILDREN_MAX - children.len());
         if max > 0 {
-            let leases = board
-                .node()
-                .read(|node, now| node.lease_snapshots(&resource.resource, max, now));
+            let leases = board.leases(&resource.resource, max).into_iter();
             // Children come first, unless some have gone since they were counted.
-            let leases = leases.into_iter().filter(|lease| lease.child.is_some());
+            let leases = leases.map(|(lease, _)| lease);
+            let leases = leases.filter(|lease| lease.child.is_some());
             children.extend(leases.map(|lease| (resource.resource.as_str(), lease)));
         }
     }
@@ -125,6 +126,7 @@ fn encode_children(
             continue;
         }
         let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+        give_way();
         for (resource, lease) in &children {
             if let Some(value) = value_of(lease) {
                 let labels = [

@@ -149,7 +149,7 @@ pub fn get_capacity_response(
             .leases
             .iter()
             .map(|lease| wire::ResourceResponse {
-                resource_id: lease.resource.to_string(),
+                resource_id: lease.resource.as_str().to_owned(),
                 gets: wire::Lease {
                     granted_by: lease.granted_by.map(MastershipId::get),
                     ..lease_message(lease.capacity, lease.expires_in, lease.refresh_in, wall)

@@ -14,7 +14,6 @@ use crate::limits::{LimitFigure, Limits};
 use crate::node_handle::NodeHandle;
 use crate::status::readiness::{Facts, Readiness, ReadyState};
 use crate::status::sessions::Sessions;
-use crate::status::totals;
 
 /// What is known in the process, for whoever asks.
 #[derive(Debug)]
@@ -40,7 +39,6 @@ pub struct Board {
     parent_answered: watch::Sender<bool>,
     /// The parent refuses this node as its own ancestor.
     refused_as_ancestor: AtomicBool,
-    kept_totals: Mutex<totals::Kept>,
 }
 
 /// What is known of the templates.
@@ -121,7 +119,6 @@ impl Board {
             ready: Mutex::new(ReadyState::new(Duration::ZERO)),
             parent_answered: watch::Sender::new(false),
             refused_as_ancestor: AtomicBool::new(false),
-            kept_totals: Mutex::new(None),
         }
     }
 
@@ -156,7 +153,7 @@ impl Board {
 
     /// The same as figures, with what is in use at this moment.
     pub fn limit_figures(&self) -> Vec<LimitFigure> {
-        self.node.post_load(self.totals().leases_per_resource);
+        self.node.post_load();
         self.limits.figures()
     }
 
@@ -235,10 +232,6 @@ impl Board {
             .master_pages
             .lock()
             .unwrap_or_else(PoisonError::into_inner) = pages;
-    }
-
-    pub(super) fn kept_totals(&self) -> &Mutex<totals::Kept> {
-        &self.kept_totals
     }
 
     pub(super) fn master_pages(&self) -> Option<String> {

@@ -5,12 +5,10 @@
 use std::time::Duration;
 
 use doorward_engine::id::ResourceId;
-use doorward_engine::node::Node;
-use doorward_engine::time::Time;
 use tracing::info;
 
 use crate::status::model::millis;
-use crate::web::figures::span;
+use doorward_pages::numbers::span;
 
 /// What a person can do about it. `is_root`: the templates that say how long to learn are this node's.
 const fn advice(is_root: bool) -> &'static str {
@@ -47,11 +45,6 @@ fn sentence_of_parent(left: Duration) -> String {
         span(millis(left)),
         advice(false)
     )
-}
-
-/// For how long a resource still is in learning mode. None: it is not, or nobody holds anything of it.
-pub(crate) fn left(node: &Node, resource: &ResourceId, now: Time) -> Option<Duration> {
-    node.resource_snapshot(resource, now)?.learning_remaining
 }
 
 /// A line in the log for a resource that begins to learn. That it ends, the node reports.

@@ -87,8 +87,7 @@ impl TemplateFile {
     /// If it cannot be read or is invalid.
     pub async fn read_again(&mut self) -> Result<Templates, TemplateFileError> {
         let content = self.reading.content().await;
-        self.content = content.as_ref().ok().cloned();
-        self.parse(content)
+        self.parse(content).await
     }
 
     /// Waits until the content is another, and reads it. Cancel safe.
@@ -124,12 +123,18 @@ impl TemplateFile {
         if content.as_ref().ok() == self.content.as_ref() {
             return None;
         }
-        self.content = content.as_ref().ok().cloned();
-        Some(self.parse(content))
+        Some(self.parse(content).await)
     }
 
-    fn parse(&self, content: io::Result<Vec<u8>>) -> Result<Templates, TemplateFileError> {
-        parsed(self.reading.path(), content)
+    /// Cancel safe: what was not parsed to its end is read again.
+    async fn parse(
+        &mut self,
+        content: io::Result<Vec<u8>>,
+    ) -> Result<Templates, TemplateFileError> {
+        let known = content.as_ref().ok().cloned();
+        let parsed = parsed(self.reading.path(), content).await;
+        self.content = known;
+        parsed
     }
 }
 
@@ -139,15 +144,20 @@ impl TemplateFile {
 ///
 /// If it cannot be read or is invalid.
 pub async fn check(path: &Path) -> Result<Templates, TemplateFileError> {
-    parsed(path, Reading::of(path).content().await)
+    parsed(path, Reading::of(path).content().await).await
 }
 
-fn parsed(path: &Path, content: io::Result<Vec<u8>>) -> Result<Templates, TemplateFileError> {
-    let content = content.map_err(|why| TemplateFileError::Read {
+/// Large documents take time, in which requests must go on.
+async fn parsed(path: &Path, content: io::Result<Vec<u8>>) -> Result<Templates, TemplateFileError> {
+    let unread = |why| TemplateFileError::Read {
         path: path.to_owned(),
         why,
-    })?;
-    Ok(parse_bytes(&content, &path.to_string_lossy())?)
+    };
+    let content = content.map_err(unread)?;
+    let name = path.to_string_lossy().into_owned();
+    let parsing = tokio::task::spawn_blocking(move || parse_bytes(&content, &name));
+    let parsed = parsing.await.map_err(|why| unread(io::Error::other(why)))?;
+    Ok(parsed?)
 }
 
 fn watch_directory(path: &Path, sender: watch::Sender<u64>) -> notify::Result<RecommendedWatcher> {

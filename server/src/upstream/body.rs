@@ -78,13 +78,13 @@ impl Upstream {
         let begun = self.node.change(|node, now| {
             let leases = answer.reply.leases.iter();
             let mut resources: Vec<&ResourceId> = leases.map(|lease| &lease.resource).collect();
-            resources.retain(|resource| learning::left(node, resource, now).is_none());
+            resources.retain(|resource| node.learning_left(resource, now).is_none());
             node.handle_upstream_reply(&answer.reply, now);
             for (resource, problem) in answer.nonsense {
                 node.handle_invalid_upstream_answer(&resource, problem, now);
             }
             let begun = resources.into_iter().filter_map(|resource| {
-                let left = learning::left(node, resource, now)?;
+                let left = node.learning_left(resource, now)?;
                 Some((resource.clone(), left))
             });
             begun.collect::<Vec<_>>()
@@ -103,7 +103,7 @@ impl Upstream {
         };
         let slow = self.config.slow_round.max(round);
         self.node
-            .change(|node, _| node.handle_upstream_pace(Pace { round, slow }));
+            .change(|node, now| node.handle_upstream_pace(Pace { round, slow }, now));
     }
 
     /// The parent says perhaps that this node is its own ancestor, by the way that it tells. What is above

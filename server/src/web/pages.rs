@@ -10,16 +10,20 @@ use askama::Template;
 use doorward_engine::rounding::SHOWN;
 
 use crate::status::{LeaseStatus, ResourceStatus, States, Status};
-use crate::web::figures::{amount, count, percent, span};
+use crate::unhurried::Steps;
 use crate::web::pages::limits::Limit;
 use crate::web::pages::master::Master;
 use crate::web::pages::servers::{Children, OwnLease, Parent};
+use doorward_pages::numbers::{amount, count, span};
 
 /// Child servers of one resource on the front page.
 const CHILDREN_SHOWN: usize = 5;
 
 /// Child servers of all resources there.
 const CHILDREN_ROWS: usize = 2_000;
+
+/// Rows that are made before others go first.
+const ROWS_PER_STEP: usize = 64;
 
 /// What stands at the top of every page.
 #[derive(Debug)]
@@ -82,7 +86,7 @@ impl Head {
             uptime: span(status.uptime_ms),
             templates: format!(
                 "{} from {}",
-                count(status.templates_count.into()),
+                count(status.templates_count),
                 status.templates_source
             ),
             templates_problem: status.templates_problem.clone(),
@@ -148,8 +152,8 @@ impl Bar {
             "NO_ALGORITHM" | "STATIC" => 0.0,
             _ => resource.capacity,
         };
-        let percent_granted = percent(granted, total);
-        let percent_reserved = percent(reserved, total);
+        let percent_granted = bar_width(granted, total);
+        let percent_reserved = bar_width(reserved, total);
         Self {
             granted: percent_granted,
             held: (percent_reserved - percent_granted).max(0.0),
@@ -330,7 +334,7 @@ impl Lease {
             reserved: amount(lease.reserved),
             held: lease.reserved > lease.granted * (1.0 + SHOWN),
             satisfied: if lease.wants > 0.0 {
-                percent(lease.granted, lease.wants)
+                bar_width(lease.granted, lease.wants)
             } else {
                 100.0
             },
@@ -363,7 +367,9 @@ impl Index {
     pub fn new(status: &Status, is_first: bool) -> Self {
         // Children take rows as well: with many of them, later resources show none.
         let mut children_left = CHILDREN_ROWS;
+        let mut steps = Steps::new(ROWS_PER_STEP);
         let row = |resource| {
+            steps.step();
             let row = Row::new(resource, CHILDREN_SHOWN.min(children_left));
             children_left = children_left.saturating_sub(row.children.shown.len());
             row
@@ -398,7 +404,12 @@ impl Resource {
     /// A resource of a status, with the leases listed there.
     pub fn new(status: &Status, resource: &ResourceStatus) -> Self {
         let clients = resource.leases.iter().filter(|l| l.kind == "client");
-        let leases: Vec<Lease> = clients.map(Lease::new).collect();
+        let mut steps = Steps::new(ROWS_PER_STEP);
+        let lease = |lease| {
+            steps.step();
+            Lease::new(lease)
+        };
+        let leases: Vec<Lease> = clients.map(lease).collect();
         let left_out = resource
             .leases_count
             .saturating_sub(resource.children_count)
@@ -428,5 +439,26 @@ impl Missing {
             head: Head::new(status),
             id: id.to_owned(),
         }
+    }
+}
+
+/// How much of a whole, in percent from 0 to 100 for the width of a bar; 0 if there is no whole.
+fn bar_width(part: f64, whole: f64) -> f64 {
+    if whole > 0.0 && part.is_finite() {
+        (part / whole * 100.0).clamp(0.0, 100.0)
+    } else {
+        0.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bar_stays_within_its_frame() {
+        assert_eq!(bar_width(5.0, 0.0), 0.0);
+        assert_eq!(bar_width(20.0, 10.0), 100.0);
+        assert_eq!(bar_width(1.0, 4.0), 25.0);
     }
 }

@@ -6,9 +6,9 @@ use std::time::Duration;
 use doorward_clock::Instant;
 use doorward_engine::node;
 use doorward_engine::template::{AlgorithmKind, TemplateSpec, Templates};
-use doorward_engine::tolerance::Tolerance;
 use doorward_server::app::{Config, Server};
 use doorward_server::clock::Clock;
+use doorward_session::time::tolerance::Tolerance;
 
 use crate::running::{asked, capacity, config, eventually, get, only};
 

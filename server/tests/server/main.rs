@@ -23,6 +23,7 @@ mod family;
 mod limits;
 mod limits_documented;
 mod logs;
+mod looks;
 mod mastership;
 mod metrics_documented;
 mod metrics_formats;

@@ -23,7 +23,7 @@ use crate::running::{admin, asked, capacity, get, page, start};
 const ANSWER_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// The master of a root, with one template that is so described.
-fn root(description: String) -> Board {
+pub(crate) fn root(description: String) -> Board {
     let template = TemplateSpec {
         identifier_glob: Some("*".to_owned()),
         capacity: Some(1e6),
@@ -43,7 +43,7 @@ fn root(description: String) -> Board {
 }
 
 /// A client asks for 1 of each.
-fn ask(board: &Board, client: &str, resources: impl IntoIterator<Item = String>) {
+pub(crate) fn ask(board: &Board, client: &str, resources: impl IntoIterator<Item = String>) {
     let asks = resources.into_iter().map(|id| Ask {
         resource: ResourceId::new(&id).unwrap(),
         priority: 0,
@@ -62,7 +62,7 @@ fn ask(board: &Board, client: &str, resources: impl IntoIterator<Item = String>)
         .change(|node, now| node.handle_get_capacity(&request, now));
 }
 
-fn numbered(count: usize) -> impl Iterator<Item = String> {
+pub(crate) fn numbered(count: usize) -> impl Iterator<Item = String> {
     (0..count).map(|number| format!("r{number:06}"))
 }
 
@@ -147,6 +147,35 @@ fn a_page_ends_before_the_resource_whose_leases_would_be_too_many() {
     let leases: Vec<Vec<usize>> = pages.iter().map(leases).collect();
     assert_eq!(leases, [vec![4_000, 4_000], vec![4_000]]);
     const { assert!(8_000 < LEASES_MAX && 12_000 > LEASES_MAX) };
+}
+
+#[test]
+fn leases_with_long_names_do_not_make_a_page_too_large() {
+    let board = root(String::new());
+    for client in 0..9_900 {
+        ask(&board, &format!("{client:0250}"), numbered(1));
+    }
+    ask(&board, "a", numbered(3));
+    for client in 0..3_000 {
+        ask(&board, &format!("{client:0250}"), ["r000001".to_owned()]);
+    }
+    let request = GetStatusRequest {
+        leases_max: u32::MAX,
+        ..GetStatusRequest::default()
+    };
+    let pages = pages(&board, request);
+    assert_eq!(ids(&pages), numbered(3).collect::<Vec<_>>());
+    let listed = |page: &Status| page.resources.iter().map(|it| it.leases.len()).collect();
+    let listed: Vec<Vec<usize>> = pages.iter().map(listed).collect();
+    assert_eq!(listed.len(), 2, "{listed:?}");
+    let (first, counted) = (listed[0][0], pages[0].resources[0].leases_count);
+    assert!((8_000..9_901).contains(&first), "{first}");
+    assert_eq!(counted, 9_901);
+    assert_eq!(
+        listed[1],
+        [3_001, 1],
+        "what does not fit in stands on the next page"
+    );
 }
 
 #[test]

@@ -40,6 +40,6 @@ fn a_program_that_is_built_with_planted_bugs_shows_it() {
     ] {
         let mark = mark.as_bytes();
         let is_there = program.windows(mark.len()).any(|bytes| bytes == mark);
-        assert!(is_there, "then those that ship can be told apart");
+        assert!(is_there, "then those that ship can be distinguished");
     }
 }

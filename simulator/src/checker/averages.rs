@@ -11,7 +11,7 @@ use crate::recording::Checker;
 
 /// All clients, from one change to the next.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct State {
+pub(super) struct ClientSums {
     pub(super) capacity: f64,
     /// Whether all share that capacity.
     pub(super) has_total: bool,
@@ -49,7 +49,7 @@ impl Averages {
 
     /// So it was until now. Returns what could be used and was not since then: the part of it, times
     /// seconds.
-    pub(super) fn advance(&mut self, now: Time, state: impl FnOnce() -> State) -> f64 {
+    pub(super) fn advance(&mut self, now: Time, state: impl FnOnce() -> ClientSums) -> f64 {
         if now <= self.since {
             return 0.0;
         }

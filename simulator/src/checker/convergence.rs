@@ -172,7 +172,7 @@ mod tests {
         assert!(!convergence.is_pending());
         convergence.note_change(3.0, 100.0, at(2));
         assert!(convergence.is_pending());
-        // At the end it had no time: that tells nothing.
+        // At the end it had no time: that says nothing.
         convergence.finish(at(2));
         assert_eq!((convergence.shifts, convergence.unfinished), (0, None));
     }

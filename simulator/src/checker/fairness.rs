@@ -5,7 +5,7 @@
 use doorward_engine::time::Time;
 
 use crate::checker::ideal::Ideal;
-use crate::checker::{ROUNDING, Standing, Watched, convergence};
+use crate::checker::{ClientStanding, ROUNDING, Watched, convergence};
 use crate::planted::{self, Blunt};
 use crate::recording::Checker;
 
@@ -33,7 +33,8 @@ impl Watched {
 
     /// Half the sum of the distances of all clients from the ideal.
     pub(super) fn distance(&self, ideal: &Ideal) -> f64 {
-        let off = |standing: &Standing| (standing.lease.get() - ideal.share(standing.wish)).abs();
+        let off =
+            |standing: &ClientStanding| (standing.lease.get() - ideal.share(standing.wish)).abs();
         self.standings.iter().map(off).sum::<f64>() / 2.0
     }
 

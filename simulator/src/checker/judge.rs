@@ -5,10 +5,10 @@ use std::time::Duration;
 use doorward_engine::time::Time;
 
 use crate::checker::{ROUNDING, Watched};
-use crate::numbers::percent;
 use crate::planted::{self, Blunt};
 use crate::recording::{Checker, Figures, Verdict};
 use crate::scenario::Limits;
+use doorward_pages::numbers::percent;
 
 fn seconds(time: Time) -> f64 {
     time.since(Time::ZERO).as_secs_f64()
@@ -49,7 +49,7 @@ impl Watched {
 }
 
 /// What a checker found.
-struct Found {
+struct Finding {
     value: f64,
     /// When it was worst.
     at: Option<Time>,
@@ -60,7 +60,7 @@ struct Found {
 /// What every checker says of a resource.
 pub fn judge(watched: &Watched, limits: &Limits) -> Vec<Verdict> {
     let figures = watched.figures();
-    let told = Checker::ALL.into_iter().filter(|checker| match checker {
+    let judged = Checker::ALL.into_iter().filter(|checker| match checker {
         Checker::Overshoot
         | Checker::Nesting
         | Checker::Fairness
@@ -68,7 +68,7 @@ pub fn judge(watched: &Watched, limits: &Limits) -> Vec<Verdict> {
         | Checker::Convergence
         | Checker::Starvation
         | Checker::Oscillation => true,
-        // Told only where it was asked for, or where there is something to tell.
+        // Reported only where it was asked for, or where there is something to report.
         Checker::Mastership => limits.of(*checker).is_some() || watched.mastership.answers() > 0.0,
         Checker::SettledFairness
         | Checker::Comeback
@@ -89,7 +89,7 @@ pub fn judge(watched: &Watched, limits: &Limits) -> Vec<Verdict> {
             detail: found.detail,
         }
     };
-    told.map(verdict).collect()
+    judged.map(verdict).collect()
 }
 
 fn holds(checker: Checker, value: f64, limit: f64) -> bool {
@@ -104,8 +104,8 @@ fn holds(checker: Checker, value: f64, limit: f64) -> bool {
 }
 
 impl Watched {
-    fn found(&self, checker: Checker, figures: &Figures) -> Found {
-        let found = |value: f64, at: Option<Time>, detail: &str| Found {
+    fn found(&self, checker: Checker, figures: &Figures) -> Finding {
+        let found = |value: f64, at: Option<Time>, detail: &str| Finding {
             value,
             at,
             detail: detail.to_owned(),
@@ -165,14 +165,14 @@ impl Watched {
         }
     }
 
-    fn found_overshoot(&self, figures: &Figures) -> Found {
+    fn found_overshoot(&self, figures: &Figures) -> Finding {
         let (instant, span) = (self.overshoot.worst, self.immediate.worst);
         let (part, at) = if span.0 > instant.0.max(1.0) {
             span
         } else {
             instant
         };
-        Found {
+        Finding {
             value: match part > 1.0 + ROUNDING {
                 true => part - 1.0,
                 false => 0.0,
@@ -186,10 +186,10 @@ impl Watched {
         }
     }
 
-    fn found_convergence(&self, figures: &Figures) -> Found {
+    fn found_convergence(&self, figures: &Figures) -> Finding {
         let unfinished = figures.unfinished_s;
         let (_, began) = self.convergence.longest;
-        Found {
+        Finding {
             value: figures.convergence_max_s,
             at: (figures.shifts > 0).then_some(began),
             detail: format!(
@@ -204,9 +204,9 @@ impl Watched {
         }
     }
 
-    fn found_comeback(&self, figures: &Figures) -> Found {
+    fn found_comeback(&self, figures: &Figures) -> Finding {
         let (longest, until) = self.comebacks.longest;
-        Found {
+        Finding {
             value: longest.as_secs_f64(),
             at: (figures.comebacks > 0).then_some(until),
             detail: format!(
@@ -216,11 +216,10 @@ impl Watched {
         }
     }
 
-    fn found_safe_use(&self) -> Found {
+    fn found_safe_use(&self) -> Finding {
         let (part, at) = self.safe_use.worst;
-        let detail =
-            "what all may use in safe mode at once, with everybody told since the last one joined";
-        Found {
+        let detail = "what all may use in safe mode at once, with everybody informed since the last one joined";
+        Finding {
             // What rounding adds to a sum is no use.
             value: match part > 1.0 && part <= 1.0 + ROUNDING {
                 true => 1.0,

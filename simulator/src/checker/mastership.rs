@@ -8,10 +8,10 @@ use crate::recording::Checker;
 
 /// What can be said of a server of a node, by its own clock.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Claim {
+pub(crate) struct MasterClaim {
     /// Which.
     pub(crate) term: u64,
-    /// It is a second process under the name of another one, of which nobody has told it.
+    /// It is a second process under the name of another one, of which it does not know.
     pub(crate) is_twin: bool,
     /// Until when a renewal of its lease in etcd lets it decide: one that has arrived there, by when it was sent.
     /// None: its node has no election.
@@ -22,14 +22,18 @@ pub(crate) struct Claim {
 
 /// What was decided by servers that may not.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Mastership {
+pub(crate) struct MastershipChecker {
     answers: f64,
     first: Option<Time>,
 }
 
 /// Whether a server may decide, by what can be said of all servers of its node: as long as its lease in etcd
 /// allows, and if nobody else takes itself for the master.
-pub(crate) fn may_decide(term: u64, claims: impl Iterator<Item = Claim>, local: Time) -> bool {
+pub(crate) fn may_decide(
+    term: u64,
+    claims: impl Iterator<Item = MasterClaim>,
+    local: Time,
+) -> bool {
     let (mut has_lease, mut has_rival, mut is_twin) = (false, false, false);
     for claim in claims {
         if claim.term == term {
@@ -44,7 +48,7 @@ pub(crate) fn may_decide(term: u64, claims: impl Iterator<Item = Claim>, local: 
     is_twin || has_lease && !has_rival
 }
 
-impl Mastership {
+impl MastershipChecker {
     /// A server that is not the master, or not any more, has granted something.
     pub(crate) fn note(&mut self, now: Time) {
         if planted::sees(Checker::Mastership, now) {

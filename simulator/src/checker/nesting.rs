@@ -17,7 +17,7 @@ const OF_ALL: f64 = 1e-14;
 
 /// What a node's parent says of it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Book {
+pub(crate) struct NodeBook {
     /// The parent's place among the nodes, before its own. None: it is the root.
     pub(crate) parent: Option<u32>,
     /// The most that may be in use below the node, as its parent has it. None: there is no parent that knows.
@@ -63,7 +63,7 @@ impl Nesting {
     }
 
     /// What is used below each node, its own clients included.
-    fn used_below(&self, books: &[Book]) -> Vec<f64> {
+    fn used_below(&self, books: &[NodeBook]) -> Vec<f64> {
         let mut used: Vec<f64> = (0..books.len()).map(|place| self.used_at(place)).collect();
         if planted::is(Blunt::NestingOfParentsOnly) {
             return used;
@@ -126,7 +126,7 @@ impl Nesting {
 
 impl Watched {
     /// What parents say of their children, by the places of the nodes.
-    pub(crate) fn note_books(&mut self, books: &[Book], now: Time) {
+    pub(crate) fn note_books(&mut self, books: &[NodeBook], now: Time) {
         let used = self.nesting.used_below(books);
         for (used, book) in used.into_iter().zip(books) {
             if planted::is(Blunt::NestingOfRootsOnly) && book.parent != Some(0) {

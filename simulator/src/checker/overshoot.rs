@@ -6,7 +6,7 @@
 //!
 //! Where the capacity is lowered, or a total begins to be kept, what is out runs down until the last
 //! lease from before has ended. Until then it is allowed, and from that very instant on it is not,
-//! whether anything happens then or not. When that is, the root's clock tells: the root reserves what
+//! whether anything happens then or not. The root's clock says when that is: the root reserves what
 //! it has granted until the lease has ended by its own clock, and no lease below outlives the one it
 //! was cut from. So all points in time that are kept here are as the root's clock shows them.
 

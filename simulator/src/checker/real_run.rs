@@ -1,6 +1,6 @@
 //! A real run in the books of the checkers, so that it and its simulation are measured by the same code.
 //!
-//! Whoever runs real servers and clients looks at the clients as often as it can, and tells what each
+//! Whoever runs real servers and clients looks at the clients as often as it can, and reports what each
 //! wants and may use at that moment. What happened between two looks counts as if it had happened at the
 //! second one: with looks every few milliseconds that is less than a message takes.
 

@@ -1,14 +1,14 @@
 //! What clients use in safe mode, apart from what they use by leases.
 //!
 //! It is no overshoot: nobody promised that it fits beside leases, or beside what others use in other
-//! modes. What is promised is less. With every client told since the last one joined, what all of them may
+//! modes. What is promised is less. With every client informed since the last one joined, what all of them may
 //! use in safe mode, together and whatever they will want, is no more than the capacity (unless templates
 //! say otherwise, by a static safe capacity). That is looked at whenever it is so, whether anybody is in safe
 //! mode then or not: nobody knows when all leases end at once.
 //!
 //! It is so when everybody was answered to a request that was sent a second after somebody joined, or the
 //! templates were edited, the last time: for so long it may take to get through the tree. And not
-//! while a client's lease has ended unrenewed and others are told more since: it left, as far as its server
+//! while a client's lease has ended unrenewed and others get more since: it left, as far as its server
 //! knows.
 
 use std::time::Duration;
@@ -27,8 +27,8 @@ const HEARD_WITHIN: Duration = Duration::from_secs(1);
 
 /// The books of one client.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Told {
-    /// What it was told last; infinite if there is no limit. None: it was never told, or is gone.
+pub(super) struct InformedClient {
+    /// The safe capacity of its last answer; infinite if there is no limit. None: it never got one, or is gone.
     safe: Option<f64>,
     /// Since which round.
     round: u32,
@@ -45,18 +45,18 @@ pub(super) struct SafeUse {
     /// The largest part of the capacity that was used in safe mode.
     pub(super) peak: f64,
     may: ExactSum,
-    told: usize,
+    informed: usize,
     lapsed: usize,
-    /// Rounds of telling everybody: the number of the present one, since when it is, and how many were
-    /// told in it.
+    /// Rounds in which everybody is informed: the number of the present one, since when it is, and how many were
+    /// informed in it.
     round: u32,
     since: Time,
-    told_in_round: usize,
-    /// Somebody's lease had ended when others were told.
+    informed_in_round: usize,
+    /// Somebody's lease had ended when others were informed.
     is_mixed: bool,
     /// Something has changed since the sums were looked at.
     is_changed: bool,
-    /// The largest part of the capacity that all may use, with everybody told, and when.
+    /// The largest part of the capacity that all may use, with everybody informed, and when.
     pub(super) worst: (f64, Time),
 }
 
@@ -66,51 +66,57 @@ impl SafeUse {
         self.used.rounded_down()
     }
 
-    /// Everybody has to be told anew.
+    /// Everybody has to be informed anew.
     pub(super) fn begin_round(&mut self, now: Time) {
         self.round += 1;
         self.since = now;
-        self.told_in_round = 0;
+        self.informed_in_round = 0;
         self.is_mixed = false;
     }
 
-    /// A client was told its safe capacity in the answer to a request that was sent then.
-    pub(super) fn note_told(&mut self, client: &mut Told, safe: f64, asked_at: Time, now: Time) {
+    /// A client got its safe capacity in the answer to a request that was sent then.
+    pub(super) fn note_safe_capacity(
+        &mut self,
+        client: &mut InformedClient,
+        safe: f64,
+        asked_at: Time,
+        now: Time,
+    ) {
         let joins = client.safe.is_none() || client.has_lapsed;
-        self.told += usize::from(client.safe.is_none());
+        self.informed += usize::from(client.safe.is_none());
         self.lapsed -= usize::from(std::mem::take(&mut client.has_lapsed));
         client.safe = Some(safe);
         if joins {
             self.begin_round(now);
         } else if client.round != self.round && asked_at >= self.since + HEARD_WITHIN {
             client.round = self.round;
-            self.told_in_round += 1;
+            self.informed_in_round += 1;
         }
         self.is_mixed |= self.lapsed > 0;
         self.is_changed = true;
     }
 
     /// Its lease has ended unrenewed.
-    pub(super) fn note_lapse(&mut self, client: &mut Told) {
+    pub(super) fn note_lapse(&mut self, client: &mut InformedClient) {
         if client.safe.is_some() && !client.has_lapsed {
             client.has_lapsed = true;
             self.lapsed += 1;
         }
     }
 
-    /// Its process is gone, and with it what it was told.
-    pub(super) fn note_gone(&mut self, client: &mut Told) {
+    /// Its process is gone, and with it what it got.
+    pub(super) fn note_gone(&mut self, client: &mut InformedClient) {
         if client.safe.take().is_none() {
             return;
         }
-        self.told -= 1;
+        self.informed -= 1;
         self.lapsed -= usize::from(std::mem::take(&mut client.has_lapsed));
-        self.told_in_round -= usize::from(client.round == self.round);
+        self.informed_in_round -= usize::from(client.round == self.round);
         client.round = 0;
     }
 
-    /// What it wants, and uses in safe mode; or what it was told may be something else now.
-    pub(super) fn note_use(&mut self, client: &mut Told, wants: f64, uses: Amount) {
+    /// What it wants, and uses in safe mode; or what it got may be something else now.
+    pub(super) fn note_use(&mut self, client: &mut InformedClient, wants: f64, uses: Amount) {
         let may = match client.safe {
             Some(safe) if safe.is_finite() => safe,
             Some(_) => wants,
@@ -132,40 +138,48 @@ impl SafeUse {
             return;
         }
         self.peak = self.peak.max(self.used() / capacity);
-        let is_told = self.told > 0 && self.told_in_round == self.told && !self.is_mixed;
+        let are_all_informed =
+            self.informed > 0 && self.informed_in_round == self.informed && !self.is_mixed;
         let mut part = self.may.rounded_down() / capacity;
         if planted::is(Blunt::SafeUseOfThoseInSafeMode) {
             part = self.used() / capacity;
         }
         let is_seen = planted::sees(Checker::SafeUse, now)
             && !(planted::is(Blunt::SafeUseOfFirstRound) && self.worst.0 > 0.0);
-        if is_told && is_seen && part > self.worst.0 {
+        if are_all_informed && is_seen && part > self.worst.0 {
             self.worst = (part, now);
         }
     }
 }
 
 impl Watched {
-    /// A client in safe mode was told its safe capacity in the answer to a request that was sent then;
+    /// A client in safe mode got its safe capacity in the answer to a request that was sent then;
     /// infinite if there is no limit.
-    pub(crate) fn note_safe_told(&mut self, client: usize, safe: f64, asked_at: Time, now: Time) {
+    pub(crate) fn note_safe_capacity_of(
+        &mut self,
+        client: usize,
+        safe: f64,
+        asked_at: Time,
+        now: Time,
+    ) {
         if let Some(account) = self.accounts.get_mut(client) {
-            let told = &mut account.told;
-            self.safe_use.note_told(told, safe, asked_at, now);
+            let informed = &mut account.informed;
+            self.safe_use
+                .note_safe_capacity(informed, safe, asked_at, now);
         }
     }
 
     /// The lease of a client has ended unrenewed.
     pub(crate) fn note_lapse(&mut self, client: usize) {
         if let Some(account) = self.accounts.get_mut(client) {
-            self.safe_use.note_lapse(&mut account.told);
+            self.safe_use.note_lapse(&mut account.informed);
         }
     }
 
     /// The process of a client is gone.
     pub(crate) fn note_gone(&mut self, client: usize) {
         if let Some(account) = self.accounts.get_mut(client) {
-            self.safe_use.note_gone(&mut account.told);
+            self.safe_use.note_gone(&mut account.informed);
         }
     }
 
@@ -175,7 +189,7 @@ impl Watched {
         let wants = wants.map_or(0.0, |standing| standing.wish.wants);
         if let Some(account) = self.accounts.get_mut(client) {
             self.safe_use
-                .note_use(&mut account.told, wants, amount(uses));
+                .note_use(&mut account.informed, wants, amount(uses));
             // Without a total there is nothing that it could be a part of.
             if self.overshoot.has_total() {
                 self.safe_use.look(capacity, now);
@@ -188,25 +202,25 @@ impl Watched {
 mod tests {
     use super::*;
 
-    /// Clients of a capacity of 100, and what they are told.
+    /// Clients of a capacity of 100, and what they get.
     struct Clients {
         sums: SafeUse,
-        clients: Vec<Told>,
+        clients: Vec<InformedClient>,
     }
 
     impl Clients {
         fn new(count: usize) -> Self {
             Self {
                 sums: SafeUse::default(),
-                clients: vec![Told::default(); count],
+                clients: vec![InformedClient::default(); count],
             }
         }
 
         /// It is answered at once.
-        fn tell(&mut self, client: usize, safe: f64, at: u64) {
-            let (told, at) = (&mut self.clients[client], Time::from_secs(at));
-            self.sums.note_told(told, safe, at, at);
-            self.sums.note_use(told, 1_000.0, Amount::ZERO);
+        fn inform(&mut self, client: usize, safe: f64, at: u64) {
+            let (informed, at) = (&mut self.clients[client], Time::from_secs(at));
+            self.sums.note_safe_capacity(informed, safe, at, at);
+            self.sums.note_use(informed, 1_000.0, Amount::ZERO);
             self.sums.look(100.0, at);
         }
 
@@ -217,22 +231,22 @@ mod tests {
     }
 
     #[test]
-    fn safe_capacities_are_judged_when_everybody_was_told_since_the_last_one_joined() {
+    fn safe_capacities_are_judged_when_everybody_was_informed_since_the_last_one_joined() {
         let mut all = Clients::new(3);
-        all.tell(0, 100.0, 0);
-        all.tell(0, 100.0, 5);
+        all.inform(0, 100.0, 0);
+        all.inform(0, 100.0, 5);
         all.check(1.0);
-        // Until everybody is told, they add up to more.
-        all.tell(1, 50.0, 10);
-        all.tell(1, 50.0, 15);
-        all.tell(0, 100.0, 10);
+        // Until everybody is informed, they add up to more.
+        all.inform(1, 50.0, 10);
+        all.inform(1, 50.0, 15);
+        all.inform(0, 100.0, 10);
         all.check(1.0);
-        all.tell(0, 50.0, 20);
+        all.inform(0, 50.0, 20);
         all.check(1.0);
-        // Who is told too much when all are told is found.
-        all.tell(2, 34.0, 30);
+        // If one gets too much once all are informed, that is found.
+        all.inform(2, 34.0, 30);
         for (client, at) in [(0, 35), (1, 36), (2, 37)] {
-            all.tell(client, 36.0, at);
+            all.inform(client, 36.0, at);
         }
         all.check(1.08);
     }
@@ -241,32 +255,32 @@ mod tests {
     fn who_left_and_who_is_gone_are_not_held_against_those_who_stay() {
         let mut all = Clients::new(2);
         for (client, at) in [(0, 0), (1, 1), (0, 6), (1, 7)] {
-            all.tell(client, 50.0, at);
+            all.inform(client, 50.0, at);
         }
         all.check(1.0);
-        // Its server has forgotten it, and tells the other one more; then it is back.
+        // Its server has forgotten it, and gives the other one more; then it is back.
         all.sums.note_lapse(&mut all.clients[1]);
-        all.tell(0, 100.0, 20);
+        all.inform(0, 100.0, 20);
         all.check(1.0);
-        all.tell(1, 50.0, 30);
-        all.tell(0, 50.0, 35);
-        all.tell(1, 50.0, 36);
+        all.inform(1, 50.0, 30);
+        all.inform(0, 50.0, 35);
+        all.inform(1, 50.0, 36);
         all.check(1.0);
         all.sums.note_gone(&mut all.clients[1]);
         all.sums.note_use(&mut all.clients[1], 0.0, Amount::ZERO);
-        all.tell(0, 100.0, 40);
+        all.inform(0, 100.0, 40);
         all.check(1.0);
-        all.tell(0, 101.0, 45);
+        all.inform(0, 101.0, 45);
         all.check(1.01);
     }
 
     #[test]
     fn without_a_limit_what_is_wanted_counts() {
         let mut all = Clients::new(1);
-        all.tell(0, f64::INFINITY, 0);
+        all.inform(0, f64::INFINITY, 0);
         all.sums
             .note_use(&mut all.clients[0], 30.0, Amount::new(30.0).unwrap());
-        all.tell(0, f64::INFINITY, 5);
+        all.inform(0, f64::INFINITY, 5);
         all.sums
             .note_use(&mut all.clients[0], 30.0, Amount::new(30.0).unwrap());
         all.sums.worst = (0.0, Time::ZERO);

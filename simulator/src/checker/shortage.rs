@@ -2,7 +2,7 @@
 //!
 //! A client *gets* the smaller of what it wants and what its lease lets it use; it is *short* while
 //! that is less than it wants by more than a hundredth. Whether nobody could have had more, or
-//! somebody else had it, is told by what the ideal would have given, which is looked at now and then.
+//! somebody else had it, is judged by what the ideal would have given, which is looked at now and then.
 
 use doorward_engine::time::Time;
 
@@ -18,7 +18,7 @@ pub(super) fn is_short(wants: f64, lease: f64) -> bool {
 
 /// The integrals of one client, in seconds times what is integrated.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Shortage {
+pub(super) struct MissingOverTime {
     /// Up to when they are.
     since: Time,
     wanted: f64,
@@ -29,7 +29,7 @@ pub(super) struct Shortage {
     ideal: f64,
 }
 
-impl Shortage {
+impl MissingOverTime {
     pub(super) fn new(settled_after: Time) -> Self {
         Self {
             since: settled_after,
@@ -83,7 +83,7 @@ mod tests {
     #[test]
     fn a_client_is_short_while_it_has_less_than_it_wants() {
         let at = Time::from_secs;
-        let mut shortage = Shortage::new(at(10));
+        let mut shortage = MissingOverTime::new(at(10));
         // Before all is settled nothing counts.
         shortage.advance(10.0, 0.0, at(10));
         assert_eq!(shortage.figures(1.0, 0), ClientFigures::default());

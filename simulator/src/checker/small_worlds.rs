@@ -4,11 +4,11 @@
 //! They stand in `testdata/promises`, whose `README.md` says how they are written. Nobody decides anything in
 //! them: a story says what becomes of everybody, and the checkers look on as they do in a simulation.
 
-mod player;
 mod story;
+mod story_player;
 
-use crate::checker::small_worlds::player::play;
-use crate::checker::small_worlds::story::Line;
+use crate::checker::small_worlds::story::StoryLine;
+use crate::checker::small_worlds::story_player::play;
 use crate::recording::{Checker, Verdict};
 
 /// All stories.
@@ -44,7 +44,7 @@ pub struct SmallWorld {
     pub about: String,
     /// Which promise it breaks.
     pub breaks: Checker,
-    lines: Vec<Line>,
+    lines: Vec<StoryLine>,
 }
 
 impl SmallWorld {
@@ -71,7 +71,7 @@ impl SmallWorld {
         let (Some(about), Some(breaks)) = (about, breaks.and_then(named)) else {
             return Err(format!("a story says what it is about and breaks: {text}"));
         };
-        let lines: Result<Vec<Line>, String> = lines.map(Line::parse).collect();
+        let lines: Result<Vec<StoryLine>, String> = lines.map(StoryLine::parse).collect();
         Ok(Self {
             about: about.to_owned(),
             breaks,

@@ -111,7 +111,7 @@ fn what_is_out_from_before_an_edit_must_be_gone_when_its_leases_end() {
     watched.note_wants(0, 100.0, at(0.0));
     watched.note_usable(0, 100.0, 0.0, at(0.0));
     watched.note_template(Some(&template(FairShare, 50.0)), at(10.0));
-    // It is told the same amount again, and nothing else happens when its lease should have ended.
+    // It gets the same amount again, and nothing else happens when its lease should have ended.
     watched.note_usable(0, 100.0, 0.0, at(60.0));
     watched.note_usable(0, 0.0, 0.0, at(75.0));
     watched.finish(at(100.0));
@@ -257,7 +257,7 @@ fn a_root_may_know_nothing_only_while_it_learns() {
 }
 
 #[test]
-fn what_is_used_without_a_lease_is_told_apart_from_an_overshoot() {
+fn what_is_used_without_a_lease_is_distinguished_from_an_overshoot() {
     let mut watched = watched(&template(FairShare, 100.0), &[0, 0]);
     watched.note_usable(0, 50.0, 0.0, at(0.0));
     watched.note_usable(1, 0.0, 250.0, at(10.0));

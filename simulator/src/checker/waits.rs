@@ -14,7 +14,7 @@ use doorward_engine::exact_sum::ExactSum;
 use doorward_engine::template::{Algorithm, AlgorithmKind};
 use doorward_engine::time::Time;
 
-use crate::checker::{Standing, Watched, amount};
+use crate::checker::{ClientStanding, Watched, amount};
 use crate::recording::Waits as Parts;
 
 /// What a client that wants more than it may use waits for.
@@ -33,7 +33,7 @@ pub(crate) enum Wait {
     /// The server has nothing to give yet, or refused.
     #[default]
     Refused,
-    /// It was told that it has its share, and does not know of more before it asks again.
+    /// It was answered that it has its share, and does not know of more before it asks again.
     Share,
     /// No server answers.
     NoServer,
@@ -44,14 +44,14 @@ const COUNT: usize = 8;
 
 /// Sums over all clients, and what came of them so far.
 #[derive(Debug, Default)]
-pub(super) struct Waits {
+pub(super) struct WaitSums {
     /// What is missing to the clients in each wait.
     missing: [ExactSum; COUNT],
     /// What could be used and was not: parts of it, times seconds.
     lost: [f64; COUNT],
 }
 
-impl Waits {
+impl WaitSums {
     /// Somebody in that wait misses something else than before.
     pub(super) fn replace(&mut self, wait: Wait, before: Amount, after: Amount) {
         if let Some(sum) = self.missing.get_mut(wait as usize) {
@@ -103,7 +103,7 @@ impl Waits {
     }
 }
 
-impl Standing {
+impl ClientStanding {
     /// What a client misses.
     pub(super) fn missing(&self, algorithm: &Algorithm, capacity: f64) -> Amount {
         let most = match algorithm.kind {
@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn what_is_missing_is_split_by_how_much_is_missing_in_each_wait() {
-        let mut waits = Waits::default();
+        let mut waits = WaitSums::default();
         // Nothing is lost to nobody.
         waits.pass(1.0);
         waits.replace(Wait::Gap, Amount::ZERO, amount(30.0));

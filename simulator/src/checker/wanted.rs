@@ -5,7 +5,7 @@ use doorward_engine::template::{AlgorithmKind, Template};
 use doorward_engine::time::Time;
 
 use crate::checker::ideal::Wish;
-use crate::checker::{Standing, Watched, amount};
+use crate::checker::{ClientStanding, Watched, amount};
 
 /// The most that one client can have.
 pub(super) fn most(template: &Template) -> Option<f64> {
@@ -47,7 +47,7 @@ impl Watched {
             wants,
             ..standing.wish
         };
-        let after = Standing { wish, ..standing };
+        let after = ClientStanding { wish, ..standing };
         self.replace(client, after, now);
         let capacity = self.capacity();
         self.sums.wishes.replace(amount(before), amount(wants));

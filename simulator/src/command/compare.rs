@@ -3,9 +3,9 @@
 use std::io::{self, Write};
 use std::path::Path;
 
+use doorward_pages::terminal::palette::Palette;
 use doorward_simulator::report::compare::{self, Side};
 use doorward_simulator::report::json;
-use doorward_simulator::report::palette::Palette;
 
 use crate::failure::Failure;
 use crate::flags::CompareFlags;

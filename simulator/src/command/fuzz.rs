@@ -1,4 +1,4 @@
-//! `doorward-sim fuzz`: scenarios by chance, on all cores; what fails is told in order of seed.
+//! `doorward-sim fuzz`: scenarios by chance, on all cores; what fails is reported in order of seed.
 //!
 //! The first few seeds are played twice: if the two differ, nothing that fails could be played
 //! again.
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, Sender};
 use std::thread;
 
-use doorward_simulator::fuzz::{self, Kept, Part, play, scenario, smaller};
+use doorward_simulator::fuzz::{self, Part, SmallerScenario, play, scenario, smaller};
 use doorward_simulator::recording::Recording;
 use doorward_simulator::report::command_line;
 use doorward_simulator::scenario::Scenario;
@@ -22,7 +22,7 @@ use crate::flags::FuzzFlags;
 const TWICE: u64 = 5;
 
 /// What came of a seed.
-struct Outcome {
+struct SeedOutcome {
     /// Why it fails. None: it holds.
     failure: Option<String>,
     /// What is left of it.
@@ -31,7 +31,7 @@ struct Outcome {
 
 /// What is left of a scenario that fails.
 struct Smaller {
-    kept: Kept,
+    kept: SmallerScenario,
     /// Of how many faults and clients.
     whole: (usize, usize),
     recording: Recording,
@@ -55,7 +55,7 @@ fn words(seed: u64, focus: Option<Part>) -> Vec<String> {
     words
 }
 
-/// One seed, with all there is to tell about it.
+/// One seed, with all there is to say about it.
 fn one(seed: u64, flags: &FuzzFlags) -> Result<(), Failure> {
     let whole = scenario(seed, flags.focus);
     let (mut recording, failure) = play(&whole);
@@ -82,10 +82,10 @@ fn one(seed: u64, flags: &FuzzFlags) -> Result<(), Failure> {
             kept.clients
         );
     }
-    super::tell(&recording, &flags.output)?;
+    super::show_outcome(&recording, &flags.output)?;
     match failure {
         None => Ok(()),
-        Some(_) => Err(Failure::Told(1)),
+        Some(_) => Err(Failure::Reported(1)),
     }
 }
 
@@ -110,7 +110,7 @@ fn many(flags: &FuzzFlags) -> Result<(), Failure> {
     let cores = thread::available_parallelism().map_or(1, NonZeroUsize::get);
     let bar = super::bar(end - flags.from, "{pos} of {len} seeds");
     let mut failed = 0_u64;
-    let told = thread::scope(|scope| {
+    let reported = thread::scope(|scope| {
         let (sender, outcomes) = mpsc::channel();
         for _ in 0..cores {
             let (sender, next) = (sender.clone(), &next);
@@ -133,7 +133,7 @@ fn many(flags: &FuzzFlags) -> Result<(), Failure> {
         Ok::<(), io::Error>(())
     });
     bar.finish_and_clear();
-    told?;
+    reported?;
     let mut out = io::stdout().lock();
     let twice = TWICE.min(end - flags.from);
     if failed == 0 {
@@ -145,11 +145,11 @@ fn many(flags: &FuzzFlags) -> Result<(), Failure> {
         return Ok(());
     }
     writeln!(out, "{failed} of {count} seeds from {} fail", flags.from)?;
-    Err(Failure::Told(1))
+    Err(Failure::Reported(1))
 }
 
 /// Plays the next seed, until there is none; or until nobody listens any more.
-fn work(next: &AtomicU64, end: u64, flags: &FuzzFlags, sender: &Sender<(u64, Outcome)>) {
+fn work(next: &AtomicU64, end: u64, flags: &FuzzFlags, sender: &Sender<(u64, SeedOutcome)>) {
     loop {
         let seed = next.fetch_add(1, Ordering::Relaxed);
         if seed >= end || sender.send((seed, outcome(seed, flags))).is_err() {
@@ -158,7 +158,7 @@ fn work(next: &AtomicU64, end: u64, flags: &FuzzFlags, sender: &Sender<(u64, Out
     }
 }
 
-fn outcome(seed: u64, flags: &FuzzFlags) -> Outcome {
+fn outcome(seed: u64, flags: &FuzzFlags) -> SeedOutcome {
     let whole = scenario(seed, flags.focus);
     let (recording, failure) = play(&whole);
     if seed - flags.from < TWICE {
@@ -168,13 +168,13 @@ fn outcome(seed: u64, flags: &FuzzFlags) -> Outcome {
                 "played twice, it is not the same: {} and {}",
                 recording.trace_hash, again.trace_hash
             );
-            return Outcome {
+            return SeedOutcome {
                 failure: Some(message),
                 kept: None,
             };
         }
     }
-    Outcome {
+    SeedOutcome {
         kept: failure
             .as_ref()
             .filter(|_| flags.shrink)
@@ -183,7 +183,7 @@ fn outcome(seed: u64, flags: &FuzzFlags) -> Outcome {
     }
 }
 
-fn shrunk(whole: &Scenario, failure: &fuzz::Failure) -> Smaller {
+fn shrunk(whole: &Scenario, failure: &fuzz::FoundFailure) -> Smaller {
     let kept = fuzz::shrink(whole, failure, |_| {});
     let (recording, _) = play(&smaller(whole, &kept));
     Smaller {
@@ -193,7 +193,7 @@ fn shrunk(whole: &Scenario, failure: &fuzz::Failure) -> Smaller {
     }
 }
 
-fn write_outcome(seed: u64, focus: Option<Part>, outcome: &Outcome) -> io::Result<()> {
+fn write_outcome(seed: u64, focus: Option<Part>, outcome: &SeedOutcome) -> io::Result<()> {
     let mut out = io::stdout().lock();
     let failure = outcome.failure.as_deref().unwrap_or_default();
     writeln!(out, "seed {seed} fails: {failure}")?;

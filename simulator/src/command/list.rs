@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use doorward_simulator::library::{Entry, LIBRARY};
+use doorward_simulator::library::{LIBRARY, LibraryEntry};
 use doorward_simulator::report::{WIDTH, wrapped};
 
 use crate::failure::Failure;
@@ -26,8 +26,8 @@ pub(crate) fn list() -> Result<(), Failure> {
 
 /// The file of one.
 pub(crate) fn show(name: &str) -> Result<(), Failure> {
-    let Some(entry) = Entry::find(name) else {
-        let hint = Entry::hint(name);
+    let Some(entry) = LibraryEntry::find(name) else {
+        let hint = LibraryEntry::hint(name);
         let message =
             format!("{name:?} is not in the library; `doorward-sim list` names what is{hint}");
         return Err(Failure::Usage(message));

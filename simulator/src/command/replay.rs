@@ -14,11 +14,13 @@ use doorward_simulator::report::command_line;
 use doorward_simulator::scenario::demand::{Demand, Trace};
 use doorward_simulator::scenario::read::files::bytes_of;
 use doorward_simulator::scenario::usage::Usage;
-use doorward_simulator::scenario::{ClientGaps, ClientGroup, Limits, Network, Scenario, Servers};
-use doorward_simulator::trace::{Source, scan};
+use doorward_simulator::scenario::{
+    CLIENTS_MAX, ClientGaps, ClientGroup, Limits, Network, Scenario, Servers,
+};
+use doorward_trace::{Source, scan};
 
 use crate::command::SETTLES_FOR;
-use crate::command::shape::{TreeFlag, leaves};
+use crate::command::tree_flag::{TreeFlag, leaves};
 use crate::command::what_if::typed;
 use crate::failure::Failure;
 use crate::flags::{ReplayFlags, WhatIfFlags};
@@ -44,7 +46,7 @@ pub(crate) fn run(flags: &ReplayFlags) -> Result<(), Failure> {
 fn scenario(flags: &ReplayFlags) -> Result<Scenario, Failure> {
     let (templates, resource) = templates(flags)?;
     let source = Source::File(flags.trace.clone());
-    let scan = scan(&source).map_err(|error| Failure::usage(&error))?;
+    let scan = scan(&source, CLIENTS_MAX).map_err(|error| Failure::usage(&error))?;
     let nodes = flags
         .tree
         .clone()

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use doorward_simulator::library::Entry;
+use doorward_simulator::library::LibraryEntry;
 use doorward_simulator::report::command_line;
 use doorward_simulator::scenario::Scenario;
 use doorward_simulator::scenario::fault::Event;
@@ -63,13 +63,13 @@ fn change(scenario: &mut Scenario, flags: &RunFlags) -> Result<(), Failure> {
 /// A file of that name, or what is called so in the library.
 fn find(name: &str) -> Result<Scenario, Failure> {
     let path = Path::new(name);
-    let found = match Entry::find(name) {
+    let found = match LibraryEntry::find(name) {
         Some(entry) if !path.is_file() => entry.read(),
         None if !path.exists() && path.extension().is_none() => {
             let message = format!(
                 "{name:?} is neither a file nor a scenario of the library; \
                  `doorward-sim list` names those{}",
-                Entry::hint(name)
+                LibraryEntry::hint(name)
             );
             return Err(Failure::Usage(message));
         }

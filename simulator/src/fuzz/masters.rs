@@ -1,6 +1,6 @@
 //! Nodes lose their masters: one now and then, or several in a row. Within a lease length the master of a node
 //! changes, and while that learns, masters of a node below it change again and again, so that whatever one
-//! of them is told too early, or believes for too long, somebody else uses at once.
+//! of them is informed too early, or believes for too long, somebody else uses at once.
 
 use std::time::Duration;
 

@@ -1,13 +1,13 @@
 //! Makes scenarios that fail smaller, as far as they still fail in the same way: fewer faults, fewer
 //! clients.
 
-use crate::fuzz::{Failure, play};
+use crate::fuzz::{FoundFailure, play};
 use crate::scenario::Scenario;
 use crate::scenario::fault::Event;
 
 /// What is left of a scenario that was made smaller.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Kept {
+pub struct SmallerScenario {
     /// Which of its faults, by their place.
     pub faults: Vec<usize>,
     /// How many of its clients.
@@ -15,12 +15,16 @@ pub struct Kept {
 }
 
 /// Makes a scenario that fails smaller, as far as it breaks the same promise.
-pub fn shrink(whole: &Scenario, failure: &Failure, mut tried: impl FnMut(&Kept)) -> Kept {
-    let mut kept = Kept {
+pub fn shrink(
+    whole: &Scenario,
+    failure: &FoundFailure,
+    mut tried: impl FnMut(&SmallerScenario),
+) -> SmallerScenario {
+    let mut kept = SmallerScenario {
         faults: (0..whole.faults.len()).collect(),
         clients: whole.clients.len(),
     };
-    let mut fails = |kept: &Kept| {
+    let mut fails = |kept: &SmallerScenario| {
         tried(kept);
         play(&smaller(whole, kept))
             .1
@@ -44,7 +48,7 @@ pub fn shrink(whole: &Scenario, failure: &Failure, mut tried: impl FnMut(&Kept))
     }
     let mut step = kept.clients / 2;
     while step > 0 {
-        let fewer = Kept {
+        let fewer = SmallerScenario {
             clients: kept.clients - step,
             ..kept.clone()
         };
@@ -59,7 +63,7 @@ pub fn shrink(whole: &Scenario, failure: &Failure, mut tried: impl FnMut(&Kept))
 }
 
 /// A scenario with only some of its faults and clients.
-pub fn smaller(whole: &Scenario, kept: &Kept) -> Scenario {
+pub fn smaller(whole: &Scenario, kept: &SmallerScenario) -> Scenario {
     let mut scenario = whole.clone();
     let faults = kept
         .faults

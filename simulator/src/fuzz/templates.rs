@@ -19,7 +19,7 @@ pub(super) struct Spec {
     pub(super) refresh: Duration,
     /// Absent: as long as leases last.
     pub(super) learning: Option<Duration>,
-    /// What each client may use in safe mode. Absent: servers tell.
+    /// What each client may use in safe mode. Absent: servers say.
     pub(super) safe: Option<f64>,
     /// Grants that shrink count at once.
     pub(super) is_immediate: bool,

@@ -48,7 +48,7 @@ pub enum Checker {
 
 /// On which side of its limit a value has to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Bound {
+pub enum LimitSide {
     /// Not above it.
     AtMost,
     /// Not below it.
@@ -93,15 +93,15 @@ impl Checker {
     }
 
     /// On which side of its limit what it finds has to be.
-    pub const fn bound(self) -> Bound {
+    pub const fn bound(self) -> LimitSide {
         match self {
-            Self::Utilisation => Bound::AtLeast,
-            _ => Bound::AtMost,
+            Self::Utilisation => LimitSide::AtLeast,
+            _ => LimitSide::AtMost,
         }
     }
 }
 
-impl Bound {
+impl LimitSide {
     /// Whether a value keeps to a limit.
     pub fn holds(self, value: f64, limit: f64) -> bool {
         match self {
@@ -115,7 +115,7 @@ impl Bound {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Verdict {
     /// Which. The first seven are in every recording, the others where a limit asks for them or there is
-    /// something to tell.
+    /// something to report.
     pub checker: Checker,
     /// Of which resource.
     pub resource: String,
@@ -154,7 +154,7 @@ mod tests {
     #[test]
     fn only_utilisation_has_to_be_at_least_its_limit() {
         for checker in Checker::ALL {
-            let is_least = checker.bound() == Bound::AtLeast;
+            let is_least = checker.bound() == LimitSide::AtLeast;
             assert_eq!(is_least, checker == Checker::Utilisation);
             assert!(checker.bound().holds(0.5, 0.5));
             assert_eq!(checker.bound().holds(0.6, 0.5), is_least);

@@ -4,7 +4,7 @@
 //! A [`Chart`] says what is shown and not how it looks. Nothing may fail here: no samples, no capacity
 //! or no number at all give an empty chart.
 
-mod bands;
+mod chart_bands;
 pub(super) mod lanes;
 mod thin;
 
@@ -16,7 +16,7 @@ use serde::Serialize;
 
 use crate::report::figures::Unit;
 
-pub(super) use bands::Bands;
+pub(super) use chart_bands::ChartBands;
 
 /// What is shown over time.
 #[derive(Clone, Debug)]
@@ -27,7 +27,7 @@ pub(super) struct Chart {
     /// What is to be seen, for those who do not see it.
     pub(super) about: String,
     pub(super) unit: Unit,
-    pub(super) size: Size,
+    pub(super) size: ChartSize,
     /// Where the axis of time ends.
     pub(super) end_s: f64,
     /// When the values of all series were measured.
@@ -46,7 +46,7 @@ pub(super) struct Chart {
 
 /// How large.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Size {
+pub(super) enum ChartSize {
     /// Across the page.
     Wide,
     /// Across the page, and not so high.
@@ -196,9 +196,9 @@ impl Chart {
     /// The chart as it stands in a page.
     pub(super) fn in_page(&self) -> String {
         let size = match self.size {
-            Size::Wide => "wide",
-            Size::Low => "low",
-            Size::Small => "small",
+            ChartSize::Wide => "wide",
+            ChartSize::Low => "low",
+            ChartSize::Small => "small",
         };
         let data = serde_json::to_string(&self.data(size)).unwrap_or_default();
         format!(

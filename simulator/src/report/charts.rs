@@ -4,10 +4,10 @@ mod parts;
 
 use std::rc::Rc;
 
-use crate::numbers::percent;
 use crate::recording::{Checker, Recording, ResourceRecording, Sample};
-use crate::report::chart::{Bands, Chart, Look, Series, Size, lanes};
+use crate::report::chart::{Chart, ChartBands, ChartSize, Look, Series, lanes};
 use crate::report::figures::Unit;
+use doorward_pages::numbers::percent;
 
 /// Nodes that have a chart each.
 pub(super) const NODES_MAX: usize = 24;
@@ -35,7 +35,7 @@ pub(super) struct Section {
 }
 
 /// What all charts of a section have in common.
-struct Common<'a> {
+struct SharedByCharts<'a> {
     /// Before the names of its charts.
     prefix: &'a str,
     resource: &'a ResourceRecording,
@@ -52,7 +52,7 @@ impl Section {
         prefix: &str,
         bands: &str,
     ) -> Self {
-        let common = Common {
+        let common = SharedByCharts {
             prefix,
             resource,
             end_s: end(recording),
@@ -81,7 +81,7 @@ pub(super) fn happenings(recording: &Recording, end_s: f64) -> Option<String> {
 
 /// What stands behind the lines of all charts, as it stands in a page.
 pub(super) fn bands_in_page(recording: &Recording, id: &str) -> String {
-    let bands = Bands::new(&recording.marks, recording.settled_after_s, end(recording));
+    let bands = ChartBands::new(&recording.marks, recording.settled_after_s, end(recording));
     let data = serde_json::to_string(&bands).unwrap_or_default();
     let data = doorward_pages::json_in_page(&data);
     format!(r#"<script type="application/json" id="{id}">{data}</script>"#)
@@ -100,8 +100,8 @@ fn limit_of(recording: &Recording, resource: &ResourceRecording, checker: Checke
     found.and_then(|verdict| verdict.limit)
 }
 
-impl Common<'_> {
-    fn chart(&self, name: &str, title: String, size: Size, series: Vec<Series>) -> Chart {
+impl SharedByCharts<'_> {
+    fn chart(&self, name: &str, title: String, size: ChartSize, series: Vec<Series>) -> Chart {
         Chart {
             id: format!("{}.{name}", self.prefix),
             about: format!("{title}, over time."),
@@ -137,7 +137,7 @@ impl Common<'_> {
             series.push(self.series(Look::Fallback, |sample| sample.fallback));
         }
         let title = "Demand and what is granted".to_owned();
-        let mut chart = self.chart("capacity", title, Size::Wide, series);
+        let mut chart = self.chart("capacity", title, ChartSize::Wide, series);
         chart.about = format!(
             "Demand for {}, its capacity, what is granted and what is used, over time.",
             self.resource.resource
@@ -157,7 +157,7 @@ impl Common<'_> {
         };
         let series = vec![self.series(Look::Short, part)];
         let title = "Clients with less than they want".to_owned();
-        let mut chart = self.chart("short", title, Size::Low, series);
+        let mut chart = self.chart("short", title, ChartSize::Low, series);
         chart.unit = Unit::Part;
         Some(chart)
     }
@@ -170,7 +170,7 @@ impl Common<'_> {
         };
         let series = vec![self.series(Look::Overshoot, above)];
         let title = "Granted above the capacity".to_owned();
-        let mut chart = self.chart("overshoot", title, Size::Low, series);
+        let mut chart = self.chart("overshoot", title, ChartSize::Low, series);
         chart.unit = Unit::Part;
         chart.limit = limit
             .filter(|limit| *limit > 0.0)
@@ -185,7 +185,7 @@ impl Common<'_> {
         };
         let series = vec![self.series(Look::Unfair, away)];
         let title = "Distance from the ideal".to_owned();
-        let mut chart = self.chart("fairness", title, Size::Low, series);
+        let mut chart = self.chart("fairness", title, ChartSize::Low, series);
         chart.unit = Unit::Part;
         chart.limit = limit
             .filter(|limit| *limit > 0.0)

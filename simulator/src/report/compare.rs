@@ -5,13 +5,13 @@
 mod page;
 mod terminal;
 
-use crate::numbers::{NONE, amount, count, percent, points, several, span};
 use crate::recording::{Checker, Recording, ResourceRecording, Verdict};
 use crate::report::figures::{FIGURES, Figure, Unit};
-use crate::report::shortages::{Shift, shifts};
-use crate::report::table::printable;
+use crate::report::shortage_rows::{Shift, shifts};
+use crate::report::text::printable;
 use crate::report::verdicts;
-use crate::report::waits::{WAITS, is_shown};
+use crate::report::wait_rows::{WAITS, is_shown};
+use doorward_pages::numbers::{NONE, count, measured, percent, points, seconds, several};
 
 pub use page::{page, write_page};
 pub use terminal::write;
@@ -73,7 +73,7 @@ struct ComparedRow {
 }
 
 /// A resource that both have.
-struct Resource<'a> {
+struct ComparedResource<'a> {
     id: &'a str,
     a: &'a ResourceRecording,
     b: &'a ResourceRecording,
@@ -89,7 +89,7 @@ struct Resource<'a> {
 struct Comparison<'a> {
     /// What makes the two different besides how it went: a sentence each.
     shape: Vec<String>,
-    resources: Vec<Resource<'a>>,
+    resources: Vec<ComparedResource<'a>>,
     /// Figures in which A, and in which B is better.
     wins: (usize, usize),
 }
@@ -97,12 +97,12 @@ struct Comparison<'a> {
 impl<'a> Comparison<'a> {
     fn of(a: &Side<'a>, b: &Side<'a>) -> Self {
         let (a, b) = (a.recording, b.recording);
-        let resources: Vec<Resource<'a>> = a
+        let resources: Vec<ComparedResource<'a>> = a
             .resources
             .iter()
             .filter_map(|resource| {
                 let other = find(b, &resource.resource)?;
-                Some(Resource {
+                Some(ComparedResource {
                     id: &resource.resource,
                     a: resource,
                     b: other,
@@ -180,16 +180,16 @@ fn shape(a: &Recording, b: &Recording) -> Vec<String> {
     };
     differ("scenario", printable(&a.scenario), printable(&b.scenario));
     differ("seed", a.seed.to_string(), b.seed.to_string());
-    differ("length", span(a.duration_s), span(b.duration_s));
+    differ("length", seconds(a.duration_s), seconds(b.duration_s));
     differ(
         "measured every",
-        span(a.sample_every_s),
-        span(b.sample_every_s),
+        seconds(a.sample_every_s),
+        seconds(b.sample_every_s),
     );
     differ(
         "averages from",
-        span(a.settled_after_s),
-        span(b.settled_after_s),
+        seconds(a.settled_after_s),
+        seconds(b.settled_after_s),
     );
     differ("nodes", count(a.nodes.len()), count(b.nodes.len()));
     let levels = |recording: &Recording| {
@@ -232,7 +232,7 @@ fn shape_of(name: &str, a: &ResourceRecording, b: &ResourceRecording) -> Vec<Str
         ));
     }
     let length = |resource: &ResourceRecording| {
-        let length = resource.lease_length_s.map(span);
+        let length = resource.lease_length_s.map(seconds);
         length.unwrap_or_else(|| NONE.to_owned())
     };
     if a.lease_length_s != b.lease_length_s {
@@ -241,7 +241,7 @@ fn shape_of(name: &str, a: &ResourceRecording, b: &ResourceRecording) -> Vec<Str
     }
     let most = |resource: &ResourceRecording| {
         let capacities = resource.samples.iter().map(|sample| sample.capacity);
-        amount(capacities.fold(0.0, f64::max))
+        measured(capacities.fold(0.0, f64::max))
     };
     let (a, b) = (most(a), most(b));
     if a != b {
@@ -335,8 +335,8 @@ fn difference(unit: Unit, a: f64, b: f64) -> String {
         // What rounds to nothing is no difference: they are shown with two digits.
         Unit::Points if by < 5e-5 => return "=".to_owned(),
         Unit::Points => format!("{} points", points(by)),
-        Unit::Seconds => span(by),
-        Unit::Amount | Unit::Count | Unit::PerMinute => amount(by),
+        Unit::Seconds => seconds(by),
+        Unit::Amount | Unit::Count | Unit::PerMinute => measured(by),
     };
     format!("{sign}{text}")
 }

@@ -9,7 +9,7 @@ use std::io::Write;
 use csv::{Error, Writer};
 
 use crate::recording::{Mark, NodeInfo, ResourceRecording};
-use crate::report::waits::WAITS;
+use crate::report::wait_rows::WAITS;
 
 /// All clients together, a row a sample.
 pub fn write_samples(out: impl Write, resource: &ResourceRecording) -> Result<(), Error> {

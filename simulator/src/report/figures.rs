@@ -1,7 +1,7 @@
 //! The figures of a resource: what they are called, what they mean, and which way is better.
 
-use crate::numbers::{amount, percent, points, span};
 use crate::recording::Figures;
+use doorward_pages::numbers::{measured, percent, points, seconds};
 
 /// What a number is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,9 +26,9 @@ impl Unit {
         match self {
             Self::Part => percent(value),
             Self::Points => points(value),
-            Self::Seconds => span(value),
-            Self::Amount | Self::Count => amount(value),
-            Self::PerMinute => format!("{} /min", amount(value)),
+            Self::Seconds => seconds(value),
+            Self::Amount | Self::Count => measured(value),
+            Self::PerMinute => format!("{} /min", measured(value)),
         }
     }
 }
@@ -40,7 +40,7 @@ pub(super) enum Better {
     Lower,
     /// Below the whole it does not matter, above it lower is better.
     LowerAboveOne,
-    /// It only tells what was measured.
+    /// It only shows what was measured.
     Neither,
 }
 
@@ -48,7 +48,7 @@ pub(super) enum Better {
 #[derive(Debug)]
 pub(super) struct Figure {
     pub(super) name: &'static str,
-    /// What it tells, for somebody who reads it for the first time.
+    /// What it says, for somebody who reads it for the first time.
     pub(super) about: &'static str,
     pub(super) unit: Unit,
     pub(super) better: Better,
@@ -185,7 +185,7 @@ pub(super) const FIGURES: [Figure; 19] = [
     Figure {
         name: "demand changes",
         about: "Changes of demand or capacity after which convergence was measured; those that \
-                overlap are one. With none, the two times above tell nothing.",
+                overlap are one. With none, the two times above say nothing.",
         unit: Unit::Count,
         better: Better::Neither,
         get: |figures| {

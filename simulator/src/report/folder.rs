@@ -8,15 +8,15 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use crate::recording::Recording;
-use crate::report::palette::Palette;
 use crate::report::{csv, html, json, summary};
+use doorward_pages::terminal::palette::Palette;
 
 /// Names the files of a report, a line each.
 const LIST: &str = ".doorward-report";
 
 /// What was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Written {
+pub struct WrittenReport {
     /// To look at first.
     pub page: PathBuf,
     /// All of them, with their folder.
@@ -65,12 +65,12 @@ pub enum ReportError {
 type Make<'a> = dyn FnOnce(&mut dyn Write) -> io::Result<()> + 'a;
 
 /// A file of a report, and how it is made: one after the other, for some are large.
-struct Part<'a> {
+struct ReportFile<'a> {
     name: String,
     write: Box<Make<'a>>,
 }
 
-impl<'a> Part<'a> {
+impl<'a> ReportFile<'a> {
     fn new(
         name: impl Into<String>,
         write: impl FnOnce(&mut dyn Write) -> io::Result<()> + 'a,
@@ -109,13 +109,13 @@ pub fn claim(folder: &Path) -> Result<(), ReportError> {
 }
 
 /// Writes everything about a recording into a folder, which is made if it is not there.
-pub fn write_all(recording: &Recording, folder: &Path) -> Result<Written, ReportError> {
+pub fn write_all(recording: &Recording, folder: &Path) -> Result<WrittenReport, ReportError> {
     claim(folder)?;
     clear(folder)?;
     let parts = parts(recording);
     // The list first: if anything fails later, the next report knows what it may replace.
     let names: Vec<&str> = parts.iter().map(|part| part.name.as_str()).collect();
-    let list = Part::text(LIST, names.join("\n") + "\n");
+    let list = ReportFile::text(LIST, names.join("\n") + "\n");
     let mut files = Vec::new();
     for part in std::iter::once(list).chain(parts) {
         let path = folder.join(&part.name);
@@ -126,13 +126,13 @@ pub fn write_all(recording: &Recording, folder: &Path) -> Result<Written, Report
         files.push(path);
     }
     files.remove(0);
-    Ok(Written {
+    Ok(WrittenReport {
         page: folder.join("index.html"),
         files,
     })
 }
 
-fn write_part(path: &Path, part: Part<'_>) -> io::Result<()> {
+fn write_part(path: &Path, part: ReportFile<'_>) -> io::Result<()> {
     // What is there and not listed is not ours, even if it is called the same.
     let file = match part.name == LIST {
         true => File::create(path)?,
@@ -185,36 +185,36 @@ fn clear(folder: &Path) -> Result<(), ReportError> {
     Ok(())
 }
 
-fn parts(recording: &Recording) -> Vec<Part<'_>> {
+fn parts(recording: &Recording) -> Vec<ReportFile<'_>> {
     let slugs = slugs(recording);
     let page_slugs = slugs.clone();
     let mut parts = vec![
-        Part::new("index.html", move |out| {
+        ReportFile::new("index.html", move |out| {
             let page = html::page(recording, &page_slugs).map_err(io::Error::other)?;
             out.write_all(page.as_bytes())
         }),
-        Part::new(json::NAME, |mut out| json::write(&mut out, recording)),
-        Part::new("summary.txt", |mut out| {
+        ReportFile::new(json::NAME, |mut out| json::write(&mut out, recording)),
+        ReportFile::new("summary.txt", |mut out| {
             summary::write(&mut out, recording, Palette { on: false })
         }),
-        Part::new("happened.csv", |out| {
+        ReportFile::new("happened.csv", |out| {
             csv::write_marks(out, &recording.marks).map_err(io::Error::other)
         }),
     ];
     for (resource, slug) in recording.resources.iter().zip(slugs) {
-        parts.push(Part::new(format!("{slug}.csv"), |out| {
+        parts.push(ReportFile::new(format!("{slug}.csv"), |out| {
             csv::write_samples(out, resource).map_err(io::Error::other)
         }));
-        parts.push(Part::new(format!("{slug}.nodes.csv"), |out| {
+        parts.push(ReportFile::new(format!("{slug}.nodes.csv"), |out| {
             csv::write_nodes(out, resource, &recording.nodes).map_err(io::Error::other)
         }));
-        parts.push(Part::new(format!("{slug}.clients.csv"), |out| {
+        parts.push(ReportFile::new(format!("{slug}.clients.csv"), |out| {
             csv::write_clients(out, resource).map_err(io::Error::other)
         }));
-        parts.push(Part::new(format!("{slug}.shortages.csv"), |out| {
+        parts.push(ReportFile::new(format!("{slug}.shortages.csv"), |out| {
             csv::write_client_figures(out, resource).map_err(io::Error::other)
         }));
-        parts.push(Part::new(format!("{slug}.waits.csv"), |out| {
+        parts.push(ReportFile::new(format!("{slug}.waits.csv"), |out| {
             csv::write_waits(out, resource).map_err(io::Error::other)
         }));
     }

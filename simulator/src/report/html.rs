@@ -5,13 +5,13 @@ mod section;
 
 use askama::Template;
 
-use crate::numbers::{clock, count, several, span};
 use crate::recording::{Checker, Mark, Nature, Recording, ResourceRecording, Verdict};
 use crate::report::charts::{bands_in_page, end, happenings};
 use crate::report::figures::{FIGURES, Figure};
 use crate::report::html::section::SectionView;
 use crate::report::summary::{what, work};
-use crate::report::verdicts::{self, Headline, Outcome};
+use crate::report::verdicts::{self, Headline, RunOutcome};
+use doorward_pages::numbers::{clock, count, seconds, several};
 
 /// Resources that have charts in the page; the others have theirs in files.
 const RESOURCES_MAX: usize = 12;
@@ -67,7 +67,7 @@ struct ReportPage<'a> {
 /// A verdict as a row.
 struct VerdictView {
     checker: &'static str,
-    /// What it looks at; empty if a row above tells it.
+    /// What it looks at; empty if a row above says it.
     about: &'static str,
     resource: String,
     found: String,
@@ -132,9 +132,9 @@ pub(super) fn page(recording: &Recording, slugs: &[String]) -> Result<String, as
         script: doorward_pages::script(),
         bands: bands_in_page(recording, BANDS),
         tone: match headline.outcome {
-            Outcome::Fine => "good",
-            Outcome::Violated => "bad",
-            Outcome::NotJudged => "",
+            RunOutcome::Fine => "good",
+            RunOutcome::Violated => "bad",
+            RunOutcome::NotJudged => "",
         },
         headline,
         facts: what(recording),
@@ -175,7 +175,7 @@ pub(super) fn page(recording: &Recording, slugs: &[String]) -> Result<String, as
             more => count(more),
         },
         settled: clock(recording.settled_after_s),
-        sampled: span(recording.sample_every_s),
+        sampled: seconds(recording.sample_every_s),
     };
     page.render()
 }
@@ -257,7 +257,9 @@ impl VerdictView {
 
 impl<'a> MarkView<'a> {
     fn new(mark: &'a Mark) -> Self {
-        let lasts = mark.until_s.map(|until| span((until - mark.at_s).max(0.0)));
+        let lasts = mark
+            .until_s
+            .map(|until| seconds((until - mark.at_s).max(0.0)));
         Self {
             at_s: mark.at_s,
             at: clock(mark.at_s),

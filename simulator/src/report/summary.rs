@@ -3,21 +3,22 @@
 
 use std::io::{self, Write};
 
-use crate::numbers::{clock, count, large, percent, several, span};
 use crate::recording::{CLIENT_FIGURES_MAX, Recording, ResourceRecording};
-use crate::report::faults;
 use crate::report::figures::FIGURES;
-use crate::report::palette::{Palette, Tone};
-use crate::report::shortages;
-use crate::report::table::{Align, Table, WIDTH, printable, shortened, width, wrapped};
-use crate::report::verdicts::{self, Headline, Outcome};
-use crate::report::waits;
+use crate::report::mark_kinds;
+use crate::report::shortage_rows;
+use crate::report::text::{WIDTH, printable, shortened, width, wrapped};
+use crate::report::verdicts::{self, Headline, RunOutcome};
+use crate::report::wait_rows;
+use doorward_pages::numbers::{clock, count, percent, seconds, several};
+use doorward_pages::terminal::palette::{Palette, Tone};
+use doorward_pages::terminal::table::{Cell, Table};
 
 /// How many resources have figures here; a report has them all.
 const RESOURCES_MAX: usize = 12;
 /// How many verdicts stand here. What is violated comes first.
 const VERDICTS_MAX: usize = 40;
-/// How many resources tell who goes short, and how many clients of each.
+/// For how many resources it is shown who goes short, and how many clients of each.
 const SHORTAGES_MAX: usize = 3;
 const CLIENTS_MAX: usize = 5;
 /// How wide a name of a resource may be.
@@ -48,7 +49,7 @@ pub(super) fn what(recording: &Recording) -> Vec<String> {
         nodes,
         several(recording.clients, "client", "clients"),
         several(resources, "resource", "resources"),
-        span(recording.duration_s),
+        seconds(recording.duration_s),
         format!("seed {}", recording.seed),
     ]
 }
@@ -70,9 +71,9 @@ fn write_what(out: &mut impl Write, recording: &Recording, palette: Palette) -> 
 fn write_headline(out: &mut impl Write, recording: &Recording, palette: Palette) -> io::Result<()> {
     let headline = Headline::of(recording);
     let tone = match headline.outcome {
-        Outcome::Fine => Tone::Good,
-        Outcome::Violated => Tone::Bad,
-        Outcome::NotJudged => Tone::Strong,
+        RunOutcome::Fine => Tone::Good,
+        RunOutcome::Violated => Tone::Bad,
+        RunOutcome::NotJudged => Tone::Strong,
     };
     writeln!(out)?;
     writeln!(out, "{}", palette.paint(tone, &headline.title))?;
@@ -90,14 +91,8 @@ fn write_verdicts(out: &mut impl Write, recording: &Recording, palette: Palette)
     sorted.sort_by_key(|verdict| (!verdict.is_broken(), verdict.limit.is_none()));
     let left_out = sorted.len().saturating_sub(VERDICTS_MAX);
     sorted.truncate(VERDICTS_MAX);
-    let mut table = Table::new([
-        Align::Left,
-        Align::Left,
-        Align::Right,
-        Align::Left,
-        Align::Left,
-    ]);
-    table.add_all(Tone::Quiet, ["checked", "resource", "found", "limit", ""]);
+    let header = ["checked", "resource", "found", "limit", ""];
+    let mut table = Table::new(header, 2..3, palette).in_lines(2);
     for verdict in &sorted {
         let (tone, at) = match verdict.limit {
             None => (Tone::Quiet, String::new()),
@@ -109,15 +104,15 @@ fn write_verdicts(out: &mut impl Write, recording: &Recording, palette: Palette)
             judgement += &format!(" at {at}");
         }
         table.add([
-            (Tone::Plain, verdict.checker.as_str().to_owned()),
-            (Tone::Plain, name(&verdict.resource)),
-            (Tone::Plain, verdicts::found(verdict)),
-            (Tone::Quiet, verdicts::limit(verdict)),
-            (tone, judgement),
+            Cell::new(verdict.checker.as_str()),
+            Cell::new(name(&verdict.resource)),
+            Cell::new(verdicts::found(verdict)),
+            palette.cell(Tone::Quiet, verdicts::limit(verdict)),
+            palette.cell(tone, judgement),
         ]);
     }
     writeln!(out)?;
-    table.write(out, palette)?;
+    table.write(out)?;
     if left_out > 0 {
         write_wrapped(out, Tone::Quiet, &format!("and {left_out} more"), palette)?;
     }
@@ -154,23 +149,24 @@ fn write_figures(
         });
         let (now, later) = rest.split_at(fits.count().max(1));
         rest = later;
-        let numbers = std::iter::repeat_n(Align::Right, now.len());
-        let mut table = Table::new(std::iter::once(Align::Left).chain(numbers));
-        let row = |first: &str, cells: Vec<(Tone, String)>| {
-            std::iter::once((Tone::Quiet, first.to_owned())).chain(cells)
-        };
-        let header = now.iter().map(|r| (Tone::Strong, name(&r.resource)));
-        table.add(row("figures", header.collect()));
+        let mut table = Table::headless(1..1 + now.len(), palette).in_lines(2);
+        let mut row = vec![palette.cell(Tone::Quiet, "figures")];
+        row.extend(
+            now.iter()
+                .map(|r| palette.cell(Tone::Strong, name(&r.resource))),
+        );
+        table.add(row);
         for figure in &FIGURES {
-            let cells = now.iter().map(|resource| {
+            let mut row = vec![palette.cell(Tone::Quiet, figure.name)];
+            row.extend(now.iter().map(|resource| {
                 let alarming = figure.is_alarming((figure.get)(&resource.figures));
                 let tone = if alarming { Tone::Bad } else { Tone::Plain };
-                (tone, figure.show(&resource.figures))
-            });
-            table.add(row(figure.name, cells.collect()));
+                palette.cell(tone, figure.show(&resource.figures))
+            }));
+            table.add(row);
         }
         writeln!(out)?;
-        table.write(out, palette)?;
+        table.write(out)?;
     }
     if shown.len() < resources.len() {
         let more = several(resources.len() - shown.len(), "resource", "resources");
@@ -185,21 +181,20 @@ fn write_waits(
     resource: &ResourceRecording,
     palette: Palette,
 ) -> io::Result<()> {
-    let mut shown = waits::shown_waits(resource).peekable();
+    let mut shown = wait_rows::shown_waits(resource).peekable();
     if shown.peek().is_none() {
         return Ok(());
     }
-    let mut table = Table::new([Align::Left, Align::Right]);
     let title = format!("utilisation lost to, {}", name(&resource.resource));
-    table.add_all(Tone::Quiet, [title.as_str(), "points"]);
+    let mut table = Table::new([title.as_str(), "points"], 1..2, palette).in_lines(2);
     for (wait, lost) in shown {
         table.add([
-            (Tone::Quiet, wait.name.to_owned()),
-            (Tone::Plain, wait.unit.show(lost)),
+            palette.cell(Tone::Quiet, wait.name),
+            Cell::new(wait.unit.show(lost)),
         ]);
     }
     writeln!(out)?;
-    table.write(out, palette)
+    table.write(out)
 }
 
 /// Those to whom most is missing.
@@ -208,22 +203,26 @@ fn write_shortages(
     resource: &ResourceRecording,
     palette: Palette,
 ) -> io::Result<()> {
-    let rows = shortages::rows(resource);
+    let rows = shortage_rows::rows(resource);
     if rows.is_empty() {
         return Ok(());
     }
-    let numbers = std::iter::repeat_n(Align::Right, 5);
-    let mut table = Table::new(std::iter::once(Align::Left).chain(numbers));
     let title = format!("most missing, {}", name(&resource.resource));
-    let header = ["wanted", "got", "of it", "ideally", "short for"];
-    table.add_all(Tone::Quiet, std::iter::once(title.as_str()).chain(header));
+    let header = [&title, "wanted", "got", "of it", "ideally", "short for"];
+    let mut table = Table::new(header, 1..6, palette).in_lines(2);
     for row in rows.iter().take(CLIENTS_MAX) {
-        let cells = [&row.wanted, &row.got, &row.met, &row.ideal, &row.short];
-        let cells = cells.map(|cell| (Tone::Plain, cell.clone()));
-        table.add(std::iter::once((Tone::Plain, name(row.client))).chain(cells));
+        let client = name(row.client);
+        table.add([
+            &client,
+            &row.wanted,
+            &row.got,
+            &row.met,
+            &row.ideal,
+            &row.short,
+        ]);
     }
     writeln!(out)?;
-    table.write(out, palette)?;
+    table.write(out)?;
     match rows.len().saturating_sub(CLIENTS_MAX) {
         0 => Ok(()),
         more => {
@@ -240,7 +239,7 @@ fn write_shortages(
 
 fn write_rest(out: &mut impl Write, recording: &Recording) -> io::Result<()> {
     let palette = Palette { on: false };
-    let kinds = faults::by_kind(&recording.marks);
+    let kinds = mark_kinds::by_kind(&recording.marks);
     let kinds: Vec<String> = kinds
         .iter()
         .map(|kind| format!("{} {}", count(kind.marks.len()), kind.kind.as_str()))
@@ -258,9 +257,9 @@ fn write_rest(out: &mut impl Write, recording: &Recording) -> io::Result<()> {
 /// How much was done.
 pub(super) fn work(recording: &Recording) -> Vec<String> {
     let work = &recording.work;
-    let mut messages = format!("{} messages", large(work.messages));
+    let mut messages = format!("{} messages", count(work.messages));
     if work.lost > 0 {
-        messages += &format!(" ({} lost", large(work.lost));
+        messages += &format!(" ({} lost", count(work.lost));
         if work.messages > 0 {
             #[expect(clippy::cast_precision_loss, reason = "shown with three digits")]
             let part = work.lost as f64 / work.messages as f64;
@@ -269,9 +268,9 @@ pub(super) fn work(recording: &Recording) -> Vec<String> {
         messages.push(')');
     }
     let mut done = vec![
-        format!("{} refreshes answered", large(work.refreshes)),
+        format!("{} refreshes answered", count(work.refreshes)),
         messages,
-        format!("{} events", large(work.events)),
+        format!("{} events", count(work.events)),
     ];
     done.extend(busiest(recording));
     done
@@ -285,7 +284,7 @@ fn busiest(recording: &Recording) -> Option<String> {
     (node.requests_most > 0).then(|| {
         format!(
             "at most {} requests in a second, at {} at {}",
-            large(node.requests_most),
+            count(node.requests_most),
             printable(&node.name),
             clock(node.requests_most_at_s)
         )
@@ -399,6 +398,7 @@ mod tests {
     #[test]
     fn only_a_terminal_is_coloured() {
         assert!(!written(&plausible::small(), false).contains('\u{1b}'));
-        assert!(written(&plausible::small(), true).contains("\u{1b}[1;31m"));
+        // Dark red, as tables have it.
+        assert!(written(&plausible::small(), true).contains("\u{1b}[38;5;1m"));
     }
 }

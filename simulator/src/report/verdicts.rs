@@ -1,14 +1,14 @@
 //! What the checkers found, in words: each verdict, and all of them in a sentence or two, which is
 //! what an operator reads first.
 
-use crate::numbers::{clock, percent, several, span};
-use crate::recording::{Bound, Checker, Figures, Recording, Verdict};
+use crate::recording::{Checker, Figures, LimitSide, Recording, Verdict};
 use crate::report::figures::Unit;
-use crate::report::table::printable;
+use crate::report::text::printable;
+use doorward_pages::numbers::{clock, percent, seconds, several};
 
 /// How it went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Outcome {
+pub(super) enum RunOutcome {
     /// Every limit holds.
     Fine,
     /// At least one does not.
@@ -20,7 +20,7 @@ pub(super) enum Outcome {
 /// What stands first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Headline {
-    pub(super) outcome: Outcome,
+    pub(super) outcome: RunOutcome,
     /// A sentence.
     pub(super) title: String,
     /// What else has to be known before deciding anything: a sentence each.
@@ -34,16 +34,22 @@ impl Headline {
         let violated = judged.filter(|verdict| verdict.is_broken()).count();
         let (outcome, title) = match (all, violated) {
             (0, _) => (
-                Outcome::NotJudged,
+                RunOutcome::NotJudged,
                 "Nothing was judged: the scenario sets no limits.".to_owned(),
             ),
-            (1, 0) => (Outcome::Fine, "The one limit holds.".to_owned()),
-            (2, 0) => (Outcome::Fine, "Both limits hold.".to_owned()),
-            (all, 0) => (Outcome::Fine, format!("All {all} limits hold.")),
-            (1, _) => (Outcome::Violated, "The one limit is violated.".to_owned()),
-            (all, 1) => (Outcome::Violated, format!("1 of {all} limits is violated.")),
+            (1, 0) => (RunOutcome::Fine, "The one limit holds.".to_owned()),
+            (2, 0) => (RunOutcome::Fine, "Both limits hold.".to_owned()),
+            (all, 0) => (RunOutcome::Fine, format!("All {all} limits hold.")),
+            (1, _) => (
+                RunOutcome::Violated,
+                "The one limit is violated.".to_owned(),
+            ),
+            (all, 1) => (
+                RunOutcome::Violated,
+                format!("1 of {all} limits is violated."),
+            ),
             (all, violated) => (
-                Outcome::Violated,
+                RunOutcome::Violated,
                 format!("{violated} of {all} limits are violated."),
             ),
         };
@@ -74,7 +80,7 @@ fn notes(recording: &Recording) -> Vec<String> {
             "More of {} was granted than there is: up to {} of the capacity, above it for {} in all.",
             printable(&one.resource),
             percent(one.figures.peak_of_capacity),
-            span(one.figures.overshoot_s),
+            seconds(one.figures.overshoot_s),
         )),
         many => notes.push(format!(
             "More was granted than there is, of {}.",
@@ -91,7 +97,7 @@ fn notes(recording: &Recording) -> Vec<String> {
         format!(
             "{} was not at rest at the end, and had not been for {}.",
             printable(&resource.resource),
-            span(resource.figures.unfinished_s)
+            seconds(resource.figures.unfinished_s)
         )
     }));
     if let [one] = recording.resources.as_slice() {
@@ -183,8 +189,8 @@ pub(super) fn limit(verdict: &Verdict) -> String {
         return "none".to_owned();
     };
     let least_or_most = match verdict.checker.bound() {
-        Bound::AtLeast => "at least",
-        Bound::AtMost => "at most",
+        LimitSide::AtLeast => "at least",
+        LimitSide::AtMost => "at most",
     };
     let limit = unit_of(verdict.checker).show(limit);
     format!("{least_or_most} {limit}")
@@ -219,7 +225,7 @@ mod tests {
     fn the_headline_counts_what_is_judged() {
         let mut recording = plausible::small();
         let headline = Headline::of(&recording);
-        assert_eq!(headline.outcome, Outcome::Violated);
+        assert_eq!(headline.outcome, RunOutcome::Violated);
         assert_eq!(headline.title, "1 of 3 limits is violated.");
 
         for verdict in &mut recording.verdicts {
@@ -227,7 +233,7 @@ mod tests {
         }
         assert_eq!(Headline::of(&recording).title, "All 3 limits hold.");
         recording.verdicts.clear();
-        assert_eq!(Headline::of(&recording).outcome, Outcome::NotJudged);
+        assert_eq!(Headline::of(&recording).outcome, RunOutcome::NotJudged);
     }
 
     #[test]

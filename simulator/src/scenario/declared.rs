@@ -173,8 +173,8 @@ pub(crate) fn finished<T>(
 }
 
 /// For the closures of declarations: says what they take.
-pub(crate) fn applied<T, R>(value: &T, of: &Scenario, tell: impl FnOnce(&T, &Scenario) -> R) -> R {
-    tell(value, of)
+pub(crate) fn applied<T, R>(value: &T, of: &Scenario, say: impl FnOnce(&T, &Scenario) -> R) -> R {
+    say(value, of)
 }
 
 /// Whether a value is another one than its default.

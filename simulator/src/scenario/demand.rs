@@ -1,7 +1,7 @@
 //! What clients want over time: a number, or one of the kinds of curves, by name.
 
+pub mod demand_player;
 mod diurnal;
-pub mod player;
 mod traced;
 
 use std::time::Duration;

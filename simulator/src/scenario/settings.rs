@@ -29,7 +29,7 @@ record! {
 words! {
     /// How servers ask their parents.
     pub enum ParentProtocol {
-        /// On a stream, on which both sides tell what changes.
+        /// On a stream, on which both sides send what changes.
         Stream = "stream",
         /// By calls.
         Poll = "poll",

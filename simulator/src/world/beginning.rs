@@ -9,15 +9,15 @@ use doorward_session::master_finder::MasterFinder;
 use crate::checker::Watched;
 use crate::recording::{NodeInfo, Recording, ResourceRecording};
 use crate::scenario::ClientGroup;
-use crate::scenario::demand::player::Player;
+use crate::scenario::demand::demand_player::DemandPlayer;
+use crate::world::agenda::What;
 use crate::world::clock::LocalClock;
 use crate::world::etcd::WayToEtcd;
-use crate::world::event::What;
-use crate::world::load::Load;
-use crate::world::place::{Place, Slot};
-use crate::world::publish::Seen;
+use crate::world::load::RequestCounts;
+use crate::world::place::{Place, ServerSlot};
+use crate::world::publish::LastPublished;
 use crate::world::uses::{Use, Uses, chance_of};
-use crate::world::{CLIENTS_SHOWN, Client, World, addresses_of};
+use crate::world::{CLIENTS_SHOWN, ClientProcess, World, addresses_of};
 
 impl World<'_> {
     /// Sets up the tree.
@@ -39,7 +39,7 @@ impl World<'_> {
                 clients: 0,
                 servers: Vec::new(),
                 slots: vec![
-                    Slot {
+                    ServerSlot {
                         down_until: Time::ZERO,
                         way: WayToEtcd::OPEN,
                     };
@@ -47,17 +47,17 @@ impl World<'_> {
                 ],
                 starts: 0,
                 unable_until: Time::ZERO,
-                told: Arc::clone(&addresses),
+                published: Arc::clone(&addresses),
                 addresses,
                 circles_until: Time::ZERO,
                 stale_until: Time::ZERO,
-                parents: above.map_or_else(Arc::default, |it| Arc::clone(&it.told)),
+                parents: above.map_or_else(Arc::default, |it| Arc::clone(&it.published)),
                 cut_above_until: Time::ZERO,
                 cut_below_until: Time::ZERO,
                 clock: LocalClock::TRUE,
                 wake_at: None,
                 up_since: Time::ZERO,
-                load: Load::default(),
+                load: RequestCounts::default(),
             });
             if let (Some(parent), Ok(number)) = (parent, u32::try_from(number))
                 && let Some(parent) = self.places.get_mut(parent as usize)
@@ -103,8 +103,8 @@ impl World<'_> {
                     continue;
                 };
                 there.clients += 1;
-                let known = Arc::clone(&there.told);
-                self.clients.push(Client {
+                let known = Arc::clone(&there.published);
+                self.clients.push(ClientProcess {
                     group: number as u32,
                     place: *place as u32,
                     uses,
@@ -117,7 +117,7 @@ impl World<'_> {
                     is_twin: false,
                     down_until: Time::ZERO,
                     starts: 0,
-                    seen: Seen::default(),
+                    seen: LastPublished::default(),
                     parting: None,
                 });
                 self.wakes.push(None);
@@ -143,7 +143,7 @@ impl World<'_> {
             let watched = self.watched.get_mut(*resource)?;
             let account = watched.join(usage.priority, place as u32);
             let chance = chance_of(&self.chance, client, which);
-            let player = Player::new(index, chance);
+            let player = DemandPlayer::new(index, chance);
             uses.push(Use::new(*resource as u32, account as u32, player));
         }
         let also = uses.split_off(1.min(uses.len()));
@@ -169,7 +169,7 @@ impl World<'_> {
     /// Of each resource, clients that are shown: spread over all.
     fn choose_shown(&mut self) {
         for resource in 0..self.watched.len() {
-            let of = |(number, client): (usize, &Client)| {
+            let of = |(number, client): (usize, &ClientProcess)| {
                 client.uses.of(resource).map(|_| number as u32)
             };
             let all: Vec<u32> = self.clients.iter().enumerate().filter_map(of).collect();

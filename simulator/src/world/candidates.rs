@@ -2,7 +2,7 @@
 //! model of etcd.
 //!
 //! It is driven as the server's shell does: something happens to a candidate, then what it wants done is
-//! done, then its standing is told to its node. Who is the master follows from that alone.
+//! done, then its node gets its standing. Who is the master follows from that alone.
 
 #[cfg(test)]
 mod tests;
@@ -13,20 +13,19 @@ use std::time::Duration;
 use doorward_engine::node::mastership::{Mastership, Term};
 use doorward_engine::template::Templates;
 use doorward_engine::time::Time;
-use doorward_session::candidate::clock_error::ClockError;
 use doorward_session::candidate::standing::Standing;
 use doorward_session::candidate::state::CandidateState;
 use doorward_session::candidate::store::LeaseId;
 use doorward_session::candidate::{
     ActiveTemplates, Candidate, CandidateAction, CandidateConfig, NextTemplates,
 };
+use doorward_session::time::tolerance::Tolerance;
 use smol_str::{SmolStr, format_smolstr};
 
 use crate::world::World;
-use crate::world::clock::{engine_time, session_time};
-use crate::world::etcd::Follow;
+use crate::world::etcd::KeyWatch;
 use crate::world::message::ServerId;
-use crate::world::place::Server;
+use crate::world::place::ServerProcess;
 
 /// How many members etcd has, as candidates see it: all are out of reach at once, or none.
 const ENDPOINTS: u32 = 3;
@@ -43,11 +42,11 @@ const TERM: f64 = 0.9;
 
 /// A server's part in an election.
 #[derive(Debug)]
-pub(crate) struct Contender {
+pub(crate) struct Candidacy {
     pub(crate) candidate: Candidate,
-    pub(crate) follow: Follow,
-    /// What its node was told last.
-    told: Standing,
+    pub(crate) follow: KeyWatch,
+    /// What its node has got last.
+    applied: Standing,
     /// Templates that are not in force yet; the first of them was handed in.
     pub(super) waiting: VecDeque<Templates>,
     /// The last lease that etcd has granted it, whether it knows or not.
@@ -57,13 +56,13 @@ pub(crate) struct Contender {
     pub(super) may_lead_until: Time,
 }
 
-impl Contender {
+impl Candidacy {
     /// One that knows nothing.
     pub(super) fn new(config: CandidateConfig, local: Time) -> Self {
         Self {
-            candidate: Candidate::new(config, session_time(local)),
-            follow: Follow::default(),
-            told: Standing::Unknown,
+            candidate: Candidate::new(config, local),
+            follow: KeyWatch::default(),
+            applied: Standing::Unknown,
             waiting: VecDeque::new(),
             lease: None,
             may_lead_until: Time::ZERO,
@@ -103,7 +102,7 @@ impl World<'_> {
             pages: None,
             rest: SmolStr::default(),
             ttl,
-            clock_error: ClockError::LEAST,
+            clock_tolerance: Tolerance::LEAST,
             endpoints: ENDPOINTS,
             templates: (!has_parent).then(|| ActiveTemplates {
                 digest: digest(templates),
@@ -111,10 +110,10 @@ impl World<'_> {
                 has_history: true,
             }),
         };
-        server.contender = Some(Box::new(Contender::new(config, local)));
+        server.contender = Some(Box::new(Candidacy::new(config, local)));
         self.begin_to_follow(id);
         self.change_candidate(id, |candidate, now| {
-            candidate.handle_able(is_able, session_time(now));
+            candidate.handle_able(is_able, now);
         });
     }
 
@@ -177,11 +176,11 @@ impl World<'_> {
         let Some(contender) = &mut server.contender else {
             return;
         };
-        let standing = contender.candidate.standing(session_time(local));
-        if contender.told == standing {
+        let standing = contender.candidate.standing(local);
+        if contender.applied == standing {
             return;
         }
-        contender.told = standing.clone();
+        contender.applied = standing.clone();
         let before = server.node.masterships();
         let mut longer_leases = Duration::ZERO;
         match standing {
@@ -189,9 +188,9 @@ impl World<'_> {
                 longer_leases = won.longer_leases;
                 let term = Term {
                     epoch: won.epoch,
-                    vacant_since: engine_time(won.vacant_since),
+                    vacant_since: won.vacant_since,
                     longer_leases,
-                    valid_until: engine_time(won.valid_until),
+                    valid_until: won.valid_until,
                 };
                 server.node.handle_term(term, local);
             }
@@ -210,7 +209,7 @@ impl World<'_> {
             }
         }
         let is_another = server.node.masterships() != before;
-        // If the term was over in between, that is told now.
+        // If the term was over in between, the node gets that now.
         self.after(id);
         if is_another {
             self.end_term(id);
@@ -221,7 +220,7 @@ impl World<'_> {
     /// A server hands over: it resigns, ends, and another process starts in its place.
     pub(super) fn resign(&mut self, id: ServerId) {
         self.change_candidate(id, |candidate, now| {
-            candidate.handle_resign(session_time(now));
+            candidate.handle_resign(now);
         });
     }
 
@@ -232,7 +231,7 @@ impl World<'_> {
         else {
             return;
         };
-        if contender.candidate.state(session_time(local)) == CandidateState::Over {
+        if contender.candidate.state(local) == CandidateState::Over {
             self.end_server(id);
             self.start_server(id.place, slot);
         }
@@ -248,10 +247,8 @@ impl World<'_> {
         let server = place.server(id.term);
         let contender = server.and_then(|server| server.contender.as_ref());
         let due = contender.and_then(|it| it.candidate.poll_timeout());
-        if due.is_some_and(|due| due <= session_time(local)) {
-            self.change_candidate(id, |candidate, now| {
-                candidate.handle_timeout(session_time(now))
-            });
+        if due.is_some_and(|due| due <= local) {
+            self.change_candidate(id, |candidate, now| candidate.handle_timeout(now));
         }
     }
 
@@ -308,7 +305,7 @@ impl World<'_> {
     /// The first of the templates that wait passes through the candidate, unless others do.
     fn hand_in_templates(&mut self, id: ServerId) {
         let server = self.place(id.place).and_then(|place| place.server(id.term));
-        let Some(Server {
+        let Some(ServerProcess {
             templates,
             contender: Some(contender),
             ..
@@ -329,7 +326,7 @@ impl World<'_> {
             learning_outlasts: templates.learning_outlasts(next),
         };
         self.change_candidate(id, |candidate, now| {
-            candidate.handle_templates(next, session_time(now));
+            candidate.handle_templates(next, now);
         });
     }
 
@@ -346,7 +343,7 @@ impl World<'_> {
         let former = std::mem::replace(&mut server.templates, templates.clone());
         let is_master = server.node.mastership(local).is_master();
         server.node.handle_templates(templates, local);
-        contender.candidate.handle_applied(session_time(local));
+        contender.candidate.handle_applied(local);
         if is_master {
             self.note_granted_by(&former, local);
         }

@@ -15,10 +15,9 @@ use doorward_session::close_reason::{CloseReason, ConnectionEnd};
 use doorward_session::parent_session::Connection;
 
 use crate::world::World;
-use crate::world::clock::session_time;
-use crate::world::faults::Ending;
+use crate::world::faults::FaultEnd;
 use crate::world::message::{Down, ServerId};
-use crate::world::place::Server;
+use crate::world::place::ServerProcess;
 
 /// Messages that may wait at a child that takes none, as in a server.
 const BACKLOG_MAX: usize = 64;
@@ -62,7 +61,7 @@ impl World<'_> {
             return;
         };
         let below = &mut server.below;
-        let number = below.streams.handle_connected(session_time(local));
+        let number = below.streams.handle_connected(local);
         below.lines.insert(number, (child, connection));
         self.send_down(child, connection, Down::Opened);
         self.drain_streams(to);
@@ -90,7 +89,7 @@ impl World<'_> {
         let streams: Vec<u64> = lines.map(|(number, _)| *number).collect();
         if is_cut && !streams.is_empty() {
             // In a partition nobody above notices, until pings stay unanswered.
-            let silent = Ending::Silent { above, streams };
+            let silent = FaultEnd::Silent { above, streams };
             self.end_with(self.now + KEEPALIVE, silent);
         } else {
             self.note_gone(above, &streams);
@@ -144,7 +143,7 @@ impl World<'_> {
             Err(_) => Some(CloseReason::Cycle),
         };
         if let (Some(number), Some(closing)) = (number, refused) {
-            // The answer tells it.
+            // The answer says it.
             server.below.lines.remove(&number);
             server.below.streams.handle_refused(number, closing);
         }
@@ -152,11 +151,11 @@ impl World<'_> {
             Ok(Outcome::Served(reply)) => {
                 self.note_decision(to, reply.leases.iter().map(|lease| &lease.resource));
                 self.note(3, child.place.into(), reply.leases.len() as f64);
-                Down::Told { call, reply }
+                Down::Reply { call, reply }
             }
             Ok(Outcome::NotMaster(_)) => Down::NotMaster {
                 call,
-                mastership: self.told_by(to),
+                mastership: self.mastership_said_by(to),
             },
             Err(_) => Down::Closed(ConnectionEnd::ByParent(CloseReason::Cycle)),
         };
@@ -173,15 +172,15 @@ impl World<'_> {
                 StreamAction::Subscribe(child) => server.subscribe(&child, true),
                 StreamAction::Unsubscribe(child) => server.subscribe(&child, false),
                 StreamAction::Push => {
-                    let told = server.node.poll_pushes(local);
-                    for (name, reply) in told {
-                        self.push(id, &name, Down::Told { call: None, reply });
+                    let pushes = server.node.poll_pushes(local);
+                    for (name, reply) in pushes {
+                        self.push(id, &name, Down::Reply { call: None, reply });
                     }
                     // There may be more.
                     if let Some((server, _)) = self.server_at(id)
                         && server.node.has_pushes()
                     {
-                        server.below.streams.handle_change(session_time(local));
+                        server.below.streams.handle_change(local);
                     }
                 }
                 StreamAction::Close { number, closing } => {
@@ -189,7 +188,7 @@ impl World<'_> {
                         continue;
                     };
                     if closing == CloseReason::NotMaster {
-                        let mastership = self.told_by(id);
+                        let mastership = self.mastership_said_by(id);
                         let call = None;
                         self.send_down(child, connection, Down::NotMaster { call, mastership });
                     }
@@ -200,8 +199,8 @@ impl World<'_> {
         }
     }
 
-    /// Tells a child unasked.
-    fn push(&mut self, id: ServerId, child: &HolderName, told: Down) {
+    /// Pushes to a child.
+    fn push(&mut self, id: ServerId, child: &HolderName, push: Down) {
         let Some((server, _)) = self.server_at(id) else {
             return;
         };
@@ -216,10 +215,10 @@ impl World<'_> {
             }
             return;
         }
-        if let Down::Told { reply, .. } = &told {
+        if let Down::Reply { reply, .. } = &push {
             self.note_decision(id, reply.leases.iter().map(|lease| &lease.resource));
         }
-        self.send_down(child, connection, told);
+        self.send_down(child, connection, push);
     }
 
     /// Whether a child takes nothing: it is frozen, and as much waits as may.
@@ -230,7 +229,7 @@ impl World<'_> {
     }
 
     /// A server that is there, and what its clock shows.
-    pub(super) fn server_at(&mut self, id: ServerId) -> Option<(&mut Server, Time)> {
+    pub(super) fn server_at(&mut self, id: ServerId) -> Option<(&mut ServerProcess, Time)> {
         let now = self.now;
         let place = self.place(id.place)?;
         let local = place.clock.shows(now);
@@ -238,7 +237,7 @@ impl World<'_> {
     }
 }
 
-impl Server {
+impl ServerProcess {
     /// The node was changed, or time has passed: its streams hear of it.
     pub(crate) fn tend_streams(&mut self, local: Time) {
         let (node, below) = (&self.node, &mut self.below);
@@ -252,10 +251,10 @@ impl Server {
             streams.handle_ancestors(below.ancestors.iter().map(String::as_str));
         }
         if node.has_pushes() {
-            streams.handle_change(session_time(local));
+            streams.handle_change(local);
         }
-        // After it: what changed is told in the round that ends now.
-        streams.handle_timeout(session_time(local));
+        // After it: what changed is pushed in the round that ends now.
+        streams.handle_timeout(local);
     }
 
     /// A message comes on a stream. Returns its number, if it is to be answered.

@@ -1,10 +1,8 @@
 //! What clients do: the shell around [`ClientState`].
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use doorward_client::state::{ClientState, Config, Request, Step};
-use doorward_client::time::Time as ClientTime;
 use doorward_engine::amount::Amount;
 use doorward_engine::id::{Incarnation, MastershipId};
 use doorward_engine::node::mastership::Outcome;
@@ -14,25 +12,17 @@ use doorward_session::master_finder::MasterFinder;
 
 use crate::scenario::ClientGroup;
 use crate::scenario::demand::Demand;
-use crate::trace::TraceFeed;
+use crate::trace_feed::TraceFeed;
+use crate::world::agenda::What;
 use crate::world::client_replies::response;
-use crate::world::event::What;
-use crate::world::message::{Answer, Message, ServerId};
+use crate::world::message::{Message, RequestResult, ServerId};
 use crate::world::servers::CLIENT_TIMEOUT;
 use crate::world::uses::chance_of;
 use crate::world::work::Working;
-use crate::world::{Client, PlayedTrace, World};
-
-pub(super) fn client_time(time: Time) -> ClientTime {
-    ClientTime::after_origin(Duration::from_nanos(time.as_nanos()))
-}
-
-pub(super) fn engine_time(time: ClientTime) -> Time {
-    Time::ZERO + time.since_origin()
-}
+use crate::world::{ClientProcess, PlayedTrace, World};
 
 impl World<'_> {
-    fn client(&mut self, client: u32) -> Option<&mut Client> {
+    fn client(&mut self, client: u32) -> Option<&mut ClientProcess> {
         self.clients.get_mut(client as usize)
     }
 
@@ -40,8 +30,9 @@ impl World<'_> {
     pub(super) fn start_client(&mut self, number: u32) {
         let scenario = self.scenario;
         let now = self.now;
-        let startable =
-            |client: &&Client| client.state.is_none() && client.is_due && client.down_until <= now;
+        let startable = |client: &&ClientProcess| {
+            client.state.is_none() && client.is_due && client.down_until <= now
+        };
         let Some(client) = self.clients.get(number as usize).filter(startable) else {
             return;
         };
@@ -52,7 +43,7 @@ impl World<'_> {
         let Some(group) = scenario.clients.get(client.group as usize) else {
             return;
         };
-        let local = client_time(client.clock.shows(now));
+        let local = client.clock.shows(now);
         let config = Config {
             early_gap: scenario.client_gaps.early,
             news_gap: scenario.client_gaps.news,
@@ -181,7 +172,7 @@ impl World<'_> {
             let Some(group) = scenario.clients.get(client.group as usize) else {
                 return;
             };
-            let local = client_time(client.clock.shows(now));
+            let local = client.clock.shows(now);
             let Some(state) = &mut client.state else {
                 return;
             };
@@ -197,16 +188,16 @@ impl World<'_> {
                     };
                     let request = state.request(in_flight, local);
                     let has_work = uses.iter().any(|it| it.work.is_some());
-                    note_told(client, group, &request, local);
+                    note_reported(client, group, &request, local);
                     // Limiters go on before the request is sent. Nothing else comes of it that is not
-                    // told below, at the same moment.
+                    // published below, at the same moment.
                     if has_work {
                         self.publish(number);
                     }
                     self.ask(number, request);
                 }
                 Step::Wait(until) => {
-                    let at = until.map(|until| client.clock.when(engine_time(until)).max(now));
+                    let at = until.map(|until| client.clock.when(until).max(now));
                     if let (Some(at), Some(wake_at)) = (at, self.wakes.get_mut(number as usize))
                         && wake_at.is_none_or(|before| at < before || before <= now)
                     {
@@ -321,10 +312,10 @@ impl World<'_> {
 
     /// A request will have come to nothing by then.
     pub(super) fn fail_later(&mut self, client: u32, sequence: u64, at: Time) {
-        self.answer_later(client, sequence, Answer::Failed, at);
+        self.answer_later(client, sequence, RequestResult::Failed, at);
     }
 
-    fn answer_later(&mut self, client: u32, sequence: u64, answer: Answer, at: Time) {
+    fn answer_later(&mut self, client: u32, sequence: u64, answer: RequestResult, at: Time) {
         let slot = self.mail.keep(Message::Answer {
             client,
             sequence,
@@ -334,12 +325,12 @@ impl World<'_> {
     }
 
     /// A client is answered.
-    pub(super) fn on_reply(&mut self, number: u32, sequence: u64, answer: Answer) {
+    pub(super) fn on_reply(&mut self, number: u32, sequence: u64, answer: RequestResult) {
         let now = self.now;
         let Some(client) = self.client(number) else {
             return;
         };
-        let local = client_time(client.clock.shows(now));
+        let local = client.clock.shows(now);
         let Some(state) = &mut client.state else {
             return;
         };
@@ -352,7 +343,7 @@ impl World<'_> {
             return;
         }
         match answer {
-            Answer::Said(Outcome::Served(reply)) => {
+            RequestResult::Said(Outcome::Served(reply)) => {
                 client.finder.handle_answer();
                 let leases = reply.leases.iter();
                 let granted = leases.fold(0.0, |sum, lease| sum + lease.capacity.get());
@@ -363,10 +354,12 @@ impl World<'_> {
                 }
             }
             // Whose term is over does not know who is the master now.
-            Answer::Said(Outcome::NotMaster(told)) => self.leave_for(number, sequence, &told),
-            Answer::Discovered(told) => self.hear_of_master(number, sequence, *told),
-            Answer::Released => {}
-            Answer::Failed => {
+            RequestResult::Said(Outcome::NotMaster(master)) => {
+                self.leave_for(number, sequence, &master)
+            }
+            RequestResult::Discovered(found) => self.hear_of_master(number, sequence, *found),
+            RequestResult::Released => {}
+            RequestResult::Failed => {
                 let lost = client.finder.handle_failure();
                 self.lose_master(number, sequence, &lost);
             }
@@ -383,7 +376,7 @@ impl World<'_> {
             .map(|group| &group.first.demand);
         let mut trace = None;
         if let Some(Demand::Trace(spec)) = demand {
-            // It was in order when the scenario was read: one that is not any more has no rows.
+            // It was valid when the scenario was read: one that no longer is has no rows.
             let mut rows = TraceFeed::open(spec).ok();
             let next = rows.as_mut().and_then(|rows| rows.next()?.ok());
             if let Some((rows, next)) = rows.zip(next) {
@@ -434,7 +427,7 @@ impl World<'_> {
 }
 
 /// What a request says that is used of leases, limiters are held to.
-fn note_told(client: &mut Client, group: &ClientGroup, request: &Request, local: ClientTime) {
+fn note_reported(client: &mut ClientProcess, group: &ClientGroup, request: &Request, local: Time) {
     let Some(state) = &client.state else {
         return;
     };
@@ -445,7 +438,7 @@ fn note_told(client: &mut Client, group: &ClientGroup, request: &Request, local:
         };
         if let Some(ask) = request.asks.iter().find(|ask| ask.resource == id) {
             let lease = state.resource(id).and_then(|it| it.lease(local));
-            work.note_told(ask.has.map_or(0.0, |has| has.capacity), lease, local);
+            work.note_reported(ask.has.map_or(0.0, |has| has.capacity), lease, local);
         }
     }
 }

@@ -3,17 +3,6 @@
 use std::time::Duration;
 
 use doorward_engine::time::Time;
-use doorward_session::time::Time as SessionTime;
-
-/// The time that a clock shows, as sessions count it.
-pub(crate) fn session_time(time: Time) -> SessionTime {
-    SessionTime::after_origin(time.since(Time::ZERO))
-}
-
-/// And back.
-pub(crate) fn engine_time(time: SessionTime) -> Time {
-    Time::ZERO + time.since_origin()
-}
 
 /// A clock as one process sees it, against the time of the world.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,6 +1,6 @@
 //! A small model of etcd, and the ways of servers to it: what they ask arrives late, or not at all; so does
-//! the answer, to what was done; keys that are followed are told in order, and read anew when a watch is
-//! of no use any more (it broke, what it is to tell was compacted, or etcd was set up anew).
+//! the answer, to what was done; keys that are followed are sent in order, and read anew when a watch is
+//! of no use any more (it broke, what it is to send was compacted, or etcd was set up anew).
 //!
 //! A lease ends no earlier than its TTL after the last renewal that has arrived. By chance it ends later, by as
 //! much as elections differ: that is what makes elections long and short here.
@@ -18,9 +18,9 @@ use doorward_session::candidate::store::{EtcdRequest, LeaseId, OpAnswer, OpId};
 use crate::chance::Chance;
 use crate::scenario::fault::Span;
 use crate::world::World;
-use crate::world::etcd::store::{Reading, Store};
-pub(crate) use crate::world::etcd::watches::Follow;
-use crate::world::event::What;
+use crate::world::agenda::What;
+use crate::world::etcd::store::{EtcdStore, ReadKeys};
+pub(crate) use crate::world::etcd::watches::KeyWatch;
 use crate::world::message::{Mail, ServerId};
 
 /// How long a message to or from etcd takes: it is near.
@@ -29,7 +29,7 @@ const TAKES: Span = (Duration::from_micros(200), Duration::from_millis(2));
 /// etcd, and what is on its way to and from it.
 #[derive(Debug)]
 pub(crate) struct Etcd {
-    pub(crate) store: Store,
+    pub(crate) store: EtcdStore,
     mail: Mail<Letter>,
     /// Decides about etcd, and about nothing else.
     chance: Chance,
@@ -56,12 +56,12 @@ pub(crate) enum Letter {
         id: OpId,
         answer: OpAnswer,
     },
-    /// A server is told how its keys were: by its watch of that number, or because it has read them.
-    Told {
+    /// A server gets its keys as they were: by its watch of that number, or because it has read them.
+    Keys {
         to: ServerId,
         watch: u32,
-        reading: Reading,
-        /// When they were read. None: the watch tells it.
+        reading: ReadKeys,
+        /// When they were read. None: the watch sends it.
         asked: Option<Time>,
     },
     /// A server reads its keys, to see that etcd is there.
@@ -74,7 +74,7 @@ impl Letter {
     /// To which server it comes.
     fn to(&self) -> Option<ServerId> {
         match self {
-            Self::Answer { to, .. } | Self::Told { to, .. } | Self::Look(to) => Some(*to),
+            Self::Answer { to, .. } | Self::Keys { to, .. } | Self::Look(to) => Some(*to),
             Self::Question { .. } | Self::Lease(_) => None,
         }
     }
@@ -120,7 +120,7 @@ impl Etcd {
     /// One for that many nodes, in which nothing stands.
     pub(crate) fn new(nodes: usize, is_restored: bool, chance: Chance) -> Self {
         Self {
-            store: Store::new(nodes, is_restored),
+            store: EtcdStore::new(nodes, is_restored),
             mail: Mail::default(),
             chance,
             timed: BTreeSet::new(),
@@ -189,7 +189,7 @@ impl World<'_> {
         match letter {
             Letter::Question { from, asking, sent } => self.answer_question(from, asking, sent),
             Letter::Answer { to, id, answer } => self.hear_answer(to, id, answer),
-            Letter::Told {
+            Letter::Keys {
                 to,
                 watch,
                 reading,

@@ -16,19 +16,19 @@ use doorward_engine::time::Time;
 use crate::recording::MarkKind;
 use crate::scenario::fault::{ClientChoice, ClockChoice, Event, Side, Span, When};
 use crate::world::World;
-use crate::world::event::What;
+use crate::world::agenda::What;
 use crate::world::message::ServerId;
 use crate::world::uses::Use;
 
 /// Something that a fault began, and that ends.
 #[derive(Clone, Debug)]
-pub(super) enum Ending {
+pub(super) enum FaultEnd {
     /// A server that is down starts again, if nothing else keeps it down.
     Start { place: u32, slot: u32 },
     /// The candidates of a place are able to be the master again.
     Able { place: u32 },
-    /// Whoever looks for the servers of a place is told of all again, unless it is to take longer by now.
-    Told { place: u32 },
+    /// Whoever looks for the servers of a place finds all again, unless it is to take longer by now.
+    Addresses { place: u32 },
     /// etcd is again what it was then, or nothing.
     EtcdBack { then: Option<Time> },
     /// Clients start again.
@@ -109,7 +109,7 @@ impl World<'_> {
                 self.start_server(number, slot);
             }
             self.tell_able(number);
-            self.tell_of_all(number);
+            self.publish_all(number);
             self.plan(number);
         }
         self.heal_etcd();
@@ -319,7 +319,7 @@ impl World<'_> {
         self.elections.changes += 1;
         let change = self.elections.changes;
         if let Some(until) = until {
-            self.end_with(until, Ending::Elections { change });
+            self.end_with(until, FaultEnd::Elections { change });
         }
     }
 
@@ -420,11 +420,11 @@ impl World<'_> {
             self.crash_client(*client, down_until);
         }
         if let Some(until) = until {
-            self.end_with(until, Ending::Restart { clients: chosen });
+            self.end_with(until, FaultEnd::Restart { clients: chosen });
         }
     }
 
-    pub(in crate::world) fn end_with(&mut self, at: Time, ending: Ending) {
+    pub(in crate::world) fn end_with(&mut self, at: Time, ending: FaultEnd) {
         self.endings.push(Some(ending));
         let number = (self.endings.len() - 1) as u32;
         self.events.put(at, What::Ending(number));
@@ -433,26 +433,26 @@ impl World<'_> {
     pub(super) fn play_ending(&mut self, number: u32) {
         let ending = self.endings.get_mut(number as usize).and_then(Option::take);
         match ending {
-            Some(Ending::Start { place, slot }) => self.start_server(place, slot),
-            Some(Ending::Able { place }) => self.tell_able(place),
-            Some(Ending::Told { place }) => self.tell_of_all(place),
-            Some(Ending::EtcdBack { then }) => self.set_etcd_back(then),
-            Some(Ending::Restart { clients }) => {
+            Some(FaultEnd::Start { place, slot }) => self.start_server(place, slot),
+            Some(FaultEnd::Able { place }) => self.tell_able(place),
+            Some(FaultEnd::Addresses { place }) => self.publish_all(place),
+            Some(FaultEnd::EtcdBack { then }) => self.set_etcd_back(then),
+            Some(FaultEnd::Restart { clients }) => {
                 for client in clients {
                     self.start_client(client);
                 }
             }
-            Some(Ending::Reopen { clients }) => {
+            Some(FaultEnd::Reopen { clients }) => {
                 for (client, which) in clients {
                     self.reopen(client, which);
                 }
             }
-            Some(Ending::Twin { server, clients }) => self.end_twin(server, &clients),
-            Some(Ending::Silent { above, streams }) => self.note_gone(above, &streams),
-            Some(Ending::Elections { change }) if self.elections.changes == change => {
+            Some(FaultEnd::Twin { server, clients }) => self.end_twin(server, &clients),
+            Some(FaultEnd::Silent { above, streams }) => self.note_gone(above, &streams),
+            Some(FaultEnd::Elections { change }) if self.elections.changes == change => {
                 self.elections.take = self.scenario.servers.election;
             }
-            Some(Ending::Elections { .. }) | None => {}
+            Some(FaultEnd::Elections { .. }) | None => {}
         }
     }
 }

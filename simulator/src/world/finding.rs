@@ -10,9 +10,8 @@ use doorward_engine::request::GetCapacity;
 use doorward_session::master_finder::DeadEnd;
 
 use crate::world::World;
-use crate::world::clients::client_time;
-use crate::world::event::What;
-use crate::world::message::{Answer, Discovered, Message, ServerId};
+use crate::world::agenda::What;
+use crate::world::message::{Discovered, Message, RequestResult, ServerId};
 use crate::world::servers::CLIENT_TIMEOUT;
 
 impl World<'_> {
@@ -86,11 +85,11 @@ impl World<'_> {
             return;
         }
         let by = server.term;
-        let mastership = self.told_by(ServerId {
+        let mastership = self.mastership_said_by(ServerId {
             place: number,
             term: by,
         });
-        let answer = Answer::Discovered(Box::new(Discovered {
+        let answer = RequestResult::Discovered(Box::new(Discovered {
             request: *request,
             by,
             mastership,
@@ -106,12 +105,12 @@ impl World<'_> {
     }
 
     /// A client hears who the master is.
-    pub(super) fn hear_of_master(&mut self, number: u32, sequence: u64, told: Discovered) {
+    pub(super) fn hear_of_master(&mut self, number: u32, sequence: u64, found: Discovered) {
         let Discovered {
             request,
             by,
             mastership,
-        } = told;
+        } = found;
         let Some(leases_last) = self.leases_last(number) else {
             return;
         };
@@ -136,8 +135,8 @@ impl World<'_> {
     }
 
     /// Who was asked is not the master: asks again at once where it says, or later.
-    pub(super) fn leave_for(&mut self, number: u32, sequence: u64, told: &Mastership) {
-        match self.go_elsewhere(number, told) {
+    pub(super) fn leave_for(&mut self, number: u32, sequence: u64, master: &Mastership) {
+        match self.go_elsewhere(number, master) {
             Ok(()) => {
                 let client = self.clients.get_mut(number as usize);
                 if let Some(state) = client.and_then(|client| client.state.as_mut()) {
@@ -148,19 +147,19 @@ impl World<'_> {
         }
     }
 
-    fn go_elsewhere(&mut self, number: u32, told: &Mastership) -> Result<(), DeadEnd> {
+    fn go_elsewhere(&mut self, number: u32, mastership: &Mastership) -> Result<(), DeadEnd> {
         let leases_last = self.leases_last(number).unwrap_or_default();
         let Some(client) = self.clients.get_mut(number as usize) else {
             return Ok(());
         };
         client.connected = None;
-        let master = match told {
+        let master = match mastership {
             Mastership::Follower { master_address, .. } => Some(master_address.as_str()),
             Mastership::Master { .. } | Mastership::Unknown => None,
         };
         let finder = &mut client.finder;
         finder
-            .handle_redirect(master, told.epoch(), leases_last)
+            .handle_redirect(master, mastership.epoch(), leases_last)
             .map(|_| ())
     }
 
@@ -186,7 +185,7 @@ impl World<'_> {
             return;
         };
         client.connected = None;
-        let local = client_time(client.clock.shows(now));
+        let local = client.clock.shows(now);
         if let Some(state) = &mut client.state {
             if lost.is_election {
                 state.handle_masterless(sequence, chance, local);
@@ -199,7 +198,7 @@ impl World<'_> {
     /// For how long the last lease of a client lasts. None: it does not run.
     fn leases_last(&self, number: u32) -> Option<Duration> {
         let client = self.clients.get(number as usize)?;
-        let local = client_time(client.clock.shows(self.now));
+        let local = client.clock.shows(self.now);
         let end = client.state.as_ref()?.leases_end(local);
         Some(end.map_or(Duration::ZERO, |end| end.since(local)))
     }

@@ -16,10 +16,9 @@ use doorward_session::parent_session::{
 
 use crate::scenario::ParentProtocol;
 use crate::world::World;
-use crate::world::clock::session_time;
-use crate::world::event::What;
+use crate::world::agenda::What;
 use crate::world::message::{Down, Message, ServerId, Up};
-use crate::world::place::Server;
+use crate::world::place::ServerProcess;
 
 /// What is lost on a connection is sent again after this.
 const SENT_AGAIN_AFTER: Duration = Duration::from_secs(1);
@@ -37,13 +36,13 @@ impl World<'_> {
             || above.is_some_and(|above| above.cut_below_until > self.now)
     }
 
-    fn server_of(&mut self, id: ServerId) -> Option<&mut Server> {
+    fn server_of(&mut self, id: ServerId) -> Option<&mut ServerProcess> {
         self.places
             .get_mut(id.place as usize)
             .and_then(|place| place.server(id.term))
     }
 
-    /// Tells the session of a server what the time is and what its node has to say, and does what it
+    /// Hands the session of a server the time and what its node has to say, and does what it
     /// wants done.
     pub(super) fn tend_link(&mut self, id: ServerId) {
         let now = self.now;
@@ -61,8 +60,8 @@ impl World<'_> {
         };
         let (node, session) = (&server.node, &mut server.parent_link.session);
         let is_master = node.mastership(local).is_master();
-        session.handle_mastership(is_master, chance, session_time(local));
-        session.handle_timeout(chance, session_time(local));
+        session.handle_mastership(is_master, chance, local);
+        session.handle_timeout(chance, local);
         if node.poll_upstream_timeout().is_some_and(|at| at <= local) {
             session.handle_due();
         }
@@ -75,7 +74,7 @@ impl World<'_> {
         let Some(place) = self.places.get_mut(id.place as usize) else {
             return;
         };
-        let local = session_time(place.clock.shows(now));
+        let local = place.clock.shows(now);
         if let Some(server) = place.server(id.term) {
             server.parent_link.is_down = false;
             let session = &mut server.parent_link.session;
@@ -161,11 +160,16 @@ impl World<'_> {
             Transport::Stream => settings.push_round,
             Transport::Calls => slow,
         };
-        if let Some(server) = self.server_of(id) {
-            server.node.handle_upstream_pace(Pace {
-                round,
-                slow: slow.max(round),
-            });
+        let now = self.now;
+        let Some(place) = self.place(id.place) else {
+            return;
+        };
+        let local = place.clock.shows(now);
+        if let Some(server) = place.server(id.term) {
+            let slow = slow.max(round);
+            server
+                .node
+                .handle_upstream_pace(Pace { round, slow }, local);
         }
     }
 
@@ -184,11 +188,7 @@ impl World<'_> {
         let session = &mut server.parent_link.session;
         let resources = request.asks.iter();
         let resources = resources.map(|ask| AnsweredResource::number_of(ask.resource.as_str()));
-        session.handle_sent(
-            request.sequence.unwrap_or_default(),
-            resources,
-            session_time(local),
-        );
+        session.handle_sent(request.sequence.unwrap_or_default(), resources, local);
         // More may be due at once.
         let next = server.node.poll_upstream_timeout();
         if next.is_some_and(|at| at <= local) {
@@ -206,9 +206,7 @@ impl World<'_> {
         let link = &mut server.parent_link;
         match report {
             ParentReport::Down { .. } | ParentReport::Replaced { .. } => link.is_down = true,
-            ParentReport::Answers { .. } => {
-                link.is_down = link.session.is_second(session_time(local))
-            }
+            ParentReport::Answers { .. } => link.is_down = link.session.is_second(local),
             ParentReport::Polls { .. }
             | ParentReport::Redirected { .. }
             | ParentReport::EpochForgotten { .. } => {}
@@ -243,7 +241,7 @@ impl World<'_> {
 
     /// Sends something down, on a connection of that number.
     pub(super) fn send_down(&mut self, child: ServerId, connection: Connection, what: Down) {
-        let is_call = matches!(&what, Down::Told { call: Some(_), .. });
+        let is_call = matches!(&what, Down::Reply { call: Some(_), .. });
         let message = Message::Down {
             child,
             connection,
@@ -337,7 +335,7 @@ impl World<'_> {
         }
         let answer = match what {
             Up::Connect => Down::Connected,
-            Up::Discover => Down::Discovered(self.told_by(to)),
+            Up::Discover => Down::Discovered(self.mastership_said_by(to)),
             Up::Open if protocol == ParentProtocol::Poll => {
                 Down::Closed(ConnectionEnd::Unimplemented)
             }
@@ -365,7 +363,7 @@ impl World<'_> {
             return;
         };
         let local = place.clock.shows(now);
-        let at = session_time(local);
+        let at = local;
         let Some(server) = place.server(id.term) else {
             return;
         };
@@ -387,20 +385,20 @@ impl World<'_> {
             Down::Opened => session.handle_opened(connection, at),
             Down::Closed(closed) => session.handle_closed(connection, closed, chance, at),
             Down::Discovered(mastership) => {
-                let told = told(&mastership);
+                let master = master_info(&mastership);
                 let last = leases_last(&server.node);
-                session.handle_discovered(connection, told, last, chance, at);
+                session.handle_discovered(connection, master, last, chance, at);
             }
             Down::NotMaster { call, mastership } => {
                 let reply = Reply {
                     call,
-                    not_master: Some(told(&mastership)),
+                    not_master: Some(master_info(&mastership)),
                     answered: &[],
                 };
                 let last = leases_last(&server.node);
                 let _drop = session.handle_reply(connection, &reply, last, chance, at);
             }
-            Down::Told { call, reply } => {
+            Down::Reply { call, reply } => {
                 let meta = Reply {
                     call,
                     not_master: None,
@@ -409,8 +407,8 @@ impl World<'_> {
                 let verdict = session.handle_reply(connection, &meta, Duration::ZERO, chance, at);
                 if verdict == Disposition::Keep {
                     server.node.handle_upstream_reply(&reply, local);
-                    let told: f64 = reply.leases.iter().map(|it| it.capacity.get()).sum();
-                    self.note(4, id.place.into(), told);
+                    let granted: f64 = reply.leases.iter().map(|it| it.capacity.get()).sum();
+                    self.note(4, id.place.into(), granted);
                     self.serve_waiting(id, true);
                 }
             }
@@ -421,7 +419,7 @@ impl World<'_> {
 }
 
 /// What a server says of the mastership of its node.
-fn told(mastership: &Mastership) -> session::MasterInfo<'_> {
+fn master_info(mastership: &Mastership) -> session::MasterInfo<'_> {
     session::MasterInfo {
         is_master: mastership.is_master(),
         master: match mastership {

@@ -6,14 +6,14 @@ use doorward_engine::time::Time;
 
 /// Requests of clients and child servers, second by second of the world's time.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Load {
+pub(crate) struct RequestCounts {
     second: u64,
     requests: u64,
     /// The most, and the second of it.
     most: (u64, u64),
 }
 
-impl Load {
+impl RequestCounts {
     /// A request has come.
     pub(crate) fn note(&mut self, settled_after: Duration, now: Time) {
         let since_start = now.since(Time::ZERO);
@@ -41,8 +41,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_of_the_busiest_seconds_is_told() {
-        let mut load = Load::default();
+    fn the_first_of_the_busiest_seconds_is_reported() {
+        let mut load = RequestCounts::default();
         for tenths in [1, 2, 3, 4, 21, 25, 38, 39, 41, 49] {
             let now = Time::ZERO + Duration::from_millis(100 * tenths);
             load.note(Duration::from_secs(1), now);

@@ -7,7 +7,7 @@ use doorward_engine::id::ResourceId;
 use doorward_engine::template::Templates;
 use doorward_engine::time::Time;
 
-use crate::checker::{Claim, may_decide};
+use crate::checker::{MasterClaim, may_decide};
 use crate::world::World;
 use crate::world::message::ServerId;
 
@@ -91,7 +91,7 @@ impl World<'_> {
             return;
         };
         let local = place.clock.shows(now);
-        let claims = place.servers.iter().map(|server| Claim {
+        let claims = place.servers.iter().map(|server| MasterClaim {
             term: server.term,
             is_twin: server.is_twin,
             may_lead_until: server.contender.as_ref().map(|it| it.may_lead_until),

@@ -40,7 +40,7 @@ pub(crate) enum Message {
     Answer {
         client: u32,
         sequence: u64,
-        answer: Answer,
+        answer: RequestResult,
     },
     /// A server does something on its connection to a server of its parent.
     Up {
@@ -81,8 +81,8 @@ pub(crate) enum Down {
     Discovered(Mastership),
     /// The stream is open.
     Opened,
-    /// What the parent answers to a call, or tells on the stream.
-    Told {
+    /// What the parent answers to a call, or pushes on the stream.
+    Reply {
         call: Option<u64>,
         reply: GetServerCapacityReply,
     },
@@ -97,7 +97,7 @@ pub(crate) enum Down {
 
 /// What comes of a client's request.
 #[derive(Clone, Debug)]
-pub(crate) enum Answer {
+pub(crate) enum RequestResult {
     /// What a server said.
     Said(Outcome<GetCapacityReply>),
     /// What it gave back was heard of.

@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use doorward_engine::time::Time;
 
-use crate::checker::Book;
+use crate::checker::NodeBook;
 use crate::recording::MarkKind;
 use crate::world::World;
-use crate::world::event::What;
+use crate::world::agenda::What;
 
 /// How often it is looked at while something goes wrong …
 const OFTEN: Duration = Duration::from_millis(100);
@@ -84,10 +84,10 @@ impl World<'_> {
         let Some(watched) = self.watched.get(resource) else {
             return;
         };
-        let mut books: Vec<Book> = self
+        let mut books: Vec<NodeBook> = self
             .places
             .iter()
-            .map(|place| Book {
+            .map(|place| NodeBook {
                 parent: place.parent,
                 reserved: None,
             })

@@ -2,7 +2,7 @@
 //!
 //! As the library does it when the last handle is dropped: what was begun is finished first, a release is never
 //! beside a request, and goes to the server with which there is a connection, if there is one. Nobody tries
-//! again: what could not be released runs out. (`Client::close` waits for no work: it does not release what
+//! again: what could not be released runs out. (`ClientProcess::close` waits for no work: it does not release what
 //! permits are out of. That is not played.)
 
 use doorward_engine::id::{Incarnation, ResourceId};
@@ -13,9 +13,8 @@ use crate::recording::MarkKind;
 use crate::scenario::ClientGroup;
 use crate::scenario::fault::{ClientChoice, Span};
 use crate::world::World;
-use crate::world::clients::client_time;
-use crate::world::faults::Ending;
-use crate::world::message::{Answer, Message, ServerId};
+use crate::world::faults::FaultEnd;
+use crate::world::message::{Message, RequestResult, ServerId};
 use crate::world::servers::CLIENT_TIMEOUT;
 
 /// What a client gives back.
@@ -77,7 +76,7 @@ impl World<'_> {
             self.step_client(*number);
         }
         if until.is_some() {
-            self.end_with(down_until, Ending::Restart { clients: chosen });
+            self.end_with(down_until, FaultEnd::Restart { clients: chosen });
         }
     }
 
@@ -118,7 +117,7 @@ impl World<'_> {
             self.step_client(number);
         }
         if until.is_some() {
-            self.end_with(closed_until, Ending::Reopen { clients: closed });
+            self.end_with(closed_until, FaultEnd::Reopen { clients: closed });
         }
     }
 
@@ -149,7 +148,7 @@ impl World<'_> {
         if let Some(work) = &mut it.work {
             work.is_closing = false;
         }
-        let local = client_time(client.clock.shows(now));
+        let local = client.clock.shows(now);
         let (priority, mode, wants) = (usage.priority, usage.mode, it.wants());
         if state.open(usage.resource.as_str(), priority, mode, wants, local) {
             self.tell_wants(number);
@@ -196,7 +195,7 @@ impl World<'_> {
         else {
             return;
         };
-        let local = client_time(client.clock.shows(now));
+        let local = client.clock.shows(now);
         let mut has_closed = false;
         let (uses, releases) = (&client.uses, &mut parting.releases);
         parting.closing.retain(|which| {
@@ -320,7 +319,7 @@ impl World<'_> {
         let answer = Message::Answer {
             client,
             sequence,
-            answer: Answer::Released,
+            answer: RequestResult::Released,
         };
         if !self.send(&way, answer) {
             self.fail_later(client, sequence, now + CLIENT_TIMEOUT);

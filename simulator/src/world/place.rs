@@ -12,13 +12,13 @@ use doorward_session::address::Address;
 use doorward_session::parent_session::ParentSession;
 
 use crate::scenario::Servers;
-use crate::world::candidates::Contender;
+use crate::world::candidates::Candidacy;
 use crate::world::child_streams::Below;
-use crate::world::clock::{LocalClock, engine_time};
+use crate::world::clock::LocalClock;
 use crate::world::etcd::{Letter, WayToEtcd};
-use crate::world::load::Load;
+use crate::world::load::RequestCounts;
 use crate::world::message::Message;
-use crate::world::waiting::{self, Waiting};
+use crate::world::undecided_calls::{self, UndecidedCall};
 
 /// A place in the tree.
 #[derive(Debug)]
@@ -31,21 +31,21 @@ pub(crate) struct Place {
     /// Where they are found, by slot.
     pub(crate) addresses: Arc<[Address]>,
     /// All that run: at most one for each slot, and second processes under the same name.
-    pub(crate) servers: Vec<Server>,
+    pub(crate) servers: Vec<ServerProcess>,
     /// Where they run, one for each candidate.
-    pub(crate) slots: Vec<Slot>,
+    pub(crate) slots: Vec<ServerSlot>,
     /// How many have ever been started.
     pub(crate) starts: u64,
     /// Until then no candidate is able to be the master.
     pub(crate) unable_until: Time,
-    /// Where the servers of its parent are, as far as it is told.
+    /// Where the servers of its parent are, as far as it knows.
     pub(crate) parents: Arc<[Address]>,
     /// Until then its servers send whoever asks to one another, not to the master.
     pub(crate) circles_until: Time,
-    /// Until then whoever looks for its servers is told of addresses at which nobody is.
+    /// Until then whoever looks for its servers finds addresses at which nobody is.
     pub(crate) stale_until: Time,
-    /// What those who look are told: `addresses`, or stale ones.
-    pub(crate) told: Arc<[Address]>,
+    /// What those who look find: `addresses`, or stale ones.
+    pub(crate) published: Arc<[Address]>,
     /// Until then, nothing passes between it and its parent.
     pub(crate) cut_above_until: Time,
     /// Until then, nothing passes between it and its clients and children.
@@ -55,12 +55,12 @@ pub(crate) struct Place {
     pub(crate) wake_at: Option<Time>,
     /// Since when its last master answers.
     pub(crate) up_since: Time,
-    pub(crate) load: Load,
+    pub(crate) load: RequestCounts,
 }
 
 /// Where a server runs.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Slot {
+pub(crate) struct ServerSlot {
     /// Until then it is down.
     pub(crate) down_until: Time,
     pub(crate) way: WayToEtcd,
@@ -68,7 +68,7 @@ pub(crate) struct Slot {
 
 /// A server: a process.
 #[derive(Debug)]
-pub(crate) struct Server {
+pub(crate) struct ServerProcess {
     /// Which one it is: no two servers of a place ever have the same.
     pub(crate) term: u64,
     /// In which of the place's slots.
@@ -78,16 +78,16 @@ pub(crate) struct Server {
     /// It is the master, or was until its term ended a moment ago.
     pub(crate) leads: bool,
     /// Its part in the election. None: there is none.
-    pub(crate) contender: Option<Box<Contender>>,
+    pub(crate) contender: Option<Box<Candidacy>>,
     pub(crate) node: Node,
-    pub(crate) parent_link: ParentLink,
+    pub(crate) parent_link: WayUp,
     /// Until then it does nothing.
     pub(crate) frozen_until: Option<Time>,
     /// What came while it did nothing.
     pub(crate) inbox: Vec<Message>,
     /// What came from etcd meanwhile.
     pub(crate) letters: Vec<Letter>,
-    /// It was told to hand over meanwhile.
+    /// It was asked to hand over meanwhile.
     pub(crate) is_to_resign: bool,
     /// The operator's templates that are in force here; at the root only.
     pub(crate) templates: Templates,
@@ -96,12 +96,12 @@ pub(crate) struct Server {
     /// The streams of its child servers.
     pub(crate) below: Below,
     /// Clients' calls that wait for the parent: who has waited longest is first.
-    pub(crate) waiting: VecDeque<Waiting>,
+    pub(crate) waiting: VecDeque<UndecidedCall>,
 }
 
 /// The way to the parent.
 #[derive(Clone, Debug)]
-pub(crate) struct ParentLink {
+pub(crate) struct WayUp {
     pub(crate) session: ParentSession,
     /// The parent's server it is connected to.
     pub(crate) to: Option<u64>,
@@ -115,7 +115,7 @@ pub(crate) struct ParentLink {
     pub(crate) last_down: Time,
 }
 
-impl ParentLink {
+impl WayUp {
     /// To a parent at these addresses.
     pub(crate) fn new(parents: Arc<[Address]>) -> Self {
         Self {
@@ -129,7 +129,7 @@ impl ParentLink {
     }
 }
 
-impl Server {
+impl ServerProcess {
     pub(crate) fn new(
         place: &Place,
         slot: u32,
@@ -154,7 +154,7 @@ impl Server {
             contender: None,
             node: Node::new(config, templates.clone()),
             templates,
-            parent_link: ParentLink::new(Arc::clone(&place.parents)),
+            parent_link: WayUp::new(Arc::clone(&place.parents)),
             frozen_until: None,
             inbox: Vec::new(),
             letters: Vec::new(),
@@ -183,12 +183,11 @@ impl Server {
         let session = &self.parent_link.session;
         let ask = self.node.poll_upstream_timeout();
         let ask = ask.filter(|_| session.may_ask());
-        let late = session.poll_timeout().map(engine_time);
-        let below = self.below.streams.poll_timeout().map(engine_time);
-        let waiting = waiting::due(&self.waiting);
+        let late = session.poll_timeout();
+        let below = self.below.streams.poll_timeout();
+        let waiting = undecided_calls::due(&self.waiting);
         let contender = self.contender.as_ref();
         let election = contender.and_then(|it| it.candidate.poll_timeout());
-        let election = election.map(engine_time);
         let local = [timeout, ask, late, below, waiting, election];
         let local = local.into_iter().flatten().min();
         local.map(|at| clock.when(at))
@@ -197,12 +196,12 @@ impl Server {
 
 impl Place {
     /// The server of that term, if it is still there.
-    pub(crate) fn server(&mut self, term: u64) -> Option<&mut Server> {
+    pub(crate) fn server(&mut self, term: u64) -> Option<&mut ServerProcess> {
         self.servers.iter_mut().find(|server| server.term == term)
     }
 
     /// Who is the master, as far as it knows itself; it may be frozen. None: nobody is.
-    pub(crate) fn master(&self, now: Time) -> Option<&Server> {
+    pub(crate) fn master(&self, now: Time) -> Option<&ServerProcess> {
         let local = self.clock.shows(now);
         let masters = self.servers.iter();
         let masters = masters.filter(|it| !it.is_twin && it.node.mastership(local).is_master());
@@ -210,7 +209,7 @@ impl Place {
     }
 
     /// Who runs at one of its addresses.
-    pub(crate) fn at_address(&self, address: &Address) -> Option<&Server> {
+    pub(crate) fn at_address(&self, address: &Address) -> Option<&ServerProcess> {
         let slot = self.slot_of(address)?;
         let mut all = self.servers.iter().filter(|server| !server.is_twin);
         all.find(|server| server.slot == slot)

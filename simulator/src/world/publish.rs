@@ -1,8 +1,7 @@
-//! What checkers are told of a client: what it may use, by a lease, in safe mode and otherwise; if it
+//! What checkers see of a client: what it may use, by a lease, in safe mode and otherwise; if it
 //! wants more, what it waits for; and when it is back after it had lost its server.
 
 use doorward_client::state::{ClientState, LimitedBy, Mode, ResourceState};
-use doorward_client::time::Time as ClientTime;
 use doorward_engine::request::GetCapacityReply;
 use doorward_engine::time::Time;
 
@@ -10,13 +9,12 @@ use crate::checker::Wait;
 use crate::checker::real_run::by_source;
 use crate::scenario::usage::Usage;
 use crate::world::World;
-use crate::world::clients::client_time;
-use crate::world::event::What;
+use crate::world::agenda::What;
 use crate::world::place::Place;
 
 /// What is remembered of a client for that; nothing that it decides by.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Seen {
+pub(crate) struct LastPublished {
     /// Its newest request, and when it was sent.
     sequence: u64,
     asked_at: Time,
@@ -26,7 +24,7 @@ pub(crate) struct Seen {
     has_lost_server: bool,
 }
 
-impl Seen {
+impl LastPublished {
     /// It asks.
     pub(super) fn note_request(&mut self, sequence: u64, now: Time) {
         (self.sequence, self.asked_at, self.is_kept) = (sequence, now, false);
@@ -34,7 +32,7 @@ impl Seen {
 }
 
 impl World<'_> {
-    /// Tells the checkers what a client may use now, and its limiters.
+    /// Reports to the checkers, and to its limiters, what a client may use now.
     pub(super) fn publish(&mut self, number: u32) {
         let scenario = self.scenario;
         let Some(client) = self.clients.get_mut(number as usize) else {
@@ -46,7 +44,7 @@ impl World<'_> {
         if let Some(state) = &client.state {
             client.seen.has_lost_server |= state.failures() > 0;
         } else {
-            client.seen = Seen::default();
+            client.seen = LastPublished::default();
         }
         for (which, usage) in group.usages().enumerate() {
             self.publish_use(number, which, usage);
@@ -70,7 +68,7 @@ impl World<'_> {
         let id = usage.resource.as_str();
         let state = client.state.as_ref();
         if let Some((state, resource)) = state.and_then(|it| Some((it, it.resource(id)?))) {
-            let local = client_time(client.clock.shows(now));
+            let local = client.clock.shows(now);
             let allowance = resource.allowance(local);
             let newest = resource.lease(local);
             (lease, fallback) = by_source(allowance.capacity, allowance.source, wants);
@@ -125,11 +123,11 @@ impl World<'_> {
         let Some(place) = self.places.get(client.place as usize) else {
             return;
         };
-        let local = client_time(client.clock.shows(now));
+        let local = client.clock.shows(now);
         let Some(state) = &client.state else {
             return;
         };
-        let is_told = |usage: &Usage| {
+        let is_reported = |usage: &Usage| {
             let resource = state.resource(usage.resource.as_str());
             let resource = resource.filter(|it| it.lease(local).is_some())?;
             let mut leases = reply.leases.iter();
@@ -139,12 +137,12 @@ impl World<'_> {
         let mut was_lost = None;
         for (it, usage) in client.uses.iter().zip(group.usages()) {
             let watched = self.watched.get_mut(it.resource as usize);
-            let (Some(watched), Some(resource)) = (watched, is_told(usage)) else {
+            let (Some(watched), Some(resource)) = (watched, is_reported(usage)) else {
                 continue;
             };
             if let (Mode::Safe, Some(safe)) = (usage.mode, resource.safe_capacity()) {
                 let asked_at = client.seen.asked_at;
-                watched.note_safe_told(it.account as usize, safe.get(), asked_at, now);
+                watched.note_safe_capacity_of(it.account as usize, safe.get(), asked_at, now);
             }
             let seen = &mut client.seen;
             let was_lost =
@@ -177,7 +175,7 @@ impl World<'_> {
         }
     }
 
-    /// It is over: tells who is not back.
+    /// It is over: reports who is not back.
     pub(super) fn note_not_back(&mut self) {
         let now = self.end;
         for client in self.clients.iter().filter(|it| it.seen.has_lost_server) {
@@ -213,7 +211,7 @@ impl Place {
 
 /// What a client waits for that wants more than it may use. `is_kept`: its server waits for its parent
 /// before it answers.
-fn wait_of(state: &ClientState, resource: &ResourceState, is_kept: bool, now: ClientTime) -> Wait {
+fn wait_of(state: &ClientState, resource: &ResourceState, is_kept: bool, now: Time) -> Wait {
     let is_asking = state.is_asking();
     if state.failures() > 0 {
         return Wait::NoServer;

@@ -6,7 +6,7 @@ use doorward_engine::time::Time;
 
 use crate::recording::{ClientSample, ClientSeries, NodeSample};
 use crate::world::World;
-use crate::world::event::What;
+use crate::world::agenda::What;
 
 /// How often somebody looks whether all is at rest after a shift.
 pub(super) const SETTLE: Duration = Duration::from_millis(100);
@@ -103,7 +103,7 @@ impl World<'_> {
     }
 
     /// One look for every sample, each at another time between two of them: demand may well change in
-    /// step with samples, and a look that always comes right after a change, or right before it, tells
+    /// step with samples, and a look that always comes right after a change, or right before it, shows
     /// nothing about the time in between.
     pub(super) fn look_later(&mut self) {
         /// Multiples of this, less what is whole, are spread evenly however many there are.

@@ -9,9 +9,9 @@ use doorward_engine::template::Templates;
 use doorward_session::close_reason::ConnectionEnd;
 
 use crate::world::World;
-use crate::world::event::What;
-use crate::world::message::{Answer, Down, Message, ServerId};
-use crate::world::place::{Place, Server, Slot};
+use crate::world::agenda::What;
+use crate::world::message::{Down, Message, RequestResult, ServerId};
+use crate::world::place::{Place, ServerProcess, ServerSlot};
 
 /// As the client library waits for an answer.
 pub(super) const CLIENT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -29,8 +29,8 @@ impl World<'_> {
         let Some(place) = self.places.get_mut(number as usize) else {
             return;
         };
-        let is_down = |slot: &Slot| slot.down_until > now;
-        let runs = |server: &Server| server.slot == slot && !server.is_twin;
+        let is_down = |slot: &ServerSlot| slot.down_until > now;
+        let runs = |server: &ServerProcess| server.slot == slot && !server.is_twin;
         if place.servers.iter().any(runs) || place.slots.get(slot as usize).is_none_or(is_down) {
             return;
         }
@@ -39,7 +39,7 @@ impl World<'_> {
             None => templates,
             Some(_) => Templates::default(),
         };
-        let mut server = Server::new(place, slot, seed, scenario.servers, templates);
+        let mut server = ServerProcess::new(place, slot, seed, scenario.servers, templates);
         let id = ServerId {
             place: number,
             term: server.term,
@@ -72,7 +72,7 @@ impl World<'_> {
         if let Some(above) = gone.parent_link.to {
             self.leave(id, above);
         }
-        // Clients whose calls waited here are told nothing, and notice.
+        // Clients whose calls waited here get no answer, and notice.
         for waiting in gone.waiting {
             let (client, sequence) = (waiting.client, waiting.sequence());
             let way = self.scenario.network.to_clients(id.place);
@@ -220,20 +220,20 @@ impl World<'_> {
             return;
         }
         let outcome = match outcome {
-            Outcome::NotMaster(_) => Outcome::NotMaster(self.told_by(by)),
+            Outcome::NotMaster(_) => Outcome::NotMaster(self.mastership_said_by(by)),
             served @ Outcome::Served(_) => served,
         };
         let message = Message::Answer {
             client,
             sequence,
-            answer: Answer::Said(outcome),
+            answer: RequestResult::Said(outcome),
         };
         if !self.send(&way, message) {
             self.fail_later(client, sequence, self.now + CLIENT_TIMEOUT);
         }
     }
 
-    /// After a node was changed: what it has to tell is told, in its round.
+    /// After a node was changed: what it has to push is pushed, in its round.
     pub(super) fn after(&mut self, id: ServerId) {
         let (mut is_over, asserts) = (false, self.asserts);
         if let Some((server, local)) = self.server_at(id) {

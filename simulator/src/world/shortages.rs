@@ -9,15 +9,15 @@ impl World<'_> {
         for (resource, watched) in self.watched.iter().enumerate() {
             let clients = self.clients.iter();
             let clients = clients.filter_map(|client| Some((client, client.uses.of(resource)?)));
-            let mut told: Vec<_> = clients
+            let mut shown: Vec<_> = clients
                 .map(|(client, it)| (client, watched.figures_of(it.account as usize)))
                 .filter(|(_, figures)| figures.wanted > 0.0)
                 .collect();
             let missing = |figures: &ClientFigures| figures.wanted - figures.got;
             // Stable: those to whom as much was missing stay in their order.
-            told.sort_by(|(_, a), (_, b)| missing(b).total_cmp(&missing(a)));
-            told.truncate(CLIENT_FIGURES_MAX);
-            let named = told.into_iter().map(|(client, figures)| {
+            shown.sort_by(|(_, a), (_, b)| missing(b).total_cmp(&missing(a)));
+            shown.truncate(CLIENT_FIGURES_MAX);
+            let named = shown.into_iter().map(|(client, figures)| {
                 let place = self.places.get(client.place as usize);
                 ClientFigures {
                     client: client.name.to_string(),

@@ -4,7 +4,7 @@ use doorward_engine::amount::Amount;
 use doorward_engine::time::Time;
 
 use crate::chance::Chance;
-use crate::scenario::demand::player::{Change, Player};
+use crate::scenario::demand::demand_player::{DemandChange, DemandPlayer};
 use crate::scenario::usage::Usage;
 use crate::world::work::Working;
 
@@ -14,9 +14,9 @@ pub(crate) struct Use {
     /// Which resource, and which account there.
     pub(crate) resource: u32,
     pub(crate) account: u32,
-    pub(crate) player: Player,
+    pub(crate) player: DemandPlayer,
     /// What its curve says next, and when.
-    pub(crate) next: Option<Change>,
+    pub(crate) next: Option<DemandChange>,
     /// What its curve says.
     pub(crate) curve: f64,
     /// What a fault added to that.
@@ -33,7 +33,7 @@ pub(crate) struct Use {
 
 impl Use {
     /// One that wants nothing yet.
-    pub(crate) fn new(resource: u32, account: u32, player: Player) -> Self {
+    pub(crate) fn new(resource: u32, account: u32, player: DemandPlayer) -> Self {
         Self {
             resource,
             account,
@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn nobody_wants_more_than_can_be_asked_for() {
-        let mut it = Use::new(0, 0, Player::new(0, Chance::new(1)));
+        let mut it = Use::new(0, 0, DemandPlayer::new(0, Chance::new(1)));
         (it.curve, it.extra) = (Amount::MAX.get(), 5.0);
         assert_eq!(it.wants(), Amount::MAX.get());
         (it.curve, it.extra) = (3.0, -5.0);

@@ -18,13 +18,11 @@ use doorward_client::limiter::concurrency::ConcurrencyLimiter;
 use doorward_client::limiter::demand::Demand;
 use doorward_client::limiter::rate::{Burst, NotNow, RateLimiter};
 use doorward_client::state::Lease;
-use doorward_client::time::Time as ClientTime;
 use doorward_engine::time::Time;
 
 use crate::chance::Chance;
 use crate::scenario::usage::{Limiter, Work};
-use crate::world::admission::Admission;
-use crate::world::clients::{client_time, engine_time};
+use crate::world::admission_check::AdmissionCheck;
 use crate::world::clock::LocalClock;
 
 /// Whoever finds so many who wait gives up.
@@ -35,7 +33,7 @@ const ARRIVALS_EVERY_MIN: Duration = Duration::from_millis(20);
 
 /// One of the limiters.
 #[derive(Debug)]
-enum Gate {
+enum AnyLimiter {
     Rate(Box<RateLimiter>),
     Concurrency(ConcurrencyLimiter),
 }
@@ -44,7 +42,7 @@ enum Gate {
 #[derive(Debug)]
 pub(crate) struct Working {
     limiter: Limiter,
-    gate: Gate,
+    gate: AnyLimiter,
     demand: Option<Demand>,
     /// What was measured when that was last worth asking for.
     measured: f64,
@@ -63,7 +61,7 @@ pub(crate) struct Working {
     newest: Option<Lease>,
     former: Vec<Lease>,
     /// What the limiter admits, against what it may.
-    pub(crate) admission: Admission,
+    pub(crate) admission: AdmissionCheck,
     /// When it is looked at next.
     pub(crate) wake_at: Option<Time>,
     /// Nothing new is begun any more.
@@ -72,7 +70,7 @@ pub(crate) struct Working {
 
 impl Working {
     pub(crate) fn new(limiter: Limiter, chance: Chance, clock: &LocalClock, now: Time) -> Self {
-        let local = client_time(clock.shows(now));
+        let local = clock.shows(now);
         let gate = match limiter.work {
             // A usual request passes at once.
             Work::Rate { cost } => {
@@ -80,9 +78,9 @@ impl Working {
                     least: cost,
                     ..Burst::default()
                 };
-                Gate::Rate(Box::new(RateLimiter::new(burst, local)))
+                AnyLimiter::Rate(Box::new(RateLimiter::new(burst, local)))
             }
-            Work::Concurrency { .. } => Gate::Concurrency(ConcurrencyLimiter::default()),
+            Work::Concurrency { .. } => AnyLimiter::Concurrency(ConcurrencyLimiter::default()),
         };
         let adaptive = limiter.adaptive;
         Self {
@@ -100,7 +98,7 @@ impl Working {
             allowance: Allowance::NONE,
             newest: None,
             former: Vec::new(),
-            admission: Admission::new(local),
+            admission: AdmissionCheck::new(local),
             wake_at: None,
             is_closing: false,
         }
@@ -118,8 +116,8 @@ impl Working {
 
     pub(crate) fn in_flight(&self) -> f64 {
         match &self.gate {
-            Gate::Rate(_) => 0.0,
-            Gate::Concurrency(limiter) => limiter.in_flight() as f64,
+            AnyLimiter::Rate(_) => 0.0,
+            AnyLimiter::Concurrency(limiter) => limiter.in_flight() as f64,
         }
     }
 
@@ -164,20 +162,20 @@ impl Working {
         clock: &LocalClock,
         now: Time,
     ) {
-        let local = client_time(clock.shows(now));
+        let local = clock.shows(now);
         self.note_lease(lease, local);
         if allowance != self.allowance {
             self.allowance = allowance;
             self.admission.handle_allowance(allowance, local);
             match &mut self.gate {
-                Gate::Rate(limiter) => limiter.handle_allowance(allowance, local),
-                Gate::Concurrency(limiter) => limiter.handle_allowance(allowance),
+                AnyLimiter::Rate(limiter) => limiter.handle_allowance(allowance, local),
+                AnyLimiter::Concurrency(limiter) => limiter.handle_allowance(allowance),
             }
         }
         self.attempt(clock, now);
     }
 
-    fn note_lease(&mut self, lease: Option<Lease>, local: ClientTime) {
+    fn note_lease(&mut self, lease: Option<Lease>, local: Time) {
         if lease != self.newest {
             let before = std::mem::replace(&mut self.newest, lease);
             self.former.extend(before);
@@ -188,7 +186,7 @@ impl Working {
     }
 
     /// A request says that the client has so much: its former leases are worth no more from now on.
-    pub(crate) fn note_told(&mut self, has: f64, lease: Option<Lease>, local: ClientTime) {
+    pub(crate) fn note_reported(&mut self, has: f64, lease: Option<Lease>, local: Time) {
         self.note_lease(lease, local);
         for former in &mut self.former {
             former.capacity = former.capacity.min(has);
@@ -203,7 +201,7 @@ impl Working {
 
     /// What is used by leases: what the newest gives, and work beyond it that was taken under former ones.
     /// And what is in use beyond that.
-    pub(crate) fn used(&self, lease: f64, local: ClientTime) -> (f64, f64) {
+    pub(crate) fn used(&self, lease: f64, local: Time) -> (f64, f64) {
         let in_flight = self.in_flight();
         let former = self.former.iter().filter(|it| it.expires_at > local);
         let covered = former.fold(lease, |most, it| most.max(it.capacity));
@@ -213,10 +211,10 @@ impl Working {
 
     /// Does what is due.
     pub(crate) fn pass(&mut self, clock: &LocalClock, now: Time) {
-        let local = client_time(clock.shows(now));
+        let local = clock.shows(now);
         while self.ends.peek().is_some_and(|end| end.0 <= now) {
             self.ends.pop();
-            if let (Gate::Concurrency(limiter), Work::Concurrency { permits, .. }) =
+            if let (AnyLimiter::Concurrency(limiter), Work::Concurrency { permits, .. }) =
                 (&mut self.gate, self.limiter.work)
             {
                 limiter.release(permits.into());
@@ -230,7 +228,7 @@ impl Working {
     }
 
     /// A piece of work comes.
-    fn arrive(&mut self, local: ClientTime) {
+    fn arrive(&mut self, local: Time) {
         let waits = self.waiting < QUEUE_MAX;
         self.waiting += u32::from(waits);
         let waiting = f64::from(self.waiting + u32::from(!waits));
@@ -248,11 +246,11 @@ impl Working {
 
     /// Those who wait try, in turn.
     fn attempt(&mut self, clock: &LocalClock, now: Time) {
-        let local = client_time(clock.shows(now));
+        let local = clock.shows(now);
         self.tries_at = None;
         while self.waiting > 0 {
             let again = match (&mut self.gate, self.limiter.work) {
-                (Gate::Rate(limiter), Work::Rate { cost }) => {
+                (AnyLimiter::Rate(limiter), Work::Rate { cost }) => {
                     match limiter.try_acquire(cost, local) {
                         Ok(()) => {
                             self.admission.note_admitted(cost, local);
@@ -263,7 +261,7 @@ impl Working {
                         Err(NotNow::Blocked) => None,
                     }
                 }
-                (Gate::Concurrency(limiter), Work::Concurrency { permits, takes }) => {
+                (AnyLimiter::Concurrency(limiter), Work::Concurrency { permits, takes }) => {
                     if limiter.try_acquire(permits.into(), local) {
                         let in_flight = limiter.in_flight() as f64;
                         self.admission.note_taken(in_flight, local);
@@ -276,14 +274,14 @@ impl Working {
                 }
                 _ => None,
             };
-            self.tries_at = again.map(|at| clock.when(engine_time(at)).max(now));
+            self.tries_at = again.map(|at| clock.when(at).max(now));
             return;
         }
     }
 
     /// What it asks for now, if it measures that and it is worth asking.
     pub(crate) fn measure(&mut self, clock: &LocalClock, now: Time) -> Option<f64> {
-        let local = client_time(clock.shows(now));
+        let local = clock.shows(now);
         let (in_flight, waiting) = (self.in_flight(), f64::from(self.waiting));
         let demand = self.demand.as_mut()?;
         if now < self.measure_at {
@@ -313,7 +311,7 @@ impl Working {
             self.ends.peek().map(|end| end.0),
             self.tries_at,
             measure_at,
-            ends.map(|at| clock.when(engine_time(at))),
+            ends.map(|at| clock.when(at)),
         ]
         .into_iter()
         .flatten()

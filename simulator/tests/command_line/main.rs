@@ -32,7 +32,7 @@ fn check(folder: &Path, arguments: &[&str], code: i32) -> String {
     let output = run_in(folder, arguments);
     let (out, err) = (text(&output.stdout), text(&output.stderr));
     assert_eq!(output.status.code(), Some(code), "{out}\n{err}");
-    // Problems are told where they belong.
+    // Problems are reported where they belong.
     if code == 2 { err } else { out }
 }
 
@@ -93,7 +93,7 @@ fn a_report_is_written_with_the_command_that_makes_it_again() {
 }
 
 #[test]
-fn what_is_wrong_with_a_scenario_is_told_with_its_line() {
+fn what_is_wrong_with_a_scenario_is_reported_with_its_line() {
     let folder = folder();
     let scenario = "duration: soon\ntemplates: none.yaml\nclients: []\n";
     fs::write(folder.path().join("bad.yaml"), scenario).unwrap();
@@ -108,7 +108,7 @@ fn what_is_wrong_with_a_scenario_is_told_with_its_line() {
 }
 
 #[test]
-fn a_limit_that_is_violated_is_told_by_the_exit_code() {
+fn a_limit_that_is_violated_is_reported_by_the_exit_code() {
     let folder = folder();
     let minimal = check(folder.path(), &["show", "minimal"], 0);
     let strict = minimal.replace("{overshoot: 0}", "{starvation: 1s, utilisation: 1}");
@@ -314,7 +314,7 @@ fn a_replay_that_makes_no_sense_says_what_to_give() {
 }
 
 #[test]
-fn a_folder_that_cannot_hold_a_report_is_told_of_before_anything_is_played() {
+fn a_folder_that_cannot_hold_a_report_is_reported_before_anything_is_played() {
     let folder = folder();
     fs::write(folder.path().join("notes.txt"), "mine").unwrap();
     for (out, expected) in [

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use doorward_simulator::library::Entry;
+use doorward_simulator::library::LibraryEntry;
 use doorward_simulator::recording::{Checker, Recording};
 use doorward_simulator::scenario::Scenario;
 use doorward_simulator::scenario::read::Files;
@@ -20,7 +20,7 @@ fn check_limits(recording: &Recording) {
 /// A fiftieth of the clients of the library's, for as long.
 #[test]
 fn all_who_lost_their_server_are_back_within_seconds_and_not_all_in_one() {
-    let mut scenario = Entry::find("comeback").unwrap().read().unwrap();
+    let mut scenario = LibraryEntry::find("comeback").unwrap().read().unwrap();
     assert_eq!(scenario.clients[0].count, 100_000);
     scenario.clients[0].count = 2_000;
     let recording = played(&scenario);
@@ -104,7 +104,7 @@ fn who_is_not_back_at_the_end_is_found() {
 /// Clients join one after the other, at leaves that hear of each other through the root; and then all
 /// servers are away.
 #[test]
-fn what_is_used_in_safe_mode_is_no_overshoot_and_fits_once_all_were_told() {
+fn what_is_used_in_safe_mode_is_no_overshoot_and_fits_once_all_were_informed() {
     let text = "
 templates:
   resources:
@@ -147,7 +147,7 @@ limits: {overshoot: 0, safe_use: 1}
 
 /// There is enough for all, so nothing but their number changes for those at the other leaf when one joins.
 #[test]
-fn who_joins_at_one_leaf_lowers_what_others_are_told_at_the_other() {
+fn who_joins_at_one_leaf_lowers_what_others_get_at_the_other() {
     let text = "
 templates:
   resources:
@@ -170,7 +170,7 @@ limits: {safe_use: 1}
     );
 }
 
-/// Three of them were told half of the capacity by their operator.
+/// Three of them were given half of the capacity by their operator.
 #[test]
 fn safe_use_beyond_the_capacity_is_found() {
     let text = "

@@ -63,8 +63,8 @@ const SHORTENED: &[(&str, Expected)] = &[
     ("fuzz-235176.yaml", Holds),
 ];
 
-/// What a node may have is lowered, and then its master changes: the next one confirms what it is told
-/// of up to what there is, beside what it was not told of yet.
+/// What a node may have is lowered, and then its master changes: the next one confirms what is reported
+/// to it, up to what there is beside what was not reported yet.
 const LOWERED_AND_CHANGED: &[(&str, Expected)] = &[
     ("fuzz-49438.yaml", Holds),
     ("fuzz-48729.yaml", Holds),
@@ -81,7 +81,7 @@ const WIPED: &[(&str, Expected)] = &[
     ("fuzz-50236.yaml", Holds),
     // Another one was elected in an etcd that was wiped, and was wiped again before the next master saw its term, which
     // learned only for what was left of its own leases. (And the checkers: the capacity is lowered meanwhile, so a
-    // root that learns cannot know that all it is told of is true, and has less in its books until it has come down.)
+    // root that learns cannot know that all that is reported to it is true, and has less in its books until it has come down.)
     ("fuzz-4000778.yaml", Holds),
     // The next master was frozen while another one decided and etcd was wiped.
     ("fuzz-4005245.yaml", Holds),
@@ -143,8 +143,8 @@ const MENDED: &[(&str, Expected)] = &[
     ("fuzz-10645.yaml", Holds),
     ("fuzz-10952.yaml", Holds),
     ("fuzz-11880.yaml", Holds),
-    // The engine: a child server told what was outstanding until a moment ago without saying for how
-    // long; its parent, without a lease itself, told that on for a whole lease length.
+    // The engine: a child server reported what was outstanding until a moment ago without saying for how
+    // long; its parent, without a lease itself, passed that on for a whole lease length.
     ("fuzz-6879.yaml", Holds),
     // The engine: leases were counted to the last moment, on clocks of different speed.
     ("fuzz-10142.yaml", Holds),
@@ -212,7 +212,7 @@ const PLANTED: &[(&str, Expected)] = &[
     ("fuzz-1000000237.yaml", Holds),
 ];
 
-/// Work in flight was told as had, also what a client's mode had admitted, and nobody reserves more than leases.
+/// Work in flight was reported as had, also what a client's mode had admitted, and nobody reserves more than leases.
 const IN_FLIGHT: &[(&str, Expected)] = &[
     // A master that learns leased it, beside what it had not heard of yet.
     ("fuzz-1700.yaml", Holds),

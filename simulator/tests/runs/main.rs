@@ -14,7 +14,7 @@ mod waits;
 use std::time::Duration;
 
 use doorward_simulator::fuzz::{self, Part};
-use doorward_simulator::library::{Entry, LIBRARY};
+use doorward_simulator::library::{LIBRARY, LibraryEntry};
 use doorward_simulator::recording::{Checker, Recording};
 use doorward_simulator::scenario::read::Files;
 use doorward_simulator::scenario::{ClientGaps, Scenario};
@@ -61,7 +61,7 @@ fn every_scenario_of_the_library_keeps_its_limits() {
 #[test]
 fn doormans_longest_scenarios_keep_their_limits_whatever_the_seed() {
     for (name, utilisation) in [("doorman-5", 0.99), ("doorman-7", 0.98)] {
-        let mut scenario = Entry::find(name).unwrap().read().unwrap();
+        let mut scenario = LibraryEntry::find(name).unwrap().read().unwrap();
         assert_eq!(scenario.limits.utilisation_min, Some(utilisation));
         assert_eq!(scenario.duration, Duration::from_secs(3600));
         for seed in 2..=3 {

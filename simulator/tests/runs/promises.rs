@@ -1,6 +1,6 @@
 //! Whole worlds that must fail, with the engine as it ships: clocks that are slower than anybody may rely on, an
 //! etcd that is restored at the wrong moment, outages that last too long for a limit. What a checker finds of a story of a few lines
-//! (`testdata/promises`) it has to be told in a simulation, too. Each world has a twin that keeps its promise.
+//! (`testdata/promises`) it has to be found in a simulation, too. Each world has a twin that keeps its promise.
 
 use doorward_simulator::recording::Checker;
 use doorward_simulator::scenario::Scenario;
@@ -9,7 +9,7 @@ use doorward_simulator::scenario::read::Files;
 use super::played;
 
 /// A promise, and how it is broken.
-struct World {
+struct BrokenPromise {
     checker: Checker,
     /// What is beyond five clients at each of two leaves that want twice what there is.
     with: &'static str,
@@ -17,9 +17,9 @@ struct World {
     here: [&'static str; 2],
 }
 
-const WORLDS: &[World] = &[
+const WORLDS: &[BrokenPromise] = &[
     // What the left leaf's clients have of leases that are over there goes to those of the right one.
-    World {
+    BrokenPromise {
         checker: Checker::Overshoot,
         with: "
 faults:
@@ -28,7 +28,7 @@ faults:
 limits: {overshoot: 0}",
         here: ["0.5", "1"],
     },
-    World {
+    BrokenPromise {
         checker: Checker::Nesting,
         with: "
 faults:
@@ -38,7 +38,7 @@ limits: {nesting: 0}",
         here: ["0.5", "1"],
     },
     // etcd is as it was before the master was succeeded, which is in touch with it again just then.
-    World {
+    BrokenPromise {
         checker: Checker::Mastership,
         with: "
 faults:
@@ -47,14 +47,14 @@ faults:
 limits: {mastership: 0}",
         here: ["7s", "100ms"],
     },
-    World {
+    BrokenPromise {
         checker: Checker::Fairness,
         with: "
 faults: [{at: 100s, partition: left, side: below, for: HERE}]
 limits: {unfairness: 0.1}",
         here: ["90s", "5s"],
     },
-    World {
+    BrokenPromise {
         checker: Checker::SettledFairness,
         with: "
 faults: [{at: 100s, partition: left, side: below, for: HERE}]
@@ -62,7 +62,7 @@ right_at: [150s]
 limits: {rest: 0.01}",
         here: ["90s", "5s"],
     },
-    World {
+    BrokenPromise {
         checker: Checker::Utilisation,
         with: "
 faults: [{at: 100s, partition: root, side: below, for: HERE}]
@@ -70,7 +70,7 @@ limits: {utilisation: 0.9}",
         here: ["90s", "5s"],
     },
     // Who is cut off does not say that it wants less.
-    World {
+    BrokenPromise {
         checker: Checker::Convergence,
         with: "
 faults:
@@ -79,7 +79,7 @@ faults:
 limits: {convergence: 20s}",
         here: ["90s", "2s"],
     },
-    World {
+    BrokenPromise {
         checker: Checker::Starvation,
         with: "
 faults: [{at: 100s, partition: left, side: below, for: HERE}]
@@ -87,21 +87,21 @@ limits: {starvation: 30s}",
         here: ["90s", "5s"],
     },
     // Whenever the left leaf is cut off, what its clients have goes to the others; and then it comes back.
-    World {
+    BrokenPromise {
         checker: Checker::Oscillation,
         with: "
 faults: [{every: 60s, partition: left, side: below, for: HERE}]
 limits: {oscillation: 1}",
         here: ["30s", "5s"],
     },
-    World {
+    BrokenPromise {
         checker: Checker::Comeback,
         with: "
 faults: [{at: 100s, kill: left, for: 40s}]
 limits: {comeback: HERE}",
         here: ["100ms", "60s"],
     },
-    World {
+    BrokenPromise {
         checker: Checker::NotBack,
         with: "
 faults: [{at: 100s, kill: left, for: HERE}]
@@ -109,7 +109,7 @@ limits: {not_back: 0}",
         here: ["139.9s", "40s"],
     },
     // Servers that are not the master send to one another: a client follows a few times.
-    World {
+    BrokenPromise {
         checker: Checker::Requests,
         with: "
 faults:
@@ -118,7 +118,7 @@ faults:
 limits: {requests: HERE}",
         here: ["3", "60"],
     },
-    World {
+    BrokenPromise {
         checker: Checker::SafeUse,
         with: "
 limits: {safe_use: HERE}",
@@ -126,7 +126,7 @@ limits: {safe_use: HERE}",
     },
 ];
 
-fn scenario(world: &World, here: &str) -> Scenario {
+fn scenario(world: &BrokenPromise, here: &str) -> Scenario {
     let text = format!(
         "templates:
   resources:

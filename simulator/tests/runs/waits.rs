@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use doorward_simulator::fuzz;
-use doorward_simulator::library::Entry;
+use doorward_simulator::library::LibraryEntry;
 use doorward_simulator::recording::{Figures, Recording, Waits};
 use doorward_simulator::scenario::read::Files;
 use doorward_simulator::scenario::{Node, Scenario};
@@ -124,7 +124,7 @@ fn what_waits_cost_adds_up_to_what_is_missing_whatever_happens() {
     let worlds = super::focuses().flat_map(|focus| (0..3).map(move |seed| (seed, focus)));
     for (seed, focus) in worlds {
         let mut scenario = fuzz::scenario(seed, focus);
-        // While everything goes wrong, there is something to tell.
+        // While everything goes wrong, there is something to show.
         scenario.settled_after = Duration::ZERO;
         let recording = played(&scenario);
         for resource in &recording.resources {
@@ -136,7 +136,7 @@ fn what_waits_cost_adds_up_to_what_is_missing_whatever_happens() {
 /// Without a floor, and at one server instead of seven.
 #[test]
 fn demand_that_is_faster_than_refreshes_uses_as_much_as_without_a_floor() {
-    let entry = Entry::find("fast-demand").unwrap();
+    let entry = LibraryEntry::find("fast-demand").unwrap();
     let utilisation = |change: &dyn Fn(&mut Scenario)| {
         let mut scenario = entry.read().unwrap();
         assert_eq!(scenario.servers.refresh_floor, Duration::from_secs(1));

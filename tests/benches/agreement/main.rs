@@ -3,14 +3,6 @@
 //!
 //! `cargo bench -p doorward-tests --bench agreement` takes two minutes; `-- --help` says more.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::print_stdout,
-    reason = "a bench may panic, and prints what it measured"
-)]
-
 mod course;
 mod real;
 mod table;

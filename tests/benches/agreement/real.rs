@@ -11,7 +11,7 @@ use doorward_simulator::checker::real_run::RealRun;
 use doorward_simulator::recording::Figures;
 use doorward_simulator::scenario::demand::Demand;
 use doorward_simulator::scenario::{ClientGroup, Scenario};
-use doorward_simulator::trace::{Row, TraceFeed};
+use doorward_simulator::trace_feed::{PlayedRow, TraceFeed};
 use doorward_tests::processes::{Server, free_address};
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
@@ -135,7 +135,7 @@ pub(crate) async fn run(course: Course, scenario: Scenario) -> Figures {
         panic!("a course has a trace");
     };
     let rows = TraceFeed::open(trace).unwrap();
-    let mut rows: VecDeque<Row> = rows.map(Result::unwrap).collect();
+    let mut rows: VecDeque<PlayedRow> = rows.map(Result::unwrap).collect();
     let mut addresses = vec![tree.root_address.clone()];
     addresses.extend(tree.leaves.iter().map(|leaf| leaf.address.clone()));
     let mut members = Members {

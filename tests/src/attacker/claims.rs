@@ -1,10 +1,5 @@
 //! Attacks by well-formed requests: invented names, forged child servers, lies. Any gRPC library could send them.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "an address that does not parse is a mistake in a test"
-)]
-
 use std::time::Duration;
 
 use doorward_proto::doorman::capacity_client::CapacityClient;

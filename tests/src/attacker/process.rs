@@ -3,13 +3,6 @@
 //!
 //! A bench starts itself again with other arguments; what the process did is the last line that it prints.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::print_stdout,
-    clippy::indexing_slicing,
-    reason = "a bench that cannot go on says so, and JSON answers for everything"
-)]
-
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;

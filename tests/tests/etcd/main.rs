@@ -1,8 +1,5 @@
 //! What Doorward asks of etcd, through everything that can happen to etcd, and to the connection.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test")]
-#![allow(missing_docs, reason = "a test")]
-
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -39,7 +39,7 @@ fn play(bytes: &[u8]) {
     for (resource, mode) in RESOURCES {
         state.open(resource, 1, mode, WANTS, now);
     }
-    let mut limiter = RateLimiter::new(Burst::default(), now);
+    let limiter = RateLimiter::new(Burst::default(), now);
     let mut sequence = None;
     for step in conversation.steps.into_iter().take(STEPS_MAX) {
         match step.event {

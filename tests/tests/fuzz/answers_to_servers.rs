@@ -21,7 +21,7 @@ use crate::runner::fuzz;
 static TEMPLATES: LazyLock<Templates> = LazyLock::new(|| doorward_documents::built_in().unwrap());
 
 /// A node below the root.
-struct World {
+struct FuzzedChild {
     node: Node,
     now: Time,
     /// What it asked its parent last.
@@ -42,7 +42,7 @@ fn play(bytes: &[u8]) {
         has_parent: true,
         ..Config::default()
     };
-    let mut world = World {
+    let mut world = FuzzedChild {
         node: Node::new(config, TEMPLATES.clone()),
         now: Time::from_secs(1),
         asked: None,
@@ -58,7 +58,7 @@ fn play(bytes: &[u8]) {
     }
 }
 
-impl World {
+impl FuzzedChild {
     fn happen(&mut self, event: Event) {
         match event {
             Event::GetCapacity(bytes) => {

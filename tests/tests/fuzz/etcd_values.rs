@@ -11,13 +11,13 @@ use doorward_etcd::layout::{NodeKeys, TemplateKeys};
 use doorward_etcd::templates::{Change, Kind, Recorded, Standing};
 use doorward_server::clock;
 use doorward_server::election::etcd::values;
-use doorward_session::candidate::clock_error::ClockError;
 use doorward_session::candidate::older_leases::{OlderLeases, PredecessorLeases};
 use doorward_session::candidate::standing::standing_of_other;
 use doorward_session::candidate::store::{EtcdKey, Value, View as Seen};
 use doorward_session::candidate::term;
 use doorward_session::candidate::term_history::TermHistory;
 use doorward_session::time::Time;
+use doorward_session::time::tolerance::Tolerance;
 use prost::Message;
 
 use crate::mutate::Format;
@@ -58,7 +58,7 @@ fn read(bytes: &[u8]) {
     let start = Instant::now();
     let (mut view, mut past, mut now) = (View::default(), TermHistory::default(), start);
     let in_force = values::in_force(&Templates::default(), false);
-    let mut lengths = OlderLeases::new(&in_force, ClockError::LEAST);
+    let mut lengths = OlderLeases::new(&in_force, Tolerance::LEAST);
     for write in etcd.writes.into_iter().take(16) {
         version(&write);
         let entry = Entry {

@@ -5,16 +5,6 @@
 //! `__fuzz__/TARGET/corpus` has real inputs, and those that once crashed it: all of them are tried
 //! first, and then what [`mutate`] makes of them. [`runner`] says how many, and how a failure is kept.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::print_stderr,
-    reason = "a test"
-)]
-#![allow(missing_docs, unreachable_pub, reason = "a test")]
-
 mod chance;
 mod conversation;
 mod mutate;

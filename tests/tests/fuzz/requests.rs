@@ -54,7 +54,7 @@ static TEMPLATES: LazyLock<[Templates; 4]> = LazyLock::new(|| {
 });
 
 /// A node, and what is known of it from outside.
-struct World {
+struct FuzzedServer {
     node: Node,
     now: Time,
     /// Whether more may be out than there is, since there was more before.
@@ -70,7 +70,7 @@ fn play(bytes: &[u8]) {
     let Ok(conversation) = Conversation::decode(bytes) else {
         return;
     };
-    let mut world = World {
+    let mut world = FuzzedServer {
         node: Node::new(Config::default(), TEMPLATES[0].clone()),
         now: Time::ZERO,
         was_lowered: false,
@@ -84,7 +84,7 @@ fn play(bytes: &[u8]) {
     }
 }
 
-impl World {
+impl FuzzedServer {
     fn happen(&mut self, event: Event) {
         match event {
             Event::GetCapacity(bytes) => self.get_capacity(&bytes),

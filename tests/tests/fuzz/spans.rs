@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use doorward_documents::tree::{Node, Place, Value, read as read_yaml};
-use doorward_engine::tolerance::Tolerance;
+use doorward_session::time::tolerance::Tolerance;
 
 use crate::mutate::Format;
 use crate::runner::fuzz;

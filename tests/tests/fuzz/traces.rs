@@ -3,8 +3,10 @@
 use std::fs;
 use std::path::PathBuf;
 
+use doorward_simulator::scenario::CLIENTS_MAX;
 use doorward_simulator::scenario::demand::Trace;
-use doorward_simulator::trace::{Source, TraceFeed, scan};
+use doorward_simulator::trace_feed::TraceFeed;
+use doorward_trace::{Source, scan};
 
 use crate::mutate::Format;
 use crate::runner::fuzz;
@@ -18,7 +20,7 @@ fn read(bytes: &[u8]) {
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("fuzz-trace.csv");
     fs::write(&path, bytes).unwrap();
     let source = Source::File(path);
-    let Ok(found) = scan(&source) else {
+    let Ok(found) = scan(&source, CLIENTS_MAX) else {
         return;
     };
     assert!(found.rows > 0 && !found.clients.is_empty());
@@ -32,7 +34,7 @@ fn read(bytes: &[u8]) {
     };
     let (mut rows, mut before) = (0, std::time::Duration::ZERO);
     for row in TraceFeed::open(&trace).expect("it was read before") {
-        let row = row.expect("it was in order");
+        let row = row.expect("it was valid");
         assert!(row.at >= before && row.client < trace.clients.len());
         assert!(row.wants.is_finite() && row.wants >= 0.0);
         before = row.at;

@@ -1,13 +1,5 @@
 //! House rules that no lint sees.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test"
-)]
-#![allow(missing_docs, reason = "a test")]
-
 mod cycles;
 mod lengths;
 mod metrics;
@@ -18,10 +10,16 @@ use std::path::{Path, PathBuf};
 
 /// What the engine may depend on. It knows no clock, network, logging, wire format or YAML, and
 /// this list proves it.
-const ENGINE_DEPENDENCIES: [&str; 4] = ["hashbrown", "siphasher", "smol_str", "thiserror"];
+const ENGINE_DEPENDENCIES: [&str; 5] = [
+    "doorward-time",
+    "hashbrown",
+    "siphasher",
+    "smol_str",
+    "thiserror",
+];
 
 /// The same of sessions: they know neither the engine nor the wire.
-const SESSION_DEPENDENCIES: [&str; 2] = ["smol_str", "thiserror"];
+const SESSION_DEPENDENCIES: [&str; 3] = ["doorward-time", "smol_str", "thiserror"];
 
 /// Who may look at the clock of tokio's timers, whose speed programs that set the time may change: for
 /// timeouts of calls and backoffs; and fake clients, whose time tests stop. What decides about leases and
@@ -93,6 +91,7 @@ fn check_dependencies(manifest: &str, expected: &[&str]) {
 fn the_engine_and_sessions_depend_on_nothing_that_touches_the_world() {
     check_dependencies("server/engine/Cargo.toml", &ENGINE_DEPENDENCIES);
     check_dependencies("server/session/Cargo.toml", &SESSION_DEPENDENCIES);
+    check_dependencies("server/time/Cargo.toml", &["thiserror"]);
 }
 
 #[test]
@@ -171,11 +170,12 @@ fn the_map_names_every_file_of_the_engine_and_the_shells() {
 }
 
 /// What walks all resources of a node, in one look that every request waits for.
-const WALKS: [&str; 4] = [
-    ".snapshot(now)",
-    ".learning(now)",
+const WALKS: [&str; 5] = [
+    ".snapshot(",
     ".load()",
     ".memory_bytes()",
+    ".lease_snapshots(",
+    ".conflicts(",
 ];
 
 #[test]

@@ -8,7 +8,7 @@ use doorward_proto::admin::v1::admin_client::AdminClient;
 use doorward_session::master_finder::MasterFinder;
 use tonic::transport::Channel;
 
-use crate::caller::{Caller, Miss};
+use crate::caller::{MasterCaller, Miss};
 use crate::failure::Failure;
 
 /// The largest page of a status, in bytes.
@@ -17,7 +17,7 @@ const STATUS_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Resources on a page of a status.
 const PAGE: u32 = 1_000;
 
-impl Caller {
+impl MasterCaller {
     /// What a server holds, page by page: the master, or else whoever answers; with `here` whoever answers.
     pub(crate) async fn status(
         &self,

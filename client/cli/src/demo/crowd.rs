@@ -13,11 +13,11 @@ use doorward_engine::time::Time;
 use tokio::task::JoinSet;
 
 use crate::demo::RESOURCE;
-use crate::demo::figures::ClientReading;
-use crate::demo::trace::{Row, Trace};
+use crate::demo::demand_trace::{DemandStep, DemandTrace};
+use crate::demo::demo_figures::ClientReading;
 use doorward_server::clock::Clock;
 
-/// How soon a client tells the server that it wants something else, and how often the server
+/// How soon a client reports to the server that it wants something else, and how often the server
 /// decides anew for one client: faster than by default, since there is something to see.
 pub(super) const EARLY_GAP: Duration = Duration::from_millis(100);
 
@@ -39,13 +39,13 @@ const PATIENCE: Duration = Duration::from_millis(250);
 
 /// One client and what can be seen of it.
 #[derive(Clone)]
-struct Member {
+struct DemoClient {
     resource: Resource,
     /// Steps that were admitted.
     steps: Arc<AtomicU64>,
 }
 
-impl Member {
+impl DemoClient {
     /// What it wants now.
     fn wants(&self) -> f64 {
         self.resource.wants()
@@ -69,15 +69,15 @@ impl Member {
 /// How the clock of the trace goes: from some point of it on, so many times faster than ours, and
 /// over again at its end.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Pace {
+pub(super) struct TracePace {
     from: Duration,
     length: Duration,
     speed: f64,
 }
 
-impl Pace {
+impl TracePace {
     /// From a point on that is within the trace (else from its start).
-    pub(super) fn new(trace: &Trace, from: Duration, speed: f64) -> Self {
+    pub(super) fn new(trace: &DemandTrace, from: Duration, speed: f64) -> Self {
         // The last row holds as long as rows usually do before the trace starts over.
         let length = trace.length() + Duration::from_secs(2);
         let from = if from < length { from } else { Duration::ZERO };
@@ -94,29 +94,29 @@ impl Pace {
         Duration::from_secs_f64(passed % self.length.as_secs_f64())
     }
 
-    /// How long after the start a row is reached in a round; None: before the start.
-    fn reached(&self, row: &Row, round: u32) -> Option<Duration> {
-        let at = self.length * round + row.at;
+    /// How long after the start a step is reached in a round; None: before the start.
+    fn reached(&self, step: &DemandStep, round: u32) -> Option<Duration> {
+        let at = self.length * round + step.at;
         at.checked_sub(self.from).map(|at| at.div_f64(self.speed))
     }
 }
 
 /// All clients, at work.
-pub(super) struct Crowd {
-    members: Vec<Member>,
+pub(super) struct DemoCrowd {
+    members: Vec<DemoClient>,
     clients: Vec<Client>,
     work: JoinSet<()>,
     started_at: Time,
-    pace: Pace,
+    pace: TracePace,
 }
 
-impl Crowd {
+impl DemoCrowd {
     /// Connects a client for each in the trace to the server at the address in the same place, and
     /// lets them work.
     pub(super) async fn start(
-        trace: &Trace,
+        trace: &DemandTrace,
         servers: &[SocketAddr],
-        pace: Pace,
+        pace: TracePace,
         clock: Clock,
     ) -> anyhow::Result<Self> {
         let started_at = clock.now();
@@ -138,20 +138,20 @@ impl Crowd {
                 .connect()
                 .await?;
             let resource = client.resource(RESOURCE).mode(Mode::Pessimistic).open()?;
-            let member = Member {
+            let member = DemoClient {
                 resource: resource.clone(),
                 steps: Arc::new(AtomicU64::new(0)),
             };
-            let rows: Vec<Row> = trace
-                .rows
+            let steps: Vec<DemandStep> = trace
+                .steps
                 .iter()
-                .filter(|row| row.client == index)
+                .filter(|step| step.client == index)
                 .copied()
                 .collect();
             let limiter = resource.rate_limiter(BURST);
             crowd
                 .work
-                .spawn(follow(resource, rows, pace, clock, started_at));
+                .spawn(follow(resource, steps, pace, clock, started_at));
             crowd.work.spawn(work(member.clone(), limiter, clock));
             crowd.members.push(member);
             crowd.clients.push(client);
@@ -161,7 +161,7 @@ impl Crowd {
 
     /// What can be seen of the clients now, in the order of the trace.
     pub(super) fn read(&self) -> Vec<ClientReading> {
-        let reading = |member: &Member| ClientReading {
+        let reading = |member: &DemoClient| ClientReading {
             wants: member.wants(),
             has: member.granted(),
             used_total: member.used(),
@@ -184,13 +184,19 @@ impl Crowd {
 }
 
 /// Asks for what the trace says, when it says so, over and over.
-async fn follow(resource: Resource, rows: Vec<Row>, pace: Pace, clock: Clock, started_at: Time) {
+async fn follow(
+    resource: Resource,
+    steps: Vec<DemandStep>,
+    pace: TracePace,
+    clock: Clock,
+    started_at: Time,
+) {
     for round in 0.. {
-        for row in &rows {
-            // What was wanted before the start still is, until the next row.
-            let at = pace.reached(row, round).unwrap_or_default();
+        for step in &steps {
+            // What was wanted before the start still is, until the next step.
+            let at = pace.reached(step, round).unwrap_or_default();
             clock.sleep_until(started_at + at).await;
-            if resource.ask(row.wants.get()).is_err() {
+            if resource.ask(step.wants.get()).is_err() {
                 return;
             }
         }
@@ -198,7 +204,7 @@ async fn follow(resource: Resource, rows: Vec<Row>, pace: Pace, clock: Clock, st
 }
 
 /// Work arrives as fast as it is wanted, and is done as fast as the limiter admits it.
-async fn work(member: Member, limiter: RateLimiter, clock: Clock) {
+async fn work(member: DemoClient, limiter: RateLimiter, clock: Clock) {
     let mut ticks = tokio::time::interval(ARRIVALS);
     let mut before = clock.now();
     let mut waiting = 0.0;

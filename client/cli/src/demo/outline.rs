@@ -40,7 +40,7 @@ pub(super) struct ClientPlace {
 
 /// Whose line it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Who {
+pub(super) enum OutlineEntry {
     /// The server of that index.
     Server(usize),
     /// The client of that index.
@@ -52,7 +52,7 @@ pub(super) enum Who {
 /// A line of the drawing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct OutlineLine {
-    pub(super) who: Who,
+    pub(super) who: OutlineEntry,
     /// Branches and name.
     pub(super) label: String,
 }
@@ -137,24 +137,24 @@ impl Outline {
             return;
         };
         lines.push(OutlineLine {
-            who: Who::Server(server),
+            who: OutlineEntry::Server(server),
             label: format!("{own}{}", place.name),
         });
         let children: Vec<usize> = self.children(Some(server)).collect();
         let clients: Vec<usize> = self.clients_of(server).collect();
-        let mut shown: Vec<(Who, String)> = Vec::new();
-        // The last line tells of those that have none.
+        let mut shown: Vec<(OutlineEntry, String)> = Vec::new();
+        // The last line has those that have none.
         let named = match clients.len() {
             count if count <= clients_max => count,
             _ => clients_max.saturating_sub(1),
         };
         for client in clients.iter().take(named) {
             let name = self.clients.get(*client).map(|place| place.name.clone());
-            shown.push((Who::Client(*client), name.unwrap_or_default()));
+            shown.push((OutlineEntry::Client(*client), name.unwrap_or_default()));
         }
         let more = clients.len() - named;
         if more > 0 && clients_max > 0 {
-            shown.push((Who::More(more), format!("… {more} more")));
+            shown.push((OutlineEntry::More(more), format!("… {more} more")));
         }
         let count = children.len() + shown.len();
         let branches = |position: usize| {
@@ -214,7 +214,7 @@ root
     }
 
     #[test]
-    fn where_there_is_no_room_the_leaves_tell_how_many_more_they_have() {
+    fn where_there_is_no_room_the_leaves_show_how_many_more_they_have() {
         let expected = "\
 root
 ├ eu

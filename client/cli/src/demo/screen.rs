@@ -2,7 +2,7 @@
 //! with what each wants, has and uses.
 //!
 //! It fits 80 by 24 with the built-in trace. Where there is more room there are frames, and the
-//! ports of the servers' status pages; where there is less, leaves tell how many more clients they
+//! ports of the servers' status pages; where there is less, leaves show how many more clients they
 //! have.
 
 use std::io;
@@ -17,14 +17,14 @@ use ratatui::style::{Color, Style, Stylize};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Paragraph};
 
-use crate::demo::figures::{Figures, Part};
-use crate::demo::outline::{OutlineLine, Who, label_width};
-use crate::demo::summary::of_capacity;
+use crate::demo::closing_summary::of_capacity;
+use crate::demo::demo_figures::{DemoFigures, Measured};
+use crate::demo::outline::{OutlineEntry, OutlineLine, label_width};
 
 /// What there is to see.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Scene<'a> {
-    pub(super) figures: &'a Figures,
+    pub(super) figures: &'a DemoFigures,
     /// Where the status pages of the servers are.
     pub(super) pages: &'a [SocketAddr],
     pub(super) trace_time: Duration,
@@ -33,7 +33,7 @@ pub(super) struct Scene<'a> {
 
 /// What the person at the terminal wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Wish {
+pub(super) enum KeyWish {
     /// To see the summary.
     Quit,
 }
@@ -64,7 +64,7 @@ impl Screen {
     }
 
     /// What was typed since the last look, if it means something.
-    pub(super) fn wish(&mut self) -> io::Result<Option<Wish>> {
+    pub(super) fn wish(&mut self) -> io::Result<Option<KeyWish>> {
         while event::poll(Duration::ZERO)? {
             let Event::Key(key) = event::read()? else {
                 continue;
@@ -73,7 +73,7 @@ impl Screen {
                 key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL);
             let quit = matches!(key.code, KeyCode::Char('q') | KeyCode::Esc);
             if key.kind == KeyEventKind::Press && (interrupt || quit) {
-                return Ok(Some(Wish::Quit));
+                return Ok(Some(KeyWish::Quit));
             }
         }
         Ok(None)
@@ -149,7 +149,7 @@ fn draw_head(frame: &mut Frame<'_>, area: Rect, scene: &Scene<'_>) {
 }
 
 /// A bar for each sum.
-fn draw_whole(frame: &mut Frame<'_>, area: Rect, figures: &Figures) {
+fn draw_whole(frame: &mut Frame<'_>, area: Rect, figures: &DemoFigures) {
     let (wants, granted, used) = (figures.wants(), figures.granted(), figures.used());
     let most = [figures.capacity, wants, granted, used]
         .into_iter()
@@ -173,7 +173,7 @@ fn draw_whole(frame: &mut Frame<'_>, area: Rect, figures: &Figures) {
 }
 
 /// The same in two lines.
-fn draw_whole_in_words(frame: &mut Frame<'_>, area: Rect, figures: &Figures) {
+fn draw_whole_in_words(frame: &mut Frame<'_>, area: Rect, figures: &DemoFigures) {
     let amount =
         |amount: f64, color| Span::styled(format!(" {amount:.1}"), Style::new().fg(color)).bold();
     let sums = Line::from(vec![
@@ -188,7 +188,7 @@ fn draw_whole_in_words(frame: &mut Frame<'_>, area: Rect, figures: &Figures) {
     frame.render_widget(Paragraph::new(vec![sums, verdict(figures)]), area);
 }
 
-fn verdict(figures: &Figures) -> Line<'static> {
+fn verdict(figures: &DemoFigures) -> Line<'static> {
     Line::from(format!(
         " most used in any second {:.1} ({})   utilisation {:.1} %",
         figures.most_used,
@@ -239,13 +239,13 @@ impl Columns {
         let label = Span::from(format!(" {label:width$}", width = self.label));
         let none = if self.ports { "       " } else { "" };
         match line.who {
-            Who::More(_) => Line::from(label.dim()),
-            Who::Client(client) => {
+            OutlineEntry::More(_) => Line::from(label.dim()),
+            OutlineEntry::Client(client) => {
                 let part = scene.figures.clients.get(client);
                 let part = part.copied().unwrap_or_default();
                 self.amounts(vec![label, Span::from(none)], &part, None)
             }
-            Who::Server(server) => {
+            OutlineEntry::Server(server) => {
                 let part = scene.figures.servers.get(server);
                 let part = part.copied().unwrap_or_default();
                 let port = match scene.pages.get(server) {
@@ -262,7 +262,7 @@ impl Columns {
     fn amounts(
         &self,
         mut spans: Vec<Span<'static>>,
-        part: &Part,
+        part: &Measured,
         granted: Option<f64>,
     ) -> Line<'static> {
         let granted = granted.map(|granted| format!("{granted:.1}"));
@@ -303,13 +303,13 @@ mod tests {
     use ratatui::backend::TestBackend;
 
     use super::*;
-    use crate::demo::figures::{ClientReading, ServerReading};
+    use crate::demo::demo_figures::{ClientReading, ServerReading};
     use crate::demo::outline::Outline;
 
     /// The built-in trace's ten clients, half satisfied, on a screen of that size.
     fn screen(width: u16, height: u16) -> String {
         let outline = Outline::new((0..10).map(|index| format!("ml-{index:03}")));
-        let mut figures = Figures::new(outline, 50.0, Time::ZERO);
+        let mut figures = DemoFigures::new(outline, 50.0, Time::ZERO);
         let server = ServerReading {
             wants: 100.0,
             has: 50.0,

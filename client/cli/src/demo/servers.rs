@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 
 use crate::demo::RESOURCE;
 use crate::demo::crowd::EARLY_GAP;
-use crate::demo::figures::ServerReading;
+use crate::demo::demo_figures::ServerReading;
 use crate::demo::outline::Outline;
 use doorward_server::app::{Config, Server};
 use doorward_server::{clock, upstream};
@@ -29,13 +29,13 @@ const FREE_PORTS: (u16, u16) = (0, 0);
 const ROUND: Duration = Duration::from_millis(50);
 
 /// All servers, in the order of the outline.
-pub(super) struct Servers {
+pub(super) struct DemoServers {
     servers: Vec<Server>,
     resource: ResourceId,
     capacity: f64,
 }
 
-impl Servers {
+impl DemoServers {
     /// Starts every server of the outline; the root has `capacity` to share.
     pub(super) async fn start(outline: &Outline, capacity: f64) -> anyhow::Result<Self> {
         let mut tree = Self {
@@ -172,7 +172,7 @@ mod tests {
     #[tokio::test]
     async fn every_server_starts_below_its_parent_and_all_stop() {
         let outline = Outline::new(std::iter::empty());
-        let tree = Servers::start(&outline, 7.0).await.unwrap();
+        let tree = DemoServers::start(&outline, 7.0).await.unwrap();
         let (pages, read) = (tree.pages(), tree.read());
         assert_eq!((pages.len(), read.len()), (7, 7));
         // Before anyone asks, everything is at the root.

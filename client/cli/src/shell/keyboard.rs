@@ -17,8 +17,8 @@ use rustyline::history::FileHistory;
 use rustyline::{Editor, Helper, Hinter, Validator};
 use tokio::sync::mpsc;
 
-use super::line::commands;
-use crate::palette::{Palette, Tone};
+use super::typed_line::commands;
+use doorward_pages::terminal::palette::{Palette, Tone};
 
 const PROMPT: &str = "doorward> ";
 
@@ -27,7 +27,7 @@ const HISTORY_LINES_MAX: usize = 1000;
 
 /// Names that were used, for completion.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Names(Arc<Mutex<Used>>);
+pub(super) struct CompletedNames(Arc<Mutex<Used>>);
 
 #[derive(Debug, Default)]
 struct Used {
@@ -35,7 +35,7 @@ struct Used {
     resources: BTreeSet<String>,
 }
 
-impl Names {
+impl CompletedNames {
     pub(super) fn learn(&self, client: &str, resource: &str) {
         let mut used = self.used();
         used.clients.insert(client.to_owned());
@@ -75,7 +75,7 @@ impl Names {
     }
 }
 
-/// Lines as they come, and where to tell that one was played.
+/// Lines as they come, and where to report that one was played.
 pub(super) type Lines = (mpsc::Receiver<String>, mpsc::Sender<()>);
 
 /// Lines of a script on standard input.
@@ -84,7 +84,7 @@ pub(super) fn read_script() -> Lines {
 }
 
 /// Lines that somebody types.
-pub(super) fn read_typed(palette: Palette, names: Names) -> Lines {
+pub(super) fn read_typed(palette: Palette, names: CompletedNames) -> Lines {
     read(move |send| edit_lines(palette, names, send))
 }
 
@@ -108,7 +108,7 @@ fn read_lines(send: &mut dyn FnMut(String) -> bool) {
     }
 }
 
-fn edit_lines(palette: Palette, names: Names, send: &mut dyn FnMut(String) -> bool) {
+fn edit_lines(palette: Palette, names: CompletedNames, send: &mut dyn FnMut(String) -> bool) {
     let config = Config::builder()
         .completion_type(CompletionType::List)
         .max_history_size(HISTORY_LINES_MAX)
@@ -160,7 +160,7 @@ fn history_file() -> Option<PathBuf> {
 #[derive(Helper, Hinter, Validator)]
 struct Typist {
     palette: Palette,
-    names: Names,
+    names: CompletedNames,
 }
 
 impl Completer for Typist {
@@ -194,7 +194,7 @@ mod tests {
 
     #[test]
     fn the_last_word_is_completed_by_what_fits_there() {
-        let names = Names::default();
+        let names = CompletedNames::default();
         names.learn("alice", "db/reads");
         names.learn("al bert", "db/writes");
         let check = |written: &str, expected: &[&str]| {

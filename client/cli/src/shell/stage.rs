@@ -12,21 +12,23 @@ use doorward_session::visible;
 use serde::Serialize;
 use tokio::task::JoinSet;
 
-use super::keyboard::Names;
-use super::line::Line;
-use crate::caller::Caller;
+use super::keyboard::CompletedNames;
+use super::typed_line::ShellLine;
+use crate::caller::MasterCaller;
 use crate::failure::Failure;
 use crate::flags::{Common, Output, StatusFlags};
 use crate::get;
-use crate::numbers::{millis, number, span};
+use crate::granted::tone_of;
+use crate::granted::{millis, number};
 use crate::output;
-use crate::palette::{Palette, Tone, tone_of};
 use crate::status;
-use crate::table::{Table, cell};
 use crate::why::Why;
+use doorward_pages::numbers::typed_span as span;
+use doorward_pages::terminal::palette::{Palette, Tone};
+use doorward_pages::terminal::table::{Table, cell};
 
 /// A lease of a client here.
-struct Held {
+struct ShellLease {
     client: Client,
     resource: Resource,
     priority: i64,
@@ -34,7 +36,7 @@ struct Held {
 
 /// What a client has, as `--output json` prints it. Its field names are an interface.
 #[derive(Serialize)]
-struct Has<'a> {
+struct HolderOutput<'a> {
     client: &'a str,
     resource: &'a str,
     priority: i64,
@@ -55,16 +57,16 @@ struct Has<'a> {
 }
 
 /// All clients of the shell.
-pub(super) struct Stage {
+pub(super) struct ShellStage {
     common: Common,
     palette: Palette,
-    names: Names,
+    names: CompletedNames,
     /// By client and resource.
-    held: BTreeMap<(String, String), Held>,
+    held: BTreeMap<(String, String), ShellLease>,
 }
 
-impl Stage {
-    pub(super) fn new(common: Common, palette: Palette, names: Names) -> Self {
+impl ShellStage {
+    pub(super) fn new(common: Common, palette: Palette, names: CompletedNames) -> Self {
         Self {
             common,
             palette,
@@ -73,17 +75,17 @@ impl Stage {
         }
     }
 
-    pub(super) async fn play(&mut self, line: Line) -> Result<(), Failure> {
+    pub(super) async fn play(&mut self, line: ShellLine) -> Result<(), Failure> {
         match line {
-            Line::Get {
+            ShellLine::Get {
                 client,
                 resource,
                 wants,
                 priority,
             } => self.get(client, resource, wants, priority).await,
-            Line::Release { client, resource } => self.release(&client, resource).await,
-            Line::Show => self.show(),
-            Line::Status { resource } => {
+            ShellLine::Release { client, resource } => self.release(&client, resource).await,
+            ShellLine::Show => self.show(),
+            ShellLine::Status { resource } => {
                 let flags = StatusFlags {
                     resource,
                     leases: None,
@@ -92,9 +94,9 @@ impl Stage {
                 };
                 status::run(&self.common, &flags).await
             }
-            Line::Master => self.master().await,
-            Line::Help(text) => Ok(output::stdout().write_all(text.as_bytes())?),
-            Line::Quit | Line::Nothing => Ok(()),
+            ShellLine::Master => self.master().await,
+            ShellLine::Help(text) => Ok(output::stdout().write_all(text.as_bytes())?),
+            ShellLine::Quit | ShellLine::Nothing => Ok(()),
         }
     }
 
@@ -141,13 +143,13 @@ impl Stage {
         (name, id): &(String, String),
         wants: f64,
         priority: i64,
-    ) -> Result<Held, Failure> {
+    ) -> Result<ShellLease, Failure> {
         let client = get::connect(&self.common, name.clone()).await?;
         let opened = client.resource(id).wants(wants).priority(priority).open();
         let resource = opened.map_err(|error| Failure::Usage(error.to_string()))?;
         let lease = resource.wait_for_lease(self.common.timeout).await;
         lease.map_err(|error| get::failure_of(&error))?;
-        Ok(Held {
+        Ok(ShellLease {
             client,
             resource,
             priority,
@@ -162,7 +164,7 @@ impl Stage {
                 of_name.cloned().collect()
             }
         };
-        let held: Vec<Held> = keys
+        let held: Vec<ShellLease> = keys
             .iter()
             .filter_map(|key| self.held.remove(key))
             .collect();
@@ -205,7 +207,7 @@ impl Stage {
         }
         let mut table = Table::headless(2..3, self.palette);
         for (key, held) in &self.held {
-            let has = Has::new(key, held);
+            let has = HolderOutput::new(key, held);
             table.add([
                 self.palette.cell(Tone::Strong, has.client),
                 cell(has.resource),
@@ -217,8 +219,8 @@ impl Stage {
         Ok(table.write(&mut out)?)
     }
 
-    fn print(&self, key: &(String, String), held: &Held) -> Result<(), Failure> {
-        let has = Has::new(key, held);
+    fn print(&self, key: &(String, String), held: &ShellLease) -> Result<(), Failure> {
+        let has = HolderOutput::new(key, held);
         let mut out = output::stdout();
         if self.common.output == Output::Json {
             output::json(&mut out, &has)?;
@@ -232,7 +234,7 @@ impl Stage {
     }
 
     async fn master(&self) -> Result<(), Failure> {
-        let answer = Caller::new(&self.common)?.discover().await?;
+        let answer = MasterCaller::new(&self.common)?.discover().await?;
         let address = answer.mastership.master_address;
         let address = address.filter(|address| !address.is_empty());
         let epoch = answer.mastership.epoch;
@@ -254,8 +256,8 @@ impl Stage {
     }
 }
 
-impl<'a> Has<'a> {
-    fn new((client, resource): &'a (String, String), held: &Held) -> Self {
+impl<'a> HolderOutput<'a> {
+    fn new((client, resource): &'a (String, String), held: &ShellLease) -> Self {
         let holding = held.resource.holding();
         let why = Why::of_holding(&holding);
         Self {
@@ -303,9 +305,9 @@ impl<'a> Has<'a> {
 }
 
 /// Releases leases, all at once, and waits until that is answered.
-async fn close(held: impl IntoIterator<Item = Held>) {
+async fn close(held: impl IntoIterator<Item = ShellLease>) {
     let mut closing = JoinSet::new();
-    for Held {
+    for ShellLease {
         client, resource, ..
     } in held
     {

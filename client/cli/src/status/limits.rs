@@ -6,27 +6,27 @@
 
 use std::io::{self, Write};
 
-use comfy_table::Cell;
+use doorward_pages::terminal::table::Cell;
 use doorward_proto::admin::v1::LimitStatus;
 use doorward_proto::admin::v1::limit_status::Unit;
 
-use crate::numbers::number;
-use crate::palette::{Palette, Tone};
-use crate::table::Table;
+use crate::granted::number;
+use doorward_pages::terminal::palette::{Palette, Tone};
+use doorward_pages::terminal::table::Table;
 
 /// Limits that the line names.
 const NAMED_MAX: usize = 3;
 
 /// How a limit stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum LimitState {
     Full,
     NearlyFull,
     HasRefused,
     Well,
 }
 
-impl State {
+impl LimitState {
     const fn tone(self) -> Tone {
         match self {
             Self::Full => Tone::Bad,
@@ -54,12 +54,12 @@ impl State {
     }
 }
 
-fn state_of(limit: &LimitStatus) -> State {
+fn state_of(limit: &LimitStatus) -> LimitState {
     match limit.percent() {
-        Some(100..) => State::Full,
-        Some(LimitStatus::NEARLY_PERCENT..) => State::NearlyFull,
-        _ if limit.refused_count > 0 => State::HasRefused,
-        _ => State::Well,
+        Some(100..) => LimitState::Full,
+        Some(LimitStatus::NEARLY_PERCENT..) => LimitState::NearlyFull,
+        _ if limit.refused_count > 0 => LimitState::HasRefused,
+        _ => LimitState::Well,
     }
 }
 
@@ -102,7 +102,7 @@ pub(super) fn write_table(
     for limit in limits {
         let state = state_of(limit);
         let what = match state {
-            State::Well => Cell::new(&limit.description),
+            LimitState::Well => Cell::new(&limit.description),
             _ => palette.cell(Tone::Strong, &limit.description),
         };
         let share = match limit.percent() {
@@ -133,7 +133,11 @@ pub(super) fn write_line(
     limits: &[LimitStatus],
     palette: Palette,
 ) -> io::Result<()> {
-    let states = [State::Full, State::NearlyFull, State::HasRefused];
+    let states = [
+        LimitState::Full,
+        LimitState::NearlyFull,
+        LimitState::HasRefused,
+    ];
     let in_order = states
         .iter()
         .flat_map(|state| limits.iter().filter(move |it| state_of(it) == *state));
@@ -142,7 +146,7 @@ pub(super) fn write_line(
             let (flag, state) = (limit.flag.trim_start_matches('-'), state_of(limit).as_str());
             match limit.refused_count {
                 0 => format!("{flag} is {state}"),
-                refused if state_of(limit) == State::HasRefused => {
+                refused if state_of(limit) == LimitState::HasRefused => {
                     format!("{flag} {state} {refused}")
                 }
                 refused => format!("{flag} is {state}, has refused {refused}"),
@@ -157,7 +161,9 @@ pub(super) fn write_line(
     if left > 0 {
         named.push(format!("{left} more"));
     }
-    let is_full = limits.iter().any(|limit| state_of(limit) == State::Full);
+    let is_full = limits
+        .iter()
+        .any(|limit| state_of(limit) == LimitState::Full);
     let tone = if is_full { Tone::Bad } else { Tone::Partial };
     let limits = palette.paint(tone, "limits");
     let named = named.join("; ");
@@ -190,14 +196,14 @@ mod tests {
     #[test]
     fn a_limit_is_full_before_it_is_anything_else() {
         for (used, max, refused, expected) in [
-            (Some(10), Some(10), 3, State::Full),
-            (Some(8), Some(10), 3, State::NearlyFull),
-            (Some(7), Some(10), 3, State::HasRefused),
-            (Some(7), Some(10), 0, State::Well),
-            (Some(0), Some(0), 0, State::Full),
-            (None, Some(10), 0, State::Well),
-            (Some(10), None, 1, State::HasRefused),
-            (Some(u64::MAX), Some(u64::MAX), 0, State::Full),
+            (Some(10), Some(10), 3, LimitState::Full),
+            (Some(8), Some(10), 3, LimitState::NearlyFull),
+            (Some(7), Some(10), 3, LimitState::HasRefused),
+            (Some(7), Some(10), 0, LimitState::Well),
+            (Some(0), Some(0), 0, LimitState::Full),
+            (None, Some(10), 0, LimitState::Well),
+            (Some(10), None, 1, LimitState::HasRefused),
+            (Some(u64::MAX), Some(u64::MAX), 0, LimitState::Full),
         ] {
             let limit = LimitStatus {
                 used,

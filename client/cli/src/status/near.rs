@@ -2,7 +2,7 @@
 
 use doorward_documents::keys::distance;
 
-/// Names that are told at most.
+/// Names that are shown at most.
 const NAMES_MAX: usize = 5;
 
 /// Those of the names that are like one: they begin as it does, or it as they do, or few characters are
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn few_are_told() {
+    fn few_are_shown() {
         let held: Vec<String> = (0..90).map(|number| format!("db/r{number}")).collect();
         assert_eq!(
             near("db/r", held.iter().map(String::as_str)).len(),

@@ -4,13 +4,15 @@
 use std::io::{self, Write};
 use std::time::Duration;
 
-use comfy_table::Cell;
+use doorward_pages::terminal::table::Cell;
 use doorward_proto::admin::v1::{ChildStatus, OwnLeaseStatus, ParentStatus};
 use doorward_session::visible::{self, line};
 
-use crate::numbers::{number, span};
-use crate::palette::{Palette, Tone, tone_of};
-use crate::table::{Table, cell};
+use crate::granted::number;
+use crate::granted::tone_of;
+use doorward_pages::numbers::typed_span as span;
+use doorward_pages::terminal::palette::{Palette, Tone};
+use doorward_pages::terminal::table::{Table, cell};
 
 /// Where the server's capacity comes from.
 pub(super) fn write_parent(

@@ -11,14 +11,14 @@ use crate::caller::since_epoch;
 use crate::failure::Failure;
 use crate::flags::{Common, Output};
 use crate::output;
-use crate::palette::{Palette, Tone};
 use crate::templates::author::Author;
 use crate::templates::document::Document;
 use crate::templates::flags::{ApplyFlags, ChangeFlags, PlaceFlags, RollbackFlags};
 use crate::templates::preview::Preview;
 use crate::templates::show::about;
-use crate::templates::store::{Store, Written};
+use crate::templates::store::{TemplateStore, WriteResult};
 use crate::templates::{lines, place, show};
+use doorward_pages::terminal::palette::Tone;
 
 pub(crate) async fn apply(
     common: &Common,
@@ -57,7 +57,7 @@ pub(crate) async fn rollback(
 
 /// What becomes of a change that was shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Answer {
+pub(crate) enum EditAnswer {
     Yes,
     No,
     /// Edit again.
@@ -73,7 +73,7 @@ pub(crate) enum Changed {
     EditAgain,
     /// The operator does not want it.
     Refused,
-    /// Somebody else has written; the operator was told.
+    /// Somebody else has written; the operator has seen it.
     Overtaken(Box<Standing>),
     /// It needs to be forced, and was not: what is wrong, and what to do.
     Unforced(String),
@@ -83,7 +83,7 @@ pub(crate) enum Changed {
 #[derive(Debug)]
 pub(crate) struct Changer<'a> {
     common: &'a Common,
-    pub(crate) store: Store,
+    pub(crate) store: TemplateStore,
     author: Author,
     yes: bool,
     force: bool,
@@ -147,9 +147,9 @@ impl<'a> Changer<'a> {
         let (common, as_json) = (self.common, self.common.output == Output::Json);
         if as_json {
             // The output is for programs; what is shown is for people.
-            preview.write(&mut output::stderr(), Palette::of_stderr(common.color))?;
+            preview.write(&mut output::stderr(), common.color.of_stderr())?;
         } else {
-            preview.write(&mut output::stdout(), Palette::of_stdout(common.color))?;
+            preview.write(&mut output::stdout(), common.color.of_stdout())?;
         }
         let warnings = preview.warnings();
         if warnings.needs_force() && !self.force {
@@ -158,11 +158,11 @@ impl<'a> Changer<'a> {
         match if self.asks() {
             ask(may_edit)?
         } else {
-            Answer::Yes
+            EditAnswer::Yes
         } {
-            Answer::Yes => {}
-            Answer::No => return Ok(Changed::Refused),
-            Answer::Edit => return Ok(Changed::EditAgain),
+            EditAnswer::Yes => {}
+            EditAnswer::No => return Ok(Changed::Refused),
+            EditAnswer::Edit => return Ok(Changed::EditAgain),
         }
         let change = Change {
             document: &new.text(),
@@ -172,17 +172,17 @@ impl<'a> Changer<'a> {
             when: UNIX_EPOCH + since_epoch(),
         };
         match self.store.write(seen, &change).await? {
-            Written::Done(version) => {
+            WriteResult::Done(version) => {
                 let (name, number) = (self.store.name(), version.number);
                 if as_json {
-                    let told = json!({"written": true, "revision": number, "at": name});
-                    output::json(&mut output::stdout(), &told)?;
+                    let message = json!({"written": true, "revision": number, "at": name});
+                    output::json(&mut output::stdout(), &message)?;
                 } else {
                     writeln!(output::stdout(), "revision {number} is written to {name}")?;
                 }
                 Ok(Changed::Done)
             }
-            Written::Changed => {
+            WriteResult::Changed => {
                 let now = self.store.read().await?;
                 self.tell_overtaken(seen, &now)?;
                 Ok(Changed::Overtaken(Box::new(now)))
@@ -194,8 +194,8 @@ impl<'a> Changer<'a> {
         let number = show::in_force(seen).map(|version| version.number);
         if self.common.output == Output::Json {
             let name = self.store.name();
-            let told = json!({"written": false, "revision": number, "at": name});
-            output::json(&mut output::stdout(), &told)?;
+            let message = json!({"written": false, "revision": number, "at": name});
+            output::json(&mut output::stdout(), &message)?;
             return Ok(());
         }
         let which = match number {
@@ -205,17 +205,17 @@ impl<'a> Changer<'a> {
         Ok(writeln!(output::stdout(), "nothing changes: {which}")?)
     }
 
-    /// Tells who was faster, and what they did.
+    /// Says who was faster, and what they did.
     fn tell_overtaken(&self, seen: &Standing, now: &Standing) -> Result<(), Failure> {
         let mut out = output::stderr();
-        let palette = Palette::of_stderr(self.common.color);
+        let palette = self.common.color.of_stderr();
         let who = match (&now.document, show::in_force(now)) {
             (None, _) => "they have removed the templates".to_owned(),
             (Some(_), Some(version)) => about(version),
             (Some(_), None) => "not by this command line".to_owned(),
         };
-        let told = format!("somebody else has written meanwhile: {who}");
-        writeln!(out, "{}", palette.paint(Tone::Bad, &told))?;
+        let message = format!("somebody else has written meanwhile: {who}");
+        writeln!(out, "{}", palette.paint(Tone::Bad, &message))?;
         let text = |standing: &Standing| {
             let document = standing.document.as_deref().unwrap_or_default();
             String::from_utf8_lossy(document).into_owned()
@@ -238,16 +238,16 @@ fn check_order(new: &Document) -> Result<(), Failure> {
     )))
 }
 
-fn ask(may_edit: bool) -> Result<Answer, Failure> {
+fn ask(may_edit: bool) -> Result<EditAnswer, Failure> {
     let question = if may_edit {
         "Apply? [y/N, e: edit again] "
     } else {
         "Apply? [y/N] "
     };
     Ok(match &*reply(question)? {
-        "y" | "yes" => Answer::Yes,
-        "e" | "edit" if may_edit => Answer::Edit,
-        _ => Answer::No,
+        "y" | "yes" => EditAnswer::Yes,
+        "e" | "edit" if may_edit => EditAnswer::Edit,
+        _ => EditAnswer::No,
     })
 }
 

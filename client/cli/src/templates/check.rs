@@ -13,14 +13,15 @@ use doorward_etcd::TemplatesPlace;
 
 use crate::failure::Failure;
 use crate::flags::{Common, Output};
-use crate::numbers::{number, span};
+use crate::granted::number;
 use crate::output;
-use crate::palette::{Palette, Tone};
-use crate::table::{Table, cell};
 use crate::templates::author::plain;
 use crate::templates::flags::PlaceFlags;
-use crate::templates::warnings::{Before, Warnings};
+use crate::templates::warnings::{InForceBefore, Warnings};
 use crate::templates::{document, place, show};
+use doorward_pages::numbers::typed_span as span;
+use doorward_pages::terminal::palette::Tone;
+use doorward_pages::terminal::table::{Table, cell};
 
 /// Whether a document is valid does not depend on etcd: nobody is to wait long for it.
 const TIMEOUT: Duration = Duration::from_secs(2);
@@ -32,10 +33,10 @@ pub(crate) async fn files(
     files: &[PathBuf],
 ) -> Result<(), Failure> {
     let (former, is_forgotten) = former(common, place).await?;
-    let before = Before {
+    let before = InForceBefore {
         templates: former.as_ref(),
         is_forgotten,
-        ..Before::default()
+        ..InForceBefore::default()
     };
     let (mut bad, mut unread) = (0, 0);
     for file in files {
@@ -52,7 +53,7 @@ pub(crate) async fn files(
             Ok(located) => {
                 let warnings = Warnings::of(name, &located, &before);
                 print(common, name, &located, &warnings)?;
-                let palette = Palette::of_stderr(common.color);
+                let palette = common.color.of_stderr();
                 warnings.write_need(&mut output::stderr(), palette)?;
             }
             Err(error) => {
@@ -79,16 +80,16 @@ pub(crate) async fn in_force(common: &Common, place: &PlaceFlags) -> Result<(), 
     };
     match &document.read {
         Ok(located) => {
-            // A file may have been edited since. In etcd, servers tell each other how long leases were.
+            // A file may have been edited since. In etcd, servers note for each other how long leases were.
             let recorded = standing.newest.as_ref();
             let recorded = recorded.and_then(|newest| newest.version.as_ref().ok());
             let former = recorded.and_then(|version| version.document.as_deref());
             let former = former.filter(|_| !store.is_in_etcd());
             let former = former.and_then(|it| doorward_documents::parse_yaml(it, "").ok());
-            let before = Before {
+            let before = InForceBefore {
                 templates: former.as_ref(),
                 is_forgotten: !store.is_in_etcd(),
-                ..Before::default()
+                ..InForceBefore::default()
             };
             let name = &document.name;
             let warnings = Warnings::of(name, located, &before);
@@ -128,8 +129,8 @@ async fn former(common: &Common, place: &PlaceFlags) -> Result<(Option<Templates
             Ok((read.map(|located| located.templates), false))
         }
         Err(failure) => {
-            let told = format!("not compared with what is in force: {failure}");
-            writeln!(output::stderr(), "{}", plain(&told))?;
+            let message = format!("not compared with what is in force: {failure}");
+            writeln!(output::stderr(), "{}", plain(&message))?;
             Ok((None, false))
         }
     }
@@ -143,7 +144,7 @@ fn print(
     warnings: &Warnings,
 ) -> Result<(), Failure> {
     write(common, name, templates, warnings)?;
-    Ok(warnings.write(&mut output::stderr(), Palette::of_stderr(common.color))?)
+    Ok(warnings.write(&mut output::stderr(), common.color.of_stderr())?)
 }
 
 /// What there is, and what of it one client can have if that is said.
@@ -187,8 +188,9 @@ fn write(
             })
             .collect();
         let warnings = warnings.to_json();
-        let told = serde_json::json!({"file": name, "templates": templates, "warnings": warnings});
-        output::json(&mut out, &told)?;
+        let message =
+            serde_json::json!({"file": name, "templates": templates, "warnings": warnings});
+        output::json(&mut out, &message)?;
         return Ok(());
     }
     let count = templates.len();
@@ -197,7 +199,7 @@ fn write(
     if count == 0 {
         return Ok(());
     }
-    let palette = Palette::of_stdout(common.color);
+    let palette = common.color.of_stdout();
     let header = [
         "glob",
         "algorithm",

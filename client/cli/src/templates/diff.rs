@@ -5,7 +5,6 @@ use std::io::{self, Write};
 use crate::failure::Failure;
 use crate::flags::{Common, Output};
 use crate::output;
-use crate::palette::Palette;
 use crate::templates::document::Document;
 use crate::templates::flags::{DiffFlags, PlaceFlags};
 use crate::templates::place;
@@ -37,7 +36,7 @@ async fn compare(common: &Common, place: &PlaceFlags, flags: &DiffFlags) -> Resu
     if common.output == Output::Json {
         output::json(&mut out, &preview.to_json())?;
     } else if !preview.is_same() {
-        preview.write(&mut out, Palette::of_stdout(common.color))?;
+        preview.write(&mut out, common.color.of_stdout())?;
     }
     if let Err(error) = &new.read {
         writeln!(output::stderr(), "{error}")?;

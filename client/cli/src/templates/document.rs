@@ -56,7 +56,7 @@ pub(crate) fn name_of(file: &Path) -> String {
     }
 }
 
-/// Not more than a document may have, and one byte to tell.
+/// Not more than a document may have, and one byte to know that it has more.
 pub(crate) fn read(file: &Path) -> io::Result<Vec<u8>> {
     let most = doorward_documents::DOCUMENT_BYTES_MAX as u64 + 1;
     let mut bytes = Vec::new();

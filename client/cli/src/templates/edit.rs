@@ -31,8 +31,8 @@ pub(crate) async fn run(
     let start = match changer.store.document(&standing) {
         Some(document) => document.text().into_owned(),
         None => {
-            let told = "there are no templates yet: this starts from examples";
-            writeln!(output::stderr(), "{told}")?;
+            let message = "there are no templates yet: this starts from examples";
+            writeln!(output::stderr(), "{message}")?;
             doorward_documents::BUILT_IN.to_owned()
         }
     };

@@ -9,11 +9,12 @@ use std::time::Duration;
 use doorward_engine::id::ResourceId;
 use doorward_engine::template::{Algorithm, AlgorithmKind, Template, Templates};
 
-use crate::numbers::{number, span};
-use crate::palette::Tone;
+use crate::granted::number;
 use crate::templates::meaning::{safe, subclients_max, wants_max};
+use doorward_pages::numbers::typed_span as span;
+use doorward_pages::terminal::palette::Tone;
 
-/// A resource in use, as the server that decides tells of it.
+/// A resource in use, as the server that decides reports it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Live {
     pub(crate) resource: String,
@@ -85,7 +86,7 @@ fn effect(old: Option<&Templates>, new: &Templates, live: &Live) -> Option<Effec
     let id = ResourceId::new(&live.resource).ok()?;
     let before = old.map(|old| old.find(&id));
     let after = new.find(&id);
-    let mut words = Words::default();
+    let mut words = EffectWords::default();
     match (before, after) {
         (Some(None), None) => return None,
         (_, None) => words.gone(live),
@@ -108,12 +109,12 @@ fn effect(old: Option<&Templates>, new: &Templates, live: &Live) -> Option<Effec
     })
 }
 
-struct Words {
+struct EffectWords {
     words: Vec<String>,
     tone: Tone,
 }
 
-impl Default for Words {
+impl Default for EffectWords {
     fn default() -> Self {
         Self {
             words: Vec::new(),
@@ -122,7 +123,7 @@ impl Default for Words {
     }
 }
 
-impl Words {
+impl EffectWords {
     fn say(&mut self, tone: Tone, words: String) {
         if weight(tone) < weight(self.tone) {
             self.tone = tone;

@@ -151,7 +151,7 @@ fn another_template_that_says_the_same_is_no_effect() {
 }
 
 #[test]
-fn another_algorithm_is_told_with_what_it_does() {
+fn another_algorithm_is_reported_with_what_it_does() {
     let live = live(600.0, 500.0, 500.0);
     for (new, expected) in [
         (
@@ -182,14 +182,14 @@ fn another_algorithm_is_told_with_what_it_does() {
 }
 
 #[test]
-fn lengths_are_told() {
+fn lengths_are_shown() {
     let live = live(600.0, 500.0, 500.0);
     let new = &[("*", "500 FAIR_SHARE lease_length: 30, refresh_interval: 10")];
     let expected = "leases last 30s instead of 1m and are refreshed every 10s instead of 5s, from \
                     the next refresh on";
     check(Some(&[("*", "500")]), new, &live, &[expected]);
     check(None, new, &live, &[expected]);
-    // If it follows from the lease length, it is not told besides.
+    // If it follows from the lease length, it is not shown besides.
     let lengths = "lease_length: 60, refresh_interval: 5, learning_mode_duration: 0";
     let none = format!("500 FAIR_SHARE {lengths}");
     let expected = "learning mode lasts 0s instead of 1m, where it has begun, too";

@@ -17,7 +17,7 @@ use tempfile::NamedTempFile;
 
 use crate::failure::Failure;
 use crate::templates::place::failure_of_write;
-use crate::templates::store::Written;
+use crate::templates::store::WriteResult;
 
 /// Links that are followed.
 const LINKS_MAX: usize = 32;
@@ -61,7 +61,11 @@ impl TemplateFile {
         Ok(numbers.iter().filter_map(find).cloned().collect())
     }
 
-    pub(crate) fn write(&self, seen: &Standing, change: &Change<'_>) -> Result<Written, Failure> {
+    pub(crate) fn write(
+        &self,
+        seen: &Standing,
+        change: &Change<'_>,
+    ) -> Result<WriteResult, Failure> {
         let cannot = |what: &Path, error: &io::Error| {
             let what = what.display();
             Failure::No(format!("cannot write {what}: {error}. Nothing was written"))
@@ -83,15 +87,15 @@ impl TemplateFile {
             Err(TryLockError::Error(error)) => return Err(cannot(history, &error)),
         }
         if !self.is_as(seen)? {
-            return Ok(Written::Changed);
+            return Ok(WriteResult::Changed);
         }
         let versions = seen
             .versions_for(change)
             .map_err(|error| failure_of_write(&error))?;
         let Some(own) = versions.last().cloned() else {
-            return Ok(Written::Changed);
+            return Ok(WriteResult::Changed);
         };
-        // Ready before the history tells of it: this is what may fail.
+        // Ready before the history has it: this is what may fail.
         let new = self
             .prepare(change.document)
             .map_err(|error| cannot(&self.path, &error))?;
@@ -106,15 +110,15 @@ impl TemplateFile {
             },
         };
         if !matches!(replaced, Ok(true)) {
-            // The history tells of nothing that has not been. Should even this fail, it tells of a
+            // The history has nothing that has not been. Should even this fail, it has a
             // version that was not in force: no harm, and no better idea.
             let _ = lines.set_len(before.len());
         }
         if !replaced? {
-            return Ok(Written::Changed);
+            return Ok(WriteResult::Changed);
         }
         self.settle();
-        Ok(Written::Done(own))
+        Ok(WriteResult::Done(own))
     }
 
     fn document(&self) -> Result<Option<Vec<u8>>, Failure> {

@@ -24,10 +24,10 @@ fn place() -> (tempfile::TempDir, PathBuf) {
 }
 
 #[track_caller]
-fn done(written: Result<Written, Failure>) -> u64 {
+fn done(written: Result<WriteResult, Failure>) -> u64 {
     match written.unwrap() {
-        Written::Done(version) => version.number,
-        Written::Changed => panic!("changed"),
+        WriteResult::Done(version) => version.number,
+        WriteResult::Changed => panic!("changed"),
     }
 }
 
@@ -56,7 +56,7 @@ fn who_comes_second_writes_nothing() {
     let seen = file.read().unwrap();
     done(file.write(&seen, &change("one")));
     let second = file.write(&seen, &change("other")).unwrap();
-    assert!(matches!(second, Written::Changed));
+    assert!(matches!(second, WriteResult::Changed));
     let standing = file.read().unwrap();
     assert_eq!(
         (standing.document, standing.numbers),
@@ -107,7 +107,7 @@ fn a_line_that_cannot_be_read_takes_a_number_and_no_other_line() {
 }
 
 #[test]
-fn a_number_that_is_none_is_told_of_and_leaves_room_for_others() {
+fn a_number_that_is_none_is_reported_and_leaves_room_for_others() {
     let (_folder, path) = place();
     let file = TemplateFile::new(&path);
     done(file.write(&file.read().unwrap(), &change("one")));

@@ -8,12 +8,12 @@ use serde_json::{Value, json};
 use crate::failure::Failure;
 use crate::flags::{Common, Output};
 use crate::output;
-use crate::palette::{Palette, Tone};
-use crate::table::{Table, cell};
 use crate::templates::author::plain;
 use crate::templates::flags::{HistoryFlags, PlaceFlags};
-use crate::templates::store::Store;
+use crate::templates::store::TemplateStore;
 use crate::templates::{place, show};
+use doorward_pages::terminal::palette::{Palette, Tone};
+use doorward_pages::terminal::table::{Cell, Table, cell};
 
 pub(crate) async fn run(
     common: &Common,
@@ -41,7 +41,7 @@ pub(crate) async fn run(
         output::json(&mut out, &listed)?;
         return Ok(());
     }
-    let palette = Palette::of_stdout(common.color);
+    let palette = common.color.of_stdout();
     if !versions.is_empty() {
         table(&versions, in_force, palette).write(&mut out)?;
         let more = standing.numbers.len().saturating_sub(versions.len());
@@ -55,7 +55,7 @@ pub(crate) async fn run(
 /// What the table does not say.
 fn note(
     out: &mut impl Write,
-    store: &Store,
+    store: &TemplateStore,
     standing: &Standing,
     palette: Palette,
 ) -> Result<(), Failure> {
@@ -128,7 +128,7 @@ fn table(versions: &[Recorded], in_force: Option<u64>, palette: Palette) -> Tabl
                 cell(""),
                 cell("?"),
                 cell(""),
-                comfy_table::Cell::new(plain(problem)),
+                Cell::new(plain(problem)),
             ]),
         }
     }

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use similar::{ChangeTag, TextDiff};
 
-use crate::palette::{Palette, Tone};
 use crate::templates::author::plain;
+use doorward_pages::terminal::palette::{Palette, Tone};
 
 /// Lines shown around a change.
 const CONTEXT: usize = 3;
 
-/// After this long a difference is told as it is known then: correct, if not the shortest.
+/// After this long a difference is shown as it is known then: correct, if not the shortest.
 const SEARCH: Duration = Duration::from_secs(2);
 
 /// What changes from the old text to the new; nothing if they are the same.
@@ -33,7 +33,7 @@ pub(crate) fn write(
         for change in hunk.iter_changes() {
             let value = change.value();
             let line = format!("{}{}", change.tag(), value.trim_end_matches('\n'));
-            // What only the end of a line tells apart would look the same.
+            // Lines that differ in nothing but their end would look the same.
             let line = plain(line.trim_end_matches('\r'));
             let line = match change.tag() {
                 ChangeTag::Equal => line.into_owned(),
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_without_a_newline_is_told() {
+    fn an_end_without_a_newline_is_reported() {
         check(
             "x",
             "x\n",

@@ -7,10 +7,10 @@ use std::time::Duration;
 use doorward_etcd::TemplatesPlace;
 use doorward_proto::admin::v1 as admin;
 
-use crate::caller::Caller;
+use crate::caller::MasterCaller;
 use crate::flags::Common;
 use crate::templates::effect::Live;
-use crate::templates::store::Store;
+use crate::templates::store::TemplateStore;
 
 /// A change is looked at whether a server answers or not: nobody is to wait long for it.
 const TIMEOUT: Duration = Duration::from_secs(2);
@@ -18,19 +18,19 @@ const TIMEOUT: Duration = Duration::from_secs(2);
 /// The node that decides, unless --server says whom to ask: what servers are called by default.
 const ROOT: &str = "etcd:///root";
 
-/// Who told what is in use.
+/// Who reported what is in use.
 #[derive(Debug)]
-pub(crate) struct Who {
+pub(crate) struct ReportedBy {
     /// Its node.
     node: String,
     /// Where its templates are from, as it says itself.
     pub(crate) source: String,
 }
 
-impl Who {
+impl ReportedBy {
     /// Whether it goes by the templates of a store. Of a file only the name is compared: the path
     /// may lead there from elsewhere.
-    pub(crate) fn goes_by(&self, store: &Store) -> bool {
+    pub(crate) fn goes_by(&self, store: &TemplateStore) -> bool {
         let [own, other] = [self.source.as_str(), store.name()].map(TemplatesPlace::from_str);
         match (own, other) {
             (Ok(TemplatesPlace::File(own)), Ok(TemplatesPlace::File(other))) => {
@@ -41,7 +41,7 @@ impl Who {
     }
 }
 
-impl fmt::Display for Who {
+impl fmt::Display for ReportedBy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { node, source } = self;
         write!(f, "{node} (templates from {source})")
@@ -49,7 +49,7 @@ impl fmt::Display for Who {
 }
 
 /// What is in use, and whose word that is; or why it is not known.
-pub(crate) async fn ask(common: &Common) -> Result<(Who, Vec<Live>), String> {
+pub(crate) async fn ask(common: &Common) -> Result<(ReportedBy, Vec<Live>), String> {
     let mut common = Common {
         timeout: common.timeout.min(TIMEOUT),
         ..common.clone()
@@ -58,7 +58,7 @@ pub(crate) async fn ask(common: &Common) -> Result<(Who, Vec<Live>), String> {
     if is_root_looked_up {
         common.server = vec![ROOT.to_owned()];
     }
-    let caller = Caller::new(&common).map_err(|failure| failure.to_string())?;
+    let caller = MasterCaller::new(&common).map_err(|failure| failure.to_string())?;
     let request = admin::GetStatusRequest::default();
     let status = caller.status(request, false).await;
     let status = status.map_err(|failure| {
@@ -84,7 +84,7 @@ pub(crate) async fn ask(common: &Common) -> Result<(Who, Vec<Live>), String> {
             "{node} is not the root, which is where templates count: --server says whom to ask"
         ));
     }
-    let who = Who {
+    let who = ReportedBy {
         node: status.node,
         source: status.templates_source,
     };

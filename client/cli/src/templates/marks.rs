@@ -10,7 +10,7 @@ use doorward_documents::{DocumentError, Problem};
 /// What a remark begins with. Lines of an operator do not.
 const MARK: &str = "# !! ";
 
-/// Problems that are marked at most. When these are mended, the others are told.
+/// Problems that are marked at most. When these are mended, the others are shown.
 const MARKS_MAX: usize = 100;
 
 /// The document with a remark above every line something is wrong in.

@@ -1,7 +1,7 @@
 //! What changes in meaning, template by template. Pure.
 //!
-//! Templates are told apart by their glob. Where order or presence changes, other templates may
-//! take resources than before: that is looked for with ids that two globs both match, and told with
+//! Templates are distinguished by their glob. Where order or presence changes, other templates may
+//! take resources than before: that is looked for with ids that two globs both match, and shown with
 //! such an id.
 
 mod reroute;
@@ -15,18 +15,19 @@ use doorward_engine::template::{
 };
 use similar::{Algorithm as DiffAlgorithm, DiffTag, capture_diff_slices};
 
-use crate::numbers::{number, span};
-use crate::palette::Tone;
+use crate::granted::number;
+use doorward_pages::numbers::typed_span as span;
+use doorward_pages::terminal::palette::Tone;
 
 /// One line of the summary.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Line {
+pub(crate) struct MeaningLine {
     /// `+`, `-`, `~`, or `>` for what takes another way.
     pub(crate) sign: char,
     pub(crate) text: String,
 }
 
-impl Line {
+impl MeaningLine {
     fn new(sign: char, text: String) -> Self {
         Self { sign, text }
     }
@@ -41,14 +42,14 @@ impl Line {
 }
 
 /// What changes from the old templates to the new ones; nothing if they mean the same.
-pub(crate) fn changes(old: &Templates, new: &Templates) -> Vec<Line> {
+pub(crate) fn changes(old: &Templates, new: &Templates) -> Vec<MeaningLine> {
     let (old_by_glob, new_by_glob) = (by_glob(old), by_glob(new));
     let moved = moved(old, new);
     let mut lines = Vec::new();
     for (place, template) in old.iter().enumerate() {
         let glob = template.identifier_glob.as_str();
         let Some((new_place, now)) = new_by_glob.get(glob) else {
-            lines.push(Line::new(
+            lines.push(MeaningLine::new(
                 '-',
                 format!("{glob:?} removed: {}", described(template)),
             ));
@@ -63,7 +64,10 @@ pub(crate) fn changes(old: &Templates, new: &Templates) -> Vec<Line> {
             ));
         }
         if !fields.is_empty() {
-            lines.push(Line::new('~', format!("{glob:?} {}", fields.join("; "))));
+            lines.push(MeaningLine::new(
+                '~',
+                format!("{glob:?} {}", fields.join("; ")),
+            ));
         }
     }
     for (place, template) in new.iter().enumerate() {
@@ -71,7 +75,7 @@ pub(crate) fn changes(old: &Templates, new: &Templates) -> Vec<Line> {
         if !old_by_glob.contains_key(glob) {
             let described = described(template);
             let text = format!("{glob:?} added at place {}: {described}", place + 1);
-            lines.push(Line::new('+', text));
+            lines.push(MeaningLine::new('+', text));
         }
     }
     let mut unsettled: BTreeSet<&str> = moved;
@@ -274,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn every_field_that_differs_is_told() {
+    fn every_field_that_differs_is_reported() {
         check(
             &[("a", "")],
             &[(
@@ -295,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn a_move_is_one_move_and_tells_who_takes_what() {
+    fn a_move_is_one_move_and_shows_who_takes_what() {
         check(
             &[("db/*", ""), ("db/orders*", ""), ("x", ""), ("*", "")],
             &[("db/orders*", ""), ("db/*", ""), ("x", ""), ("*", "")],

@@ -6,10 +6,10 @@ use doorward_etcd::templates::WriteError;
 use crate::failure::Failure;
 use crate::flags::Common;
 use crate::templates::flags::PlaceFlags;
-use crate::templates::store::Store;
+use crate::templates::store::TemplateStore;
 
 /// The store that the flags mean. Asks nobody yet.
-pub(crate) fn open(common: &Common, flags: &PlaceFlags) -> Result<Store, Failure> {
+pub(crate) fn open(common: &Common, flags: &PlaceFlags) -> Result<TemplateStore, Failure> {
     let config = common.etcd.config();
     let place = match (&flags.at, &config) {
         (Some(place), _) => place.clone(),
@@ -24,12 +24,12 @@ pub(crate) fn open(common: &Common, flags: &PlaceFlags) -> Result<Store, Failure
         }
     };
     match &place {
-        TemplatesPlace::File(path) => Ok(Store::file(path)),
+        TemplatesPlace::File(path) => Ok(TemplateStore::file(path)),
         TemplatesPlace::Etcd(keys) => {
             match config.map_err(|error| Failure::Usage(error.to_string()))? {
                 Some(mut config) => {
                     config.call_timeout = common.timeout;
-                    Ok(Store::etcd(config, keys.clone(), place.to_string()))
+                    Ok(TemplateStore::etcd(config, keys.clone(), place.to_string()))
                 }
                 None => Err(Failure::Usage(format!(
                     "the templates are at {place}, but not where etcd is: give --etcd-endpoints \
@@ -52,7 +52,7 @@ pub(crate) fn failure_of(error: &doorward_etcd::Error) -> Failure {
     }
 }
 
-/// The same of a write, but for the one that is told at length.
+/// The same of a write, but for the one that is explained at length.
 pub(crate) fn failure_of_write(error: &WriteError) -> Failure {
     match error {
         WriteError::Etcd(error) => failure_of(error),

@@ -5,17 +5,17 @@ use std::io::{self, Write};
 use serde_json::{Value, json};
 
 use crate::flags::Common;
-use crate::numbers::number;
-use crate::palette::{Palette, Tone};
+use crate::granted::number;
 use crate::templates::author::plain;
 use crate::templates::document::Document;
 use crate::templates::effect::{self, Effect, Effects};
 use crate::templates::lines;
-use crate::templates::live::{self, Who};
-use crate::templates::meaning::{self, Line};
+use crate::templates::live::{self, ReportedBy};
+use crate::templates::meaning::{self, MeaningLine};
 use crate::templates::show::counted;
-use crate::templates::store::Store;
-use crate::templates::warnings::{Before, Warnings};
+use crate::templates::store::TemplateStore;
+use crate::templates::warnings::{InForceBefore, Warnings};
+use doorward_pages::terminal::palette::{Palette, Tone};
 
 /// Resources that are listed at most.
 const EFFECTS_SHOWN: usize = 50;
@@ -29,17 +29,17 @@ pub(crate) struct Preview<'a> {
     by_template: ByTemplate,
     /// For those who hold leases, by whose word; or why that is not known. None: it was not asked
     /// for, since nothing changes in meaning.
-    by_resource: Option<Result<(Who, Effects), String>>,
+    by_resource: Option<Result<(ReportedBy, Effects), String>>,
     /// What to take care of.
     warnings: Warnings,
     /// Where what is changed is kept.
-    store: &'a Store,
+    store: &'a TemplateStore,
 }
 
 /// What changes by template.
 #[derive(Debug)]
 enum ByTemplate {
-    Lines(Vec<Line>),
+    Lines(Vec<MeaningLine>),
     /// What stands there has so many problems.
     OldUnknown(usize),
     /// The new document is invalid.
@@ -50,7 +50,7 @@ impl<'a> Preview<'a> {
     /// Compares, and asks a server for what is in use.
     pub(crate) async fn new(
         common: &Common,
-        store: &'a Store,
+        store: &'a TemplateStore,
         old: Option<&'a Document>,
         new: &'a Document,
     ) -> Preview<'a> {
@@ -77,10 +77,10 @@ impl<'a> Preview<'a> {
                     Some(Ok((who, live))) if who.goes_by(store) => live.as_slice(),
                     _ => &[],
                 };
-                let before = Before {
+                let before = InForceBefore {
                     templates: was,
                     live,
-                    // In etcd, servers tell each other.
+                    // In etcd, servers note it for each other.
                     is_forgotten: !store.is_in_etcd(),
                 };
                 Warnings::of(&new.name, is, &before)
@@ -125,17 +125,17 @@ impl<'a> Preview<'a> {
             None => Ok(()),
             Some(Err(problem)) => {
                 let problem = plain(problem).replace('\n', "; ");
-                let told = format!("the effect on what is in use is not shown: {problem}");
-                writeln!(out, "{}", palette.paint(Tone::Quiet, &told))
+                let message = format!("the effect on what is in use is not shown: {problem}");
+                writeln!(out, "{}", palette.paint(Tone::Quiet, &message))
             }
             Some(Ok((who, effects))) => {
                 if !who.goes_by(self.store) {
-                    let told = format!(
+                    let message = format!(
                         "{who} goes by other templates than those at {}: what changes here changes \
                          nothing there",
                         self.store.name()
                     );
-                    writeln!(out, "{}", palette.paint(Tone::Bad, &plain(&told)))?;
+                    writeln!(out, "{}", palette.paint(Tone::Bad, &plain(&message)))?;
                 }
                 write_effects(out, &plain(&who.to_string()), effects, palette)
             }
@@ -157,16 +157,16 @@ impl<'a> Preview<'a> {
             }
             ByTemplate::OldUnknown(problems) => {
                 let (count, s) = counted(*problems);
-                let told = format!(
+                let message = format!(
                     "what stands at {} is invalid ({count} problem{s}): servers go by what \
                      they had before, and what changes by template is not known",
                     self.store.name()
                 );
-                writeln!(out, "{}", palette.paint(Tone::Partial, &told))
+                writeln!(out, "{}", palette.paint(Tone::Partial, &message))
             }
             ByTemplate::NewUnknown => {
-                let told = format!("{} is invalid", self.new.name);
-                writeln!(out, "{}", palette.paint(Tone::Bad, &told))
+                let message = format!("{} is invalid", self.new.name);
+                writeln!(out, "{}", palette.paint(Tone::Bad, &message))
             }
         }
     }
@@ -233,11 +233,11 @@ fn write_effects(
     } = effects;
     if *elsewhere > 0 {
         let (count, s) = counted(*elsewhere);
-        let told = format!(
+        let message = format!(
             "{who} goes by something else than what stands here: {count} resource{s} in use there \
              with another capacity"
         );
-        writeln!(out, "{}", palette.paint(Tone::Partial, &told))?;
+        writeln!(out, "{}", palette.paint(Tone::Partial, &message))?;
     }
     if affected.is_empty() {
         return match unaffected {

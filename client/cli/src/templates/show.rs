@@ -12,11 +12,11 @@ use serde_json::json;
 use crate::failure::Failure;
 use crate::flags::{Common, Output};
 use crate::output;
-use crate::palette::{Palette, Tone};
 use crate::templates::author::plain;
 use crate::templates::flags::{PlaceFlags, ShowFlags};
 use crate::templates::place;
-use crate::templates::store::Store;
+use crate::templates::store::TemplateStore;
+use doorward_pages::terminal::palette::Tone;
 
 pub(crate) async fn run(
     common: &Common,
@@ -53,20 +53,20 @@ pub(crate) async fn run(
         output::json(&mut output::stdout(), &shown)?;
         return Ok(());
     }
-    let palette = Palette::of_stderr(common.color);
-    let told = match &version {
+    let palette = common.color.of_stderr();
+    let note = match &version {
         Some(version) => about(version),
         None => "not written by this command line: who, when and why are not known".to_owned(),
     };
-    let mut told = format!("{}: {told}", store.name());
+    let mut note = format!("{}: {note}", store.name());
     if flags.revision.is_some() {
-        told += if is_in_force {
+        note += if is_in_force {
             " (in force)"
         } else {
             " (not in force)"
         };
     }
-    writeln!(output::stderr(), "{}", palette.paint(Tone::Quiet, &told))?;
+    writeln!(output::stderr(), "{}", palette.paint(Tone::Quiet, &note))?;
     if let Err(error) = doorward_documents::parse_bytes(&bytes, store.name()) {
         let (count, s) = counted(error.problems.len());
         let problem = format!("it is NOT IN ORDER: {count} problem{s}; check lists them");
@@ -74,8 +74,8 @@ pub(crate) async fn run(
     }
     let shown = as_shown(&bytes, io::stdout().is_terminal());
     if matches!(shown, Cow::Owned(_)) {
-        let told = "characters that cannot be seen are shown as their numbers, on a terminal only";
-        writeln!(output::stderr(), "{}", palette.paint(Tone::Bad, told))?;
+        let note = "characters that cannot be seen are shown as their numbers, on a terminal only";
+        writeln!(output::stderr(), "{}", palette.paint(Tone::Bad, note))?;
     }
     Ok(io::stdout().write_all(&shown)?)
 }
@@ -125,7 +125,7 @@ pub(crate) fn about(version: &Version) -> String {
 }
 
 /// There is no document.
-pub(crate) fn nothing(store: &Store, standing: &Standing) -> Failure {
+pub(crate) fn nothing(store: &TemplateStore, standing: &Standing) -> Failure {
     let name = store.name();
     Failure::No(match standing.numbers.first() {
         None => {

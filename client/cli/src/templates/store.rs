@@ -14,14 +14,14 @@ use crate::templates::place::{failure_of, failure_of_write};
 
 /// Where templates are kept.
 #[derive(Debug)]
-pub(crate) struct Store {
+pub(crate) struct TemplateStore {
     /// As operators name it.
     name: String,
-    kept: Kept,
+    kept: StoreKind,
 }
 
 #[derive(Debug)]
-enum Kept {
+enum StoreKind {
     Etcd {
         config: Arc<Config>,
         keys: TemplateKeys,
@@ -31,26 +31,26 @@ enum Kept {
 
 /// What became of a write.
 #[derive(Debug)]
-pub(crate) enum Written {
+pub(crate) enum WriteResult {
     /// It is in force, as this version.
     Done(Version),
     /// Nothing was written: somebody else has, since what it was compared with was read.
     Changed,
 }
 
-impl Store {
+impl TemplateStore {
     pub(crate) fn etcd(config: Config, keys: TemplateKeys, name: String) -> Self {
         let config = Arc::new(config);
         Self {
             name,
-            kept: Kept::Etcd { config, keys },
+            kept: StoreKind::Etcd { config, keys },
         }
     }
 
     pub(crate) fn file(path: &Path) -> Self {
         Self {
             name: path.display().to_string(),
-            kept: Kept::File(TemplateFile::new(path)),
+            kept: StoreKind::File(TemplateFile::new(path)),
         }
     }
 
@@ -59,18 +59,18 @@ impl Store {
     }
 
     pub(crate) fn is_in_etcd(&self) -> bool {
-        matches!(self.kept, Kept::Etcd { .. })
+        matches!(self.kept, StoreKind::Etcd { .. })
     }
 
     /// What is in force, and what is known of the history.
     pub(crate) async fn read(&self) -> Result<Standing, Failure> {
         match &self.kept {
-            Kept::Etcd { config, keys } => {
+            StoreKind::Etcd { config, keys } => {
                 let mut connection = Connection::new(config.clone());
                 let read = templates::read(&mut connection, keys).await;
                 read.map_err(|error| failure_of(&error))
             }
-            Kept::File(file) => file.read(),
+            StoreKind::File(file) => file.read(),
         }
     }
 
@@ -85,14 +85,14 @@ impl Store {
     pub(crate) async fn versions(&self, numbers: &[u64]) -> Result<Vec<Recorded>, Failure> {
         let mut versions = Vec::new();
         match &self.kept {
-            Kept::Etcd { config, keys } => {
+            StoreKind::Etcd { config, keys } => {
                 let mut connection = Connection::new(config.clone());
                 for number in numbers {
                     let version = templates::version(&mut connection, keys, *number).await;
                     versions.extend(version.map_err(|error| failure_of(&error))?);
                 }
             }
-            Kept::File(file) => versions = file.versions(numbers)?,
+            StoreKind::File(file) => versions = file.versions(numbers)?,
         }
         Ok(versions)
     }
@@ -126,18 +126,18 @@ impl Store {
         &self,
         seen: &Standing,
         change: &Change<'_>,
-    ) -> Result<Written, Failure> {
+    ) -> Result<WriteResult, Failure> {
         let written = match &self.kept {
-            Kept::Etcd { config, keys } => {
+            StoreKind::Etcd { config, keys } => {
                 // Made anew: the operator may have thought for so long that a token ran out.
                 let mut connection = Connection::new(config.clone());
                 templates::write(&mut connection, keys, seen, change).await
             }
-            Kept::File(file) => return file.write(seen, change),
+            StoreKind::File(file) => return file.write(seen, change),
         };
         match written {
-            Ok(version) => Ok(Written::Done(version)),
-            Err(WriteError::Changed) => Ok(Written::Changed),
+            Ok(version) => Ok(WriteResult::Done(version)),
+            Err(WriteError::Changed) => Ok(WriteResult::Changed),
             Err(error) => Err(failure_of_write(&error)),
         }
     }

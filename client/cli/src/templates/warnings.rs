@@ -18,17 +18,17 @@ use doorward_documents::{Located, PROBLEMS_SHOWN_MAX, Problem};
 use doorward_engine::template::{Field, Templates};
 use serde_json::{Value, json};
 
-use crate::palette::{Palette, Tone};
 use crate::templates::author::plain;
 use crate::templates::effect::Live;
 use crate::templates::show::counted;
+use doorward_pages::terminal::palette::{Palette, Tone};
 
 /// Warnings that people are shown at most.
 const WARNINGS_SHOWN: usize = 20;
 
 /// What a document is to take the place of.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Before<'a> {
+pub(crate) struct InForceBefore<'a> {
     /// What is in force. None: nothing is, or it is not known.
     pub(crate) templates: Option<&'a Templates>,
     /// What is in use by it, as far as that is known.
@@ -39,7 +39,7 @@ pub(crate) struct Before<'a> {
 
 /// What a warning is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Kind {
+pub(super) enum WarningKind {
     /// No template is left of those in force.
     Emptied,
     /// Something takes ten times as long, or lasts ten times as long.
@@ -56,7 +56,7 @@ pub(super) enum Kind {
     Unreached,
 }
 
-impl Kind {
+impl WarningKind {
     /// As JSON has it.
     const fn as_str(self) -> &'static str {
         match self {
@@ -80,7 +80,7 @@ impl Kind {
 /// What was found about a template.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Finding {
-    kind: Kind,
+    kind: WarningKind,
     /// Which template, counted from 0, and which field of it. None: all of them.
     about: Option<(usize, Field)>,
     message: String,
@@ -89,7 +89,7 @@ pub(super) struct Finding {
 }
 
 impl Finding {
-    fn new(kind: Kind, index: usize, field: Field, message: String) -> Self {
+    fn new(kind: WarningKind, index: usize, field: Field, message: String) -> Self {
         Self {
             kind,
             about: Some((index, field)),
@@ -102,7 +102,7 @@ impl Finding {
 /// One thing to take care of.
 #[derive(Clone, Debug, PartialEq)]
 struct Warning {
-    kind: Kind,
+    kind: WarningKind,
     /// Where, and what.
     problem: Problem,
     /// Whether what is in force deserves it as well.
@@ -125,7 +125,7 @@ pub(crate) struct Warnings {
 
 impl Warnings {
     /// Looks for them.
-    pub(crate) fn of(name: &str, new: &Located, before: &Before<'_>) -> Self {
+    pub(crate) fn of(name: &str, new: &Located, before: &InForceBefore<'_>) -> Self {
         let stood = before.templates.map(|old| Stood::of(old, before.live));
         let found = of_templates(&new.templates, before.live);
         let globs = globs(&new.templates);
@@ -192,8 +192,8 @@ impl Warnings {
     pub(crate) fn write_need(&self, out: &mut impl Write, palette: Palette) -> io::Result<()> {
         if self.needs_force() {
             let name = &self.name;
-            let told = format!("{name}: apply needs --force, which --yes does not imply");
-            writeln!(out, "{}", palette.paint(Tone::Bad, &plain(&told)))?;
+            let message = format!("{name}: apply needs --force, which --yes does not imply");
+            writeln!(out, "{}", palette.paint(Tone::Bad, &plain(&message)))?;
         }
         Ok(())
     }
@@ -251,7 +251,7 @@ fn of_templates(templates: &Templates, live: &[Live]) -> Vec<Finding> {
 }
 
 /// The warnings that what is in force deserves: how bad each is, by its kind, template and field.
-struct Stood<'a>(BTreeMap<(Kind, &'a str, Field), f64>);
+struct Stood<'a>(BTreeMap<(WarningKind, &'a str, Field), f64>);
 
 impl<'a> Stood<'a> {
     fn of(old: &'a Templates, live: &[Live]) -> Self {

@@ -46,7 +46,7 @@ type List<'a> = &'a [(&'a str, &'a str)];
 
 fn warnings(old: Option<List<'_>>, new: List<'_>, live: &[Live]) -> Warnings {
     let old = old.map(|old| located(old).templates);
-    let before = Before {
+    let before = InForceBefore {
         templates: old.as_ref(),
         live,
         is_forgotten: false,
@@ -111,7 +111,7 @@ fn lengths_of_ten_times_those_in_force_need_force_and_a_tenth_does_not() {
 }
 
 #[test]
-fn learning_that_lasts_longer_is_told_only_if_leases_do_not_explain_it() {
+fn learning_that_lasts_longer_is_reported_only_if_leases_do_not_explain_it() {
     let learns = "capacity: 1, algorithm: {kind: FAIR_SHARE, lease_length: 60, refresh_interval: 5, \
                   learning_mode_duration: 600}";
     check(
@@ -303,14 +303,14 @@ fn a_warning_names_its_place_and_the_refusal_what_to_do() {
              more). Mend it; or, if it is meant, give --force, which --yes does not imply"
         )
     );
-    let told = found.to_json();
-    assert_eq!(told[1]["kind"], "no_capacity");
-    assert_eq!(told[1]["line"], 3);
-    assert_eq!(told[1]["template"], 2);
-    assert_eq!(told[1]["identifier_glob"], "b");
-    assert_eq!(told[1]["field"], "capacity");
+    let json = found.to_json();
+    assert_eq!(json[1]["kind"], "no_capacity");
+    assert_eq!(json[1]["line"], 3);
+    assert_eq!(json[1]["template"], 2);
+    assert_eq!(json[1]["identifier_glob"], "b");
+    assert_eq!(json[1]["field"], "capacity");
     assert_eq!(
-        [&told[0]["needs_force"], &told[1]["needs_force"]],
+        [&json[0]["needs_force"], &json[1]["needs_force"]],
         [false, true]
     );
 }

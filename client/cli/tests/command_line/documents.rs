@@ -81,7 +81,7 @@ fn a_file_in_order_is_listed() {
 }
 
 #[test]
-fn every_file_is_checked_and_every_problem_told() {
+fn every_file_is_checked_and_every_problem_reported() {
     let folder = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| {
         let path = folder.path().join(name);
@@ -137,9 +137,9 @@ fn who_makes_leases_shorter_in_a_file_is_warned() {
         fs::write(path, document).unwrap();
         let checked = stderr(&run(&["check", path]));
         let compared = stdout(&run(&["diff", path]));
-        let told = run(&["diff", path, "--output", "json"]);
-        let told: serde_json::Value = serde_json::from_slice(&told.stdout).unwrap();
-        assert_eq!(told["warning"].is_string(), warns, "{told}");
+        let shown = run(&["diff", path, "--output", "json"]);
+        let shown: serde_json::Value = serde_json::from_slice(&shown.stdout).unwrap();
+        assert_eq!(shown["warning"].is_string(), warns, "{shown}");
         let applied = stdout(&run(&["apply", path, "--yes"]));
         for said in [checked, compared, applied] {
             assert_eq!(said.contains(warning), warns, "{document}: {said}");

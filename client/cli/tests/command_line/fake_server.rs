@@ -62,7 +62,7 @@ pub(crate) struct Play {
     pub(crate) busy_pages: bool,
     /// Two live processes under one name.
     pub(crate) conflicts: Vec<admin::ConflictStatus>,
-    /// Those it tells if it is asked for them. None: it is an older server.
+    /// Those it lists if it is asked for them. None: it is an older server.
     pub(crate) limits: Vec<admin::LimitStatus>,
     /// Absent: it is the root.
     pub(crate) parent: Option<admin::ParentStatus>,

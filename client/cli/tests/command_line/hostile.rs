@@ -183,7 +183,7 @@ fn refusals_and_failures_show_what_cannot_be_seen() {
 }
 
 #[test]
-fn a_master_at_no_address_is_told_so_that_it_can_be_seen() {
+fn a_master_at_no_address_is_shown_so_that_it_can_be_seen() {
     let server = FakeServer::start(Play {
         master: Master::At(evil("m:1")),
         ..play()

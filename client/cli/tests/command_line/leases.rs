@@ -124,7 +124,7 @@ fn watch_prints_an_object_a_line_and_releases_at_the_end() {
 }
 
 #[test]
-fn watch_tells_that_the_server_is_gone_while_the_lease_lasts() {
+fn watch_says_that_the_server_is_gone_while_the_lease_lasts() {
     let server = FakeServer::start(Play {
         refresh_in_ms: 50,
         ..Play::default()
@@ -176,7 +176,7 @@ fn watched(address: &str, more: &[&str], count: usize) -> Vec<String> {
 }
 
 #[test]
-fn get_tells_why_a_lease_is_no_larger_and_what_to_do_about_learning_mode() {
+fn get_says_why_a_lease_is_no_larger_and_what_to_do_about_learning_mode() {
     let learning = Play {
         learning: 2,
         limited_by: Some(LimitedBy::Share),
@@ -192,17 +192,17 @@ fn get_tells_why_a_lease_is_no_larger_and_what_to_do_about_learning_mode() {
     );
     assert!(said.contains("learning_mode_duration"), "{said}");
     let arguments = ["get", "r", "30", "--output", "json"];
-    let told = json(&run(&server.address, &arguments));
+    let shown = json(&run(&server.address, &arguments));
     assert_eq!(
-        (&told["limited_by"], &told["learning_for_ms"]),
+        (&shown["limited_by"], &shown["learning_for_ms"]),
         (&"learning".into(), &40_500.into())
     );
     let said = stdout(&run(&server.address, &["get", "r", "30"]));
     let why = "  why            its share; there is not enough for everybody\n";
     assert!(said.contains(why) && !said.contains("learning"), "{said}");
-    let told = json(&run(&server.address, &arguments));
+    let shown = json(&run(&server.address, &arguments));
     assert_eq!(
-        (&told["limited_by"], &told["learning_for_ms"]),
+        (&shown["limited_by"], &shown["learning_for_ms"]),
         (&"share".into(), &Value::Null)
     );
     let said = stdout(&run(&server.address, &["get", "r", "30", "--hold", "1ms"]));
@@ -210,7 +210,7 @@ fn get_tells_why_a_lease_is_no_larger_and_what_to_do_about_learning_mode() {
 }
 
 #[test]
-fn watch_tells_of_learning_mode_and_once_what_to_do_about_it() {
+fn watch_shows_learning_mode_and_once_what_to_do_about_it() {
     let learning = || Play {
         refresh_in_ms: 50,
         learning: 1,
@@ -249,7 +249,7 @@ fn watch_tells_of_learning_mode_and_once_what_to_do_about_it() {
 }
 
 #[test]
-fn watch_tells_of_a_refusal_since_when_and_what_is_used_when_the_lease_ends() {
+fn watch_shows_a_refusal_since_when_and_what_is_used_when_the_lease_ends() {
     let server = FakeServer::start(Play {
         refresh_in_ms: 50,
         granted: 1,
@@ -271,7 +271,7 @@ fn watch_tells_of_a_refusal_since_when_and_what_is_used_when_the_lease_ends() {
 }
 
 #[test]
-fn watch_tells_that_it_waits_for_the_first_answer() {
+fn watch_says_that_it_waits_for_the_first_answer() {
     let server = FakeServer::start(Play {
         not_ready: 1,
         ..Play::default()
@@ -447,9 +447,9 @@ fn release_says_that_a_client_that_may_live_has_a_while_to_be_heard() {
          r: what a held is free in 7 s, unless a lives and asks before\n"
     );
     let output = run(&server.address, &["release", "a", "r", "--output", "json"]);
-    let told: Value = serde_json::from_str(&stdout(&output)).unwrap();
+    let shown: Value = serde_json::from_str(&stdout(&output)).unwrap();
     assert_eq!(
-        told["unless_heard"],
+        shown["unless_heard"],
         serde_json::json!([{ "resource": "r", "free_in_ms": 6_250 }])
     );
 }

@@ -54,7 +54,7 @@ fn check_exit(output: &Output, code: i32) {
     assert_eq!(output.status.code(), Some(code), "{stdout}{stderr}");
 }
 
-/// A failure tells itself in one line.
+/// A failure is one line.
 #[track_caller]
 fn check_failure(output: &Output, code: i32, what: &str) {
     check_exit(output, code);

@@ -149,7 +149,7 @@ async fn a_node_is_forgotten_once_nobody_is_there() {
 }
 
 #[tokio::test]
-async fn who_etcd_refuses_is_told_so() {
+async fn who_etcd_refuses_hears_so() {
     let etcd = Setup::new(1).with_users().start().await;
     check_failure(&nodes(&etcd, &[]), 1, "refuses");
 }

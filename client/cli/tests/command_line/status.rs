@@ -196,7 +196,7 @@ fn a_standby_whose_master_is_gone_can_still_be_looked_at() {
 }
 
 #[test]
-fn learning_mode_is_told_of_though_nobody_holds_anything() {
+fn learning_mode_is_shown_though_nobody_holds_anything() {
     let server = FakeServer::start(Play {
         learning_remaining_ms: Some(41_000),
         ..Play::default()
@@ -210,7 +210,7 @@ fn learning_mode_is_told_of_though_nobody_holds_anything() {
 }
 
 #[test]
-fn the_states_of_the_servers_machines_stand_in_a_line_if_it_tells_them() {
+fn the_states_of_the_servers_machines_stand_in_a_line_if_it_reports_them() {
     let root = States {
         child_streams: [("open".to_owned(), 0)].into(),
         learning: "started".to_owned(),

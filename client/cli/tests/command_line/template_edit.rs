@@ -312,7 +312,7 @@ fn who_goes_on_and_comes_to_what_is_there_now_changes_nothing() {
 }
 
 #[tokio::test]
-async fn of_many_writers_at_once_every_one_that_is_told_so_has_written() {
+async fn of_many_writers_at_once_every_one_that_hears_so_has_written() {
     let etcd = Etcd::start().await;
     for desk in [Desk::at_etcd(&etcd), Desk::at_file()] {
         let results: Vec<Output> = std::thread::scope(|scope| {

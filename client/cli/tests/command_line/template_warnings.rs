@@ -76,8 +76,8 @@ fn a_warning_is_no_failure_of_a_check_which_says_that_apply_will_need_force() {
          it matches\n\
          standard input: apply needs --force, which --yes does not imply\n"
     );
-    let told = json(&desk.run(&["check", "-", "--output", "json"], &document(0)));
-    assert_eq!(told["warnings"][0]["needs_force"], true);
+    let shown = json(&desk.run(&["check", "-", "--output", "json"], &document(0)));
+    assert_eq!(shown["warnings"][0]["needs_force"], true);
     // Of what is in force nothing is to be applied.
     check_exit(
         &desk.run(&["apply", "-", "--yes", "--force"], &document(0)),
@@ -138,12 +138,12 @@ fn how_many_clients_hold_a_resource_decides_about_its_safe_capacity() {
             ..crate::status::busy()
         });
         let arguments = ["--server", &server.address, "diff", "-", "--output", "json"];
-        let told = desk.run(&arguments, &safe);
-        check_exit(&told, 1);
-        serde_json::from_slice::<serde_json::Value>(&told.stdout).unwrap()
+        let shown = desk.run(&arguments, &safe);
+        check_exit(&shown, 1);
+        serde_json::from_slice::<serde_json::Value>(&shown.stdout).unwrap()
     };
-    let told = diff("t.yaml");
-    let warning = &told["warnings"][0];
+    let shown = diff("t.yaml");
+    let warning = &shown["warnings"][0];
     assert_eq!(
         (&warning["kind"], &warning["field"], &warning["line"]),
         (&"safe_capacity".into(), &"safe_capacity".into(), &5.into())
@@ -153,14 +153,14 @@ fn how_many_clients_hold_a_resource_decides_about_its_safe_capacity() {
         message.contains("the 3 clients of db/reads may use 120 of 100"),
         "{message}"
     );
-    assert_eq!(told["needs_force"], true);
+    assert_eq!(shown["needs_force"], true);
     // A server that goes by other templates says nothing about these.
-    let told = diff("other.yaml");
+    let shown = diff("other.yaml");
     assert_eq!(
-        (&told["warnings"], &told["warning"]),
+        (&shown["warnings"], &shown["warning"]),
         (&serde_json::json!([]), &None::<()>.into())
     );
-    assert_eq!(told["needs_force"], false);
+    assert_eq!(shown["needs_force"], false);
 }
 
 #[test]

@@ -81,7 +81,7 @@ async fn a_document_goes_there_and_back_as_it_is() {
 }
 
 #[tokio::test]
-async fn a_difference_is_told_by_line_and_by_template_with_the_exit_codes_of_diff() {
+async fn a_difference_is_reported_by_line_and_by_template_with_the_exit_codes_of_diff() {
     let etcd = Etcd::start().await;
     apply(&etcd, &document(500), &[]);
     let diff = |document: &str| on_stdin(&etcd, &["diff", "-"], document);
@@ -158,7 +158,7 @@ async fn whether_the_server_goes_by_other_templates_is_said() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn unless_told_otherwise_the_root_in_etcd_is_asked() {
+async fn unless_said_otherwise_the_root_in_etcd_is_asked() {
     let etcd = Etcd::start().await;
     let diff = |timeout: &str| {
         let mut command = doorward();
@@ -357,7 +357,7 @@ async fn a_long_history_of_large_versions_is_one() {
 #[tokio::test]
 async fn every_version_of_a_history_is_counted() {
     let etcd = Etcd::start().await;
-    // Around what one answer tells, and far beyond.
+    // Around what one answer holds, and far beyond.
     for (from, to) in [(1, 50), (51, 51), (52, 100), (101, 10_100)] {
         let numbers: Vec<u64> = (from..=to).collect();
         for numbers in numbers.chunks(100) {
@@ -402,7 +402,7 @@ async fn a_document_that_etcd_would_not_take_is_refused_with_a_size_that_it_woul
 }
 
 #[tokio::test]
-async fn where_no_etcd_answers_is_told_apart_from_where_it_says_no() {
+async fn where_no_etcd_answers_is_distinguished_from_where_it_says_no() {
     let at = |endpoints: &str| {
         let mut command = doorward();
         command.args(["templates", "--etcd-endpoints", endpoints]);

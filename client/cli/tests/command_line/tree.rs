@@ -124,7 +124,7 @@ fn status_shows_the_parent_and_children_under_their_resource() {
 }
 
 #[test]
-fn status_of_a_resource_tells_its_own_lease_and_all_of_its_children() {
+fn status_of_a_resource_shows_its_own_lease_and_all_of_its_children() {
     let server = FakeServer::start(middle());
     let output = run(&server.address, &["status", "db/reads"]);
     check_exit(&output, 0);

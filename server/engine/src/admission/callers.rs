@@ -12,7 +12,7 @@ use crate::admission::bucket::Bucket;
 use crate::id::Caller;
 use crate::time::Time;
 
-/// Callers that are told apart.
+/// Callers that are distinguished.
 pub(crate) const CALLERS_MAX: usize = 65_536;
 
 /// Entries that are looked at whenever one is added, whether they may leave.
@@ -147,7 +147,7 @@ impl Callers {
     }
 
     /// Every caller, and those that share one entry.
-    pub(super) fn iter(&self) -> impl Iterator<Item = &CallerBook> {
+    pub(super) fn iter(&self) -> impl ExactSizeIterator<Item = &CallerBook> {
         self.books.iter().skip(1)
     }
 

@@ -76,7 +76,7 @@ impl Gate<'_> {
         admission.check(Limit::Leases, leases, limits.leases_max)?;
         let max = limits.leases_per_resource_max;
         admission.check(Limit::LeasesPerResource, holders, max)?;
-        if let Some(of) = admission.of_template(self.template).map(|it| it.leases) {
+        if let Some((_, of)) = admission.templates.counts(self.template) {
             let max = limits.leases_per_template_max;
             admission.check(Limit::LeasesPerTemplate, of, max)?;
         }

@@ -21,10 +21,10 @@ pub fn solve(index: &ClaimIndex, supply: &Supply) -> Rule {
         return Rule::EnoughForAll;
     }
     let of_all = capacity / index.total_subclients();
-    let told = supply
+    let of_parent = supply
         .per_client()
         .filter(|_| !planted::is(Bug::EqualShareOfOwn));
-    let equal_share = told.unwrap_or(of_all);
+    let equal_share = of_parent.unwrap_or(of_all);
     let demand = index.demand_at(equal_share);
     if demand > capacity {
         // Only below the root: e is from before the capacity shrank or claims came. Nobody gets

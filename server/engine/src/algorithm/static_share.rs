@@ -10,11 +10,16 @@ use crate::bands::Bands;
 use crate::claim_index::Level;
 use crate::supply::Supply;
 
+/// Whether it has to know what others claim.
+pub(crate) fn looks_at_claims(supply: &Supply) -> bool {
+    supply.terms.is_some() && supply.per_client().is_none()
+}
+
 /// min(q, C·s).
 pub fn solve(bands: &Bands, supply: &Supply) -> Rule {
-    let told = supply.per_client();
+    let of_parent = supply.per_client();
     let given = supply.terms.is_some();
-    match told {
+    match of_parent {
         Some(capacity) => Rule::PerClient(capacity),
         None if given => match bands.only().level_for(supply.capacity.get()) {
             Level::AboveAll => Rule::EnoughForAll,

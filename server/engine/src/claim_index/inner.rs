@@ -177,8 +177,11 @@ impl Inner {
     /// The child in which `key` is, or belongs.
     pub(super) fn position_of(&self, key: Key) -> usize {
         let mut position = self.bound_ratios[1..self.len()].partition_point(|r| *r <= key.ratio);
-        // Of the bounds with the same ratio, some may be above the key.
-        while position > 0 && key.is_before(&self.key(position)) {
+        // Of the bounds with the same ratio, some may be above the key. Hardly any has it: the others are not looked at.
+        while position > 0
+            && self.bound_ratios[position] == key.ratio
+            && key.is_before(&self.key(position))
+        {
             position -= 1;
         }
         position

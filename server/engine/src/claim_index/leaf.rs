@@ -10,19 +10,40 @@
 
 use crate::claim_index::sums::{Key, Sums, narrow};
 
-/// Different claims in a leaf, at most.
+/// Different claims in a leaf of a tree, at most.
 pub(super) const LEAF_MAX: usize = 32;
 
-/// Different claims, each with how often it is there.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Leaf {
+/// Up to `MAX` different claims, each with how often it is there.
+#[derive(Clone, Debug)]
+pub(super) struct Leaf<const MAX: usize> {
     len: u8,
-    counts: [u32; LEAF_MAX],
-    wants: [f64; LEAF_MAX],
-    subclients: [f64; LEAF_MAX],
+    counts: [u32; MAX],
+    wants: [f64; MAX],
+    subclients: [f64; MAX],
 }
 
-impl Leaf {
+impl<const MAX: usize> Default for Leaf<MAX> {
+    fn default() -> Self {
+        Self {
+            len: 0,
+            counts: [0; MAX],
+            wants: [0.0; MAX],
+            subclients: [0.0; MAX],
+        }
+    }
+}
+
+impl<const MAX: usize> Leaf<MAX> {
+    /// All that is in a smaller leaf.
+    pub(super) fn copied_from<const LESS: usize>(smaller: &Leaf<LESS>) -> Self {
+        debug_assert!(LESS <= MAX);
+        let mut leaf = Self::default();
+        for position in 0..smaller.len() {
+            leaf.insert_at(position, smaller.key(position), smaller.counts[position]);
+        }
+        leaf
+    }
+
     pub(super) fn len(&self) -> usize {
         usize::from(self.len)
     }
@@ -66,18 +87,44 @@ impl Leaf {
             .unwrap_or(self.len())
     }
 
-    /// Puts a claim in; if the leaf was full, returns its new right neighbour.
-    pub(super) fn insert(&mut self, key: Key) -> Option<Self> {
+    /// How often a claim is there, if it is.
+    pub(super) fn count_of(&self, key: Key) -> Option<u32> {
+        let position = self.position_of(key);
+        let is_there = position < self.len() && self.key(position) == key;
+        is_there.then(|| self.counts[position])
+    }
+
+    /// Whether a claim can be put in without splitting the leaf.
+    pub(super) fn has_room_for(&self, key: Key) -> bool {
+        self.len() < MAX || self.count_of(key).is_some()
+    }
+
+    /// Puts a claim in, if there is room. Returns whether there was.
+    pub(super) fn try_insert(&mut self, key: Key) -> bool {
+        self.insert_or_find(key).is_ok()
+    }
+
+    /// Puts a claim in.
+    ///
+    /// # Errors
+    ///
+    /// If the leaf is full: the position where it belongs.
+    fn insert_or_find(&mut self, key: Key) -> Result<(), usize> {
         let position = self.position_of(key);
         if position < self.len() && self.key(position) == key {
             self.counts[position] += 1;
-            return None;
-        }
-        if self.len() < LEAF_MAX {
+        } else if self.len() < MAX {
             self.insert_at(position, key, 1);
-            return None;
+        } else {
+            return Err(position);
         }
-        let mut right = self.split_off(LEAF_MAX / 2);
+        Ok(())
+    }
+
+    /// Puts a claim in; if the leaf was full, returns its new right neighbour.
+    pub(super) fn insert(&mut self, key: Key) -> Option<Self> {
+        let position = self.insert_or_find(key).err()?;
+        let mut right = self.split_off(MAX / 2);
         if position <= self.len() {
             self.insert_at(position, key, 1);
         } else {
@@ -132,7 +179,7 @@ impl Leaf {
     /// what is in both between them.
     pub(super) fn share_with(&mut self, right: &mut Self) -> bool {
         let total = self.len() + right.len();
-        let merge = total <= LEAF_MAX * 3 / 4;
+        let merge = total <= MAX * 3 / 4;
         let keep = if merge { total } else { total / 2 };
         while self.len() < keep {
             let position = self.len();
@@ -192,18 +239,20 @@ impl Leaf {
         wants_before: f64,
         subclients_after: f64,
     ) -> Option<f64> {
-        // Σ subclients from each position to the end of all claims.
-        let mut from = [0.0; LEAF_MAX + 1];
-        from[self.len()] = subclients_after;
-        for position in (0..self.len()).rev() {
-            from[position] = from[position + 1] + self.subclients_at(position);
+        // Σ subclients of all claims behind each position.
+        let mut behind = [0.0; MAX];
+        let mut after = subclients_after;
+        for (position, behind) in behind.iter_mut().enumerate().take(self.len()).rev() {
+            *behind = after;
+            after += self.subclients_at(position);
         }
         let mut wants = wants_before;
-        for position in 0..self.len() {
+        for (position, behind) in behind.into_iter().enumerate().take(self.len()) {
             let satisfied = wants + self.wants_at(position);
             // D at this claim's ratio: it and all before it have what they want.
-            if satisfied + self.ratio_at(position) * from[position + 1] > capacity {
-                return Some(((capacity - wants) / from[position]).max(0.0));
+            if satisfied + self.ratio_at(position) * behind > capacity {
+                let rising = behind + self.subclients_at(position);
+                return Some(((capacity - wants) / rising).max(0.0));
             }
             wants = satisfied;
         }

@@ -187,6 +187,83 @@ proptest! {
     }
 
     #[test]
+    fn a_claim_that_changes_is_one_that_goes_and_another_that_comes(
+        list in prop::collection::vec(claims(), 1..1500),
+        changes in prop::collection::vec((any::<prop::sample::Index>(), claims()), 1..300),
+    ) {
+        let mut list = list;
+        let mut index = ClaimIndex::default();
+        list.iter().for_each(|claim| index.insert(*claim));
+        let mut twice = index.clone();
+        for (place, after) in changes {
+            let place = place.index(list.len());
+            let before = std::mem::replace(&mut list[place], after);
+            prop_assert!(index.replace(before, after));
+            prop_assert!(twice.remove(before));
+            twice.insert(after);
+            prop_assert_eq!(index.total_wants().to_bits(), twice.total_wants().to_bits());
+        }
+        check(&index, &list);
+    }
+
+    #[test]
+    fn what_was_found_before_is_what_is_found_anew(
+        list in prop::collection::vec(claims(), 1..200),
+        steps in prop::collection::vec((0..4u8, any::<prop::sample::Index>(), claims(), 0..4u8), 1..200),
+    ) {
+        let mut list = list;
+        let mut index = ClaimIndex::default();
+        list.iter().for_each(|claim| index.insert(*claim));
+        for (change, place, claim, of) in steps {
+            let place = place.index(list.len());
+            match change {
+                0 => {
+                    index.insert(claim);
+                    list.push(claim);
+                }
+                1 if list.len() > 1 => {
+                    index.remove(list.swap_remove(place));
+                }
+                2 => {
+                    index.replace(list[place], claim);
+                    list[place] = claim;
+                }
+                // Nothing has changed.
+                _ => {}
+            }
+            let mut anew = index.clone();
+            if let Claims::Many(tree) = &mut anew.claims {
+                tree.forget_known();
+            }
+            // A few capacities, and not all of the demand of the moment, so that the same ones come again.
+            let capacity = [10.0, 1e4, 1e9, anew.total_wants() / 2.0][usize::from(of)];
+            prop_assert_eq!(index.level_for(capacity), anew.level_for(capacity));
+            prop_assert_eq!(index.demand_at(capacity / 64.0), anew.demand_at(capacity / 64.0));
+            prop_assert_eq!(index.total_subclients(), anew.total_subclients());
+        }
+    }
+
+    #[test]
+    fn few_claims_answer_as_a_fresh_list_after_each_step(
+        steps in prop::collection::vec((claims(), any::<prop::sample::Index>(), any::<bool>()), 1..60),
+    ) {
+        let mut index = ClaimIndex::default();
+        let mut list: Vec<Claim> = Vec::new();
+        // Around the sizes at which the claims change their form.
+        for (claim, place, goes) in steps {
+            if goes && !list.is_empty() || list.len() > FEW + 2 {
+                let gone = list.swap_remove(place.index(list.len()));
+                prop_assert!(index.remove(gone));
+            } else {
+                index.insert(claim);
+                list.push(claim);
+            }
+            check(&index, &list);
+            prop_assert_eq!(index.highest_ratio().is_some(), !list.is_empty());
+        }
+    }
+
+    #[test]
     fn at_the_level_everyone_together_gets_the_capacity(
         list in prop::collection::vec(claims(), 1..200),
         fraction in 0.0..1.0f64,

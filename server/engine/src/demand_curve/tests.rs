@@ -136,8 +136,8 @@ proptest! {
         let curve = DemandCurve::of(&index, 1000);
         for (wants, subclients) in &claims {
             for level in [wants / subclients, wants / subclients * 0.7, wants / subclients * 1.3] {
-                let (told, truth) = (curve.demand_at(level), index.demand_at(level));
-                prop_assert!(close(told, truth, 1e-11), "{told} for {truth} at {level}");
+                let (sent, truth) = (curve.demand_at(level), index.demand_at(level));
+                prop_assert!(close(sent, truth, 1e-11), "{sent} for {truth} at {level}");
             }
         }
     }
@@ -153,8 +153,8 @@ proptest! {
         prop_assert!(close(curve.at(Level::AboveAll), index.total_wants(), 1e-12));
         for (wants, subclients) in &claims {
             for level in [wants / subclients, wants / subclients * 0.7, wants / subclients * 1.3] {
-                let (told, truth) = (curve.demand_at(level), index.demand_at(level));
-                prop_assert!(told <= truth * (1.0 + 1e-12), "{told} for {truth} at {level}");
+                let (sent, truth) = (curve.demand_at(level), index.demand_at(level));
+                prop_assert!(sent <= truth * (1.0 + 1e-12), "{sent} for {truth} at {level}");
             }
         }
         let clients = index.total_subclients();

@@ -1,7 +1,7 @@
 //! Whether a glob matches whatever another one matches.
 //!
 //! Both are played at once, character by character, with all the places that the first may be at. Characters
-//! that no part of either tells apart are played once. "Yes" is certain; "no" may also mean that it is not
+//! that no part of either distinguishes are played once. "Yes" is certain; "no" may also mean that it is not
 //! known: there is a limit to what is played, and a glob with a class that takes `/` is only known to cover
 //! itself, since a `*` before it is not reconsidered (see the [module above](super)).
 
@@ -109,7 +109,7 @@ fn has(places: &Places, at: usize) -> bool {
     word.is_some_and(|word| word >> (at % 64) & 1 == 1)
 }
 
-/// One character of each kind that the globs tell apart.
+/// One character of each kind that the globs distinguish.
 fn told_apart(globs: &[&Glob]) -> Vec<char> {
     let mut firsts = BTreeSet::from(['\0', '/', '0']);
     for token in globs.iter().flat_map(|glob| &glob.tokens) {
@@ -212,7 +212,7 @@ mod tests {
             other in "([ab/]|\\*|\\?|\\[[ab]\\]){0,4}",
         ) {
             let (one, other) = (glob(&one), glob(&other));
-            // Four tokens each: what tells them apart is short.
+            // Four tokens each: what distinguishes them is short.
             let mut texts = vec![String::new()];
             let mut from = 0;
             for _ in 0..6 {

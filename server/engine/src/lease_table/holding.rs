@@ -1,5 +1,6 @@
 //! One holder of a resource, and everything that is known of it.
 
+use std::num::NonZeroU64;
 use std::time::Duration;
 
 use crate::admission::CallerSlot;
@@ -11,6 +12,20 @@ use crate::lease::{Lease, Leases};
 use crate::past::{Identity, Known, Past, Precedence};
 use crate::template::SafeCapacity;
 use crate::time::Time;
+
+/// Another one whenever a sum changes, or something else that decisions depend on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Version(NonZeroU64);
+
+impl Version {
+    /// Of the beginning.
+    pub(super) const FIRST: Self = Self(NonZeroU64::MIN);
+
+    /// That after it.
+    pub(super) const fn next(self) -> Self {
+        Self(self.0.saturating_add(1))
+    }
+}
 
 /// A holder and everything known of it.
 #[derive(Clone, Debug)]
@@ -49,10 +64,13 @@ pub(crate) struct Holding {
     pub pending: bool,
     /// Who brought it.
     pub caller: CallerSlot,
+    /// The version of the books in which its last request was decided and changed nothing in them: the same request comes
+    /// to the same in it ([`crate::resource::repeat`]).
+    pub repeats_in: Option<Version>,
     /// It wants more than counts: more than its template lets a client have.
     pub wants_more: bool,
     pub(super) leases: Leases,
-    /// The time of its entry in the heap.
+    /// When it is to be looked at, because a lease of it may have ended.
     pub(super) scheduled: Time,
 }
 
@@ -83,6 +101,7 @@ impl Holding {
             lowering: 0,
             pending: false,
             caller: CallerSlot::NOBODY,
+            repeats_in: None,
             wants_more: false,
             leases,
             scheduled,
@@ -101,7 +120,8 @@ impl Holding {
             process: self.incarnation,
             sequence: self.sequence,
             pending: self.pending,
-            overdue: self.overdue_at() <= now,
+            // It matters for those who had the name before.
+            overdue: self.past.is_some() && self.overdue_at() <= now,
             past: self.past.as_deref(),
         };
         known.precedence(asks)

@@ -1,6 +1,7 @@
 //! Holders are found under their names and by nothing else, sums and expiries follow them, and what they
 //! take is known.
 
+use super::places::{CHUNK, FEW, spread};
 use super::*;
 use crate::algorithm::{Bound, Reason, Why};
 use crate::amount::Amount;
@@ -31,6 +32,17 @@ fn holding(name: &str, capacity: f64, until: u64) -> Holding {
     let holder = HolderId::client(HolderName::new(name).unwrap());
     let leases = Leases::new(lease(capacity, until));
     Holding::new(holder, demand, leases, why, Time::ZERO)
+}
+
+/// A table of few holders, which are looked through, and one of many, which has indexes. Those that are there
+/// have nothing, and stay.
+fn tables() -> [LeaseTable; 2] {
+    let few = LeaseTable::new(7);
+    let mut many = LeaseTable::new(7);
+    for other in 0..=FEW {
+        many.insert(holding(&format!("other {other}"), 0.0, 100_000));
+    }
+    [few, many]
 }
 
 fn name(table: &LeaseTable, slot: Option<Slot>) -> Option<&str> {
@@ -64,8 +76,11 @@ fn each_of_many_holders_is_found_under_its_name_until_it_is_taken_out() {
 fn two_names_of_one_hash_are_two_holders() {
     let (one, other) = ("holder 11362", "holder 278953");
     let mut table = LeaseTable::new(0);
-    let hash = |name| table.hash(HolderKind::Client, name);
+    let hash = |name| table.hash.short(HolderKind::Client, name);
     assert_eq!(hash(one), hash(other), "the pair was looked for");
+    for n in 0..=FEW {
+        table.insert(holding(&format!("holder {n}"), 1.0, 60));
+    }
     table.insert(holding(one, 1.0, 60));
     assert_eq!(table.find(HolderKind::Client, other), None);
     table.insert(holding(other, 1.0, 60));
@@ -84,7 +99,7 @@ fn two_names_of_one_hash_are_two_holders() {
 fn names_are_spread_and_those_of_clients_and_servers_told_apart() {
     let table = LeaseTable::new(7);
     let names: Vec<_> = (0..1_000).map(|n| format!("holder {n}")).collect();
-    let hash = |name: &String| spread(table.hash(HolderKind::Client, name));
+    let hash = |name: &String| spread(table.hash.short(HolderKind::Client, name));
     let hashes: std::collections::BTreeSet<_> = names.iter().map(hash).collect();
     assert_eq!(hashes.len(), names.len());
     let id = HolderName::new("a").unwrap();
@@ -108,7 +123,7 @@ fn what_takes_memory_is_counted() {
     }
     let count = 2 * CHUNK;
     let (heap, names) = (size_of::<(Time, Slot)>(), 16 + 104);
-    // The first chunk grew by doubling, which ends with it.
+    // The first chunk grew by a quarter at a time, up to its end.
     let least = count * (place + heap + size_of::<(Slot, u32)>());
     let figure = table.memory_bytes();
     assert!(figure > least + (count - 1) * names, "{figure}");
@@ -117,58 +132,94 @@ fn what_takes_memory_is_counted() {
         table.name_bytes(),
         (count - 1) * weight::name_bytes(&format!("{long}0001"))
     );
-    for place in 0..count as u32 {
-        table.remove(Slot(place)).unwrap();
+    let figure = table.memory_bytes();
+    let slots: Vec<_> = table.places.slots().collect();
+    assert_eq!(slots.len(), count);
+    for slot in slots {
+        table.remove(slot).unwrap();
     }
     assert_eq!(table.name_bytes(), 0);
     // The places are kept for those who come, and which are free is known.
-    let table_of_names = table.by_name.allocation_size();
+    let least = figure - count * names + count * size_of::<Slot>();
     let figure = table.memory_bytes();
-    let least = count * (place + heap + size_of::<Slot>()) + table_of_names;
     assert!(figure >= least, "{figure}, not {least}");
 }
 
 #[test]
-fn entries_of_those_who_are_gone_do_not_pile_up() {
+fn few_holders_and_many_are_found_scheduled_and_taken_out_alike() {
     let mut table = LeaseTable::new(7);
-    table.insert(holding("stays", 1.0, 60));
-    // The same place again and again: with leases that end together, or each at another time.
-    for lengths in [1, 3, 4_000] {
-        for round in 0..4_000_u64 {
-            let slot = table.insert(holding("comes and goes", 1.0, 70 + round % lengths));
-            assert!(table.expiries.len() <= 4 * table.len() + 1024);
-            table.remove(slot).unwrap();
+    let mut there: Vec<String> = Vec::new();
+    // From none to many and back to none, twice.
+    for step in 0..2 {
+        for n in 0..3 * FEW {
+            let name = format!("holder {n}");
+            table.insert(holding(&name, 1.0, 60 - n as u64));
+            there.push(name);
+            assert_eq!(table.next_expiry(), Some(at(60 - n as u64)));
+            table.assert_consistent();
         }
+        while let Some(name) = there.pop() {
+            let slot = table.find(HolderKind::Client, &name).unwrap();
+            assert_eq!(table.find(HolderKind::Server, &name), None);
+            if step == 0 {
+                table.remove(slot).unwrap();
+            } else {
+                let end = table.get(slot).unwrap().reserved_until();
+                let is_over = |expired| matches!(expired, Expired::Holder(_, it) if it.holder.name.as_str() == name);
+                assert!(is_over(table.expire_one(end)), "{name}");
+            }
+            assert_eq!(table.find(HolderKind::Client, &name), None);
+            assert_eq!(table.len(), there.len());
+            table.assert_consistent();
+        }
+        assert_eq!(table.next_expiry(), None);
     }
-    table.insert(holding("is the last", 1.0, 70));
-    let mut gone = Vec::new();
-    for second in [59, 60, 69, 70] {
-        loop {
-            match table.expire_one(at(second)) {
-                Expired::NothingDue => break,
-                Expired::Holder(it) => gone.push((second, it.holder.name.to_string())),
-                Expired::Nobody | Expired::Part => {}
+}
+
+#[test]
+fn entries_of_those_who_are_gone_do_not_pile_up() {
+    for mut table in tables() {
+        table.insert(holding("stays", 1.0, 60));
+        // The same place again and again: with leases that end together, or each at another time.
+        for lengths in [1, 3, 4_000] {
+            for round in 0..4_000_u64 {
+                let slot = table.insert(holding("comes and goes", 1.0, 70 + round % lengths));
+                assert!(table.places.scheduled_count() <= 4 * table.len() + 1024);
+                table.remove(slot).unwrap();
             }
         }
+        table.insert(holding("is the last", 1.0, 70));
+        let mut gone = Vec::new();
+        for second in [59, 60, 69, 70] {
+            loop {
+                match table.expire_one(at(second)) {
+                    Expired::NothingDue => break,
+                    Expired::Holder(_, it) => gone.push((second, it.holder.name.to_string())),
+                    Expired::Nobody | Expired::Part => {}
+                }
+            }
+        }
+        let expected = [(60, "stays".to_owned()), (70, "is the last".to_owned())];
+        assert_eq!(gone, expected);
     }
-    let expected = [(60, "stays".to_owned()), (70, "is the last".to_owned())];
-    assert_eq!(gone, expected);
 }
 
 #[test]
 fn a_lease_that_is_renewed_is_no_news_and_one_that_shrank_is() {
-    let mut table = LeaseTable::new(7);
-    let slot = table.insert(holding("a", 100.0, 20));
-    for until in [20, 20, 20, 30, 60] {
-        table.change_leases(slot, |leases| leases.grant(lease(100.0, until)));
-        assert_eq!(table.expiries.len(), 1, "one entry is enough");
+    for mut table in tables() {
+        let slot = table.insert(holding("a", 100.0, 20));
+        let entries = table.len();
+        for until in [20, 20, 20, 30, 60] {
+            table.change_leases(slot, |leases| leases.grant(lease(100.0, until)));
+            assert_eq!(table.places.scheduled_count(), entries, "one is enough");
+        }
+        assert!(matches!(table.expire_one(at(20)), Expired::Nobody));
+        assert!(matches!(table.expire_one(at(20)), Expired::NothingDue));
+        table.change_leases(slot, |leases| leases.grant(lease(40.0, 70)));
+        assert!(matches!(table.expire_one(at(60)), Expired::Part));
+        assert!(matches!(table.expire_one(at(70)), Expired::Holder(..)));
+        table.assert_consistent();
     }
-    assert!(matches!(table.expire_one(at(20)), Expired::Nobody));
-    assert!(matches!(table.expire_one(at(20)), Expired::NothingDue));
-    table.change_leases(slot, |leases| leases.grant(lease(40.0, 70)));
-    assert!(matches!(table.expire_one(at(60)), Expired::Part));
-    assert!(matches!(table.expire_one(at(70)), Expired::Holder(_)));
-    table.assert_consistent();
 }
 
 #[test]

@@ -3,15 +3,17 @@
 //! A resource without holders is added when it is asked for. The resource decides; clients and child servers differ only
 //! in their requests and answers.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::admission::{CallerSlot, From, Gate};
 use crate::amount::Amount;
 use crate::claim::Claim;
 use crate::demand::Demand;
-use crate::id::{Caller, HolderId, HolderKind, ResourceId};
+use crate::id::{Caller, HolderId, ResourceId};
 use crate::lease_table::ServerReport;
+use crate::node::mentions::Mentions;
+use crate::node::resources::IdHash;
+use crate::node::spans::Spans;
 use crate::node::{Entry, Node};
 use crate::request::server::{GetServerCapacity, ServerAsk, ServerLease, Via};
 use crate::request::{Ask, GetCapacity, Lease, Refusal, RefusalReason};
@@ -22,23 +24,32 @@ use crate::time::Time;
 /// What is answered to a request: leases, and what is refused.
 pub(super) type Answers<L> = (Vec<L>, Vec<Refusal>);
 
+/// What is asked of a resource, and the hash that the resource is found by.
+#[derive(Debug)]
+pub(super) struct Asked<'a, A> {
+    ask: &'a A,
+    hash: IdHash,
+}
+
 impl Node {
     /// Answers each ask of a request separately; a resource that is named twice is answered once.
     pub(super) fn answer_each<A, L>(
         &mut self,
         asks: &[A],
         resource_of: impl Fn(&A) -> &ResourceId,
-        mut answer: impl FnMut(&mut Self, &A) -> Result<L, RefusalReason>,
+        mut answer: impl FnMut(&mut Self, Asked<'_, A>) -> Result<L, RefusalReason>,
     ) -> Answers<L> {
         let mut leases = Vec::with_capacity(asks.len());
         let mut refused = Vec::new();
-        let mut seen = BTreeSet::new();
-        for ask in asks {
+        let mut mentions = Mentions::of_request(asks.len());
+        for (position, ask) in asks.iter().enumerate() {
             let resource = resource_of(ask);
-            let result = if asks.len() > 1 && !seen.insert(resource) {
+            let hash = self.resources.hash(resource);
+            let is_same = |at: usize| asks.get(at).map(&resource_of) == Some(resource);
+            let result = if mentions.note(position, hash, is_same) {
                 Err(RefusalReason::Duplicate)
             } else {
-                answer(self, ask)
+                answer(self, Asked { ask, hash })
             };
             match result {
                 Ok(lease) => leases.push(lease),
@@ -57,7 +68,7 @@ impl Node {
         &mut self,
         holder: &HolderId,
         request: &GetCapacity,
-        ask: &Ask,
+        Asked { ask, hash }: Asked<'_, Ask>,
         now: Time,
     ) -> Result<Lease, RefusalReason> {
         let tolerance = self.config.clock_tolerance;
@@ -82,7 +93,8 @@ impl Node {
             Ok((answer.kind, answer))
         };
         let id = &ask.resource;
-        let answer = self.ask_resource(id, HolderKind::Client, request.caller, decide, now)?;
+        let from = From::Client(request.caller);
+        let answer = self.ask_resource(id, hash, from, request.caller, decide, now)?;
         Ok(tolerance.lease(Lease {
             resource: id.clone(),
             capacity: answer.lease.capacity,
@@ -101,7 +113,7 @@ impl Node {
         &mut self,
         holder: &HolderId,
         request: &GetServerCapacity,
-        ask: &ServerAsk,
+        Asked { ask, hash }: Asked<'_, ServerAsk>,
         via: Via,
         now: Time,
     ) -> Result<ServerLease, RefusalReason> {
@@ -126,30 +138,29 @@ impl Node {
             resource.handle_server_ask(&holder_ask, gate, now)
         };
         let id = &ask.resource;
-        let lease = self.ask_resource(id, HolderKind::Server, request.caller, decide, now)?;
+        let lease = self.ask_resource(id, hash, From::Child, request.caller, decide, now)?;
         Ok(tolerance.server_lease(lease))
     }
 
-    /// A holder of that kind asks for a resource, which is added if needed. `decide` returns how the answer came about,
+    /// A holder asks for a resource, which is added if needed. `decide` returns how the answer came about,
     /// and the answer.
     fn ask_resource<T>(
         &mut self,
         id: &ResourceId,
-        kind: HolderKind,
+        hash: IdHash,
+        from: From,
         caller: Option<Caller>,
         decide: impl FnOnce(&mut Resource, &mut Gate<'_>) -> Result<(AnswerKind, T), RefusalReason>,
         now: Time,
     ) -> Result<T, RefusalReason> {
-        if !self.resources.contains_key(id) {
-            let from = match kind {
-                HolderKind::Client => From::Client(caller),
-                HolderKind::Server => From::Child,
-            };
-            self.add_resource(id, from, now)?;
-        }
+        self.bring_up_to_date(id, now);
+        let slot = match self.resources.find_hashed(id, hash) {
+            Some(slot) => slot,
+            None => self.add_resource(id, from, now)?,
+        };
         let Some(Entry {
             resource, template, ..
-        }) = self.resources.get_mut(id)
+        }) = self.resources.at_mut(slot)
         else {
             return Err(RefusalReason::UnknownResource);
         };
@@ -160,7 +171,7 @@ impl Node {
             template: *template,
         };
         let decided = decide(resource, &mut gate);
-        self.settle(id);
+        self.settle_at(slot);
         let (kind, answer) = decided?;
         self.count(kind);
         Ok(answer)

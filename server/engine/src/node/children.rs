@@ -7,6 +7,7 @@ use crate::id::{HolderId, HolderName, Incarnation, ResourceId};
 use crate::node::ancestry::Cycle;
 use crate::node::event::NodeEvent;
 use crate::node::mastership::Outcome;
+use crate::node::spans::Spans;
 use crate::node::{Entry, Node};
 use crate::planted::{self, Bug};
 use crate::request::server::{GetServerCapacity, GetServerCapacityReply, ServerLease, Via};
@@ -46,9 +47,10 @@ impl Children {
         }
     }
 
-    pub(super) fn forget(&mut self) {
-        self.unsettled.clear();
+    /// Mastership changed. Returns what was to be pushed.
+    pub(super) fn forget(&mut self) -> BTreeSet<ResourceId> {
         self.known = false;
+        std::mem::take(&mut self.unsettled)
     }
 }
 
@@ -82,7 +84,7 @@ impl Node {
         let (leases, refused) = self.answer_each(
             &request.asks,
             |ask| &ask.resource,
-            |node, ask| node.handle_server_ask(&holder, request, ask, via, now),
+            |node, asked| node.handle_server_ask(&holder, request, asked, via, now),
         );
         Ok(Outcome::Served(GetServerCapacityReply {
             leases,
@@ -131,6 +133,7 @@ impl Node {
             let Some(id) = self.children.unsettled.pop_first() else {
                 break;
             };
+            self.bring_up_to_date(&id, now);
             let Some(Entry { resource, .. }) = self.resources.get_mut(&id) else {
                 continue;
             };

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::admission::limits::Limits;
 use crate::id::Incarnation;
-use crate::tolerance::Tolerance;
+use doorward_time::tolerance::Tolerance;
 
 /// How a node is set up.
 #[derive(Clone, Debug)]

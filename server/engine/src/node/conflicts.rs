@@ -1,6 +1,7 @@
 //! Names under which two live processes ask, of which the later one is refused.
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::time::Duration;
 
 use crate::id::{HolderId, Incarnation};
@@ -68,7 +69,18 @@ impl Conflicts {
 
     /// What is shown.
     pub(super) fn shown(&self, now: Time) -> impl Iterator<Item = &Conflict> {
-        let all = self.0.values().map(|seen| &seen.last);
+        self.shown_after(None, now)
+    }
+
+    /// The same, after that name.
+    pub(super) fn shown_after(
+        &self,
+        after: Option<&HolderId>,
+        now: Time,
+    ) -> impl Iterator<Item = &Conflict> {
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let seen = self.0.range::<HolderId, _>((from, Bound::Unbounded));
+        let all = seen.map(|(_, seen)| &seen.last);
         all.filter(move |conflict| now.since(conflict.at) < SHOWN)
     }
 
@@ -85,8 +97,9 @@ impl Conflicts {
         Some(now.since(*at))
     }
 
-    pub(super) fn forget(&mut self) {
-        self.0.clear();
+    /// Returns what was known.
+    pub(super) fn forget(&mut self) -> Self {
+        std::mem::take(self)
     }
 }
 

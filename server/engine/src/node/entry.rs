@@ -3,8 +3,12 @@
 
 use crate::admission::weight::{self, Weight};
 use crate::admission::{CallerSlot, TemplateSlot};
+use crate::garbage::Heap;
 use crate::id::ResourceId;
 use crate::node::event::NodeEvent;
+use crate::node::resources::{ResourceSlot, Resources};
+use crate::node::sweep::News;
+use crate::node::totals::Counted;
 use crate::node::{Node, TimeoutReason};
 use crate::resource::Resource;
 use crate::resource::parent_request::Pace;
@@ -25,11 +29,20 @@ pub(super) struct Entry {
     pub(super) caller: CallerSlot,
     /// What it weighed when that was last counted.
     pub(super) weighed: Weight,
+    /// With what it is in the sums.
+    pub(super) counted: Counted,
+    /// What it has heard of that concerns every resource.
+    pub(super) heard: News,
 }
 
 impl Entry {
     /// A resource that has no place yet.
-    pub(super) fn new(resource: Resource, template: TemplateSlot, caller: CallerSlot) -> Self {
+    pub(super) fn new(
+        resource: Resource,
+        template: TemplateSlot,
+        caller: CallerSlot,
+        heard: News,
+    ) -> Self {
         Self {
             resource,
             scheduled: None,
@@ -37,23 +50,20 @@ impl Entry {
             template,
             caller,
             weighed: Weight::default(),
+            counted: Counted::default(),
+            heard,
         }
     }
 
-    /// Asserts that it is where it should be. O(leases), for tests.
+    /// Asserts that it is where it should be, if it has heard what concerns all. O(leases), for tests.
     ///
     /// # Panics
     ///
     /// If it is not.
-    pub(super) fn assert_consistent(&self, pace: Pace, has_parent: bool) {
+    pub(super) fn assert_consistent(&self, pace: Pace, has_parent: bool, has_heard: bool) {
         let resource = &self.resource;
         let id = resource.id();
         resource.assert_consistent();
-        let due = resource.due(Timer::ParentRequest, pace);
-        assert_eq!(
-            self.upstream_scheduled, due,
-            "when to ask the parent for {id}"
-        );
         assert_eq!(self.weighed, resource.weight(), "what {id} weighs");
         assert!(
             !resource.is_empty(),
@@ -63,15 +73,62 @@ impl Entry {
             self.scheduled.is_some() || self.upstream_scheduled.is_some() || has_parent,
             "{id} has leases that will end, and no timeout"
         );
+        if !has_heard {
+            return;
+        }
+        let due = resource.due(Timer::ParentRequest, pace);
+        let ask = self.upstream_scheduled;
+        assert_eq!(ask, due, "when to ask the parent for {id}");
         let timeout = next_timeout(resource, pace);
         assert_eq!(self.scheduled, timeout, "the timeout of {id}");
     }
 }
 
+/// Resources that are not needed any more.
+#[derive(Debug)]
+pub(super) struct Forgotten {
+    resources: Resources,
+    /// One with many holders, of which a part is dropped.
+    large: Option<Resource>,
+}
+
+impl Forgotten {
+    pub(super) fn new(resources: Resources) -> Self {
+        Self {
+            resources,
+            large: None,
+        }
+    }
+}
+
+impl Heap for Forgotten {
+    fn drop_some(&mut self, pieces: usize) -> bool {
+        if let Some(large) = &mut self.large {
+            if large.drop_some(pieces) {
+                self.large = None;
+            }
+            return false;
+        }
+        let mut dropped = 0;
+        while dropped < pieces {
+            let Some(entry) = self.resources.pop() else {
+                return true;
+            };
+            let resource = entry.resource;
+            if resource.has_had_many() {
+                self.large = Some(resource);
+                return false;
+            }
+            dropped += 1 + resource.counts().0;
+        }
+        false
+    }
+}
+
 impl Node {
     /// After a resource has changed: puts it in its place, or forgets it if nobody holds anything of it.
-    pub(super) fn settle(&mut self, id: &ResourceId) {
-        let Some(entry) = self.resources.get_mut(id) else {
+    pub(super) fn settle_at(&mut self, slot: ResourceSlot) {
+        let Some(entry) = self.resources.at_mut(slot) else {
             return;
         };
         self.counters.expired += entry.resource.take_expired();
@@ -82,8 +139,15 @@ impl Node {
             self.admission
                 .note_changes(changes, before, weight, entry.template);
         }
-        if entry.resource.take_unsettled() {
-            self.children.note_unsettled(id, &entry.resource);
+        let is_unsettled = entry.resource.take_unsettled();
+        self.sums
+            .note(&mut entry.counted, &entry.resource, is_unsettled);
+        if is_unsettled {
+            let resource = &entry.resource;
+            self.children.note_unsettled(resource.id(), resource);
+        }
+        if let Some(waste) = entry.resource.take_waste() {
+            self.garbage.append(*waste);
         }
         let conflict = entry.resource.take_conflict();
         let is_gone = entry.resource.is_empty();
@@ -95,46 +159,53 @@ impl Node {
         }
         let before = std::mem::replace(&mut entry.scheduled, next);
         let ask_before = std::mem::replace(&mut entry.upstream_scheduled, ask);
-        self.upstream.reschedule(id, ask_before, ask);
+        self.upstream
+            .reschedule(entry.resource.id(), ask_before, ask);
         if next != before {
             if let Some((time, reason)) = before {
-                self.timeouts.remove(&(time, reason, id.clone()));
+                self.timeouts.remove(&(time, reason, slot));
             }
             if let Some((time, reason)) = next {
-                self.timeouts.insert((time, reason, id.clone()));
+                self.timeouts.insert((time, reason, slot));
             }
         }
         if let Some(conflict) = conflict {
-            self.note_conflict(id, conflict);
+            let id = entry.resource.id().clone();
+            self.note_conflict(id, *conflict);
         }
         if is_gone {
-            self.drop_resource(id);
+            self.drop_resource(slot);
+        }
+    }
+
+    /// The same, of the resource of that id, if there is one.
+    pub(super) fn settle(&mut self, id: &ResourceId) {
+        if let Some(slot) = self.resources.find(id) {
+            self.settle_at(slot);
         }
     }
 
     /// Two live processes ask under one name.
-    fn note_conflict(&mut self, id: &ResourceId, conflict: Conflict) {
+    fn note_conflict(&mut self, resource: ResourceId, conflict: Conflict) {
         self.counters.conflicts += 1;
         let holder = conflict.holder.clone();
         if self.conflicts.note(conflict) {
-            self.push_event(NodeEvent::TwoProcesses {
-                resource: id.clone(),
-                holder,
-            });
+            self.push_event(NodeEvent::TwoProcesses { resource, holder });
         }
     }
 
     /// Nobody holds anything of it.
-    fn drop_resource(&mut self, id: &ResourceId) {
-        if let Some(Entry {
-            caller, template, ..
-        }) = self.resources.remove(id)
-        {
+    fn drop_resource(&mut self, slot: ResourceSlot) {
+        if let Some(entry) = self.resources.remove(slot) {
+            self.sums.note_gone(&entry.counted);
+            let id = entry.resource.id().clone();
             let name = weight::name_bytes(id.as_str());
-            self.admission.note_resource_gone(caller, template, name);
-            self.push_event(NodeEvent::ResourceDropped {
-                resource: id.clone(),
-            });
+            self.admission
+                .note_resource_gone(entry.caller, entry.template, name);
+            if entry.resource.has_had_many() {
+                self.garbage.push(entry.resource);
+            }
+            self.push_event(NodeEvent::ResourceDropped { resource: id });
         }
     }
 }
@@ -144,9 +215,11 @@ fn next_timeout(resource: &Resource, pace: Pace) -> Option<(Time, TimeoutReason)
     let (at, timer) = resource.next_timeout(pace)?;
     let reason = match timer {
         Timer::LearningEnd => TimeoutReason::LearningEnd,
-        Timer::LeaseExpiry | Timer::OwnLeaseEnd | Timer::RefusalEnd | Timer::ParentRequest => {
-            TimeoutReason::LeaseExpiry
-        }
+        Timer::LeaseExpiry
+        | Timer::OwnLeaseEnd
+        | Timer::RefusalEnd
+        | Timer::Regrouping
+        | Timer::ParentRequest => TimeoutReason::LeaseExpiry,
     };
     Some((at, reason))
 }

@@ -3,11 +3,9 @@
 //! Resources learn one by one, and each says for how long ([`crate::snapshot::ResourceSnapshot`]). Here it is
 //! said of all together: what keeps any of them learning now.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use crate::node::Node;
-use crate::template::Template;
 use crate::time::Time;
 
 /// Whether a node learns, and why.
@@ -59,32 +57,26 @@ impl Node {
         if self.config.has_parent || !self.mastership.is_master() {
             return None;
         }
-        let learns = |template: &Arc<Template>| template.algorithm.learns_for(self.longer_leases);
-        let longest = self.templates.iter().map(learns).max()?;
+        let longest = self.templates().learns_for(self.longer_leases)?;
         let until = self.vacant_since + self.config.clock_tolerance.report(longest);
         Some(until.since(now)).filter(|left| !left.is_zero())
     }
 
-    /// Whether this node learns, and why. O(resources): [`Node::learning_by`] is for sums that are known.
+    /// Whether this node learns, and why. Costs the same however many resources there are.
     pub fn learning(&self, now: Time) -> Learning {
-        let (totals, _) = self.totals_after(None, usize::MAX, now);
-        self.learning_by(&totals, now)
-    }
-
-    /// The same, of a node with resources that learn for longer leases only, or anyway, or not at all; and
-    /// whether a server above them learns.
-    pub(super) fn learning_with(&self, held: Option<bool>, above: bool, now: Time) -> Learning {
         let mastership = self.mastership(now);
         if !mastership.is_master() {
             return Learning::Standby;
         }
         // One that learns anyway says more than one that does so for longer leases.
+        let has_parent = self.config.has_parent;
+        let held = self.sums.learn_for_longer_leases(has_parent, now);
         let why = [held, self.learns_of_others(now)];
         match why.into_iter().flatten().min() {
             Some(true) => Learning::LongerLeases,
             Some(false) if mastership.epoch().is_none() => Learning::Started,
             Some(false) => Learning::Elected,
-            None if above => Learning::Above,
+            None if self.sums.learn_above(now) => Learning::Above,
             None => Learning::Over,
         }
     }
@@ -93,8 +85,7 @@ impl Node {
     /// they do not learn, or only the parent can tell.
     fn learns_of_others(&self, now: Time) -> Option<bool> {
         self.learning_remaining(now)?;
-        let usual = |template: &Arc<Template>| template.algorithm.learns_for(Duration::ZERO);
-        let longest = self.templates.iter().map(usual).max()?;
+        let longest = self.templates().learns_for(Duration::ZERO)?;
         Some(self.vacant_since + self.config.clock_tolerance.report(longest) <= now)
     }
 }

@@ -9,8 +9,10 @@
 
 use std::time::Duration;
 
+use crate::garbage::Whole;
 use crate::id::MastershipId;
 use crate::node::Node;
+use crate::node::entry::Forgotten;
 use crate::node::event::NodeEvent;
 use crate::planted::{self, Bug};
 use crate::time::Time;
@@ -192,18 +194,30 @@ impl Node {
         self.former_leases_until.max(self.vacant_since + lasts)
     }
 
+    /// All that is known of leases is dropped, elsewhere. O(1).
+    fn forget_leases(&mut self) {
+        let resources = self.resources.take();
+        self.garbage.push(Whole(std::mem::take(&mut self.sums)));
+        if resources.len() > 0 {
+            self.garbage.push(Forgotten::new(resources));
+            self.garbage.push(std::mem::take(&mut self.timeouts));
+        }
+        let books = self.admission.forget(self.config.seed);
+        self.garbage.push(Whole(books));
+        let (due, unsettled) = (self.upstream.forget(), self.children.forget());
+        self.garbage.push(due);
+        self.garbage.push(unsettled);
+        self.garbage.push(Whole(self.conflicts.forget()));
+        self.sweep.forget();
+    }
+
     /// Returns whether it is another one than before.
     fn set_mastership(&mut self, mastership: Mastership) -> bool {
         if self.mastership == mastership {
             return false;
         }
         if self.mastership.is_master() || mastership.is_master() {
-            self.resources.clear();
-            self.admission.forget(self.config.seed);
-            self.timeouts.clear();
-            self.upstream.forget();
-            self.children.forget();
-            self.conflicts.forget();
+            self.forget_leases();
         }
         self.mastership = mastership;
         self.masterships += u64::from(!planted::is(Bug::MastershipIdsRepeat));

@@ -3,35 +3,19 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use crate::admission::From;
 use crate::admission::limits::Limits;
 use crate::admission::weight::{self, Weight};
-use crate::admission::{From, Load, TemplateSlot};
 use crate::id::ResourceId;
 use crate::limit::Limit;
 use crate::node::event::NodeEvent;
+use crate::node::resources::ResourceSlot;
 use crate::node::{Entry, Node};
 use crate::request::RefusalReason;
 use crate::resource::{Beginning, Resource};
 use crate::time::Time;
 
 impl Node {
-    /// How much of each limit is in use. O(resources): for pages and metrics.
-    pub fn load(&self) -> Load {
-        let holders = self
-            .resources
-            .values()
-            .map(|entry| entry.resource.holders());
-        self.load_with(holders.max().unwrap_or(0))
-    }
-
-    /// The same of a node whose largest resource has so many leases. O(callers + templates).
-    pub fn load_with(&self, leases_per_resource: usize) -> Load {
-        Load {
-            leases_per_resource,
-            ..self.admission.load()
-        }
-    }
-
     /// How often each limit refused something since the node came to be, in the order of [`Limit::ALL`].
     pub fn refused_by_limit(&self) -> &[u64; Limit::ALL.len()] {
         self.admission.refused()
@@ -52,7 +36,7 @@ impl Node {
         &self.config.limits
     }
 
-    /// Adds a resource without holders.
+    /// Adds a resource without holders, and returns where it is.
     ///
     /// # Errors
     ///
@@ -62,12 +46,9 @@ impl Node {
         id: &ResourceId,
         from: From,
         now: Time,
-    ) -> Result<(), RefusalReason> {
-        let found = self.templates.find_with_position(id);
-        let of = found.map_or(TemplateSlot::NONE, |(position, _)| {
-            TemplateSlot::of(position)
-        });
-        let template = found.map(|(_, template)| Arc::clone(template));
+    ) -> Result<ResourceSlot, RefusalReason> {
+        let (of, template) = self.in_force.find(id);
+        let template = template.map(Arc::clone);
         let is_known = template.is_some() || self.config.has_parent;
         if !is_known {
             return Err(RefusalReason::UnknownResource);
@@ -92,20 +73,21 @@ impl Node {
             }
             template => Resource::of_parent(id.clone(), template, beginning, seed),
         };
-        self.resources
-            .insert(id.clone(), Entry::new(resource, of, caller));
+        let slot = self
+            .resources
+            .insert(Entry::new(resource, of, caller, self.sweep.news()));
         self.push_event(NodeEvent::ResourceAdded {
             resource: id.clone(),
             template: glob,
         });
-        Ok(())
+        Ok(slot)
     }
 
     /// Asserts that what is counted for limits is there.
     pub(super) fn assert_counted(&self) {
         let mut weight = Weight::default();
         let (mut names, mut children) = (0, BTreeSet::new());
-        for (id, entry) in &self.resources {
+        for (id, entry) in self.resources.iter() {
             weight.replace(Weight::default(), entry.weighed);
             names += weight::name_bytes(id.as_str());
             children.extend(entry.resource.children().map(|(name, _)| name));

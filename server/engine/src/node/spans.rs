@@ -1,5 +1,5 @@
 //! Durations in requests and answers: the tolerance of a node's clock, applied to what it sends and receives. See
-//! [`crate::tolerance`].
+//! [`doorward_time::tolerance`].
 //!
 //! In both directions, promises become shorter and reports longer.
 
@@ -9,19 +9,31 @@ use crate::refresh;
 use crate::request::server::{ServerAsk, ServerLease};
 use crate::request::{Has, Lease};
 use crate::supply::ParentTerms;
-use crate::tolerance::Tolerance;
+use doorward_time::tolerance::Tolerance;
 
-impl Tolerance {
+/// What passes between this node and others, by its clock.
+pub(super) trait Spans: Sized {
     /// What a holder reports that it has, or that is outstanding.
-    pub(super) fn has(self, has: Has) -> Has {
+    fn has(self, has: Has) -> Has;
+    /// What a server asks its parent.
+    fn server_ask(self, ask: ServerAsk) -> ServerAsk;
+    /// The answer to a client.
+    fn lease(self, lease: Lease) -> Lease;
+    /// The answer to a child server, or of a parent.
+    fn server_lease(self, lease: ServerLease) -> ServerLease;
+    /// As [`Self::server_lease`], without a copy if nothing changes.
+    fn received_server_lease(self, lease: &ServerLease) -> Cow<'_, ServerLease>;
+}
+
+impl Spans for Tolerance {
+    fn has(self, has: Has) -> Has {
         Has {
             expires_in: has.expires_in.map(|lasts| self.report(lasts)),
             ..has
         }
     }
 
-    /// What a server asks its parent.
-    pub(super) fn server_ask(self, ask: ServerAsk) -> ServerAsk {
+    fn server_ask(self, ask: ServerAsk) -> ServerAsk {
         ServerAsk {
             has: ask.has.map(|has| self.has(has)),
             outstanding: ask.outstanding.map(|has| self.has(has)),
@@ -29,8 +41,7 @@ impl Tolerance {
         }
     }
 
-    /// The answer to a client.
-    pub(super) fn lease(self, lease: Lease) -> Lease {
+    fn lease(self, lease: Lease) -> Lease {
         if self == Self::LEAST {
             return lease;
         }
@@ -42,8 +53,7 @@ impl Tolerance {
         }
     }
 
-    /// The answer to a child server, or of a parent.
-    pub(super) fn server_lease(self, lease: ServerLease) -> ServerLease {
+    fn server_lease(self, lease: ServerLease) -> ServerLease {
         if self == Self::LEAST {
             return lease;
         }
@@ -60,8 +70,7 @@ impl Tolerance {
         }
     }
 
-    /// As [`Self::server_lease`], without a copy if nothing changes.
-    pub(super) fn received_server_lease(self, lease: &ServerLease) -> Cow<'_, ServerLease> {
+    fn received_server_lease(self, lease: &ServerLease) -> Cow<'_, ServerLease> {
         if self == Self::LEAST {
             return Cow::Borrowed(lease);
         }

@@ -1,18 +1,20 @@
-//! A look at many resources, a few at a time: snapshots by page, and sums over all.
+//! Sums over all resources of a node, kept as things change.
 //!
-//! A node may have a million resources, and whoever looks holds up every request meanwhile. So each call here
-//! looks at as many as the caller says, and the caller goes on after the last of them. Resources that come and
-//! go in between are seen or not; each is seen once at most.
+//! A node may have a million resources, and whoever looks holds up every request meanwhile. So nobody adds them up:
+//! each resource has what it was counted with ([`Counted`]), and after each change of it the sums change by the
+//! difference. What depends on the time is kept as when it ends.
 
-use std::ops::Bound;
+mod peak;
 
-use crate::id::ResourceId;
-use crate::node::learning::Learning;
-use crate::node::{Entry, Node};
-use crate::snapshot::{Counters, ResourceSnapshot};
+use crate::amount::Amount;
+use crate::exact_sum::ExactSum;
+use crate::node::Node;
+use crate::node::totals::peak::Peak;
+use crate::resource::{Ends, Resource};
+use crate::snapshot::Counters;
 use crate::time::Time;
 
-/// Sums over resources.
+/// Sums over all resources.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Totals {
     /// Resources with leases out.
@@ -29,42 +31,140 @@ pub struct Totals {
     pub leases_per_resource: usize,
     /// Resources that the parent refuses.
     pub refused_by_parent: usize,
-    /// Whether resources learn only because longer leases may be out; false says more than true. Absent: none
-    /// learns.
-    pub(super) learns_for_longer_leases: Option<bool>,
-    /// Whether a server above learns.
-    pub(super) learns_above: bool,
 }
 
-impl Totals {
-    /// Sums over these and others.
-    pub fn add(&mut self, other: &Self) {
-        self.resources += other.resources;
-        self.leases += other.leases;
-        self.children += other.children;
-        self.clients += other.clients;
-        self.waiting += other.waiting;
-        self.leases_per_resource = self.leases_per_resource.max(other.leases_per_resource);
-        self.refused_by_parent += other.refused_by_parent;
-        let learn = [self, other].map(|it| it.learns_for_longer_leases);
-        self.learns_for_longer_leases = learn.into_iter().flatten().min();
-        self.learns_above |= other.learns_above;
+/// What a resource was counted with.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Counted {
+    leases: u32,
+    children: u32,
+    waiting: u32,
+    clients: f64,
+    /// Most resources have none.
+    ends: Option<Box<Ends>>,
+}
+
+impl Counted {
+    fn ends(&self) -> Ends {
+        self.ends.as_deref().copied().unwrap_or_default()
+    }
+}
+
+/// The sums. See the [module](self).
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Sums {
+    leases: usize,
+    children: usize,
+    waiting: usize,
+    clients: ExactSum,
+    /// Leases of each resource that has any.
+    sizes: Peak<u32>,
+    refused: Peak<Time>,
+    learns_usually: Peak<Time>,
+    learns: Peak<Time>,
+    learns_above: Peak<Time>,
+}
+
+impl Sums {
+    /// A resource has changed. `has_new_claims`: other clients may be served.
+    pub(super) fn note(
+        &mut self,
+        counted: &mut Counted,
+        resource: &Resource,
+        has_new_claims: bool,
+    ) {
+        let (leases, children, waiting) = resource.counts();
+        let clients = if has_new_claims {
+            resource.clients()
+        } else {
+            counted.clients
+        };
+        let ends = resource.ends();
+        let (is_same, former) = (counted.ends() == ends, counted.ends.take());
+        let after = Counted {
+            leases: narrow(leases),
+            children: narrow(children),
+            waiting: narrow(waiting),
+            clients,
+            ends: None,
+        };
+        if *counted != after {
+            self.replace(counted, &after);
+            *counted = after;
+        }
+        if is_same {
+            counted.ends = former;
+            return;
+        }
+        self.replace_ends(former.as_deref().copied().unwrap_or_default(), ends);
+        counted.ends = (ends != Ends::default()).then(|| Box::new(ends));
     }
 
-    fn of(entry: &Entry, now: Time) -> Self {
-        let resource = &entry.resource;
-        let (children, clients, waiting) = resource.counts();
-        Self {
-            resources: 1,
-            leases: resource.holders(),
-            children,
-            clients,
-            waiting,
-            leases_per_resource: resource.holders(),
-            refused_by_parent: usize::from(resource.is_refused_by_parent(now)),
-            learns_for_longer_leases: resource.learns_for_longer_leases(now),
-            learns_above: resource.learns_above(now),
+    /// A resource is no more.
+    pub(super) fn note_gone(&mut self, counted: &Counted) {
+        self.replace(counted, &Counted::default());
+        self.replace_ends(counted.ends(), Ends::default());
+    }
+
+    fn replace(&mut self, before: &Counted, after: &Counted) {
+        let change = |sum: &mut usize, before: u32, after: u32| {
+            *sum = *sum + after as usize - before as usize;
+        };
+        change(&mut self.leases, before.leases, after.leases);
+        change(&mut self.children, before.children, after.children);
+        change(&mut self.waiting, before.waiting, after.waiting);
+        let clients = [before, after].map(|it| Amount::from_computed(it.clients));
+        self.clients.replace(clients[0], clients[1]);
+        let [size_before, size_after] =
+            [before, after].map(|it| Some(it.leases).filter(|leases| *leases > 0));
+        self.sizes.replace(size_before, size_after);
+    }
+
+    fn replace_ends(&mut self, before: Ends, after: Ends) {
+        let said = |time: Time| Some(time).filter(|time| *time > Time::ZERO);
+        for (peak, before, after) in [
+            (&mut self.refused, before.refused, after.refused),
+            (
+                &mut self.learns_usually,
+                before.learns_usually,
+                after.learns_usually,
+            ),
+            (&mut self.learns, before.learns, after.learns),
+            (
+                &mut self.learns_above,
+                before.learns_above,
+                after.learns_above,
+            ),
+        ] {
+            peak.replace(said(before), said(after));
         }
+    }
+
+    /// Whether resources learn only because longer leases may be out; false says more than true. None: none
+    /// learns, or only as long as a server above does.
+    pub(super) fn learn_for_longer_leases(&self, has_parent: bool, now: Time) -> Option<bool> {
+        if lasts(&self.learns_usually, now) {
+            return Some(false);
+        }
+        if !lasts(&self.learns, now) {
+            return None;
+        }
+        if has_parent {
+            // The parent's books show how long leases of its predecessor last.
+            (!self.learn_above(now)).then_some(false)
+        } else {
+            Some(true)
+        }
+    }
+
+    /// Whether a server above learns.
+    pub(super) fn learn_above(&self, now: Time) -> bool {
+        lasts(&self.learns_above, now)
+    }
+
+    /// Holders of the resource that has most of them.
+    pub(super) fn leases_per_resource(&self) -> usize {
+        self.sizes.largest().unwrap_or(0) as usize
     }
 }
 
@@ -79,50 +179,42 @@ impl Node {
         self.counters
     }
 
-    /// A view of up to `max` resources after that one in the order of their ids, without their leases. Absent:
-    /// from the first one on. O(log resources + max).
-    pub fn snapshots_after(
-        &self,
-        after: Option<&ResourceId>,
-        max: usize,
-        now: Time,
-    ) -> Vec<ResourceSnapshot> {
-        let entries = self.entries_after(after).take(max);
-        entries
-            .map(|(_, entry)| entry.resource.snapshot(now))
-            .collect()
-    }
-
-    /// Sums over up to `max` resources after that one, and the last of these if there are more. O(log resources
-    /// + max).
-    pub fn totals_after(
-        &self,
-        after: Option<&ResourceId>,
-        max: usize,
-        now: Time,
-    ) -> (Totals, Option<ResourceId>) {
-        let mut totals = Totals::default();
-        let mut entries = self.entries_after(after);
-        let mut last = None;
-        for (id, entry) in entries.by_ref().take(max) {
-            totals.add(&Totals::of(entry, now));
-            last = Some(id);
+    /// Sums over all resources. Costs the same however many there are.
+    pub fn totals(&self, now: Time) -> Totals {
+        let sums = &self.sums;
+        Totals {
+            resources: self.resources.len(),
+            leases: sums.leases,
+            children: sums.children,
+            clients: sums.clients.rounded_down(),
+            waiting: sums.waiting,
+            leases_per_resource: sums.leases_per_resource(),
+            refused_by_parent: sums.refused.count_above(now),
         }
-        let is_more = entries.next().is_some();
-        (totals, last.filter(|_| is_more).cloned())
     }
 
-    /// Whether this node learns, and why, given the sums over all its resources. O(templates).
-    pub fn learning_by(&self, totals: &Totals, now: Time) -> Learning {
-        self.learning_with(totals.learns_for_longer_leases, totals.learns_above, now)
+    /// Asserts that the sums are what the resources add up to. O(resources), for tests.
+    ///
+    /// # Panics
+    ///
+    /// If they are not.
+    pub(super) fn assert_summed(&self) {
+        let mut sums = Sums::default();
+        for (id, entry) in self.resources.iter() {
+            let mut counted = Counted::default();
+            sums.note(&mut counted, &entry.resource, true);
+            assert_eq!(entry.counted, counted, "what {id} is counted with");
+        }
+        assert_eq!(self.sums, sums, "sums over resources");
     }
+}
 
-    fn entries_after(
-        &self,
-        after: Option<&ResourceId>,
-    ) -> impl Iterator<Item = (&ResourceId, &Entry)> {
-        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
-        self.resources
-            .range::<ResourceId, _>((from, Bound::Unbounded))
-    }
+/// Whether any of that ends later.
+fn lasts(ends: &Peak<Time>, now: Time) -> bool {
+    ends.largest().is_some_and(|end| end > now)
+}
+
+/// A count of holders: their places have numbers of 32 bits.
+fn narrow(count: usize) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
 }

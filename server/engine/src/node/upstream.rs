@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use crate::id::{HolderName, ResourceId};
 use crate::node::event::NodeEvent;
+use crate::node::spans::Spans;
 use crate::node::{Entry, Node};
 use crate::request::server::{GetServerCapacity, GetServerCapacityReply};
 use crate::request::{Refusal, RefusalReason};
-use crate::resource::Resource;
 use crate::resource::parent_answer::Applied;
 use crate::resource::parent_request::Pace;
 use crate::time::Time;
@@ -77,9 +77,9 @@ impl NodeUpstream {
         }
     }
 
-    /// Mastership changed: nothing is asked for any more. The sequence goes on.
-    pub(super) fn forget(&mut self) {
-        self.due.clear();
+    /// Mastership changed: nothing is asked for any more. The sequence goes on. Returns what was due.
+    pub(super) fn forget(&mut self) -> BTreeSet<(Time, ResourceId)> {
+        std::mem::take(&mut self.due)
     }
 }
 
@@ -125,7 +125,11 @@ impl Node {
                 // The others are due still.
                 break;
             }
-            if let Some(Entry { resource, .. }) = self.resources.get_mut(&id) {
+            self.bring_up_to_date(&id, now);
+            let Some(slot) = self.resources.find(&id) else {
+                continue;
+            };
+            if let Some(Entry { resource, .. }) = self.resources.at_mut(slot) {
                 request.height = request.height.max(resource.height());
                 let ask = resource.ask_upstream(sequence, now);
                 points += ask.as_ref().map_or(0, |ask| ask.demand.points());
@@ -133,7 +137,7 @@ impl Node {
                     .asks
                     .extend(ask.map(|ask| tolerance.server_ask(ask)));
             }
-            self.settle(&id);
+            self.settle_at(slot);
         }
         (!request.asks.is_empty()).then_some(request)
     }
@@ -175,6 +179,7 @@ impl Node {
         }
         self.upstream.ancestors.clone_from(&reply.ancestors);
         for lease in &reply.leases {
+            self.bring_up_to_date(&lease.resource, now);
             let Some(Entry { resource, .. }) = self.resources.get_mut(&lease.resource) else {
                 continue;
             };
@@ -204,6 +209,7 @@ impl Node {
 
     /// The parent's answer for a resource is invalid; `problem` is for the log.
     pub fn handle_invalid_upstream_answer(&mut self, id: &ResourceId, problem: String, now: Time) {
+        self.bring_up_to_date(id, now);
         let Some(Entry { resource, .. }) = self.resources.get_mut(id) else {
             return;
         };
@@ -217,16 +223,18 @@ impl Node {
     }
 
     /// The connection to the parent broke, or another server answers now: messages in flight may be lost, and everything
-    /// is asked again.
+    /// is asked again. O(1): [`Node::handle_timeout`] does the rest, which is due at once.
     pub fn handle_upstream_lost(&mut self, now: Time) {
-        self.for_each_resource(|resource| resource.handle_upstream_lost(now));
+        self.begin_sweep_of_lost_parent(now);
+        self.sweep_some(now);
     }
 
-    /// How soon what changes goes up from now on.
-    pub fn handle_upstream_pace(&mut self, pace: Pace) {
+    /// How soon what changes goes up from now on. O(1), as above.
+    pub fn handle_upstream_pace(&mut self, pace: Pace, now: Time) {
         if self.upstream.pace != pace {
             self.upstream.pace = pace;
-            self.for_each_resource(|_| {});
+            self.begin_sweep(now);
+            self.sweep_some(now);
         }
     }
 
@@ -249,6 +257,7 @@ impl Node {
     }
 
     fn handle_upstream_refusal(&mut self, id: &ResourceId, reason: RefusalReason, now: Time) {
+        self.bring_up_to_date(id, now);
         let Some(Entry { resource, .. }) = self.resources.get_mut(id) else {
             return;
         };
@@ -259,16 +268,5 @@ impl Node {
             });
         }
         self.settle(id);
-    }
-
-    /// Changes every resource. O(resources): for what happens to the connection as a whole.
-    fn for_each_resource(&mut self, mut change: impl FnMut(&mut Resource)) {
-        let ids: Vec<ResourceId> = self.resources.keys().cloned().collect();
-        for id in ids {
-            if let Some(Entry { resource, .. }) = self.resources.get_mut(&id) {
-                change(resource);
-            }
-            self.settle(&id);
-        }
     }
 }

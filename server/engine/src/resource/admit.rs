@@ -75,6 +75,13 @@ impl Resource {
         gate: &mut Gate<'_>,
         now: Time,
     ) -> Result<Admitted<'a>, RefusalReason> {
+        if slot.is_some()
+            && ask.holder.kind == HolderKind::Client
+            && !self.policy.algorithm().kind.has_bands()
+        {
+            // There is nothing that it could bring.
+            return Ok(Admitted::AsAsked);
+        }
         let new = self.new_priorities(&ask.demand);
         let known = slot.and_then(|slot| self.ledger.get(slot));
         let known = known.map(|holding| (holding.caller, holding.demand.clone()));
@@ -125,7 +132,9 @@ impl Resource {
         let named = &self.policy.algorithm().min_shares;
         demand
             .bands(kind)
-            .filter(|band| self.ledger.bands().get(*band).is_none() && !named.contains_key(band))
+            .filter(|band| {
+                self.ledger.bands_to_be().get(*band).is_none() && !named.contains_key(band)
+            })
             .collect()
     }
 
@@ -147,10 +156,5 @@ impl Resource {
     /// What takes memory.
     pub(crate) fn weight(&self) -> Weight {
         self.ledger.weight()
-    }
-
-    /// How many holders there are.
-    pub(crate) fn holders(&self) -> usize {
-        self.ledger.table().len()
     }
 }

@@ -23,8 +23,9 @@ pub(super) type Brings = (HolderKind, CallerSlot);
 /// What a resource knows of who brought what.
 #[derive(Debug, Default)]
 pub(super) struct Arrivals {
-    /// Who brought which priority, that the template did not name then.
-    priorities: BTreeMap<i64, Brings>,
+    /// Who brought which priority, that the template did not name then. Absent: nobody has brought any.
+    #[expect(clippy::box_collection, reason = "without it, it takes one word")]
+    priorities: Option<Box<BTreeMap<i64, Brings>>>,
     /// What came and went since that was last asked.
     changes: Vec<Change>,
     /// Points of all demand curves.
@@ -46,7 +47,7 @@ impl Arrivals {
         named: &BTreeMap<i64, f64>,
         gate: &mut Gate<'_>,
     ) -> Result<(), RefusalReason> {
-        let brought = &mut self.priorities;
+        let brought = self.priorities.get_or_insert_default();
         brought.retain(|band, _| bands.get(*band).is_some());
         let (kind, caller) = by;
         let (has, most, of_one) = match kind {
@@ -77,7 +78,10 @@ impl Arrivals {
 
     /// These priorities were let in.
     pub(super) fn note_priorities(&mut self, new: &BTreeSet<i64>, by: Brings) {
-        self.priorities.extend(new.iter().map(|band| (*band, by)));
+        if !new.is_empty() {
+            let brought = self.priorities.get_or_insert_default();
+            brought.extend(new.iter().map(|band| (*band, by)));
+        }
     }
 
     /// A holder was put in.

@@ -59,10 +59,13 @@ impl Resource {
         let ask = bounded.as_ref().unwrap_or(ask);
         let slot = self.ledger.find(ask.holder);
         self.admit_request(slot, ask, gate, now)?;
-        if let Some(slot) = slot
-            && let Some(answer) = self.hear_again(slot, ask, now)?
-        {
-            return Ok(answer);
+        if let Some(slot) = slot {
+            if let Some(answer) = self.repeat(slot, ask, wants_more, now) {
+                return Ok(answer);
+            }
+            if let Some(answer) = self.hear_again(slot, ask, now)? {
+                return Ok(answer);
+            }
         }
         let admitted = self.admit(slot, ask, gate, now)?;
         let (ask, is_held) = match &admitted {
@@ -165,23 +168,41 @@ impl Resource {
         now: Time,
     ) -> Answer {
         let before = slot.and_then(|slot| self.ledger.get(slot)).map(Before::of);
-        let was_overcommitted = self.overcommitted().is_some();
+        let was_overcommitted = cfg!(debug_assertions) && self.is_overcommitted();
+        let version = self.ledger.version();
         let slot = match slot {
             Some(slot) => self.decide_for_known(slot, ask, now),
             None => self.decide_for_new(ask, now),
         };
         debug_assert!(
-            was_overcommitted || self.overcommitted().is_none() || self.learns_from_reports(now),
+            was_overcommitted || !self.is_overcommitted() || self.learns_from_reports(now),
             "{}: a grant took Σ reserved above the capacity",
             self.id
         );
         let grew = before.is_none_or(|before| ask.demand.wants() > before.wants);
         let after = self.ledger.get(slot).map(Before::of);
         let waited = before.and_then(|before| before.waited_for(after?));
+        let repeats_in = Some(version).filter(|it| *it == self.ledger.version());
+        self.ledger.note(slot, |holding| {
+            holding.repeats_in = repeats_in;
+            holding.wants_more = wants_more;
+        });
+        self.conclude(slot, ask, grew, waited, now)
+    }
+
+    /// The answer to a request that was decided. `grew`: more is wanted than before; `waited`: the holder was invited after
+    /// so long, and nothing came of it.
+    pub(super) fn conclude(
+        &mut self,
+        slot: Slot,
+        ask: &HolderAsk<'_>,
+        grew: bool,
+        waited: Option<Duration>,
+        now: Time,
+    ) -> Answer {
         self.ledger.note_request(slot, ask);
         let planned = self.plan_refresh(slot, grew, waited, ask.floor, now);
         self.ledger.note(slot, |holding| {
-            holding.wants_more = wants_more;
             holding.decided_at = now;
             holding.refresh_at = now + planned.refresh_in;
             holding.invited = planned.invited;
@@ -255,7 +276,10 @@ impl Resource {
         // By the claim it had when the capacity was lowered, so before that changes.
         let kept_if_lowered = self.lowering.kept(holding);
         self.change_demand(slot, ask);
-        if ask.acknowledges() {
+        // Whoever has all that it may use says nothing new.
+        if ask.acknowledges()
+            && ask.in_use() < self.ledger.get(slot).map_or(Amount::ZERO, Holding::own)
+        {
             self.ledger
                 .change_leases(slot, |leases| leases.acknowledge(ask.in_use()));
         }

@@ -68,7 +68,8 @@ impl Resource {
         else {
             return share.amount;
         };
-        if self.policy.algorithm().kind.has_bands() {
+        let algorithm = self.divides_by();
+        if algorithm.kind.has_bands() {
             // How what is to come splits over the bands is not known: as what there is, say.
             let wants = demand.wants();
             if self.supply.capacity.is_zero() {
@@ -82,23 +83,14 @@ impl Resource {
             capacity: told.share,
             ..self.supply.clone()
         };
-        let rule = algorithm::solve(
-            self.policy.algorithm(),
-            self.ledger.bands(),
-            &expected,
-            demand,
-        );
+        let rule = algorithm::solve(&algorithm, self.ledger.bands(), &expected, demand);
         rule.share_of(demand).amount.max(share.amount)
     }
 
-    /// The most that can be given to a holder that has so much reserved.
-    fn room(&self, held: Amount, kept: Amount) -> Amount {
+    /// The most that can be given to a holder that has so much reserved; `lowered`: more is out than there is.
+    fn room(&self, held: Amount, kept: Amount, lowered: bool) -> Amount {
         let free = self.room_beside_others(held);
-        if self.overcommitted().is_some() {
-            free.max(kept)
-        } else {
-            free
-        }
+        if lowered { free.max(kept) } else { free }
     }
 
     /// In learning mode: what the holder says it has, or was cut from; if holders say that they have more
@@ -112,9 +104,10 @@ impl Resource {
         newest: Amount,
         now: Time,
     ) -> Grant {
-        let room = self.room(held, kept);
+        let room = self.room(held, kept, self.is_overcommitted());
         let holder = self.ledger.key_of(ask.holder);
-        let was_cut_from = self.ledger.reported.cut_from(holder);
+        let reported = self.ledger.reported();
+        let was_cut_from = reported.and_then(|it| it.cut_from(holder));
         let had = ask.to_confirm().max(was_cut_from.unwrap_or(Amount::ZERO));
         let had = if ask.acknowledges() {
             had.min(demand.wants())
@@ -123,7 +116,7 @@ impl Resource {
         };
         let confirmed = had.min(self.confirmed_max(ask, demand.clients()));
         let level = self.confirmed_level(now);
-        let part = level.zip(self.ledger.reported.counts(holder));
+        let part = level.zip(reported.and_then(|it| it.counts(holder)));
         let share = part.map_or(confirmed, |(level, claim)| {
             confirmed.min(part_of(claim, level))
         });
@@ -157,8 +150,8 @@ impl Resource {
         kept: Amount,
         keeps: Option<Amount>,
     ) -> Grant {
-        let lowered = self.overcommitted().is_some();
-        let room = self.room(held, kept);
+        let lowered = self.is_overcommitted();
+        let room = self.room(held, kept, lowered);
         if let Some(keeps) = keeps.filter(|keeps| *keeps > share.amount) {
             share = Share {
                 amount: keeps,

@@ -21,6 +21,7 @@ use std::collections::BTreeMap;
 
 use crate::amount::Amount;
 use crate::exact_sum::ExactSum;
+use crate::garbage::Heap;
 use crate::id::MastershipId;
 use crate::planted::{self, Bug};
 use crate::request::server::ReportedLeases;
@@ -222,9 +223,9 @@ impl Learned {
         reported
     }
 
-    /// Learning is over.
-    pub(crate) fn forget(&mut self) {
-        *self = Self::default();
+    /// How many reports there are.
+    pub(crate) fn len(&self) -> usize {
+        self.reports.len()
     }
 
     /// Whether there are no reports.
@@ -255,6 +256,12 @@ impl Learned {
             capacity: there.rounded_up(),
         };
         self.there.iter().map(part).collect()
+    }
+}
+
+impl Heap for Learned {
+    fn drop_some(&mut self, pieces: usize) -> bool {
+        self.reports.drop_some(pieces)
     }
 }
 

@@ -4,21 +4,27 @@
 //! A claim comes, goes and changes here and nowhere else, so that all of these are in step. Whoever is
 //! about to come claims first ([`Ledger::claim`]): what it gets is decided with its claim among the others.
 
+pub(super) mod regrouping;
+mod waste;
+
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::admission::weight::Weight;
+use crate::admission::weight::{Weight, early};
 use crate::admission::{Change, Gate};
 use crate::algorithm::Why;
 use crate::amount::Amount;
 use crate::bands::Bands;
 use crate::demand::Demand;
+use crate::garbage::Garbage;
 use crate::id::{HolderId, HolderKind, HolderName};
 use crate::lease::{Lease, Leases};
-use crate::lease_table::{Expired, Holding, LeaseTable, Slot};
+use crate::lease_table::{Expired, Holding, LeaseTable, Slot, Version};
+use crate::planted::{self, Bug};
 use crate::request::RefusalReason;
 use crate::resource::arrivals::{Arrivals, Brings};
 use crate::resource::ask::HolderAsk;
 use crate::resource::learned::Learned;
+use crate::resource::ledger::regrouping::Regrouping;
 use crate::resource::reported::Reported;
 use crate::template::{AlgorithmKind, Shrink};
 use crate::time::Time;
@@ -46,16 +52,21 @@ pub(super) struct Ledger {
     bands: Bands,
     /// By this, claims are in bands.
     kind: AlgorithmKind,
-    /// The child servers among the holders.
-    children: BTreeMap<HolderName, Slot>,
+    /// The child servers among the holders. Absent: there are none.
+    #[expect(clippy::box_collection, reason = "without it, it takes one word")]
+    children: Option<Box<BTreeMap<HolderName, Slot>>>,
     /// Who brought what.
     pub(super) arrivals: Arrivals,
-    /// In learning mode: what holders say that they have.
-    pub(super) reported: Reported,
-    /// In learning mode, below the root: who granted them that.
-    pub(super) learned: Learned,
+    /// In learning mode: what holders say that they have. Absent: nobody has said anything.
+    pub(super) reported: Option<Box<Reported>>,
+    /// In learning mode, below the root: who granted them that. Absent: nobody has said anything.
+    pub(super) learned: Option<Box<Learned>>,
     demand_version: u64,
     is_unsettled: bool,
+    /// Claims on their way into other bands.
+    regrouping: Option<Box<Regrouping>>,
+    /// What is not needed any more, and is not to be dropped here.
+    waste: Option<Box<Garbage>>,
 }
 
 impl Ledger {
@@ -65,12 +76,14 @@ impl Ledger {
             table: LeaseTable::new(seed),
             bands: Bands::default(),
             kind,
-            children: BTreeMap::new(),
+            children: None,
             arrivals: Arrivals::default(),
-            reported: Reported::default(),
-            learned: Learned::default(),
+            reported: None,
+            learned: None,
             demand_version: 0,
             is_unsettled: false,
+            regrouping: None,
+            waste: None,
         }
     }
 
@@ -101,12 +114,19 @@ impl Ledger {
 
     /// The child servers that hold something.
     pub(super) fn children(&self) -> &BTreeMap<HolderName, Slot> {
-        &self.children
+        static NOBODY: BTreeMap<HolderName, Slot> = BTreeMap::new();
+        self.children.as_deref().unwrap_or(&NOBODY)
     }
 
     /// A child server that holds something.
     pub(super) fn child(&self, name: &HolderName) -> Option<&Holding> {
-        self.table.get(*self.children.get(name)?)
+        self.table.get(*self.children().get(name)?)
+    }
+
+    /// In learning mode: what holders say that they have, if any has said anything.
+    pub(super) fn reported(&self) -> Option<&Reported> {
+        let reported = self.reported.as_deref();
+        reported.filter(|it| !it.is_empty())
     }
 
     /// Clients served, those below child servers included.
@@ -119,6 +139,17 @@ impl Ledger {
         self.demand_version
     }
 
+    /// Another one whenever something changes that decisions depend on. Who changes what is not in here, such as the
+    /// capacity, notes it ([`Ledger::note_changed`]).
+    pub(super) fn version(&self) -> Version {
+        self.table.version()
+    }
+
+    /// Something has changed that decisions depend on.
+    pub(super) fn note_changed(&mut self) {
+        self.table.note_changed();
+    }
+
     /// What a holder is known by in what it says.
     pub(super) fn key_of(&self, holder: &HolderId) -> u64 {
         self.table.name_hash(holder)
@@ -126,19 +157,27 @@ impl Ledger {
 
     /// What takes memory.
     pub(super) fn weight(&self) -> Weight {
+        let (children, bands) = (self.children().len(), self.bands.len());
+        // Of many priorities, each has tables of its own, which weigh more.
         Weight {
-            leases: self.table.len() - self.children.len(),
-            curves: self.children.len(),
+            leases: self.table.len() - children,
+            curves: children,
+            early: if bands > 1 {
+                0
+            } else {
+                early(self.table.len())
+            },
             points: self.arrivals.points(),
-            bands: self.bands.len().saturating_sub(1),
+            bands: bands.saturating_sub(1),
             name_bytes: self.table.name_bytes(),
         }
     }
 
     /// Bytes of memory behind it.
     pub(super) fn memory_bytes(&self) -> usize {
-        let claims = self.bands.memory_bytes() + self.reported.memory_bytes();
-        self.table.memory_bytes() + claims
+        let reported = |it: &Reported| size_of::<Reported>() + it.memory_bytes();
+        let reported = self.reported.as_deref().map_or(0, reported);
+        self.table.memory_bytes() + self.bands.memory_bytes() + reported
     }
 
     /// Whether so many priorities more may be brought ([`Arrivals::admit_priorities`]).
@@ -153,8 +192,9 @@ impl Ledger {
         named: &BTreeMap<i64, f64>,
         gate: &mut Gate<'_>,
     ) -> Result<(), RefusalReason> {
-        self.arrivals
-            .admit_priorities(by, more, &self.bands, named, gate)
+        let regrouping = self.regrouping.as_ref();
+        let bands = regrouping.map_or(&self.bands, |regrouping| regrouping.bands());
+        self.arrivals.admit_priorities(by, more, bands, named, gate)
     }
 
     /// Who comes claims this, before it is put in.
@@ -179,8 +219,12 @@ impl Ledger {
         decision.write_to(&mut holding);
         self.arrivals.note_came(&holding);
         let slot = self.table.insert(holding);
+        if let Some(regrouping) = self.regrouping.as_mut().filter(|it| it.has(slot)) {
+            regrouping.insert(&ask.demand);
+        }
         if ask.holder.kind == HolderKind::Server {
-            self.children.insert(ask.holder.name.clone(), slot);
+            let children = self.children.get_or_insert_default();
+            children.insert(ask.holder.name.clone(), slot);
         }
         slot
     }
@@ -227,8 +271,21 @@ impl Ledger {
         let before = &holding.demand;
         self.arrivals.note_demand(holding.caller, before, demand);
         let bands = &mut self.bands;
-        before.for_each_claim(self.kind, |band, claim| bands.remove(band, claim));
-        demand.for_each_claim(self.kind, |band, claim| bands.insert(band, claim));
+        match (before.only_claim(self.kind), demand.only_claim(self.kind)) {
+            (Some((band, before)), Some((same, after))) if band == same => {
+                bands.replace(band, before, after);
+            }
+            _ => {
+                before.for_each_claim(self.kind, |band, claim| bands.remove(band, claim));
+                demand.for_each_claim(self.kind, |band, claim| bands.insert(band, claim));
+            }
+        }
+        if let Some(regrouping) = self.regrouping.as_mut().filter(|it| it.has(slot))
+            && !planted::is(Bug::ClaimsApart)
+        {
+            regrouping.remove(before);
+            regrouping.insert(demand);
+        }
         self.table.change_demand(slot, demand.clone());
         self.note_demand_changed();
     }
@@ -236,25 +293,26 @@ impl Ledger {
     /// Takes a holder out.
     pub(super) fn remove(&mut self, slot: Slot) {
         if let Some(gone) = self.table.remove(slot) {
-            self.note_gone(&gone);
+            self.note_gone(slot, &gone);
         }
     }
 
-    /// Takes out leases that have ended, in up to so many steps. Returns how many holders are gone.
-    pub(super) fn expire(&mut self, steps_max: usize, now: Time) -> u64 {
+    /// Takes out leases that have ended, in up to so many steps. Returns how many holders are gone, and how
+    /// many steps that took.
+    pub(super) fn expire(&mut self, steps_max: usize, now: Time) -> (u64, usize) {
         let mut gone = 0;
-        for _ in 0..steps_max {
+        for step in 0..steps_max {
             match self.table.expire_one(now) {
-                Expired::NothingDue => break,
+                Expired::NothingDue => return (gone, step),
                 Expired::Nobody => {}
-                Expired::Holder(holding) => {
-                    self.note_gone(&holding);
+                Expired::Holder(slot, holding) => {
+                    self.note_gone(slot, &holding);
                     gone += 1;
                 }
                 Expired::Part => self.note_unsettled(),
             }
         }
-        gone
+        (gone, steps_max)
     }
 
     /// Ends every lease by then, at the latest. O(n).
@@ -271,38 +329,21 @@ impl Ledger {
         self.table.change_leases(slot, change)
     }
 
+    /// The newest lease of a holder that has no other one lasts until then.
+    pub(super) fn renew(&mut self, slot: Slot, expires_at: Time) {
+        self.table.renew(slot, expires_at);
+    }
+
     /// Changes what is in no sum.
     pub(super) fn note(&mut self, slot: Slot, note: impl FnOnce(&mut Holding)) {
         self.table.note(slot, note);
     }
 
-    /// From now on, claims are in bands as this algorithm has them.
-    pub(super) fn change_kind(&mut self, kind: AlgorithmKind) {
-        if kind == self.kind {
-            return;
-        }
-        self.kind = kind;
-        self.bands = Bands::default();
-        let bands = &mut self.bands;
-        for holding in self.table.iter() {
-            holding
-                .demand
-                .for_each_claim(kind, |band, claim| bands.insert(band, claim));
-        }
-        self.note_demand_changed();
-    }
-
     /// Drops the reports of a holder that has ended, or of a process that lost its name.
     pub(super) fn forget_report(&mut self, holder: &HolderId) {
-        if !self.reported.is_empty() {
-            self.reported.forget(self.table.name_hash(holder));
+        if let Some(reported) = self.reported.as_mut().filter(|it| !it.is_empty()) {
+            reported.forget(self.table.name_hash(holder));
         }
-    }
-
-    /// Learning is over: what holders say is no news any more.
-    pub(super) fn forget_reports(&mut self) {
-        self.learned.forget();
-        self.reported = Reported::default();
     }
 
     /// Something changed that may change what child servers should have.
@@ -338,29 +379,37 @@ impl Ledger {
             keys.insert(self.key_of(&holding.holder));
         }
         assert_eq!(indexed, claims, "claims in the index");
-        assert_eq!(self.children.len(), children, "child servers");
-        self.reported
-            .assert_consistent(|holder| keys.contains(&holder));
+        self.assert_regrouped();
+        assert_eq!(self.children().len(), children, "child servers");
+        if let Some(reported) = &self.reported {
+            reported.assert_consistent(|holder| keys.contains(&holder));
+        }
     }
 
     /// A holder was taken out of the table.
-    fn note_gone(&mut self, gone: &Holding) {
+    fn note_gone(&mut self, slot: Slot, gone: &Holding) {
         let bands = &mut self.bands;
         let demand = &gone.demand;
         demand.for_each_claim(self.kind, |band, claim| bands.remove(band, claim));
+        if let Some(regrouping) = self.regrouping.as_mut().filter(|it| it.has(slot)) {
+            regrouping.remove(demand);
+        }
         self.arrivals.note_gone(gone);
         self.forget_report(&gone.holder);
-        if !self.learned.is_empty() {
-            self.learned.note_gone(self.table.name_hash(&gone.holder));
+        if let Some(learned) = self.learned.as_mut().filter(|it| !it.is_empty()) {
+            learned.note_gone(self.table.name_hash(&gone.holder));
         }
-        if gone.holder.kind == HolderKind::Server {
-            self.children.remove(&gone.holder.name);
+        if let Some(children) = self.children.as_mut()
+            && gone.holder.kind == HolderKind::Server
+        {
+            children.remove(&gone.holder.name);
         }
         self.note_demand_changed();
     }
 
     fn note_demand_changed(&mut self) {
         self.demand_version += 1;
+        self.note_changed();
         self.is_unsettled = true;
     }
 }

@@ -21,8 +21,9 @@ const HISTORY_MAX: usize = 8;
 pub(crate) struct Lowerings {
     /// Counts them, over all time.
     number: u32,
-    /// By rising number: the strictest of this lowering and all after it.
-    strictest: VecDeque<(u32, Rule)>,
+    /// By rising number: the strictest of this lowering and all after it. Hardly any resource has one.
+    #[expect(clippy::box_collection, reason = "without it, it takes one word")]
+    strictest: Option<Box<VecDeque<(u32, Rule)>>>,
 }
 
 impl Lowerings {
@@ -34,17 +35,18 @@ impl Lowerings {
     /// One more; the first one since all that is out fitted, or on top of others.
     pub(crate) fn add(&mut self, rule: &Rule, is_first: bool) {
         self.number = self.number.wrapping_add(1);
+        let strictest = self.strictest.get_or_insert_default();
         if is_first {
-            self.strictest.clear();
+            strictest.clear();
         }
-        for (_, earlier) in &mut self.strictest {
+        for (_, earlier) in strictest.iter_mut() {
             *earlier = earlier.stricter(rule);
         }
-        if self.strictest.len() == HISTORY_MAX {
+        if strictest.len() == HISTORY_MAX {
             // The one before is stricter.
-            self.strictest.pop_back();
+            strictest.pop_back();
         }
-        self.strictest.push_back((self.number, rule.clone()));
+        strictest.push_back((self.number, rule.clone()));
     }
 
     /// What a holder may keep, if it has not asked since the last lowering.
@@ -55,8 +57,9 @@ impl Lowerings {
         let missed = holding.lowering.wrapping_add(1);
         // The last one that covers all it missed; what is from before them all fitted once.
         let covers = |(number, _): &&(u32, Rule)| number.wrapping_sub(missed).cast_signed() <= 0;
-        let rule = self.strictest.iter().rev().find(covers);
-        let (_, rule) = rule.or_else(|| self.strictest.front())?;
+        let strictest = self.strictest.as_ref()?;
+        let rule = strictest.iter().rev().find(covers);
+        let (_, rule) = rule.or_else(|| strictest.front())?;
         let share = rule.share_of(&holding.demand).amount;
         // Older leases run out; they are never made longer.
         Some(Amount::from_computed(share.get() * KEPT).min(holding.newest().capacity))

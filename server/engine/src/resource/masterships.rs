@@ -134,7 +134,8 @@ impl Resource {
             said: now - TRAVEL_MAX,
             lasts: has,
         };
-        self.ledger.learned.note(holder, report);
+        let learned = self.ledger.learned.get_or_insert_default();
+        learned.note(holder, report);
     }
 
     /// What is left for a holder beside what others have, or may have without having reported it.
@@ -157,17 +158,17 @@ impl Resource {
         if !may_live || !self.is_learning() {
             return expiry;
         }
-        let until = self.ledger.learned.until(self.ledger.key_of(holder));
+        let learned = self.ledger.learned.as_ref();
+        let until = learned.and_then(|it| it.until(self.ledger.key_of(holder)));
         until.map_or(expiry, |until| expiry.min(until.max(now)))
     }
 
     /// The most that holders may be using that have not reported yet.
     pub(super) fn unreported(&self) -> ExactSum {
-        if self.is_learning() {
-            self.ledger.learned.unreported()
-        } else {
-            ExactSum::ZERO
-        }
+        let learned = self.ledger.learned.as_ref();
+        learned
+            .filter(|_| self.is_learning())
+            .map_or(ExactSum::ZERO, |it| it.unreported())
     }
 
     /// Whether capacity above what predecessors had may be granted in learning mode. The parent's books say how much
@@ -177,7 +178,8 @@ impl Resource {
         let terms = self.supply.terms.as_ref();
         let is_settled =
             |terms: &Arc<ParentTerms>| !terms.learning && terms.predecessor_for.is_none();
-        self.ledger.learned.has_books()
+        let learned = self.ledger.learned.as_ref();
+        learned.is_some_and(|it| it.has_books())
             && terms.is_some_and(is_settled)
             && self.confirmed_level(now).is_none()
     }

@@ -27,35 +27,37 @@ impl Resource {
     /// In learning mode, the most that is confirmed for each client, if holders say that they have more
     /// than there is.
     pub(super) fn confirmed_level(&self, now: Time) -> Option<f64> {
-        if self.ledger.reported.is_empty() || !self.learns(now) || !self.has_lease(now) {
+        let reported = self.ledger.reported()?;
+        if !self.learns(now) || !self.has_lease(now) {
             return None;
         }
-        self.ledger.reported.level_for(self.for_reported())
+        reported.level_for(self.for_reported())
     }
 
     /// Below the root, the most that is believed for each client, if holders say that they have more than
     /// the parent knows to be out: as much may be, if a larger lease of our predecessor runs down. What they say
     /// now counts, and not what some of them were cut from: all of it may be true, once those have come down.
     fn believed_level(&self, now: Time) -> Option<f64> {
-        if self.ledger.reported.is_empty() || !self.learns(now) || !self.has_lease(now) {
+        let reported = self.ledger.reported()?;
+        if !self.learns(now) || !self.has_lease(now) {
             return None;
         }
         let told = self.supply.terms.as_ref()?;
         let known = self.for_reported().max(told.reserved?);
-        if self.ledger.reported.said_fits(known) {
+        if reported.said_fits(known) {
             return None;
         }
-        self.ledger.reported.level_for(known)
+        reported.level_for(known)
     }
 
     /// In learning mode, the most that a holder gets beside what all others say that they have, if all of that
     /// may be true: one that was cut does not grow again by what another one, which was not believed, still has.
     pub(super) fn left_by_reports(&self, holder: u64) -> Amount {
         let there_is = self.for_reported();
-        if self.ledger.reported.is_empty() || !self.ledger.reported.said_fits(there_is) {
-            return Amount::MAX;
-        }
-        self.ledger.reported.left_beside_others(holder, there_is)
+        let reported = self.ledger.reported();
+        reported
+            .filter(|it| it.said_fits(there_is))
+            .map_or(Amount::MAX, |it| it.left_beside_others(holder, there_is))
     }
 
     /// Whether this is learning mode, also if it is not known yet for how long.
@@ -65,10 +67,8 @@ impl Resource {
 
     /// What a holder says it has, and what it was cut from if it still wants that.
     fn claimed(&self, slot: Option<Slot>, ask: &HolderAsk<'_>) -> Claim {
-        let cut_from = self
-            .ledger
-            .reported
-            .cut_from(self.ledger.key_of(ask.holder));
+        let reported = self.ledger.reported();
+        let cut_from = reported.and_then(|it| it.cut_from(self.ledger.key_of(ask.holder)));
         let mut clients = ask.demand.clients();
         let mut cut_from = cut_from.unwrap_or(Amount::ZERO);
         if ask.acknowledges() {
@@ -85,7 +85,8 @@ impl Resource {
         if self.learns(now) && !planted::is(Bug::ReportsNotCounted) {
             let claim = self.claimed(slot, ask);
             let holder = self.ledger.key_of(ask.holder);
-            self.ledger.reported.count(holder, claim, ask.in_use());
+            let reported = self.ledger.reported.get_or_insert_default();
+            reported.count(holder, claim, ask.in_use());
         }
     }
 
@@ -111,7 +112,8 @@ impl Resource {
             held,
         };
         let holder = self.ledger.key_of(ask.holder);
-        self.ledger.reported.wait_for_answer(holder, unanswered);
+        let reported = self.ledger.reported.get_or_insert_default();
+        reported.wait_for_answer(holder, unanswered);
     }
 
     /// The parent has answered: the reports that went up count, and if they exceed its grant, no more is reserved for a
@@ -120,7 +122,10 @@ impl Resource {
         let Some(upstream) = &self.upstream else {
             return;
         };
-        let answered = self.ledger.reported.answered(upstream.reports().answered());
+        let Some(reported) = &mut self.ledger.reported else {
+            return;
+        };
+        let answered = reported.answered(upstream.reports().answered());
         let Some(level) = self.believed_level(now) else {
             return;
         };
@@ -142,7 +147,9 @@ impl Resource {
                     leases.end_by(until);
                 }
             });
-            self.ledger.learned.lower(holder, part);
+            if let Some(learned) = &mut self.ledger.learned {
+                learned.lower(holder, part);
+            }
         }
     }
 
@@ -158,7 +165,7 @@ impl Resource {
         let level = self.believed_level(now)?;
         let counts = self
             .ledger
-            .reported
+            .reported()?
             .counts(self.ledger.key_of(ask.holder))?;
         let part = part_of(counts, level);
         let is_settled = ask.in_use() <= counts.wants || part < counts.wants;
@@ -198,10 +205,10 @@ impl Resource {
         room: Amount,
         now: Time,
     ) -> Vec<Lease> {
-        let counts = self.ledger.reported.counts(self.ledger.key_of(ask.holder));
-        let cut_to = counts.and_then(|counts| {
+        let cut_to = self.ledger.reported().and_then(|reported| {
+            let counts = reported.counts(self.ledger.key_of(ask.holder))?;
             let part = part_of(counts, self.confirmed_level(now)?);
-            let may_be_true = self.ledger.reported.said_fits(self.for_reported());
+            let may_be_true = reported.said_fits(self.for_reported());
             Some(part).filter(|part| *part < counts.wants && !may_be_true)
         });
         let most = if self.upstream.is_none() {
@@ -256,9 +263,10 @@ impl Resource {
 
     /// Remembers that a holder was granted something, and what it was cut from.
     pub(super) fn note_granted(&mut self, holder: &HolderId, grant: &Grant) {
-        if !self.ledger.reported.is_empty() {
+        if self.ledger.reported().is_some() {
             let holder = self.ledger.key_of(holder);
-            self.ledger.reported.note_granted(holder, grant.cut_from);
+            let reported = self.ledger.reported.get_or_insert_default();
+            reported.note_granted(holder, grant.cut_from);
         }
     }
 }

@@ -204,6 +204,11 @@ impl Before {
         }
     }
 
+    /// Its refresh interval, if it was invited to come early.
+    pub(super) fn invited_after(&self) -> Option<Duration> {
+        self.invited_after
+    }
+
     /// Its refresh interval, if it was invited to come early in vain.
     pub(super) fn waited_for(&self, after: Self) -> Option<Duration> {
         let is_same =

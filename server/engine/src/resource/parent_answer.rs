@@ -73,9 +73,8 @@ impl Resource {
                 .end_all_by(now + self.longest_of_predecessors(now));
         }
         if self.is_learning() {
-            self.ledger
-                .learned
-                .note_parent_books(&lease.terms, lease.granted_by, now);
+            let learned = self.ledger.learned.get_or_insert_default();
+            learned.note_parent_books(&lease.terms, lease.granted_by, now);
         }
         let terms = lease.terms.clone();
         let supply =

@@ -208,10 +208,9 @@ impl Resource {
             }),
             outstanding: Some(self.outstanding(&unreported, now)),
             unreported: unreported.rounded_up(),
-            reported: if learning {
-                self.ledger.learned.reported()
-            } else {
-                Vec::new()
+            reported: match &self.ledger.learned {
+                Some(learned) if learning => learned.reported(),
+                _ => Vec::new(),
             },
             learning,
         };

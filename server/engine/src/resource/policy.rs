@@ -30,8 +30,27 @@ pub(super) struct Policy {
     source: PolicySource,
     /// The template that matches here, whether or not it counts.
     template: Option<Arc<Template>>,
-    algorithm: Algorithm,
-    holder_bounds: HolderBounds,
+    algorithm: AlgorithmFrom,
+    /// Absent: none.
+    holder_bounds: Option<Box<HolderBounds>>,
+}
+
+/// An algorithm, kept once for all resources of a template.
+#[derive(Debug)]
+enum AlgorithmFrom {
+    /// That of this template.
+    Template(Arc<Template>),
+    /// Another one.
+    Elsewhere(Box<Algorithm>),
+}
+
+impl AlgorithmFrom {
+    fn get(&self) -> &Algorithm {
+        match self {
+            Self::Template(template) => &template.algorithm,
+            Self::Elsewhere(algorithm) => algorithm,
+        }
+    }
 }
 
 impl Policy {
@@ -46,11 +65,15 @@ impl Policy {
     }
 
     fn of(source: PolicySource, template: Option<Arc<Template>>) -> Self {
-        let said = template.as_ref();
+        let algorithm = match &template {
+            Some(template) => AlgorithmFrom::Template(Arc::clone(template)),
+            None => AlgorithmFrom::Elsewhere(Box::default()),
+        };
+        let bounds = template.as_ref().map(|template| template.holder_bounds);
         Self {
             source,
-            algorithm: said.map_or_else(Algorithm::default, |it| it.algorithm.clone()),
-            holder_bounds: said.map_or(HolderBounds::NONE, |it| it.holder_bounds),
+            algorithm,
+            holder_bounds: bounds.and_then(boxed),
             template,
         }
     }
@@ -70,7 +93,7 @@ impl Policy {
         self.template = template;
         let counts = self.source != PolicySource::Parent;
         let template = self.template.as_ref().filter(|_| counts)?;
-        self.holder_bounds = template.holder_bounds;
+        self.holder_bounds = boxed(template.holder_bounds);
         Some(template.algorithm.clone())
     }
 
@@ -83,29 +106,36 @@ impl Policy {
     ) -> Option<Algorithm> {
         let is_first = self.source == PolicySource::Unheard;
         let own = self.template.as_ref().filter(|_| algorithm.is_none());
-        self.holder_bounds = own.map_or(told.holder_bounds, |own| own.holder_bounds);
+        self.holder_bounds = boxed(own.map_or(told.holder_bounds, |own| own.holder_bounds));
         self.source = if algorithm.is_some() {
             PolicySource::Parent
         } else {
             PolicySource::LeftToUs
         };
         let algorithm = algorithm.or(own.map(|own| &own.algorithm))?;
-        (is_first || *algorithm != self.algorithm).then(|| algorithm.clone())
+        (is_first || algorithm != self.algorithm()).then(|| algorithm.clone())
     }
 
     /// This algorithm is in force from now on. Returns the one before.
     pub(super) fn replace_algorithm(&mut self, algorithm: Algorithm) -> Algorithm {
-        std::mem::replace(&mut self.algorithm, algorithm)
+        let own = self.template.as_ref();
+        let after = match own.filter(|own| own.algorithm == algorithm) {
+            Some(own) => AlgorithmFrom::Template(Arc::clone(own)),
+            None => AlgorithmFrom::Elsewhere(Box::new(algorithm)),
+        };
+        let before = std::mem::replace(&mut self.algorithm, after);
+        before.get().clone()
     }
 
     /// The algorithm in force, also while the template is gone.
     pub(super) fn algorithm(&self) -> &Algorithm {
-        &self.algorithm
+        self.algorithm.get()
     }
 
     /// The limits on a single holder's report; also in force after the template was removed.
     pub(super) fn holder_bounds(&self) -> HolderBounds {
-        self.holder_bounds
+        let bounds = self.holder_bounds.as_deref();
+        bounds.map_or(HolderBounds::NONE, |bounds| *bounds)
     }
 
     /// The template that matches here.
@@ -122,6 +152,11 @@ impl Policy {
     pub(super) fn is_answered(&self) -> bool {
         self.source != PolicySource::Unheard
     }
+}
+
+/// Most templates bound nothing.
+fn boxed(bounds: HolderBounds) -> Option<Box<HolderBounds>> {
+    (bounds != HolderBounds::NONE).then(|| Box::new(bounds))
 }
 
 #[cfg(test)]

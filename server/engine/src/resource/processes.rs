@@ -48,14 +48,14 @@ impl Resource {
             }
             Precedence::Returned => {
                 self.give_name_back(slot, ask, now);
-                self.conflict = Some(Conflict {
+                self.conflict = Some(Box::new(Conflict {
                     holder: ask.holder.clone(),
                     refused: self
                         .ledger
                         .get(slot)
                         .and_then(|it| it.past.as_ref()?.refused()),
                     at: now,
-                });
+                }));
                 Ok(())
             }
             // A process that asks again lives.
@@ -63,11 +63,11 @@ impl Resource {
             Precedence::Unnumbered => Err(self.another_process(slot, now)),
             Precedence::Refused => {
                 // It goes on: both still live.
-                self.conflict = Some(Conflict {
+                self.conflict = Some(Box::new(Conflict {
                     holder: ask.holder.clone(),
                     refused: ask.incarnation,
                     at: now,
-                });
+                }));
                 let (process, sequence, in_use) = (ask.incarnation, ask.sequence, ask.in_use());
                 self.ledger.note(slot, |holding| {
                     if let Some(past) = &mut holding.past {

@@ -14,6 +14,8 @@ pub(crate) enum Timer {
     OwnLeaseEnd,
     /// When to forget that the parent refused the resource, which has no holders any more.
     RefusalEnd,
+    /// When to go on with putting all claims in other bands.
+    Regrouping,
     /// When to end learning mode: what predecessors granted is over.
     LearningEnd,
     /// When to ask the parent.
@@ -21,13 +23,8 @@ pub(crate) enum Timer {
 }
 
 impl Timer {
-    /// Those that [`Resource::handle_timeout`] is for. Of those that are due at once, the first one counts.
-    const OF_TIMEOUT: [Self; 4] = [
-        Self::LeaseExpiry,
-        Self::OwnLeaseEnd,
-        Self::RefusalEnd,
-        Self::LearningEnd,
-    ];
+    /// Those that [`Resource::handle_timeout`] is for, besides the ends of leases and of learning, and claims on their way: only below the root.
+    const OF_PARENT: [Self; 2] = [Self::OwnLeaseEnd, Self::RefusalEnd];
 }
 
 impl Resource {
@@ -41,15 +38,24 @@ impl Resource {
                 let upstream = upstream.filter(|_| self.ledger.is_empty());
                 upstream.and_then(|upstream| upstream.lease.refused_until())
             }
+            Timer::Regrouping => self.ledger.regroups_at(),
             Timer::LearningEnd => self.learning.until(),
             Timer::ParentRequest => self.next_request(pace),
         }
     }
 
-    /// When [`Resource::handle_timeout`] is due, and for what.
+    /// When [`Resource::handle_timeout`] is due, and for what. Of what is due at once, the first one of [`Timer`] counts.
     pub(crate) fn next_timeout(&self, pace: Pace) -> Option<(Time, Timer)> {
-        let timers = Timer::OF_TIMEOUT.into_iter();
-        let due = timers.filter_map(|timer| Some((self.due(timer, pace)?, timer)));
-        due.min()
+        let due = |timer| Some((self.due(timer, pace)?, timer));
+        let earlier = |one: Option<(Time, Timer)>, other| match (one, other) {
+            (Some(one), Some(other)) => Some(one.min(other)),
+            (one, other) => one.or(other),
+        };
+        let own = earlier(due(Timer::LeaseExpiry), due(Timer::LearningEnd));
+        let own = earlier(own, due(Timer::Regrouping));
+        if self.upstream.is_none() {
+            return own;
+        }
+        Timer::OF_PARENT.into_iter().map(due).fold(own, earlier)
     }
 }

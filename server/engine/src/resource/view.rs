@@ -1,17 +1,31 @@
 //! What is seen of a resource, when it is looked at: sums, leases, and why they are as they are.
 
+use std::ops;
 use std::time::Duration;
 
 use crate::algorithm::{Bound, Reason, Rule, Why};
 use crate::amount::Amount;
 use crate::demand::Demand;
-use crate::id::HolderKind;
+use crate::id::{HolderKind, HolderName};
 use crate::lease_table::Holding;
 use crate::request::{LimitedBy, RefusalReason};
 use crate::resource::Resource;
 use crate::rounding::SHORTFALL;
-use crate::snapshot::{ChildSnapshot, LeaseSnapshot, ResourceSnapshot};
+use crate::snapshot::{ChildSnapshot, LeaseSnapshot, LeasesFrom, ResourceSnapshot};
 use crate::time::Time;
+
+/// When something of a resource ends that depends on the time. [`Time::ZERO`]: it is not so.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Ends {
+    /// The parent refuses it.
+    pub(crate) refused: Time,
+    /// It learns, whatever others do: for as long as leases of the algorithm in force last.
+    pub(crate) learns_usually: Time,
+    /// It learns, and be it because longer leases may be out, or because a server above does.
+    pub(crate) learns: Time,
+    /// A server above learns.
+    pub(crate) learns_above: Time,
+}
 
 impl Resource {
     /// What is known of it now.
@@ -41,16 +55,86 @@ impl Resource {
         }
     }
 
-    /// How many child servers and clients it serves, and how many holders wait for others to shrink.
-    pub(crate) fn counts(&self) -> (usize, f64, usize) {
-        let (children, waiting) = (self.ledger.children().len(), self.ledger.table().waiting());
-        (children, self.ledger.clients(), waiting)
+    /// How many leases there are, and of child servers among them; how many holders wait for others to shrink.
+    pub(crate) fn counts(&self) -> (usize, usize, usize) {
+        let (table, children) = (self.ledger.table(), self.ledger.children());
+        (table.len(), children.len(), table.waiting())
     }
 
-    /// Whether the parent refuses it.
-    pub(crate) fn is_refused_by_parent(&self, now: Time) -> bool {
+    /// Clients served, those below child servers included.
+    pub(crate) fn clients(&self) -> f64 {
+        self.ledger.clients()
+    }
+
+    /// When that ends which depends on the time.
+    pub(crate) fn ends(&self) -> Ends {
+        let until = self.learning.until();
         let upstream = self.upstream.as_ref();
-        upstream.is_some_and(|upstream| upstream.lease.refused(now).is_some())
+        let refused = upstream.and_then(|upstream| upstream.lease.refused_until());
+        Ends {
+            refused: refused.unwrap_or_default(),
+            learns_usually: until.map_or(Time::ZERO, |until| until.min(self.usual_end())),
+            learns: until.unwrap_or_default(),
+            learns_above: self.supply.learning_until.unwrap_or_default(),
+        }
+    }
+
+    /// When learning is over unless longer leases are out than those of the algorithm in force.
+    fn usual_end(&self) -> Time {
+        let usual = self.policy.algorithm().learns_for(Duration::ZERO);
+        self.beginning.vacant_since + self.beginning.clock_tolerance.report(usual)
+    }
+
+    /// For how long it still is in learning mode.
+    pub(crate) fn learning_left(&self, now: Time) -> Option<Duration> {
+        self.learning_remaining(now)
+    }
+
+    /// Leases from there on, in up to `max` places, and where to go on.
+    pub(crate) fn leases_from(
+        &self,
+        from: &LeasesFrom,
+        max: usize,
+        now: Time,
+    ) -> (Vec<LeaseSnapshot>, Option<LeasesFrom>) {
+        let table = self.ledger.table();
+        let rule = self.rule_for_all();
+        let view = |holding: &Holding| {
+            let (share, why) = self.share_now(holding, &rule, now);
+            snapshot_of(holding, share, why)
+        };
+        let mut seen = Vec::new();
+        let place = match from {
+            LeasesFrom::Place(place) => *place,
+            LeasesFrom::Start | LeasesFrom::After(_) => {
+                let after = match from {
+                    LeasesFrom::After(name) => ops::Bound::Excluded(name),
+                    LeasesFrom::Start | LeasesFrom::Place(_) => ops::Bound::Unbounded,
+                };
+                let children = self.ledger.children();
+                let mut last = None;
+                for (name, slot) in children
+                    .range::<HolderName, _>((after, ops::Bound::Unbounded))
+                    .take(max)
+                {
+                    seen.extend(self.ledger.get(*slot).map(view));
+                    last = Some(name);
+                }
+                if seen.len() >= max
+                    && let Some(last) = last
+                {
+                    return (seen, Some(LeasesFrom::After(last.clone())));
+                }
+                0
+            }
+        };
+        let end = place.saturating_add(max - seen.len()).min(table.places());
+        let clients = table
+            .in_places(place..end)
+            .filter(|holding| holding.holder.kind == HolderKind::Client);
+        seen.extend(clients.map(view));
+        let next = Some(LeasesFrom::Place(end)).filter(|_| end < table.places());
+        (seen, next)
     }
 
     /// Up to `max` leases, those of child servers first.
@@ -142,26 +226,6 @@ impl Resource {
             | Bound::NotAskedYet
             | Bound::ShrinksNext => LimitedBy::Share,
         }
-    }
-
-    /// Whether it learns only because leases may be out that are longer than those of the algorithm in
-    /// force. None: it is not in learning mode, or only as long as a server above is.
-    pub(crate) fn learns_for_longer_leases(&self, now: Time) -> Option<bool> {
-        self.learning_remaining(now)?;
-        let usual = self.policy.algorithm().learns_for(Duration::ZERO);
-        let usual = self.beginning.clock_tolerance.report(usual);
-        let is_over = self.beginning.vacant_since + usual <= now;
-        match &self.upstream {
-            None => Some(is_over),
-            Some(_) if is_over && self.learns_above(now) => None,
-            // The parent's books show how long leases of its predecessor last.
-            Some(_) => Some(false),
-        }
-    }
-
-    /// Whether a server above is in learning mode.
-    pub(crate) fn learns_above(&self, now: Time) -> bool {
-        self.supply.learning_until.is_some_and(|until| until > now)
     }
 
     /// How long learning mode still lasts at most, here or above.

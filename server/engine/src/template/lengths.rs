@@ -16,11 +16,6 @@ use siphasher::sip::SipHasher13;
 use crate::template::{Algorithm, Template, Templates};
 
 impl Templates {
-    /// How long the longest lease lasts. Zero: there are no templates, so nobody gets one.
-    pub fn longest_lease(&self) -> Duration {
-        self.iter().map(length_of).max().unwrap_or_default()
-    }
-
     /// The longest lease that a resource may have been granted by these templates, and for which the
     /// new ones give a shorter one. Zero: for every resource the new ones give leases as long as these,
     /// or longer. A resource without a template gets no lease at all, so it counts as a shorter one.
@@ -31,23 +26,23 @@ impl Templates {
     /// template that may take a resource away from it gives shorter leases: such are those that are
     /// added, and if the order of those that stay is another one, all of them.
     pub fn outlasts(&self, new: &Self) -> Duration {
-        let shortened = self.shortened_by(new);
-        shortened.map(length_of).max().unwrap_or_default()
+        self.shortened(new).0
     }
 
     /// The same within a mastership: of a template by which an operator wants a server to learn for less
     /// than a lease lasts, only that counts. A change must not make such a server begin to learn.
     pub fn learning_outlasts(&self, new: &Self) -> Duration {
-        let learned = |template: &Arc<Template>| {
-            let algorithm = &template.algorithm;
-            if algorithm.kind.promises_total() {
-                algorithm.lease_length.min(algorithm.learning_mode_duration)
-            } else {
-                algorithm.lease_length
-            }
+        self.shortened(new).1
+    }
+
+    /// Both at once: [`Templates::outlasts`], and within a mastership.
+    pub(crate) fn shortened(&self, new: &Self) -> (Duration, Duration) {
+        let shortened: Vec<&Arc<Template>> = self.shortened_by(new).collect();
+        let longest = |length: fn(&Arc<Template>) -> Duration| {
+            let lengths = shortened.iter().map(|template| length(template));
+            lengths.max().unwrap_or_default()
         };
-        let shortened = self.shortened_by(new);
-        shortened.map(learned).max().unwrap_or_default()
+        (longest(length_of), longest(learned_of))
     }
 
     /// The templates of these that count for [`Templates::outlasts`].
@@ -74,18 +69,50 @@ impl Templates {
         };
         self.iter().filter(is_shortened)
     }
+}
 
-    /// Tells lease lengths apart: the same for templates with the same globs in the same order and
-    /// leases as long, on every machine. Other programs compare it, so it must stay as it is.
-    pub fn lengths_digest(&self) -> u64 {
+/// What is known of the lengths of a set of templates, so that nobody has to look at all of them.
+#[derive(Clone, Debug)]
+pub(super) struct Lengths {
+    /// How long the longest lease lasts. Zero: there are no templates.
+    pub(super) longest_lease: Duration,
+    /// How long a fresh master learns at most, if leases of its predecessors were no longer. None: there are no
+    /// templates.
+    learns_for: Option<Duration>,
+    /// Whether it learns for longer by some template if they were.
+    learns_longer: bool,
+    /// See [`Templates::lengths_digest`].
+    pub(super) digest: u64,
+}
+
+impl Lengths {
+    pub(super) fn of(templates: &[Arc<Template>]) -> Self {
+        let learns_for = |longer: Duration| {
+            let each = templates.iter();
+            each.map(move |template| template.algorithm.learns_for(longer))
+        };
+        // Whoever learns for longer leases at all does so for the longest there could be.
+        let learns_longer = learns_for(Duration::MAX).any(|lasts| lasts == Duration::MAX);
         let mut hasher = SipHasher13::new();
-        for template in self.iter() {
+        for template in templates {
             hasher.write(glob_of(template).as_bytes());
             // No glob has this byte in it.
             hasher.write(&[0xff]);
             hasher.write(&length_of(template).as_nanos().to_le_bytes());
         }
-        hasher.finish()
+        Self {
+            longest_lease: templates.iter().map(length_of).max().unwrap_or_default(),
+            learns_for: learns_for(Duration::ZERO).max(),
+            learns_longer,
+            digest: hasher.finish(),
+        }
+    }
+
+    /// How long a fresh master learns at most, by any of the templates, if leases of its predecessors may last
+    /// for `longer_leases`. None: there are no templates.
+    pub(super) fn learns_for(&self, longer_leases: Duration) -> Option<Duration> {
+        let longer = Some(longer_leases).filter(|_| self.learns_longer);
+        Some(self.learns_for?.max(longer.unwrap_or_default()))
     }
 }
 
@@ -110,6 +137,15 @@ fn glob_of(template: &Arc<Template>) -> &str {
 
 fn length_of(template: &Arc<Template>) -> Duration {
     template.algorithm.lease_length
+}
+
+fn learned_of(template: &Arc<Template>) -> Duration {
+    let algorithm = &template.algorithm;
+    if algorithm.kind.promises_total() {
+        algorithm.lease_length.min(algorithm.learning_mode_duration)
+    } else {
+        algorithm.lease_length
+    }
 }
 
 #[cfg(test)]

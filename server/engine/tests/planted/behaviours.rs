@@ -113,6 +113,43 @@ fn answer(
 }
 
 #[test]
+fn what_is_asked_again_is_decided_anew_once_anything_has_changed() {
+    let mut node = node(Some(100.0));
+    let mut has = None;
+    let mut a = |node: &mut Node, now| {
+        let lease = ask_having(node, "a", 80.0, has, now).unwrap();
+        has = Some(lease.capacity.get());
+        (lease.capacity.get(), lease.expires_in.as_secs())
+    };
+    // Nothing changes: it gets the same, for longer.
+    for now in [1, 5, 10, 15, 20] {
+        assert_eq!(a(&mut node, now), (80.0, 60), "at {now}");
+    }
+    // Somebody else wants something, and then more.
+    assert_eq!(ask(&mut node, "b", 30.0, 21).unwrap().capacity.get(), 20.0);
+    assert_eq!(a(&mut node, 25), (70.0, 60));
+    assert_eq!(a(&mut node, 30), (70.0, 60));
+    ask_having(&mut node, "b", 50.0, Some(20.0), 31).unwrap();
+    assert_eq!(a(&mut node, 35), (50.0, 60));
+    assert_eq!(a(&mut node, 40), (50.0, 60));
+    // The other one's lease ends.
+    assert_eq!(a(&mut node, 95).0, 80.0);
+    assert_eq!(a(&mut node, 100).0, 80.0);
+    let lowered = Templates::parse(&[TemplateSpec {
+        identifier_glob: Some("r".to_owned()),
+        capacity: Some(30.0),
+        kind: Some(AlgorithmKind::FairShare),
+        lease_length: Some(Duration::from_secs(60)),
+        refresh_interval: Some(Duration::from_secs(5)),
+        learning_mode_duration: Some(Duration::ZERO),
+        ..TemplateSpec::default()
+    }]);
+    node.handle_templates(lowered.unwrap(), Time::from_secs(101));
+    assert_eq!(a(&mut node, 105).0, 30.0);
+    node.assert_consistent();
+}
+
+#[test]
 fn a_capacity_that_is_one_rounding_short_is_enough_for_all() {
     // As f64, 0.1 + 0.2 is a little above 0.3.
     let mut root = node(Some(0.3));

@@ -27,6 +27,8 @@ mod lies;
 mod limits_of_children;
 #[path = "../limits_of_clients.rs"]
 mod limits_of_clients;
+#[path = "../reload.rs"]
+mod reload;
 #[path = "../safe_capacity.rs"]
 mod safe_capacity;
 #[path = "../sent_demand.rs"]
@@ -126,6 +128,22 @@ const FOUND: &[(Bug, &str)] = &[
     (
         Bug::SafeNotDivided,
         "safe_capacity::safe_capacities_add_up_once_everybody_has_refreshed_since_the_last_one_joined",
+    ),
+    (
+        Bug::FormerTemplateDecides,
+        "reload::what_is_decided_does_not_depend_on_how_far_other_templates_have_got",
+    ),
+    (
+        Bug::TemplateKept,
+        "reload::a_resource_that_nobody_asks_for_hears_of_other_templates_as_well",
+    ),
+    (
+        Bug::ClaimsApart,
+        "reload::while_claims_are_put_in_other_bands_they_change_and_no_more_is_granted_than_there_is",
+    ),
+    (
+        Bug::OldDecisionRepeated,
+        "behaviours::what_is_asked_again_is_decided_anew_once_anything_has_changed",
     ),
 ];
 

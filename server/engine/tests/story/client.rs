@@ -34,7 +34,7 @@ pub struct Client {
     pub incarnation: Option<Incarnation>,
     /// Which mastership granted its lease, if it says that.
     granted_by: Option<MastershipId>,
-    /// What it was told to use in safe mode.
+    /// What it may use in safe mode.
     pub safe_capacity: Option<SafeCapacity>,
     sequence: u64,
     /// The newest request, if it was not answered yet: when it was sent.

@@ -9,7 +9,7 @@ use doorward_engine::node::mastership::{Mastership, Term};
 use doorward_engine::request::server::Via;
 use doorward_engine::template::Templates;
 use doorward_engine::time::Time;
-use doorward_engine::tolerance::Tolerance;
+use doorward_time::tolerance::Tolerance;
 
 use super::script::{BadLine, Block, Command, CommandResult, parse, parse_commands};
 use super::story_server::Server;

@@ -237,7 +237,7 @@ fn refusal(reason: &str) -> CommandResult<RefusalReason> {
     }
 }
 
-/// What a parent grants in these words: of what it does not say, nothing is told.
+/// What a parent grants in these words: of what it does not say, nothing is known.
 fn lease(command: &Command, sequence: Option<u64>) -> CommandResult<ServerLease> {
     let capacity = command
         .amount("capacity")?

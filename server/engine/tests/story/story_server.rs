@@ -46,7 +46,7 @@ impl Server {
     pub fn start(&mut self, process: u64, templates: Templates) {
         self.config.incarnation = Incarnation::new(process).unwrap();
         self.node = Node::new(self.config.clone(), templates);
-        self.node.handle_upstream_pace(self.pace());
+        self.node.handle_upstream_pace(self.pace(), Time::ZERO);
         self.up = true;
     }
 
@@ -55,7 +55,7 @@ impl Server {
         let incarnation = Incarnation::new(process).unwrap();
         self.config.incarnation = incarnation;
         self.node = self.node.anew(incarnation);
-        self.node.handle_upstream_pace(self.pace());
+        self.node.handle_upstream_pace(self.pace(), Time::ZERO);
     }
 
     /// How soon what changes goes up, as the server's sessions have it.

@@ -109,7 +109,7 @@ impl Candidate {
         then: Stage,
         now: Time,
     ) -> Option<Stage> {
-        let until = term::valid_until(lease.renewed, lease.ttl, self.config.clock_error);
+        let until = term::valid_until(lease.renewed, lease.ttl, self.config.clock_tolerance);
         if let Some(seat) = self.phase.seat_mut() {
             seat.lease = lease;
         }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use smol_str::SmolStr;
 
-use super::clock_error::ClockError;
+use crate::time::tolerance::Tolerance;
 
 /// The configuration of a candidate.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub struct CandidateConfig {
     /// How long the master's lease in etcd lasts without a renewal. Whole seconds, at least 2.
     pub ttl: Duration,
     /// By how much its clock may be wrong.
-    pub clock_error: ClockError,
+    pub clock_tolerance: Tolerance,
     /// How many endpoints etcd has. If one fails, the others are tried at once.
     pub endpoints: u32,
     /// The templates in force. Absent: its node has a parent, which decides how long leases last.

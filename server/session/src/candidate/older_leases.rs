@@ -16,12 +16,12 @@ use std::time::Duration;
 
 use smol_str::SmolStr;
 
-use super::clock_error::{ClockError, at_most};
 use super::store::LeaseLengths;
 use super::term::whole_millis;
 use super::{ActiveTemplates, NextTemplates};
 use crate::session_bugs::{self, SessionBug};
 use crate::time::Time;
+use crate::time::tolerance::{Tolerance, at_most};
 
 /// What the last term states about leases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,17 +43,17 @@ pub struct OlderLeases {
     /// Until when leases from former templates with longer leases may last.
     older_until: Option<Time>,
     /// By how much this clock may be wrong. Durations of other servers' leases are lengthened by it.
-    clock_error: ClockError,
+    clock_tolerance: Tolerance,
 }
 
 impl OlderLeases {
     /// Those of the templates in force, on a clock that may be wrong by that much.
-    pub fn new(in_force: &ActiveTemplates, clock_error: ClockError) -> Self {
+    pub fn new(in_force: &ActiveTemplates, clock_tolerance: Tolerance) -> Self {
         Self {
             digest: in_force.digest.clone(),
             longest: in_force.longest,
             older_until: None,
-            clock_error,
+            clock_tolerance,
         }
     }
 
@@ -79,7 +79,7 @@ impl OlderLeases {
         LeaseLengths {
             templates: templates.clone(),
             longest: whole_millis(longest),
-            older: whole_millis(self.clock_error.report(older)),
+            older: whole_millis(self.clock_tolerance.report(older)),
         }
     }
 
@@ -124,7 +124,7 @@ impl OlderLeases {
 
     /// Leases of that length were granted until then. Holders count them on their own clocks.
     fn note_older(&mut self, granted_until: Time, length: Duration) {
-        let lasts = self.clock_error.report(at_most(length));
+        let lasts = self.clock_tolerance.report(at_most(length));
         let until = granted_until + lasts;
         self.older_until = Some(self.older_until.map_or(until, |older| older.max(until)));
     }
@@ -147,17 +147,17 @@ mod tests {
     }
 
     /// Templates with leases of that many seconds, on a clock that may be wrong by that much.
-    fn lengths_by(seconds: u64, clock_error: ClockError) -> OlderLeases {
+    fn lengths_by(seconds: u64, clock_tolerance: Tolerance) -> OlderLeases {
         let in_force = ActiveTemplates {
             digest: digest(seconds),
             longest: secs(seconds),
             has_history: false,
         };
-        OlderLeases::new(&in_force, clock_error)
+        OlderLeases::new(&in_force, clock_tolerance)
     }
 
     fn lengths(seconds: u64) -> OlderLeases {
-        lengths_by(seconds, ClockError::LEAST)
+        lengths_by(seconds, Tolerance::LEAST)
     }
 
     /// New templates with leases of that many seconds.
@@ -273,7 +273,7 @@ mod tests {
 
     #[test]
     fn a_clock_that_may_be_wrong_counts_older_leases_for_longer() {
-        let mut lengths = lengths_by(40, ClockError::of_part(0.1));
+        let mut lengths = lengths_by(40, Tolerance::clamped(0.1));
         change(&mut lengths, 5, at(0));
         // When a clock that is a tenth too fast shows 40 s, 36 s have passed.
         let written = lengths.to_write(None, at(40));
@@ -293,7 +293,7 @@ mod tests {
 
     #[test]
     fn by_a_clock_that_may_be_wrong_leases_of_others_last_longer() {
-        let mut lengths = lengths_by(5, ClockError::of_part(0.1));
+        let mut lengths = lengths_by(5, Tolerance::clamped(0.1));
         lengths.inherit(at(100), secs(40));
         // 40 s by a correct clock are 44 s by one that is a tenth too fast.
         assert!(lengths.older_after(at(100)) > secs(44));

@@ -13,22 +13,22 @@
 
 use std::time::Duration;
 
-use super::clock_error::ClockError;
 use super::store::TermRecord;
 use crate::session_bugs::{self, SessionBug};
 use crate::time::Time;
+use crate::time::tolerance::Tolerance;
 
 /// The margin for a slow clock of the master over one TTL is a tenth of the TTL, and at least this.
 const MARGIN_MIN: Duration = Duration::from_millis(100);
 
 /// Until when a mastership lasts that was confirmed after a renewal sent at that time.
-pub fn valid_until(renewal_sent: Time, ttl: Duration, error: ClockError) -> Time {
+pub fn valid_until(renewal_sent: Time, ttl: Duration, error: Tolerance) -> Time {
     renewal_sent + ttl.saturating_sub(margin(ttl, error))
 }
 
 /// By how much a mastership ends before its lease can. With worse clocks, it is the difference over one TTL between
 /// a slow clock of the master and a fast clock of its successor.
-fn margin(ttl: Duration, error: ClockError) -> Duration {
+fn margin(ttl: Duration, error: Tolerance) -> Duration {
     if session_bugs::is(SessionBug::MarginLeftOut) {
         return Duration::ZERO;
     }
@@ -110,7 +110,7 @@ mod tests {
     #[test]
     fn a_mastership_ends_before_its_lease_can() {
         for (ttl, holds) in [(10_000, 9_000), (2_000, 1_800), (500, 400), (50, 0)] {
-            let until = valid_until(at(7), Duration::from_millis(ttl), ClockError::LEAST);
+            let until = valid_until(at(7), Duration::from_millis(ttl), Tolerance::LEAST);
             assert_eq!(until, at(7) + Duration::from_millis(holds), "TTL {ttl} ms");
         }
     }
@@ -118,7 +118,7 @@ mod tests {
     #[test]
     fn a_mastership_ends_before_its_successor_begins_whichever_clock_is_wrong() {
         for part in [0.001, 0.01, 0.05, 0.1, 0.25] {
-            let until = valid_until(at(7), TTL, ClockError::of_part(part));
+            let until = valid_until(at(7), TTL, Tolerance::clamped(part));
             let holds = until.since(at(7)).as_secs_f64();
             // The master's clock is as slow as allowed, the successor's as fast.
             let (ends, begins) = (holds / (1.0 - part), TTL.as_secs_f64() / (1.0 + part));
@@ -143,7 +143,7 @@ mod tests {
         }
         // The predecessor stops before.
         assert!(
-            valid_until(at(0), TTL, ClockError::LEAST)
+            valid_until(at(0), TTL, Tolerance::LEAST)
                 < may_begin(Some((&theirs, at(0))), "ours", at(0))
         );
     }

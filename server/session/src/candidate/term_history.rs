@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_master_of_whom_others_tell_and_whose_term_was_never_seen_is_given_time() {
+    fn a_master_of_whom_others_report_and_whose_term_was_never_seen_is_given_time() {
         check_reported("nobody does", |_| (), 21, 10);
         let told = |past: &mut TermHistory| {
             past.note_reported_epoch(52, TTL, at(20));

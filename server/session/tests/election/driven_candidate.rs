@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use doorward_session::candidate::clock_error::ClockError;
 use doorward_session::candidate::report::ElectionReport;
 use doorward_session::candidate::standing::Standing;
 use doorward_session::candidate::state::CandidateState;
@@ -13,6 +12,7 @@ use doorward_session::candidate::store::{
 };
 use doorward_session::candidate::{ActiveTemplates, Candidate, CandidateAction, CandidateConfig};
 use doorward_session::time::Time;
+use doorward_session::time::tolerance::Tolerance;
 
 pub(crate) const TTL: Duration = Duration::from_secs(10);
 
@@ -47,7 +47,7 @@ impl DrivenCandidate {
             pages: None,
             rest: "".into(),
             ttl: TTL,
-            clock_error: ClockError::LEAST,
+            clock_tolerance: Tolerance::LEAST,
             endpoints: 2,
             templates,
         };

@@ -9,7 +9,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use doorward_session::candidate::clock_error::ClockError;
 use doorward_session::candidate::standing::Standing;
 use doorward_session::candidate::state::CandidateState;
 use doorward_session::candidate::store::{
@@ -17,6 +16,7 @@ use doorward_session::candidate::store::{
 };
 use doorward_session::candidate::{Candidate, CandidateAction, CandidateConfig};
 use doorward_session::time::Time;
+use doorward_session::time::tolerance::Tolerance;
 
 use crate::election_chance::ElectionChance;
 use crate::etcd_model::{EtcdModel, seen};
@@ -314,7 +314,7 @@ impl ElectionWorld {
             pages: None,
             rest: "".into(),
             ttl: TTL,
-            clock_error: ClockError::of_part(self.mishaps.clocks),
+            clock_tolerance: Tolerance::clamped(self.mishaps.clocks),
             endpoints: 1,
             templates: None,
         };

@@ -136,7 +136,7 @@ impl Driver {
                 }
             }
             Event::Change(change) => {
-                let next = values::next(&self.in_force, &change.templates);
+                let next = values::next(&change.prepared);
                 self.next = Some(change);
                 self.candidate.handle_templates(next, now);
             }
@@ -185,7 +185,7 @@ impl Driver {
 
     fn apply(&mut self) {
         if let Some(next) = self.next.take() {
-            self.in_force = Arc::new(next.templates.clone());
+            self.in_force = Arc::new(next.prepared.templates().clone());
             next.apply();
         }
         self.candidate.handle_applied(clock::machine_now());

@@ -5,12 +5,11 @@
 
 use std::time::Duration;
 
+use doorward_engine::node::reload::PreparedTemplates;
 use doorward_engine::template::Templates;
-use doorward_engine::tolerance::Tolerance;
 use doorward_etcd::directory::{self, MasterKey, Role};
 use doorward_etcd::follow;
 use doorward_etcd::layout::NodeKeys;
-use doorward_session::candidate::clock_error::ClockError;
 use doorward_session::candidate::store::{
     Compare, EtcdEntry, EtcdKey, LeaseId, LeaseLengths, Master, Registration, TermRecord, Txn,
     TxnAnswer, TxnStep, Value, View,
@@ -268,23 +267,19 @@ pub fn in_force(templates: &Templates, has_history: bool) -> ActiveTemplates {
 }
 
 /// Templates that are to come after those in force.
-pub(super) fn next(in_force: &Templates, next: &Templates) -> NextTemplates {
+pub(super) fn next(prepared: &PreparedTemplates) -> NextTemplates {
+    let next = prepared.templates();
     NextTemplates {
         digest: digest(next),
         longest: next.longest_lease(),
-        outlasts: in_force.outlasts(next),
-        learning_outlasts: in_force.learning_outlasts(next),
+        outlasts: prepared.outlasts(),
+        learning_outlasts: prepared.learning_outlasts(),
     }
 }
 
 /// Which lease lengths templates give.
 fn digest(templates: &Templates) -> SmolStr {
     format!("{:016x}", templates.lengths_digest()).into()
-}
-
-/// By how much a candidate's clock may be wrong.
-pub(super) fn clock_error(tolerance: Tolerance) -> ClockError {
-    ClockError::of_part(tolerance.part())
 }
 
 /// Spans are in whole milliseconds already.
@@ -316,8 +311,6 @@ fn json_text(value: &impl Serialize) -> SmolStr {
 
 #[cfg(test)]
 mod tests {
-    use doorward_engine::tolerance::Tolerance;
-
     use super::*;
 
     fn keys() -> NodeKeys {
@@ -378,20 +371,6 @@ mod tests {
         }
         for other in ["/p/n/else", "/p/m/master", "/p/n/servers", ""] {
             assert_eq!(key(&keys(), other), None, "{other}");
-        }
-    }
-
-    /// Sessions know nothing of the engine, and count alike.
-    #[test]
-    fn the_clock_of_a_candidate_errs_as_the_engine_has_it() {
-        for part in [0.001, 0.0011, 0.01, 0.1, 0.123_456, 0.25] {
-            let tolerance = Tolerance::of_part(part).unwrap();
-            let error = clock_error(tolerance);
-            assert!((error.part() - tolerance.part()).abs() < 1e-12, "{part}");
-            for nanos in [0, 1, 999, 1_000_000_001, 86_400_000_000_000] {
-                let span = Duration::from_nanos(nanos);
-                assert_eq!(error.report(span), tolerance.report(span), "{part} {nanos}");
-            }
         }
     }
 }

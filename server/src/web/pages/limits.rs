@@ -5,8 +5,9 @@ use askama::Template;
 use doorward_proto::admin::v1::limit_status::Unit;
 
 use crate::status::{LimitStatus, Status};
-use crate::web::figures::{bytes, count, percent, span};
 use crate::web::pages::Head;
+use crate::web::pages::bar_width;
+use doorward_pages::numbers::{bytes, count, span};
 
 /// A limit in a table.
 #[derive(Debug)]
@@ -48,7 +49,7 @@ impl Limit {
                 refused => count(refused),
             },
             #[expect(clippy::cast_precision_loss, reason = "the width of a bar")]
-            percent: full.map_or(0.0, |full| percent(full as f64, 100.0)),
+            percent: full.map_or(0.0, |full| bar_width(full as f64, 100.0)),
             label: full.map_or_else(String::new, |full| format!("{full} %")),
             is_full: full.is_some_and(|full| full >= 100),
             is_nearly_full: full.is_some_and(|full| full >= LimitStatus::NEARLY_PERCENT),

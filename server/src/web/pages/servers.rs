@@ -3,8 +3,8 @@
 use doorward_engine::rounding::SHOWN;
 
 use crate::status::{ChildStatus, OwnLeaseStatus, ParentStatus, ResourceStatus, Status};
-use crate::web::figures::{amount, count, span};
 use crate::web::pages::{Bar, rows, shown_unless_zero};
+use doorward_pages::numbers::{amount, count, span};
 
 /// The parent, on every page.
 #[derive(Debug)]

@@ -12,12 +12,12 @@ pub(super) const RESOURCE: &str = "shared";
 
 /// A line: what there is, or what happens when.
 #[derive(Clone, Debug)]
-pub(super) struct Line {
+pub(super) struct StoryLine {
     /// Each as it is in the world that breaks a promise, and in its twin.
     words: Vec<[String; 2]>,
 }
 
-impl Line {
+impl StoryLine {
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let word = |word: &str| {
             let (broken, mended) = word.split_once('|').unwrap_or((word, word));

@@ -2,10 +2,10 @@
 
 use std::fmt::Write;
 
-use crate::numbers::clock;
 use crate::recording::{Mark, Nature};
-use crate::report::chart::{attribute, bands};
-use crate::report::faults::{self, Kind};
+use crate::report::chart::{attribute, chart_bands};
+use crate::report::mark_kinds::{self, MarksOfKind};
+use doorward_pages::numbers::clock;
 
 /// As many kinds as there are, and some that are yet to come.
 const LANES_MAX: usize = 24;
@@ -18,7 +18,7 @@ const TIMES: u32 = 5;
 
 /// The lanes as they stand in a page.
 pub(in crate::report) fn in_page(marks: &[Mark], end_s: f64) -> String {
-    let mut kinds = faults::by_kind(marks);
+    let mut kinds = mark_kinds::by_kind(marks);
     kinds.truncate(LANES_MAX);
     let mut out = format!(
         r#"<div class="lanes" data-end="{end_s}" role="img" aria-label="{} events, a lane for each kind">"#,
@@ -35,7 +35,7 @@ pub(in crate::report) fn in_page(marks: &[Mark], end_s: f64) -> String {
     out + "</div></div>"
 }
 
-fn lane(out: &mut String, kind: &Kind<'_>, end_s: f64) {
+fn lane(out: &mut String, kind: &MarksOfKind<'_>, end_s: f64) {
     let class = match kind.kind.nature() {
         Nature::Fault => "",
         Nature::Heal => " heal",
@@ -48,7 +48,7 @@ fn lane(out: &mut String, kind: &Kind<'_>, end_s: f64) {
     let span = |mark: &Mark| (mark.at_s, mark.until_s.unwrap_or(mark.at_s));
     if kind.marks.len() > TITLED_MAX {
         let spans = marks.map(|mark| span(mark)).collect();
-        for (from, until) in bands::joined(spans, end_s / 1000.0) {
+        for (from, until) in chart_bands::joined(spans, end_s / 1000.0) {
             shape(out, from, until, end_s, "");
         }
     } else {

@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 
-use crate::numbers::several;
 use crate::recording::{ClientSample, ClientSeries, NodeInfo, NodeSample};
-use crate::report::chart::{Chart, Look, Series, Size, align};
-use crate::report::charts::{Common, NODES_MAX};
+use crate::report::chart::{Chart, ChartSize, Look, Series, align};
+use crate::report::charts::{NODES_MAX, SharedByCharts};
 use crate::report::figures::Unit;
+use doorward_pages::numbers::several;
 
 /// Up to so many nodes of a level are named.
 const NAMED_MAX: usize = 4;
@@ -15,7 +15,7 @@ const SPREAD_MAX: f64 = 12.0;
 /// Of what a client wants, up to this many times what it gets at best is shown.
 const WANTS_SHOWN_MAX: f64 = 2.5;
 
-impl Common<'_> {
+impl SharedByCharts<'_> {
     /// How many nodes are down, and how many learn.
     pub(super) fn serving(&self) -> Option<Chart> {
         let counted = |counts: fn(&NodeSample) -> bool| {
@@ -40,7 +40,7 @@ impl Common<'_> {
             },
         ];
         let title = "Nodes without a master, or learning".to_owned();
-        let mut chart = self.chart("serving", title, Size::Low, series);
+        let mut chart = self.chart("serving", title, ChartSize::Low, series);
         chart.unit = Unit::Count;
         Some(chart)
     }
@@ -78,7 +78,7 @@ impl Common<'_> {
         };
         let series = node_series(sum);
         let title = format!("Level {level}: {who}");
-        self.chart(&format!("level-{level}"), title, Size::Low, series)
+        self.chart(&format!("level-{level}"), title, ChartSize::Low, series)
     }
 
     pub(super) fn nodes(&self, nodes: &[NodeInfo]) -> Vec<Chart> {
@@ -95,7 +95,7 @@ impl Common<'_> {
                         .collect()
                 });
                 let name = format!("node-{index}");
-                self.chart(&name, node.name.clone(), Size::Small, series)
+                self.chart(&name, node.name.clone(), ChartSize::Small, series)
             })
             .collect()
     }
@@ -131,7 +131,8 @@ impl Common<'_> {
                     true => client.client.clone(),
                     false => format!("{} at {}", client.client, client.node),
                 };
-                let mut chart = self.chart(&format!("client-{index}"), title, Size::Small, all);
+                let mut chart =
+                    self.chart(&format!("client-{index}"), title, ChartSize::Small, all);
                 // Whoever wants many times what it can get would flatten what it gets to nothing.
                 let most = |get: fn(&ClientSample) -> f64| {
                     client.samples.iter().map(get).fold(0.0, f64::max)

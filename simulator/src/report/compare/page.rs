@@ -6,16 +6,16 @@ use std::path::Path;
 
 use askama::Template;
 
-use crate::numbers::{percent, several};
 use crate::recording::Recording;
 use crate::report::ReportError;
 use crate::report::chart::{Chart, align};
 use crate::report::charts::{Section, bands_in_page, end, happenings};
-use crate::report::compare::{ComparedRow, Comparison, Resource, Side, difference};
+use crate::report::compare::{ComparedResource, ComparedRow, Comparison, Side, difference};
 use crate::report::figures::Unit;
-use crate::report::shortages::Shift;
+use crate::report::shortage_rows::Shift;
 use crate::report::summary::what;
-use crate::report::verdicts::{Headline, Outcome};
+use crate::report::verdicts::{Headline, RunOutcome};
+use doorward_pages::numbers::{percent, several};
 
 /// Resources that have charts; all have figures.
 const RESOURCES_MAX: usize = 12;
@@ -141,9 +141,9 @@ fn side_view<'a>(letter: &'static str, side: &Side<'a>, end_s: f64) -> SideView<
         name: side.name,
         scenario: &side.recording.scenario,
         tone: match headline.outcome {
-            Outcome::Fine => "good",
-            Outcome::Violated => "bad",
-            Outcome::NotJudged => "",
+            RunOutcome::Fine => "good",
+            RunOutcome::Violated => "bad",
+            RunOutcome::NotJudged => "",
         },
         headline: headline.title,
         facts: what(side.recording),
@@ -162,7 +162,7 @@ fn bands_of(letter: &str) -> String {
 fn charts(
     a: &Recording,
     b: &Recording,
-    resource: &Resource<'_>,
+    resource: &ComparedResource<'_>,
     index: usize,
 ) -> Vec<(String, Option<String>, Option<String>)> {
     let all = |recording, resource, letter: &str| -> Vec<Chart> {

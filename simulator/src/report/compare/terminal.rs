@@ -2,13 +2,14 @@
 
 use std::io::{self, Write};
 
-use crate::numbers::{percent, several};
 use crate::report::compare::{ComparedRow, Comparison, Side, Winner, difference};
 use crate::report::figures::Unit;
-use crate::report::palette::{Palette, Tone};
-use crate::report::shortages::Shift;
-use crate::report::table::{Align, Table, WIDTH, printable, shortened, wrapped};
+use crate::report::shortage_rows::Shift;
+use crate::report::text::{WIDTH, printable, shortened, wrapped};
 use crate::report::verdicts::Headline;
+use doorward_pages::numbers::{percent, several};
+use doorward_pages::terminal::palette::{Palette, Tone};
+use doorward_pages::terminal::table::{Cell, Table};
 
 /// Clients that are listed, and how wide their names may be.
 const SHIFTS_MAX: usize = 5;
@@ -62,10 +63,8 @@ fn write_shifts(out: &mut impl Write, shifts: &[Shift], palette: Palette) -> io:
     if shifts.is_empty() {
         return Ok(());
     }
-    let numbers = std::iter::repeat_n(Align::Right, 4);
-    let mut table = Table::new(std::iter::once(Align::Left).chain(numbers));
     let header = ["clients get", "of wanted", "A", "B", "B - A"];
-    table.add_all(Tone::Quiet, header);
+    let mut table = Table::new(header, 1..5, palette).in_lines(2);
     for shift in shifts.iter().take(SHIFTS_MAX) {
         let cells = [
             shortened(&shift.client, NAME_MAX),
@@ -74,10 +73,10 @@ fn write_shifts(out: &mut impl Write, shifts: &[Shift], palette: Palette) -> io:
             percent(shift.b),
             difference(Unit::Part, shift.a, shift.b),
         ];
-        table.add_all(Tone::Plain, cells);
+        table.add(cells);
     }
     writeln!(out)?;
-    table.write(out, palette)?;
+    table.write(out)?;
     match shifts.len().saturating_sub(SHIFTS_MAX) {
         0 => Ok(()),
         more => {
@@ -102,14 +101,8 @@ fn write_table(
     rows: &[ComparedRow],
     palette: Palette,
 ) -> io::Result<()> {
-    let mut table = Table::new([
-        Align::Left,
-        Align::Right,
-        Align::Right,
-        Align::Right,
-        Align::Left,
-    ]);
-    table.add_all(Tone::Quiet, [title, a, b, difference, better]);
+    let header = [title, a, b, difference, better];
+    let mut table = Table::new(header, 1..4, palette).in_lines(2);
     for row in rows {
         let tone = |side| match row.winner {
             Winner::None => Tone::Plain,
@@ -118,14 +111,14 @@ fn write_table(
             _ => Tone::Plain,
         };
         table.add([
-            (Tone::Quiet, row.name.clone()),
-            (tone(Winner::A), row.a.clone()),
-            (tone(Winner::B), row.b.clone()),
-            (Tone::Plain, row.difference.clone()),
-            (Tone::Strong, row.winner.name().to_owned()),
+            palette.cell(Tone::Quiet, &row.name),
+            palette.cell(tone(Winner::A), &row.a),
+            palette.cell(tone(Winner::B), &row.b),
+            Cell::new(&row.difference),
+            palette.cell(Tone::Strong, row.winner.name()),
         ]);
     }
-    table.write(out, palette)
+    table.write(out)
 }
 
 #[cfg(test)]

@@ -1,13 +1,13 @@
 //! The part of a page that is about one resource.
 
-use crate::numbers::{amount, count, several, span};
 use crate::recording::{CLIENT_FIGURES_MAX, Figures, Recording, ResourceRecording};
 use crate::report::chart::{Chart, keys_in_page};
 use crate::report::charts::{NODES_MAX, Section};
 use crate::report::figures::FIGURES;
 use crate::report::html::BANDS;
-use crate::report::shortages::{Shortage, rows};
-use crate::report::waits::shown_waits;
+use crate::report::shortage_rows::{ShortageRow, rows};
+use crate::report::wait_rows::shown_waits;
+use doorward_pages::numbers::{count, measured, seconds, several};
 
 /// Charts of clients that are shown at once; the others are unfolded.
 const CLIENTS_OPEN: usize = 9;
@@ -27,8 +27,8 @@ pub(super) struct SectionView<'a> {
     pub(super) whole: String,
     pub(super) short: Option<String>,
     /// Who goes short: those to whom most is missing, and others that are unfolded.
-    pub(super) shortages: Vec<Shortage<'a>>,
-    pub(super) shortages_folded: Vec<Shortage<'a>>,
+    pub(super) shortages: Vec<ShortageRow<'a>>,
+    pub(super) shortages_folded: Vec<ShortageRow<'a>>,
     /// Of how many clients.
     pub(super) clients_short: String,
     /// What utilisation misses, by what clients waited for. Empty: nothing.
@@ -80,7 +80,7 @@ impl<'a> SectionView<'a> {
             resource: &resource.resource,
             algorithm: &resource.algorithm,
             capacity: capacity(resource),
-            leases: resource.lease_length_s.map(span).unwrap_or_default(),
+            leases: resource.lease_length_s.map(seconds).unwrap_or_default(),
             whole: drawn(&section.whole),
             short: section.short.as_ref().map(drawn),
             shortages,
@@ -145,8 +145,8 @@ fn capacity(resource: &ResourceRecording) -> String {
     let most = capacities().fold(0.0, f64::max);
     match () {
         () if resource.samples.is_empty() => "unknown".to_owned(),
-        () if most > least => format!("{} to {}", amount(least), amount(most)),
-        () => amount(most),
+        () if most > least => format!("{} to {}", measured(least), measured(most)),
+        () => measured(most),
     }
 }
 

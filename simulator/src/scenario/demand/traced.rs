@@ -5,12 +5,13 @@ use std::time::Duration;
 use doorward_documents::tree::Value;
 use doorward_engine::amount::Amount;
 
+use crate::scenario::CLIENTS_MAX;
 use crate::scenario::Scenario;
 use crate::scenario::declared::{FieldRow, Fields, Record, Written};
 use crate::scenario::shape::{Shape, amount, count, number, text};
 use crate::scenario::write::CannotWrite;
 use crate::scenario::yaml::Yaml;
-use crate::trace::{Source, scan};
+use doorward_trace::{Source, scan};
 
 /// A trace, and how it is played.
 #[derive(Clone, Debug, PartialEq)]
@@ -78,7 +79,7 @@ pub(super) fn trace() -> Shape<Trace> {
             r.problems.wrong(&file, message);
             return None;
         };
-        let scan = scan(&source)
+        let scan = scan(&source, CLIENTS_MAX)
             .map_err(|error| r.problems.wrong(&file, error.to_string()))
             .ok()?;
         let largest = scan.wants_max * how.scale;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use doorward_documents::DOCUMENT_BYTES_MAX;
 
-use crate::trace::Source;
+use doorward_trace::Source;
 
 /// What is in a document on disk. Of one that is too large, or never ends, enough for whoever parses it to
 /// notice.

@@ -45,7 +45,7 @@ fn master(world: &World<'_>) -> (u64, usize) {
 
 fn states(world: &World<'_>) -> Vec<CandidateState> {
     let place = &world.places[0];
-    let local = session_time(place.clock.shows(world.now));
+    let local = place.clock.shows(world.now);
     let all = place.servers.iter().filter_map(|it| it.contender.as_ref());
     let mut states: Vec<CandidateState> = all.map(|it| it.candidate.state(local)).collect();
     states.sort_unstable();
@@ -112,7 +112,7 @@ fn check(what: &str, fault: &str, ends: (f64, f64), again: (f64, f64), is_anothe
     let decided = world.watched[0].mastership;
     assert_eq!(
         format!("{decided:?}"),
-        format!("{:?}", crate::checker::Mastership::default()),
+        format!("{:?}", crate::checker::MastershipChecker::default()),
         "{what}"
     );
 }

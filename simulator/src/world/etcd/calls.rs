@@ -7,7 +7,6 @@ use doorward_engine::time::Time;
 use doorward_session::candidate::store::{EtcdRequest, Op, OpAnswer, OpId};
 
 use crate::world::World;
-use crate::world::clock::session_time;
 use crate::world::etcd::Letter;
 use crate::world::message::ServerId;
 
@@ -95,13 +94,13 @@ impl World<'_> {
             let answer = match answer {
                 OpAnswer::Transacted(mut answer) => {
                     if let Some(found) = &mut answer.found {
-                        found.seen_at = session_time(now);
+                        found.seen_at = now;
                     }
                     OpAnswer::Transacted(answer)
                 }
                 other => other,
             };
-            candidate.handle_answer(id, answer, chance, session_time(now));
+            candidate.handle_answer(id, answer, chance, now);
         });
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! It answers as etcd does, as far as candidates ask: every write has a revision, which counts for all keys
 //! together; a transaction is one write, or none; a key goes when its lease does. When that is, is not
-//! decided here: no earlier than [`Store::ends`] says.
+//! decided here: no earlier than [`EtcdStore::ends`] says.
 
 #[cfg(test)]
 mod tests;
@@ -15,7 +15,6 @@ use doorward_engine::time::Time;
 use doorward_session::candidate::store::{
     Compare, EtcdEntry, EtcdKey, LeaseId, Op, OpAnswer, Txn, TxnAnswer, TxnStep, Value, View,
 };
-use doorward_session::time::Time as LocalTime;
 
 /// What stands under a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,7 +26,7 @@ pub(crate) struct Stored {
 }
 
 impl Stored {
-    fn entry(&self, seen_at: LocalTime) -> EtcdEntry {
+    fn entry(&self, seen_at: Time) -> EtcdEntry {
         EtcdEntry {
             value: self.value.clone(),
             created: self.created,
@@ -44,18 +43,18 @@ impl Stored {
 }
 
 /// The keys of a node.
-pub(crate) type Keys = BTreeMap<EtcdKey, Stored>;
+pub(crate) type NodesKeys = BTreeMap<EtcdKey, Stored>;
 
-/// The keys of a node at a revision: what is read, and what a watch tells.
+/// The keys of a node at a revision: what is read, and what a watch sends.
 #[derive(Clone, Debug)]
-pub(crate) struct Reading {
-    pub(crate) keys: Arc<Keys>,
+pub(crate) struct ReadKeys {
+    pub(crate) keys: Arc<NodesKeys>,
     pub(crate) revision: u64,
 }
 
-impl Reading {
+impl ReadKeys {
     /// As a server sees it now, which has seen `known` before: what has not changed was seen then.
-    pub(crate) fn seen(&self, known: Option<&View>, now: LocalTime) -> View {
+    pub(crate) fn seen(&self, known: Option<&View>, now: Time) -> View {
         let entries = self.keys.iter().map(|(key, stored)| {
             let known = known.and_then(|known| known.entries.get(key));
             let known = known.filter(|known| stored.is_as(known));
@@ -72,7 +71,7 @@ impl Reading {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Lease {
+struct StoredLease {
     /// Of which node its holder is.
     node: u32,
     ttl: Duration,
@@ -82,13 +81,13 @@ struct Lease {
 
 /// All that a backup has.
 #[derive(Clone, Debug)]
-struct State {
+struct StoredState {
     revision: u64,
-    nodes: Vec<Arc<Keys>>,
-    leases: BTreeMap<LeaseId, Lease>,
+    nodes: Vec<Arc<NodesKeys>>,
+    leases: BTreeMap<LeaseId, StoredLease>,
 }
 
-impl State {
+impl StoredState {
     fn new(nodes: usize) -> Self {
         Self {
             // As an etcd in which nothing was written.
@@ -101,20 +100,20 @@ impl State {
 
 /// An etcd for all nodes.
 #[derive(Debug)]
-pub(crate) struct Store {
-    state: State,
+pub(crate) struct EtcdStore {
+    state: StoredState,
     /// No two leases ever have the same name.
     leases_granted: i64,
     /// What the state became, and when. None: it is never restored.
-    history: Option<Vec<(Time, State)>>,
+    history: Option<Vec<(Time, StoredState)>>,
 }
 
-impl Store {
+impl EtcdStore {
     /// One in which nothing stands, for that many nodes. One that `is_restored` sometimes remembers all that
     /// ever was.
     pub(crate) fn new(nodes: usize, is_restored: bool) -> Self {
         Self {
-            state: State::new(nodes),
+            state: StoredState::new(nodes),
             leases_granted: 0,
             history: is_restored.then(Vec::new),
         }
@@ -126,14 +125,14 @@ impl Store {
     }
 
     /// What stands under the keys of a node.
-    pub(crate) fn read(&self, node: u32) -> Reading {
-        Reading {
+    pub(crate) fn read(&self, node: u32) -> ReadKeys {
+        ReadKeys {
             keys: self.keys(node),
             revision: self.state.revision,
         }
     }
 
-    fn keys(&self, node: u32) -> Arc<Keys> {
+    fn keys(&self, node: u32) -> Arc<NodesKeys> {
         let keys = self.state.nodes.get(node as usize);
         keys.map(Arc::clone).unwrap_or_default()
     }
@@ -171,7 +170,9 @@ impl Store {
         self.leases_granted += 1;
         let id = LeaseId(self.leases_granted);
         let ends = now + ttl;
-        self.state.leases.insert(id, Lease { node, ttl, ends });
+        self.state
+            .leases
+            .insert(id, StoredLease { node, ttl, ends });
         self.note(now);
         id
     }
@@ -193,7 +194,7 @@ impl Store {
 
     /// A lease ends, and all keys that go with it. Returns whether it was there.
     pub(crate) fn end(&mut self, lease: LeaseId, now: Time) -> bool {
-        let Some(Lease { node, .. }) = self.state.leases.remove(&lease) else {
+        let Some(StoredLease { node, .. }) = self.state.leases.remove(&lease) else {
             return false;
         };
         let goes = |stored: &Stored| stored.lease == Some(lease);
@@ -241,7 +242,7 @@ impl Store {
                     }
                 }
                 TxnStep::Get(key) if found.is_none() => {
-                    found = keys.get(key).map(|stored| stored.entry(LocalTime::ZERO));
+                    found = keys.get(key).map(|stored| stored.entry(Time::ZERO));
                 }
                 TxnStep::Get(_) => {}
             }
@@ -272,7 +273,7 @@ impl Store {
 
     /// All that was in it is gone.
     pub(crate) fn wipe(&mut self, now: Time) {
-        self.state = State::new(self.state.nodes.len());
+        self.state = StoredState::new(self.state.nodes.len());
         self.note(now);
     }
 
@@ -282,7 +283,7 @@ impl Store {
         let mut earlier = self.history.iter().flatten().rev();
         let found = earlier.find(|(at, _)| *at <= then);
         let nodes = self.state.nodes.len();
-        self.state = found.map_or_else(|| State::new(nodes), |(_, state)| state.clone());
+        self.state = found.map_or_else(|| StoredState::new(nodes), |(_, state)| state.clone());
         for lease in self.state.leases.values_mut() {
             lease.ends = now + lease.ttl;
         }
@@ -297,7 +298,7 @@ impl Store {
     }
 }
 
-fn holds(keys: &Keys, compare: &Compare) -> bool {
+fn holds(keys: &NodesKeys, compare: &Compare) -> bool {
     match compare {
         Compare::Created(key, created) => keys.get(key).map_or(0, |it| it.created) == *created,
         Compare::Modified(key, modified) => keys.get(key).map_or(0, |it| it.modified) == *modified,

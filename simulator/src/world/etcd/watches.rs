@@ -1,4 +1,4 @@
-//! How servers follow the keys of their node, as the server's shell does: they read them, and are told of
+//! How servers follow the keys of their node, as the server's shell does: they read them, and get
 //! every change from there, in order. If etcd cannot be asked, they notice when they next look, and begin
 //! anew when they can.
 
@@ -10,8 +10,7 @@ use doorward_session::candidate::store::View;
 
 use crate::scenario::fault::Span;
 use crate::world::World;
-use crate::world::clock::session_time;
-use crate::world::etcd::store::Reading;
+use crate::world::etcd::store::ReadKeys;
 use crate::world::etcd::{Letter, WayToEtcd};
 use crate::world::message::ServerId;
 
@@ -23,10 +22,10 @@ const AGAIN: Span = (Duration::from_millis(10), Duration::from_secs(1));
 
 /// What a server knows of its keys.
 #[derive(Debug, Default)]
-pub(crate) struct Follow {
-    /// Counts watches: what an earlier one told is not heard any more.
+pub(crate) struct KeyWatch {
+    /// Counts watches: what an earlier one sent is not heard any more.
     watch: u32,
-    /// There is one that tells what changes.
+    /// There is one that sends what changes.
     is_watching: bool,
     /// When the last message of this watch arrives: they keep their order.
     last: Time,
@@ -43,7 +42,7 @@ impl World<'_> {
         place.slots.get(slot as usize).map(|slot| slot.way)
     }
 
-    fn follow_of(&mut self, id: ServerId) -> Option<&mut Follow> {
+    fn follow_of(&mut self, id: ServerId) -> Option<&mut KeyWatch> {
         let server = self.place(id.place)?.server(id.term)?;
         server.contender.as_mut().map(|it| &mut it.follow)
     }
@@ -73,7 +72,7 @@ impl World<'_> {
         }
     }
 
-    /// Nobody is told anything more: everybody who follows reads anew.
+    /// Nobody gets anything more: everybody who follows reads anew.
     pub(super) fn break_watches(&mut self) {
         for id in self.contenders() {
             let again = self.now + self.etcd.some_time(AGAIN);
@@ -109,16 +108,16 @@ impl World<'_> {
         if let Some(follow) = self.follow_of(id) {
             follow.last = at;
         }
-        let told = Letter::Told {
+        let news = Letter::Keys {
             to: id,
             watch,
             reading: self.etcd.store.read(id.place),
             asked: Some(now),
         };
-        self.post(at, told);
+        self.post(at, news);
     }
 
-    /// The keys of a node have changed: whoever follows them is told.
+    /// The keys of a node have changed: whoever follows them gets them.
     pub(in crate::world) fn tell_keys(&mut self, node: u32) {
         let now = self.now;
         let reading = self.etcd.store.read(node);
@@ -132,13 +131,13 @@ impl World<'_> {
             };
             let at = at.max(follow.last);
             follow.last = at;
-            let told = Letter::Told {
+            let news = Letter::Keys {
                 to: id,
                 watch: follow.watch,
                 reading: reading.clone(),
                 asked: None,
             };
-            self.post(at, told);
+            self.post(at, news);
         }
     }
 
@@ -147,7 +146,7 @@ impl World<'_> {
         &mut self,
         id: ServerId,
         watch: u32,
-        reading: &Reading,
+        reading: &ReadKeys,
         asked: Option<Time>,
     ) {
         let now = self.now;
@@ -165,7 +164,7 @@ impl World<'_> {
         // What was known of an etcd that has gone back counts no more.
         let known = follow.known.as_deref();
         let known = known.filter(|known| known.revision <= reading.revision);
-        let view = Arc::new(reading.seen(known, session_time(local)));
+        let view = Arc::new(reading.seen(known, local));
         follow.known = Some(Arc::clone(&view));
         if let Some(asked) = asked {
             follow.heard_at = asked;
@@ -175,7 +174,7 @@ impl World<'_> {
             }
         }
         self.change_candidate(id, |candidate, now| {
-            candidate.handle_view(view, session_time(now));
+            candidate.handle_view(view, now);
         });
     }
 
@@ -183,9 +182,9 @@ impl World<'_> {
     fn change_contact(&mut self, id: ServerId, heard_at: Time, is_away: bool) {
         let clock = self.place(id.place).map(|place| place.clock);
         let Some(clock) = clock else { return };
-        let heard_at = session_time(clock.shows(heard_at));
+        let heard_at = clock.shows(heard_at);
         self.change_candidate(id, |candidate, now| {
-            candidate.handle_contact(heard_at, is_away, session_time(now));
+            candidate.handle_contact(heard_at, is_away, now);
         });
     }
 }

@@ -9,8 +9,7 @@ use doorward_session::address::Address;
 use crate::recording::MarkKind;
 use crate::scenario::fault::Span;
 use crate::world::World;
-use crate::world::clock::session_time;
-use crate::world::faults::Ending;
+use crate::world::faults::FaultEnd;
 use crate::world::message::ServerId;
 
 impl World<'_> {
@@ -26,7 +25,7 @@ impl World<'_> {
     }
 
     /// What a server says of who the master is.
-    pub(in crate::world) fn told_by(&self, id: ServerId) -> Mastership {
+    pub(in crate::world) fn mastership_said_by(&self, id: ServerId) -> Mastership {
         let place = self.places.get(id.place as usize);
         let server = place.and_then(|it| it.servers.iter().find(|it| it.term == id.term));
         let (Some(place), Some(server)) = (place, server) else {
@@ -53,11 +52,11 @@ impl World<'_> {
         }
     }
 
-    /// Whoever looks for the servers of a place is told of addresses at which nobody is, and of one of them.
+    /// Whoever looks for the servers of a place finds addresses at which nobody is, and one of them.
     pub(super) fn tell_of_few(&mut self, number: u32, length: Span) {
         let until = self.now + self.mishaps.duration(length.0, length.1);
         let name = self.name_of(number);
-        let text = format!("whoever looks for {name}'s servers is told of those that are gone");
+        let text = format!("whoever looks for {name}'s servers finds those that are gone");
         self.mark(Some(until), MarkKind::Addresses, text);
         let slots = self.place(number).map_or(0, |place| place.slots.len());
         if slots < 2 {
@@ -73,19 +72,19 @@ impl World<'_> {
             Address::parse(&gone).ok()
         });
         let left = place.addresses.get(left).cloned();
-        let told: Arc<[Address]> = gone.chain(left).collect();
-        self.tell_addresses(number, told, None);
-        self.end_with(until, Ending::Told { place: number });
+        let published: Arc<[Address]> = gone.chain(left).collect();
+        self.publish_addresses(number, published, None);
+        self.end_with(until, FaultEnd::Addresses { place: number });
     }
 
-    /// Whoever looks for the servers of a place is told of all of them again, and who the master is, once that
+    /// Whoever looks for the servers of a place finds all of them again, and who the master is, once that
     /// is over.
-    pub(super) fn tell_of_all(&mut self, number: u32) {
+    pub(super) fn publish_all(&mut self, number: u32) {
         let now = self.now;
         let Some(place) = self.places.get(number as usize) else {
             return;
         };
-        if place.stale_until > now || Arc::ptr_eq(&place.told, &place.addresses) {
+        if place.stale_until > now || Arc::ptr_eq(&place.published, &place.addresses) {
             return;
         }
         let local = place.clock.shows(now);
@@ -93,20 +92,25 @@ impl World<'_> {
             let address = place.addresses.get(server.slot as usize)?;
             Some((address.clone(), server.node.mastership(local).epoch()?))
         });
-        self.tell_addresses(number, Arc::clone(&place.addresses), named);
+        self.publish_addresses(number, Arc::clone(&place.addresses), named);
     }
 
-    /// All that look for the servers of a place, or will, are told where they are.
-    fn tell_addresses(&mut self, number: u32, told: Arc<[Address]>, named: Option<(Address, u64)>) {
+    /// All that look for the servers of a place, or will, get these addresses.
+    fn publish_addresses(
+        &mut self,
+        number: u32,
+        published: Arc<[Address]>,
+        named: Option<(Address, u64)>,
+    ) {
         let now = self.now;
         let Some(place) = self.place(number) else {
             return;
         };
-        place.told = Arc::clone(&told);
+        place.published = Arc::clone(&published);
         let children = place.children.clone();
         for client in self.clients.iter_mut().filter(|it| it.place == number) {
             let finder = &mut client.finder;
-            if finder.handle_addresses(Arc::clone(&told), named.clone()) {
+            if finder.handle_addresses(Arc::clone(&published), named.clone()) {
                 // It asks that one next.
                 client.connected = None;
             }
@@ -115,7 +119,7 @@ impl World<'_> {
             let Some(place) = self.place(child) else {
                 continue;
             };
-            place.parents = Arc::clone(&told);
+            place.parents = Arc::clone(&published);
             let awake = place.servers.iter().filter(|it| !it.is_frozen(now));
             let terms: Vec<u64> = awake.map(|server| server.term).collect();
             for term in terms {
@@ -125,8 +129,8 @@ impl World<'_> {
                     continue;
                 };
                 let session = &mut server.parent_link.session;
-                let at = session_time(local);
-                session.handle_addresses(Arc::clone(&told), named.clone(), chance, at);
+                let at = local;
+                session.handle_addresses(Arc::clone(&published), named.clone(), chance, at);
                 self.tend_link(id);
                 self.after(id);
             }

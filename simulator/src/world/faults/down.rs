@@ -5,10 +5,9 @@ use doorward_engine::time::Time;
 use crate::recording::MarkKind;
 use crate::scenario::fault::Span;
 use crate::world::World;
-use crate::world::clock::session_time;
-use crate::world::faults::Ending;
+use crate::world::faults::FaultEnd;
 use crate::world::message::ServerId;
-use crate::world::place::Server;
+use crate::world::place::ServerProcess;
 
 impl World<'_> {
     /// Its master dies. There is none for that long, whatever candidates there are, or as long as an election
@@ -31,7 +30,7 @@ impl World<'_> {
             place.unable_until = place.unable_until.max(until);
             let able = place.unable_until;
             self.tell_able(number);
-            self.end_with(able, Ending::Able { place: number });
+            self.end_with(able, FaultEnd::Able { place: number });
         }
         if let Some(id) = leader {
             if length.is_none() {
@@ -89,7 +88,7 @@ impl World<'_> {
         };
         down.down_until = down.down_until.max(until);
         let until = down.down_until;
-        let runs = |it: &&Server| it.slot == slot && !it.is_twin;
+        let runs = |it: &&ServerProcess| it.slot == slot && !it.is_twin;
         let term = place.servers.iter().find(runs).map(|server| server.term);
         if let Some(term) = term {
             self.end_server(ServerId {
@@ -100,7 +99,7 @@ impl World<'_> {
         if until <= now {
             self.start_server(number, slot);
         } else {
-            let start = Ending::Start {
+            let start = FaultEnd::Start {
                 place: number,
                 slot,
             };
@@ -122,7 +121,7 @@ impl World<'_> {
         let able = self.place(number).is_some_and(|it| it.unable_until <= now);
         for id in self.contenders_of(number) {
             self.change_candidate(id, |candidate, now| {
-                candidate.handle_able(able, session_time(now));
+                candidate.handle_able(able, now);
             });
         }
     }

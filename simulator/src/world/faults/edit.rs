@@ -7,7 +7,7 @@ use doorward_engine::template::Templates;
 use crate::checker::Watched;
 use crate::recording::MarkKind;
 use crate::world::World;
-use crate::world::event::What;
+use crate::world::agenda::What;
 use crate::world::message::ServerId;
 use crate::world::sampling::SETTLE;
 

@@ -8,7 +8,7 @@ use doorward_engine::time::Time;
 use crate::recording::MarkKind;
 use crate::scenario::fault::{Span, ToEtcd};
 use crate::world::World;
-use crate::world::faults::Ending;
+use crate::world::faults::FaultEnd;
 
 impl World<'_> {
     /// All servers of a place stop, and start again when this is over.
@@ -47,7 +47,7 @@ impl World<'_> {
                 self.cut_off(number, slot, ToEtcd::Both, until);
             }
         }
-        self.end_with(until, Ending::EtcdBack { then });
+        self.end_with(until, FaultEnd::EtcdBack { then });
     }
 
     /// What the servers of a place ask etcd is lost in part, and answered late.

@@ -8,7 +8,6 @@ use doorward_engine::time::Time;
 use crate::recording::MarkKind;
 use crate::scenario::fault::{NodeServers, Span, ToEtcd};
 use crate::world::World;
-use crate::world::clock::session_time;
 use crate::world::message::ServerId;
 
 /// Of how many a server is, where some are meant.
@@ -95,7 +94,7 @@ impl World<'_> {
             return;
         }
         let leader = self.leader(number);
-        let slot_of = |server: &crate::world::place::Server| server.slot;
+        let slot_of = |server: &crate::world::place::ServerProcess| server.slot;
         let leading =
             leader.and_then(|id| self.place(number)?.server(id.term).map(|it| slot_of(it)));
         let slots = self.place(number).map_or(0, |place| place.slots.len()) as u32;
@@ -146,15 +145,12 @@ impl World<'_> {
         let Some(place) = self.place(id.place) else {
             return;
         };
-        let (parents, at) = (
-            Arc::clone(&place.parents),
-            session_time(place.clock.shows(now)),
-        );
+        let (parents, at) = (Arc::clone(&place.parents), place.clock.shows(now));
         let Some(server) = place.server(id.term) else {
             return;
         };
         server.frozen_until = None;
-        // What it was told meanwhile of where its parent is, it reads now.
+        // Where its parent is by now, it reads now.
         let session = &mut server.parent_link.session;
         session.handle_addresses(parents, None, 0.0, at);
         let is_master = server.leads;

@@ -6,14 +6,14 @@ use doorward_engine::template::Templates;
 use doorward_engine::time::Time;
 
 use crate::recording::MarkKind;
-use crate::scenario::demand::player::Player;
+use crate::scenario::demand::demand_player::DemandPlayer;
 use crate::scenario::fault::{ClientChoice, ClockChoice, Span};
-use crate::world::faults::Ending;
+use crate::world::faults::FaultEnd;
 use crate::world::message::ServerId;
-use crate::world::place::Server;
-use crate::world::publish::Seen;
+use crate::world::place::ServerProcess;
+use crate::world::publish::LastPublished;
 use crate::world::uses::{Use, Uses, chance_of};
-use crate::world::{Client, World};
+use crate::world::{ClientProcess, World};
 
 /// How many of the clients of a node are connected to its second process.
 const CONNECTED: f64 = 0.5;
@@ -49,7 +49,7 @@ impl World<'_> {
             return;
         }
         let local = place.clock.shows(now);
-        let mut server = Server::new(place, 0, seed, settings, Templates::default());
+        let mut server = ServerProcess::new(place, 0, seed, settings, Templates::default());
         server.is_twin = true;
         server.leads = true;
         server.term = term;
@@ -67,7 +67,7 @@ impl World<'_> {
         }
         self.tend_link(id);
         self.plan(number);
-        let ending = Ending::Twin {
+        let ending = FaultEnd::Twin {
             server: Some(id),
             clients: Vec::new(),
         };
@@ -87,7 +87,7 @@ impl World<'_> {
         for twin in &twins {
             self.start_client(*twin);
         }
-        let ending = Ending::Twin {
+        let ending = FaultEnd::Twin {
             server: None,
             clients: twins,
         };
@@ -104,13 +104,13 @@ impl World<'_> {
             let watched = self.watched.get_mut(it.resource as usize)?;
             let account = watched.join(usage.priority, first.place) as u32;
             let chance = chance_of(&self.chance, twin, which);
-            let mut copy = Use::new(it.resource, account, Player::new(0, chance));
+            let mut copy = Use::new(it.resource, account, DemandPlayer::new(0, chance));
             copy.fixed = Some(it.load());
             copy.closed_until = it.closed_until;
             uses.push(copy);
         }
         let also = uses.split_off(1.min(uses.len()));
-        let second = Client {
+        let second = ClientProcess {
             group: first.group,
             place: first.place,
             uses: Uses::new(uses.pop()?, also),
@@ -123,7 +123,7 @@ impl World<'_> {
             is_twin: true,
             down_until: Time::ZERO,
             starts: 0,
-            seen: Seen::default(),
+            seen: LastPublished::default(),
             parting: None,
         };
         self.clients.push(second);
@@ -151,7 +151,7 @@ impl World<'_> {
     }
 
     fn end_twin_server(&mut self, id: ServerId) {
-        let is_it = |server: &Server| server.term == id.term && server.is_twin;
+        let is_it = |server: &ServerProcess| server.term == id.term && server.is_twin;
         let place = self.place(id.place);
         if !place.is_some_and(|place| place.servers.iter().any(is_it)) {
             return;

@@ -1,7 +1,7 @@
 //! Which resources take another template because templates came, went or moved.
 //!
 //! Whether two globs can match the same id is found by trying: ids are made up from both, and what
-//! both match is looked up among the old and the new templates. What is told is therefore true, with
+//! both match is looked up among the old and the new templates. What is shown is therefore true, with
 //! an example; that nothing else changes hands is not promised.
 
 use std::collections::BTreeSet;
@@ -10,18 +10,22 @@ use doorward_engine::glob::Glob;
 use doorward_engine::id::ResourceId;
 use doorward_engine::template::Templates;
 
-use crate::templates::meaning::Line;
+use crate::templates::meaning::MeaningLine;
 use crate::templates::sample::filled;
 
-/// Lines that are told at most.
+/// Lines that are shown at most.
 const LINES_MAX: usize = 20;
 
 /// How many templates may be compared with an id, all in all: a fraction of a second.
 const LOOKS_MAX: usize = 5_000_000;
 
 /// What takes another template than before, because of these globs.
-pub(super) fn lines(old: &Templates, new: &Templates, unsettled: &BTreeSet<&str>) -> Vec<Line> {
-    let mut told: BTreeSet<(&str, Option<&str>)> = BTreeSet::new();
+pub(super) fn lines(
+    old: &Templates,
+    new: &Templates,
+    unsettled: &BTreeSet<&str>,
+) -> Vec<MeaningLine> {
+    let mut listed: BTreeSet<(&str, Option<&str>)> = BTreeSet::new();
     let mut lines = Vec::new();
     let mut looks: usize = 0;
     let all: BTreeSet<&str> = old
@@ -33,7 +37,7 @@ pub(super) fn lines(old: &Templates, new: &Templates, unsettled: &BTreeSet<&str>
         for other in &all {
             if looks > LOOKS_MAX || lines.len() == LINES_MAX {
                 let more = "there may be more ids that take another template".to_owned();
-                lines.push(Line::new('>', more));
+                lines.push(MeaningLine::new('>', more));
                 return lines;
             }
             looks += 10;
@@ -44,17 +48,17 @@ pub(super) fn lines(old: &Templates, new: &Templates, unsettled: &BTreeSet<&str>
             };
             looks += old.len() + new.len();
             let Some(before) = old.find(&resource) else {
-                // It was refused before, and is not now: whatever came was told.
+                // It was refused before, and is not now: whatever came was shown.
                 continue;
             };
             let before = before.identifier_glob.as_str();
             let after = new.find(&resource).map(|now| now.identifier_glob.as_str());
-            if after != Some(before) && told.insert((before, after)) {
+            if after != Some(before) && listed.insert((before, after)) {
                 let after = match after {
                     Some(after) => format!("{after:?}"),
                     None => "no template any more".to_owned(),
                 };
-                lines.push(Line::new(
+                lines.push(MeaningLine::new(
                     '>',
                     format!("ids such as {id}: {before:?} → {after}"),
                 ));

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use doorward_engine::id::ResourceId;
 use doorward_engine::template::{AlgorithmKind, Field, SafeCapacity, Template, Templates};
 
-use super::{Finding, Kind};
-use crate::numbers::number;
+use super::{Finding, WarningKind};
+use crate::granted::number;
 use crate::templates::effect::Live;
 
 pub(super) fn findings(templates: &Templates, live: &[Live]) -> Vec<Finding> {
@@ -20,7 +20,7 @@ pub(super) fn findings(templates: &Templates, live: &[Live]) -> Vec<Finding> {
         if template.capacity.get() == 0.0 && kind != AlgorithmKind::NoAlgorithm {
             let message = "is 0: nobody gets anything of what it matches".to_owned();
             let field = Field::Capacity;
-            findings.push(Finding::new(Kind::NoCapacity, index, field, message));
+            findings.push(Finding::new(WarningKind::NoCapacity, index, field, message));
         }
         let fullest = fullest.get(template.identifier_glob.as_str()).copied();
         findings.extend(safe_capacity(index, template, fullest));
@@ -69,7 +69,12 @@ fn safe_capacity(index: usize, template: &Template, fullest: Option<&Live>) -> O
              there is when no server answers; give less, or leave it out, for an equal part each"
         ),
     };
-    let found = Finding::new(Kind::SafeCapacity, index, Field::SafeCapacity, message);
+    let found = Finding::new(
+        WarningKind::SafeCapacity,
+        index,
+        Field::SafeCapacity,
+        message,
+    );
     Some(Finding {
         // Of nothing, everything is infinitely too much.
         weight: together / capacity,

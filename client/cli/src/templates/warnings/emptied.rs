@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use doorward_engine::glob::Glob;
 use doorward_engine::template::Templates;
 
-use super::{Finding, Kind};
+use super::{Finding, WarningKind};
 
 /// Whether nothing is left. Other templates for all that was matched are something.
 pub(super) fn finding(old: Option<&Templates>, new: &Templates) -> Option<Finding> {
@@ -21,7 +21,7 @@ pub(super) fn finding(old: Option<&Templates>, new: &Templates) -> Option<Findin
         return None;
     };
     Some(Finding {
-        kind: Kind::Emptied,
+        kind: WarningKind::Emptied,
         about: None,
         message: message.to_owned(),
         weight: 0.0,

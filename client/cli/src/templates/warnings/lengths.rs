@@ -1,7 +1,7 @@
 //! Lengths that are ten times those in force, or a tenth: usually a wrong unit.
 //!
 //! Templates are compared by their glob, and by what an id takes before and after: such ids are those in
-//! use, and one for each glob. What is told is therefore true; that nothing else changes so much is not
+//! use, and one for each glob. What is shown is therefore true; that nothing else changes so much is not
 //! promised.
 
 use std::collections::BTreeMap;
@@ -10,9 +10,10 @@ use std::time::Duration;
 use doorward_engine::id::ResourceId;
 use doorward_engine::template::{Algorithm, Field, Templates};
 
-use super::{Before, Finding, Kind};
-use crate::numbers::{number, span};
+use super::{Finding, InForceBefore, WarningKind};
+use crate::granted::number;
 use crate::templates::sample;
+use doorward_pages::numbers::typed_span as span;
 
 /// How much is too much.
 const FACTOR: u32 = 10;
@@ -41,13 +42,13 @@ impl Lengths {
     }
 }
 
-pub(super) fn findings(new: &Templates, before: &Before<'_>) -> Vec<Finding> {
+pub(super) fn findings(new: &Templates, before: &InForceBefore<'_>) -> Vec<Finding> {
     let places: BTreeMap<&str, usize> = new
         .iter()
         .enumerate()
         .map(|(place, template)| (template.identifier_glob.as_str(), place))
         .collect();
-    let mut found = Found {
+    let mut found = FoundLengths {
         new,
         in_order: new.iter().map(|it| Lengths::of(&it.algorithm)).collect(),
         places: &places,
@@ -82,18 +83,18 @@ pub(super) fn findings(new: &Templates, before: &Before<'_>) -> Vec<Finding> {
 }
 
 /// What was found so far.
-struct Found<'a> {
+struct FoundLengths<'a> {
     new: &'a Templates,
     in_order: Vec<Lengths>,
     /// Of the new templates, by their globs.
     places: &'a BTreeMap<&'a str, usize>,
     /// By template and field: how many times as long, or as short.
-    worst: BTreeMap<(usize, Field), (f64, Kind, String)>,
+    worst: BTreeMap<(usize, Field), (f64, WarningKind, String)>,
 }
 
-impl Found<'_> {
+impl FoundLengths<'_> {
     /// Ids that take another template than before.
-    fn by_ids(&mut self, old: &Templates, before: &Before<'_>) {
+    fn by_ids(&mut self, old: &Templates, before: &InForceBefore<'_>) {
         let in_use = before.live.iter().map(|live| live.resource.clone());
         let globs = old.iter().chain(self.new.iter());
         let made_up = globs.map(|it| sample::filled(&it.identifier_glob, "x"));
@@ -148,21 +149,21 @@ impl Found<'_> {
         let (kind, times, said) = if is >= was * FACTOR {
             let times = number((ratio * 10.0).floor() / 10.0);
             let said = format!("{times} times the {was_said} {whose}: {}", if_longer(field));
-            (Kind::Longer, ratio, said)
+            (WarningKind::Longer, ratio, said)
         } else if is * FACTOR <= was {
             let said = format!(
                 "a tenth of the {was_said} {whose}, or less: {}",
                 if_shorter(field)
             );
-            (Kind::MuchShorter, ratio.recip(), said)
+            (WarningKind::MuchShorter, ratio.recip(), said)
         } else {
             return;
         };
         let worst = self.worst.entry((place, field));
-        let told = (times, kind, format!("is {is_said}, {said}"));
-        let worst = worst.or_insert_with(|| told.clone());
+        let message = (times, kind, format!("is {is_said}, {said}"));
+        let worst = worst.or_insert_with(|| message.clone());
         if worst.0 < times {
-            *worst = told;
+            *worst = message;
         }
     }
 }

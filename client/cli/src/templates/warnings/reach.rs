@@ -7,7 +7,7 @@ use doorward_engine::glob::Glob;
 use doorward_engine::id::ResourceId;
 use doorward_engine::template::{Field, Templates};
 
-use super::{Finding, Kind};
+use super::{Finding, WarningKind};
 use crate::templates::sample;
 
 /// How many globs may be compared with an id, all in all: a fraction of a second.
@@ -46,7 +46,7 @@ pub(super) fn findings(templates: &Templates) -> Vec<Finding> {
             continue;
         };
         let field = Field::IdentifierGlob;
-        findings.push(Finding::new(Kind::Unreached, index, field, message));
+        findings.push(Finding::new(WarningKind::Unreached, index, field, message));
     }
     findings
 }

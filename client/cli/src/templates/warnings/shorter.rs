@@ -1,7 +1,7 @@
 //! Whether a change makes leases shorter in a way that a restarted server cannot know of. Pure.
 //!
 //! A server that is restarted learns for as long as leases last by its templates. Candidates of an
-//! election tell each other in etcd if leases were longer before. A server without one cannot know
+//! election note for each other in etcd whether leases were longer before. A server without one cannot know
 //! after a restart, so the operator has to say it for as long as the old leases last: that is what
 //! `learning_mode_duration` is for.
 
@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use doorward_engine::template::{Field, Templates};
 
-use super::{Finding, Kind};
-use crate::numbers::span;
+use super::{Finding, WarningKind};
+use doorward_pages::numbers::typed_span as span;
 
 /// What to say of a change of templates in a file. Nothing: a restarted server learns for long enough, or
 /// the operator has said that it need not.
@@ -46,7 +46,7 @@ pub(super) fn findings(old: &Templates, new: &Templates) -> Vec<Finding> {
              not know that longer ones are out, and may grant what they still use. To be safe, set \
              learning_mode_duration: {length} until that time has passed"
         );
-        Finding::new(Kind::ShorterLease, index, Field::LeaseLength, message)
+        Finding::new(WarningKind::ShorterLease, index, Field::LeaseLength, message)
     });
     findings.collect()
 }
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn who_makes_leases_shorter_is_told_what_to_set() {
+    fn who_makes_leases_shorter_learns_what_to_set() {
         let forty = [("a", "lease_length: 40")];
         for (what, old, new, warns) in [
             ("nothing changes", &forty[..], &forty[..], false),

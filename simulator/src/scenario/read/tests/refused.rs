@@ -80,7 +80,7 @@ fn what_is_no_scenario_is_refused() {
 }
 
 #[test]
-fn what_is_wrong_with_templates_is_told_as_elsewhere() {
+fn what_is_wrong_with_templates_is_reported_as_elsewhere() {
     let table: &Table = &[
         (
             "templates: 5\nclients: [{wants: 1}]",
@@ -141,7 +141,7 @@ fn what_is_wrong_with_templates_is_told_as_elsewhere() {
 }
 
 #[test]
-fn everything_wrong_is_told_at_once_and_in_order() {
+fn everything_wrong_is_reported_at_once_and_in_order() {
     let text = "duration: 0s
 templates: bad.yaml
 tree: {root: {children: [a, a]}}
@@ -188,7 +188,7 @@ faults: [{at: 20m, kill: somewhere}, {at: 1s, crash: {clients: 9}}]
 }
 
 #[test]
-fn a_file_that_cannot_be_read_is_told() {
+fn a_file_that_cannot_be_read_is_reported() {
     let error = Scenario::read(Path::new("not/there.yaml")).unwrap_err();
     let error = error.to_string();
     let expected = "not/there.yaml:1:1: cannot be read: No such file";

@@ -35,8 +35,8 @@ fn txn(when: Vec<Compare>, then: Vec<TxnStep>) -> Op {
 }
 
 /// A store with a lease, and the master's key of node 0 under it, at revision 2.
-fn with_master() -> (Store, LeaseId) {
-    let mut store = Store::new(2, true);
+fn with_master() -> (EtcdStore, LeaseId) {
+    let mut store = EtcdStore::new(2, true);
     let lease = grant(&mut store, 0);
     let created = put(EtcdKey::Master, master("a"), Some(lease));
     let vacant = Compare::Created(EtcdKey::Master, 0);
@@ -44,7 +44,7 @@ fn with_master() -> (Store, LeaseId) {
     (store, lease)
 }
 
-fn grant(store: &mut Store, node: u32) -> LeaseId {
+fn grant(store: &mut EtcdStore, node: u32) -> LeaseId {
     match store.execute(node, &Op::Grant(TTL), at(0)) {
         OpAnswer::Granted(lease, _) => lease,
         other => panic!("{other:?}"),
@@ -52,7 +52,7 @@ fn grant(store: &mut Store, node: u32) -> LeaseId {
 }
 
 #[track_caller]
-fn check(store: &mut Store, node: u32, op: &Op, succeeds: bool, at_revision: u64) {
+fn check(store: &mut EtcdStore, node: u32, op: &Op, succeeds: bool, at_revision: u64) {
     match store.execute(node, op, at(1)) {
         OpAnswer::Transacted(answer) => {
             let found = (answer.succeeded, answer.revision);
@@ -78,7 +78,7 @@ fn a_transaction_does_one_thing_or_the_other_by_what_stands_there() {
         (Compare::Lease(EtcdKey::Master, None), false),
         (Compare::Lease(EtcdKey::Term, None), true),
     ] {
-        let mut store = Store {
+        let mut store = EtcdStore {
             history: None,
             state: store.state.clone(),
             ..store
@@ -168,7 +168,7 @@ fn a_backup_has_what_was_there_when_it_was_made() {
     // A backup that was made after it was restored, and one from before there was anything.
     store.restore(at(21), at(50));
     assert_eq!(store.revision(), 2);
-    let mut empty = Store::new(1, true);
+    let mut empty = EtcdStore::new(1, true);
     empty.restore(at(0), at(1));
     assert_eq!(empty.revision(), 1);
     // Nobody has the name of a lease that was lost.
@@ -178,7 +178,7 @@ fn a_backup_has_what_was_there_when_it_was_made() {
 #[test]
 fn what_has_not_changed_was_seen_when_it_was_first_seen() {
     let (mut store, lease) = with_master();
-    let seen = |seconds| LocalTime::after_origin(Duration::from_secs(seconds));
+    let seen = |seconds| Time::after_origin(Duration::from_secs(seconds));
     let first = store.read(0).seen(None, seen(3));
     let term = put(EtcdKey::Term, master("a"), None);
     check(&mut store, 0, &txn(vec![], vec![term]), true, 3);

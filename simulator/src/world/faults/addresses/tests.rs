@@ -36,15 +36,14 @@ fn sent_to(world: &World<'_>) -> Vec<Option<String>> {
     let place = &world.places[0];
     let mut servers: Vec<(u32, u64)> = place.servers.iter().map(|it| (it.slot, it.term)).collect();
     servers.sort_unstable();
-    let told =
-        servers.into_iter().map(
-            |(_, term)| match world.told_by(ServerId { place: 0, term }) {
-                Mastership::Follower { master_address, .. } => Some(master_address),
-                Mastership::Master { .. } => None,
-                Mastership::Unknown => Some(String::new()),
-            },
-        );
-    told.collect()
+    let published = servers.into_iter().map(|(_, term)| {
+        match world.mastership_said_by(ServerId { place: 0, term }) {
+            Mastership::Follower { master_address, .. } => Some(master_address),
+            Mastership::Master { .. } => None,
+            Mastership::Unknown => Some(String::new()),
+        }
+    });
+    published.collect()
 }
 
 #[test]
@@ -75,7 +74,7 @@ fn servers_that_are_not_the_master_send_to_one_another_and_afterwards_to_the_mas
 }
 
 #[test]
-fn whoever_looks_is_told_of_addresses_that_are_gone_and_afterwards_of_all() {
+fn whoever_looks_finds_addresses_that_are_gone_and_afterwards_of_all() {
     for healed in [false, true] {
         let mut scenario = scenario(
             3,
@@ -86,19 +85,22 @@ fn whoever_looks_is_told_of_addresses_that_are_gone_and_afterwards_of_all() {
         let mut world = World::new(&scenario);
         play_until(&mut world, 140.0);
         let all = Arc::clone(&world.places[0].addresses);
-        let told = Arc::clone(&world.places[0].told);
-        let shown: Vec<&str> = told.iter().map(Address::as_str).collect();
+        let published = Arc::clone(&world.places[0].published);
+        let shown: Vec<&str> = published.iter().map(Address::as_str).collect();
         assert_eq!(shown[..3], ["gone-0-0:1", "gone-0-1:1", "gone-0-2:1"]);
-        assert_eq!(told.len(), 4);
-        assert!(all.contains(&told[3]));
+        assert_eq!(published.len(), 4);
+        assert!(all.contains(&published[3]));
         let of_clients = |world: &World<'_>| -> Vec<Arc<[Address]>> {
             let here = world.clients.iter().filter(|it| it.place == 0);
             here.map(|it| Arc::clone(it.finder.known())).collect()
         };
-        assert_eq!(of_clients(&world), [Arc::clone(&told), told.clone()]);
-        assert_eq!(world.places[1].parents, told);
+        assert_eq!(
+            of_clients(&world),
+            [Arc::clone(&published), published.clone()]
+        );
+        assert_eq!(world.places[1].parents, published);
         play_until(&mut world, if healed { 151.0 } else { 201.0 });
-        assert_eq!(world.places[0].told, all);
+        assert_eq!(world.places[0].published, all);
         assert_eq!(of_clients(&world), [Arc::clone(&all), all.clone()]);
         assert_eq!(world.places[1].parents, all);
     }

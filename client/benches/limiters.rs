@@ -1,0 +1,346 @@
+//! What it costs to ask a client's limiter, beside the crates `governor` and `leaky-bucket`, and tokio's semaphore.
+//!
+//! `cargo bench -p doorward-client --bench limiters`
+//!
+//! The contenders of a table take turns, and are compared with the first of them. Each reads the clock that it has by
+//! default. The client has no server and goes by its mode: its limiters do the same by a lease, of which they look
+//! whether it is over at each call.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::disallowed_methods,
+    reason = "a bench may panic, and measures time"
+)]
+#![expect(clippy::print_stdout, reason = "the figures are what this is for")]
+
+use std::hint::black_box;
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use doorward_client::capacity::{Allowance, Capacity, Source};
+use doorward_client::limiter::demand::AdaptiveWants;
+use doorward_client::limiter::rate::{Burst, RateLimiter as PureLimiter};
+use doorward_client::time::Time;
+use doorward_client::{Client, ConcurrencyLimiter, Mode, RateLimiter, Resource};
+use governor::clock::Clock as _;
+use governor::{DefaultDirectRateLimiter, Quota};
+use tokio::sync::Semaphore;
+
+use crate::turns::{TAKES, contender, four, race};
+
+#[path = "../limits/benches/paired/turns.rs"]
+mod turns;
+
+/// So many a second are never refused here: one takes 10 ns or so.
+const PLENTY: f64 = 4e8;
+
+/// The contenders from elsewhere.
+struct Others {
+    governor: DefaultDirectRateLimiter,
+    leaky: leaky_bucket::RateLimiter,
+}
+
+impl Others {
+    fn with_plenty() -> Self {
+        let rate = NonZeroU32::new(u32::MAX).unwrap();
+        Self {
+            governor: governor::RateLimiter::direct(Quota::per_second(rate).allow_burst(rate)),
+            leaky: leaky(1_000_000_000),
+        }
+    }
+
+    /// Which refuse.
+    fn with_nothing() -> Self {
+        let governor = governor::RateLimiter::direct(Quota::per_hour(NonZeroU32::MIN));
+        governor.check().unwrap();
+        let leaky = leaky_bucket::RateLimiter::builder()
+            .max(1)
+            .initial(0)
+            .refill(1)
+            .interval(Duration::from_secs(3_600))
+            .build();
+        Self { governor, leaky }
+    }
+}
+
+fn leaky(rate: usize) -> leaky_bucket::RateLimiter {
+    leaky_bucket::RateLimiter::builder()
+        .max(rate)
+        .initial(rate)
+        .refill(rate)
+        .interval(Duration::from_secs(1))
+        .build()
+}
+
+/// A resource of which the client uses what it wants.
+fn resource(client: &Client, id: &str, wants: f64, adaptive: Option<AdaptiveWants>) -> Resource {
+    let resource = client.resource(id).mode(Mode::Optimistic).wants(wants);
+    let resource = match adaptive {
+        Some(adaptive) => resource.adaptive_wants(adaptive),
+        None => resource,
+    };
+    let resource = resource.open().unwrap();
+    while resource.capacity() == Capacity::NONE {
+        std::thread::yield_now();
+    }
+    resource
+}
+
+fn rate_limiter(client: &Client, id: &str, wants: f64) -> RateLimiter {
+    let burst = Burst {
+        span: Duration::from_millis(10),
+        least: 1.0,
+    };
+    resource(client, id, wants, None).rate_limiter(burst)
+}
+
+/// One that measures demand.
+fn measured(client: &Client) -> RateLimiter {
+    let adaptive = AdaptiveWants {
+        least: PLENTY,
+        most: PLENTY,
+        ..AdaptiveWants::default()
+    };
+    let burst = Burst {
+        span: Duration::from_millis(10),
+        least: 1.0,
+    };
+    resource(client, "measured", 0.0, Some(adaptive)).rate_limiter(burst)
+}
+
+fn clocks(rounds: usize) {
+    let (quanta, governors) = (
+        quanta::Clock::new(),
+        governor::clock::DefaultClock::default(),
+    );
+    race(
+        "a clock is read",
+        rounds,
+        TAKES,
+        &mut [
+            contender("std::time::Instant", |takes| {
+                for _ in 0..takes {
+                    black_box(Instant::now());
+                }
+            }),
+            contender("quanta", |takes| {
+                for _ in 0..takes {
+                    black_box(quanta.now());
+                }
+            }),
+            contender("quanta, raw", |takes| {
+                for _ in 0..takes {
+                    black_box(quanta.raw());
+                }
+            }),
+            contender("governor's", |takes| {
+                for _ in 0..takes {
+                    black_box(governors.now());
+                }
+            }),
+        ],
+    );
+}
+
+fn rates(rounds: usize, client: &Client) {
+    let others = Others::with_plenty();
+    let ours = rate_limiter(client, "plenty", PLENTY);
+    let measured = measured(client);
+    race(
+        "a rate, one thread: admitted",
+        rounds,
+        TAKES,
+        &mut [
+            contender("governor", |takes| {
+                for _ in 0..takes {
+                    black_box(others.governor.check().is_ok());
+                }
+            }),
+            contender("leaky-bucket", |takes| {
+                for _ in 0..takes {
+                    black_box(others.leaky.try_acquire(1));
+                }
+            }),
+            contender("doorward", |takes| {
+                for _ in 0..takes {
+                    black_box(ours.try_acquire(1.0).is_ok());
+                }
+            }),
+            contender("doorward, another cost", |takes| {
+                for _ in 0..takes {
+                    black_box(ours.try_acquire(black_box(1.5)).is_ok());
+                }
+            }),
+            contender("doorward, demand measured", |takes| {
+                for _ in 0..takes {
+                    black_box(measured.try_acquire(1.0).is_ok());
+                }
+            }),
+        ],
+    );
+    let admitted = (0..TAKES).filter(|_| ours.try_acquire(1.0).is_ok()).count();
+    println!("  (of {TAKES} of ours, {admitted} are admitted)");
+    let nothing = Others::with_nothing();
+    let hardly = rate_limiter(client, "hardly", 0.01);
+    let _first = hardly.try_acquire(1.0);
+    race(
+        "a rate, one thread: refused",
+        rounds,
+        TAKES,
+        &mut [
+            contender("governor", |takes| {
+                for _ in 0..takes {
+                    black_box(nothing.governor.check().is_ok());
+                }
+            }),
+            contender("leaky-bucket", |takes| {
+                for _ in 0..takes {
+                    black_box(nothing.leaky.try_acquire(1));
+                }
+            }),
+            contender("doorward", |takes| {
+                for _ in 0..takes {
+                    black_box(hardly.try_acquire(1.0).is_ok());
+                }
+            }),
+        ],
+    );
+    race(
+        "a rate, four threads (time of all, a take)",
+        rounds.div_ceil(4),
+        TAKES * 10,
+        &mut [
+            contender("governor", |takes| {
+                four(takes, |_| {
+                    black_box(others.governor.check().is_ok());
+                });
+            }),
+            contender("leaky-bucket", |takes| {
+                four(takes, |_| {
+                    black_box(others.leaky.try_acquire(1));
+                });
+            }),
+            contender("doorward", |takes| {
+                four(takes, |_| {
+                    black_box(ours.try_acquire(1.0).is_ok());
+                });
+            }),
+            contender("doorward, demand measured", |takes| {
+                four(takes, |_| {
+                    black_box(measured.try_acquire(1.0).is_ok());
+                });
+            }),
+        ],
+    );
+}
+
+fn concurrency(rounds: usize, client: &Client) {
+    let semaphore = Arc::new(Semaphore::new(1_000));
+    let ours = resource(client, "gate", 1_000.0, None).concurrency_limiter();
+    let owned = || black_box(semaphore.clone().try_acquire_owned().is_ok());
+    let take = |limiter: &ConcurrencyLimiter| black_box(limiter.try_acquire().is_ok());
+    race(
+        "concurrency, one thread: a permit taken and given back",
+        rounds,
+        TAKES,
+        &mut [
+            contender("tokio's semaphore", |takes| {
+                for _ in 0..takes {
+                    black_box(semaphore.try_acquire().is_ok());
+                }
+            }),
+            contender("tokio's semaphore, owned permits", |takes| {
+                for _ in 0..takes {
+                    owned();
+                }
+            }),
+            contender("doorward", |takes| {
+                for _ in 0..takes {
+                    take(&ours);
+                }
+            }),
+        ],
+    );
+    race(
+        "concurrency, four threads (time of all, a permit)",
+        rounds.div_ceil(4),
+        TAKES * 10,
+        &mut [
+            contender("tokio's semaphore", |takes| {
+                four(takes, |_| {
+                    black_box(semaphore.try_acquire().is_ok());
+                });
+            }),
+            contender("tokio's semaphore, owned permits", |takes| {
+                four(takes, |_| {
+                    owned();
+                });
+            }),
+            contender("doorward", |takes| {
+                four(takes, |_| {
+                    take(&ours);
+                });
+            }),
+        ],
+    );
+}
+
+/// A lease that is another one, and one that is the same for longer.
+fn changes(rounds: usize) {
+    let limiter = PureLimiter::new(Burst::default(), Time::ZERO);
+    let lease = |capacity: f64, step: u32| Allowance {
+        capacity: Capacity::Limited(capacity),
+        source: Source::Lease,
+        until: Some(Time::after_origin(Duration::from_secs(
+            60 + u64::from(step),
+        ))),
+        then: Capacity::Limited(5.0),
+    };
+    let change = |capacity: fn(u32) -> f64| {
+        let limiter = &limiter;
+        move |takes| {
+            for step in 0..takes {
+                limiter.handle_allowance(lease(capacity(step), step), Time::ZERO);
+            }
+        }
+    };
+    race(
+        "a lease changes",
+        rounds,
+        TAKES,
+        &mut [
+            contender("the same for longer", change(|_| 100.0)),
+            contender("whole numbers", change(|step| f64::from(step % 7 + 50))),
+            contender(
+                "uneven shares",
+                change(|step| 1_000.0 / f64::from(step % 7 + 50)),
+            ),
+        ],
+    );
+}
+
+fn main() {
+    // `cargo test --benches` runs this too: a round is enough then.
+    let quick = std::env::args().any(|arg| arg == "--test");
+    let rounds = if quick { 1 } else { 201 };
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .unwrap();
+    let _within = runtime.enter();
+    let client = Client::builder("bench").address("127.0.0.1:9");
+    let client = client.connect_lazy().unwrap();
+    // Until it knows how fast the processor's counter is.
+    let warm = rate_limiter(&client, "warm", PLENTY);
+    let begin = Instant::now();
+    while begin.elapsed() < Duration::from_millis(300) {
+        let _any = warm.try_acquire(1.0);
+    }
+    clocks(rounds);
+    rates(rounds, &client);
+    concurrency(rounds, &client);
+    changes(rounds);
+}

@@ -1,0 +1,204 @@
+//! The demonstration in words: who is where, a line for a second, and the summary at the end.
+
+use std::io::{self, Write};
+use std::net::SocketAddr;
+
+use crate::demo::demo_figures::DemoFigures;
+use crate::demo::outline::{Outline, OutlineEntry, label_width};
+
+/// The tree, with the status page of each server and the clients of each leaf.
+pub(super) fn write_tree(
+    out: &mut impl Write,
+    outline: &Outline,
+    pages: &[SocketAddr],
+) -> io::Result<()> {
+    // Clients stand beside their leaf: this is only to find one's way.
+    let servers = Outline {
+        servers: outline.servers.clone(),
+        clients: Vec::new(),
+    };
+    let lines = servers.lines(usize::MAX);
+    let width = label_width(&lines);
+    for line in lines {
+        let OutlineEntry::Server(server) = line.who else {
+            continue;
+        };
+        let page = pages.get(server).map(|page| format!("http://{page}/"));
+        let clients: Vec<&str> = outline
+            .clients_of(server)
+            .filter_map(|client| outline.clients.get(client))
+            .map(|place| place.name.as_str())
+            .collect();
+        let line = format!(
+            "  {:width$}  {:<24}  {}",
+            line.label,
+            page.unwrap_or_default(),
+            clients.join(" ")
+        );
+        writeln!(out, "{}", line.trim_end())?;
+    }
+    Ok(())
+}
+
+/// One second: the whole, and what each part of the tree has leased.
+pub(super) fn line(figures: &DemoFigures) -> String {
+    let (wants, granted, used) = (figures.wants(), figures.granted(), figures.used());
+    let mut line = format!(
+        "{:>4} s  wanted {wants:>5.1}  granted {granted:>5.1}  used {used:>5.1} of {}",
+        figures.elapsed().as_secs(),
+        figures.capacity,
+    );
+    let has = |server: usize| figures.servers.get(server).map_or(0.0, |part| part.has);
+    let outline = &figures.outline;
+    for region in outline
+        .children(None)
+        .flat_map(|root| outline.children(Some(root)))
+    {
+        let name = outline.servers.get(region).map(|place| &place.name);
+        let name = name.map_or("", String::as_str);
+        let leaves = outline.children(Some(region));
+        let leaves: Vec<String> = leaves.map(|leaf| format!("{:.1}", has(leaf))).collect();
+        line += &format!("   {name} {:>5.1}: {:11}", has(region), leaves.join(" + "));
+    }
+    line.truncate(line.trim_end().len());
+    line
+}
+
+/// The whole.
+pub(super) fn write(out: &mut impl Write, figures: &DemoFigures) -> io::Result<()> {
+    let seconds = figures.elapsed().as_secs_f64();
+    writeln!(out)?;
+    writeln!(
+        out,
+        "{seconds:.1} s, capacity {} requests/s",
+        figures.capacity
+    )?;
+    let (granted, used) = (figures.most_granted, figures.most_used);
+    writeln!(
+        out,
+        "  utilisation    {:>7.1} % of what could have been used",
+        figures.utilisation() * 100.0
+    )?;
+    writeln!(
+        out,
+        "  most granted   {granted:>7.1} at any moment, {}",
+        of_capacity(granted, figures.capacity)
+    )?;
+    writeln!(
+        out,
+        "  most used      {used:>7.1} in any second, {}",
+        of_capacity(used, figures.capacity)
+    )?;
+    writeln!(out)?;
+    let lines = figures.outline.lines(usize::MAX);
+    let title = "mean per second";
+    let width = label_width(&lines).max(title.len());
+    writeln!(
+        out,
+        "  {title:width$}  {:>8}  {:>8}  {:>8}",
+        "wanted", "leased", "used"
+    )?;
+    let mean = |total: f64| if seconds > 0.0 { total / seconds } else { 0.0 };
+    for line in lines {
+        let part = match line.who {
+            OutlineEntry::Server(server) => figures.servers.get(server),
+            OutlineEntry::Client(client) => figures.clients.get(client),
+            OutlineEntry::More(_) => None,
+        };
+        let part = part.copied().unwrap_or_default();
+        writeln!(
+            out,
+            "  {:width$}  {:>8.2}  {:>8.2}  {:>8.2}",
+            line.label,
+            mean(part.wanted_total),
+            mean(part.had_total),
+            mean(part.used_total),
+        )?;
+    }
+    Ok(())
+}
+
+/// In words, how much of the capacity an amount is.
+pub(super) fn of_capacity(amount: f64, capacity: f64) -> String {
+    if capacity > 0.0 {
+        format!("{:.1} % of the capacity", amount / capacity * 100.0)
+    } else {
+        "of nothing".to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use doorward_engine::time::Time;
+
+    use super::*;
+    use crate::demo::demo_figures::{ClientReading, ServerReading};
+
+    fn figures() -> DemoFigures {
+        let outline = Outline::new(["a", "b", "c", "d", "e"].map(str::to_owned));
+        let mut figures = DemoFigures::new(outline, 10.0, Time::ZERO);
+        let server = ServerReading {
+            wants: 15.0,
+            has: 5.5,
+            granted: 5.0,
+        };
+        let client = ClientReading {
+            wants: 3.0,
+            has: 2.0,
+            used_total: 1.5,
+        };
+        figures.measure(&[server; 7], &[client; 5], Time::from_secs(1));
+        figures
+    }
+
+    #[test]
+    fn a_line_shows_the_whole_and_of_what_each_part_has_leased() {
+        assert_eq!(
+            line(&figures()),
+            "   1 s  wanted  15.0  granted  10.0  used   7.5 of 10   eu   5.5: 5.5 + 5.5     us   5.5: 5.5 + 5.5"
+        );
+    }
+
+    #[test]
+    fn the_tree_shows_who_is_where() {
+        let mut out = Vec::new();
+        let pages = [SocketAddr::from(([127, 0, 0, 1], 6971)); 7];
+        write_tree(&mut out, &figures().outline, &pages).unwrap();
+        let expected = "  root      http://127.0.0.1:6971/
+  ├ eu      http://127.0.0.1:6971/
+  │ ├ eu-1  http://127.0.0.1:6971/    a e
+  │ └ eu-2  http://127.0.0.1:6971/    b
+  └ us      http://127.0.0.1:6971/
+    ├ us-1  http://127.0.0.1:6971/    c
+    └ us-2  http://127.0.0.1:6971/    d
+";
+        assert_eq!(String::from_utf8(out).unwrap(), expected);
+    }
+
+    #[test]
+    fn the_summary_shows_the_whole_and_of_every_part() {
+        let mut out = Vec::new();
+        write(&mut out, &figures()).unwrap();
+        let expected = "
+1.0 s, capacity 10 requests/s
+  utilisation       75.0 % of what could have been used
+  most granted      10.0 at any moment, 100.0 % of the capacity
+  most used          7.5 in any second, 75.0 % of the capacity
+
+  mean per second    wanted    leased      used
+  root                15.00      5.50      7.50
+  ├ eu                15.00      5.50      4.50
+  │ ├ eu-1            15.00      5.50      3.00
+  │ │ ├ a              3.00      2.00      1.50
+  │ │ └ e              3.00      2.00      1.50
+  │ └ eu-2            15.00      5.50      1.50
+  │   └ b              3.00      2.00      1.50
+  └ us                15.00      5.50      3.00
+    ├ us-1            15.00      5.50      1.50
+    │ └ c              3.00      2.00      1.50
+    └ us-2            15.00      5.50      1.50
+      └ d              3.00      2.00      1.50
+";
+        assert_eq!(String::from_utf8(out).unwrap(), expected);
+    }
+}

@@ -1,0 +1,168 @@
+//! The demand that the demonstration follows: a trace, held in memory, for it starts over at its end.
+
+use std::path::Path;
+use std::time::Duration;
+
+use doorward_engine::amount::Amount;
+use doorward_engine::id::HolderName;
+use doorward_trace::{Rows, Source, TraceError};
+use thiserror::Error;
+
+/// The most clients a demo shows.
+pub(super) const CLIENTS_MAX: usize = 100;
+
+/// The most rows that are held: some 100 MB.
+const ROWS_MAX: usize = 4_000_000;
+
+/// The trace that comes with the program.
+const BUILT_IN: Source = Source::BuiltIn {
+    name: "demo.csv",
+    text: include_str!("../../demo/demo.csv"),
+};
+
+/// Who wants how much from when on.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct DemandTrace {
+    /// In order of appearance.
+    pub clients: Vec<HolderName>,
+    /// In order of time.
+    pub steps: Vec<DemandStep>,
+}
+
+/// From a time on, a client wants that much.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct DemandStep {
+    /// From the start of the trace.
+    pub at: Duration,
+    /// Index into [`DemandTrace::clients`].
+    pub client: usize,
+    /// Per second.
+    pub wants: Amount,
+}
+
+/// Why a trace cannot be followed.
+#[derive(Debug, Error)]
+pub(super) enum CannotFollow {
+    /// It is invalid.
+    #[error(transparent)]
+    Invalid(#[from] TraceError),
+    /// It has no rows.
+    #[error("{0}: has no rows; there is nothing to follow")]
+    Empty(Source),
+    /// It has too many.
+    #[error("{0}: has more than the {ROWS_MAX} rows that are held in memory")]
+    TooLong(Source),
+}
+
+impl DemandTrace {
+    /// The trace of a file, or the one that comes with the program.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be read, is invalid, has no rows, or more rows or clients than there may be.
+    pub(super) fn read(path: Option<&Path>) -> Result<Self, CannotFollow> {
+        let source = path.map_or(BUILT_IN, |path| Source::File(path.to_owned()));
+        let mut rows = Rows::open(&source, CLIENTS_MAX)?;
+        let mut trace = Self {
+            clients: Vec::new(),
+            steps: Vec::new(),
+        };
+        while let Some(row) = rows.next_row()? {
+            if trace.steps.len() == ROWS_MAX {
+                return Err(CannotFollow::TooLong(source));
+            }
+            // The reader refuses what is no name, no amount and no time.
+            if row.client == trace.clients.len() {
+                trace.clients.extend(HolderName::new(row.name));
+            }
+            trace.steps.push(DemandStep {
+                at: Duration::from_secs_f64(row.time_s),
+                client: row.client,
+                wants: Amount::new(row.wants).unwrap_or_default(),
+            });
+        }
+        match trace.steps.is_empty() {
+            true => Err(CannotFollow::Empty(source)),
+            false => Ok(trace),
+        }
+    }
+
+    /// When the last change happens.
+    pub(super) fn length(&self) -> Duration {
+        self.steps.last().map_or(Duration::ZERO, |step| step.at)
+    }
+
+    /// The highest total demand, and the mean over time.
+    pub(super) fn total_demand(&self) -> (f64, f64) {
+        let mut wants = vec![0.0; self.clients.len()];
+        let (mut most, mut area, mut at) = (0.0_f64, 0.0, Duration::ZERO);
+        for step in &self.steps {
+            let total: f64 = wants.iter().sum();
+            if step.at > at {
+                most = most.max(total);
+            }
+            area += total * step.at.saturating_sub(at).as_secs_f64();
+            at = step.at;
+            if let Some(wants) = wants.get_mut(step.client) {
+                *wants = step.wants.get();
+            }
+        }
+        most = most.max(wants.iter().sum());
+        let length = self.length().as_secs_f64();
+        (most, if length > 0.0 { area / length } else { most })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_built_in_trace_can_be_followed() {
+        let trace = DemandTrace::read(None).unwrap();
+        assert_eq!(trace.clients.len(), 10);
+        let (most, mean) = trace.total_demand();
+        assert!(
+            (300.0..350.0).contains(&most) && (110.0..130.0).contains(&mean),
+            "{most} {mean}"
+        );
+        assert!((590..=600).contains(&trace.length().as_secs()));
+    }
+
+    #[test]
+    fn rows_say_who_wants_how_much_from_when_on() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.csv");
+        std::fs::write(&path, "time_s,client,wants\n0,a,1\n0,b,2.5\n7.5, a ,0\n").unwrap();
+        let trace = DemandTrace::read(Some(&path)).unwrap();
+        let step = |at: f64, client, wants| DemandStep {
+            at: Duration::from_secs_f64(at),
+            client,
+            wants: Amount::new(wants).unwrap(),
+        };
+        assert_eq!(
+            trace.steps,
+            [step(0.0, 0, 1.0), step(0.0, 1, 2.5), step(7.5, 0, 0.0)]
+        );
+    }
+
+    #[test]
+    fn a_trace_that_cannot_be_followed_says_why() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.csv");
+        for (text, expected) in [
+            (
+                "time_s,client,wants\n",
+                "has no rows; there is nothing to follow",
+            ),
+            (
+                "time_s,client,wants\nx,a,1\n",
+                ":2: time_s is \"x\"; give a number",
+            ),
+        ] {
+            std::fs::write(&path, text).unwrap();
+            let error = DemandTrace::read(Some(&path)).unwrap_err().to_string();
+            assert!(error.ends_with(expected), "{error}");
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! What the demonstration measures: what servers say of themselves, and what clients do.
+//!
+//! Use is counted where it happens, at the clients, and a server's use is that of the clients
+//! below it. What could have been used is, at every moment, the smaller of the capacity and of
+//! what all clients want just then; it makes no allowance for the time that word of a change
+//! takes, nor for the start, when nobody has anything.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use doorward_engine::time::Time;
+
+use crate::demo::outline::Outline;
+
+/// The span over which use is counted.
+const WINDOW: Duration = Duration::from_secs(1);
+
+/// What a server knows at a moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct ServerReading {
+    /// What all below it want.
+    pub(super) wants: f64,
+    /// What it may hand out: the capacity at the root, else what it leased.
+    pub(super) has: f64,
+    /// What it handed out.
+    pub(super) granted: f64,
+}
+
+/// What is seen of a client at a moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct ClientReading {
+    pub(super) wants: f64,
+    /// What its lease allows.
+    pub(super) has: f64,
+    /// Requests since the start.
+    pub(super) used_total: f64,
+}
+
+/// Everything measured so far.
+#[derive(Clone, Debug)]
+pub(super) struct DemoFigures {
+    /// What there is to share.
+    pub(super) capacity: f64,
+    /// Who is where: servers and clients below have the same indices as there.
+    pub(super) outline: Outline,
+    pub(super) servers: Vec<Measured>,
+    pub(super) clients: Vec<Measured>,
+    /// The most that all leases of clients together ever allowed at one moment.
+    pub(super) most_granted: f64,
+    /// The most that all clients together ever used in one second.
+    pub(super) most_used: f64,
+    /// ∫ min(capacity, Σ wants): what could have been used.
+    usable: f64,
+    /// For each client, times and counts within the window.
+    history: Vec<VecDeque<(Time, f64)>>,
+    began: Time,
+    now: Time,
+}
+
+/// What is measured of one server or client.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Measured {
+    /// Now, per second.
+    pub(super) wants: f64,
+    /// Now, per second: what it leased.
+    pub(super) has: f64,
+    /// Now, per second: what a server handed out; 0 for clients.
+    pub(super) granted: f64,
+    /// In the last second.
+    pub(super) used: f64,
+    /// ∫ wants and ∫ has since the start.
+    pub(super) wanted_total: f64,
+    pub(super) had_total: f64,
+    /// Requests since the start.
+    pub(super) used_total: f64,
+}
+
+impl DemoFigures {
+    pub(super) fn new(outline: Outline, capacity: f64, now: Time) -> Self {
+        Self {
+            capacity,
+            servers: vec![Measured::default(); outline.servers.len()],
+            clients: vec![Measured::default(); outline.clients.len()],
+            history: vec![VecDeque::from([(now, 0.0)]); outline.clients.len()],
+            outline,
+            most_granted: 0.0,
+            most_used: 0.0,
+            usable: 0.0,
+            began: now,
+            now,
+        }
+    }
+
+    /// Takes in what everyone says now, in the order of the outline.
+    pub(super) fn measure(
+        &mut self,
+        servers: &[ServerReading],
+        clients: &[ClientReading],
+        now: Time,
+    ) {
+        let span = now.since(self.now).as_secs_f64();
+        self.now = now;
+        let histories = self.clients.iter_mut().zip(&mut self.history);
+        for ((client, history), reading) in histories.zip(clients) {
+            client.take(reading.wants, reading.has, span);
+            client.used_total = reading.used_total;
+            client.used = used_within(history, reading.used_total, now);
+        }
+        for (server, reading) in self.servers.iter_mut().zip(servers) {
+            server.take(reading.wants, reading.has, span);
+            server.granted = reading.granted;
+            (server.used, server.used_total) = (0.0, 0.0);
+        }
+        self.add_up_use();
+        self.usable += self.capacity.min(self.wants()) * span;
+        self.most_granted = self.most_granted.max(self.granted());
+        if now.since(self.began) >= WINDOW {
+            self.most_used = self.most_used.max(self.used());
+        }
+    }
+
+    /// Every client's use is that of its leaf, and of all servers above.
+    fn add_up_use(&mut self) {
+        for (client, place) in self.clients.iter().zip(&self.outline.clients) {
+            let mut above = Some(place.leaf);
+            while let Some(index) = above {
+                if let Some(server) = self.servers.get_mut(index) {
+                    server.used += client.used;
+                    server.used_total += client.used_total;
+                }
+                above = self.outline.servers.get(index).and_then(|s| s.parent);
+            }
+        }
+    }
+
+    /// Since the start.
+    pub(super) fn elapsed(&self) -> Duration {
+        self.now.since(self.began)
+    }
+
+    /// Σ wants of clients now.
+    pub(super) fn wants(&self) -> f64 {
+        self.clients.iter().map(|client| client.wants).sum()
+    }
+
+    /// Σ of what the clients' leases allow now.
+    pub(super) fn granted(&self) -> f64 {
+        self.clients.iter().map(|client| client.has).sum()
+    }
+
+    /// Σ used by clients in the last second.
+    pub(super) fn used(&self) -> f64 {
+        self.clients.iter().map(|client| client.used).sum()
+    }
+
+    /// What was used of what could have been, from 0 to about 1.
+    pub(super) fn utilisation(&self) -> f64 {
+        let used: f64 = self.clients.iter().map(|client| client.used_total).sum();
+        if self.usable > 0.0 {
+            used / self.usable
+        } else {
+            1.0
+        }
+    }
+}
+
+impl Measured {
+    fn take(&mut self, wants: f64, has: f64, span: f64) {
+        self.wants = wants;
+        self.has = has;
+        self.wanted_total += wants * span;
+        self.had_total += has * span;
+    }
+}
+
+/// Per second, within the last window.
+fn used_within(history: &mut VecDeque<(Time, f64)>, used_total: f64, now: Time) -> f64 {
+    history.push_back((now, used_total));
+    while history
+        .get(1)
+        .is_some_and(|(time, _)| now.since(*time) >= WINDOW)
+    {
+        history.pop_front();
+    }
+    let Some((since, count)) = history.front() else {
+        return 0.0;
+    };
+    let span = now.since(*since).as_secs_f64();
+    if span > 0.0 {
+        (used_total - count) / span
+    } else {
+        0.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Four clients, one at each leaf, of which the first uses what it is granted.
+    fn measured(seconds: &[f64]) -> DemoFigures {
+        let outline = Outline::new(["a", "b", "c", "d"].map(str::to_owned));
+        let mut figures = DemoFigures::new(outline, 10.0, Time::ZERO);
+        let servers = [ServerReading {
+            wants: 8.0,
+            has: 10.0,
+            granted: 6.0,
+        }; 7];
+        let mut used_total = 0.0;
+        for (second, used) in (1..).zip(seconds) {
+            used_total += used;
+            let client = |wants, used_total| ClientReading {
+                wants,
+                has: wants / 2.0,
+                used_total,
+            };
+            let clients = [
+                client(8.0, used_total),
+                client(1.0, 0.0),
+                client(0.0, 0.0),
+                client(7.0, 3.0 * used_total),
+            ];
+            figures.measure(&servers, &clients, Time::from_secs(second));
+        }
+        figures
+    }
+
+    #[test]
+    fn a_servers_use_is_that_of_the_clients_below_it() {
+        let figures = measured(&[2.0, 1.0]);
+        let used = figures.servers.iter().map(|server| server.used);
+        assert_eq!(
+            used.collect::<Vec<_>>(),
+            [4.0, 1.0, 1.0, 0.0, 3.0, 0.0, 3.0]
+        );
+        let totals = figures.servers.iter().map(|server| server.used_total);
+        assert_eq!(
+            totals.collect::<Vec<_>>(),
+            [12.0, 3.0, 3.0, 0.0, 9.0, 0.0, 9.0]
+        );
+    }
+
+    #[test]
+    fn the_most_is_of_any_second_and_not_of_the_last() {
+        let figures = measured(&[1.0, 2.25, 1.5]);
+        assert_eq!(figures.most_used, 9.0);
+        assert_eq!(figures.used(), 6.0);
+        assert_eq!(figures.most_granted, 8.0);
+    }
+
+    #[test]
+    fn what_could_be_used_is_what_is_wanted_up_to_the_capacity() {
+        // 16 are wanted, 10 are there: 20 in two seconds, of which 12 were used.
+        assert!((measured(&[2.0, 1.0]).utilisation() - 0.6).abs() < 1e-9);
+    }
+}

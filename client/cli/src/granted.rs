@@ -1,0 +1,50 @@
+//! What was granted, as it is shown: -1 is no limit.
+
+use std::time::Duration;
+
+use doorward_pages::numbers;
+use doorward_pages::terminal::palette::Tone;
+
+/// At most six significant digits, without trailing zeros.
+pub(crate) fn number(value: f64) -> String {
+    if value == -1.0 {
+        return "unlimited".to_owned();
+    }
+    numbers::typed(value)
+}
+
+/// As JSON has it.
+pub(crate) fn millis(span: Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// The tone of a grant beside what was wanted; -1 is no limit.
+pub(crate) fn tone_of(gets: f64, wants: f64) -> Tone {
+    if gets >= wants || gets < 0.0 {
+        Tone::Good
+    } else if gets > 0.0 {
+        Tone::Partial
+    } else {
+        Tone::Bad
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_limit_is_said_in_a_word() {
+        assert_eq!(number(-1.0), "unlimited");
+        assert_eq!(number(69.690_721_649), "69.6907");
+    }
+
+    #[test]
+    fn a_grant_is_good_if_it_is_all_that_was_wanted() {
+        assert_eq!(tone_of(5.0, 5.0), Tone::Good);
+        assert_eq!(tone_of(4.0, 5.0), Tone::Partial);
+        assert_eq!(tone_of(0.0, 5.0), Tone::Bad);
+        assert_eq!(tone_of(0.0, 0.0), Tone::Good);
+        assert_eq!(tone_of(-1.0, 5.0), Tone::Good);
+    }
+}

@@ -1,0 +1,332 @@
+//! A line of `doorward watch`: what may be used, why it is no more, and until when. Every line says all
+//! of it, so that the last one is enough.
+
+use std::io::Write;
+use std::mem::Discriminant;
+use std::time::Duration;
+
+use doorward_client::{Capacity, Holding, LimitedBy, Resource, ResourceError, Source};
+use serde::Serialize;
+
+use crate::caller::since_epoch;
+use crate::failure::Failure;
+use crate::flags::{Common, ModeFlag, Output, WatchFlags};
+use crate::get::amount_of;
+use crate::granted::tone_of;
+use crate::granted::{millis, number};
+use crate::output;
+use crate::why::{LEARNING_ADVICE, Why};
+use doorward_pages::numbers::typed_span as span;
+use doorward_pages::terminal::palette::{Palette, Tone};
+
+/// A line, as `--output json` prints it. Its field names are an interface.
+#[derive(Serialize)]
+struct WatchOutput<'a> {
+    /// Milliseconds since the Unix epoch.
+    time_ms: u64,
+    resource: &'a str,
+    wants: f64,
+    /// -1: no limit.
+    capacity: f64,
+    /// `lease` or `mode`.
+    source: &'static str,
+    /// How long the lease lasts; absent without one.
+    expires_in_ms: Option<u64>,
+    /// Why the lease is no larger, as of `get`. Absent: there is none, or the server does not say.
+    limited_by: Option<&'static str>,
+    /// How long learning mode still lasts, of the server or of one above it.
+    learning_for_ms: Option<u64>,
+    /// How long the capacity is that if nothing more is heard. Absent: for as long as that.
+    changes_in_ms: Option<u64>,
+    /// What it is then; -1: no limit.
+    capacity_then: f64,
+    /// What is wrong, if something is.
+    problem: Option<String>,
+    /// Since when, in milliseconds since the Unix epoch.
+    problem_since_ms: Option<u64>,
+}
+
+/// What the last line said.
+#[derive(Clone, Copy, PartialEq)]
+struct Printed {
+    capacity: Capacity,
+    source: Source,
+    limited_by: Option<LimitedBy>,
+    wants: f64,
+    problem: Option<Discriminant<ResourceError>>,
+}
+
+/// Prints lines, and remembers what they said.
+pub(super) struct Printer<'a> {
+    common: &'a Common,
+    flags: &'a WatchFlags,
+    palette: Palette,
+    printed: Option<Printed>,
+    /// Since when there is a problem.
+    since: Option<Duration>,
+    /// Whether it was said what learning mode is.
+    advised: bool,
+}
+
+impl<'a> Printer<'a> {
+    pub(super) fn new(common: &'a Common, flags: &'a WatchFlags) -> Self {
+        Self {
+            common,
+            flags,
+            palette: common.color.of_stdout(),
+            printed: None,
+            since: None,
+            advised: false,
+        }
+    }
+
+    /// A line, if it says something new.
+    pub(super) fn print_if_new(
+        &mut self,
+        resource: &Resource,
+        holding: &Holding,
+    ) -> Result<(), Failure> {
+        if self.printed == Some(printed(resource, holding)) {
+            return Ok(());
+        }
+        self.print(resource, holding)
+    }
+
+    /// A line.
+    pub(super) fn print(&mut self, resource: &Resource, holding: &Holding) -> Result<(), Failure> {
+        let problem = resource.problem();
+        let is_first = self.printed.is_none() && holding.remaining.is_none();
+        self.printed = Some(printed(resource, holding));
+        let now = since_epoch();
+        self.since = problem.is_some().then(|| self.since.unwrap_or(now));
+        let problem = match problem {
+            Some(problem) => Some(problem.to_string()),
+            None if is_first => Some("no answer yet".to_owned()),
+            None => None,
+        };
+        self.write(resource.wants(), holding, problem)?;
+        let is_learning = Why::of_holding(holding).is_learning();
+        if is_learning && !self.advised && self.common.output == Output::Table {
+            self.advised = true;
+            let advice = self.palette.paint(Tone::Quiet, LEARNING_ADVICE);
+            writeln!(output::stdout(), "{advice}")?;
+        }
+        Ok(())
+    }
+
+    /// That there is no connection yet.
+    pub(super) fn print_that_nobody_answers(
+        &mut self,
+        addresses: &[String],
+    ) -> Result<(), Failure> {
+        let wants = self.flags.ask.wants;
+        let capacity = match self.flags.mode {
+            ModeFlag::Optimistic => Capacity::Limited(wants),
+            // No safe capacity is known.
+            ModeFlag::Pessimistic | ModeFlag::Safe => Capacity::NONE,
+        };
+        let holding = Holding {
+            capacity,
+            source: Source::Mode,
+            remaining: None,
+            changes_in: None,
+            then: capacity,
+            limited_by: None,
+            learning_for: None,
+        };
+        self.since = Some(since_epoch());
+        let problem = format!("no answer yet of {}", addresses.join(", "));
+        self.write(wants, &holding, Some(problem))
+    }
+
+    fn write(&self, wants: f64, holding: &Holding, problem: Option<String>) -> Result<(), Failure> {
+        let mut out = output::stdout();
+        let now = since_epoch();
+        if self.common.output == Output::Json {
+            let why = Why::of_holding(holding);
+            let change = WatchOutput {
+                time_ms: millis(now),
+                resource: &self.flags.ask.resource,
+                wants,
+                capacity: amount_of(holding.capacity),
+                source: match holding.source {
+                    Source::Lease => "lease",
+                    Source::Mode => "mode",
+                },
+                expires_in_ms: holding.remaining.map(millis),
+                limited_by: why.word(),
+                learning_for_ms: why.learning_for_ms(),
+                changes_in_ms: holding.changes_in.map(millis),
+                capacity_then: amount_of(holding.then),
+                problem,
+                problem_since_ms: self.since.map(millis),
+            };
+            return Ok(output::json(&mut out, &change)?);
+        }
+        let palette = self.palette;
+        let capacity = amount_of(holding.capacity);
+        let capacity = palette.paint(tone_of(capacity, wants), &number(capacity));
+        let time = palette.paint(Tone::Quiet, &clock(now));
+        let because = because(holding, self.flags.mode, problem.as_deref(), self.since);
+        let wants = number(wants);
+        Ok(writeln!(out, "{time}  {capacity} of {wants}  ({because})")?)
+    }
+}
+
+fn printed(resource: &Resource, holding: &Holding) -> Printed {
+    Printed {
+        capacity: holding.capacity,
+        source: holding.source,
+        limited_by: Why::of_holding(holding).limit(),
+        wants: resource.wants(),
+        problem: resource.problem().as_ref().map(std::mem::discriminant),
+    }
+}
+
+/// By what that much may be used, until when, and what is wrong.
+fn because(
+    holding: &Holding,
+    mode: ModeFlag,
+    problem: Option<&str>,
+    since: Option<Duration>,
+) -> String {
+    let mut parts = Vec::new();
+    match (holding.source, holding.remaining) {
+        (Source::Lease, Some(remaining)) => {
+            parts.push(format!("lease, expires in {}", span(remaining)));
+            // If nothing is wrong it is renewed long before.
+            if problem.is_some() {
+                let then = by_mode(holding.then, mode);
+                parts.push(format!("then {then}"));
+            }
+        }
+        (Source::Lease, None) => parts.push("lease".to_owned()),
+        (Source::Mode, _) => {
+            let lease = match holding.remaining {
+                Some(remaining) => format!("lease of 0, expires in {}", span(remaining)),
+                None => "no lease".to_owned(),
+            };
+            parts.push(format!("{lease}: {}", by_mode(holding.capacity, mode)));
+            if let Some(changes_in) = holding.changes_in.filter(|_| holding.remaining.is_none()) {
+                let then = number(amount_of(holding.then));
+                parts.push(format!("{then} in {}", span(changes_in)));
+            }
+        }
+    }
+    let mut said = parts.join(", ");
+    let words = Why::of_holding(holding).words();
+    let problem = problem.map(|problem| match since {
+        Some(since) => format!("since {}: {problem}", clock(since)),
+        None => problem.to_owned(),
+    });
+    for more in words.into_iter().chain(problem) {
+        said += "; ";
+        said += &more;
+    }
+    said
+}
+
+/// What is used without a lease.
+fn by_mode(capacity: Capacity, mode: ModeFlag) -> String {
+    let amount = number(amount_of(capacity));
+    match (mode, capacity) {
+        (ModeFlag::Pessimistic, _) => "nothing is used, since the mode is pessimistic".to_owned(),
+        (ModeFlag::Optimistic, _) => format!("{amount}, all that is wanted, by mode"),
+        (ModeFlag::Safe, Capacity::NONE) => "nothing, since no safe capacity is known".to_owned(),
+        (ModeFlag::Safe, _) => format!("{amount} by the safe capacity"),
+    }
+}
+
+/// A moment, for people.
+fn clock(since_epoch: Duration) -> String {
+    humantime::format_rfc3339_seconds(std::time::UNIX_EPOCH + since_epoch).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LEASE: Holding = Holding {
+        capacity: Capacity::Limited(20.0),
+        source: Source::Lease,
+        remaining: Some(Duration::from_secs(41)),
+        changes_in: Some(Duration::from_secs(41)),
+        then: Capacity::Limited(2.0),
+        limited_by: None,
+        learning_for: None,
+    };
+
+    const SINCE: Option<Duration> = Some(Duration::from_secs(1_800_000_000));
+
+    fn said(holding: &Holding, mode: ModeFlag, problem: Option<&str>) -> String {
+        because(holding, mode, problem, SINCE.filter(|_| problem.is_some()))
+    }
+
+    #[test]
+    fn a_lease_is_reported_with_its_end_and_why_it_is_no_larger() {
+        assert_eq!(said(&LEASE, ModeFlag::Safe, None), "lease, expires in 41s");
+        let learning = Holding {
+            limited_by: Some(LimitedBy::Learning),
+            learning_for: Some(Duration::from_millis(40_500)),
+            ..LEASE
+        };
+        assert_eq!(
+            said(&learning, ModeFlag::Safe, None),
+            "lease, expires in 41s; learning mode, 41 s left"
+        );
+        let beside = Holding {
+            capacity: Capacity::Limited(2.0),
+            source: Source::Mode,
+            ..learning
+        };
+        assert_eq!(
+            said(&beside, ModeFlag::Safe, None),
+            "lease of 0, expires in 41s: 2 by the safe capacity; learning mode, 41 s left"
+        );
+    }
+
+    #[test]
+    fn without_an_answer_it_is_reported_since_when_and_what_is_used_then() {
+        for (mode, then, expected) in [
+            (ModeFlag::Safe, 2.0, "then 2 by the safe capacity"),
+            (
+                ModeFlag::Safe,
+                0.0,
+                "then nothing, since no safe capacity is known",
+            ),
+            (
+                ModeFlag::Pessimistic,
+                0.0,
+                "then nothing is used, since the mode is pessimistic",
+            ),
+            (
+                ModeFlag::Optimistic,
+                30.0,
+                "then 30, all that is wanted, by mode",
+            ),
+        ] {
+            let holding = Holding {
+                then: Capacity::Limited(then),
+                ..LEASE
+            };
+            assert_eq!(
+                said(&holding, mode, Some("not connected: refused")),
+                format!(
+                    "lease, expires in 41s, {expected}; since 2027-01-15T08:00:00Z: not connected: refused"
+                )
+            );
+        }
+        let over = Holding {
+            capacity: Capacity::Limited(2.0),
+            source: Source::Mode,
+            remaining: None,
+            changes_in: Some(Duration::from_secs(60)),
+            then: Capacity::Limited(1.0),
+            ..LEASE
+        };
+        assert_eq!(
+            said(&over, ModeFlag::Safe, Some("not connected: refused")),
+            "no lease: 2 by the safe capacity, 1 in 1m; since 2027-01-15T08:00:00Z: not connected: refused"
+        );
+    }
+}

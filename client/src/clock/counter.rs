@@ -1,0 +1,215 @@
+//! The processor's counter as a clock that is cheap to read, set by a good clock every millisecond.
+//!
+//! The counter says only how long ago it was set, a millisecond at most. So what it is wrong by does not add up: a
+//! factor that was measured while a program changed the speed of the system's clock, a counter that ran at another
+//! speed on the machine from which this one was moved. If a process or a machine was frozen, the counter is beyond that
+//! millisecond, or before it if it began anew, and the good clock is read. It is behind by less than
+//! [`FAST_CLOCK_BEHIND`](crate::limiter::FAST_CLOCK_BEHIND) as long as it runs at half its speed.
+//!
+//! How fast it is takes up to a fifth of a second to measure, once for each process. Until [`Counter::start`] has done
+//! so, and where processors have no steady counter, it is the good clock.
+
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Mutex, OnceLock};
+
+use doorward_limits::Moment;
+
+/// A counter, and what the time was when it was set.
+#[derive(Debug, Default)]
+pub(crate) struct Counter {
+    ticks: OnceLock<Ticks>,
+    /// What to add to the counter, in nanoseconds, for the time. The threads that set it may be several, each of which
+    /// is right: so it is a single number, and not two that belong together.
+    offset: AtomicI64,
+    /// Up to where the counter counts, in ticks. Written after the offset.
+    until: AtomicU64,
+    /// Held by who sets it.
+    setting: Mutex<()>,
+}
+
+#[derive(Debug)]
+struct Ticks {
+    source: quanta::Clock,
+    /// Nanoseconds a tick, times 2³².
+    factor: u64,
+    /// Ticks for which it counts once it is set.
+    window: u64,
+}
+
+const FACTOR_BITS: u32 = 32;
+
+/// For how long it counts once it is set.
+const WINDOW_NANOS: u64 = 1_000_000;
+
+/// Between two looks at the counter, the good clock is read. If that takes longer than such a part of the window, the
+/// thread was interrupted, and nobody knows what the counter was at that time.
+const READ_PART: u64 = 256;
+
+impl Counter {
+    /// Measures how fast it is, unless that is known. Takes up to a fifth of a second.
+    pub(crate) fn start(&self) {
+        let _ticks = self.ticks.get_or_init(|| Ticks::of(quanta::Clock::new()));
+    }
+
+    /// The time, or a little less. `good` is a good clock.
+    #[inline]
+    pub(crate) fn now(&self, good: impl Fn() -> Moment) -> Moment {
+        let Some(ticks) = self.ticks.get() else {
+            return good();
+        };
+        let count = ticks.source.raw();
+        // With it, the offset is seen that was written before it.
+        let left = self.until.load(Ordering::Acquire).wrapping_sub(count);
+        if left > ticks.window {
+            return self.set(ticks, good);
+        }
+        let offset = self.offset.load(Ordering::Relaxed);
+        Moment::from_nanos(ticks.nanos(count).wrapping_add(offset))
+    }
+
+    /// Reads the good clock, and sets the counter by it.
+    #[cold]
+    fn set(&self, ticks: &Ticks, good: impl Fn() -> Moment) -> Moment {
+        let before = ticks.source.raw();
+        let now = good();
+        let count = ticks.source.raw();
+        let is_known = count.wrapping_sub(before) <= ticks.window / READ_PART;
+        if let (true, Ok(_setting)) = (is_known, self.setting.try_lock()) {
+            let offset = now.nanos().wrapping_sub(ticks.nanos(count));
+            self.offset.store(offset, Ordering::Relaxed);
+            let until = count.wrapping_add(ticks.window);
+            self.until.store(until, Ordering::Release);
+        }
+        now
+    }
+}
+
+impl Ticks {
+    fn of(source: quanta::Clock) -> Self {
+        let factor = source.delta_as_nanos(0, 1 << FACTOR_BITS).max(1);
+        let window = (WINDOW_NANOS << FACTOR_BITS) / factor;
+        Self {
+            source,
+            factor,
+            window,
+        }
+    }
+
+    /// So many ticks in nanoseconds; from an origin that nobody knows, modulo what fits.
+    #[inline]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "differences of it are small"
+    )]
+    fn nanos(&self, count: u64) -> i64 {
+        let nanos = (u128::from(count) * u128::from(self.factor)) >> FACTOR_BITS;
+        (nanos as u64).cast_signed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::sync::Arc;
+
+    use super::*;
+
+    /// A counter of one tick a nanosecond, a good clock that runs with it, and how often that was read.
+    struct Both {
+        counter: Counter,
+        ticks: Arc<quanta::Mock>,
+        good: Cell<i64>,
+        reads: Cell<u32>,
+    }
+
+    impl Both {
+        fn new() -> Self {
+            let (source, ticks) = quanta::Clock::mock();
+            ticks.increment(7_u64);
+            let counter = Counter::default();
+            counter.ticks.set(Ticks::of(source)).unwrap();
+            Self {
+                counter,
+                ticks,
+                good: Cell::new(1_000),
+                reads: Cell::new(0),
+            }
+        }
+
+        fn pass(&self, nanos: u64, by_good_clock: i64) {
+            self.ticks.increment(nanos);
+            self.good.set(self.good.get() + by_good_clock);
+        }
+
+        #[track_caller]
+        fn shows(&self, now: i64, reads: u32) {
+            let shown = self.counter.now(|| {
+                self.reads.set(self.reads.get() + 1);
+                Moment::from_nanos(self.good.get())
+            });
+            assert_eq!((shown.nanos(), self.reads.get()), (now, reads));
+        }
+    }
+
+    #[test]
+    fn the_good_clock_is_read_once_a_millisecond() {
+        let both = Both::new();
+        both.shows(1_000, 1);
+        both.pass(999_999, 999_999);
+        both.shows(1_000_999, 1);
+        both.pass(1, 1);
+        both.shows(1_001_000, 1);
+        both.pass(1, 1);
+        both.shows(1_001_001, 2);
+        both.pass(1, 1);
+        both.shows(1_001_002, 2);
+    }
+
+    #[test]
+    fn what_it_is_wrong_by_does_not_add_up() {
+        let both = Both::new();
+        both.shows(1_000, 1);
+        for millisecond in 1..100 {
+            both.pass(1_000_000, 1_100_000);
+            both.shows(1_000_000 + both.good.get() - 1_100_000, millisecond);
+            both.pass(1, 0);
+            both.shows(both.good.get(), millisecond + 1);
+        }
+    }
+
+    #[test]
+    fn after_a_freeze_it_is_the_good_clock_also_if_the_counter_began_anew() {
+        let both = Both::new();
+        both.shows(1_000, 1);
+        both.pass(3_600_000_000_000, 3_600_000_000_000);
+        both.shows(3_600_000_001_000, 2);
+        both.ticks.decrement(3_600_000_000_000_u64);
+        both.good.set(both.good.get() + 60);
+        both.shows(3_600_000_001_060, 3);
+    }
+
+    #[test]
+    fn a_thread_that_is_interrupted_while_it_reads_sets_nothing() {
+        let both = Both::new();
+        let slow = || {
+            both.pass(1_000_000, 1_000_000);
+            Moment::from_nanos(both.good.get())
+        };
+        assert_eq!(both.counter.now(slow).nanos(), 1_001_000);
+        both.shows(1_001_000, 1);
+        both.shows(1_001_000, 1);
+    }
+
+    #[test]
+    fn until_it_is_started_it_is_the_good_clock() {
+        let counter = Counter::default();
+        for nanos in [5, 6] {
+            let now = Moment::from_nanos(nanos);
+            assert_eq!(counter.now(|| now), now);
+        }
+        // The real one shows about the same.
+        counter.start();
+        let now = Moment::from_nanos(7);
+        assert_eq!(counter.now(|| now), now);
+    }
+}

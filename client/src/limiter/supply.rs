@@ -1,0 +1,130 @@
+//! What a capacity gives, as what comes into a bucket: its rate, and its burst.
+//!
+//! A rate is taken to 14 digits. That of an uneven share has so many drops that no word counts them
+//! ([`TokenBucket::simplest`]), and every call would need a lock: instead of it a simpler one is taken that is less
+//! by up to a hundred-millionth. So it is never more than what is leased, but for the fifteenth digit.
+
+use std::time::Duration;
+
+use doorward_limits::{Rate, Supply, TokenBucket, Units};
+
+use crate::capacity::Capacity;
+
+/// How much may come at once.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Burst {
+    /// What the rate gives in this span may come at once,
+    pub span: Duration,
+    /// and this much on top, in the resource's units: the cost of a usual request.
+    pub least: f64,
+}
+
+impl Default for Burst {
+    fn default() -> Self {
+        Self {
+            span: Duration::from_millis(20),
+            least: 1.0,
+        }
+    }
+}
+
+/// The most that comes at once: a thousand million million units, so that exact numbers fit at every rate.
+const BURST_MAX: Units = Units::whole(1_000_000_000_000_000);
+
+/// What floating point does to a number is less than this part of it.
+const NOISE: f64 = 1e-14;
+
+/// What may be lost of a rate that is uneven.
+const LOSS: f64 = 1e-8;
+
+/// What comes in by a capacity.
+pub(super) fn supply(burst: Burst, capacity: Capacity) -> Supply {
+    match capacity {
+        Capacity::Unlimited => Supply::Unlimited,
+        Capacity::Limited(rate) => limited(burst, rate),
+    }
+}
+
+fn limited(burst: Burst, rate: f64) -> Supply {
+    let size = burst.least + rate * burst.span.as_secs_f64();
+    let size = Units::try_from(size).unwrap_or(BURST_MAX).min(BURST_MAX);
+    let of = |rate| TokenBucket::new(size, rate).ok();
+    let simple = |loss: f64| {
+        let (least, most) = (rate * (1.0 - loss), rate * (1.0 + NOISE));
+        TokenBucket::simplest(size, least, most)
+    };
+    // Behind a lock, exact: rates that are small and uneven, or very large.
+    let exact = || of(Rate::from_per_second(rate).ok()?);
+    // Parts of a second's millionth do not fit in so large a burst: whole parts a second do.
+    let coarse = || of(Rate::per_second(Units::try_from(rate).ok()?));
+    simple(NOISE)
+        .or_else(|| simple(LOSS))
+        .or_else(exact)
+        .or_else(coarse)
+        .map_or(Supply::NOTHING, Supply::Limited)
+}
+
+#[cfg(test)]
+mod tests {
+    use doorward_limits::{Algorithm, Moment};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn bucket(rate: f64) -> TokenBucket {
+        match limited(Burst::default(), rate) {
+            Supply::Limited(bucket) => bucket,
+            Supply::Unlimited => panic!("it is limited"),
+        }
+    }
+
+    #[test]
+    fn rates_that_people_write_are_exact() {
+        for (number, rate) in [
+            (1.0, "1/s"),
+            (0.5, "1/2s"),
+            (10.0, "10/s"),
+            (33.25, "33.25/s"),
+            (1e6, "1000000/s"),
+            (100.0 / 3.0, "100/3s"),
+            (1.0 / 7.0, "1/7s"),
+            (1_234.567, "1234.567/s"),
+            (4_999.0 / 86_400.0, "4999/day"),
+        ] {
+            let size = Units::try_from(1.0 + number * 0.02).unwrap();
+            let exact = TokenBucket::new(size, rate.parse().unwrap()).unwrap();
+            assert_eq!(bucket(number), exact, "{rate}");
+        }
+    }
+
+    /// How long the burst takes to come in.
+    fn seconds(bucket: &TokenBucket) -> f64 {
+        let state = bucket.empty(Moment::ORIGIN);
+        bucket.standing(&state, Moment::ORIGIN).reset.as_secs_f64()
+    }
+
+    proptest! {
+        /// What a word cannot say needs a lock.
+        #[test]
+        fn shares_of_all_sizes_fit_a_word(rate in 20.0..4e8_f64) {
+            let size = Units::try_from(1.0 + rate * 0.02).unwrap();
+            let (least, most) = (rate * (1.0 - LOSS), rate * (1.0 + NOISE));
+            prop_assert!(TokenBucket::simplest(size, least, most).is_some(), "{rate}");
+        }
+
+        #[test]
+        fn a_rate_is_never_more_and_hardly_less(exponent in -6.0..15.0_f64) {
+            let rate = 10_f64.powf(exponent);
+            // It comes in in ten million seconds or more, of which a nanosecond is nothing.
+            let burst = Burst { span: Duration::from_secs(10_000_000), least: 0.0 };
+            let Supply::Limited(bucket) = limited(burst, rate) else {
+                panic!("it is limited");
+            };
+            let comes = bucket.limit().as_f64() / seconds(&bucket);
+            // Very small and very large ones are the nearest that has so many decimal places.
+            let rounding = 1.1e-9;
+            prop_assert!(comes <= rate * (1.0 + rounding), "{comes} of {rate}");
+            prop_assert!(comes >= rate * (1.0 - 1.01 * LOSS - rounding), "{comes} of {rate}");
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! What there is of each template: resources, leases, and what came lately.
+//!
+//! A book belongs to a number, which a template keeps for as long as one with its glob is in force
+//! ([`InForce`](crate::node::reload::InForce)). So other templates change no book: each resource moves from one
+//! to the other when it hears of them. A book begins when something is to be written into it.
+
+use std::collections::BTreeMap;
+
+use crate::admission::bucket::Bucket;
+
+/// A template in the books.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct TemplateSlot(usize);
+
+impl TemplateSlot {
+    /// Of what no template matches: it is bounded by none.
+    pub(crate) const NONE: Self = Self(0);
+
+    /// The first of a template.
+    pub(crate) const FIRST: Self = Self(1);
+
+    /// The one after it.
+    pub(crate) const fn next(self) -> Self {
+        Self(self.0 + 1)
+    }
+}
+
+/// What there is of a template.
+#[derive(Clone, Debug, Default)]
+pub(super) struct TemplateBook {
+    pub(super) resources: usize,
+    pub(super) leases: usize,
+    pub(super) new_resources: Bucket,
+    pub(super) new_leases: Bucket,
+    pub(super) requests: Bucket,
+}
+
+/// The books of all templates, and of what no template matches.
+#[derive(Debug, Default)]
+pub(super) struct TemplateBooks(BTreeMap<TemplateSlot, TemplateBook>);
+
+impl TemplateBooks {
+    /// The book of a template.
+    pub(super) fn get_mut(&mut self, slot: TemplateSlot) -> &mut TemplateBook {
+        self.0.entry(slot).or_default()
+    }
+
+    /// How many resources and leases there are of a template. None: of what none matches, nobody asks.
+    pub(super) fn counts(&self, slot: TemplateSlot) -> Option<(usize, usize)> {
+        let counts = |book: &TemplateBook| (book.resources, book.leases);
+        let of = self.0.get(&slot).map_or((0, 0), counts);
+        (slot != TemplateSlot::NONE).then_some(of)
+    }
+
+    /// The books of templates.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &TemplateBook> {
+        let of_templates = self.0.iter();
+        let of_templates = of_templates.filter(|(slot, _)| **slot != TemplateSlot::NONE);
+        of_templates.map(|(_, book)| book)
+    }
+
+    /// How many books of templates there are. O(1).
+    pub(super) fn len(&self) -> usize {
+        let of_none = usize::from(self.0.contains_key(&TemplateSlot::NONE));
+        self.0.len() - of_none
+    }
+
+    /// Leases in all.
+    pub(super) fn leases(&self) -> usize {
+        self.0.values().map(|book| book.leases).sum()
+    }
+
+    /// A resource with so many leases belongs to another template now.
+    pub(super) fn move_resource(&mut self, from: TemplateSlot, to: TemplateSlot, leases: usize) {
+        let before = self.get_mut(from);
+        before.resources -= 1;
+        before.leases -= leases;
+        let after = self.get_mut(to);
+        after.resources += 1;
+        after.leases += leases;
+    }
+
+    /// That template is in force no more, and nothing belongs to it.
+    pub(super) fn forget(&mut self, slot: TemplateSlot) {
+        let gone = self.0.remove(&slot);
+        debug_assert!(gone.is_none_or(|book| (book.resources, book.leases) == (0, 0)));
+    }
+}

@@ -1,0 +1,363 @@
+//! Many claims, in order: a B⁺ tree with up to 32 claims in a leaf and 32 children in a node.
+
+use std::cell::Cell;
+
+use crate::claim_index::arena::Arena;
+use crate::claim_index::inner::{Found, INNER_MAX, Inner};
+use crate::claim_index::leaf::{LEAF_MAX, Leaf};
+use crate::claim_index::sums::{Key, Sums};
+
+/// The claims, in leaves below inner nodes.
+#[derive(Clone, Debug)]
+pub(super) struct Tree {
+    leaves: Arena<Leaf<LEAF_MAX>>,
+    inners: Arena<Inner>,
+    root: u32,
+    /// Levels of inner nodes above the leaves.
+    height: u32,
+    known: Known,
+}
+
+/// What was found since a claim last came or went. Most requests change no claim and divide the same capacity, so it is
+/// the same again.
+#[derive(Clone, Debug, Default)]
+struct Known {
+    sums: Cell<Option<Sums>>,
+    /// The level for a capacity.
+    level: Cell<Option<(f64, Option<f64>)>>,
+    /// D at a level.
+    demand: Cell<Option<(f64, f64)>>,
+}
+
+/// Inner nodes above a leaf, at most: each has a quarter of its children, and nodes are counted in 32 bits.
+const PATH_MAX: usize = 12;
+
+/// A child of an inner node, on the way to a leaf.
+#[derive(Clone, Copy, Debug, Default)]
+struct Step {
+    node: u32,
+    position: usize,
+}
+
+impl Step {
+    fn of(node: u32, position: usize) -> Self {
+        Self { node, position }
+    }
+}
+
+impl Tree {
+    /// Those of one leaf.
+    pub(super) fn of(leaf: Leaf<LEAF_MAX>) -> Self {
+        let mut leaves = Arena::default();
+        let root = leaves.insert(leaf);
+        Self {
+            leaves,
+            inners: Arena::default(),
+            root,
+            height: 0,
+            known: Known::default(),
+        }
+    }
+
+    /// Σ wants and Σ subclients of all claims.
+    pub(super) fn sums(&self) -> Sums {
+        if let Some(sums) = self.known.sums.get() {
+            return sums;
+        }
+        let sums = self.sums_of(self.root, self.height);
+        self.known.sums.set(Some(sums));
+        sums
+    }
+
+    /// Puts a claim in. O(log n).
+    pub(super) fn insert(&mut self, key: Key) {
+        self.known = Known::default();
+        if let Some(right) = self.insert_below(self.root, self.height, key) {
+            let mut root = Inner::default();
+            let left_sums = self.sums_of(self.root, self.height);
+            root.insert(0, self.root, Key::LOWEST, left_sums);
+            let (key, sums) = (
+                self.first_key(right, self.height),
+                self.sums_of(right, self.height),
+            );
+            root.insert(1, right, key, sums);
+            self.root = self.inners.insert(root);
+            self.height += 1;
+        }
+    }
+
+    /// Takes a claim out that was put in, equal to the bit. O(log n). Returns whether it was in.
+    pub(super) fn remove(&mut self, key: Key) -> bool {
+        self.known = Known::default();
+        let found = self.remove_below(self.root, self.height, key);
+        while self.height > 0 && self.inners[self.root].len() == 1 {
+            let only = self.inners[self.root].child(0);
+            self.inners.remove(self.root);
+            self.root = only;
+            self.height -= 1;
+        }
+        found
+    }
+
+    /// Takes one claim out that was put in, and puts another one in: the same as one after the other. But of a large tree
+    /// what both look at is fetched from memory side by side, and the sums that both change are made anew once. Returns
+    /// whether the former was in.
+    pub(super) fn replace(&mut self, before: Key, after: Key) -> bool {
+        let Some((paths, [left, entered])) = self.paths_to_replace(before, after) else {
+            let found = self.remove(before);
+            self.insert(after);
+            return found;
+        };
+        self.known = Known::default();
+        self.leaves[left].remove(before);
+        self.leaves[entered].try_insert(after);
+        let (mut left, mut entered) = (left, entered);
+        for (height, [from, to]) in paths
+            .into_iter()
+            .take(self.height as usize)
+            .enumerate()
+            .rev()
+        {
+            let below = self.height - 1 - height as u32;
+            let sums = self.sums_of(left, below);
+            self.inners[from.node].set_sums(from.position, sums);
+            if left != entered {
+                let sums = self.sums_of(entered, below);
+                self.inners[to.node].set_sums(to.position, sums);
+            }
+            (left, entered) = (from.node, to.node);
+        }
+        true
+    }
+
+    /// The ways down to the claim that goes and to where the other one belongs, and their leaves. None: nodes would have
+    /// to be split or merged, or there is no such claim.
+    fn paths_to_replace(
+        &self,
+        before: Key,
+        after: Key,
+    ) -> Option<([[Step; 2]; PATH_MAX], [u32; 2])> {
+        let mut paths = [[Step::default(); 2]; PATH_MAX];
+        let (mut left, mut entered) = (self.root, self.root);
+        if self.height as usize > PATH_MAX {
+            return None;
+        }
+        for steps in paths.iter_mut().take(self.height as usize) {
+            let (from, to) = (&self.inners[left], &self.inners[entered]);
+            let positions = [from.position_of(before), to.position_of(after)];
+            *steps = [
+                Step::of(left, positions[0]),
+                Step::of(entered, positions[1]),
+            ];
+            (left, entered) = (from.child(positions[0]), to.child(positions[1]));
+        }
+        let from = &self.leaves[left];
+        let count = from.count_of(before)?;
+        if count == 1 && from.len() <= LEAF_MAX / 4 {
+            return None;
+        }
+        let frees_a_place = left == entered && count == 1;
+        let fits = frees_a_place || self.leaves[entered].has_room_for(after);
+        fits.then_some((paths, [left, entered]))
+    }
+
+    /// D(w) = Σ min(wants, w·subclients), for w ≥ 0. O(log n).
+    pub(super) fn demand_at(&self, level: f64) -> f64 {
+        if let Some((at, demand)) = self.known.demand.get()
+            && at == level
+        {
+            return demand;
+        }
+        let demand = self.find_demand_at(level);
+        self.known.demand.set(Some((level, demand)));
+        demand
+    }
+
+    fn find_demand_at(&self, level: f64) -> f64 {
+        let (mut node, mut before, mut after) = (self.root, 0.0, 0.0);
+        for _ in 0..self.height {
+            let inner = &self.inners[node];
+            let found = inner.find_level(level, before, after);
+            node = inner.child(found.position);
+            Found {
+                wants_before: before,
+                subclients_after: after,
+                ..
+            } = found;
+        }
+        self.leaves[node].demand_at(level, before, after)
+    }
+
+    /// The level at which all claims together get `capacity`. None: it is above every claim. O(log n).
+    pub(super) fn level_for(&self, capacity: f64) -> Option<f64> {
+        if let Some((of, level)) = self.known.level.get()
+            && of == capacity
+        {
+            return level;
+        }
+        let level = self.find_level_for(capacity);
+        self.known.level.set(Some((capacity, level)));
+        level
+    }
+
+    fn find_level_for(&self, capacity: f64) -> Option<f64> {
+        let (mut node, mut before, mut after) = (self.root, 0.0, 0.0);
+        for _ in 0..self.height {
+            let inner = &self.inners[node];
+            let found = inner.find_demand(capacity, before, after);
+            node = inner.child(found.position);
+            Found {
+                wants_before: before,
+                subclients_after: after,
+                ..
+            } = found;
+        }
+        self.leaves[node].level_for(capacity, before, after)
+    }
+
+    /// The corner of D after which it rises by no more than `slope` per level. O(log n).
+    pub(super) fn vertex(&self, slope: f64) -> Option<(f64, f64)> {
+        let (mut node, mut before, mut after) = (self.root, 0.0, 0.0);
+        for _ in 0..self.height {
+            let inner = &self.inners[node];
+            let found = inner.find_slope(slope, before, after);
+            node = inner.child(found.position);
+            Found {
+                wants_before: before,
+                subclients_after: after,
+                ..
+            } = found;
+        }
+        self.leaves[node].vertex(slope, before, after)
+    }
+
+    /// The largest wants per subclient: the level at which everyone has what it wants. O(log n).
+    pub(super) fn highest_ratio(&self) -> Option<f64> {
+        let mut node = self.root;
+        for _ in 0..self.height {
+            let inner = &self.inners[node];
+            node = inner.child(inner.len().saturating_sub(1));
+        }
+        self.leaves[node].last_ratio()
+    }
+
+    /// Forgets what was found.
+    #[cfg(test)]
+    pub(super) fn forget_known(&mut self) {
+        self.known = Known::default();
+    }
+
+    /// Bytes of memory behind it.
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.leaves.memory_bytes() + self.inners.memory_bytes()
+    }
+
+    fn sums_of(&self, node: u32, height: u32) -> Sums {
+        if height == 0 {
+            self.leaves[node].sums()
+        } else {
+            self.inners[node].sums()
+        }
+    }
+
+    fn first_key(&self, node: u32, height: u32) -> Key {
+        if height == 0 {
+            self.leaves[node].key(0)
+        } else {
+            self.inners[node].key(0)
+        }
+    }
+
+    /// Inserts below a node; if the node had to be split, returns its new right neighbour.
+    fn insert_below(&mut self, node: u32, height: u32, key: Key) -> Option<u32> {
+        if height == 0 {
+            let split = self.leaves[node].insert(key)?;
+            return Some(self.leaves.insert(split));
+        }
+        let position = self.inners[node].position_of(key);
+        let child = self.inners[node].child(position);
+        let new = self.insert_below(child, height - 1, key);
+        let sums = self.sums_of(child, height - 1);
+        self.inners[node].set_sums(position, sums);
+        let mut split = None;
+        if let Some(new) = new {
+            let (key, sums) = (
+                self.first_key(new, height - 1),
+                self.sums_of(new, height - 1),
+            );
+            let inner = &mut self.inners[node];
+            if inner.len() < INNER_MAX {
+                inner.insert(position + 1, new, key, sums);
+            } else {
+                let mut right = inner.split_off(INNER_MAX / 2);
+                match (position + 1).checked_sub(inner.len()) {
+                    // The first place of the right half also ends the left one; either will do,
+                    // but a key below the right half's first belongs to the left.
+                    None | Some(0) => inner.insert(position + 1, new, key, sums),
+                    Some(position) => right.insert(position, new, key, sums),
+                }
+                split = Some(right);
+            }
+        }
+        split.map(|right| self.inners.insert(right))
+    }
+
+    /// Removes below a node, and mends the child that became too small. Returns whether the key
+    /// was there.
+    fn remove_below(&mut self, node: u32, height: u32, key: Key) -> bool {
+        if height == 0 {
+            return self.leaves[node].remove(key);
+        }
+        let position = self.inners[node].position_of(key);
+        let child = self.inners[node].child(position);
+        let found = self.remove_below(child, height - 1, key);
+        let sums = self.sums_of(child, height - 1);
+        self.inners[node].set_sums(position, sums);
+        self.mend(node, height, position);
+        found
+    }
+
+    /// If the child at `position` is too small, merges it with a neighbour, or takes some of the
+    /// neighbour's.
+    fn mend(&mut self, node: u32, height: u32, position: usize) {
+        let child = self.inners[node].child(position);
+        let (len, min) = if height == 1 {
+            (self.leaves[child].len(), LEAF_MAX / 4)
+        } else {
+            (self.inners[child].len(), INNER_MAX / 4)
+        };
+        if len >= min || self.inners[node].len() < 2 {
+            return;
+        }
+        let left_position = position.saturating_sub(1);
+        let left = self.inners[node].child(left_position);
+        let right = self.inners[node].child(left_position + 1);
+        // A lower bound of everything on the right, and above everything on the left.
+        let boundary = self.inners[node].key(left_position + 1);
+        let emptied = if height == 1 {
+            let (left, right) = self.leaves.pair_mut(left, right);
+            left.share_with(right)
+        } else {
+            let (left, right) = self.inners.pair_mut(left, right);
+            right.set_key(0, boundary);
+            left.share_with(right)
+        };
+        let left_sums = self.sums_of(left, height - 1);
+        self.inners[node].set_sums(left_position, left_sums);
+        if emptied {
+            self.inners[node].remove(left_position + 1);
+            if height == 1 {
+                self.leaves.remove(right);
+            } else {
+                self.inners.remove(right);
+            }
+        } else {
+            let (key, sums) = (
+                self.first_key(right, height - 1),
+                self.sums_of(right, height - 1),
+            );
+            self.inners[node].set_key(left_position + 1, key);
+            self.inners[node].set_sums(left_position + 1, sums);
+        }
+    }
+}

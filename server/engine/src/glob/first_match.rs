@@ -1,0 +1,169 @@
+//! Which of many globs is the first in order that matches a text.
+//!
+//! A glob is tried only if the text begins as the glob does, up to its first `*`, `?` or class; and where many
+//! begin alike, only if it ends as the glob does, too. So it costs O(log n) for globs that people write, however
+//! many there are. Globs that begin and end alike are tried one by one, in order.
+
+use std::collections::BTreeMap;
+
+use crate::glob::Glob;
+use crate::glob::prefixes::Prefixes;
+
+/// So many globs that begin alike are tried one by one.
+const TRIED_MAX: usize = 4;
+
+/// Globs, each with its place in the order. See the [module](self).
+#[derive(Clone, Debug)]
+pub(crate) struct FirstMatch {
+    by_prefix: Prefixes<Bucket>,
+}
+
+/// Globs that begin alike.
+#[derive(Clone, Debug)]
+enum Bucket {
+    /// A few.
+    Few(Ordered),
+    /// More of them, by how they end, read backwards; and the place of the first.
+    ByEnd(usize, Prefixes<Ordered>),
+}
+
+/// Globs and their places, in order.
+type Ordered = Vec<(usize, Glob)>;
+
+impl FirstMatch {
+    /// Of globs with their places, in order.
+    pub(crate) fn new(globs: impl IntoIterator<Item = (usize, Glob)>) -> Self {
+        let mut by_prefix: BTreeMap<Box<[u8]>, Ordered> = BTreeMap::new();
+        for (place, glob) in globs {
+            let (prefix, _) = &glob.prefix;
+            let bucket = by_prefix.entry(prefix.as_bytes().into()).or_default();
+            debug_assert!(bucket.last().is_none_or(|(last, _)| *last < place));
+            bucket.push((place, glob));
+        }
+        let buckets = by_prefix.into_iter();
+        let buckets = buckets.map(|(prefix, globs)| (prefix, Bucket::of(globs)));
+        Self {
+            by_prefix: Prefixes::new(buckets.collect()),
+        }
+    }
+
+    /// The place of the first glob that matches.
+    pub(crate) fn find(&self, text: &str) -> Option<usize> {
+        let mut backwards: Option<Vec<u8>> = None;
+        let mut found = None;
+        for bucket in self.by_prefix.of(text.as_bytes()) {
+            match bucket {
+                Bucket::Few(globs) => try_each(globs, text, &mut found),
+                Bucket::ByEnd(first, by_end) => {
+                    if found.is_some_and(|found| found < *first) {
+                        continue;
+                    }
+                    let backwards = backwards.get_or_insert_with(|| text.bytes().rev().collect());
+                    for globs in by_end.of(backwards) {
+                        try_each(globs, text, &mut found);
+                    }
+                }
+            }
+        }
+        found
+    }
+}
+
+impl Bucket {
+    fn of(globs: Ordered) -> Self {
+        let Some((first, _)) = globs.first().filter(|_| globs.len() > TRIED_MAX) else {
+            return Self::Few(globs);
+        };
+        let first = *first;
+        let mut by_end: BTreeMap<Box<[u8]>, Ordered> = BTreeMap::new();
+        for (place, glob) in globs {
+            let (suffix, _) = &glob.suffix;
+            let backwards = suffix.bytes().rev().collect();
+            by_end.entry(backwards).or_default().push((place, glob));
+        }
+        Self::ByEnd(first, Prefixes::new(by_end))
+    }
+}
+
+/// Whether one of these is before what was found, and matches, too.
+fn try_each(globs: &Ordered, text: &str, found: &mut Option<usize>) {
+    for (place, glob) in globs {
+        if found.is_some_and(|found| found < *place) {
+            return;
+        }
+        if glob.matches(text) {
+            *found = Some(*place);
+            return;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// By trying them all.
+    fn naive(globs: &[Glob], text: &str) -> Option<usize> {
+        globs.iter().position(|glob| glob.matches(text))
+    }
+
+    fn parse(texts: &[String]) -> Vec<Glob> {
+        texts.iter().map(|it| Glob::parse(it).unwrap()).collect()
+    }
+
+    fn indexed(globs: &[Glob]) -> FirstMatch {
+        FirstMatch::new(globs.iter().cloned().enumerate())
+    }
+
+    #[track_caller]
+    fn check(globs: &[&str], text: &str, expected: Option<usize>) {
+        let globs = parse(&globs.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>());
+        assert_eq!(naive(&globs, text), expected, "tried one by one: {text}");
+        assert_eq!(indexed(&globs).find(text), expected, "{text}");
+    }
+
+    #[test]
+    fn the_first_in_order_counts_and_not_the_longest() {
+        check(&["a*", "ab*", "*"], "abc", Some(0));
+        check(&["ab*", "a*", "*"], "abc", Some(0));
+        check(&["ab*", "a*", "*"], "acc", Some(1));
+        check(&["ab*", "a*", "*"], "b", Some(2));
+        check(&["*", "ab*", "a*"], "abc", Some(0));
+        check(&["ab*", "a*"], "b", None);
+        check(&["a/*", "?/b", "*/*"], "a/b", Some(0));
+        check(&["?/b", "a/*", "*/*"], "a/b", Some(0));
+        check(&["a\\*", "a*"], "a*", Some(0));
+        check(&[], "a", None);
+    }
+
+    #[test]
+    fn many_that_begin_alike_are_told_apart_by_how_they_end() {
+        let globs: Vec<String> = (0..100).map(|n| format!("db/*-{n}")).collect();
+        let mut globs = parse(&globs);
+        globs.push(Glob::parse("db/*").unwrap());
+        let found = indexed(&globs);
+        assert_eq!(found.find("db/orders-7"), Some(7));
+        assert_eq!(found.find("db/orders-77"), Some(77));
+        assert_eq!(found.find("db/orders-777"), Some(100));
+        assert_eq!(found.find("db/orders/7"), None);
+    }
+
+    proptest! {
+        #[test]
+        fn it_finds_what_trying_one_by_one_finds(
+            globs in prop::collection::vec(
+                "[ab]{0,2}([ab☺/*?]|\\\\[*a☺]|\\[\\^?([ab☺/]|a-b|/-☺){1,2}\\]){0,5}[ab]{0,2}",
+                0..24,
+            ),
+            texts in prop::collection::vec("[ab☺/*]{0,8}", 20),
+        ) {
+            let globs = parse(&globs);
+            let found = indexed(&globs);
+            for text in texts {
+                prop_assert_eq!(found.find(&text), naive(&globs, &text), "{}", text);
+            }
+        }
+    }
+}

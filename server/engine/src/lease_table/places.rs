@@ -1,0 +1,434 @@
+//! Where the holders of a resource are, how they are found by name, and whose lease ends next.
+//!
+//! Most resources have few holders. These are looked through; what is found under a name, or ends next, needs no index
+//! of its own. Many are in chunks, with a table of names and a heap of expiries.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::hash::Hasher;
+
+use hashbrown::HashTable;
+use siphasher::sip::SipHasher13;
+
+use crate::id::HolderKind;
+use crate::lease_table::Holding;
+use crate::planted::{self, Bug};
+use crate::time::Time;
+
+/// Where a holder is in the table. Not valid any more once the holder is removed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Slot(u32);
+
+/// Holders in a chunk: a power of two. Chunks never move, so adding a holder never copies what is there.
+pub(super) const CHUNK: usize = 512;
+
+/// So many are looked through.
+pub(super) const FEW: usize = 4;
+
+/// Holders by slot, by name, and by when to look at them.
+#[derive(Debug)]
+pub(super) enum Places {
+    /// No more than [`FEW`] so far.
+    Few(Few),
+    /// There were more.
+    Many(Box<Many>),
+}
+
+/// Holders that are looked through.
+#[derive(Debug)]
+pub(super) struct Few {
+    holdings: Vec<Option<Holding>>,
+    /// Not later than when the first of them is scheduled. Without holders, it means nothing.
+    due: Time,
+}
+
+/// Holders with indexes.
+#[derive(Debug, Default)]
+pub(super) struct Many {
+    chunks: Vec<Vec<Option<Holding>>>,
+    free: Vec<Slot>,
+    /// The slot, and 32 bits of the hash: growing the table does not touch the holders.
+    by_name: HashTable<(Slot, u32)>,
+    /// At least one entry for every holder, not later than its next expiry.
+    expiries: BinaryHeap<Reverse<(Time, Slot)>>,
+}
+
+/// Hashes names with a key: names come from outside, and must not be made to collide.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct NameHash {
+    /// The key.
+    pub(super) seed: u64,
+}
+
+impl NameHash {
+    /// The hash of a holder's name.
+    pub(super) fn of(self, kind: HolderKind, name: &str) -> u64 {
+        let mut hasher = SipHasher13::new_with_keys(self.seed, 0x646f_6f72_7761_7264);
+        hasher.write(name.as_bytes());
+        hasher.write_u8(kind as u8);
+        hasher.finish()
+    }
+
+    /// 32 bits of it.
+    pub(super) fn short(self, kind: HolderKind, name: &str) -> u32 {
+        // The low half.
+        self.of(kind, name) as u32
+    }
+
+    fn of_holding(self, holding: &Holding) -> u32 {
+        self.short(holding.holder.kind, holding.holder.name.as_str())
+    }
+}
+
+impl Places {
+    /// Nobody.
+    pub(super) const fn new() -> Self {
+        Self::Few(Few {
+            holdings: Vec::new(),
+            due: Time::MAX,
+        })
+    }
+
+    /// The holder of that name.
+    pub(super) fn find(&self, kind: HolderKind, name: &str, hash: NameHash) -> Option<Slot> {
+        let is_it = |it: &Holding| it.holder.kind == kind && it.holder.name.as_str() == name;
+        match self {
+            Self::Few(few) => few.slots().find(|(_, it)| is_it(it)).map(|(slot, _)| slot),
+            Self::Many(many) => {
+                let hash = hash.short(kind, name);
+                let is_it = |(slot, kept): &(Slot, u32)| {
+                    *kept == hash && many.get(*slot).is_some_and(is_it)
+                };
+                many.by_name
+                    .find(spread(hash), is_it)
+                    .map(|(slot, _)| *slot)
+            }
+        }
+    }
+
+    /// What is in a slot.
+    pub(super) fn get(&self, slot: Slot) -> Option<&Holding> {
+        match self {
+            Self::Few(few) => few.holdings.get(slot.0 as usize)?.as_ref(),
+            Self::Many(many) => many.get(slot),
+        }
+    }
+
+    /// The same, to be changed.
+    pub(super) fn get_mut(&mut self, slot: Slot) -> Option<&mut Holding> {
+        match self {
+            Self::Few(few) => few.holdings.get_mut(slot.0 as usize)?.as_mut(),
+            Self::Many(many) => many.place_mut(slot)?.as_mut(),
+        }
+    }
+
+    /// Puts in a holder, to be looked at when it is scheduled.
+    pub(super) fn insert(&mut self, holding: Holding, hash: NameHash) -> Slot {
+        if let Self::Few(few) = self
+            && few.slots().count() == FEW
+        {
+            let holdings = std::mem::take(&mut few.holdings);
+            *self = Self::Many(Box::new(Many::of(holdings, hash)));
+        }
+        match self {
+            Self::Few(few) => few.insert(holding),
+            Self::Many(many) => many.insert(holding, hash),
+        }
+    }
+
+    /// Takes a holder out.
+    pub(super) fn remove(&mut self, slot: Slot, hash: NameHash) -> Option<Holding> {
+        match self {
+            Self::Few(few) => few.holdings.get_mut(slot.0 as usize)?.take(),
+            Self::Many(many) => many.remove(slot, hash),
+        }
+    }
+
+    /// A holder is to be looked at then. It is scheduled for that.
+    pub(super) fn schedule(&mut self, slot: Slot, time: Time) {
+        match self {
+            Self::Few(few) => few.due = few.due.min(time),
+            Self::Many(many) => many.expiries.push(Reverse((time, slot))),
+        }
+    }
+
+    /// Not later than when the first holder is scheduled.
+    pub(super) fn next_scheduled(&self) -> Option<Time> {
+        match self {
+            Self::Few(few) => few.slots().next().map(|_| few.due),
+            Self::Many(many) => many.expiries.peek().map(|Reverse((time, _))| *time),
+        }
+    }
+
+    /// Who is scheduled by then, if anybody may be; it is to be scheduled again, or taken out. Or an entry that means
+    /// nothing any more: there may be another one.
+    pub(super) fn pop_scheduled(&mut self, now: Time) -> Option<(Time, Slot)> {
+        self.next_scheduled().filter(|time| *time <= now)?;
+        match self {
+            Self::Few(few) => few.pop(now),
+            Self::Many(many) => many.expiries.pop().map(|Reverse(entry)| entry),
+        }
+    }
+
+    /// Nobody is left: nothing is scheduled any more.
+    pub(super) fn note_empty(&mut self) {
+        match self {
+            Self::Few(few) => few.due = Time::MAX,
+            Self::Many(many) => many.expiries.clear(),
+        }
+    }
+
+    /// How many places there are, taken or not.
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Self::Few(few) => few.holdings.len(),
+            Self::Many(many) => {
+                let before = many.chunks.len().saturating_sub(1) * CHUNK;
+                before + many.chunks.last().map_or(0, Vec::len)
+            }
+        }
+    }
+
+    /// Whether there were so many that dropping them takes long.
+    pub(super) fn are_in_chunks(&self) -> bool {
+        matches!(self, Self::Many(many) if many.chunks.len() > 1)
+    }
+
+    /// Drops about so many holders, which are not needed any more; after that, this is not to be used. Returns
+    /// whether none is left.
+    pub(super) fn drop_some(&mut self, holders: usize) -> bool {
+        match self {
+            Self::Few(_) => true,
+            Self::Many(many) => {
+                for _ in 0..holders.div_ceil(CHUNK) {
+                    many.chunks.pop();
+                }
+                many.chunks.is_empty()
+            }
+        }
+    }
+
+    /// All places, taken or not.
+    pub(super) fn slots(&self) -> impl Iterator<Item = Slot> + use<> {
+        self.slots_from(Slot::FIRST)
+    }
+
+    /// Those from that one on.
+    pub(super) fn slots_from(&self, from: Slot) -> impl Iterator<Item = Slot> + use<> {
+        (from.0 as usize..self.len()).map(Slot::of)
+    }
+
+    /// All holders, in no meaningful but always the same order.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Holding> {
+        let (few, many) = match self {
+            Self::Few(few) => (few.holdings.as_slice(), [].as_slice()),
+            Self::Many(many) => ([].as_slice(), many.chunks.as_slice()),
+        };
+        few.iter().chain(many.iter().flatten()).flatten()
+    }
+
+    /// Bytes of memory behind it.
+    pub(super) fn memory_bytes(&self) -> usize {
+        match self {
+            Self::Few(few) => few.holdings.capacity() * size_of::<Option<Holding>>(),
+            Self::Many(many) => {
+                let holdings: usize = many.chunks.iter().map(Vec::capacity).sum();
+                size_of::<Many>()
+                    + many.chunks.capacity() * size_of::<Vec<Option<Holding>>>()
+                    + holdings * size_of::<Option<Holding>>()
+                    + many.by_name.allocation_size()
+                    + many.expiries.capacity() * size_of::<Reverse<(Time, Slot)>>()
+                    + many.free.capacity() * size_of::<Slot>()
+            }
+        }
+    }
+
+    /// Entries by which somebody is to be looked at.
+    #[cfg(test)]
+    pub(super) fn scheduled_count(&self) -> usize {
+        match self {
+            Self::Few(few) => few.slots().count(),
+            Self::Many(many) => many.expiries.len(),
+        }
+    }
+
+    /// Asserts that so many holders are where they should be. O(n), for tests.
+    ///
+    /// # Panics
+    ///
+    /// If they are not.
+    pub(super) fn assert_consistent(&self, len: usize) {
+        match self {
+            Self::Few(few) => {
+                assert!(few.holdings.len() <= FEW, "few places");
+                assert_eq!(few.slots().count(), len, "holders");
+                let scheduled = few.slots().map(|(_, it)| it.scheduled);
+                assert!(
+                    scheduled.min() >= few.slots().next().map(|_| few.due),
+                    "due"
+                );
+            }
+            Self::Many(many) => {
+                assert_eq!(self.len(), len + many.free.len(), "places");
+                assert_eq!(many.by_name.len(), len, "names");
+                assert!(many.expiries.len() >= len, "every holder is in the heap");
+            }
+        }
+    }
+}
+
+impl Few {
+    /// The holders, and where they are.
+    fn slots(&self) -> impl Iterator<Item = (Slot, &Holding)> {
+        let places = self.holdings.iter().enumerate();
+        places.filter_map(|(at, holding)| Some((Slot::of(at), holding.as_ref()?)))
+    }
+
+    fn insert(&mut self, holding: Holding) -> Slot {
+        self.due = self.due.min(holding.scheduled);
+        let free = self.holdings.iter().position(Option::is_none);
+        if let Some(at) = free.filter(|_| !planted::is(Bug::SlotNotFreed)) {
+            if let Some(place) = self.holdings.get_mut(at) {
+                *place = Some(holding);
+            }
+            return Slot::of(at);
+        }
+        push(&mut self.holdings, Some(holding));
+        Slot::of(self.holdings.len() - 1)
+    }
+
+    /// Who is scheduled first, if that is by then. When to look next is up to the others.
+    fn pop(&mut self, now: Time) -> Option<(Time, Slot)> {
+        let first = self.slots().map(|(slot, it)| (it.scheduled, slot)).min()?;
+        if first.0 > now {
+            // Somebody was scheduled earlier who is gone.
+            self.due = first.0;
+            return None;
+        }
+        let others = self.slots().filter(|(slot, _)| *slot != first.1);
+        let due = others.map(|(_, it)| it.scheduled).min();
+        self.due = due.unwrap_or(Time::MAX);
+        Some(first)
+    }
+}
+
+impl Many {
+    /// Those that were few.
+    fn of(holdings: Vec<Option<Holding>>, hash: NameHash) -> Self {
+        let mut many = Self::default();
+        for (at, place) in holdings.iter().enumerate() {
+            match place {
+                Some(holding) => many.index(Slot::of(at), holding, hash),
+                None => many.free.push(Slot::of(at)),
+            }
+        }
+        many.chunks.push(holdings);
+        many
+    }
+
+    fn get(&self, slot: Slot) -> Option<&Holding> {
+        let (chunk, place) = slot.place();
+        self.chunks.get(chunk)?.get(place)?.as_ref()
+    }
+
+    fn place_mut(&mut self, slot: Slot) -> Option<&mut Option<Holding>> {
+        let (chunk, place) = slot.place();
+        self.chunks.get_mut(chunk)?.get_mut(place)
+    }
+
+    fn insert(&mut self, holding: Holding, hash: NameHash) -> Slot {
+        let slot = self.free.pop();
+        let slot = slot.unwrap_or_else(|| self.add_place());
+        self.index(slot, &holding, hash);
+        if let Some(place) = self.place_mut(slot) {
+            *place = Some(holding);
+        }
+        self.sweep_expiries();
+        slot
+    }
+
+    fn add_place(&mut self) -> Slot {
+        if self.chunks.last().is_none_or(|chunk| chunk.len() == CHUNK) {
+            self.chunks.push(Vec::with_capacity(CHUNK));
+        }
+        let chunk = self.chunks.len() - 1;
+        let place = self.chunks.last().map_or(0, Vec::len);
+        if let Some(last) = self.chunks.last_mut() {
+            push(last, None);
+        }
+        Slot::of(chunk * CHUNK + place)
+    }
+
+    /// Enters a holder in the table of names, and in the heap.
+    fn index(&mut self, slot: Slot, holding: &Holding, hash: NameHash) {
+        let hash = hash.of_holding(holding);
+        self.by_name
+            .insert_unique(spread(hash), (slot, hash), |(_, hash)| spread(*hash));
+        self.expiries.push(Reverse((holding.scheduled, slot)));
+    }
+
+    fn remove(&mut self, slot: Slot, hash: NameHash) -> Option<Holding> {
+        let holding = self.place_mut(slot)?.take()?;
+        let hash = hash.of_holding(&holding);
+        if let Ok(entry) = self
+            .by_name
+            .find_entry(spread(hash), |(kept, _)| *kept == slot)
+        {
+            entry.remove();
+        }
+        if !planted::is(Bug::SlotNotFreed) {
+            self.free.push(slot);
+        }
+        Some(holding)
+    }
+
+    /// Drops the heap's entries of holders that are gone once they are the most of it. It takes as
+    /// many insertions as there is work in here for it to happen again.
+    fn sweep_expiries(&mut self) {
+        if self.expiries.len() > 4 * self.by_name.len() + 1024 {
+            let mut entries = std::mem::take(&mut self.expiries).into_vec();
+            entries.retain(|Reverse((time, slot))| {
+                self.get(*slot)
+                    .is_some_and(|holding| holding.scheduled == *time)
+            });
+            entries.sort_unstable();
+            entries.dedup();
+            self.expiries = BinaryHeap::from(entries);
+        }
+    }
+}
+
+impl Slot {
+    /// The first of all.
+    pub(crate) const FIRST: Self = Self(0);
+
+    /// The one after it.
+    pub(crate) fn next(self) -> Self {
+        Self(self.0.saturating_add(1))
+    }
+
+    /// That place.
+    pub(super) fn of(at: usize) -> Self {
+        Self(u32::try_from(at).unwrap_or(u32::MAX))
+    }
+
+    /// Its chunk, and the place in it.
+    fn place(self) -> (usize, usize) {
+        (self.0 as usize / CHUNK, self.0 as usize % CHUNK)
+    }
+}
+
+/// Adds a place to a chunk. The first chunk grows as needed, and by little at a time: most resources have few holders, and
+/// each place is large.
+fn push(chunk: &mut Vec<Option<Holding>>, place: Option<Holding>) {
+    if chunk.len() == chunk.capacity() {
+        let more = 1 + chunk.len() / 4;
+        chunk.reserve_exact(more.min(CHUNK.saturating_sub(chunk.len()).max(1)));
+    }
+    chunk.push(place);
+}
+
+/// Spreads 32 good bits over the 64 that the table wants (it looks at both ends).
+pub(super) fn spread(hash: u32) -> u64 {
+    u64::from(hash).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}

@@ -1,0 +1,81 @@
+//! A look at much of a node, a little at a time.
+//!
+//! A node may have a million resources, and one of them a million leases; whoever looks holds up every request
+//! meanwhile. So each call here looks at as much as the caller says, and says where to go on. What comes and goes in
+//! between is seen or not; each resource is seen once at most.
+
+use std::time::Duration;
+
+use crate::admission::Load;
+use crate::id::{HolderId, ResourceId};
+use crate::node::Node;
+use crate::snapshot::{Conflict, LeaseSnapshot, LeasesFrom, ResourceSnapshot};
+use crate::time::Time;
+
+impl Node {
+    /// A view of up to `max` resources after that one in the order of their ids, without their leases. Absent:
+    /// from the first one on. O(log resources + max).
+    pub fn snapshots_after(
+        &self,
+        after: Option<&ResourceId>,
+        max: usize,
+        now: Time,
+    ) -> Vec<ResourceSnapshot> {
+        self.resources
+            .after(after)
+            .take(max)
+            .map(|(_, entry)| entry.resource.snapshot(now))
+            .collect()
+    }
+
+    /// Leases of a resource, those of child servers first, and where to go on if there are more. It looks at
+    /// up to `max` places of leases, in which there may be fewer of them. A holder that goes and comes back
+    /// meanwhile may be seen twice.
+    pub fn leases_from(
+        &self,
+        resource: &ResourceId,
+        from: &LeasesFrom,
+        max: usize,
+        now: Time,
+    ) -> (Vec<LeaseSnapshot>, Option<LeasesFrom>) {
+        let entry = self.resources.get(resource);
+        entry.map_or_else(
+            || (Vec::new(), None),
+            |entry| entry.resource.leases_from(from, max, now),
+        )
+    }
+
+    /// Names under which two live processes ask, as far as that was seen lately: up to `max` after that one.
+    pub fn conflicts_after(
+        &self,
+        after: Option<&HolderId>,
+        max: usize,
+        now: Time,
+    ) -> Vec<Conflict> {
+        let shown = self.conflicts.shown_after(after, now);
+        shown.take(max).cloned().collect()
+    }
+
+    /// How much of each limit is in use, as far as up to `max` callers and templates tell, from that number on; and
+    /// where to go on if there are more. What is in use in all is said each time.
+    pub fn load_from(&self, from: usize, max: usize) -> (Load, Option<usize>) {
+        let (load, next) = self.admission.load_from(from, max);
+        let leases_per_resource = self.sums.leases_per_resource();
+        let load = Load {
+            leases_per_resource,
+            ..load
+        };
+        (load, next)
+    }
+
+    /// How much of each limit is in use. O(callers + templates): [`Node::load_from`] is for who must not hold up
+    /// requests.
+    pub fn load(&self) -> Load {
+        self.load_from(0, usize::MAX).0
+    }
+
+    /// For how long a resource still is in learning mode. None: it is not, or nobody holds anything of it.
+    pub fn learning_left(&self, resource: &ResourceId, now: Time) -> Option<Duration> {
+        self.resources.get(resource)?.resource.learning_left(now)
+    }
+}

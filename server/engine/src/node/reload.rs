@@ -1,0 +1,212 @@
+//! Other templates: what follows from them for a node, computed before they are in force.
+//!
+//! A set of templates may be large, and a node must not be held up while two of them are compared. So that is done
+//! first, without the node ([`PreparedTemplates::new`]), and one cheap step puts them in force
+//! ([`Node::handle_prepared_templates`]). Each resource then hears of them by itself ([`sweep`](super::sweep)),
+//! and in any case before the next request for it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::admission::TemplateSlot;
+use crate::garbage::Whole;
+use crate::id::ResourceId;
+use crate::node::Node;
+use crate::node::event::NodeEvent;
+use crate::node::resources::ResourceSlot;
+use crate::template::{Template, Templates};
+use crate::time::Time;
+
+/// The templates in force at a node, and under which number it keeps the books of each. Cheap to copy.
+#[derive(Clone, Debug)]
+pub struct InForce(Arc<Numbered>);
+
+#[derive(Debug)]
+struct Numbered {
+    templates: Templates,
+    /// In the order of the templates.
+    slots: Vec<TemplateSlot>,
+    /// No book had this number, or a later one.
+    next_slot: TemplateSlot,
+}
+
+/// Templates that are to be in force, and what follows from them.
+#[derive(Debug)]
+pub struct PreparedTemplates {
+    former: InForce,
+    next: InForce,
+    /// Numbers of former templates of which none with that glob is left.
+    gone: Vec<TemplateSlot>,
+    outlasts: Duration,
+    learning_outlasts: Duration,
+}
+
+impl InForce {
+    /// The first templates of a node.
+    pub(super) fn first(templates: Templates) -> Self {
+        let none = BTreeMap::new();
+        Self::numbered(templates, &none, TemplateSlot::FIRST)
+    }
+
+    /// Whoever has a number keeps it.
+    fn numbered(
+        templates: Templates,
+        known: &BTreeMap<&str, TemplateSlot>,
+        mut next_slot: TemplateSlot,
+    ) -> Self {
+        let slots = templates.iter().map(|template| {
+            let known = known.get(template.identifier_glob.as_str());
+            known.copied().unwrap_or_else(|| {
+                let slot = next_slot;
+                next_slot = slot.next();
+                slot
+            })
+        });
+        let slots = slots.collect();
+        Self(Arc::new(Numbered {
+            templates,
+            slots,
+            next_slot,
+        }))
+    }
+
+    /// The templates.
+    pub fn templates(&self) -> &Templates {
+        &self.0.templates
+    }
+
+    /// The template for a resource, and its number.
+    pub(super) fn find(&self, id: &ResourceId) -> (TemplateSlot, Option<&Arc<Template>>) {
+        let found = self.0.templates.find_with_position(id);
+        let slot = found.and_then(|(position, _)| self.0.slots.get(position));
+        let slot = slot.copied().unwrap_or(TemplateSlot::NONE);
+        (slot, found.map(|(_, template)| template))
+    }
+}
+
+impl PreparedTemplates {
+    /// Templates that are to follow those that are in force. O(n log n).
+    pub fn new(former: &InForce, templates: Templates) -> Self {
+        let before = former.templates();
+        let numbers = before.iter().zip(&former.0.slots);
+        let mut known: BTreeMap<&str, TemplateSlot> = numbers
+            .map(|(template, slot)| (template.identifier_glob.as_str(), *slot))
+            .collect();
+        let (outlasts, learning_outlasts) = before.shortened(&templates);
+        let next = InForce::numbered(templates, &known, former.0.next_slot);
+        for template in next.templates().iter() {
+            known.remove(template.identifier_glob.as_str());
+        }
+        Self {
+            gone: known.into_values().collect(),
+            former: former.clone(),
+            next,
+            outlasts,
+            learning_outlasts,
+        }
+    }
+
+    /// The templates.
+    pub fn templates(&self) -> &Templates {
+        self.next.templates()
+    }
+
+    /// See [`Templates::outlasts`].
+    pub fn outlasts(&self) -> Duration {
+        self.outlasts
+    }
+
+    /// See [`Templates::learning_outlasts`].
+    pub fn learning_outlasts(&self) -> Duration {
+        self.learning_outlasts
+    }
+
+    /// The templates, after all, if others came first.
+    pub fn into_templates(self) -> Templates {
+        self.next.templates().clone()
+    }
+}
+
+impl Node {
+    /// The templates in force.
+    pub fn templates(&self) -> &Templates {
+        self.in_force.templates()
+    }
+
+    /// The same, to prepare others that follow them.
+    pub fn in_force(&self) -> &InForce {
+        &self.in_force
+    }
+
+    /// New templates are in force from now on, as by [`Node::handle_prepared_templates`]. O(templates): for whoever
+    /// holds nobody up.
+    pub fn handle_templates(&mut self, templates: Templates, now: Time) {
+        let prepared = PreparedTemplates::new(&self.in_force, templates);
+        let is_next = self.handle_prepared_templates(prepared, now).is_ok();
+        debug_assert!(is_next, "they were prepared for those in force");
+    }
+
+    /// New templates are in force from now on, also for the leases that are out: each is changed when its holder
+    /// asks next. O(1). The rest is due at once, in [`Node::handle_timeout`]: until then, resources are seen in
+    /// snapshots as they were decided about last.
+    ///
+    /// A root that is learning goes on for as long as leases of its predecessors may last, also if
+    /// these give shorter ones.
+    ///
+    /// # Errors
+    ///
+    /// The same again, if others are in force than those that they were prepared for; nothing is changed then.
+    pub fn handle_prepared_templates(
+        &mut self,
+        prepared: PreparedTemplates,
+        now: Time,
+    ) -> Result<(), PreparedTemplates> {
+        if !Arc::ptr_eq(&prepared.former.0, &self.in_force.0) {
+            return Err(prepared);
+        }
+        self.end_term_if_over(now);
+        if !self.config.has_parent && self.mastership.is_master() {
+            self.longer_leases = self.longer_leases.max(prepared.learning_outlasts);
+            let lasts = self.config.clock_tolerance.report(prepared.outlasts);
+            self.former_leases_until = self.former_leases_until.max(now + lasts);
+        }
+        let PreparedTemplates {
+            former, next, gone, ..
+        } = prepared;
+        self.in_force = next;
+        self.begin_sweep_of_templates(gone, now);
+        self.garbage.push(Whole(former));
+        // Of few resources, all.
+        self.sweep_some(now);
+        Ok(())
+    }
+
+    /// A resource hears of the templates in force. Returns how many claims that put elsewhere.
+    pub(super) fn apply_template(&mut self, place: ResourceSlot, now: Time) -> usize {
+        let Some(entry) = self.resources.at_mut(place) else {
+            return 0;
+        };
+        let (slot, template) = self.in_force.find(entry.resource.id());
+        let template = template.map(Arc::clone);
+        let before = std::mem::replace(&mut entry.template, slot);
+        let leases = entry.weighed.leases + entry.weighed.curves;
+        self.admission.move_resource(before, slot, leases);
+        let resource = &mut entry.resource;
+        let had_source = resource.has_source();
+        let moved = resource.handle_template(template, self.sweep.longer_leases(), now);
+        let over = resource.overcommitted();
+        if had_source && !resource.has_source() {
+            let resource = resource.id().clone();
+            self.push_event(NodeEvent::TemplateGone { resource });
+        } else if let Some((capacity, reserved)) = over {
+            let resource = resource.id().clone();
+            self.push_event(NodeEvent::CapacityBelowReserved {
+                resource,
+                capacity,
+                reserved,
+            });
+        }
+        moved
+    }
+}

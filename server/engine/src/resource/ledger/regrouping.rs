@@ -1,0 +1,224 @@
+//! All claims of a resource, put in other bands a few at a time.
+//!
+//! PRIORITY_BANDS keeps the claims of each priority apart, every other algorithm keeps all of them together. When a
+//! template changes from the one to the other, each claim has to be put elsewhere, and with a million of them that
+//! takes a good part of a second. So new bands grow beside those in use ([`Regrouping`]); a claim that changes
+//! meanwhile changes in both. When all are there, the new bands take the place of the others.
+//!
+//! Until then the resource is divided by an algorithm that the bands in use allow ([`divides_by`]): all else of the
+//! new template counts already, and no more is granted than there is.
+
+use crate::bands::Bands;
+use crate::demand::Demand;
+use crate::garbage::{FEW, Whole};
+use crate::lease_table::Slot;
+use crate::resource::ledger::Ledger;
+use crate::template::AlgorithmKind;
+use crate::time::Time;
+
+/// Claims that are put in other bands at once.
+const AT_ONCE: usize = 128;
+
+/// Claims on their way into other bands. See the [module](self).
+#[derive(Debug)]
+pub(super) struct Regrouping {
+    /// Those that are there.
+    bands: Bands,
+    /// By this, claims are in them.
+    kind: AlgorithmKind,
+    /// Who is in a slot before this one is there.
+    next: Slot,
+    /// When to go on.
+    due: Time,
+}
+
+impl Regrouping {
+    /// Nothing is there yet.
+    pub(super) fn begin(kind: AlgorithmKind, now: Time) -> Self {
+        Self {
+            bands: Bands::default(),
+            kind,
+            next: Slot::FIRST,
+            due: now,
+        }
+    }
+
+    /// What the algorithm is to be.
+    pub(super) fn kind(&self) -> AlgorithmKind {
+        self.kind
+    }
+
+    /// Another algorithm, by which claims are in the same bands.
+    pub(super) fn change_kind(&mut self, kind: AlgorithmKind) {
+        debug_assert_eq!(self.kind.has_bands(), kind.has_bands());
+        self.kind = kind;
+    }
+
+    /// When to go on.
+    pub(super) fn due(&self) -> Time {
+        self.due
+    }
+
+    /// The bands as far as they are.
+    pub(super) fn bands(&self) -> &Bands {
+        &self.bands
+    }
+
+    /// The first slot of those who are not there.
+    pub(super) fn next(&self) -> Slot {
+        self.next
+    }
+
+    /// Whoever is in that slot is there.
+    pub(super) fn has(&self, slot: Slot) -> bool {
+        slot < self.next
+    }
+
+    /// Puts in who is in the next slot. Returns how many steps that took.
+    pub(super) fn put_next(&mut self, slot: Slot, demand: Option<&Demand>) -> usize {
+        self.next = slot.next();
+        demand.map_or(0, |demand| self.insert(demand)).max(1)
+    }
+
+    /// The rest is for later.
+    pub(super) fn put_off(&mut self, now: Time) {
+        self.due = now;
+    }
+
+    /// Puts in who has come. Returns how many claims these are.
+    pub(super) fn insert(&mut self, demand: &Demand) -> usize {
+        let (bands, mut claims) = (&mut self.bands, 0);
+        demand.for_each_claim(self.kind, |band, claim| {
+            bands.insert(band, claim);
+            claims += 1;
+        });
+        claims
+    }
+
+    /// Takes out who is gone.
+    pub(super) fn remove(&mut self, demand: &Demand) {
+        let bands = &mut self.bands;
+        demand.for_each_claim(self.kind, |band, claim| bands.remove(band, claim));
+    }
+
+    /// All are there.
+    pub(super) fn finish(self) -> (AlgorithmKind, Bands) {
+        (self.kind, self.bands)
+    }
+}
+
+impl Ledger {
+    /// From now on, or as soon as they are there, claims are in bands as this algorithm has them. Returns how
+    /// many were put elsewhere.
+    pub(in crate::resource) fn change_kind(&mut self, kind: AlgorithmKind, now: Time) -> usize {
+        let before = self.regrouping.as_ref().map_or(self.kind, |it| it.kind());
+        if kind == before {
+            return 0;
+        }
+        self.note_demand_changed();
+        if kind.has_bands() == self.kind.has_bands() {
+            self.kind = kind;
+            if let Some(given_up) = self.regrouping.take() {
+                self.discard(Whole(given_up));
+            }
+            return 0;
+        }
+        if let Some(regrouping) = &mut self.regrouping {
+            regrouping.change_kind(kind);
+            return 0;
+        }
+        self.regrouping = Some(Box::new(Regrouping::begin(kind, now)));
+        self.regroup(AT_ONCE, now)
+    }
+
+    /// Puts up to so many claims more into other bands, if they are on their way. Returns how many.
+    pub(in crate::resource) fn regroup(&mut self, steps_max: usize, now: Time) -> usize {
+        let Some(mut regrouping) = self.regrouping.take() else {
+            return 0;
+        };
+        let mut steps = 0;
+        for (slot, holding) in self.table.places_from(regrouping.next()) {
+            if steps >= steps_max {
+                regrouping.put_off(now);
+                self.regrouping = Some(regrouping);
+                return steps;
+            }
+            steps += regrouping.put_next(slot, holding.map(|holding| &holding.demand));
+        }
+        let (kind, bands) = regrouping.finish();
+        self.kind = kind;
+        let former = std::mem::replace(&mut self.bands, bands);
+        if steps > FEW || self.table.len() > FEW {
+            self.discard(Whole(former));
+        }
+        self.note_demand_changed();
+        steps
+    }
+
+    /// When to go on with that.
+    pub(in crate::resource) fn regroups_at(&self) -> Option<Time> {
+        self.regrouping.as_ref().map(|regrouping| regrouping.due())
+    }
+
+    /// By this, claims are in the bands that are in use.
+    pub(in crate::resource) fn kind(&self) -> AlgorithmKind {
+        self.kind
+    }
+
+    /// The bands that are to be in use, as far as they are there.
+    pub(in crate::resource) fn bands_to_be(&self) -> &Bands {
+        let regrouping = self.regrouping.as_ref();
+        regrouping.map_or(&self.bands, |regrouping| regrouping.bands())
+    }
+
+    /// Asserts that all claims are in other bands that are said to be. O(n), for tests.
+    ///
+    /// # Panics
+    ///
+    /// If they are not.
+    pub(super) fn assert_regrouped(&self) {
+        let Some(regrouping) = &self.regrouping else {
+            return;
+        };
+        let mut claims = 0;
+        let all = self.table.places_from(Slot::FIRST);
+        let there = all.filter(|(slot, _)| regrouping.has(*slot));
+        for (_, holding) in there {
+            let demand = holding.map(|holding| &holding.demand).into_iter();
+            demand.for_each(|it| it.for_each_claim(regrouping.kind(), |_, _| claims += 1));
+        }
+        let indexed: usize = regrouping.bands().iter().map(|(_, it)| it.len()).sum();
+        assert_eq!(indexed, claims, "claims in other bands");
+    }
+}
+
+/// By what a resource is divided that is to be divided by `wanted`, while its claims are in bands as `grouped` has
+/// them.
+///
+/// Both that stand in promise the total, so there is never too much, whatever the one wanted promises.
+pub(in crate::resource) fn divides_by(
+    wanted: AlgorithmKind,
+    grouped: AlgorithmKind,
+) -> AlgorithmKind {
+    match (wanted.has_bands(), grouped.has_bands()) {
+        (true, false) => AlgorithmKind::FairShare,
+        (false, true) => AlgorithmKind::PriorityBands,
+        (true, true) | (false, false) => wanted,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_stands_in_can_be_solved_by_the_bands_in_use_and_promises_the_total() {
+        for wanted in AlgorithmKind::ALL {
+            for grouped in AlgorithmKind::ALL {
+                let by = divides_by(wanted, grouped);
+                assert_eq!(by.has_bands(), grouped.has_bands(), "{wanted} {grouped}");
+                assert!(by == wanted || by.promises_total(), "{wanted} {grouped}");
+            }
+        }
+    }
+}

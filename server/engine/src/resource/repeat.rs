@@ -1,0 +1,77 @@
+//! A client that asks for the same again, where nothing has changed since: it gets the same for longer.
+//!
+//! Most requests are such. What a decision depends on has a version ([`Ledger::version`](super::ledger::Ledger::version)):
+//! claims, what may be in use, the capacity, the algorithm. If a decision leaves all of that as it was, deciding the same
+//! request again comes to the same as long as the version is the same; so it is not decided again. Debug builds decide
+//! all the same, and compare.
+//!
+//! Not below the root, where the parent's answers count, nor in learning mode, where reports do.
+
+use crate::id::HolderKind;
+use crate::lease_table::{Holding, Slot};
+use crate::planted::{self, Bug};
+use crate::resource::Resource;
+use crate::resource::ask::{Answer, HolderAsk};
+use crate::resource::pace::Before;
+use crate::time::Time;
+
+impl Resource {
+    /// The answer to a request that repeats what was decided. None: it has to be decided.
+    pub(super) fn repeat(
+        &mut self,
+        slot: Slot,
+        ask: &HolderAsk<'_>,
+        wants_more: bool,
+        now: Time,
+    ) -> Option<Answer> {
+        if self.upstream.is_some() || self.learning.is_on() {
+            return None;
+        }
+        let holding = self.ledger.get(slot)?;
+        let is_early = now.since(holding.decided_at) < ask.floor && !holding.is_invited(now);
+        let is_decided = match holding.repeats_in {
+            Some(_) if planted::is(Bug::OldDecisionRepeated) => true,
+            repeats_in => repeats_in == Some(self.ledger.version()),
+        };
+        let is_repeat = is_decided && !is_early && is_same(holding, ask);
+        if !is_repeat || planted::is(Bug::FloorForgotten) {
+            return None;
+        }
+        self.assert_decides_the_same(holding, ask, now);
+        let waited = Before::of(holding).invited_after();
+        let expires_at = self.expiry_from(now);
+        self.ledger.renew(slot, expires_at);
+        self.ledger
+            .note(slot, |holding| holding.wants_more = wants_more);
+        Some(self.conclude(slot, ask, false, waited, now))
+    }
+
+    /// Debug builds only.
+    fn assert_decides_the_same(&self, holding: &Holding, ask: &HolderAsk<'_>, now: Time) {
+        if cfg!(debug_assertions) {
+            let newest = holding.newest().capacity;
+            let grant = self.grant(ask, &holding.demand, newest, newest, newest, now);
+            let known = (newest, holding.share, holding.why, holding.waits);
+            let fresh = (grant.gets, grant.share.amount, grant.why, grant.waits);
+            assert_eq!(known, fresh, "{}: decided as before", self.id);
+        }
+    }
+}
+
+/// Whether a client asks for what it asked for before, has what it was granted and nothing else, and speaks for itself
+/// alone.
+fn is_same(holding: &Holding, ask: &HolderAsk<'_>) -> bool {
+    let newest = holding.newest().capacity;
+    let is_alone = holding.past.is_none() && holding.leases().is_only_newest();
+    let is_next = match ask.sequence {
+        Some(sequence) => sequence > holding.sequence,
+        None => holding.sequence == 0,
+    };
+    holding.holder.kind == HolderKind::Client
+        && is_next
+        && is_alone
+        && !holding.pending
+        && ask.incarnation == holding.incarnation
+        && ask.in_use() == newest
+        && ask.demand == holding.demand
+}

@@ -1,0 +1,384 @@
+//! Numbers as people read them, on pages, in tables and in reports.
+//!
+//! What is not a number is shown as a dash: nothing may look like a figure that it is not.
+
+use std::fmt::Display;
+use std::time::Duration;
+
+/// Stands for what is not known.
+pub const NONE: &str = "–";
+
+/// An amount: at most six significant digits, thousands apart, `1,234.5`.
+pub fn amount(value: f64) -> String {
+    match significant(value, 1e-6) {
+        Some(text) => apart(&text),
+        None if value.is_finite() => format!("{value:.3e}"),
+        None => NONE.to_owned(),
+    }
+}
+
+/// An amount as it is typed: at most six significant digits, `1234.5`.
+pub fn typed(value: f64) -> String {
+    significant(value, 1e-6).unwrap_or_else(|| value.to_string())
+}
+
+/// What was measured: four digits, or all before the point, thousands apart. More would say that it is exact.
+pub fn measured(value: f64) -> String {
+    let decimals = match value.abs() {
+        m if m >= 1_000.0 => 0,
+        m if m >= 100.0 => 1,
+        m if m >= 10.0 => 2,
+        m if m >= 1.0 => 3,
+        _ => 4,
+    };
+    match rounded(value, 1e-4, decimals) {
+        Some(text) => apart(&text),
+        None if value.is_finite() => format!("{value:.2e}"),
+        None => NONE.to_owned(),
+    }
+}
+
+/// Six significant digits, if there is any reason to write them out.
+fn significant(value: f64, least: f64) -> Option<String> {
+    // Digits before the point, as far as they count; nothing has no logarithm.
+    let magnitude = value.abs().max(least);
+    let whole_digits = magnitude.log10().floor().max(-1.0) + 1.0;
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "0 to 6"
+    )]
+    let decimals = (6.0 - whole_digits).clamp(0.0, 6.0) as usize;
+    rounded(value, least, decimals)
+}
+
+/// So many digits after the point at most. None: it is no number, or has too many digits to be read.
+fn rounded(value: f64, least: f64, decimals: usize) -> Option<String> {
+    if value == 0.0 {
+        return Some("0".to_owned());
+    }
+    if !(least..1e15).contains(&value.abs()) {
+        return None;
+    }
+    let text = format!("{value:.decimals$}");
+    match text.contains('.') {
+        true => Some(text.trim_end_matches('0').trim_end_matches('.').to_owned()),
+        false => Some(text),
+    }
+}
+
+/// Thousands apart.
+fn apart(number: &str) -> String {
+    let (sign, digits) = match number.strip_prefix('-') {
+        Some(digits) => ("-", digits),
+        None => ("", number),
+    };
+    match digits.split_once('.') {
+        Some((whole, fraction)) => format!("{sign}{}.{fraction}", grouped(whole)),
+        None => format!("{sign}{}", grouped(digits)),
+    }
+}
+
+/// A whole number: `12,345`.
+pub fn count(value: impl Display) -> String {
+    grouped(&value.to_string())
+}
+
+/// A size in bytes: `512 B`, `1.5 KiB`, `256 MiB`, `2,048 MiB`.
+pub fn bytes(value: u64) -> String {
+    const KIB: u64 = 1_024;
+    const MIB: u64 = KIB * KIB;
+    let (unit, name) = match value {
+        0..KIB => return format!("{value} B"),
+        KIB..MIB => (KIB, "KiB"),
+        MIB.. => (MIB, "MiB"),
+    };
+    let tenths = value % unit * 10 / unit;
+    let whole = grouped(&(value / unit).to_string());
+    match tenths {
+        0 => format!("{whole} {name}"),
+        _ => format!("{whole}.{tenths} {name}"),
+    }
+}
+
+/// So many of something: `1 node`, `2 nodes`.
+pub fn several(value: usize, one: &str, many: &str) -> String {
+    format!("{} {}", count(value), if value == 1 { one } else { many })
+}
+
+fn grouped(digits: &str) -> String {
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// A part in percent. What is a little more than nothing, or than all, is not rounded to it: that
+/// is what an operator looks for.
+pub fn percent(part: f64) -> String {
+    if !part.is_finite() {
+        return NONE.to_owned();
+    }
+    let value = part * 100.0;
+    if value.abs() < 1e-7 {
+        return "0 %".to_owned();
+    }
+    let mut decimals = if value.abs() < 10.0 { 2 } else { 1 };
+    let away = (value - 100.0).abs();
+    while decimals < 4 && away > 1e-7 && away < 0.51 * 10_f64.powi(-decimals) {
+        decimals += 1;
+    }
+    if value.abs() < 0.005 {
+        return if value > 0.0 { "< 0.01 %" } else { "> -0.01 %" }.to_owned();
+    }
+    #[expect(clippy::cast_sign_loss, reason = "1 to 4")]
+    let text = format!("{value:.*}", decimals as usize);
+    let whole = text.trim_end_matches('0').trim_end_matches('.');
+    // 100 and 99.96 are not the same: only what is whole is shown so.
+    let shown = if (value - value.round()).abs() < 1e-7 {
+        whole
+    } else {
+        &text
+    };
+    format!("{shown} %")
+}
+
+/// A part in points of percent, with two digits after the point: such numbers are added up.
+pub fn points(part: f64) -> String {
+    match part * 100.0 {
+        value if !value.is_finite() => NONE.to_owned(),
+        value if value > 0.0 && value < 0.005 => "< 0.01".to_owned(),
+        value => format!("{value:.2}"),
+    }
+}
+
+/// A span of so many milliseconds, as [`seconds`] shows it.
+pub fn span(millis: u64) -> String {
+    seconds(Duration::from_millis(millis).as_secs_f64())
+}
+
+/// A span as flags and templates take it, rounded to what matters: `1h 5m`, `59.5s`, `20ms`.
+pub fn typed_span(span: Duration) -> String {
+    let millis = u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
+    let rounded = match millis {
+        0..1_000 => Duration::from_millis(millis),
+        1_000..60_000 => {
+            let tenths = Duration::from_millis(millis / 100 * 100);
+            return format!("{}s", typed(tenths.as_secs_f64()));
+        }
+        60_000..3_600_000 => Duration::from_secs(millis / 1_000),
+        _ => Duration::from_secs(millis / 60_000 * 60),
+    };
+    humantime::format_duration(rounded).to_string()
+}
+
+/// A moment of the wall clock, `2026-11-21 04:53:31 UTC`.
+pub fn moment(since_epoch: Duration) -> String {
+    let time = std::time::UNIX_EPOCH + Duration::from_secs(since_epoch.as_secs());
+    let text = humantime::format_rfc3339_seconds(time).to_string();
+    text.replace('T', " ").replace('Z', " UTC")
+}
+
+/// A span of time in its two largest units: `1 h 5 min`, `3 min 20 s`, `2.5 s`, `40 ms`.
+pub fn seconds(seconds: f64) -> String {
+    if !seconds.is_finite() || seconds < 0.0 {
+        return NONE.to_owned();
+    }
+    if seconds < 0.9995 {
+        let millis = (seconds * 1_000.0).round();
+        return match millis {
+            m if m >= 1.0 => format!("{m:.0} ms"),
+            _ if seconds > 0.0 => "< 1 ms".to_owned(),
+            _ => "0 s".to_owned(),
+        };
+    }
+    if seconds < 59.95 {
+        let text = format!("{seconds:.1}");
+        return format!("{} s", text.strip_suffix(".0").unwrap_or(&text));
+    }
+    let whole = whole_seconds(seconds);
+    let (days, hours, minutes) = (whole / 86_400, whole / 3_600 % 24, whole / 60 % 60);
+    let two = |large: u64, large_unit, small: u64, small_unit| match small {
+        0 => format!("{large} {large_unit}"),
+        _ => format!("{large} {large_unit} {small} {small_unit}"),
+    };
+    if days > 0 {
+        two(days, "d", hours, "h")
+    } else if hours > 0 {
+        two(hours, "h", minutes, "min")
+    } else {
+        two(minutes, "min", whole % 60, "s")
+    }
+}
+
+/// A time from the start: `12:30`, `1:02:05`, `0:07.5`.
+pub fn clock(seconds: f64) -> String {
+    if !seconds.is_finite() || seconds < 0.0 {
+        return NONE.to_owned();
+    }
+    let tenths = whole_seconds(seconds * 10.0);
+    let whole = tenths / 10;
+    let (hours, minutes, rest) = (whole / 3_600, whole / 60 % 60, whole % 60);
+    let mut text = match hours {
+        0 => format!("{minutes}:{rest:02}"),
+        _ => format!("{hours}:{minutes:02}:{rest:02}"),
+    };
+    if hours == 0 && !tenths.is_multiple_of(10) {
+        text += &format!(".{}", tenths % 10);
+    }
+    text
+}
+
+fn whole_seconds(seconds: f64) -> u64 {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "not negative; a cast saturates"
+    )]
+    let whole = seconds.round() as u64;
+    whole
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn amounts_are_short_and_exact_enough() {
+        for (value, shown, as_typed) in [
+            (0.0, "0", "0"),
+            (-0.0, "0", "0"),
+            (1.0, "1", "1"),
+            (100.0, "100", "100"),
+            (0.1 + 0.2, "0.3", "0.3"),
+            (33.333_333_333, "33.3333", "33.3333"),
+            (1234.5, "1,234.5", "1234.5"),
+            (1_234_567.89, "1,234,568", "1234568"),
+            (999_999.96, "1,000,000", "1000000"),
+            (1e15, "1.000e15", "1000000000000000"),
+            (0.000_012_34, "0.000012", "0.000012"),
+            (1e-9, "1.000e-9", "0.000000001"),
+            (-1500.25, "-1,500.25", "-1500.25"),
+            (f64::NAN, "–", "NaN"),
+            (f64::INFINITY, "–", "inf"),
+        ] {
+            assert_eq!(amount(value), shown, "{value:?}");
+            assert_eq!(typed(value), as_typed, "{value:?}");
+        }
+    }
+
+    #[test]
+    fn what_was_measured_is_shown_in_four_digits() {
+        for (value, expected) in [
+            (0.0, "0"),
+            (-0.0, "0"),
+            (1.0, "1"),
+            (0.1 + 0.2, "0.3"),
+            (33.333_333, "33.33"),
+            (1234.5, "1,234"),
+            (1_234_567.89, "1,234,568"),
+            (-150.25, "-150.2"),
+            (0.000_01, "1.00e-5"),
+            (1e15, "1.00e15"),
+            (f64::NAN, "–"),
+            (f64::INFINITY, "–"),
+        ] {
+            assert_eq!(measured(value), expected, "{value:?}");
+        }
+    }
+
+    #[test]
+    fn parts_never_round_to_nothing_or_to_all() {
+        for (part, expected) in [
+            (0.0, "0 %"),
+            (0.5, "50 %"),
+            (1.0, "100 %"),
+            (0.9995, "99.95 %"),
+            (0.999_99, "99.999 %"),
+            (0.9713, "97.1 %"),
+            (1.0001, "100.01 %"),
+            (1.000_002, "100.0002 %"),
+            (1.25, "125 %"),
+            (0.0123, "1.23 %"),
+            (0.000_02, "< 0.01 %"),
+            (-0.021, "-2.10 %"),
+            (f64::NAN, "–"),
+        ] {
+            assert_eq!(percent(part), expected, "{part:?}");
+        }
+    }
+
+    #[test]
+    fn spans_show_their_two_largest_units() {
+        for (value, expected) in [
+            (0.0, "0 s"),
+            (0.000_01, "< 1 ms"),
+            (0.04, "40 ms"),
+            (0.9999, "1 s"),
+            (2.54, "2.5 s"),
+            (59.99, "1 min"),
+            (200.0, "3 min 20 s"),
+            (3_900.0, "1 h 5 min"),
+            (273_600.0, "3 d 4 h"),
+            (-1.0, "–"),
+        ] {
+            assert_eq!(seconds(value), expected, "{value}");
+        }
+        for (millis, expected) in [(0, "0 s"), (999, "999 ms"), (2_540, "2.5 s")] {
+            assert_eq!(span(millis), expected);
+        }
+    }
+
+    #[test]
+    fn spans_are_typed_in_the_units_of_flags() {
+        for (millis, expected) in [
+            (0, "0s"),
+            (20, "20ms"),
+            (59_540, "59.5s"),
+            (60_999, "1m"),
+            (3_930_000, "1h 5m"),
+        ] {
+            assert_eq!(typed_span(Duration::from_millis(millis)), expected);
+        }
+    }
+
+    #[test]
+    fn sizes_have_the_unit_that_reads_best() {
+        for (value, expected) in [
+            (0, "0 B"),
+            (1_023, "1023 B"),
+            (262_144, "256 KiB"),
+            (1_572_864, "1.5 MiB"),
+            (4_194_304, "4 MiB"),
+            (8_589_934_592, "8,192 MiB"),
+        ] {
+            assert_eq!(bytes(value), expected);
+        }
+    }
+
+    #[test]
+    fn a_moment_names_its_zone() {
+        assert_eq!(
+            moment(Duration::from_secs(1_700_000_000)),
+            "2023-11-14 22:13:20 UTC"
+        );
+    }
+
+    #[test]
+    fn times_are_read_off_a_clock() {
+        for (seconds, expected) in [
+            (0.0, "0:00"),
+            (7.5, "0:07.5"),
+            (750.0, "12:30"),
+            (59.99, "1:00"),
+            (3_725.0, "1:02:05"),
+            (90_000.0, "25:00:00"),
+        ] {
+            assert_eq!(clock(seconds), expected, "{seconds}");
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! Tables as all programs print them: two spaces between columns, numbers to the right, no frame and no spaces at the
+//! end of a line, so that `cut`, `grep` and diffs have it easy.
+//!
+//! On a terminal a table is as wide as the terminal, and the text that does not fit is wrapped within its column;
+//! elsewhere a row is a line, however long.
+
+use std::io::{self, Write};
+use std::ops::Range;
+
+pub use comfy_table::{Cell, Row};
+use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table as Grid, presets};
+use doorward_session::visible;
+
+use crate::terminal::palette::{Palette, Tone};
+
+/// A cell with that text, in which everything can be seen.
+pub fn cell(text: impl ToString) -> Cell {
+    Cell::new(visible::line(&text.to_string()))
+}
+
+/// Spaces between columns.
+const GAP: u16 = 2;
+
+/// Rows under a header, or without one.
+#[derive(Debug)]
+pub struct Table {
+    grid: Grid,
+    /// Columns that hold numbers.
+    numbers: Range<usize>,
+    /// The column whose text is not wrapped.
+    whole: Option<usize>,
+    /// Spaces before the first column.
+    indent: u16,
+}
+
+/// A terminal that is narrower has no room for a column that is not wrapped.
+const WHOLE_FROM: u16 = 100;
+
+impl Table {
+    /// With a header. The columns of `numbers` are aligned to the right.
+    pub fn new<T: ToString>(
+        header: impl IntoIterator<Item = T>,
+        numbers: Range<usize>,
+        palette: Palette,
+    ) -> Self {
+        let mut table = Self::headless(numbers, palette);
+        let header: Vec<Cell> = header
+            .into_iter()
+            .map(|title| palette.cell(Tone::Quiet, title))
+            .collect();
+        table.grid.set_header(header);
+        table
+    }
+
+    /// Without a header.
+    pub fn headless(numbers: Range<usize>, palette: Palette) -> Self {
+        let mut grid = Grid::new();
+        grid.load_style(presets::NOTHING);
+        grid.set_content_arrangement(ContentArrangement::Dynamic);
+        grid.style_text_only();
+        if palette.on {
+            grid.enforce_styling();
+        }
+        Self {
+            grid,
+            numbers,
+            whole: None,
+            indent: 0,
+        }
+    }
+
+    /// A row is a line, however wide the terminal is, and stands so many spaces to the right: for what goes into a file
+    /// as well.
+    #[must_use]
+    pub fn in_lines(mut self, indent: u16) -> Self {
+        self.grid
+            .set_content_arrangement(ContentArrangement::Disabled);
+        self.indent = indent;
+        self
+    }
+
+    /// Does not wrap what stands in that column, for it is to be copied; on a narrow terminal it is wrapped.
+    pub fn keep_whole(&mut self, column: usize) {
+        let width = self.grid.width();
+        self.whole = Some(column).filter(|_| width.is_none_or(|width| width >= WHOLE_FROM));
+    }
+
+    /// A row after the others.
+    pub fn add(&mut self, row: impl Into<Row>) {
+        self.grid.add_row(row);
+    }
+
+    /// Writes all rows.
+    ///
+    /// # Errors
+    ///
+    /// If `out` does not take them.
+    pub fn write(mut self, out: &mut impl Write) -> io::Result<()> {
+        for (index, column) in self.grid.column_iter_mut().enumerate() {
+            column.set_padding((0, GAP));
+            if self.numbers.contains(&index) {
+                column.set_cell_alignment(CellAlignment::Right);
+            }
+            if self.whole == Some(index) {
+                column.set_constraint(ColumnConstraint::ContentWidth);
+            }
+        }
+        for line in self.grid.lines() {
+            let line = format!("{:indent$}{line}", "", indent = usize::from(self.indent));
+            writeln!(out, "{}", line.trim_end())?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(table: Table) -> String {
+        let mut out = Vec::new();
+        table.write(&mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn numbers_stand_to_the_right_and_lines_end_with_text() {
+        let mut table = Table::new(["name", "wants", "why"], 1..2, Palette { on: false });
+        table.add(["a", "5", "enough"]);
+        table.add(["longer", "1000", ""]);
+        assert_eq!(
+            written(table),
+            "name    wants  why\na           5  enough\nlonger   1000\n"
+        );
+    }
+
+    #[test]
+    fn a_table_without_a_header_has_only_rows() {
+        let mut table = Table::headless(1..2, Palette { on: false });
+        table.add(["a", "5"]);
+        table.add(["longer", "1000"]);
+        let rows = "  a          5\n  longer  1000\n";
+        assert_eq!(written(table.in_lines(2)), rows);
+    }
+
+    #[test]
+    fn colour_does_not_move_columns() {
+        let palette = Palette { on: true };
+        let mut table = Table::headless(1..2, palette);
+        table.add([Cell::new("a"), palette.cell(Tone::Bad, "5")]);
+        table.add([Cell::new("b"), Cell::new("10")]);
+        let plain: String = written(table)
+            .split('\u{1b}')
+            .map(|part| match part.split_once('m') {
+                Some((code, text)) if code.starts_with('[') => text,
+                _ => part,
+            })
+            .collect();
+        assert_eq!(plain, "a   5\nb  10\n");
+    }
+}

@@ -1,0 +1,30 @@
+//! Metrics of the lock around the node: one lock, for which every request waits.
+
+use std::fmt;
+
+use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
+use prometheus_client::metrics::MetricType;
+
+use crate::status::Board;
+
+pub(super) fn encode(board: &Board, encoder: &mut DescriptorEncoder) -> Result<(), fmt::Error> {
+    let times = board.node().lock_times();
+    for (name, help, spans) in [
+        (
+            "node_lock_held_seconds",
+            "How long the lock of the node was held, each time",
+            &times.held,
+        ),
+        (
+            "node_lock_wait_seconds",
+            "How long the lock of the node was waited for, each time",
+            &times.waited,
+        ),
+    ] {
+        let seen = spans.seen();
+        encoder
+            .encode_descriptor(name, help, None, MetricType::Histogram)?
+            .encode_histogram::<NoLabelSet>(seen.sum, seen.count, &seen.counts, None)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,253 @@
+//! The lock around the node, and for how long it is held and waited for.
+//!
+//! Whoever takes it reads the clock once when it has it, which is the time that the node goes by, and once when it
+//! gives it back; and once before if it has to wait. Counting needs no atomic addition: only who holds the lock counts.
+
+use std::ops::{Deref, DerefMut};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+use std::time::Duration;
+
+use doorward_engine::node::Node;
+use doorward_engine::time::Time;
+
+use crate::clock::Clock;
+use crate::unhurried::give_way;
+
+/// How often who looks gives way to those who wait, before it takes its turn.
+const PATIENCE: u32 = 1_000;
+
+/// The upper bounds of what is counted together, in nanoseconds.
+const BOUNDS: [u64; 19] = [
+    1_000,
+    2_000,
+    5_000,
+    10_000,
+    20_000,
+    50_000,
+    100_000,
+    200_000,
+    500_000,
+    1_000_000,
+    2_000_000,
+    5_000_000,
+    10_000_000,
+    20_000_000,
+    50_000_000,
+    100_000_000,
+    200_000_000,
+    500_000_000,
+    1_000_000_000,
+];
+
+/// How long something took, each time.
+#[derive(Debug, Default)]
+pub struct Spans {
+    /// By the first bound that is not below; the last is of those above all.
+    counts: [AtomicU64; BOUNDS.len() + 1],
+    nanos: AtomicU64,
+}
+
+/// The same, to be shown.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SpansSeen {
+    /// In all, in seconds.
+    pub sum: f64,
+    /// How often.
+    pub count: u64,
+    /// An upper bound in seconds, and how often it took as long and longer than the bound before. The last one is
+    /// [`f64::INFINITY`].
+    pub counts: Vec<(f64, u64)>,
+}
+
+impl Spans {
+    /// It took so long. Only who holds the lock may say so.
+    fn note(&self, nanos: u64) {
+        let add = |to: &AtomicU64, more: u64| {
+            let sum = to.load(Ordering::Relaxed).wrapping_add(more);
+            to.store(sum, Ordering::Relaxed);
+        };
+        let position = BOUNDS.iter().position(|bound| nanos <= *bound);
+        if let Some(count) = self.counts.get(position.unwrap_or(BOUNDS.len())) {
+            add(count, 1);
+        }
+        add(&self.nanos, nanos);
+    }
+
+    /// What was noted so far.
+    pub fn seen(&self) -> SpansSeen {
+        let counts: Vec<u64> = self
+            .counts
+            .iter()
+            .map(|it| it.load(Ordering::Relaxed))
+            .collect();
+        let bounds = BOUNDS
+            .iter()
+            .map(|bound| Duration::from_nanos(*bound).as_secs_f64());
+        SpansSeen {
+            sum: Duration::from_nanos(self.nanos.load(Ordering::Relaxed)).as_secs_f64(),
+            count: counts.iter().sum(),
+            counts: bounds.chain([f64::INFINITY]).zip(counts).collect(),
+        }
+    }
+}
+
+/// How long the lock was held, and waited for.
+#[derive(Debug, Default)]
+pub struct LockTimes {
+    /// From when it was taken until it was given back.
+    pub held: Spans,
+    /// Until it was taken; zero if it was free.
+    pub waited: Spans,
+}
+
+/// The node behind its lock.
+#[derive(Debug)]
+pub(super) struct NodeLock {
+    node: Mutex<Node>,
+    clock: Clock,
+    waiting: AtomicU32,
+    times: LockTimes,
+}
+
+impl NodeLock {
+    pub(super) fn new(node: Node, clock: Clock) -> Self {
+        Self {
+            node: Mutex::new(node),
+            clock,
+            waiting: AtomicU32::new(0),
+            times: LockTimes::default(),
+        }
+    }
+
+    /// Takes it. `restart` mends a node in which the engine panicked.
+    pub(super) fn take<'a>(
+        &'a self,
+        restart: impl FnOnce(PoisonError<MutexGuard<'a, Node>>) -> MutexGuard<'a, Node>,
+    ) -> Held<'a> {
+        let (node, since) = match self.node.try_lock() {
+            Ok(node) => (node, None),
+            Err(TryLockError::Poisoned(poisoned)) => (restart(poisoned), None),
+            Err(TryLockError::WouldBlock) => {
+                let since = self.clock.now();
+                // Nothing is read on the strength of it.
+                self.waiting.fetch_add(1, Ordering::Relaxed);
+                let node = self.node.lock();
+                self.waiting.fetch_sub(1, Ordering::Relaxed);
+                (node.unwrap_or_else(restart), Some(since))
+            }
+        };
+        let now = self.clock.now();
+        self.times
+            .waited
+            .note(since.map_or(0, |since| nanos(since, now)));
+        Held {
+            node,
+            lock: self,
+            since: now,
+        }
+    }
+
+    /// The engine's panic is mended.
+    pub(super) fn clear_poison(&self) {
+        self.node.clear_poison();
+    }
+
+    /// Waits a little while others wait, for who takes the lock again and again: it is not handed on in turn, and who
+    /// has just had it is the first to get it.
+    pub(super) fn let_others_go_first(&self) {
+        for _ in 0..PATIENCE {
+            if self.waiting() == 0 {
+                return;
+            }
+            give_way();
+        }
+    }
+
+    /// How many wait for it.
+    pub(super) fn waiting(&self) -> u32 {
+        self.waiting.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn times(&self) -> &LockTimes {
+        &self.times
+    }
+}
+
+/// The node, for as long as the lock is held.
+#[derive(Debug)]
+pub(super) struct Held<'a> {
+    node: MutexGuard<'a, Node>,
+    lock: &'a NodeLock,
+    since: Time,
+}
+
+impl Held<'_> {
+    /// When the lock was taken: for the node it is now.
+    pub(super) fn now(&self) -> Time {
+        self.since
+    }
+}
+
+impl Deref for Held<'_> {
+    type Target = Node;
+
+    fn deref(&self) -> &Node {
+        &self.node
+    }
+}
+
+impl DerefMut for Held<'_> {
+    fn deref_mut(&mut self) -> &mut Node {
+        &mut self.node
+    }
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        let now = self.lock.clock.now();
+        self.lock.times.held.note(nanos(self.since, now));
+    }
+}
+
+fn nanos(since: Time, now: Time) -> u64 {
+    now.as_nanos().saturating_sub(since.as_nanos())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_span_is_counted_where_it_belongs() {
+        let spans = Spans::default();
+        for nanos in [
+            0,
+            1_000,
+            1_001,
+            50_000,
+            50_001,
+            1_000_000_000,
+            1_000_000_001,
+        ] {
+            spans.note(nanos);
+        }
+        let seen = spans.seen();
+        assert_eq!(seen.count, 7);
+        assert!((seen.sum - 2.000_102_003).abs() < 1e-9, "{}", seen.sum);
+        let counted: Vec<_> = seen
+            .counts
+            .into_iter()
+            .filter(|(_, count)| *count > 0)
+            .collect();
+        let expected = [
+            (1e-6, 2),
+            (2e-6, 1),
+            (5e-5, 1),
+            (1e-4, 1),
+            (1.0, 1),
+            (f64::INFINITY, 1),
+        ];
+        assert_eq!(counted, expected);
+    }
+}

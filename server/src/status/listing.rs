@@ -1,0 +1,243 @@
+//! What a status lists: resources by pages, and their leases.
+//!
+//! A server may hold a million resources, and one of them a million leases; each request for capacity waits while
+//! somebody looks at the node. So a look is at [`RESOURCES_PER_LOOK`] resources or [`LEASES_PER_LOOK`] leases, and
+//! requests are let in between. A page ends where as many are listed as were asked for, or as fit in an answer.
+
+use std::collections::BTreeMap;
+
+use doorward_engine::id::{HolderId, ResourceId};
+use doorward_engine::snapshot::{Conflict, LeaseSnapshot, LeasesFrom, ResourceSnapshot};
+use doorward_engine::time::Time;
+use doorward_proto::admin::v1::{ConflictStatus, LeaseStatus, ResourceStatus};
+use prost::Message;
+
+use crate::status::{Board, model};
+use crate::unhurried::Steps;
+
+/// Resources that are looked at while requests wait.
+pub const RESOURCES_PER_LOOK: usize = 32;
+
+/// Leases that are looked at while requests wait.
+pub const LEASES_PER_LOOK: usize = 64;
+
+/// Names under which two processes ask that are looked at while requests wait.
+const CONFLICTS_PER_LOOK: usize = 64;
+
+/// Resources that are put on a page before others go first.
+const RESOURCES_PER_STEP: usize = 128;
+
+/// Leases that are put on a page before others go first.
+const LEASES_PER_STEP: usize = 256;
+
+/// A page ends when its resources have so many bytes: a gRPC client takes 4 MiB by default, and there is more on
+/// a page than resources.
+const PAGE_BYTES_MAX: usize = 3 * 1024 * 1024;
+
+/// Leases on one page at most, over all resources; those of child servers count once as children and once as
+/// leases. A page ends before the resource whose leases would go beyond, unless it is the first one.
+pub const LEASES_MAX: usize = 10_000;
+
+/// What there is room for on a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Room {
+    leases: usize,
+    bytes: usize,
+    /// Something was left out for want of bytes.
+    is_short: bool,
+}
+
+impl Room {
+    /// A page on which nothing stands yet.
+    pub(super) const EMPTY_PAGE: Self = Self {
+        leases: LEASES_MAX,
+        bytes: PAGE_BYTES_MAX,
+        is_short: false,
+    };
+
+    /// Takes room for something of so many bytes. Returns whether there was as much.
+    fn take(&mut self, bytes: usize) -> bool {
+        let left = self.bytes.checked_sub(bytes);
+        self.bytes = left.unwrap_or(0);
+        self.is_short |= left.is_none();
+        left.is_some()
+    }
+}
+
+impl Board {
+    /// Up to `limit` resources after that one, and where to go on if there are more.
+    pub(super) fn page(
+        &self,
+        mut after: Option<ResourceId>,
+        limit: usize,
+        leases_max: usize,
+    ) -> (Vec<ResourceStatus>, Option<String>) {
+        let mut resources: Vec<ResourceStatus> = Vec::new();
+        let mut room = Room::EMPTY_PAGE;
+        let mut steps = Steps::new(RESOURCES_PER_STEP);
+        loop {
+            // One more than is listed says whether there is another page.
+            let left = limit.saturating_sub(resources.len()).saturating_add(1);
+            let look = left.min(RESOURCES_PER_LOOK);
+            let seen = self
+                .node()
+                .look(|node, now| node.snapshots_after(after.as_ref(), look, now));
+            let is_last = seen.len() < look;
+            steps.step_by(look);
+            for snapshot in seen {
+                let id = snapshot.resource.clone();
+                let leases = snapshot
+                    .children
+                    .saturating_add(leases_max.min(snapshot.leases));
+                let is_full = resources.len() >= limit
+                    || room.bytes == 0
+                    || (leases > room.leases && !resources.is_empty());
+                let next = || after.as_ref().map(ResourceId::to_string);
+                if is_full {
+                    let next = next();
+                    return (resources, next);
+                }
+                let resource = self.resource(snapshot, leases_max, &mut room);
+                if room.is_short && !resources.is_empty() {
+                    // It stands in full on the next page.
+                    let next = next();
+                    return (resources, next);
+                }
+                resources.push(resource);
+                after = Some(id);
+            }
+            if is_last {
+                return (resources, None);
+            }
+        }
+    }
+
+    /// The first so many resources, without leases.
+    pub fn snapshots(&self, max: usize) -> Vec<ResourceSnapshot> {
+        let mut seen: Vec<ResourceSnapshot> = Vec::new();
+        let mut steps = Steps::new(2 * RESOURCES_PER_STEP);
+        loop {
+            let look = max.saturating_sub(seen.len()).min(RESOURCES_PER_LOOK);
+            if look == 0 {
+                return seen;
+            }
+            let after = seen.last().map(|it| it.resource.clone());
+            let more = self
+                .node()
+                .look(|node, now| node.snapshots_after(after.as_ref(), look, now));
+            let is_last = more.len() < look;
+            steps.step_by(look);
+            seen.extend(more);
+            if is_last {
+                return seen;
+            }
+        }
+    }
+
+    /// A resource with as many of its leases as there is room for.
+    pub(super) fn resource(
+        &self,
+        snapshot: ResourceSnapshot,
+        leases_max: usize,
+        room: &mut Room,
+    ) -> ResourceStatus {
+        let (id, children) = (snapshot.resource.clone(), snapshot.children);
+        let listed = model::resource(snapshot);
+        room.take(listed.encoded_len());
+        ResourceStatus {
+            children: self.rendered_leases(&id, children, room, model::child),
+            leases: self.rendered_leases(
+                &id,
+                leases_max,
+                room,
+                |lease, now| -> Option<LeaseStatus> { Some(model::lease(lease, now)) },
+            ),
+            ..listed
+        }
+    }
+
+    /// Up to `max` leases of a resource, those of child servers first, as far as there is room for them.
+    fn rendered_leases<T: Message>(
+        &self,
+        resource: &ResourceId,
+        max: usize,
+        room: &mut Room,
+        render: impl Fn(&LeaseSnapshot, Time) -> Option<T>,
+    ) -> Vec<T> {
+        let leases = self.leases(resource, max.min(room.leases));
+        let mut steps = Steps::new(LEASES_PER_STEP);
+        let mut rendered = Vec::new();
+        for (lease, now) in leases {
+            steps.step();
+            let Some(lease) = render(&lease, now) else {
+                continue;
+            };
+            // A tag and a length stand before each.
+            if !room.take(lease.encoded_len() + 5) {
+                break;
+            }
+            rendered.push(lease);
+        }
+        room.leases = room.leases.saturating_sub(rendered.len());
+        rendered
+    }
+
+    /// Up to `max` leases of a resource, those of child servers among the first, and when each was looked at. They are
+    /// sorted by holder.
+    pub fn leases(&self, resource: &ResourceId, max: usize) -> Vec<(LeaseSnapshot, Time)> {
+        // Who goes and comes back meanwhile is seen twice, and stands here once.
+        let mut seen: BTreeMap<HolderId, (LeaseSnapshot, Time)> = BTreeMap::new();
+        let mut next = Some(LeasesFrom::Start);
+        let mut steps = Steps::new(2 * LEASES_PER_STEP);
+        while let Some(from) = next {
+            let look = max.saturating_sub(seen.len()).min(LEASES_PER_LOOK);
+            if look == 0 {
+                break;
+            }
+            let (leases, then, now) = self.node().look(|node, now| {
+                let (leases, then) = node.leases_from(resource, &from, look, now);
+                (leases, then, now)
+            });
+            steps.step_by(look);
+            let leases = leases.into_iter();
+            seen.extend(leases.map(|lease| (lease.holder.clone(), (lease, now))));
+            next = then;
+        }
+        seen.into_values().collect()
+    }
+
+    /// Names under which two live processes ask, as far as that was seen lately.
+    pub(super) fn conflicts(&self) -> Vec<ConflictStatus> {
+        let (mut shown, mut last): (_, Option<HolderId>) = (Vec::new(), None);
+        loop {
+            let (seen, now): (Vec<Conflict>, Time) = self.node().look(|node, now| {
+                (
+                    node.conflicts_after(last.as_ref(), CONFLICTS_PER_LOOK, now),
+                    now,
+                )
+            });
+            shown.extend(seen.iter().map(|conflict| model::conflict(conflict, now)));
+            if seen.len() < CONFLICTS_PER_LOOK {
+                return shown;
+            }
+            last = seen.last().map(|conflict| conflict.holder.clone());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_does_not_fit_in_takes_what_is_left() {
+        let mut room = Room {
+            leases: 1,
+            bytes: 10,
+            is_short: false,
+        };
+        assert!(room.take(4) && room.take(6) && !room.is_short);
+        assert!(room.take(0));
+        assert!(!room.take(1) && room.is_short && room.bytes == 0);
+    }
+}

@@ -1,0 +1,167 @@
+//! Whoever looks at a server holds up no client, however much the server holds: each look is short, and no worker
+//! waits for it or makes its text.
+
+use std::sync::{Arc, mpsc};
+use std::thread;
+
+use doorward_engine::id::ResourceId;
+use doorward_proto::admin::v1::GetStatusRequest;
+use doorward_server::metrics::Metrics;
+use doorward_server::metrics::format::Format;
+use doorward_server::node_handle::NodeHandle;
+use doorward_server::status::Board;
+use doorward_server::status::listing::{LEASES_PER_LOOK, RESOURCES_PER_LOOK};
+
+use crate::running::{PATIENCE, admin, asked, capacity, get, page, start};
+use crate::status_pages::{ask, numbered, root};
+
+/// How often the node's lock is taken by that.
+fn holds<T>(node: &NodeHandle, act: impl FnOnce() -> T) -> u64 {
+    let held = || node.lock_times().held.seen().count;
+    let before = held();
+    act();
+    held() - before
+}
+
+#[test]
+fn metrics_and_a_short_status_cost_the_same_whatever_the_server_holds() {
+    let [few, many] = [1_500, 6_000].map(|resources| {
+        let board = Arc::new(root(String::new()));
+        for part in 0..resources / 500 {
+            let ids = numbered(resources).skip(part * 500).take(500);
+            ask(&board, "a", ids);
+        }
+        let metrics = Metrics::new(&board);
+        let status = holds(board.node(), || {
+            let status = board.status_without_resources();
+            assert_eq!(status.resources_count, Some(resources as u64));
+            assert_eq!(status.leases_count, Some(resources as u64));
+        });
+        let scrape = holds(board.node(), || metrics.render(Format::Plain).unwrap());
+        (status, scrape)
+    });
+    assert_eq!(few, many);
+    let (status, scrape) = few;
+    assert!(status < 10, "{status}");
+    let listed = doorward_server::metrics::RESOURCES_MAX.div_ceil(RESOURCES_PER_LOOK) as u64;
+    assert!((listed..listed + 20).contains(&scrape), "{scrape}");
+}
+
+#[test]
+fn a_page_of_resources_or_leases_is_read_a_little_at_a_time() {
+    let board = root(String::new());
+    ask(&board, "a", numbered(1_000));
+    let resources = holds(board.node(), || {
+        assert_eq!(board.status(None, 0).resources.len(), 1_000);
+    });
+    assert!(
+        resources >= 1_000_u64.div_ceil(RESOURCES_PER_LOOK as u64),
+        "{resources}"
+    );
+    for client in 0..1_000 {
+        ask(&board, &format!("c{client}"), numbered(1));
+    }
+    let id = ResourceId::new(&numbered(1).next().unwrap()).unwrap();
+    let leases = holds(board.node(), || {
+        let status = board.status(Some(&id), usize::MAX);
+        assert_eq!(status.resources[0].leases.len(), 1_001);
+    });
+    assert!(
+        leases >= 1_001_u64.div_ceil(LEASES_PER_LOOK as u64),
+        "{leases}"
+    );
+}
+
+#[tokio::test]
+async fn while_somebody_who_looks_waits_for_the_lock_the_only_worker_serves_others() {
+    let server = start().await;
+    get(
+        &mut capacity(&server).await,
+        "a",
+        vec![asked("fair/a", 1.0)],
+    )
+    .await;
+    let mut admin = admin(&server).await;
+    for path in [
+        "/",
+        "/resource?id=fair%2Fa",
+        "/limits",
+        "/status",
+        "/metrics",
+        "by gRPC",
+    ] {
+        let (holds, is_held) = mpsc::channel();
+        let (release, released) = mpsc::channel();
+        let node = Arc::clone(server.board().node());
+        let holder = thread::spawn(move || {
+            node.read(|_, _| {
+                holds.send(()).unwrap();
+                released.recv_timeout(PATIENCE).is_ok()
+            })
+        });
+        is_held.recv().unwrap();
+        let looks = async {
+            if path.starts_with('/') {
+                assert_eq!(page(&server, path).await.0, 200, "{path}");
+            } else {
+                let status = admin.get_status(GetStatusRequest::default()).await.unwrap();
+                assert_eq!(status.into_inner().resources.len(), 1);
+            }
+        };
+        let asks = async {
+            while server.board().node().waiting() == 0 && !holder.is_finished() {
+                tokio::task::yield_now().await;
+            }
+            assert_eq!(page(&server, "/healthz").await.0, 200);
+            // Nobody listens any more if it took too long.
+            let _ = release.send(());
+        };
+        tokio::join!(looks, asks);
+        assert!(
+            holder.join().unwrap(),
+            "{path}: the worker waited for the lock"
+        );
+    }
+}
+
+#[test]
+fn how_long_the_lock_is_held_and_waited_for_is_counted() {
+    let board = Arc::new(root(String::new()));
+    let times = |board: &Board| {
+        let times = board.node().lock_times();
+        (times.held.seen(), times.waited.seen())
+    };
+    let before = times(&board);
+    for client in 0..10 {
+        ask(&board, &format!("c{client}"), numbered(1));
+    }
+    let after = times(&board);
+    assert_eq!(after.0.count - before.0.count, 10);
+    assert_eq!(after.1.count - before.1.count, 10);
+    assert_eq!(after.1.sum, 0.0, "nobody else was there");
+
+    // Another one comes while it is held.
+    let node = Arc::clone(board.node());
+    let waits = board.node().read(|_, _| {
+        let other = thread::spawn(move || node.read(|_, _| ()));
+        while board.node().waiting() == 0 {
+            thread::yield_now();
+        }
+        other
+    });
+    waits.join().unwrap();
+    let last = times(&board);
+    assert!(
+        last.1.sum > 0.0 && last.1.count == after.1.count + 2,
+        "{last:?}"
+    );
+    let text = Metrics::new(&board).render(Format::Plain).unwrap();
+    for name in ["held", "wait"] {
+        let buckets = format!("doorward_node_lock_{name}_seconds_bucket{{node=\"root\",le=");
+        assert_eq!(text.matches(&buckets).count(), 20, "{name}: {text}");
+        assert!(
+            text.contains(&format!("{buckets}\"+Inf\"}}")),
+            "{name}: {text}"
+        );
+    }
+}

@@ -1,0 +1,106 @@
+//! A point in time, as all that is pure counts it; and by how much clocks may [differ](tolerance).
+//!
+//! The engine, sessions and the client's state read no clock: every event comes with the time it happened, counted from
+//! an origin that the caller chooses (a program: when it started; the simulator and tests: zero). There is no "never"
+//! value; a deadline that may be absent is an `Option<Time>`.
+
+pub mod tolerance;
+
+use std::fmt;
+use std::ops::{Add, Sub};
+use std::time::Duration;
+
+/// Nanoseconds since an origin the caller chooses. Printable, ordered, cheap to copy.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Time(u64);
+
+impl Time {
+    /// The origin.
+    pub const ZERO: Self = Self(0);
+
+    /// The last representable time, 584 years after the origin: no deadline, but a bound of all.
+    pub const MAX: Self = Self(u64::MAX);
+
+    /// The time `nanos` nanoseconds after the origin.
+    #[inline]
+    pub const fn from_nanos(nanos: u64) -> Self {
+        Self(nanos)
+    }
+
+    /// The time `secs` seconds after the origin (the last representable time if that is later).
+    pub const fn from_secs(secs: u64) -> Self {
+        Self(secs.saturating_mul(1_000_000_000))
+    }
+
+    /// The time that long after the origin (the last representable time if that is later).
+    #[inline]
+    pub const fn after_origin(span: Duration) -> Self {
+        let nanos = span.as_nanos();
+        if nanos > u64::MAX as u128 {
+            return Self::MAX;
+        }
+        #[expect(clippy::cast_possible_truncation, reason = "it was compared above")]
+        Self(nanos as u64)
+    }
+
+    /// How long after the origin this is.
+    #[inline]
+    pub const fn since_origin(self) -> Duration {
+        Duration::from_nanos(self.0)
+    }
+
+    /// Nanoseconds since the origin.
+    #[inline]
+    pub const fn as_nanos(self) -> u64 {
+        self.0
+    }
+
+    /// How long after `earlier` this is; zero if it is not after it.
+    #[inline]
+    pub const fn since(self, earlier: Self) -> Duration {
+        Duration::from_nanos(self.0.saturating_sub(earlier.0))
+    }
+}
+
+/// Saturates at the last representable time, 584 years after the origin.
+impl Add<Duration> for Time {
+    type Output = Self;
+
+    #[inline]
+    fn add(self, span: Duration) -> Self {
+        Self(
+            self.0
+                .saturating_add(u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)),
+        )
+    }
+}
+
+/// Saturates at the origin.
+impl Sub<Duration> for Time {
+    type Output = Self;
+
+    #[inline]
+    fn sub(self, span: Duration) -> Self {
+        Self(
+            self.0
+                .saturating_sub(u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)),
+        )
+    }
+}
+
+impl fmt::Display for Time {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{}.{:03}s",
+            self.0 / 1_000_000_000,
+            self.0 / 1_000_000 % 1_000
+        )
+    }
+}
+
+impl fmt::Debug for Time {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}

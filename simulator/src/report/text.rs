@@ -1,0 +1,69 @@
+//! Text on a terminal: lines of a width, and names in which everything can be seen.
+
+use doorward_session::visible;
+
+/// What everything is readable at.
+pub const WIDTH: usize = 80;
+
+/// How wide a text is. Names are mostly of one column a character; wider ones only move a column.
+pub(super) fn width(text: &str) -> usize {
+    text.chars().count()
+}
+
+/// A text in lines of at most so many characters. A word that is longer has a line of its own; a
+/// number and its percent sign stay together.
+pub fn wrapped(text: &str, width_max: usize) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match words.last_mut() {
+            Some(number) if word.starts_with('%') => {
+                number.push(' ');
+                number.push_str(word);
+            }
+            _ => words.push(word.to_owned()),
+        }
+    }
+    let mut lines: Vec<String> = Vec::new();
+    for word in &words {
+        match lines.last_mut() {
+            Some(line) if width(line) + 1 + width(word) <= width_max => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.clone()),
+        }
+    }
+    lines
+}
+
+/// A text of at most so many characters, an ellipsis in place of what is cut.
+pub(super) fn shortened(text: &str, width_max: usize) -> String {
+    if width(text) <= width_max {
+        return text.to_owned();
+    }
+    let kept: String = text.chars().take(width_max.saturating_sub(1)).collect();
+    format!("{}…", kept.trim_end())
+}
+
+/// A name as it may stand on a terminal: no character in it moves the cursor or changes colours.
+pub(super) fn printable(name: &str) -> String {
+    visible::line(name).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_text_is_wrapped_and_long_names_are_cut() {
+        assert_eq!(
+            wrapped("one two  three four", 9),
+            ["one two", "three", "four"]
+        );
+        assert_eq!(wrapped("nearly 100 %, yes", 11), ["nearly", "100 %, yes"]);
+        assert_eq!(wrapped("", 9), Vec::<String>::new());
+        assert_eq!(shortened("a long name", 7), "a long…");
+        assert_eq!(shortened("short", 5), "short");
+        assert_eq!(printable("a\u{1b}[31mb"), "a\\u{1b}[31mb");
+    }
+}

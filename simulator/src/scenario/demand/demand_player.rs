@@ -1,0 +1,287 @@
+//! Plays the demand of one client: what it wants, change by change.
+//!
+//! The first change is at the start; each is later than the one before it, and every amount is
+//! finite, not negative and at most [`Amount::MAX`]. Curves are followed in steps: what is wanted
+//! between two of them is what the curve says at the first. There may be millions of players, so
+//! one remembers only where it is, and is handed its group's [`Demand`] each time.
+//!
+//! Sines and powers are computed in software, for those of the platform differ in the last bit from
+//! one to the next. Traces are not played here but by [`TraceFeed`](crate::trace_feed::TraceFeed).
+
+use std::f64::consts::TAU;
+use std::time::Duration;
+
+use doorward_engine::amount::Amount;
+
+use crate::chance::Chance;
+use crate::scenario::demand::{Demand, Diurnal};
+
+/// A crowd is gone when this part of it is left.
+const CROWD_GONE: f64 = 1e-3;
+
+/// From then on a client wants that much.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DemandChange {
+    /// From the start of the simulation.
+    pub at: Duration,
+    /// How much.
+    pub wants: f64,
+}
+
+/// Where a client is in what it will want.
+#[derive(Clone, Debug)]
+pub struct DemandPlayer {
+    chance: Chance,
+    /// When the last change was, in nanoseconds. [`OVER`]: there are no more.
+    at: u64,
+    wants: f64,
+    /// Its place in its group.
+    number: u32,
+    phase: DemandPhase,
+}
+
+/// No more changes: a time that does not come for 584 years.
+const OVER: u64 = u64::MAX;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum DemandPhase {
+    /// Before the first change.
+    New,
+    On,
+    Off,
+}
+
+impl DemandPlayer {
+    /// A client at the start; `number` is its place in its group.
+    pub fn new(number: usize, chance: Chance) -> Self {
+        Self {
+            chance,
+            at: 0,
+            wants: 0.0,
+            number: u32::try_from(number).unwrap_or(u32::MAX),
+            phase: DemandPhase::New,
+        }
+    }
+
+    /// The next change. None: what is wanted stays as it is.
+    pub fn next_change(&mut self, demand: &Demand) -> Option<DemandChange> {
+        let at = if self.phase == DemandPhase::New {
+            self.start(demand);
+            0
+        } else if self.at == OVER {
+            return None;
+        } else {
+            match self.step(demand) {
+                // Later in any case, whatever was rounded away.
+                Some(later) => nanos(later).max(self.at + 1),
+                None => OVER,
+            }
+        };
+        self.at = at;
+        if at == OVER {
+            return None;
+        }
+        let wants = match demand {
+            Demand::Trace(_) => {
+                self.at = OVER;
+                return None;
+            }
+            Demand::Walk { .. } | Demand::OnOff { .. } => self.wants,
+            curve => value(curve, self.number, Duration::from_nanos(at)),
+        };
+        let wants = if wants.is_finite() { wants } else { 0.0 };
+        Some(DemandChange {
+            at: Duration::from_nanos(at),
+            wants: wants.clamp(0.0, Amount::MAX.get()),
+        })
+    }
+
+    /// What is by chance at the start.
+    fn start(&mut self, demand: &Demand) {
+        self.phase = DemandPhase::On;
+        match *demand {
+            Demand::Walk { start, factor, .. } => {
+                self.wants = walked(start, factor, &mut self.chance);
+            }
+            Demand::OnOff {
+                on,
+                off,
+                on_for,
+                off_for,
+            } => {
+                // As likely as at any other time, so that the start is nothing special.
+                let (on_s, off_s) = (on_for.as_secs_f64(), off_for.as_secs_f64());
+                let is_on = self.chance.happens(on_s / (on_s + off_s));
+                self.phase = if is_on {
+                    DemandPhase::On
+                } else {
+                    DemandPhase::Off
+                };
+                self.wants = if is_on { on } else { off };
+            }
+            _ => {}
+        }
+    }
+
+    /// When the next change is, counted from the start. What is by chance changes on the way.
+    fn step(&mut self, demand: &Demand) -> Option<Duration> {
+        let now = Duration::from_nanos(self.at);
+        match *demand {
+            Demand::Constant(_) | Demand::Trace(_) => None,
+            Demand::Step { at, .. } => (now < at).then_some(at),
+            Demand::Ramp {
+                at, length, every, ..
+            } => steps_within(now, at, at.saturating_add(length), every),
+            Demand::Sine { every, .. } | Demand::Diurnal(Diurnal { every, .. }) => {
+                Some(now.saturating_add(every))
+            }
+            Demand::Spike { at, length, .. } => {
+                let end = at.saturating_add(length);
+                [at, end].into_iter().find(|change| now < *change)
+            }
+            Demand::FlashCrowd {
+                at,
+                rise,
+                half_life,
+                every,
+                ..
+            } => {
+                let top = at.saturating_add(rise);
+                let end = top.saturating_add(crowd_gone_after(half_life));
+                if now < top {
+                    steps_within(now, at, top, every)
+                } else {
+                    steps_within(now, top, end, every)
+                }
+            }
+            Demand::Walk { factor, every, .. } => {
+                self.wants = walked(self.wants, factor, &mut self.chance);
+                Some(now.saturating_add(every))
+            }
+            Demand::OnOff {
+                on,
+                off,
+                on_for,
+                off_for,
+            } => {
+                let (lasts, phase, wants) = match self.phase {
+                    DemandPhase::Off => (off_for, DemandPhase::On, on),
+                    DemandPhase::On | DemandPhase::New => (on_for, DemandPhase::Off, off),
+                };
+                let lasts = self.chance.exponential_duration(lasts);
+                self.phase = phase;
+                self.wants = wants;
+                Some(now.saturating_add(lasts))
+            }
+        }
+    }
+}
+
+/// What a curve without chance says at a time.
+fn value(demand: &Demand, number: u32, now: Duration) -> f64 {
+    match *demand {
+        Demand::Constant(wants) => wants,
+        Demand::Step { from, to, at } => {
+            if now < at {
+                from
+            } else {
+                to
+            }
+        }
+        Demand::Ramp {
+            from,
+            to,
+            at,
+            length,
+            ..
+        } => between(from, to, part(now, at, length)),
+        Demand::Sine {
+            mean,
+            amplitude,
+            period,
+            shift,
+            ..
+        } => {
+            let turns = now.as_secs_f64() / period.as_secs_f64() + shift * f64::from(number);
+            mean + amplitude * libm::sin(turns.fract() * TAU)
+        }
+        Demand::Diurnal(day) => day.wants(number, now),
+        Demand::Spike {
+            base,
+            peak,
+            at,
+            length,
+        } => {
+            if now < at || now >= at.saturating_add(length) {
+                base
+            } else {
+                peak
+            }
+        }
+        Demand::FlashCrowd {
+            base,
+            peak,
+            at,
+            rise,
+            half_life,
+            ..
+        } => {
+            let top = at.saturating_add(rise);
+            if now < top {
+                return between(base, peak, part(now, at, rise));
+            }
+            let since = now.saturating_sub(top);
+            if since >= crowd_gone_after(half_life) {
+                return base;
+            }
+            let left = libm::exp2(-since.as_secs_f64() / half_life.as_secs_f64());
+            base + (peak - base) * left
+        }
+        Demand::Walk { .. } | Demand::OnOff { .. } | Demand::Trace(_) => 0.0,
+    }
+}
+
+/// The next step of a curve that moves from `start` to `end`, where there is one in any case.
+fn steps_within(
+    now: Duration,
+    start: Duration,
+    end: Duration,
+    every: Duration,
+) -> Option<Duration> {
+    if now >= end {
+        return None;
+    }
+    // At `start` itself nothing has changed yet.
+    Some(now.max(start).saturating_add(every).min(end))
+}
+
+fn walked(wants: f64, (least, most): (f64, f64), chance: &mut Chance) -> f64 {
+    (wants * chance.between(least, most)).clamp(0.0, Amount::MAX.get())
+}
+
+fn crowd_gone_after(half_life: Duration) -> Duration {
+    let seconds = half_life.as_secs_f64() * -libm::log2(CROWD_GONE);
+    Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
+}
+
+/// How much of a time has passed, 0…1.
+fn part(now: Duration, start: Duration, length: Duration) -> f64 {
+    let since = now.saturating_sub(start);
+    if since >= length {
+        1.0
+    } else {
+        since.as_secs_f64() / length.as_secs_f64()
+    }
+}
+
+/// Exactly `to` at the end.
+fn between(from: f64, to: f64, part: f64) -> f64 {
+    from * (1.0 - part) + to * part
+}
+
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(OVER)
+}
+
+#[cfg(test)]
+mod tests;

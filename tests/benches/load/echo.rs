@@ -1,0 +1,99 @@
+//! What the same messages cost without a quota server behind them: a raw tonic server that decodes a `GetCapacity`
+//! request, and gives everybody what they want. It is the physical limit that the server is compared with.
+//!
+//! It has the server's runtime, and is built as this bench is: with the profile and the allocator of the server,
+//! unless somebody builds it otherwise.
+
+use std::io::Write;
+use std::net::SocketAddr;
+
+use doorward_proto::doorman::capacity_server::{Capacity, CapacityServer};
+use doorward_proto::doorman::{
+    DiscoveryRequest, DiscoveryResponse, GetCapacityRequest, GetCapacityResponse,
+    GetServerCapacityRequest, GetServerCapacityResponse, Lease, LimitedBy, Mastership,
+    ReleaseCapacityRequest, ReleaseCapacityResponse, ResourceResponse,
+};
+use tokio::net::TcpListener;
+use tonic::transport::Server;
+use tonic::transport::server::TcpIncoming;
+use tonic::{Request, Response, Status};
+
+/// Everybody gets what they want.
+struct Echo {
+    address: String,
+}
+
+#[tonic::async_trait]
+impl Capacity for Echo {
+    async fn get_capacity(
+        &self,
+        request: Request<GetCapacityRequest>,
+    ) -> Result<Response<GetCapacityResponse>, Status> {
+        let resources = request.into_inner().resource.into_iter();
+        let response = resources.map(|asked| ResourceResponse {
+            resource_id: asked.resource_id,
+            gets: Lease {
+                expiry_time: 1_800_000_000,
+                refresh_interval: 1,
+                capacity: asked.wants,
+                expires_in_ms: Some(60_000),
+                refresh_in_ms: Some(1_000),
+                granted_by: None,
+            },
+            safe_capacity: Some(1.0),
+            limited_by: Some(LimitedBy::Wants.into()),
+            learning_for_ms: None,
+            decided: Some(true),
+        });
+        Ok(Response::new(GetCapacityResponse {
+            response: response.collect(),
+            mastership: Some(Mastership {
+                master_address: Some(self.address.clone()),
+                epoch: None,
+            }),
+            refused: Vec::new(),
+        }))
+    }
+
+    async fn discovery(
+        &self,
+        _: Request<DiscoveryRequest>,
+    ) -> Result<Response<DiscoveryResponse>, Status> {
+        Err(Status::unimplemented("an echo"))
+    }
+
+    async fn get_server_capacity(
+        &self,
+        _: Request<GetServerCapacityRequest>,
+    ) -> Result<Response<GetServerCapacityResponse>, Status> {
+        Err(Status::unimplemented("an echo"))
+    }
+
+    async fn release_capacity(
+        &self,
+        _: Request<ReleaseCapacityRequest>,
+    ) -> Result<Response<ReleaseCapacityResponse>, Status> {
+        Err(Status::unimplemented("an echo"))
+    }
+}
+
+/// Serves until the process is ended. The first line that it prints is its address.
+pub(crate) fn serve(listen: SocketAddr) {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let listener = TcpListener::bind(listen).await.unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        println!("{address}");
+        std::io::stdout().flush().unwrap();
+        // As every server of small messages, each waited for.
+        let connections = TcpIncoming::from(listener).with_nodelay(Some(true));
+        let echo = CapacityServer::new(Echo { address });
+        let serving = Server::builder()
+            .add_service(echo)
+            .serve_with_incoming(connections);
+        serving.await.unwrap();
+    });
+}

@@ -1,0 +1,195 @@
+//! What the load generator is told.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::stalls::Stall;
+
+const EXAMPLES: &str = "\
+Examples, each after `cargo bench -p doorward-tests --bench load --`:
+  closed                              how many requests a second one core serves, beside a raw echo
+  closed --connections 1 --in-flight 1   how long one request takes
+  closed --resources 1 --leases 1000000  the same beside a million holders of the resource
+  closed --each 10 --default-echo     ten resources a request, and an echo as cargo builds it
+  open --rate 20000 --leases 1000000  latencies at a fixed rate
+  open --address 10.0.0.7:6970 --rate 500  of a server that runs already
+  stalls                              what reloads, scrapes and accidents do to clients
+  storm --clients 19500               everybody comes at once
+  memory                              of connections and leases, and what is given back
+
+The server is started for it, in the profile of the bench, on a core of its own. Latencies of the open loop count
+from when a request was due. See docs/performance.md.";
+
+/// Sets a load on a server, and prints what it took.
+#[derive(Clone, Debug, Parser)]
+#[command(name = "load", bin_name = "cargo bench -p doorward-tests --bench load --", after_help = EXAMPLES, max_term_width = 100)]
+pub(crate) struct Flags {
+    #[command(subcommand)]
+    pub(crate) mode: Mode,
+
+    /// Prints JSON, a line for each thing that is measured.
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+
+    /// Measures this build of the server instead of the one of this workspace: for pairs.
+    #[arg(long, global = true, value_name = "PROGRAM")]
+    pub(crate) server: Option<PathBuf>,
+
+    /// Given by cargo.
+    #[arg(long, hide = true, global = true)]
+    pub(crate) bench: bool,
+}
+
+/// What is measured.
+#[derive(Clone, Debug, Subcommand)]
+pub(crate) enum Mode {
+    /// A closed loop: the next request when the last one is answered.
+    Closed {
+        /// How many requests are in flight on each connection.
+        #[arg(long, default_value_t = 32)]
+        in_flight: usize,
+
+        #[command(flatten)]
+        load: LoadFlags,
+    },
+    /// An open loop: requests are due at a fixed rate, whatever the answers take.
+    Open {
+        /// How many are due each second.
+        #[arg(long, default_value_t = 10_000.0, value_name = "PER_SECOND")]
+        rate: f64,
+
+        #[command(flatten)]
+        load: LoadFlags,
+    },
+    /// What a client waits for while something happens to a full server.
+    Stalls {
+        /// What happens [default: everything; mastership needs an etcd, see tests/install-etcd].
+        #[arg(value_name = "STALL")]
+        stalls: Vec<Stall>,
+
+        /// How many resources there are.
+        #[arg(long, default_value_t = 10_000)]
+        resources: usize,
+
+        /// How many leases of them.
+        #[arg(long, default_value_t = 1_000_000)]
+        leases: usize,
+
+        /// How many globs stand before the one that matches, after a reload.
+        #[arg(long, default_value_t = 5_000)]
+        globs: usize,
+
+        /// How often each is measured.
+        #[arg(long, default_value_t = 5)]
+        runs: usize,
+
+        /// For how long the client is looked at, at least.
+        #[arg(long, default_value = "2s", value_parser = span)]
+        window: Duration,
+
+        /// How long leases last that are to expire: longer than filling takes.
+        #[arg(long, default_value = "30s", value_parser = span)]
+        short_lease: Duration,
+    },
+    /// Everybody connects at the same moment.
+    Storm {
+        /// How many: each needs a file here, and one in the server.
+        #[arg(long, default_value_t = 19_500)]
+        clients: usize,
+
+        /// From how many addresses.
+        #[arg(long, default_value_t = 100)]
+        addresses: usize,
+
+        /// How many resources they share.
+        #[arg(long, default_value_t = 1_000)]
+        resources: usize,
+
+        /// How often.
+        #[arg(long, default_value_t = 3)]
+        runs: usize,
+
+        /// Another flag for the server, as in --server-flag=--listen-backlog=128.
+        #[arg(long = "server-flag", value_name = "FLAG")]
+        server_flags: Vec<String>,
+    },
+    /// What memory a server has, and what it gives back.
+    Memory {
+        /// Connections on which nothing happens.
+        #[arg(long, default_value_t = 10_000)]
+        connections: usize,
+
+        /// How many resources there are.
+        #[arg(long, default_value_t = 10_000)]
+        resources: usize,
+
+        /// How many leases of them.
+        #[arg(long, default_value_t = 1_000_000)]
+        leases: usize,
+
+        /// How long to wait for memory to be given back.
+        #[arg(long, default_value = "30s", value_parser = span)]
+        rest: Duration,
+    },
+    /// Is an echo: prints its address, and answers until it is ended.
+    Echo {
+        /// Where.
+        #[arg(long, default_value = "127.0.0.1:0")]
+        listen: SocketAddr,
+    },
+}
+
+/// A load, whatever its loop.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct LoadFlags {
+    /// Asks a server that runs already, and starts none: no time of its processor is known.
+    #[arg(long)]
+    pub(crate) address: Option<SocketAddr>,
+
+    /// How many connections.
+    #[arg(long, default_value_t = 8)]
+    pub(crate) connections: usize,
+
+    /// How many clients take turns [default: as many as there are resources, and as ask at once].
+    #[arg(long)]
+    pub(crate) clients: Option<usize>,
+
+    /// How many resources there are.
+    #[arg(long, default_value_t = 1_000)]
+    pub(crate) resources: usize,
+
+    /// How many of them each client asks for in one request.
+    #[arg(long, default_value_t = 1)]
+    pub(crate) each: usize,
+
+    /// How many leases others have of the resources meanwhile.
+    #[arg(long, default_value_t = 0)]
+    pub(crate) leases: usize,
+
+    /// For how long.
+    #[arg(long, default_value = "10s", value_parser = span)]
+    pub(crate) lasts: Duration,
+
+    /// So many requests instead, every one of which counts: for counting instructions.
+    #[arg(long)]
+    pub(crate) requests: Option<u64>,
+
+    /// From how many threads [default: as many as there are cores beside the server's].
+    #[arg(long)]
+    pub(crate) threads: Option<usize>,
+
+    /// Also measures an echo with cargo's default profile and the system's allocator, and builds it if need be.
+    #[arg(long)]
+    pub(crate) default_echo: bool,
+
+    /// How often everything is measured, in turns.
+    #[arg(long, default_value_t = 1)]
+    pub(crate) runs: usize,
+}
+
+fn span(text: &str) -> Result<Duration, String> {
+    doorward_documents::parse_duration(text).map_err(|error| error.to_string())
+}

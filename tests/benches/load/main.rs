@@ -1,0 +1,280 @@
+//! A load generator that anybody can run: how many requests a server answers, how long they take, what makes clients
+//! wait, what a storm of them does, and what memory all that takes.
+//!
+//! `cargo bench -p doorward-tests --bench load -- --help` says more; docs/performance.md has what came of it. Under
+//! `cargo test`, or with `--test` alone, each mode runs once, small, and must do what it says, however long that takes.
+
+mod cores;
+mod echo;
+mod fill;
+mod flags;
+mod generator;
+mod latencies;
+mod memory;
+mod population;
+mod probe;
+mod small;
+mod stalled;
+mod stalls;
+mod storm;
+mod subject;
+mod tally;
+mod throughput;
+mod wire;
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::Parser;
+use doorward_server::files;
+
+use crate::cores::Cores;
+use crate::fill::{fill, holders};
+use crate::flags::{Flags, LoadFlags, Mode};
+use crate::generator::{Extent, Load, Pace};
+use crate::population::Population;
+use crate::stalls::Stall;
+use crate::storm::break_loose;
+use crate::subject::{Place, Subject, Templates, plain_build};
+use crate::throughput::Figures;
+
+/// The echo has the allocator of the server.
+#[cfg(feature = "mimalloc")]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// What is over before anything counts.
+const WARM_UP: Duration = Duration::from_secs(1);
+
+fn main() -> ExitCode {
+    let mut arguments: Vec<String> = std::env::args().collect();
+    let given: Vec<&str> = arguments.iter().skip(1).map(String::as_str).collect();
+    if given.is_empty() || given == ["--test"] {
+        return small::run();
+    }
+    if given == ["--bench"] {
+        arguments.push("closed".to_owned());
+    }
+    let flags = Flags::parse_from(arguments);
+    if let Mode::Echo { listen } = flags.mode {
+        echo::serve(listen);
+        return ExitCode::SUCCESS;
+    }
+    files::raise_limit();
+    let cores = Cores::divide();
+    if let Some(cores) = &cores {
+        cores.leave_server_alone();
+    }
+    let program = flags.server.clone();
+    run(flags, &Place { cores, program });
+    ExitCode::SUCCESS
+}
+
+fn run(flags: Flags, place: &Place) {
+    let json = flags.json;
+    match flags.mode {
+        Mode::Closed { in_flight, load } => {
+            throughput(place, load, Pace::Closed { in_flight }, json);
+        }
+        Mode::Open { rate, load } => {
+            throughput(place, load, Pace::Open { per_second: rate }, json);
+        }
+        Mode::Stalls {
+            stalls,
+            resources,
+            leases,
+            globs,
+            runs,
+            window,
+            short_lease,
+        } => {
+            let size = stalls::Size {
+                resources,
+                leases,
+                globs,
+                runs,
+                window,
+                short_lease,
+            };
+            let all = Stall::ALL.to_vec();
+            let stalls = if stalls.is_empty() { all } else { stalls };
+            if !json {
+                println!(
+                    "{resources} resources, {leases} leases; the worst that a client sees that asks every {:?}, \
+                     median of {runs} runs\n",
+                    stalls::PACE
+                );
+                stalled::print_heading();
+            }
+            runtime().block_on(stalls::measure(place, size, &stalls, |stalled| {
+                if json {
+                    println!("{}", stalled.json());
+                } else {
+                    stalled.print();
+                }
+            }));
+        }
+        Mode::Storm {
+            clients,
+            addresses,
+            resources,
+            runs,
+            server_flags,
+        } => {
+            let server_flags: Vec<&str> = server_flags.iter().map(String::as_str).collect();
+            for _ in 0..runs {
+                let subject = Subject::server(place, Templates::FAIR, &server_flags);
+                let read = || subject.cpu_time();
+                let storm = break_loose(subject.address, clients, addresses, resources, read);
+                if json {
+                    println!("{}", storm.json());
+                } else {
+                    storm.print();
+                }
+            }
+        }
+        Mode::Memory {
+            connections,
+            resources,
+            leases,
+            rest,
+        } => {
+            let size = memory::Size {
+                connections,
+                resources,
+                leases,
+                rest,
+            };
+            runtime().block_on(memory::measure(place, size, |moment| {
+                if json {
+                    println!("{}", moment.json());
+                } else {
+                    moment.print();
+                }
+            }));
+        }
+        Mode::Echo { .. } => {}
+    }
+}
+
+/// For what is no load.
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .unwrap()
+}
+
+/// Sets the same load on all that are to be compared, and prints what came of it.
+fn throughput(place: &Place, flags: LoadFlags, pace: Pace, json: bool) {
+    let default_echo = flags.default_echo.then(plain_build);
+    if !json {
+        println!("{}\n", described(&flags, pace));
+        Figures::print_heading();
+    }
+    for _ in 0..flags.runs {
+        let all = compared(place, flags, pace, default_echo.as_deref());
+        let echo = all.get(1);
+        for figures in &all {
+            if json {
+                println!("{}", figures.json());
+            } else {
+                figures.print(echo);
+            }
+        }
+    }
+}
+
+fn described(flags: &LoadFlags, pace: Pace) -> String {
+    let mut text = match pace {
+        Pace::Closed { in_flight } => format!(
+            "closed loop, {} connections with {in_flight} in flight each",
+            flags.connections
+        ),
+        Pace::Open { per_second } => format!(
+            "open loop, {per_second} requests/s on {} connections, latency from when each was due",
+            flags.connections
+        ),
+    };
+    let _ = write!(
+        text,
+        "; {} resources, {} a request",
+        flags.resources, flags.each
+    );
+    if flags.leases > 0 {
+        let _ = write!(text, ", beside {} leases", flags.leases);
+    }
+    text
+}
+
+/// The server, an echo, and the other echo if it is there; or who runs already.
+fn compared(
+    place: &Place,
+    flags: LoadFlags,
+    pace: Pace,
+    default_echo: Option<&Path>,
+) -> Vec<Figures> {
+    if let Some(address) = flags.address {
+        let subject = Subject::elsewhere(address);
+        return vec![figures("server", &subject, place, flags, pace)];
+    }
+    let mut all = Vec::new();
+    {
+        let server = Subject::server(place, Templates::FAIR, &[]);
+        all.push(figures("doorward-server", &server, place, flags, pace));
+    }
+    let own = std::env::current_exe().unwrap();
+    let echoes = [
+        ("echo", Some(own.as_path())),
+        ("default echo", default_echo),
+    ];
+    for (name, program) in echoes {
+        if let Some(program) = program {
+            let echo = Subject::echo(place, program);
+            let beside_nothing = LoadFlags { leases: 0, ..flags };
+            all.push(figures(name, &echo, place, beside_nothing, pace));
+        }
+    }
+    all
+}
+
+fn figures(
+    name: &'static str,
+    subject: &Subject,
+    place: &Place,
+    flags: LoadFlags,
+    pace: Pace,
+) -> Figures {
+    if flags.leases > 0 {
+        let holders = holders(flags.leases, flags.resources);
+        runtime().block_on(fill(subject.address, &holders)).unwrap();
+    }
+    let askers = match pace {
+        Pace::Closed { in_flight } => flags.connections * in_flight,
+        Pace::Open { .. } => 1,
+    };
+    let clients = flags.clients.unwrap_or(flags.resources).max(askers);
+    let population = Population::new("asker", clients, flags.resources, flags.each);
+    let load = Load {
+        address: subject.address,
+        population: Arc::new(population),
+        threads: flags
+            .threads
+            .unwrap_or_else(|| place.cores.as_ref().map_or(1, |cores| cores.rest.len()))
+            .min(flags.connections),
+        connections: flags.connections,
+        pace,
+        extent: match flags.requests {
+            Some(requests) => Extent::Requests(requests),
+            None => Extent::Time {
+                warm_up: WARM_UP,
+                measured: flags.lasts,
+            },
+        },
+    };
+    Figures::of(name, subject, load)
+}

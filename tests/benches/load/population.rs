@@ -1,0 +1,160 @@
+//! Who asks for what: clients by number, each of which holds some resources, and asks for all of them at once.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use doorward_proto::doorman::{
+    GetCapacityRequest, GetCapacityResponse, Lease, ReleaseCapacityRequest,
+    ReleaseCapacityResponse, ResourceRequest,
+};
+
+use crate::wire::{Failure, GET_CAPACITY, RELEASE_CAPACITY, Wire};
+
+/// What everybody wants of everything.
+const WANTS: f64 = 10.0;
+
+/// It has no lease.
+const NOTHING: u64 = f64::NAN.to_bits();
+
+/// Clients, and what they hold.
+#[derive(Debug)]
+pub(crate) struct Population {
+    /// How the names of its clients begin.
+    name: &'static str,
+    resources: usize,
+    each: usize,
+    clients: usize,
+    /// The capacity of each lease, as bits: those of one client after those of another.
+    leases: Vec<AtomicU64>,
+}
+
+/// What came of a request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Outcome {
+    /// Leases that were granted, or confirmed.
+    pub(crate) granted: u64,
+    /// Resources that were refused by the node.
+    pub(crate) refused: u64,
+    /// Resources that the answer says nothing of: this server is not the master.
+    pub(crate) unanswered: u64,
+}
+
+impl Outcome {
+    /// This one and the other.
+    pub(crate) fn add(&mut self, other: Self) {
+        self.granted += other.granted;
+        self.refused += other.refused;
+        self.unanswered += other.unanswered;
+    }
+}
+
+impl Population {
+    /// So many clients, of which each asks for `each` of the resources.
+    pub(crate) fn new(name: &'static str, clients: usize, resources: usize, each: usize) -> Self {
+        assert!(each <= resources, "nobody asks twice for one resource");
+        let leases = (0..clients * each).map(|_| AtomicU64::new(NOTHING));
+        Self {
+            name,
+            resources,
+            each,
+            clients,
+            leases: leases.collect(),
+        }
+    }
+
+    /// How many clients there are.
+    pub(crate) fn clients(&self) -> usize {
+        self.clients
+    }
+
+    /// How many leases they have if everybody has all.
+    pub(crate) fn leases(&self) -> usize {
+        self.leases.len()
+    }
+
+    fn id(&self, client: usize) -> String {
+        format!("{}-{client:07}", self.name)
+    }
+
+    fn resource(&self, client: usize, number: usize) -> String {
+        // Neighbours, so that every resource has as many holders as another.
+        let resource = (client * self.each + number) % self.resources;
+        format!("load/r-{resource:07}")
+    }
+
+    fn lease(&self, client: usize, number: usize) -> &AtomicU64 {
+        &self.leases[client * self.each + number]
+    }
+
+    /// What a client sends next.
+    pub(crate) fn request(&self, client: usize) -> GetCapacityRequest {
+        let resource = (0..self.each).map(|number| {
+            let has = self.lease(client, number).load(Ordering::Relaxed);
+            ResourceRequest {
+                resource_id: self.resource(client, number),
+                priority: 0,
+                has: (has != NOTHING).then(|| lease(f64::from_bits(has))),
+                wants: WANTS,
+            }
+        });
+        GetCapacityRequest {
+            client_id: self.id(client),
+            resource: resource.collect(),
+            ..GetCapacityRequest::default()
+        }
+    }
+
+    /// Asks for everything that a client wants.
+    pub(crate) async fn ask(&self, wire: &Wire, client: usize) -> Result<Outcome, Failure> {
+        let request = self.request(client);
+        let answer: GetCapacityResponse = wire.call(GET_CAPACITY, &request).await?;
+        let (granted, refused) = (answer.response.len(), answer.refused.len());
+        if granted + refused > self.each {
+            return Err(Failure::Broken("more is answered than asked".to_owned()));
+        }
+        // Of an answer that leaves some out, the next request reports nothing new.
+        let answered = answer.response.iter().take_while(|_| granted == self.each);
+        for (number, given) in answered.enumerate() {
+            if given.resource_id != request.resource[number].resource_id {
+                return Err(Failure::Broken("another resource is answered".to_owned()));
+            }
+            let bits = given.gets.capacity.to_bits();
+            self.lease(client, number).store(bits, Ordering::Relaxed);
+        }
+        Ok(Outcome {
+            granted: granted as u64,
+            refused: refused as u64,
+            unanswered: (self.each - granted - refused) as u64,
+        })
+    }
+
+    /// Gives back everything that a client has.
+    pub(crate) async fn release(&self, wire: &Wire, client: usize) -> Result<(), Failure> {
+        let names = (0..self.each).map(|number| self.resource(client, number));
+        let request = ReleaseCapacityRequest {
+            client_id: self.id(client),
+            resource_id: names.collect(),
+            ..ReleaseCapacityRequest::default()
+        };
+        self.forget(client);
+        let _: ReleaseCapacityResponse = wire.call(RELEASE_CAPACITY, &request).await?;
+        Ok(())
+    }
+
+    /// A client knows of no lease any more.
+    pub(crate) fn forget(&self, client: usize) {
+        for number in 0..self.each {
+            self.lease(client, number).store(NOTHING, Ordering::Relaxed);
+        }
+    }
+}
+
+fn lease(capacity: f64) -> Lease {
+    Lease {
+        expiry_time: 0,
+        refresh_interval: 1,
+        capacity,
+        expires_in_ms: Some(60_000),
+        refresh_in_ms: None,
+        granted_by: None,
+    }
+}

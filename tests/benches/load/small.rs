@@ -1,0 +1,127 @@
+//! Each mode once, small: all answers came, what was counted adds up, and nobody was refused. How long it takes means
+//! nothing.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::generator::{Extent, Load, Pace};
+use crate::population::Population;
+use crate::stalls::Stall;
+use crate::storm::break_loose;
+use crate::subject::{Place, Subject, Templates};
+use crate::throughput::Figures;
+use crate::{latencies, memory, runtime, stalled, stalls};
+
+pub(crate) fn run() -> ExitCode {
+    latencies::check();
+    let place = Place::default();
+    let own = std::env::current_exe().unwrap();
+    let server = Subject::server(&place, Templates::FAIR, &[]);
+    for (name, subject) in [("server", &server), ("echo", &Subject::echo(&place, &own))] {
+        for pace in [
+            Pace::Closed { in_flight: 3 },
+            Pace::Open { per_second: 500.0 },
+        ] {
+            for threads in [1, 2] {
+                check_load(name, subject, pace, threads);
+            }
+        }
+    }
+    println!("loads: every request is answered");
+    check_time(&server);
+    drop(server);
+    check_storm();
+    runtime().block_on(check_memory());
+    runtime().block_on(check_stalls());
+    ExitCode::SUCCESS
+}
+
+fn load(subject: &Subject, pace: Pace, threads: usize, extent: Extent) -> Load {
+    Load {
+        address: subject.address,
+        population: Arc::new(Population::new("small", 24, 20, 5)),
+        threads,
+        connections: 4,
+        pace,
+        extent,
+    }
+}
+
+/// So many requests, and as many answers of five resources each.
+fn check_load(name: &'static str, subject: &Subject, pace: Pace, threads: usize) {
+    const REQUESTS: u64 = 200;
+    let load = load(subject, pace, threads, Extent::Requests(REQUESTS));
+    let figures = Figures::of(name, subject, load);
+    assert_eq!(figures.calls, REQUESTS, "{name}, {pace:?}");
+    assert_eq!(figures.latencies.count(), REQUESTS, "{name}, {pace:?}");
+    assert_eq!(figures.outcome.granted, 5 * REQUESTS, "{name}, {pace:?}");
+    assert_eq!((figures.refused, figures.broken), (0, 0));
+    assert!(figures.latencies.at(0.5) <= figures.latencies.max());
+    assert!(!figures.latencies.max().is_zero());
+    assert!(!figures.json()["latency"]["p99_us"].is_null());
+    figures.print(Some(&figures));
+}
+
+/// What is due in a span of time counts, whenever it is answered, and nothing else.
+fn check_time(subject: &Subject) {
+    let extent = Extent::Time {
+        warm_up: Duration::from_millis(200),
+        measured: Duration::from_millis(500),
+    };
+    let pace = Pace::Open { per_second: 100.0 };
+    let figures = Figures::of("server", subject, load(subject, pace, 2, extent));
+    assert_eq!(figures.calls, 50);
+    assert_eq!(figures.latencies.count(), 50);
+}
+
+/// Everybody comes in.
+fn check_storm() {
+    let place = Place::default();
+    let server = Subject::server(&place, Templates::FAIR, &[]);
+    let storm = break_loose(server.address, 100, 7, 10, || server.cpu_time());
+    assert_eq!(storm.waited.count(), 100);
+    assert_eq!((storm.refused_for_ever, storm.broken), (0, 0), "{storm:?}");
+    storm.print();
+    assert!(storm.json()["resets"].is_u64());
+}
+
+async fn check_memory() {
+    let size = memory::Size {
+        connections: 5,
+        resources: 10,
+        leases: 100,
+        rest: Duration::from_millis(50),
+    };
+    let mut moments = 0;
+    memory::measure(&Place::default(), size, |moment| {
+        moment.print();
+        assert!(moment.json()["resident"].is_u64());
+        moments += 1;
+    })
+    .await;
+    assert_eq!(moments, 9);
+}
+
+/// Whatever happens, every call of the client is answered.
+async fn check_stalls() {
+    let size = stalls::Size {
+        resources: 20,
+        leases: 200,
+        globs: 50,
+        runs: 1,
+        window: Duration::from_millis(300),
+        short_lease: Duration::from_secs(5),
+    };
+    stalled::print_heading();
+    let mut measured = 0;
+    stalls::measure(&Place::default(), size, &Stall::ALL, |stalled| {
+        stalled.print();
+        assert_eq!(stalled.runs(), 1);
+        assert!(stalled.json()["worst_ms"][0].as_f64().unwrap() > 0.0);
+        measured += 1;
+    })
+    .await;
+    // Mastership is lost, and gained.
+    assert_eq!(measured, Stall::ALL.len() + 1);
+}

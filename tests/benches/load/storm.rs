@@ -1,0 +1,209 @@
+//! Everybody comes at once: so many clients connect to a fresh server at the same moment, each on a connection of its
+//! own, and go on until they have a lease.
+//!
+//! A client that is refused comes back when it is told to; one whose connection breaks, a little later, and later
+//! each time.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep, sleep_until, timeout};
+
+use crate::generator::runtime;
+use crate::latencies::{Latencies, Quantiles};
+use crate::population::Population;
+use crate::wire::{Failure, Wire};
+
+/// How soon a client tries again whose connection broke.
+const TRIED_AGAIN: Duration = Duration::from_millis(100);
+
+/// How late at most.
+const TRIED_AGAIN_MAX: Duration = Duration::from_secs(2);
+
+/// A connection, or an answer, that takes longer does not come.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What a storm came to.
+#[derive(Debug, Default)]
+pub(crate) struct Storm {
+    /// How long it took until each had its lease.
+    pub(crate) waited: Quantiles,
+    /// Connections that were reset, or refused.
+    pub(crate) resets: u64,
+    /// Requests that were refused with a time to come back.
+    pub(crate) refused: u64,
+    /// Requests that were refused without one.
+    pub(crate) refused_for_ever: u64,
+    /// What else went wrong.
+    pub(crate) broken: u64,
+    /// What went wrong first.
+    pub(crate) first_failure: Option<String>,
+    /// How long the server was busy until all had their leases.
+    pub(crate) cpu: Option<Duration>,
+}
+
+#[derive(Debug, Default)]
+struct Tries {
+    resets: u64,
+    refused: u64,
+    refused_for_ever: u64,
+    broken: u64,
+    first_failure: Option<String>,
+}
+
+/// So many clients, from so many addresses, all of which share so many resources.
+pub(crate) fn break_loose(
+    address: SocketAddr,
+    clients: usize,
+    addresses: usize,
+    resources: usize,
+    read: impl Fn() -> Option<Duration>,
+) -> Storm {
+    let population = Arc::new(Population::new("reconnecting", clients, resources, 1));
+    runtime().block_on(async {
+        let before = read();
+        let begins = Instant::now() + Duration::from_millis(500);
+        let mut coming = JoinSet::new();
+        for client in 0..clients {
+            let population = Arc::clone(&population);
+            let from = source(client % addresses);
+            coming.spawn(async move {
+                sleep_until(begins).await;
+                let (wire, tries) = come_in(address, from, &population, client).await;
+                // It stays.
+                (wire, begins.elapsed(), tries)
+            });
+        }
+        let (mut waited, mut storm) = (Latencies::default(), Storm::default());
+        let mut connections = Vec::new();
+        while let Some(come) = coming.join_next().await {
+            let (wire, took, tries) = come.unwrap();
+            connections.push(wire);
+            waited.note(took);
+            storm.resets += tries.resets;
+            storm.refused += tries.refused;
+            storm.refused_for_ever += tries.refused_for_ever;
+            storm.broken += tries.broken;
+            if storm.first_failure.is_none() {
+                storm.first_failure = tries.first_failure;
+            }
+        }
+        storm.cpu = read().zip(before).map(|(after, before)| after - before);
+        storm.waited = waited.sorted();
+        storm
+    })
+}
+
+/// An address on loopback that is the only one to use its ports.
+fn source(number: usize) -> IpAddr {
+    let [.., third, fourth] = (u32::try_from(number).unwrap() + 1).to_be_bytes();
+    IpAddr::V4(Ipv4Addr::new(127, 1, third, fourth))
+}
+
+async fn come_in(
+    address: SocketAddr,
+    from: IpAddr,
+    population: &Population,
+    client: usize,
+) -> (Wire, Tries) {
+    let mut tries = Tries::default();
+    let mut pause = TRIED_AGAIN;
+    let mut open = None;
+    loop {
+        let tried = try_once(address, from, population, client, &mut open).await;
+        let failure = match tried {
+            Ok(wire) => return (wire, tries),
+            Err(failure) => failure,
+        };
+        tries
+            .first_failure
+            .get_or_insert_with(|| failure.to_string());
+        let wait = match failure {
+            Failure::Refused {
+                comes_back_in: Some(span),
+                ..
+            } => {
+                tries.refused += 1;
+                span
+            }
+            other => {
+                match other {
+                    Failure::Refused { .. } => tries.refused_for_ever += 1,
+                    Failure::Reset(_) => tries.resets += 1,
+                    Failure::Broken(_) => tries.broken += 1,
+                }
+                open = None;
+                pause = (pause * 2).min(TRIED_AGAIN_MAX);
+                // Not all at the same moment.
+                pause / 2 + pause.mul_f64((client % 97) as f64 / 194.0)
+            }
+        };
+        sleep(wait).await;
+    }
+}
+
+async fn try_once(
+    address: SocketAddr,
+    from: IpAddr,
+    population: &Population,
+    client: usize,
+    open: &mut Option<Wire>,
+) -> Result<Wire, Failure> {
+    let once = async {
+        let wire = match open.take() {
+            Some(wire) => wire,
+            None => Wire::open(address, Some(from)).await?,
+        };
+        *open = Some(wire.clone());
+        let outcome = population.ask(&wire, client).await?;
+        if outcome.granted == 1 {
+            Ok(wire)
+        } else {
+            // A newcomer too many, of the resource: the answer says when, and clients ask again after a second.
+            Err(Failure::Refused {
+                code: 8,
+                comes_back_in: Some(Duration::from_secs(1)),
+                message: "refused by the node".to_owned(),
+            })
+        }
+    };
+    let late = Failure::Broken("no answer".to_owned());
+    timeout(PATIENCE, once).await.unwrap_or(Err(late))
+}
+
+impl Storm {
+    pub(crate) fn print(&self) {
+        println!(
+            "{} clients; p50 {:.2?}, p99 {:.2?}, the last after {:.2?}",
+            self.waited.count(),
+            self.waited.at(0.5),
+            self.waited.at(0.99),
+            self.waited.max()
+        );
+        println!(
+            "resets {}, refused {}, refused without a time to come back {}, otherwise broken {}",
+            self.resets, self.refused, self.refused_for_ever, self.broken
+        );
+        if let Some(cpu) = self.cpu {
+            let each = cpu / u32::try_from(self.waited.count().max(1)).unwrap();
+            println!("the server was busy for {cpu:.2?}, {each:.1?} a client");
+        }
+        if let Some(failure) = &self.first_failure {
+            println!("first failure: {failure}");
+        }
+    }
+
+    pub(crate) fn json(&self) -> Value {
+        json!({
+            "waited": self.waited.json(),
+            "resets": self.resets,
+            "refused": self.refused,
+            "refused_without_time": self.refused_for_ever,
+            "broken": self.broken,
+            "cpu_s": self.cpu.map(|cpu| cpu.as_secs_f64()),
+        })
+    }
+}

@@ -1,0 +1,241 @@
+//! Who is measured: a server that is started for it, on a core of its own; an echo, started the same way; or a
+//! server that runs already.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use doorward_tests::figures::{Memory, cpu_time, memory};
+use doorward_tests::processes::{Server, program};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::cores::Cores;
+
+/// Limits that would refuse a single address what is measured here, raised.
+const FLAGS: [&str; 20] = [
+    "--calls-per-second-per-address-max",
+    "100000000",
+    "--requests-per-second-per-template-max",
+    "100000000",
+    "--new-leases-per-second-per-address-max",
+    "100000000",
+    "--new-leases-per-second-per-template-max",
+    "100000000",
+    "--new-resources-per-second-per-address-max",
+    "100000000",
+    "--new-resources-per-second-per-template-max",
+    "100000000",
+    "--leases-per-address-max",
+    "4000000",
+    "--resources-per-address-max",
+    "100000",
+    "--look-time-per-second-per-address-max",
+    "1s",
+    // Every request is decided about.
+    "--refresh-floor",
+    "0s",
+];
+
+/// The templates of a server that is measured.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Templates {
+    /// By what resources are divided.
+    pub(crate) kind: &'static str,
+    /// How much there is of each.
+    pub(crate) capacity: u64,
+    /// How long leases last.
+    pub(crate) lease_length: Duration,
+    /// How many templates stand before the one that matches, and do not match.
+    pub(crate) globs_before: usize,
+}
+
+impl Templates {
+    /// Fairly shared, for a long time, with nothing before.
+    pub(crate) const FAIR: Self = Self {
+        kind: "FAIR_SHARE",
+        capacity: 1_000_000,
+        lease_length: Duration::from_secs(3_600),
+        globs_before: 0,
+    };
+
+    /// Writes them to a file, at once.
+    pub(crate) fn write(&self, file: &Path) {
+        let Self {
+            kind,
+            capacity,
+            lease_length,
+            globs_before,
+        } = *self;
+        let seconds = lease_length.as_secs();
+        let algorithm = format!("kind: {kind}, lease_length: {seconds}s, refresh_interval: 1s");
+        let mut text = "resources:\n".to_owned();
+        for number in 0..globs_before {
+            let glob = format!("load/*-{number}-[a-q]*");
+            let _ = writeln!(
+                text,
+                "- {{identifier_glob: '{glob}', capacity: 1, algorithm: {{{algorithm}}}}}"
+            );
+        }
+        let _ = writeln!(
+            text,
+            "- {{identifier_glob: 'load/*', capacity: {capacity}, \
+             algorithm: {{{algorithm}, learning_mode_duration: 0s}}}}"
+        );
+        let written = file.with_extension("new");
+        fs::write(&written, text).unwrap();
+        fs::rename(written, file).unwrap();
+    }
+}
+
+/// Which server is started, and where.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Place {
+    /// None: it shares its core with everybody.
+    pub(crate) cores: Option<Cores>,
+    /// None: the one of this workspace, which is built if need be.
+    pub(crate) program: Option<PathBuf>,
+}
+
+/// What is measured.
+#[derive(Debug)]
+pub(crate) struct Subject {
+    /// Where it answers.
+    pub(crate) address: SocketAddr,
+    process: Process,
+}
+
+#[derive(Debug)]
+enum Process {
+    Server {
+        server: Box<Server>,
+        folder: TempDir,
+    },
+    Echo(Child),
+    /// Somebody else's.
+    Elsewhere,
+}
+
+impl Subject {
+    /// Starts `doorward-server` on a core of its own, with other flags beside those that lift limits.
+    pub(crate) fn server(place: &Place, templates: Templates, flags: &[&str]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("templates.yaml");
+        templates.write(&file);
+        let own = [
+            "--http-listen",
+            "127.0.0.1:0",
+            "--templates",
+            file.to_str().unwrap(),
+        ];
+        let flags = [&own[..], &FLAGS[..], flags].concat();
+        // What is built is not built on one core.
+        let program = place
+            .program
+            .clone()
+            .unwrap_or_else(|| program("doorward-server"));
+        let start = || Server::start_program(&program, &flags);
+        let server = Cores::start_server(place.cores.as_ref(), start);
+        Self {
+            address: server.address.parse().unwrap(),
+            process: Process::Server {
+                server: Box::new(server),
+                folder,
+            },
+        }
+    }
+
+    /// Starts an echo: this program in another mode, or another one that was built for it.
+    pub(crate) fn echo(place: &Place, program: &Path) -> Self {
+        let mut command = Command::new(program);
+        command.arg("echo").stdout(Stdio::piped());
+        let mut child = Cores::start_server(place.cores.as_ref(), || command.spawn().unwrap());
+        let mut line = String::new();
+        let printed = child.stdout.take().unwrap();
+        BufReader::new(printed).read_line(&mut line).unwrap();
+        Self {
+            address: line.trim().parse().unwrap(),
+            process: Process::Echo(child),
+        }
+    }
+
+    /// A server that runs already.
+    pub(crate) fn elsewhere(address: SocketAddr) -> Self {
+        Self {
+            address,
+            process: Process::Elsewhere,
+        }
+    }
+
+    /// The server, if one was started.
+    pub(crate) fn started(&mut self) -> &mut Server {
+        match &mut self.process {
+            Process::Server { server, .. } => server,
+            Process::Echo(_) | Process::Elsewhere => panic!("no server was started"),
+        }
+    }
+
+    /// Where the templates are of a server that was started.
+    pub(crate) fn templates(&self) -> PathBuf {
+        match &self.process {
+            Process::Server { folder, .. } => folder.path().join("templates.yaml"),
+            Process::Echo(_) | Process::Elsewhere => panic!("no server was started"),
+        }
+    }
+
+    fn process(&self) -> Option<u32> {
+        match &self.process {
+            Process::Server { server, .. } => Some(server.process()),
+            Process::Echo(child) => Some(child.id()),
+            Process::Elsewhere => None,
+        }
+    }
+
+    /// For how long it has kept a core busy, if it was started here.
+    pub(crate) fn cpu_time(&self) -> Option<Duration> {
+        self.process().map(cpu_time)
+    }
+
+    /// What memory it has, if it was started here.
+    pub(crate) fn memory(&self) -> Option<Memory> {
+        self.process().map(memory)
+    }
+}
+
+impl Drop for Subject {
+    fn drop(&mut self) {
+        if let Process::Echo(child) = &mut self.process {
+            // It may be gone already.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// Builds this bench as cargo builds anything unless told otherwise: no link-time optimisation, sixteen units a
+/// crate, the system's allocator. Returns where it is.
+pub(crate) fn plain_build() -> PathBuf {
+    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
+    let output = Command::new(cargo)
+        .args(["build", "--locked", "--message-format", "json"])
+        .args(["-p", "doorward-tests", "--bench", "load"])
+        .args(["--no-default-features", "--profile", "plain"])
+        .args(["--config", "profile.plain.inherits='release'"])
+        .args(["--config", "profile.plain.lto=false"])
+        .args(["--config", "profile.plain.codegen-units=16"])
+        .stderr(Stdio::inherit())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "the plain echo does not build");
+    let messages = String::from_utf8(output.stdout).unwrap();
+    let mut built = messages.lines().filter_map(|line| {
+        let message: Value = serde_json::from_str(line).ok()?;
+        let name = message["target"]["name"].as_str()?;
+        (name == "load").then(|| message["executable"].as_str().map(PathBuf::from))?
+    });
+    built.next_back().unwrap()
+}

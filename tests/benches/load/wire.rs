@@ -1,0 +1,215 @@
+//! One HTTP/2 connection and calls on it, without a client library around them: who measures should cost less than
+//! what is measured.
+
+use std::fmt;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use bytes::{BufMut, Bytes, BytesMut};
+use h2::RecvStream;
+use h2::client::{Builder, SendRequest};
+use prost::Message;
+use tokio::net::TcpSocket;
+use tokio::time::timeout;
+use tonic::codegen::http::header::{CONTENT_TYPE, TE};
+use tonic::codegen::http::{HeaderMap, HeaderValue, Method, Request, Uri, Version};
+
+/// What one call of a client is for.
+pub(crate) const GET_CAPACITY: &str = "/doorman.Capacity/GetCapacity";
+pub(crate) const RELEASE_CAPACITY: &str = "/doorman.Capacity/ReleaseCapacity";
+pub(crate) const GET_STATUS: &str = "/doorward.admin.v1.Admin/GetStatus";
+
+/// Room for answers that are read at once whatever their size.
+const WINDOW: u32 = 1 << 24;
+
+/// The head of a gRPC message: whether it is compressed, and its length.
+const HEAD: usize = 5;
+
+/// Why a call was not answered as was hoped.
+#[derive(Clone, Debug)]
+pub(crate) enum Failure {
+    /// The server said no.
+    Refused {
+        /// With which gRPC status.
+        code: i32,
+        /// When to come back, if it said so.
+        comes_back_in: Option<Duration>,
+        /// Why.
+        message: String,
+    },
+    /// The connection was reset, or refused.
+    Reset(String),
+    /// Anything else is wrong with the connection.
+    Broken(String),
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Refused {
+                code,
+                comes_back_in,
+                message,
+            } => write!(
+                f,
+                "refused with status {code}, come back in {comes_back_in:?}: {message}"
+            ),
+            Self::Reset(what) => write!(f, "reset: {what}"),
+            Self::Broken(what) => write!(f, "broken: {what}"),
+        }
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionRefused, ConnectionReset};
+        match error.kind() {
+            BrokenPipe | ConnectionAborted | ConnectionRefused | ConnectionReset => {
+                Self::Reset(error.to_string())
+            }
+            _ => Self::Broken(error.to_string()),
+        }
+    }
+}
+
+impl From<h2::Error> for Failure {
+    fn from(error: h2::Error) -> Self {
+        let text = error.to_string();
+        match error.into_io() {
+            Some(error) => error.into(),
+            None => Self::Broken(text),
+        }
+    }
+}
+
+/// A connection. Its clones are the same connection.
+#[derive(Clone, Debug)]
+pub(crate) struct Wire {
+    requests: SendRequest<Bytes>,
+    authority: String,
+    get_capacity: Uri,
+}
+
+impl Wire {
+    /// Connects, from an address of one's choice, and begins to speak HTTP/2.
+    pub(crate) async fn open(to: SocketAddr, from: Option<IpAddr>) -> Result<Self, Failure> {
+        let socket = TcpSocket::new_v4()?;
+        if let Some(from) = from {
+            socket.bind(SocketAddr::new(from, 0))?;
+        }
+        let stream = socket.connect(to).await?;
+        stream.set_nodelay(true)?;
+        let handshake = Builder::new()
+            .initial_window_size(WINDOW)
+            .initial_connection_window_size(WINDOW)
+            .enable_push(false)
+            // Until the server has said how many there may be.
+            .initial_max_send_streams(1)
+            .handshake(stream);
+        let (requests, connection) = handshake.await?;
+        tokio::spawn(async move {
+            // Whoever waits for an answer hears of it.
+            let _ = connection.await;
+        });
+        let authority = to.to_string();
+        Ok(Self {
+            requests,
+            get_capacity: uri(&authority, GET_CAPACITY),
+            authority,
+        })
+    }
+
+    /// Calls a method with one message, and reads the one message of the answer.
+    pub(crate) async fn call<A: Message + Default>(
+        &self,
+        method: &str,
+        message: &impl Message,
+    ) -> Result<A, Failure> {
+        let uri = match method {
+            GET_CAPACITY => self.get_capacity.clone(),
+            method => uri(&self.authority, method),
+        };
+        let mut requests = self.requests.clone().ready().await?;
+        let (answer, mut body) = requests.send_request(head(uri), false)?;
+        body.send_data(framed(message), true)?;
+        let (head, mut body) = answer.await?.into_parts();
+        if head.headers.contains_key("grpc-status") {
+            check(&head.headers)?;
+        }
+        let answer = read(&mut body).await?;
+        let trailers = body.trailers().await?;
+        check(&trailers.unwrap_or(head.headers))?;
+        let answer = answer
+            .get(HEAD..)
+            .map(A::decode)
+            .and_then(Result::ok)
+            .ok_or_else(|| Failure::Broken("no answer is in the answer".to_owned()))?;
+        Ok(answer)
+    }
+
+    /// The same, and gives up after a while.
+    pub(crate) async fn call_within<A: Message + Default>(
+        &self,
+        span: Duration,
+        method: &str,
+        message: &impl Message,
+    ) -> Result<A, Failure> {
+        let answer = timeout(span, self.call(method, message)).await;
+        answer.unwrap_or_else(|_| Err(Failure::Broken(format!("no answer within {span:?}"))))
+    }
+}
+
+fn uri(authority: &str, method: &str) -> Uri {
+    format!("http://{authority}{method}").parse().unwrap()
+}
+
+fn head(uri: Uri) -> Request<()> {
+    let mut request = Request::new(());
+    *request.method_mut() = Method::POST;
+    *request.version_mut() = Version::HTTP_2;
+    *request.uri_mut() = uri;
+    let headers = request.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
+    headers.insert(TE, HeaderValue::from_static("trailers"));
+    request
+}
+
+fn framed(message: &impl Message) -> Bytes {
+    let length = message.encoded_len();
+    let mut bytes = BytesMut::with_capacity(HEAD + length);
+    bytes.put_u8(0);
+    bytes.put_u32(u32::try_from(length).unwrap());
+    message.encode(&mut bytes).unwrap();
+    bytes.freeze()
+}
+
+async fn read(body: &mut RecvStream) -> Result<Bytes, Failure> {
+    let mut all = Bytes::new();
+    while let Some(part) = body.data().await {
+        let part = part?;
+        body.flow_control().release_capacity(part.len())?;
+        all = if all.is_empty() {
+            part
+        } else {
+            [all, part].concat().into()
+        };
+    }
+    Ok(all)
+}
+
+fn check(headers: &HeaderMap) -> Result<(), Failure> {
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    let code = text("grpc-status").and_then(|code| code.parse().ok());
+    match code {
+        Some(0) => Ok(()),
+        Some(code) => Err(Failure::Refused {
+            code,
+            comes_back_in: text("grpc-retry-pushback-ms")
+                .and_then(|millis| millis.parse().ok())
+                .map(Duration::from_millis),
+            message: text("grpc-message").unwrap_or_default().to_owned(),
+        }),
+        None => Err(Failure::Broken("no status".to_owned())),
+    }
+}
