@@ -94,7 +94,7 @@ impl<W> Visible<W> {
     }
 }
 
-/// What a [palette](crate::palette) and a table paint with.
+/// What a [palette](doorward_pages::terminal::palette) and a table paint with.
 fn is_ours(codes: &str) -> bool {
     let indexed = codes.strip_prefix("38;5;");
     indexed.is_some_and(|index| matches!(index, "1" | "2" | "3"))
