@@ -56,12 +56,14 @@ impl Clock {
         }
     }
 
-    /// Gets ready to be read fast, in the background. Within a tokio runtime.
+    /// Gets ready to be read fast, in the background.
     pub(crate) fn start_fast(&self) {
         if let Self::OfLeases(clock) = self {
             let clock = Arc::clone(clock);
-            // It spins. Nobody waits for it.
-            drop(tokio::task::spawn_blocking(move || clock.counter.start()));
+            // It spins. Nobody waits for it: a runtime that ends would wait for a task of its own. Without a thread, the
+            // clock of leases is read.
+            let thread = std::thread::Builder::new().name("doorward-clock".to_owned());
+            drop(thread.spawn(move || clock.counter.start()));
         }
     }
 

@@ -59,10 +59,12 @@ impl Gate {
 
     #[cold]
     fn let_go(&self) {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        // Not before the lock: in between, somebody else may have emptied this gate, and the next resource may have kept
+        // something here while permits of its own are out.
         if self.limiter.in_flight() > 0 {
             return;
         }
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let what = kept.take();
         self.is_kept.store(false, Ordering::SeqCst);
         drop(kept);

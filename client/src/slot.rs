@@ -145,6 +145,10 @@ impl Slot {
         now: Time,
     ) -> Option<Allowance> {
         let before = self.view.borrow().clone();
+        // What is closed is fed nothing any more.
+        if before.closed {
+            return None;
+        }
         let view = View::of(resource, next_answer, before.closed, now);
         if view == before {
             return None;

@@ -157,7 +157,8 @@ impl Word {
         };
         let Some(missing) = next else {
             let seen = self.word.load(Ordering::Acquire);
-            let is_alike = seen >> PAYLOAD_BITS == word >> PAYLOAD_BITS;
+            // A word that is parked keeps its tag, while its settings may be written already.
+            let is_alike = seen >> PAYLOAD_BITS == word >> PAYLOAD_BITS && seen & PARKED != PARKED;
             return is_alike.then_some(Some((view, answer))).ok_or(Changed);
         };
         let payload = now_drops.wrapping_add(missing) & PARKED;

@@ -7,7 +7,7 @@
 //! [`FAST_CLOCK_BEHIND`](crate::limiter::FAST_CLOCK_BEHIND) as long as it runs at half its speed.
 //!
 //! How fast it is takes up to a fifth of a second to measure, once for each process. Until [`Counter::start`] has done
-//! so, and where processors have no steady counter, it is the good clock.
+//! so, it is the good clock. Where processors have no steady counter, the system's monotonic clock stands in for it.
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock};
