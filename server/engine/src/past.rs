@@ -55,7 +55,7 @@ struct Former {
 pub(crate) struct Past {
     formers: Vec<Former>,
     masterships: Masterships,
-    /// The former process should have asked again by then.
+    /// The former process should have asked again by then. None: it did not, and the present one was answered since.
     expected_by: Option<Time>,
 }
 
@@ -220,6 +220,21 @@ impl Past {
     /// Until when the former process may ask, if that is not over.
     pub(crate) fn expected_by(&self, now: Time) -> Option<Time> {
         self.expected_by.filter(|by| *by > now)
+    }
+
+    /// Whether the present one must have been answered since the former process should have asked again.
+    pub(crate) fn first_is_gone(&self) -> bool {
+        self.expected_by.is_none()
+    }
+
+    /// Whether an answer that is made now is the first one since then.
+    pub(crate) fn is_first_answer_alone(&self, now: Time) -> bool {
+        self.expected_by.is_some_and(|by| by <= now)
+    }
+
+    /// The present one was answered since then.
+    pub(crate) fn note_answered_alone(&mut self) {
+        self.expected_by = None;
     }
 
     /// The masterships of the child's node.

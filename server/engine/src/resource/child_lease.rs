@@ -39,6 +39,9 @@ impl Resource {
         let answer = self.handle_ask(ask, gate, now)?;
         let inherited_for = before.unwrap_or_else(|| self.granted_for(name, now));
         let lease = self.server_lease(name, &answer, now, Some(inherited_for), now);
+        if let Some(slot) = self.ledger.children().get(name).copied() {
+            self.note_answered_alone(slot, now);
+        }
         // It was just found or put in.
         let lease = lease.ok_or(RefusalReason::NotReady)?;
         Ok((answer.kind, lease))
@@ -94,7 +97,21 @@ impl Resource {
             "{}: a grant took Σ reserved above the capacity",
             self.id
         );
+        self.note_answered_alone(slot, now);
         Some(self.current(slot, refresh_in, AnswerKind::Decided, now))
+    }
+
+    /// The answer that is made now says of no former process that it may live: the child confirms from then on what that one
+    /// handed out, as its own.
+    fn note_answered_alone(&mut self, slot: Slot, now: Time) {
+        let past = self.ledger.get(slot).and_then(|it| it.past.as_ref());
+        if past.is_some_and(|past| past.is_first_answer_alone(now)) {
+            self.ledger.note(slot, |holding| {
+                if let Some(past) = &mut holding.past {
+                    past.note_answered_alone();
+                }
+            });
+        }
     }
 
     /// What is pushed to a child server. It counts its lease from when it sent its

@@ -207,10 +207,9 @@ impl Resource {
         };
         let past = holding.past.as_ref();
         let had = past.and_then(|past| past.had(first, now));
-        // Until then it has made no lease longer: all that it confirmed is the first one's.
-        let may_confirm = past.is_none_or(|past| past.expected_by(now).is_none());
-        let report = holding.report.as_ref().filter(|_| may_confirm);
-        let outstanding = report.and_then(|it| it.outstanding).unwrap_or(Amount::ZERO);
+        // Until it heard that the first one is gone it has made no lease longer: all that it confirmed is the first one's.
+        // From then on it may confirm all that it has, also what it has not reported yet.
+        let may_confirm = past.is_none_or(|past| past.first_is_gone());
         self.ledger.change_leases(slot, |leases| {
             let Some(had) = had else {
                 let own = leases.take_apart(first);
@@ -221,11 +220,16 @@ impl Resource {
                 return;
             };
             let fresh = leases.reserved().get() - had.reserved().get();
+            let confirmed = if may_confirm {
+                leases.own()
+            } else {
+                Amount::ZERO
+            };
             let ends = leases.last_expiry();
             let apart = Apart {
                 whose: Whose::One(later),
                 lease: Lease {
-                    capacity: Amount::from_computed(fresh).max(outstanding),
+                    capacity: Amount::from_computed(fresh).max(confirmed),
                     expires_at: ends,
                 },
                 ends,
