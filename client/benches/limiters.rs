@@ -207,6 +207,7 @@ fn rates(rounds: usize, client: &Client) {
             }),
         ],
     );
+    told(rounds, &nothing, &hardly);
     race(
         "a rate, four threads (time of all, a take)",
         rounds.div_ceil(4),
@@ -231,6 +232,36 @@ fn rates(rounds: usize, client: &Client) {
                 four(takes, |_| {
                     black_box(measured.try_acquire(1.0).is_ok());
                 });
+            }),
+        ],
+    );
+}
+
+/// Who is refused asks when to come back. Governor keeps what that follows from, and is asked for it with the time, which
+/// is read once more; doorward's refusal says it.
+fn told(rounds: usize, nothing: &Others, hardly: &RateLimiter) {
+    let clock = governor::clock::DefaultClock::default();
+    race(
+        "a rate, one thread: refused, and told how long to wait",
+        rounds,
+        TAKES,
+        &mut [
+            contender("governor", |takes| {
+                for _ in 0..takes {
+                    let refused = nothing.governor.check();
+                    black_box(refused.map_err(|until| until.wait_time_from(clock.now()))).ok();
+                }
+            }),
+            contender("governor, the time at which", |takes| {
+                for _ in 0..takes {
+                    let refused = nothing.governor.check();
+                    black_box(refused.map_err(|until| until.earliest_possible())).ok();
+                }
+            }),
+            contender("doorward", |takes| {
+                for _ in 0..takes {
+                    black_box(hardly.try_acquire(1.0)).ok();
+                }
             }),
         ],
     );

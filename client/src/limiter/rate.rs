@@ -86,7 +86,11 @@ impl RateLimiter {
     /// The same without a lock, by a clock that may be behind by [`FAST_CLOCK_BEHIND`]. None: look at a better one, and
     /// call [`RateLimiter::try_acquire`]. So it is after the end of a lease and shortly before it, and where nothing may
     /// be used.
-    #[inline]
+    #[inline(always)]
+    #[expect(
+        clippy::inline_always,
+        reason = "a constant cost, and the parts of an answer that nobody uses, cost nothing then"
+    )]
     pub fn try_acquire_at_once(&self, cost: f64, now: Moment) -> Option<Result<(), NotNow>> {
         self.bucket.take_at_once(units(cost), now).map(answer)
     }
