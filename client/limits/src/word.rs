@@ -114,7 +114,11 @@ impl Word {
     ///
     /// One loop in place, and the answer made where it is known how it ended: through a call or a value in between, all
     /// parts of it would be reckoned and written, though whoever asks may look at one.
-    #[inline]
+    #[inline(always)]
+    #[expect(
+        clippy::inline_always,
+        reason = "a constant cost, and the parts of an answer that nobody uses, cost nothing then"
+    )]
     pub(crate) fn step_then<R, A>(
         &self,
         now: Moment,
