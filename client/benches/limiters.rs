@@ -328,6 +328,7 @@ fn changes(rounds: usize) {
             60 + u64::from(step),
         ))),
         then: Capacity::Limited(5.0),
+        safe: None,
     };
     let change = |capacity: fn(u32) -> f64| {
         let limiter = &limiter;

@@ -60,6 +60,11 @@ impl AtomicFedBucket {
         self.parked(|bucket| bucket.feed(feed, now));
     }
 
+    /// The same by itself, while somebody wants so much: what has come in for that stays, also above the burst.
+    pub fn turn(&self, feed: Feed, cost: Units, now: Moment) {
+        self.parked(|bucket| bucket.turn_to(feed, cost, now));
+    }
+
     /// Takes so much if it is there.
     #[inline]
     pub fn take(&self, cost: Units, now: Moment) -> Decision {

@@ -249,7 +249,24 @@ impl fmt::Debug for Units {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        /// The short way and the long one, for numbers with few decimal places and with many, up to where they part.
+        #[test]
+        fn a_small_cost_is_reckoned_alike_both_ways(
+            parts in 0..20_000_000_000_u64, places in 0..10_u32, more in -3..=3_i64,
+        ) {
+            let parts = parts - parts % 10_u64.pow(places);
+            let decimal = parts as f64 / 1e9;
+            let near = f64::from_bits(decimal.to_bits().saturating_add_signed(more));
+            for units in [decimal, near, parts as f64] {
+                prop_assert_eq!(Units::at_least(units), Units::rounded_up(units), "{}", units);
+            }
+        }
+    }
 
     #[test]
     fn a_measured_cost_is_rounded_up_and_a_decimal_number_is_what_it_says() {

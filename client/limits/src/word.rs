@@ -143,11 +143,8 @@ impl Word {
             let missing = (word & PARKED).saturating_sub(now_drops);
             let (next, answer) = step(view, missing)?;
             let Some(missing) = next else {
-                let seen = self.word.load(Ordering::Acquire);
-                // A word that is parked keeps its tag, while its settings may be written already.
-                let is_alike =
-                    seen >> PAYLOAD_BITS == word >> PAYLOAD_BITS && seen & PARKED != PARKED;
-                if is_alike {
+                // It may have been parked meanwhile, and its settings be others, or have a tag that says so.
+                if self.word.load(Ordering::Acquire) == word {
                     return say(view, answer);
                 }
                 continue;

@@ -248,7 +248,17 @@ mod tests {
 
     #[test]
     fn amounts_of_all_sizes_are_added() {
-        let amounts = [0.0, 1e-9, 0.1, 1.5, 7.0, 1_048_575.5, 1_048_576.0, 4e9, 1e15];
+        let amounts = [
+            0.0,
+            1e-9,
+            0.1,
+            1.5,
+            7.0,
+            1_048_575.5,
+            1_048_576.0,
+            4e9,
+            1e15,
+        ];
         for amount in amounts {
             let tally = Tally::default();
             tally.add(amount);

@@ -110,6 +110,7 @@ mod tests {
             source: Source::Lease,
             until: Some(at(10.0)),
             then: Capacity::NONE,
+            safe: None,
         }
     }
 
