@@ -41,7 +41,7 @@ struct Part {
 }
 
 /// Which cell a thread adds to.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mine {
     /// It has none yet.
     None,
@@ -175,17 +175,20 @@ impl Free {
         self.came = self.came.wrapping_add(1);
         Mine::Shared(self.came % CELLS)
     }
+
+    fn give_back(&mut self, cell: usize) {
+        if let Some(is_free) = self.cells.get_mut(cell) {
+            debug_assert!(!*is_free, "two threads would have owned it");
+            *is_free = true;
+        }
+    }
 }
 
 impl Drop for Owned {
     fn drop(&mut self) {
         // What the thread still adds while it ends goes where nobody minds.
         MINE.set(Mine::Shared(self.0));
-        Free::lock(|free| {
-            if let Some(is_free) = free.cells.get_mut(self.0) {
-                *is_free = true;
-            }
-        });
+        Free::lock(|free| free.give_back(self.0));
     }
 }
 
@@ -224,6 +227,23 @@ mod tests {
         let expected = f64::from(EACH) * 0.75 * (CELLS + 3) as f64;
         assert_eq!(taken + tally.take(), expected);
         assert_eq!(tally.take(), 0.0);
+    }
+
+    #[test]
+    fn a_cell_has_one_owner_at_a_time() {
+        let mut free = Free {
+            cells: [true; CELLS],
+            came: 0,
+        };
+        for cell in 0..CELLS {
+            assert_eq!(free.assign(), Mine::Owned(cell));
+        }
+        for _ in 0..2 * CELLS {
+            assert!(matches!(free.assign(), Mine::Shared(_)));
+        }
+        free.give_back(3);
+        assert_eq!(free.assign(), Mine::Owned(3));
+        assert!(matches!(free.assign(), Mine::Shared(_)));
     }
 
     /// Each owns a cell, or shares one, and leaves it to the next.
