@@ -12,6 +12,7 @@ use std::panic;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use axum::body::{Bytes, HttpBody};
 use http_body::{Frame, SizeHint};
@@ -29,10 +30,15 @@ pub struct InProgress {
 }
 
 impl InProgress {
-    /// A call begins, which keeps its connection busy or not.
-    pub fn begin(door: &Arc<Door>, connection: &Arc<Connection>, is_busy: bool) -> Self {
+    /// A call begins now, which keeps its connection busy or not.
+    pub fn begin(
+        door: &Arc<Door>,
+        connection: &Arc<Connection>,
+        is_busy: bool,
+        now: Duration,
+    ) -> Self {
         if is_busy {
-            connection.begin_call(door.now());
+            connection.begin_call(now);
         }
         Self {
             door: Arc::clone(door),
@@ -181,8 +187,6 @@ impl<B> Drop for Outflow<B> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use tokio::sync::{Semaphore, oneshot};
     use tokio::task::yield_now;
 
@@ -201,7 +205,7 @@ mod tests {
         let door = Door::http(config, Arc::new(Limits::default()), Arc::clone(&looking));
         let peer = "127.0.0.1:1".parse().unwrap();
         let connection = door.admit(peer).unwrap();
-        let call = InProgress::begin(&door, &connection, true);
+        let call = InProgress::begin(&door, &connection, true, door.now());
         let (finish, finished) = oneshot::channel::<()>();
         let begun = async {
             while looking.available_permits() > 0 {
