@@ -55,8 +55,8 @@ impl InProgress {
     }
 
     /// Looks at something that costs as much as there is of everything: one at a time, and it counts for the
-    /// address by how long it takes. Who gives up meanwhile has it counted all the same, and the next one's turn comes
-    /// when it is over.
+    /// address by how long it takes. Who gives up before it is its turn loses its place. Who gives up later has it
+    /// counted all the same, and the next one's turn comes when it is over.
     ///
     /// # Errors
     ///
@@ -66,8 +66,9 @@ impl InProgress {
         T: Send + 'static,
     {
         let (door, connection) = (Arc::clone(&self.door), Arc::clone(&self.connection));
+        let turn = door.turn_to_look().await;
         let looking = tokio::spawn(async move {
-            let _turn = door.turn_to_look().await;
+            let _turn = turn;
             let looks = &connection.of_address().looks;
             let began = door.now();
             if !looks.is_open(began) {
@@ -225,5 +226,28 @@ mod tests {
         let looks = &connection.of_address().looks;
         assert!(!looks.is_made_up(door.now()), "it is counted");
         drop(turn);
+    }
+
+    #[tokio::test]
+    async fn who_gives_up_before_it_is_its_turn_never_looks() {
+        let looking = Arc::new(Semaphore::new(1));
+        let config = Config::default();
+        let door = Door::http(config, Arc::new(Limits::default()), Arc::clone(&looking));
+        let connection = door.admit("127.0.0.1:1".parse().unwrap()).unwrap();
+        let call = InProgress::begin(&door, &connection, true, door.now());
+        let turn = looking.acquire().await.unwrap();
+        let (looked, looks) = oneshot::channel::<()>();
+        let given_up = call.look(async move {
+            let _ = looked.send(());
+        });
+        tokio::select! {
+            biased;
+            _ = given_up => panic!("it is not its turn"),
+            () = yield_now() => {}
+        }
+        drop(turn);
+        // It would be its turn now. What it was to look with is gone.
+        assert!(looks.await.is_err(), "it does not look");
+        assert_eq!(looking.available_permits(), 1);
     }
 }
