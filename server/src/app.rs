@@ -353,7 +353,7 @@ impl Server {
                 port: Port::Grpc,
                 source: Some(error),
             },
-            // Told before, and not heeded.
+            // All have ended: that was reported before, and the caller went on.
             None => std::future::pending().await,
         }
     }

@@ -19,7 +19,7 @@ use crate::metrics::Metrics;
 use crate::node_handle::NodeHandle;
 use crate::status::Board;
 
-/// New templates are in force as soon as the election lets them. It is told once every resource has heard of them:
+/// New templates are in force as soon as the election lets them. That is said once every resource has heard of them:
 /// whoever looks then sees nothing of the former ones.
 pub async fn apply(gate: &Gate, board: &Arc<Board>, metrics: &Arc<Metrics>, templates: Templates) {
     let count = templates.len();

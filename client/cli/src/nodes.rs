@@ -244,7 +244,7 @@ fn table(nodes: &[ListedNode], palette: Palette) -> Table {
 
 #[cfg(test)]
 mod tests {
-    use doorward_etcd::directory::{self, Role, Term};
+    use doorward_etcd::directory::{self, Role, TermRecord};
 
     use super::*;
 
@@ -268,7 +268,7 @@ mod tests {
         });
         Servers {
             master: master.map(|master| (master, 17)),
-            term: term.map(|epoch| Term {
+            term: term.map(|epoch| TermRecord {
                 epoch,
                 address: "a:1".to_owned(),
                 server: "s".to_owned(),

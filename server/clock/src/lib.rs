@@ -2,7 +2,7 @@
 //!
 //! A lease is safe only while the clock of whoever granted it and the clock of its holder run at
 //! about the same speed. Programs that set the time change the speed of the system's monotonic
-//! clock: ntpd by 500 ppm at most, chrony by up to 8.3 % unless it is told otherwise. So leases
+//! clock: ntpd by 500 ppm at most, chrony by up to 8.3 % unless it is configured otherwise. So leases
 //! count on a clock that these programs do not touch: it is as fast as the machine's crystal, which
 //! is off by some 100 ppm at most.
 //!

@@ -37,7 +37,7 @@ pub struct Master {
 /// What stands under a node's term key: a mastership, as its master last confirmed it. It stays when
 /// the mastership is over, so that a successor knows until when its predecessor may believe in it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Term {
+pub struct TermRecord {
     /// The epoch: see [`MasterKey::epoch_offset`].
     pub epoch: u64,
     /// Where the master is.
@@ -123,7 +123,7 @@ pub struct Servers {
     /// The master, and its epoch.
     pub master: Option<(Master, u64)>,
     /// Its last mastership, if there ever was one.
-    pub term: Option<Term>,
+    pub term: Option<TermRecord>,
     /// All that are there, by address.
     pub servers: Vec<Registration>,
 }
@@ -242,7 +242,7 @@ pub enum Forgotten {
     InUse,
     /// Its last master may believe in its mastership for so long yet: nothing was done. Wait, and
     /// forget the term as it is then.
-    MayBeBelieved(Duration, Term),
+    MayBeBelieved(Duration, TermRecord),
 }
 
 /// Removes what is left of a node that has no server and no master: its last term. `over` is a term
@@ -254,7 +254,7 @@ pub enum Forgotten {
 pub async fn forget(
     config: &Arc<Config>,
     keys: &NodeKeys,
-    over: Option<&Term>,
+    over: Option<&TermRecord>,
 ) -> Result<Forgotten, Error> {
     let view = look(config, keys.prefix()).await?;
     let servers = keys.servers();
@@ -266,7 +266,7 @@ pub async fn forget(
         return Ok(Forgotten::Unknown);
     };
     // What makes no sense is not ours: no node is listed for it either.
-    let Some(term) = parse::<Term>(entry) else {
+    let Some(term) = parse::<TermRecord>(entry) else {
         return Ok(Forgotten::Unknown);
     };
     if !term.resigned && over != Some(&term) {
@@ -331,7 +331,7 @@ mod tests {
     #[test]
     fn a_term_without_lease_lengths_is_read_and_one_with_them_has_all_that_it_had() {
         let old = r#"{"epoch":7,"address":"a:1","server":"s","length_ms":2000,"resigned":false}"#;
-        let mut term: Term = serde_json::from_str(old).unwrap();
+        let mut term: TermRecord = serde_json::from_str(old).unwrap();
         assert_eq!(term.leases, None);
         assert_eq!(serde_json::to_string(&term).unwrap(), old);
         term.leases = Some(LeaseLengths {
@@ -341,9 +341,11 @@ mod tests {
         });
         let new = serde_json::to_string(&term).unwrap();
         assert!(new.starts_with(old.trim_end_matches('}')), "{new}");
-        assert_eq!(serde_json::from_str::<Term>(&new).unwrap(), term);
+        assert_eq!(serde_json::from_str::<TermRecord>(&new).unwrap(), term);
         let none_older = new.replace(",\"older_ms\":40000", "");
-        let leases = serde_json::from_str::<Term>(&none_older).unwrap().leases;
+        let leases = serde_json::from_str::<TermRecord>(&none_older)
+            .unwrap()
+            .leases;
         assert_eq!(leases.unwrap().older_ms, 0);
     }
 

@@ -18,7 +18,7 @@ use doorward_engine::amount::Amount;
 use doorward_engine::id::{Caller, HolderName, Incarnation, MastershipId, ResourceId};
 use doorward_engine::node::mastership::{Mastership, Outcome};
 use doorward_engine::request::{
-    Ask, GetCapacity, GetCapacityReply, Has, Lease, LimitedBy, Refusal, RefusalReason,
+    Ask, ClientLease, GetCapacity, GetCapacityReply, Has, LimitedBy, Refusal, RefusalReason,
     ReleaseCapacity, Released,
 };
 use doorward_proto::doorman as wire;
@@ -167,7 +167,7 @@ pub fn get_capacity_response(
 
 /// Why a lease is no larger. Of wants that were not decided about yet, that it is all that was wanted
 /// before says nothing.
-fn wire_limit(lease: &Lease) -> Option<wire::LimitedBy> {
+fn wire_limit(lease: &ClientLease) -> Option<wire::LimitedBy> {
     let says = lease.decided || lease.limited_by != LimitedBy::Wants;
     says.then(|| limited_by(lease.limited_by))
 }

@@ -242,11 +242,11 @@ mod tests {
     #[test]
     fn a_master_of_whom_others_report_and_whose_term_was_never_seen_is_given_time() {
         check_reported("nobody does", |_| (), 21, 10);
-        let told = |past: &mut TermHistory| {
+        let reports = |past: &mut TermHistory| {
             past.note_reported_epoch(52, TTL, at(20));
             past.note_reported_epoch(52, TTL, at(21));
         };
-        check_reported("others do", told, 30, 30);
+        check_reported("others do", reports, 30, 30);
         let known = |past: &mut TermHistory| past.note_reported_epoch(46, TTL, at(20));
         check_reported("others tell of this one", known, 21, 10);
         let seen = |past: &mut TermHistory| {

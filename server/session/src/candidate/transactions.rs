@@ -210,10 +210,10 @@ impl Transactions {
             .registrations()
             .filter(|other| other.server != self.server);
         // Others have seen our own key, too: that is no mastership of theirs.
-        let told = others
+        let epochs = others
             .filter_map(|other| other.highest_epoch)
             .filter(|epoch| own.is_none_or(|(_, own)| own != *epoch));
-        told.collect()
+        epochs.collect()
     }
 }
 
@@ -395,8 +395,8 @@ mod tests {
         view.entries.insert(EtcdKey::Master, own);
         assert_eq!(found(&view), (None, vec![46]));
         register(&mut view, "theirs", Some(8));
-        let told = transactions.reported_epochs(&view);
-        assert!(told.is_empty(), "it has seen our own: {told:?}");
+        let reported = transactions.reported_epochs(&view);
+        assert!(reported.is_empty(), "it has seen our own: {reported:?}");
     }
 
     #[test]

@@ -152,14 +152,16 @@ fn value(key: &EtcdKey, bytes: &[u8]) -> Value {
                 epoch_offset: key.epoch_offset,
             })
         }),
-        EtcdKey::Term => read(bytes, |term: directory::Term| Value::Term(term_read(term))),
+        EtcdKey::Term => read(bytes, |term: directory::TermRecord| {
+            Value::Term(term_read(term))
+        }),
         EtcdKey::Server(_) => read(bytes, |registration: directory::Registration| {
             Value::Server(registration_read(registration))
         }),
     }
 }
 
-fn term_read(term: directory::Term) -> TermRecord {
+fn term_read(term: directory::TermRecord) -> TermRecord {
     TermRecord {
         epoch: term.epoch,
         address: term.address.into(),
@@ -201,7 +203,7 @@ fn bytes(value: &Value) -> Vec<u8> {
             },
             epoch_offset: master.epoch_offset,
         }),
-        Value::Term(term) => json(&directory::Term {
+        Value::Term(term) => json(&directory::TermRecord {
             epoch: term.epoch,
             address: term.address.to_string(),
             server: term.server.to_string(),

@@ -98,12 +98,12 @@ fn server_ask(
     let unreported = asked.unheard.map(Amount::new).transpose();
     let unreported = unreported.map_err(|error| said(format!("unheard {error}")))?;
     // More than are kept apart on the other side make no sense.
-    let mut reported = Vec::with_capacity(asked.told_of.len().min(MASTERSHIPS_MAX));
-    for part in asked.told_of.iter().take(MASTERSHIPS_MAX) {
+    let mut reported = Vec::with_capacity(asked.reported.len().min(MASTERSHIPS_MAX));
+    for part in asked.reported.iter().take(MASTERSHIPS_MAX) {
         let capacity = Amount::new(part.capacity);
         reported.push(ReportedLeases {
             granted_by: part.granted_by.map(MastershipId::new),
-            capacity: capacity.map_err(|error| said(format!("told_of {error}")))?,
+            capacity: capacity.map_err(|error| said(format!("reported {error}")))?,
         });
     }
     if asked.wants.len() > BANDS_MAX {
@@ -312,7 +312,7 @@ fn server_ask_message(ask: &ServerAsk, wall: Duration) -> wire::ServerCapacityRe
         demand: band.curve.points().iter().map(|p| p.demand).collect(),
     };
     wire::ServerCapacityResourceRequest {
-        told_of: ask.reported.iter().map(handed_out).collect(),
+        reported: ask.reported.iter().map(handed_out).collect(),
         unheard: Some(ask.unreported.get()).filter(|unreported| *unreported > 0.0),
         resource_id: ask.resource.to_string(),
         has: ask.has.map(|has| {
