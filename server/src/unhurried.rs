@@ -48,12 +48,12 @@ impl Steps {
 
 /// Text or bytes that are written, giving way now and then.
 #[derive(Debug)]
-pub struct Written<T> {
+pub struct UnhurriedWriter<T> {
     into: T,
     steps: Steps,
 }
 
-impl<T: Default> Default for Written<T> {
+impl<T: Default> Default for UnhurriedWriter<T> {
     fn default() -> Self {
         let steps = Steps::new(WRITTEN);
         let into = T::default();
@@ -61,14 +61,14 @@ impl<T: Default> Default for Written<T> {
     }
 }
 
-impl<T> Written<T> {
+impl<T> UnhurriedWriter<T> {
     /// What was written.
     pub fn into_inner(self) -> T {
         self.into
     }
 }
 
-impl fmt::Write for Written<String> {
+impl fmt::Write for UnhurriedWriter<String> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         self.into.push_str(text);
         self.steps.step_by(text.len());
@@ -76,7 +76,7 @@ impl fmt::Write for Written<String> {
     }
 }
 
-impl io::Write for Written<Vec<u8>> {
+impl io::Write for UnhurriedWriter<Vec<u8>> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.into.extend_from_slice(bytes);
         self.steps.step_by(bytes.len());
@@ -124,8 +124,8 @@ mod tests {
 
     #[test]
     fn what_is_written_is_there() {
-        let mut text = Written::<String>::default();
-        let mut bytes = Written::<Vec<u8>>::default();
+        let mut text = UnhurriedWriter::<String>::default();
+        let mut bytes = UnhurriedWriter::<Vec<u8>>::default();
         for number in 0..20_000 {
             fmt::Write::write_fmt(&mut text, format_args!("{number} ")).unwrap();
             write!(bytes, "{number} ").unwrap();

@@ -16,14 +16,14 @@ may be in use for a lease length, learning_mode_duration: 0s in the root's templ
 
 /// Why a lease is no larger.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Why {
+pub(crate) struct Explanation {
     /// Absent: the server does not say, or there is no lease.
     limited_by: Option<LimitedBy>,
     /// How long learning mode still lasts, of the server or of one above it.
     learning_for: Option<Duration>,
 }
 
-impl Why {
+impl Explanation {
     pub(crate) fn of_answer(answer: &doorman::ResourceResponse) -> Self {
         let number = answer.limited_by;
         let limit = number.and_then(|number| doorman::LimitedBy::try_from(number).ok());
@@ -106,7 +106,7 @@ mod tests {
 
     #[track_caller]
     fn check(limit: Option<doorman::LimitedBy>, millis: Option<u64>, words: Option<&str>) {
-        let why = Why::of_answer(&doorman::ResourceResponse {
+        let why = Explanation::of_answer(&doorman::ResourceResponse {
             limited_by: limit.map(Into::into),
             learning_for_ms: millis,
             ..doorman::ResourceResponse::default()
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn a_limit_of_a_newer_server_is_none_that_is_known() {
-        let why = Why::of_answer(&doorman::ResourceResponse {
+        let why = Explanation::of_answer(&doorman::ResourceResponse {
             limited_by: Some(99),
             ..doorman::ResourceResponse::default()
         });

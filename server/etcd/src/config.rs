@@ -9,7 +9,7 @@ use thiserror::Error;
 
 /// How etcd is reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Config {
+pub struct EtcdConfig {
     /// Members of one cluster; at least one. Made by [`Endpoint::parse`].
     pub endpoints: Vec<Endpoint>,
     /// TLS, for endpoints with `https`.
@@ -20,7 +20,7 @@ pub struct Config {
     pub call_timeout: Duration,
 }
 
-impl Config {
+impl EtcdConfig {
     /// Endpoints without TLS of our own and without credentials.
     pub fn new(endpoints: Vec<Endpoint>) -> Self {
         Self {

@@ -7,10 +7,10 @@ use std::time::Duration;
 use etcd_client::{Client, Compare, CompareOp, GetOptions, Txn, TxnOp};
 use serde::{Deserialize, Serialize};
 
-use crate::config::Config;
-use crate::connection::Connection;
+use crate::config::EtcdConfig;
+use crate::connection::EtcdConnection;
 use crate::error::Error;
-use crate::follow::{Entry, View};
+use crate::follow::{KeyEntry, RangeView};
 use crate::layout::NodeKeys;
 
 /// What stands under a node's master key, in full.
@@ -130,7 +130,7 @@ pub struct Servers {
 
 impl Servers {
     /// Reads what stands under a node's keys. What makes no sense is passed over: it is not ours.
-    pub fn of_view(keys: &NodeKeys, view: &View) -> Self {
+    pub fn of_view(keys: &NodeKeys, view: &RangeView) -> Self {
         let master = view.entries.get(&keys.master()).and_then(|entry| {
             let created = u64::try_from(entry.create_revision).ok()?;
             let MasterKey {
@@ -188,7 +188,7 @@ impl Servers {
     }
 }
 
-fn parse<T: for<'a> Deserialize<'a>>(entry: &Entry) -> Option<T> {
+fn parse<T: for<'a> Deserialize<'a>>(entry: &KeyEntry) -> Option<T> {
     serde_json::from_slice(&entry.value).ok()
 }
 
@@ -197,7 +197,7 @@ fn parse<T: for<'a> Deserialize<'a>>(entry: &Entry) -> Option<T> {
 /// # Errors
 ///
 /// If none of the endpoints answers.
-pub async fn resolve(config: &Arc<Config>, keys: &NodeKeys) -> Result<Servers, Error> {
+pub async fn resolve(config: &Arc<EtcdConfig>, keys: &NodeKeys) -> Result<Servers, Error> {
     let view = look(config, keys.prefix()).await?;
     Ok(Servers::of_view(keys, &view))
 }
@@ -208,12 +208,12 @@ pub async fn resolve(config: &Arc<Config>, keys: &NodeKeys) -> Result<Servers, E
 ///
 /// If none of the endpoints answers.
 pub async fn resolve_all(
-    config: &Arc<Config>,
+    config: &Arc<EtcdConfig>,
     prefix: &str,
 ) -> Result<BTreeMap<String, Servers>, Error> {
     let under = format!("{}/", prefix.trim_end_matches('/'));
     let view = look(config, &under).await?;
-    let mut views: BTreeMap<String, View> = BTreeMap::new();
+    let mut views: BTreeMap<String, RangeView> = BTreeMap::new();
     for (key, entry) in view.entries {
         let node = key.strip_prefix(&under).and_then(|key| key.split_once('/'));
         if let Some((node, _)) = node {
@@ -252,7 +252,7 @@ pub enum Forgotten {
 ///
 /// If none of the endpoints answers, or etcd says no. It may have been done then.
 pub async fn forget(
-    config: &Arc<Config>,
+    config: &Arc<EtcdConfig>,
     keys: &NodeKeys,
     over: Option<&TermRecord>,
 ) -> Result<Forgotten, Error> {
@@ -282,7 +282,7 @@ pub async fn forget(
     let txn = Txn::new()
         .when(guards)
         .and_then([TxnOp::delete(keys.term(), None)]);
-    let mut connection = Connection::new(Arc::clone(config));
+    let mut connection = EtcdConnection::new(Arc::clone(config));
     let answer = connection
         .call("forget", async move |client: &mut Client| {
             client.txn(txn).await
@@ -296,8 +296,8 @@ pub async fn forget(
 }
 
 /// Reads all keys that begin so, at whichever endpoint answers.
-async fn look(config: &Arc<Config>, prefix: &str) -> Result<View, Error> {
-    let mut connection = Connection::new(Arc::clone(config));
+async fn look(config: &Arc<EtcdConfig>, prefix: &str) -> Result<RangeView, Error> {
+    let mut connection = EtcdConnection::new(Arc::clone(config));
     let mut attempts = connection.endpoints().max(1);
     loop {
         let prefix = prefix.to_owned();
@@ -310,7 +310,7 @@ async fn look(config: &Arc<Config>, prefix: &str) -> Result<View, Error> {
             .await;
         attempts -= 1;
         match answer {
-            Ok(answer) => return Ok(View::of_answer(&answer)),
+            Ok(answer) => return Ok(RangeView::of_answer(&answer)),
             Err(error) if attempts == 0 => return Err(error),
             Err(_) => {}
         }

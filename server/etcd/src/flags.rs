@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use clap::Args;
 use thiserror::Error;
 
-use crate::config::{Config, Endpoint, EndpointError, Tls, TlsFileError, User};
+use crate::config::{Endpoint, EndpointError, EtcdConfig, Tls, TlsFileError, User};
 use crate::layout;
 
 /// The variable for the endpoints, unless a program has another one.
@@ -129,7 +129,7 @@ impl EtcdFlags {
     /// # Errors
     ///
     /// If the flags contradict each other, or a file they name cannot be used.
-    pub fn config(&self) -> Result<Option<Config>, FlagsError> {
+    pub fn config(&self) -> Result<Option<EtcdConfig>, FlagsError> {
         let has_tls = self.ca.is_some() || self.cert.is_some() || self.key.is_some();
         if self.endpoints.is_empty() {
             return if has_tls || self.user.is_some() || self.password_file.is_some() {
@@ -174,14 +174,14 @@ impl EtcdFlags {
                 ));
             }
         };
-        Ok(Some(Config {
+        Ok(Some(EtcdConfig {
             tls: Tls::read(
                 self.ca.as_deref(),
                 self.cert.as_deref(),
                 self.key.as_deref(),
             )?,
             user,
-            ..Config::new(self.endpoints.clone())
+            ..EtcdConfig::new(self.endpoints.clone())
         }))
     }
 }
@@ -198,7 +198,7 @@ mod tests {
         etcd: EtcdFlags,
     }
 
-    fn config(arguments: &[&str]) -> Result<Option<Config>, FlagsError> {
+    fn config(arguments: &[&str]) -> Result<Option<EtcdConfig>, FlagsError> {
         let flags = Flags::parse_from(std::iter::once(&"test").chain(arguments));
         flags.etcd.config()
     }

@@ -124,9 +124,9 @@ mod tests {
     use std::net::TcpStream as StdTcpStream;
 
     use super::*;
-    use crate::door::Config;
+    use crate::door::DoorConfig;
     use crate::door::registry::Bounds;
-    use crate::limits::Limits;
+    use crate::limits::ServerLimits;
 
     /// What does not happen within this will not happen.
     const PATIENCE: Duration = Duration::from_secs(30);
@@ -136,13 +136,13 @@ mod tests {
             connections,
             per_address: connections,
         };
-        let config = Config {
+        let config = DoorConfig {
             grpc: bounds,
-            ..Config::default()
+            ..DoorConfig::default()
         };
         Door::grpc(
             config,
-            Arc::new(Limits::default()),
+            Arc::new(ServerLimits::default()),
             Arc::new(Semaphore::new(1)),
         )
     }

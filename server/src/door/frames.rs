@@ -10,7 +10,7 @@ const HEADER: usize = 9;
 
 /// What a frame is for (RFC 9113, section 6), as far as it matters here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum FrameKind {
     /// A part of a message.
     Data,
     /// Begins a call, or ends it.
@@ -25,7 +25,7 @@ pub enum Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame {
     /// What it is for.
-    pub kind: Kind,
+    pub kind: FrameKind,
     /// How long it is without its header.
     pub length: u32,
     /// Whether it ends its stream (a message is complete) or its block of headers, as its kind has it.
@@ -73,14 +73,14 @@ impl Scanner {
         let length = u32::from_be_bytes([0, high, middle, low]);
         self.payload_left = length as usize;
         let kind = match kind {
-            0 => Kind::Data,
-            1 => Kind::Headers,
-            9 => Kind::Continuation,
-            _ => Kind::Control,
+            0 => FrameKind::Data,
+            1 => FrameKind::Headers,
+            9 => FrameKind::Continuation,
+            _ => FrameKind::Control,
         };
         let ends = match kind {
-            Kind::Data | Kind::Control => flags & END_STREAM != 0,
-            Kind::Headers | Kind::Continuation => {
+            FrameKind::Data | FrameKind::Control => flags & END_STREAM != 0,
+            FrameKind::Headers | FrameKind::Continuation => {
                 self.block_open = flags & END_HEADERS == 0;
                 !self.block_open
             }
@@ -125,12 +125,12 @@ impl ControlFrames {
     pub fn note(&mut self, frame: Frame, now: impl FnOnce() -> Duration) -> bool {
         let max = self.per_second.saturating_mul(Self::BURST_SECS);
         match frame.kind {
-            Kind::Headers => {
+            FrameKind::Headers => {
                 self.tokens = self.tokens.saturating_add(Self::PER_CALL).min(max);
                 return false;
             }
-            Kind::Data if frame.ends || frame.length >= Self::DATA_MIN => return false,
-            Kind::Data | Kind::Continuation | Kind::Control => {}
+            FrameKind::Data if frame.ends || frame.length >= Self::DATA_MIN => return false,
+            FrameKind::Data | FrameKind::Continuation | FrameKind::Control => {}
         }
         if self.tokens == 0 {
             let now = now();
@@ -174,12 +174,12 @@ mod tests {
         ]
         .concat();
         let expected = [
-            (Kind::Control, 0, false),
-            (Kind::Headers, 20, true),
-            (Kind::Data, 300, true),
-            (Kind::Headers, 1, false),
-            (Kind::Continuation, 3, true),
-            (Kind::Control, 8, false),
+            (FrameKind::Control, 0, false),
+            (FrameKind::Headers, 20, true),
+            (FrameKind::Data, 300, true),
+            (FrameKind::Headers, 1, false),
+            (FrameKind::Continuation, 3, true),
+            (FrameKind::Control, 8, false),
         ];
         for step in [1, 2, 5, 8, 9, 10, 64, bytes.len()] {
             let mut scanner = Scanner::default();
@@ -211,7 +211,7 @@ mod tests {
     }
 
     const PING: Frame = Frame {
-        kind: Kind::Control,
+        kind: FrameKind::Control,
         length: 8,
         ends: false,
     };
@@ -235,12 +235,12 @@ mod tests {
     fn calls_bring_some_frames_along() {
         let mut frames = ControlFrames::new(1);
         let call = Frame {
-            kind: Kind::Headers,
+            kind: FrameKind::Headers,
             length: 40,
             ends: true,
         };
         let message = Frame {
-            kind: Kind::Data,
+            kind: FrameKind::Data,
             length: 90,
             ends: true,
         };
@@ -254,7 +254,7 @@ mod tests {
     #[test]
     fn crumbs_of_messages_are_limited_and_large_parts_are_not() {
         let part = |length| Frame {
-            kind: Kind::Data,
+            kind: FrameKind::Data,
             length,
             ends: false,
         };

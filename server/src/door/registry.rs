@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::door::address::Address;
+use crate::door::caller_address::CallerAddress;
 use crate::door::connection::{AddressState, Connection};
 
 /// Idle connections that are looked at to find one that may go.
@@ -35,7 +35,7 @@ pub struct Bounds {
 
 /// Why a newcomer, or somebody in its stead, had to go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Full {
+pub enum TooManyConnections {
     /// There are as many connections as there may be.
     InAll,
     /// There are as many from one address as there may be.
@@ -44,33 +44,33 @@ pub enum Full {
 
 /// What became of a newcomer.
 #[derive(Debug)]
-pub struct Admission {
+pub struct NewcomerOutcome {
     /// It is in; else it has to go.
     pub admitted: Option<Arc<Connection>>,
     /// Who has to go in its stead.
     pub evicted: Option<Arc<Connection>>,
     /// Why anybody has to.
-    pub full: Option<Full>,
+    pub full: Option<TooManyConnections>,
 }
 
 /// The connections there are.
 #[derive(Debug)]
 pub struct Registry {
     bounds: Bounds,
-    settings: Settings,
+    settings: AddressSettings,
     last_id: u64,
     connections: HashMap<u64, Arc<Connection>>,
     all: Queue,
-    addresses: HashMap<Address, AddressEntry>,
+    addresses: HashMap<CallerAddress, AddressEntry>,
     /// How many addresses have so many connections.
     sizes: BTreeMap<usize, usize>,
     /// Addresses that had their last connection closed, and when.
-    left: VecDeque<(Duration, Address)>,
+    left: VecDeque<(Duration, CallerAddress)>,
 }
 
 /// What is the same for all addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Settings {
+pub struct AddressSettings {
     /// See [`AddressState::calls`].
     pub calls_per_second: u64,
     /// See [`AddressState::vital_calls`].
@@ -103,7 +103,7 @@ struct Queue {
 
 impl Registry {
     /// Nobody is connected.
-    pub fn new(bounds: Bounds, settings: Settings) -> Self {
+    pub fn new(bounds: Bounds, settings: AddressSettings) -> Self {
         Self {
             bounds,
             settings,
@@ -134,7 +134,7 @@ impl Registry {
     }
 
     /// Somebody connects, so long after the start.
-    pub fn admit(&mut self, address: Address, now: Duration) -> Admission {
+    pub fn admit(&mut self, address: CallerAddress, now: Duration) -> NewcomerOutcome {
         self.forget_left(now);
         let of_address = self
             .addresses
@@ -142,20 +142,22 @@ impl Registry {
             .map_or(0, |entry| entry.connections);
         let mut evicted = None;
         let full = if of_address >= self.bounds.per_address {
-            Some(Full::OfAddress)
+            Some(TooManyConnections::OfAddress)
         } else if self.connections.len() >= self.bounds.connections {
-            Some(Full::InAll)
+            Some(TooManyConnections::InAll)
         } else {
             None
         };
         if let Some(full) = full {
             let queue = match full {
-                Full::InAll => Some(&mut self.all),
-                Full::OfAddress => self.addresses.get_mut(&address).map(|it| &mut it.queue),
+                TooManyConnections::InAll => Some(&mut self.all),
+                TooManyConnections::OfAddress => {
+                    self.addresses.get_mut(&address).map(|it| &mut it.queue)
+                }
             };
             evicted = queue.and_then(|queue| queue.longest_silent(&self.connections));
             let Some(silent) = &evicted else {
-                return Admission {
+                return NewcomerOutcome {
                     admitted: None,
                     evicted: None,
                     full: Some(full),
@@ -164,7 +166,7 @@ impl Registry {
             let silent = Arc::clone(silent);
             self.remove(&silent, now);
         }
-        Admission {
+        NewcomerOutcome {
             admitted: Some(self.insert(address, now)),
             evicted,
             full,
@@ -178,7 +180,7 @@ impl Registry {
         Some(silent)
     }
 
-    fn insert(&mut self, address: Address, now: Duration) -> Arc<Connection> {
+    fn insert(&mut self, address: CallerAddress, now: Duration) -> Arc<Connection> {
         self.last_id += 1;
         let id = self.last_id;
         let state = match self.addresses.get(&address) {
@@ -222,7 +224,7 @@ impl Registry {
 
     /// Who has the most to read of what it was answered, from one address or in all, and was not asked to go.
     /// O(connections): it is asked for only when there is no room, and then that one goes.
-    pub fn most_unread(&self, of: Option<Address>) -> Option<Arc<Connection>> {
+    pub fn most_unread(&self, of: Option<CallerAddress>) -> Option<Arc<Connection>> {
         self.connections
             .values()
             .filter(|connection| of.is_none_or(|address| connection.address() == address))
@@ -318,7 +320,7 @@ mod tests {
 
     use super::*;
 
-    const SETTINGS: Settings = Settings {
+    const SETTINGS: AddressSettings = AddressSettings {
         calls_per_second: 10,
         vital_calls_per_second: 10,
         look_time_per_second: Duration::from_millis(100),
@@ -334,8 +336,8 @@ mod tests {
         Registry::new(bounds, SETTINGS)
     }
 
-    fn address(number: u8) -> Address {
-        Address::of(IpAddr::V4(Ipv4Addr::new(10, 0, 0, number)))
+    fn address(number: u8) -> CallerAddress {
+        CallerAddress::of(IpAddr::V4(Ipv4Addr::new(10, 0, 0, number)))
     }
 
     fn at(seconds: u64) -> Duration {
@@ -361,7 +363,7 @@ mod tests {
         for (newcomer, goes) in [(3, &silent), (4, &later)] {
             let admission = registry.admit(address(newcomer), at(3));
             let connection = admission.admitted.expect("accepting never stops");
-            assert_eq!(admission.full, Some(Full::InAll));
+            assert_eq!(admission.full, Some(TooManyConnections::InAll));
             assert_eq!(admission.evicted.unwrap().id(), goes.id());
             connection.begin_call(at(3));
             connection.end_call(at(3));
@@ -394,7 +396,7 @@ mod tests {
         let first = registry.admit(address(2), at(1)).admitted.unwrap();
         registry.admit(address(2), at(2)).admitted.unwrap();
         let admission = registry.admit(address(2), at(3));
-        assert_eq!(admission.full, Some(Full::OfAddress));
+        assert_eq!(admission.full, Some(TooManyConnections::OfAddress));
         assert_eq!(admission.evicted.unwrap().id(), first.id());
         assert_eq!(registry.largest(), 2);
         registry.remove(&other, at(4));

@@ -383,11 +383,11 @@ mod tests {
 
     #[test]
     fn every_limit_of_the_node_has_its_flag() {
-        use crate::limits::Limit;
+        use crate::limits::ServerLimit;
         use clap::CommandFactory;
         let command = Flags::command();
         for limit in doorward_engine::limit::Limit::ALL {
-            let flag = Limit::of(limit).flag();
+            let flag = ServerLimit::of(limit).flag();
             let found = command.get_arguments().any(|it| {
                 it.get_long()
                     .is_some_and(|long| format!("--{long}") == flag)

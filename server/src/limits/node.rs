@@ -6,12 +6,12 @@ use doorward_engine::admission::Load;
 use doorward_engine::admission::limits::Limits as NodeLimits;
 use doorward_engine::limit as engine;
 
-use crate::limits::{Limit, Limits};
+use crate::limits::{ServerLimit, ServerLimits};
 
 /// How often each limit of a node has refused something.
 type Refused = [u64; engine::Limit::ALL.len()];
 
-impl Limit {
+impl ServerLimit {
     /// The limit of that name. A caller is an address.
     pub const fn of(limit: engine::Limit) -> Self {
         match limit {
@@ -40,35 +40,44 @@ impl Limit {
     }
 }
 
-impl Limits {
+impl ServerLimits {
     /// The bounds of a node.
     pub fn set_of_node(&self, limits: &NodeLimits) {
         let counts = [
-            (Limit::Resources, limits.resources_max),
-            (Limit::ResourcesPerAddress, limits.resources_per_caller_max),
+            (ServerLimit::Resources, limits.resources_max),
             (
-                Limit::ResourcesPerTemplate,
+                ServerLimit::ResourcesPerAddress,
+                limits.resources_per_caller_max,
+            ),
+            (
+                ServerLimit::ResourcesPerTemplate,
                 limits.resources_per_template_max,
             ),
-            (Limit::Leases, limits.leases_max),
-            (Limit::LeasesPerResource, limits.leases_per_resource_max),
-            (Limit::LeasesPerAddress, limits.leases_per_caller_max),
-            (Limit::LeasesPerTemplate, limits.leases_per_template_max),
-            (Limit::Priorities, limits.priorities_max),
+            (ServerLimit::Leases, limits.leases_max),
             (
-                Limit::PrioritiesPerAddress,
+                ServerLimit::LeasesPerResource,
+                limits.leases_per_resource_max,
+            ),
+            (ServerLimit::LeasesPerAddress, limits.leases_per_caller_max),
+            (
+                ServerLimit::LeasesPerTemplate,
+                limits.leases_per_template_max,
+            ),
+            (ServerLimit::Priorities, limits.priorities_max),
+            (
+                ServerLimit::PrioritiesPerAddress,
                 limits.priorities_per_caller_max,
             ),
-            (Limit::ChildServers, limits.child_servers_max),
+            (ServerLimit::ChildServers, limits.child_servers_max),
             (
-                Limit::ChildServersPerAddress,
+                ServerLimit::ChildServersPerAddress,
                 limits.child_servers_per_caller_max,
             ),
-            (Limit::Curves, limits.curves_max),
-            (Limit::CurvesPerAddress, limits.curves_per_caller_max),
-            (Limit::CurvePoints, limits.curve_points_max),
+            (ServerLimit::Curves, limits.curves_max),
+            (ServerLimit::CurvesPerAddress, limits.curves_per_caller_max),
+            (ServerLimit::CurvePoints, limits.curve_points_max),
             (
-                Limit::CurvePointsPerAddress,
+                ServerLimit::CurvePointsPerAddress,
                 limits.curve_points_per_caller_max,
             ),
         ];
@@ -76,20 +85,29 @@ impl Limits {
             self.set_max(limit, number(max));
         }
         if let Some(max) = limits.memory_max {
-            self.set_max(Limit::Memory, number(max));
+            self.set_max(ServerLimit::Memory, number(max));
         }
         let rates = [
             (
-                Limit::NewResourcesPerAddress,
+                ServerLimit::NewResourcesPerAddress,
                 limits.new_resources_per_caller,
             ),
             (
-                Limit::NewResourcesPerTemplate,
+                ServerLimit::NewResourcesPerTemplate,
                 limits.new_resources_per_template,
             ),
-            (Limit::NewLeasesPerAddress, limits.new_leases_per_caller),
-            (Limit::NewLeasesPerTemplate, limits.new_leases_per_template),
-            (Limit::RequestsPerTemplate, limits.requests_per_template),
+            (
+                ServerLimit::NewLeasesPerAddress,
+                limits.new_leases_per_caller,
+            ),
+            (
+                ServerLimit::NewLeasesPerTemplate,
+                limits.new_leases_per_template,
+            ),
+            (
+                ServerLimit::RequestsPerTemplate,
+                limits.requests_per_template,
+            ),
         ];
         for (limit, rate) in rates {
             self.set_max(limit, rate.per_second.get().into());
@@ -99,20 +117,29 @@ impl Limits {
     /// What is in use at a node now. How many come each second, and priorities, nobody counts.
     pub fn set_used_by_node(&self, load: &Load) {
         let used = [
-            (Limit::Resources, load.resources),
-            (Limit::ResourcesPerAddress, load.resources_per_caller),
-            (Limit::ResourcesPerTemplate, load.resources_per_template),
-            (Limit::Leases, load.leases),
-            (Limit::LeasesPerResource, load.leases_per_resource),
-            (Limit::LeasesPerAddress, load.leases_per_caller),
-            (Limit::LeasesPerTemplate, load.leases_per_template),
-            (Limit::Memory, load.memory_bytes),
-            (Limit::ChildServers, load.child_servers),
-            (Limit::ChildServersPerAddress, load.child_servers_per_caller),
-            (Limit::Curves, load.curves),
-            (Limit::CurvesPerAddress, load.curves_per_caller),
-            (Limit::CurvePoints, load.curve_points),
-            (Limit::CurvePointsPerAddress, load.curve_points_per_caller),
+            (ServerLimit::Resources, load.resources),
+            (ServerLimit::ResourcesPerAddress, load.resources_per_caller),
+            (
+                ServerLimit::ResourcesPerTemplate,
+                load.resources_per_template,
+            ),
+            (ServerLimit::Leases, load.leases),
+            (ServerLimit::LeasesPerResource, load.leases_per_resource),
+            (ServerLimit::LeasesPerAddress, load.leases_per_caller),
+            (ServerLimit::LeasesPerTemplate, load.leases_per_template),
+            (ServerLimit::Memory, load.memory_bytes),
+            (ServerLimit::ChildServers, load.child_servers),
+            (
+                ServerLimit::ChildServersPerAddress,
+                load.child_servers_per_caller,
+            ),
+            (ServerLimit::Curves, load.curves),
+            (ServerLimit::CurvesPerAddress, load.curves_per_caller),
+            (ServerLimit::CurvePoints, load.curve_points),
+            (
+                ServerLimit::CurvePointsPerAddress,
+                load.curve_points_per_caller,
+            ),
         ];
         for (limit, used) in used {
             self.set_used(limit, number(used));
@@ -122,7 +149,7 @@ impl Limits {
     /// What a node has refused since it had refused that much, so long after the start.
     pub fn refuse_by_node(&self, before: &Refused, after: &Refused, now: Duration) {
         for ((limit, before), after) in engine::Limit::ALL.iter().zip(before).zip(after) {
-            self.refuse_times(Limit::of(*limit), after.saturating_sub(*before), now);
+            self.refuse_times(ServerLimit::of(*limit), after.saturating_sub(*before), now);
         }
     }
 }
@@ -138,7 +165,7 @@ mod tests {
 
     #[test]
     fn every_limit_of_a_node_is_one_of_the_server_with_a_bound() {
-        let limits = Limits::default();
+        let limits = ServerLimits::default();
         let memory_max = Some(1);
         limits.set_of_node(&NodeLimits {
             memory_max,
@@ -146,7 +173,7 @@ mod tests {
         });
         let mut seen = Vec::new();
         for limit in engine::Limit::ALL {
-            let limit = Limit::of(limit);
+            let limit = ServerLimit::of(limit);
             assert!(!seen.contains(&limit), "{limit:?} stands for two");
             seen.push(limit);
             let figure = limits.figures()[limit as usize];
@@ -156,19 +183,22 @@ mod tests {
 
     #[test]
     fn what_is_counted_by_a_node_is_shown() {
-        let limits = Limits::default();
+        let limits = ServerLimits::default();
         limits.set_used_by_node(&Load::default());
-        for limit in engine::Limit::ALL.map(Limit::of) {
+        for limit in engine::Limit::ALL.map(ServerLimit::of) {
             let figure = limits.figures()[limit as usize];
             let counted = limit.unit() != Unit::PerSecond
-                && !matches!(limit, Limit::Priorities | Limit::PrioritiesPerAddress);
+                && !matches!(
+                    limit,
+                    ServerLimit::Priorities | ServerLimit::PrioritiesPerAddress
+                );
             assert_eq!(figure.used.is_some(), counted, "{limit:?}");
         }
     }
 
     #[test]
     fn what_a_node_refuses_is_counted() {
-        let limits = Limits::default();
+        let limits = ServerLimits::default();
         let mut before = [0; engine::Limit::ALL.len()];
         before[engine::Limit::Leases as usize] = 7;
         let mut after = before;
@@ -181,6 +211,9 @@ mod tests {
             .filter(|it| it.refused > 0)
             .collect();
         let counted: Vec<_> = refused.iter().map(|it| (it.limit, it.refused)).collect();
-        assert_eq!(counted, [(Limit::Leases, 5), (Limit::Memory, 1)]);
+        assert_eq!(
+            counted,
+            [(ServerLimit::Leases, 5), (ServerLimit::Memory, 1)]
+        );
     }
 }

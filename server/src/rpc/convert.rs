@@ -24,7 +24,7 @@ use doorward_engine::request::{
 use doorward_proto::doorman as wire;
 use tonic::Status as RpcStatus;
 
-use crate::limits::Limit;
+use crate::limits::ServerLimit;
 use crate::status::model::safe_capacity_number;
 
 /// The most resources in one request. What it decides, it decides under the node's lock.
@@ -203,7 +203,7 @@ fn refusal_message(refused: Refusal) -> wire::Refusal {
         reason: Some(reason.into()),
         message: Some(match refused.reason {
             RefusalReason::Full(full) => {
-                format!("{full}; see {}", Limit::of(full.limit).flag())
+                format!("{full}; see {}", ServerLimit::of(full.limit).flag())
             }
             reason => reason.to_string(),
         }),

@@ -15,7 +15,7 @@ use crate::get::amount_of;
 use crate::granted::tone_of;
 use crate::granted::{millis, number};
 use crate::output;
-use crate::why::{LEARNING_ADVICE, Why};
+use crate::why::{Explanation, LEARNING_ADVICE};
 use doorward_pages::numbers::typed_span as span;
 use doorward_pages::terminal::palette::{Palette, Tone};
 
@@ -105,7 +105,7 @@ impl<'a> Printer<'a> {
             None => None,
         };
         self.write(resource.wants(), holding, problem)?;
-        let is_learning = Why::of_holding(holding).is_learning();
+        let is_learning = Explanation::of_holding(holding).is_learning();
         if is_learning && !self.advised && self.common.output == Output::Table {
             self.advised = true;
             let advice = self.palette.paint(Tone::Quiet, LEARNING_ADVICE);
@@ -143,7 +143,7 @@ impl<'a> Printer<'a> {
         let mut out = output::stdout();
         let now = since_epoch();
         if self.common.output == Output::Json {
-            let why = Why::of_holding(holding);
+            let why = Explanation::of_holding(holding);
             let change = WatchOutput {
                 time_ms: millis(now),
                 resource: &self.flags.ask.resource,
@@ -177,7 +177,7 @@ fn printed(resource: &Resource, holding: &Holding) -> Printed {
     Printed {
         capacity: holding.capacity,
         source: holding.source,
-        limited_by: Why::of_holding(holding).limit(),
+        limited_by: Explanation::of_holding(holding).limit(),
         wants: resource.wants(),
         problem: resource.problem().as_ref().map(std::mem::discriminant),
     }
@@ -214,7 +214,7 @@ fn because(
         }
     }
     let mut said = parts.join(", ");
-    let words = Why::of_holding(holding).words();
+    let words = Explanation::of_holding(holding).words();
     let problem = problem.map(|problem| match since {
         Some(since) => format!("since {}: {problem}", clock(since)),
         None => problem.to_owned(),

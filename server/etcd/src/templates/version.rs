@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
-use crate::templates::Change;
+use crate::templates::TemplatesEdit;
 
 /// A version of the templates. Its field names are an interface.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -16,7 +16,7 @@ pub struct Version {
     pub number: u64,
     /// How it came to be.
     #[serde(flatten)]
-    pub kind: Kind,
+    pub kind: VersionKind,
     /// Who wrote it. Absent: not known.
     pub who: Option<String>,
     /// When it was written, by the writer's clock; of what was found: when that was.
@@ -32,7 +32,7 @@ pub struct Version {
 /// How a version came to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
-pub enum Kind {
+pub enum VersionKind {
     /// From a file.
     Apply,
     /// In an editor.
@@ -49,7 +49,7 @@ pub enum Kind {
     Other,
 }
 
-impl std::fmt::Display for Kind {
+impl std::fmt::Display for VersionKind {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Apply => f.write_str("apply"),
@@ -62,7 +62,7 @@ impl std::fmt::Display for Kind {
 }
 
 impl Version {
-    pub(super) fn of(number: u64, change: &Change<'_>) -> Self {
+    pub(super) fn of(number: u64, change: &TemplatesEdit<'_>) -> Self {
         Self {
             kind: change.kind,
             who: Some(change.who.to_owned()),
@@ -84,7 +84,7 @@ impl Version {
         let since_epoch = when.duration_since(UNIX_EPOCH).unwrap_or_default();
         Self {
             number,
-            kind: Kind::Found,
+            kind: VersionKind::Found,
             who: None,
             when: humantime::format_rfc3339_seconds(UNIX_EPOCH + since_epoch).to_string(),
             when_unix_ms: u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX),
@@ -145,7 +145,7 @@ mod tests {
     fn a_version_is_readable_json_and_comes_back_as_it_was() {
         let version = Version {
             number: 12,
-            kind: Kind::Rollback { to: 7 },
+            kind: VersionKind::Rollback { to: 7 },
             who: Some("ann@there".to_owned()),
             when: "2026-11-21T03:04:05Z".to_owned(),
             when_unix_ms: 1_795_230_245_000,
@@ -172,7 +172,7 @@ mod tests {
         let read = Recorded::parse(3, newer.as_bytes()).version.unwrap();
         assert_eq!(
             (read.kind, read.document.as_deref()),
-            (Kind::Other, Some("d"))
+            (VersionKind::Other, Some("d"))
         );
         for bad in ["", "{", "[]", "resources: []", "{\"number\":3}"] {
             let error = Recorded::parse(3, bad.as_bytes()).version.unwrap_err();

@@ -39,7 +39,7 @@ struct Place {
 }
 
 /// All keys of a node. Others that begin so are passed over: they are not ours.
-pub fn view(keys: &NodeKeys, view: &follow::View) -> View {
+pub fn view(keys: &NodeKeys, view: &follow::RangeView) -> View {
     let entries = view.entries.iter().filter_map(|(text, entry)| {
         let key = key(keys, text)?;
         let entry = EtcdEntry {
