@@ -19,6 +19,7 @@
 
 mod covers;
 mod first_match;
+mod fragments;
 mod prefixes;
 
 pub(crate) use first_match::FirstMatch;

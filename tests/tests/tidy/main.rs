@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 
 /// What the engine may depend on. It knows no clock, network, logging, wire format or YAML, and
 /// this list proves it.
-const ENGINE_DEPENDENCIES: [&str; 5] = [
+const ENGINE_DEPENDENCIES: [&str; 6] = [
+    "aho-corasick",
     "doorward-time",
     "hashbrown",
     "siphasher",

@@ -1,15 +1,17 @@
 //! Which of many globs is the first in order that matches a text.
 //!
-//! A glob is tried only if the text begins as the glob does, up to its first `*`, `?` or class; and where many
-//! begin alike, only if it ends as the glob does, too. So it costs O(log n) for globs that people write, however
-//! many there are. Globs that begin and end alike are tried one by one, in order.
+//! A glob is tried only if the text begins as the glob does, up to its first `*`, `?` or class; where many
+//! begin alike, only if it ends as the glob does, too; and where many do both alike, only if it contains what the glob
+//! wants between. So it costs O(log n) and the length of the text for globs that people write, however many there are.
+//! Globs that are alike in all three are tried one by one, in order.
 
 use std::collections::BTreeMap;
 
 use crate::glob::Glob;
+use crate::glob::fragments::Fragments;
 use crate::glob::prefixes::Prefixes;
 
-/// So many globs that begin alike are tried one by one.
+/// So many globs that are alike are tried one by one.
 const TRIED_MAX: usize = 4;
 
 /// Globs, each with its place in the order. See the [module](self).
@@ -24,11 +26,28 @@ enum Bucket {
     /// A few.
     Few(Ordered),
     /// More of them, by how they end, read backwards; and the place of the first.
-    ByEnd(usize, Prefixes<Ordered>),
+    ByEnd(usize, Prefixes<Alike>),
+}
+
+/// Globs that begin and end alike.
+#[derive(Clone, Debug)]
+enum Alike {
+    /// A few.
+    Few(Ordered),
+    /// More of them, by what they want between.
+    ByFragment(Fragments),
 }
 
 /// Globs and their places, in order.
-type Ordered = Vec<(usize, Glob)>;
+pub(super) type Ordered = Vec<(usize, Glob)>;
+
+/// A text that is looked for.
+#[derive(Debug)]
+pub(super) struct Search<'a> {
+    pub(super) text: &'a str,
+    found: Option<usize>,
+    tried: usize,
+}
 
 impl FirstMatch {
     /// Of globs with their places, in order.
@@ -47,25 +66,32 @@ impl FirstMatch {
         }
     }
 
-    /// The place of the first glob that matches.
-    pub(crate) fn find(&self, text: &str) -> Option<usize> {
+    /// The place of the first glob that matches, and how many were tried for it.
+    pub(crate) fn find(&self, text: &str) -> (Option<usize>, usize) {
         let mut backwards: Option<Vec<u8>> = None;
-        let mut found = None;
+        let mut search = Search {
+            text,
+            found: None,
+            tried: 0,
+        };
         for bucket in self.by_prefix.of(text.as_bytes()) {
             match bucket {
-                Bucket::Few(globs) => try_each(globs, text, &mut found),
+                Bucket::Few(globs) => search.try_each(globs),
                 Bucket::ByEnd(first, by_end) => {
-                    if found.is_some_and(|found| found < *first) {
+                    if search.is_over(*first) {
                         continue;
                     }
                     let backwards = backwards.get_or_insert_with(|| text.bytes().rev().collect());
-                    for globs in by_end.of(backwards) {
-                        try_each(globs, text, &mut found);
+                    for alike in by_end.of(backwards) {
+                        match alike {
+                            Alike::Few(globs) => search.try_each(globs),
+                            Alike::ByFragment(fragments) => fragments.search(&mut search),
+                        }
                     }
                 }
             }
         }
-        found
+        (search.found, search.tried)
     }
 }
 
@@ -81,19 +107,38 @@ impl Bucket {
             let backwards = suffix.bytes().rev().collect();
             by_end.entry(backwards).or_default().push((place, glob));
         }
-        Self::ByEnd(first, Prefixes::new(by_end))
+        let by_end = by_end.into_iter();
+        let by_end = by_end.map(|(suffix, globs)| (suffix, Alike::of(globs)));
+        Self::ByEnd(first, Prefixes::new(by_end.collect()))
     }
 }
 
-/// Whether one of these is before what was found, and matches, too.
-fn try_each(globs: &Ordered, text: &str, found: &mut Option<usize>) {
-    for (place, glob) in globs {
-        if found.is_some_and(|found| found < *place) {
-            return;
+impl Alike {
+    fn of(globs: Ordered) -> Self {
+        if globs.len() <= TRIED_MAX {
+            return Self::Few(globs);
         }
-        if glob.matches(text) {
-            *found = Some(*place);
-            return;
+        Fragments::of(globs).map_or_else(Self::Few, Self::ByFragment)
+    }
+}
+
+impl Search<'_> {
+    /// Whether one before that place was found already.
+    pub(super) fn is_over(&self, place: usize) -> bool {
+        self.found.is_some_and(|found| found < place)
+    }
+
+    /// Whether one of these is before what was found, and matches, too.
+    pub(super) fn try_each(&mut self, globs: &Ordered) {
+        for (place, glob) in globs {
+            if self.is_over(*place) {
+                return;
+            }
+            self.tried += 1;
+            if glob.matches(self.text) {
+                self.found = Some(*place);
+                return;
+            }
         }
     }
 }
@@ -121,7 +166,7 @@ mod tests {
     fn check(globs: &[&str], text: &str, expected: Option<usize>) {
         let globs = parse(&globs.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>());
         assert_eq!(naive(&globs, text), expected, "tried one by one: {text}");
-        assert_eq!(indexed(&globs).find(text), expected, "{text}");
+        assert_eq!(indexed(&globs).find(text).0, expected, "{text}");
     }
 
     #[test]
@@ -144,10 +189,25 @@ mod tests {
         let mut globs = parse(&globs);
         globs.push(Glob::parse("db/*").unwrap());
         let found = indexed(&globs);
-        assert_eq!(found.find("db/orders-7"), Some(7));
-        assert_eq!(found.find("db/orders-77"), Some(77));
-        assert_eq!(found.find("db/orders-777"), Some(100));
-        assert_eq!(found.find("db/orders/7"), None);
+        assert_eq!(found.find("db/orders-7"), (Some(7), 1));
+        assert_eq!(found.find("db/orders-77"), (Some(77), 1));
+        assert_eq!(found.find("db/orders-777"), (Some(100), 1));
+        assert_eq!(found.find("db/orders/7"), (None, 1));
+    }
+
+    #[test]
+    fn many_that_begin_and_end_alike_are_told_apart_by_what_is_between() {
+        let globs: Vec<String> = (0..100).map(|n| format!("db/*-{n}-[a-q]*")).collect();
+        let mut globs = parse(&globs);
+        globs.push(Glob::parse("db/[a-f]*").unwrap());
+        globs.push(Glob::parse("db/*").unwrap());
+        let found = indexed(&globs);
+        assert_eq!(found.find("db/orders-7-eu"), (Some(7), 1));
+        assert_eq!(found.find("db/orders-77-eu"), (Some(77), 1));
+        assert_eq!(found.find("db/a-7-8-eu"), (Some(8), 2), "7 is tried first");
+        assert_eq!(found.find("db/orders-777-eu"), (Some(101), 2));
+        assert_eq!(found.find("db/a-777-eu"), (Some(100), 1));
+        assert_eq!(found.find("db/orders/-7-eu"), (None, 3));
     }
 
     proptest! {
@@ -162,7 +222,7 @@ mod tests {
             let globs = parse(&globs);
             let found = indexed(&globs);
             for text in texts {
-                prop_assert_eq!(found.find(&text), naive(&globs, &text), "{}", text);
+                prop_assert_eq!(found.find(&text).0, naive(&globs, &text), "{}", text);
             }
         }
     }

@@ -42,7 +42,7 @@ struct UnderWay {
     after: Option<ResourceId>,
 }
 
-/// What a turn costs: so much, and one for each claim that is put elsewhere.
+/// What a turn costs: so much, and one for each claim that is put elsewhere and each glob that is tried.
 const TURN: usize = 16;
 
 /// What one [`Node::handle_timeout`] spends on turns, but for what the last of them costs.

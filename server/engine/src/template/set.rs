@@ -111,20 +111,22 @@ impl Templates {
     /// The template for a resource: the one whose glob is the id, else the first whose glob
     /// matches it.
     pub fn find(&self, resource: &ResourceId) -> Option<&Arc<Template>> {
-        self.find_with_position(resource)
-            .map(|(_, template)| template)
+        let (found, _) = self.find_with_position(resource);
+        found.map(|(_, template)| template)
     }
 
-    /// The same, and the number of the template, counted from 0.
+    /// The same, and the number of the template, counted from 0; and how many globs were tried for that.
     pub(crate) fn find_with_position(
         &self,
         resource: &ResourceId,
-    ) -> Option<(usize, &Arc<Template>)> {
+    ) -> (Option<(usize, &Arc<Template>)>, usize) {
         let id = resource.as_str();
-        let by_text = self.0.by_text.get(id).copied();
-        let position = by_text.or_else(|| self.0.by_glob.find(id))?;
-        let template = self.0.in_order.get(position)?;
-        Some((position, template))
+        let (position, tried) = match self.0.by_text.get(id) {
+            Some(position) => (Some(*position), 0),
+            None => self.0.by_glob.find(id),
+        };
+        let template = position.and_then(|it| Some((it, self.0.in_order.get(it)?)));
+        (template, tried)
     }
 
     /// The templates in order.
