@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use doorward_engine::admission::Load;
 use doorward_engine::admission::limits::Limits as NodeLimits;
+use doorward_engine::admission::{Load, Rate};
 use doorward_engine::limit as engine;
 
 use crate::limits::{ServerLimit, ServerLimits};
@@ -38,110 +38,92 @@ impl ServerLimit {
             engine::Limit::CurvePointsPerCaller => Self::CurvePointsPerAddress,
         }
     }
+
+    /// How many of each there may be at once, as far as that is a count.
+    const fn maxima(limits: &NodeLimits) -> [(Self, usize); 15] {
+        [
+            (Self::Resources, limits.resources_max),
+            (Self::ResourcesPerAddress, limits.resources_per_caller_max),
+            (
+                Self::ResourcesPerTemplate,
+                limits.resources_per_template_max,
+            ),
+            (Self::Leases, limits.leases_max),
+            (Self::LeasesPerResource, limits.leases_per_resource_max),
+            (Self::LeasesPerAddress, limits.leases_per_caller_max),
+            (Self::LeasesPerTemplate, limits.leases_per_template_max),
+            (Self::Priorities, limits.priorities_max),
+            (Self::PrioritiesPerAddress, limits.priorities_per_caller_max),
+            (Self::ChildServers, limits.child_servers_max),
+            (
+                Self::ChildServersPerAddress,
+                limits.child_servers_per_caller_max,
+            ),
+            (Self::Curves, limits.curves_max),
+            (Self::CurvesPerAddress, limits.curves_per_caller_max),
+            (Self::CurvePoints, limits.curve_points_max),
+            (
+                Self::CurvePointsPerAddress,
+                limits.curve_points_per_caller_max,
+            ),
+        ]
+    }
+
+    /// How many of each there may be a second.
+    const fn rates(limits: &NodeLimits) -> [(Self, Rate); 5] {
+        [
+            (
+                Self::NewResourcesPerAddress,
+                limits.new_resources_per_caller,
+            ),
+            (
+                Self::NewResourcesPerTemplate,
+                limits.new_resources_per_template,
+            ),
+            (Self::NewLeasesPerAddress, limits.new_leases_per_caller),
+            (Self::NewLeasesPerTemplate, limits.new_leases_per_template),
+            (Self::RequestsPerTemplate, limits.requests_per_template),
+        ]
+    }
+
+    /// How much of each a node uses. How many come each second, and priorities, nobody counts.
+    const fn uses(load: &Load) -> [(Self, usize); 14] {
+        [
+            (Self::Resources, load.resources),
+            (Self::ResourcesPerAddress, load.resources_per_caller),
+            (Self::ResourcesPerTemplate, load.resources_per_template),
+            (Self::Leases, load.leases),
+            (Self::LeasesPerResource, load.leases_per_resource),
+            (Self::LeasesPerAddress, load.leases_per_caller),
+            (Self::LeasesPerTemplate, load.leases_per_template),
+            (Self::Memory, load.memory_bytes),
+            (Self::ChildServers, load.child_servers),
+            (Self::ChildServersPerAddress, load.child_servers_per_caller),
+            (Self::Curves, load.curves),
+            (Self::CurvesPerAddress, load.curves_per_caller),
+            (Self::CurvePoints, load.curve_points),
+            (Self::CurvePointsPerAddress, load.curve_points_per_caller),
+        ]
+    }
 }
 
 impl ServerLimits {
     /// The bounds of a node.
     pub fn set_of_node(&self, limits: &NodeLimits) {
-        let counts = [
-            (ServerLimit::Resources, limits.resources_max),
-            (
-                ServerLimit::ResourcesPerAddress,
-                limits.resources_per_caller_max,
-            ),
-            (
-                ServerLimit::ResourcesPerTemplate,
-                limits.resources_per_template_max,
-            ),
-            (ServerLimit::Leases, limits.leases_max),
-            (
-                ServerLimit::LeasesPerResource,
-                limits.leases_per_resource_max,
-            ),
-            (ServerLimit::LeasesPerAddress, limits.leases_per_caller_max),
-            (
-                ServerLimit::LeasesPerTemplate,
-                limits.leases_per_template_max,
-            ),
-            (ServerLimit::Priorities, limits.priorities_max),
-            (
-                ServerLimit::PrioritiesPerAddress,
-                limits.priorities_per_caller_max,
-            ),
-            (ServerLimit::ChildServers, limits.child_servers_max),
-            (
-                ServerLimit::ChildServersPerAddress,
-                limits.child_servers_per_caller_max,
-            ),
-            (ServerLimit::Curves, limits.curves_max),
-            (ServerLimit::CurvesPerAddress, limits.curves_per_caller_max),
-            (ServerLimit::CurvePoints, limits.curve_points_max),
-            (
-                ServerLimit::CurvePointsPerAddress,
-                limits.curve_points_per_caller_max,
-            ),
-        ];
-        for (limit, max) in counts {
+        for (limit, max) in ServerLimit::maxima(limits) {
             self.set_max(limit, number(max));
         }
         if let Some(max) = limits.memory_max {
             self.set_max(ServerLimit::Memory, number(max));
         }
-        let rates = [
-            (
-                ServerLimit::NewResourcesPerAddress,
-                limits.new_resources_per_caller,
-            ),
-            (
-                ServerLimit::NewResourcesPerTemplate,
-                limits.new_resources_per_template,
-            ),
-            (
-                ServerLimit::NewLeasesPerAddress,
-                limits.new_leases_per_caller,
-            ),
-            (
-                ServerLimit::NewLeasesPerTemplate,
-                limits.new_leases_per_template,
-            ),
-            (
-                ServerLimit::RequestsPerTemplate,
-                limits.requests_per_template,
-            ),
-        ];
-        for (limit, rate) in rates {
+        for (limit, rate) in ServerLimit::rates(limits) {
             self.set_max(limit, rate.per_second.get().into());
         }
     }
 
-    /// What is in use at a node now. How many come each second, and priorities, nobody counts.
+    /// What is in use at a node now.
     pub fn set_used_by_node(&self, load: &Load) {
-        let used = [
-            (ServerLimit::Resources, load.resources),
-            (ServerLimit::ResourcesPerAddress, load.resources_per_caller),
-            (
-                ServerLimit::ResourcesPerTemplate,
-                load.resources_per_template,
-            ),
-            (ServerLimit::Leases, load.leases),
-            (ServerLimit::LeasesPerResource, load.leases_per_resource),
-            (ServerLimit::LeasesPerAddress, load.leases_per_caller),
-            (ServerLimit::LeasesPerTemplate, load.leases_per_template),
-            (ServerLimit::Memory, load.memory_bytes),
-            (ServerLimit::ChildServers, load.child_servers),
-            (
-                ServerLimit::ChildServersPerAddress,
-                load.child_servers_per_caller,
-            ),
-            (ServerLimit::Curves, load.curves),
-            (ServerLimit::CurvesPerAddress, load.curves_per_caller),
-            (ServerLimit::CurvePoints, load.curve_points),
-            (
-                ServerLimit::CurvePointsPerAddress,
-                load.curve_points_per_caller,
-            ),
-        ];
-        for (limit, used) in used {
+        for (limit, used) in ServerLimit::uses(load) {
             self.set_used(limit, number(used));
         }
     }

@@ -172,11 +172,7 @@ impl Resource {
             .and_then(|it| it.accounted())
             .unwrap_or_default();
         // In learning mode nothing is shared out, so how is not known either; nor if our parent is.
-        let parent_learns = self
-            .supply
-            .terms
-            .as_ref()
-            .is_some_and(|terms| terms.learning);
+        let parent_learns = self.supply.terms.as_ref().is_some_and(|it| it.learning);
         let is_known = self.learning_remaining(now).is_none() && !parent_learns;
         let bands = if self.policy.algorithm().kind.has_bands() && is_known {
             let split: Vec<_> = rule.split(demand).collect();

@@ -342,7 +342,7 @@ fn handed_out(part: &ReportedLeases) -> wire::HandedOut {
 
 /// What a parent's answer says, and what of it makes no sense.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct ParentsAnswer {
+pub struct ReadAnswer {
     /// What makes sense.
     pub reply: GetServerCapacityReply,
     /// Resources and what is wrong with what is said of them.
@@ -351,11 +351,8 @@ pub struct ParentsAnswer {
 
 /// A parent's answer. `sent_at` is the wall clock when the request was sent, for Doorman
 /// servers, which give the end of a lease in absolute time.
-pub fn parents_answer(
-    response: wire::GetServerCapacityResponse,
-    sent_at: Duration,
-) -> ParentsAnswer {
-    let mut answer = ParentsAnswer::default();
+pub fn parents_answer(response: wire::GetServerCapacityResponse, sent_at: Duration) -> ReadAnswer {
+    let mut answer = ReadAnswer::default();
     for lease in response.response {
         // Who answers about something that cannot be asked for does not mean us.
         let Ok(resource) = ResourceId::new(&lease.resource_id) else {
@@ -390,7 +387,7 @@ pub fn parents_answer(
 
 /// Adds what a Doorman server says by silence: a resource that was asked for and is not in
 /// the answer is unknown to it.
-pub fn refuse_unanswered(asked: &GetServerCapacity, answer: &mut ParentsAnswer) {
+pub fn refuse_unanswered(asked: &GetServerCapacity, answer: &mut ReadAnswer) {
     let reply = &mut answer.reply;
     let leased = reply.leases.iter().map(|lease| &lease.resource);
     let refused = reply.refused.iter().map(|refused| &refused.resource);
