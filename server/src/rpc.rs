@@ -7,8 +7,8 @@
 //! [`services`] finds the service of a call; [`meter`] counts and times every call; [`overload`] refuses what is too much.
 
 pub mod admin;
-pub mod answers;
 pub mod caller;
+pub mod child_outbox;
 pub mod closed;
 pub mod convert;
 pub mod cycle;

@@ -19,8 +19,8 @@ use crate::door::Door;
 use crate::door::connection::Connection;
 use crate::door::guarded::PAUSE;
 use crate::door::intake::{Intake, Size};
-use crate::door::outflow::{InProgress, Outflow};
-use crate::limits::Limit;
+use crate::door::outflow::{CallOnConnection, Outflow};
+use crate::limits::ServerLimit;
 use crate::rpc::overload;
 
 /// What child servers call.
@@ -57,13 +57,13 @@ const WITH_ONE_MESSAGE: [&str; 7] = [
 
 /// The services, as one connection calls them.
 #[derive(Debug)]
-pub struct Calls<S> {
+pub struct ConnectionCalls<S> {
     services: S,
     door: Arc<Door>,
     connection: Arc<Connection>,
 }
 
-impl<S> Calls<S> {
+impl<S> ConnectionCalls<S> {
     /// For a connection.
     pub fn new(services: S, door: Arc<Door>, connection: Arc<Connection>) -> Self {
         Self {
@@ -84,13 +84,13 @@ impl<S> Calls<S> {
         };
         if rate.take(now).is_err() {
             self.connection.pause(now + PAUSE);
-            return Some(self.door.exhausted(Limit::CallsPerAddress));
+            return Some(self.door.exhausted(ServerLimit::CallsPerAddress));
         }
         None
     }
 }
 
-impl<S> hyper::service::Service<Request<Incoming>> for Calls<S>
+impl<S> hyper::service::Service<Request<Incoming>> for ConnectionCalls<S>
 where
     S: Service<Request<Intake<Incoming>>, Response = Response<Body>, Error = Infallible>
         + Clone
@@ -106,7 +106,7 @@ where
         // Who only listens is silent.
         let is_busy = request.uri().path() != WATCH;
         let now = self.door.now();
-        let call = InProgress::begin(&self.door, &self.connection, is_busy, now);
+        let call = CallOnConnection::begin(&self.door, &self.connection, is_busy, now);
         if let Some(status) = self.refusal(request.uri().path(), now) {
             let answer = outflow(status.into_http(), call);
             return Box::pin(std::future::ready(Ok(answer)));
@@ -140,7 +140,7 @@ where
     }
 }
 
-fn outflow(answer: Response<Body>, call: InProgress) -> Response<Outflow<Body>> {
+fn outflow(answer: Response<Body>, call: CallOnConnection) -> Response<Outflow<Body>> {
     answer.map(|body| Outflow::new(body, unread_too_much, call))
 }
 
@@ -154,7 +154,7 @@ fn unread_too_much() -> Result<Frame<Bytes>, Box<dyn std::error::Error + Send + 
 
 impl Door {
     /// Something is refused for a limit: what to answer, and when to come back.
-    pub fn exhausted(&self, limit: Limit) -> RpcStatus {
+    pub fn exhausted(&self, limit: ServerLimit) -> RpcStatus {
         overload::exhausted(limit, self.refuse(limit))
     }
 
@@ -163,12 +163,12 @@ impl Door {
         if child_server {
             Size {
                 max: config.child_message_bytes_max,
-                limit: Limit::ChildMessageBytes,
+                limit: ServerLimit::ChildMessageBytes,
             }
         } else {
             Size {
                 max: config.message_bytes_max,
-                limit: Limit::MessageBytes,
+                limit: ServerLimit::MessageBytes,
             }
         }
     }

@@ -26,7 +26,7 @@ use tonic::body::Body;
 use tonic::codegen::http::{Request, Response};
 use tower::{Layer, Service};
 
-use crate::limits::Limit;
+use crate::limits::ServerLimit;
 use crate::metrics::Metrics;
 use crate::status::Board;
 
@@ -59,7 +59,7 @@ pub fn pushback(number: u64) -> Duration {
 }
 
 /// What is answered to the `number`th who comes beyond a limit: when to come back, and what sets it.
-pub fn exhausted(limit: Limit, number: u64) -> RpcStatus {
+pub fn exhausted(limit: ServerLimit, number: u64) -> RpcStatus {
     let after = pushback(number);
     let message = format!(
         "there are too many {}; try again in {after:.1?} ({})",
@@ -71,21 +71,21 @@ pub fn exhausted(limit: Limit, number: u64) -> RpcStatus {
 
 /// The calls in progress, which the limits of the server count.
 #[derive(Debug)]
-pub struct Calls {
+pub struct CallsInProgress {
     max: NonZeroUsize,
     metrics: Arc<Metrics>,
     board: Arc<Board>,
 }
 
-impl Calls {
+impl CallsInProgress {
     /// As many as `max` at once.
     pub fn new(max: NonZeroUsize, metrics: Arc<Metrics>, board: Arc<Board>) -> Arc<Self> {
         let limits = board.limits();
         limits.set_max(
-            Limit::Calls,
+            ServerLimit::Calls,
             u64::try_from(max.get()).unwrap_or(u64::MAX - 1),
         );
-        limits.set_used(Limit::Calls, 0);
+        limits.set_used(ServerLimit::Calls, 0);
         Arc::new(Self {
             max,
             metrics,
@@ -98,24 +98,24 @@ impl Calls {
     /// # Errors
     ///
     /// What to answer if there are as many as there may be.
-    fn begin(self: &Arc<Self>) -> Result<InProgress, RpcStatus> {
+    fn begin(self: &Arc<Self>) -> Result<CallPermit, RpcStatus> {
         let limits = self.board.limits();
-        if limits.take(Limit::Calls, 1) {
-            return Ok(InProgress(Arc::clone(self)));
+        if limits.take(ServerLimit::Calls, 1) {
+            return Ok(CallPermit(Arc::clone(self)));
         }
         let now = self.board.node().clock().now();
-        limits.refuse(Limit::Calls, now.since(Time::ZERO));
+        limits.refuse(ServerLimit::Calls, now.since(Time::ZERO));
         Err(refusal(self.max.get(), self.metrics.count_call_refused()))
     }
 }
 
 /// A call in progress.
 #[derive(Debug)]
-pub struct InProgress(Arc<Calls>);
+pub struct CallPermit(Arc<CallsInProgress>);
 
-impl Drop for InProgress {
+impl Drop for CallPermit {
     fn drop(&mut self) {
-        self.0.board.limits().give_back(Limit::Calls, 1);
+        self.0.board.limits().give_back(ServerLimit::Calls, 1);
     }
 }
 
@@ -132,15 +132,15 @@ fn with_pushback(message: String, after: Duration) -> RpcStatus {
     status
 }
 
-/// Wraps services in [`Bounded`].
+/// Wraps services in [`BoundedService`].
 #[derive(Clone, Debug)]
-pub struct OverloadLayer(pub Arc<Calls>);
+pub struct OverloadLayer(pub Arc<CallsInProgress>);
 
 impl<S> Layer<S> for OverloadLayer {
-    type Service = Bounded<S>;
+    type Service = BoundedService<S>;
 
-    fn layer(&self, inner: S) -> Bounded<S> {
-        Bounded {
+    fn layer(&self, inner: S) -> BoundedService<S> {
+        BoundedService {
             inner,
             calls: Arc::clone(&self.0),
         }
@@ -149,12 +149,12 @@ impl<S> Layer<S> for OverloadLayer {
 
 /// A service of which no more calls are in progress than may be.
 #[derive(Clone, Debug)]
-pub struct Bounded<S> {
+pub struct BoundedService<S> {
     inner: S,
-    calls: Arc<Calls>,
+    calls: Arc<CallsInProgress>,
 }
 
-impl<S, B> Service<Request<B>> for Bounded<S>
+impl<S, B> Service<Request<B>> for BoundedService<S>
 where
     S: Service<Request<B>, Response = Response<Body>>,
     S::Future: Unpin,
@@ -201,9 +201,9 @@ pub enum BoundedAnswer<F> {
 #[derive(Debug)]
 pub enum Counts {
     /// It has not waited for anything. Most calls never do, and need no timer.
-    Still(InProgress),
+    Still(CallPermit),
     /// It waits for something, and counts until then.
-    Until(InProgress, Pin<Box<Sleep>>),
+    Until(CallPermit, Pin<Box<Sleep>>),
     /// It does not, or no more.
     NoMore,
 }
@@ -272,13 +272,13 @@ mod tests {
     }
 
     /// Calls of which there may be one at once.
-    fn one_at_once() -> Arc<Calls> {
+    fn one_at_once() -> Arc<CallsInProgress> {
         let clock = crate::clock::Clock::start();
         let (config, templates) = Default::default();
         let node = crate::node_handle::NodeHandle::new(config, templates, clock);
         let text = String::new;
         let board = Arc::new(Board::new(text(), text(), text(), Arc::new(node)));
-        Calls::new(NonZeroUsize::MIN, Arc::new(Metrics::new(&board)), board)
+        CallsInProgress::new(NonZeroUsize::MIN, Arc::new(Metrics::new(&board)), board)
     }
 
     #[tokio::test(start_paused = true)]
