@@ -17,4 +17,4 @@
 //! ```
 
 pub use doorward_etcd::config::{Endpoint, EndpointError, TlsFileError};
-pub use doorward_etcd::{Config, Etcd, Tls, User};
+pub use doorward_etcd::{Etcd, EtcdConfig, Tls, User};

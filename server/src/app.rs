@@ -24,20 +24,22 @@ use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
-use tonic::service::Routes;
 use tracing::{info, warn};
 
 use crate::app::standing::{Following, apply_standing};
 use crate::clock::{self, Clock};
 use crate::door::{self, Door};
-use crate::election::gate::Gate;
-use crate::election::{Candidate, CandidateTemplates, Election, Running, Standing, TreePlace};
+use crate::election::templates_gate::TemplatesGate;
+use crate::election::{
+    CandidateServer, CandidateTemplates, Election, Running, Standing, TreePlace,
+};
 use crate::metrics::Metrics;
 use crate::node_handle::NodeHandle;
 use crate::rpc;
 use crate::rpc::health::{self, Health};
 use crate::rpc::meter::MeterLayer;
-use crate::rpc::overload::{self, Calls, OverloadLayer};
+use crate::rpc::overload::{self, CallsInProgress, OverloadLayer};
+use crate::rpc::services::Services;
 use crate::rpc::streams_handle::StreamsHandle;
 use crate::status::Board;
 use crate::templates;
@@ -46,7 +48,7 @@ use crate::web;
 
 /// How a server is set up.
 #[derive(Clone, Debug)]
-pub struct Config {
+pub struct ServerConfig {
     /// The node this server belongs to; unique in the tree.
     pub node_name: String,
     /// Where gRPC is served. Port 0: any free one.
@@ -66,7 +68,7 @@ pub struct Config {
     /// What the node counts time by.
     pub clock: Clock,
     /// Where capacity is leased from. Absent: this is the root.
-    pub parent: Option<upstream::Config>,
+    pub parent: Option<upstream::UpstreamConfig>,
     /// How long changes are gathered before child servers hear of them.
     pub push_round: Duration,
     /// How the master is found.
@@ -76,13 +78,13 @@ pub struct Config {
     /// How many `GetCapacity` calls may be in progress at once.
     pub calls_max: NonZeroUsize,
     /// How much is taken on over the network.
-    pub door: door::Config,
+    pub door: door::DoorConfig,
     /// How long a shutdown waits for what is in flight.
     pub shutdown_grace: Duration,
 }
 
 /// A root on free loopback ports, without templates, with a fresh seed.
-impl Default for Config {
+impl Default for ServerConfig {
     fn default() -> Self {
         let loopback = SocketAddr::from(([127, 0, 0, 1], 0));
         Self {
@@ -104,7 +106,7 @@ impl Default for Config {
             election: Election::default(),
             able: None,
             calls_max: overload::CALLS_MAX,
-            door: door::Config::default(),
+            door: door::DoorConfig::default(),
             shutdown_grace: Duration::from_secs(10),
         }
     }
@@ -204,7 +206,7 @@ impl Server {
     /// # Errors
     ///
     /// If a socket cannot be had.
-    pub async fn start(config: Config) -> Result<Self, ServerError> {
+    pub async fn start(config: ServerConfig) -> Result<Self, ServerError> {
         let backlog = config.door.listen_backlog;
         let (grpc, grpc_address) = listen(Port::Grpc, config.listen, backlog)?;
         let http = match config.http_listen {
@@ -223,7 +225,7 @@ impl Server {
             .parent
             .map(|parent| Upstream::new(parent, Arc::clone(&board)));
         let streams = Arc::new(StreamsHandle::new(Arc::clone(&board), config.push_round));
-        let (routes, health) = rpc::routes(&board, &metrics, &streams)?;
+        let (services, health) = rpc::services(&board, &metrics, &streams)?;
 
         let election = config.election.start(candidate);
         let following = Following::begin(&board, &election);
@@ -257,7 +259,7 @@ impl Server {
         let looking = Arc::new(Semaphore::new(1));
         let limits = Arc::clone(server.board.limits());
         let door = Door::grpc(config.door, Arc::clone(&limits), Arc::clone(&looking));
-        server.serve_grpc(grpc, door, routes, config.calls_max, config.clock);
+        server.serve_grpc(grpc, door, services, config.calls_max, config.clock);
         if let Some((listener, _)) = http {
             let door = Door::http(config.door, limits, looking);
             server.serve_http(listener, door);
@@ -273,16 +275,16 @@ impl Server {
         &mut self,
         listener: TcpListener,
         door: Arc<Door>,
-        routes: Routes,
+        services: Services,
         calls_max: NonZeroUsize,
         clock: Clock,
     ) {
         let (metrics, board) = (Arc::clone(&self.metrics), Arc::clone(&self.board));
-        let calls = Calls::new(calls_max, Arc::clone(&metrics), board);
+        let calls = CallsInProgress::new(calls_max, Arc::clone(&metrics), board);
         let services = tower::ServiceBuilder::new()
             .layer(MeterLayer::new(metrics, clock))
             .layer(OverloadLayer(calls))
-            .service(routes.prepare());
+            .service(services);
         let served = door::grpc::serve(listener, door, services, self.stop_grpc.clone());
         self.serving.spawn(async move {
             served.await;
@@ -325,7 +327,7 @@ impl Server {
     }
 
     /// Where new templates pass through.
-    pub fn gate(&self) -> Gate {
+    pub fn gate(&self) -> TemplatesGate {
         self.election.gate()
     }
 
@@ -353,7 +355,7 @@ impl Server {
                 port: Port::Grpc,
                 source: Some(error),
             },
-            // Told before, and not heeded.
+            // All have ended: that was reported before, and the caller went on.
             None => std::future::pending().await,
         }
     }
@@ -417,7 +419,7 @@ fn listen(
 }
 
 /// The node, and what is known of it and this server.
-fn board_of(config: &Config, grpc_address: SocketAddr) -> Arc<Board> {
+fn board_of(config: &ServerConfig, grpc_address: SocketAddr) -> Arc<Board> {
     let node_config = node::Config {
         name: config.node_name.clone(),
         has_parent: config.parent.is_some(),
@@ -437,17 +439,17 @@ fn board_of(config: &Config, grpc_address: SocketAddr) -> Arc<Board> {
 
 /// What stands for election.
 fn candidate_of(
-    config: &Config,
+    config: &ServerConfig,
     board: &Arc<Board>,
     http_address: Option<SocketAddr>,
-) -> Candidate {
+) -> CandidateServer {
     // Below the root, how leases are granted and for how long is the parent's to tell.
     let templates = config.parent.is_none().then(|| CandidateTemplates {
         in_force: config.templates.clone(),
         history: config.templates_history.clone(),
     });
     let able = config.able.clone();
-    Candidate {
+    CandidateServer {
         node: board.node_name().to_owned(),
         address: board.address().to_owned(),
         http_address: http_address.map(|address| address.to_string()),

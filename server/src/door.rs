@@ -9,8 +9,8 @@
 //! what is not decided here.
 
 mod accepting;
-pub mod address;
 pub mod budget;
+pub mod caller_address;
 pub mod calls;
 pub mod connection;
 mod density;
@@ -30,17 +30,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use doorward_clock::Instant;
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tonic::Status as RpcStatus;
 
-use crate::door::address::Address;
+use crate::door::caller_address::CallerAddress;
 use crate::door::connection::Connection;
-use crate::door::registry::{Bounds, Full, Registry, Settings};
-use crate::limits::{Limit, Limits};
+use crate::door::registry::{AddressSettings, Bounds, Registry, TooManyConnections};
+use crate::limits::{ServerLimit, ServerLimits};
 
 /// How much is taken on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Config {
+pub struct DoorConfig {
     /// gRPC connections.
     pub grpc: Bounds,
     /// HTTP connections.
@@ -84,7 +84,7 @@ pub fn files_for_connections(files: usize) -> usize {
     files - FILES_KEPT.min(files / 2)
 }
 
-impl Config {
+impl DoorConfig {
     /// What a process that may open so many files takes on.
     pub fn for_files(files: usize) -> Self {
         const MIB: u64 = 1024 * 1024;
@@ -118,7 +118,7 @@ impl Config {
 }
 
 /// What a process takes on that may open a few thousand files.
-impl Default for Config {
+impl Default for DoorConfig {
     fn default() -> Self {
         Self::for_files(20_000)
     }
@@ -127,10 +127,10 @@ impl Default for Config {
 /// A way in: for gRPC, or for HTTP.
 #[derive(Debug)]
 pub struct Door {
-    config: Config,
-    kind: Kind,
+    config: DoorConfig,
+    kind: DoorKind,
     started: Instant,
-    limits: Arc<Limits>,
+    limits: Arc<ServerLimits>,
     /// Who looks at everything holds up a whole thread: one at a time.
     looking: Arc<Semaphore>,
     registry: Mutex<Registry>,
@@ -138,13 +138,13 @@ pub struct Door {
 
 /// For what a door is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum DoorKind {
     Grpc,
     Http,
 }
 
-impl Kind {
-    const fn bounds(self, config: &Config) -> Bounds {
+impl DoorKind {
+    const fn bounds(self, config: &DoorConfig) -> Bounds {
         match self {
             Self::Grpc => config.grpc,
             Self::Http => config.http,
@@ -154,70 +154,86 @@ impl Kind {
 
 impl Door {
     /// For gRPC. What is `looking` is shared with the door for HTTP.
-    pub fn grpc(config: Config, limits: Arc<Limits>, looking: Arc<Semaphore>) -> Arc<Self> {
+    pub fn grpc(
+        config: DoorConfig,
+        limits: Arc<ServerLimits>,
+        looking: Arc<Semaphore>,
+    ) -> Arc<Self> {
         let count = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
         for (limit, max) in [
-            (Limit::Connections, count(config.grpc.connections)),
-            (Limit::ConnectionsPerAddress, count(config.grpc.per_address)),
+            (ServerLimit::Connections, count(config.grpc.connections)),
             (
-                Limit::StreamsPerConnection,
+                ServerLimit::ConnectionsPerAddress,
+                count(config.grpc.per_address),
+            ),
+            (
+                ServerLimit::StreamsPerConnection,
                 config.streams_per_connection_max.get().into(),
             ),
             (
-                Limit::ControlFrames,
+                ServerLimit::ControlFrames,
                 config.control_frames_per_second_max.get().into(),
             ),
-            (Limit::MessageBytes, count(config.message_bytes_max)),
+            (ServerLimit::MessageBytes, count(config.message_bytes_max)),
             (
-                Limit::ChildMessageBytes,
+                ServerLimit::ChildMessageBytes,
                 count(config.child_message_bytes_max),
             ),
             (
-                Limit::IncomingBytesPerAddress,
+                ServerLimit::IncomingBytesPerAddress,
                 config.incoming_bytes_per_address_max,
             ),
             (
-                Limit::OutgoingBytesPerAddress,
+                ServerLimit::OutgoingBytesPerAddress,
                 config.outgoing_bytes_per_address_max,
             ),
             (
-                Limit::CallsPerAddress,
+                ServerLimit::CallsPerAddress,
                 config.calls_per_second_per_address_max,
             ),
         ] {
             limits.set_max(limit, max);
         }
-        limits.set_max(Limit::Patience, millis(config.patience));
+        limits.set_max(ServerLimit::Patience, millis(config.patience));
         let look_time = config.look_time_per_second_per_address_max;
-        limits.set_max(Limit::LookTimePerAddress, millis(look_time));
-        Self::new(config, Kind::Grpc, limits, looking)
+        limits.set_max(ServerLimit::LookTimePerAddress, millis(look_time));
+        Self::new(config, DoorKind::Grpc, limits, looking)
     }
 
     /// For HTTP.
-    pub fn http(config: Config, limits: Arc<Limits>, looking: Arc<Semaphore>) -> Arc<Self> {
+    pub fn http(
+        config: DoorConfig,
+        limits: Arc<ServerLimits>,
+        looking: Arc<Semaphore>,
+    ) -> Arc<Self> {
         let count = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
         for (limit, max) in [
-            (Limit::HttpConnections, count(config.http.connections)),
+            (ServerLimit::HttpConnections, count(config.http.connections)),
             (
-                Limit::HttpConnectionsPerAddress,
+                ServerLimit::HttpConnectionsPerAddress,
                 count(config.http.per_address),
             ),
             (
-                Limit::HttpRequestsPerAddress,
+                ServerLimit::HttpRequestsPerAddress,
                 config.http_requests_per_second_per_address_max,
             ),
         ] {
             limits.set_max(limit, max);
         }
-        Self::new(config, Kind::Http, limits, looking)
+        Self::new(config, DoorKind::Http, limits, looking)
     }
 
-    fn new(config: Config, kind: Kind, limits: Arc<Limits>, looking: Arc<Semaphore>) -> Arc<Self> {
+    fn new(
+        config: DoorConfig,
+        kind: DoorKind,
+        limits: Arc<ServerLimits>,
+        looking: Arc<Semaphore>,
+    ) -> Arc<Self> {
         let calls_per_second = match kind {
-            Kind::Grpc => config.calls_per_second_per_address_max,
-            Kind::Http => config.http_requests_per_second_per_address_max,
+            DoorKind::Grpc => config.calls_per_second_per_address_max,
+            DoorKind::Http => config.http_requests_per_second_per_address_max,
         };
-        let settings = Settings {
+        let settings = AddressSettings {
             calls_per_second,
             vital_calls_per_second: config.calls_per_second_per_address_max,
             look_time_per_second: config.look_time_per_second_per_address_max,
@@ -225,8 +241,8 @@ impl Door {
             outgoing_bytes: config.outgoing_bytes_per_address_max,
         };
         for (limit, max) in [
-            (Limit::IncomingBytes, config.incoming_bytes_max),
-            (Limit::OutgoingBytes, config.outgoing_bytes_max),
+            (ServerLimit::IncomingBytes, config.incoming_bytes_max),
+            (ServerLimit::OutgoingBytes, config.outgoing_bytes_max),
         ] {
             limits.set_max(limit, max);
             limits.take_up(limit);
@@ -244,7 +260,7 @@ impl Door {
     }
 
     /// How much is taken on.
-    pub fn config(&self) -> &Config {
+    pub fn config(&self) -> &DoorConfig {
         &self.config
     }
 
@@ -254,8 +270,8 @@ impl Door {
     }
 
     /// Waits for the turn to look at everything. None: nobody may any more.
-    async fn turn_to_look(&self) -> Option<SemaphorePermit<'_>> {
-        self.looking.acquire().await.ok()
+    async fn turn_to_look(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.looking).acquire_owned().await.ok()
     }
 
     /// How long a handshake, headers, a message or an answer that is not read may take.
@@ -269,22 +285,26 @@ impl Door {
     }
 
     /// Something is refused for a limit. Returns how often that happened before.
-    pub fn refuse(&self, limit: Limit) -> u64 {
+    pub fn refuse(&self, limit: ServerLimit) -> u64 {
         self.limits.refuse(limit, self.now())
     }
 
     /// Somebody connects. The connection that has to go instead is asked to. None: this one has to go.
     fn admit(&self, peer: SocketAddr) -> Option<Arc<Connection>> {
         let mut registry = self.registry();
-        let admission = registry.admit(Address::of(peer.ip()), self.now());
+        let admission = registry.admit(CallerAddress::of(peer.ip()), self.now());
         self.report_use(registry.len(), registry.largest());
         drop(registry);
         if let Some(full) = admission.full {
             self.refuse(match (self.kind, full) {
-                (Kind::Grpc, Full::InAll) => Limit::Connections,
-                (Kind::Grpc, Full::OfAddress) => Limit::ConnectionsPerAddress,
-                (Kind::Http, Full::InAll) => Limit::HttpConnections,
-                (Kind::Http, Full::OfAddress) => Limit::HttpConnectionsPerAddress,
+                (DoorKind::Grpc, TooManyConnections::InAll) => ServerLimit::Connections,
+                (DoorKind::Grpc, TooManyConnections::OfAddress) => {
+                    ServerLimit::ConnectionsPerAddress
+                }
+                (DoorKind::Http, TooManyConnections::InAll) => ServerLimit::HttpConnections,
+                (DoorKind::Http, TooManyConnections::OfAddress) => {
+                    ServerLimit::HttpConnectionsPerAddress
+                }
             });
         }
         if let Some(evicted) = admission.evicted {
@@ -313,8 +333,11 @@ impl Door {
 
     fn report_use(&self, connections: usize, largest: usize) {
         let (all, of_address) = match self.kind {
-            Kind::Grpc => (Limit::Connections, Limit::ConnectionsPerAddress),
-            Kind::Http => (Limit::HttpConnections, Limit::HttpConnectionsPerAddress),
+            DoorKind::Grpc => (ServerLimit::Connections, ServerLimit::ConnectionsPerAddress),
+            DoorKind::Http => (
+                ServerLimit::HttpConnections,
+                ServerLimit::HttpConnectionsPerAddress,
+            ),
         };
         let count = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
         self.limits.set_used(all, count(connections));
@@ -330,11 +353,11 @@ impl Door {
     fn charge_incoming(&self, connection: &Connection, bytes: u64) -> Result<(), RpcStatus> {
         let of_address = &connection.of_address().incoming;
         if !of_address.charge(bytes) {
-            return Err(self.exhausted(Limit::IncomingBytesPerAddress));
+            return Err(self.exhausted(ServerLimit::IncomingBytesPerAddress));
         }
-        if !self.limits.take(Limit::IncomingBytes, bytes) {
+        if !self.limits.take(ServerLimit::IncomingBytes, bytes) {
             of_address.refund(bytes);
-            return Err(self.exhausted(Limit::IncomingBytes));
+            return Err(self.exhausted(ServerLimit::IncomingBytes));
         }
         Ok(())
     }
@@ -342,7 +365,7 @@ impl Door {
     fn refund_incoming(&self, connection: &Connection, bytes: u64) {
         if bytes > 0 {
             connection.of_address().incoming.refund(bytes);
-            self.limits.give_back(Limit::IncomingBytes, bytes);
+            self.limits.give_back(ServerLimit::IncomingBytes, bytes);
         }
     }
 
@@ -352,12 +375,12 @@ impl Door {
         let of_address = &connection.of_address().outgoing;
         let mut goes = None;
         if !of_address.charge(bytes) {
-            goes = Some(Limit::OutgoingBytesPerAddress);
+            goes = Some(ServerLimit::OutgoingBytesPerAddress);
             of_address.overcharge(bytes);
         }
-        if !self.limits.take(Limit::OutgoingBytes, bytes) {
-            goes = Some(Limit::OutgoingBytes);
-            self.limits.overtake(Limit::OutgoingBytes, bytes);
+        if !self.limits.take(ServerLimit::OutgoingBytes, bytes) {
+            goes = Some(ServerLimit::OutgoingBytes);
+            self.limits.overtake(ServerLimit::OutgoingBytes, bytes);
         }
         connection.note_answer(bytes);
         if connection.is_closed() {
@@ -368,9 +391,9 @@ impl Door {
     }
 
     /// Returns whether it was another connection than that one.
-    fn evict_most_unread(&self, limit: Limit, connection: &Connection) -> bool {
+    fn evict_most_unread(&self, limit: ServerLimit, connection: &Connection) -> bool {
         self.refuse(limit);
-        let of = (limit == Limit::OutgoingBytesPerAddress).then(|| connection.address());
+        let of = (limit == ServerLimit::OutgoingBytesPerAddress).then(|| connection.address());
         let most = self.registry().most_unread(of);
         let Some(most) = most else {
             // All were asked to go.
@@ -385,7 +408,7 @@ impl Door {
         let counted = connection.note_written(bytes);
         if counted > 0 {
             connection.of_address().outgoing.refund(counted);
-            self.limits.give_back(Limit::OutgoingBytes, counted);
+            self.limits.give_back(ServerLimit::OutgoingBytes, counted);
         }
     }
 }

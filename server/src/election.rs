@@ -7,7 +7,7 @@
 
 pub mod etcd;
 pub mod fixed;
-pub mod gate;
+pub mod templates_gate;
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use doorward_etcd::layout::TemplateKeys;
 pub use doorward_session::candidate::standing::Standing;
 pub use doorward_session::candidate::state::CandidateState;
 use doorward_session::time::tolerance::Tolerance;
-use gate::Gate;
+use templates_gate::TemplatesGate;
 use tokio::sync::watch;
 
 /// How the master is found.
@@ -29,12 +29,12 @@ pub enum Election {
     #[default]
     Fixed,
     /// Candidates meet in etcd.
-    Etcd(etcd::Config),
+    Etcd(etcd::ElectionConfig),
 }
 
 /// A server that takes part.
 #[derive(Clone)]
-pub struct Candidate {
+pub struct CandidateServer {
     /// Its node.
     pub node: String,
     /// Where others reach it.
@@ -60,7 +60,7 @@ pub struct CandidateTemplates {
     pub history: Option<TemplateKeys>,
 }
 
-impl fmt::Debug for Candidate {
+impl fmt::Debug for CandidateServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Candidate")
             .field("node", &self.node)
@@ -84,7 +84,7 @@ pub enum Running {
     /// There is none.
     Fixed(watch::Receiver<Standing>),
     /// In etcd.
-    Etcd(etcd::Running),
+    Etcd(etcd::EtcdElection),
 }
 
 impl Election {
@@ -98,7 +98,7 @@ impl Election {
     }
 
     /// Takes part.
-    pub fn start(self, candidate: Candidate) -> Running {
+    pub fn start(self, candidate: CandidateServer) -> Running {
         match self {
             Self::Fixed => Running::Fixed(fixed::start()),
             Self::Etcd(config) => Running::Etcd(etcd::start(config, candidate)),
@@ -117,9 +117,9 @@ impl Running {
     }
 
     /// Where new templates pass through.
-    pub fn gate(&self) -> Gate {
+    pub fn gate(&self) -> TemplatesGate {
         match self {
-            Self::Fixed(_) => Gate::open(),
+            Self::Fixed(_) => TemplatesGate::open(),
             Self::Etcd(running) => running.gate(),
         }
     }

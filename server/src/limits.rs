@@ -37,11 +37,11 @@ macro_rules! limits {
     ($($(#[$doc:meta])* $limit:ident { $name:literal, $flag:literal, $unit:ident, $what:literal })*) => {
         /// A limit of a server.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub enum Limit {
+        pub enum ServerLimit {
             $($(#[$doc])* $limit,)*
         }
 
-        impl Limit {
+        impl ServerLimit {
             /// All of them, as they are shown.
             pub const ALL: &[Self] = &[$(Self::$limit,)*];
 
@@ -159,7 +159,7 @@ limits! {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LimitFigure {
     /// Which.
-    pub limit: Limit,
+    pub limit: ServerLimit,
     /// What is in use. Of a limit for each address, template or resource: the most that one of them uses.
     /// Absent: nobody counts it.
     pub used: Option<u64>,
@@ -184,51 +184,51 @@ struct Entry {
 
 /// The limits of a server: what is used, and what was refused.
 #[derive(Debug)]
-pub struct Limits {
+pub struct ServerLimits {
     entries: Vec<Entry>,
 }
 
-impl Default for Limits {
+impl Default for ServerLimits {
     fn default() -> Self {
         let nobody_says = || AtomicU64::new(u64::MAX);
-        let entry = |_: &Limit| Entry {
+        let entry = |_: &ServerLimit| Entry {
             max: nobody_says(),
             used: nobody_says(),
             ..Entry::default()
         };
         Self {
-            entries: Limit::ALL.iter().map(entry).collect(),
+            entries: ServerLimit::ALL.iter().map(entry).collect(),
         }
     }
 }
 
-impl Limits {
-    fn entry(&self, limit: Limit) -> Option<&Entry> {
+impl ServerLimits {
+    fn entry(&self, limit: ServerLimit) -> Option<&Entry> {
         self.entries.get(limit as usize)
     }
 
     /// Sets a bound.
-    pub fn set_max(&self, limit: Limit, max: u64) {
+    pub fn set_max(&self, limit: ServerLimit, max: u64) {
         if let Some(entry) = self.entry(limit) {
             entry.max.store(max, Ordering::Relaxed);
         }
     }
 
     /// A bound, if it was set. More than can be counted here is as much as can be.
-    pub fn max(&self, limit: Limit) -> Option<usize> {
+    pub fn max(&self, limit: ServerLimit) -> Option<usize> {
         let max = self.entry(limit)?.max.load(Ordering::Relaxed);
         (max != u64::MAX).then(|| usize::try_from(max).unwrap_or(usize::MAX))
     }
 
     /// Says what is in use.
-    pub fn set_used(&self, limit: Limit, used: u64) {
+    pub fn set_used(&self, limit: ServerLimit, used: u64) {
         if let Some(entry) = self.entry(limit) {
             entry.used.store(used, Ordering::Relaxed);
         }
     }
 
     /// Begins to count the use of a limit here, if nobody does.
-    pub fn take_up(&self, limit: Limit) {
+    pub fn take_up(&self, limit: ServerLimit) {
         if let Some(entry) = self.entry(limit) {
             let (nobody_says, order) = (u64::MAX, Ordering::Relaxed);
             let _counted_already = entry.used.compare_exchange(nobody_says, 0, order, order);
@@ -237,7 +237,7 @@ impl Limits {
 
     /// Uses more, of a limit that this register itself counts: its bound and its use were set. Returns
     /// whether there was as much; if not, nothing is used.
-    pub fn take(&self, limit: Limit, more: u64) -> bool {
+    pub fn take(&self, limit: ServerLimit, more: u64) -> bool {
         let Some(entry) = self.entry(limit) else {
             return false;
         };
@@ -252,14 +252,14 @@ impl Limits {
     }
 
     /// Uses more, whether there is as much or not: somebody else is about to use less.
-    pub fn overtake(&self, limit: Limit, more: u64) {
+    pub fn overtake(&self, limit: ServerLimit, more: u64) {
         if let Some(entry) = self.entry(limit) {
             entry.used.fetch_add(more, Ordering::Relaxed);
         }
     }
 
     /// Uses less, of what was taken.
-    pub fn give_back(&self, limit: Limit, less: u64) {
+    pub fn give_back(&self, limit: ServerLimit, less: u64) {
         if let Some(entry) = self.entry(limit) {
             let used = entry.used.fetch_sub(less, Ordering::Relaxed);
             debug_assert!(used >= less, "more was given back than was taken");
@@ -268,7 +268,7 @@ impl Limits {
 
     /// Something is refused for that limit, so long after the start. Counts it, and logs it once a minute at
     /// most. Returns how often that happened before.
-    pub fn refuse(&self, limit: Limit, now: Duration) -> u64 {
+    pub fn refuse(&self, limit: ServerLimit, now: Duration) -> u64 {
         let Some(entry) = self.entry(limit) else {
             return 0;
         };
@@ -296,7 +296,7 @@ impl Limits {
     }
 
     /// The same, so many times.
-    pub fn refuse_times(&self, limit: Limit, times: u64, now: Duration) {
+    pub fn refuse_times(&self, limit: ServerLimit, times: u64, now: Duration) {
         if let Some(more) = times.checked_sub(1) {
             if let Some(entry) = self.entry(limit) {
                 entry.refused.fetch_add(more, Ordering::Relaxed);
@@ -310,7 +310,7 @@ impl Limits {
         let said = |value: &AtomicU64| {
             Some(value.load(Ordering::Relaxed)).filter(|value| *value != u64::MAX)
         };
-        Limit::ALL
+        ServerLimit::ALL
             .iter()
             .zip(&self.entries)
             .map(|(limit, entry)| LimitFigure {
@@ -333,9 +333,9 @@ mod tests {
 
     #[test]
     fn every_limit_has_a_name_and_a_flag_of_its_own() {
-        for (position, limit) in Limit::ALL.iter().enumerate() {
+        for (position, limit) in ServerLimit::ALL.iter().enumerate() {
             assert_eq!(*limit as usize, position);
-            for other in &Limit::ALL[..position] {
+            for other in &ServerLimit::ALL[..position] {
                 assert_ne!(limit.name(), other.name());
                 assert_ne!(limit.flag(), other.flag());
             }
@@ -344,29 +344,32 @@ mod tests {
 
     #[test]
     fn no_more_is_taken_than_there_is_and_what_is_given_back_is_there_again() {
-        let limits = Limits::default();
-        limits.set_max(Limit::Calls, 2);
-        limits.set_used(Limit::Calls, 0);
+        let limits = ServerLimits::default();
+        limits.set_max(ServerLimit::Calls, 2);
+        limits.set_used(ServerLimit::Calls, 0);
         assert_eq!(
-            [(); 3].map(|()| limits.take(Limit::Calls, 1)),
+            [(); 3].map(|()| limits.take(ServerLimit::Calls, 1)),
             [true, true, false]
         );
-        limits.give_back(Limit::Calls, 1);
-        assert!(limits.take(Limit::Calls, 1));
-        assert!(!limits.take(Limit::Calls, 1));
+        limits.give_back(ServerLimit::Calls, 1);
+        assert!(limits.take(ServerLimit::Calls, 1));
+        assert!(!limits.take(ServerLimit::Calls, 1));
     }
 
     #[test]
     fn a_limit_counts_what_it_refuses() {
-        let limits = Limits::default();
-        limits.set_max(Limit::Leases, 7);
+        let limits = ServerLimits::default();
+        limits.set_max(ServerLimit::Leases, 7);
         for before in 0..3 {
-            assert_eq!(limits.refuse(Limit::Leases, Duration::ZERO), before);
+            assert_eq!(limits.refuse(ServerLimit::Leases, Duration::ZERO), before);
         }
         let figures = limits.figures();
-        let of_leases = figures.iter().find(|it| it.limit == Limit::Leases).unwrap();
+        let of_leases = figures
+            .iter()
+            .find(|it| it.limit == ServerLimit::Leases)
+            .unwrap();
         let expected = LimitFigure {
-            limit: Limit::Leases,
+            limit: ServerLimit::Leases,
             used: None,
             max: Some(7),
             refused: 3,

@@ -14,7 +14,7 @@ use doorward_engine::template::Templates;
 use doorward_etcd::Etcd;
 use doorward_etcd::TemplatesPlace;
 use doorward_etcd::flags::{ENDPOINTS, FlagsError};
-use doorward_server::app::{Config, Server};
+use doorward_server::app::{Server, ServerConfig};
 use doorward_server::election::{self, Election};
 use doorward_server::files;
 use doorward_server::flags::starts::{self, WrongStart};
@@ -158,7 +158,7 @@ async fn run(flags: ServeFlags) -> anyhow::Result<()> {
     }
     let mut config = config(&flags, parent, templates, source);
     if let Some(etcd) = etcd {
-        config.election = Election::Etcd(election::etcd::Config {
+        config.election = Election::Etcd(election::etcd::ElectionConfig {
             etcd,
             prefix: flags.election.prefix.clone(),
             ttl: flags.election_ttl,
@@ -210,7 +210,7 @@ enum Follows {
 
 async fn open_templates(
     flags: &ServeFlags,
-    etcd: Option<&doorward_etcd::Config>,
+    etcd: Option<&doorward_etcd::EtcdConfig>,
 ) -> anyhow::Result<Opened> {
     Ok(match (&flags.templates, etcd) {
         (Some(source @ TemplatesPlace::File(path)), _) => {
@@ -317,16 +317,16 @@ impl Signals {
 
 fn config(
     flags: &ServeFlags,
-    parent: Option<upstream::Source>,
+    parent: Option<upstream::ParentSource>,
     templates: Templates,
     templates_source: String,
-) -> Config {
-    Config {
+) -> ServerConfig {
+    ServerConfig {
         node_name: flags.node.clone(),
         listen: flags.listen,
         http_listen: flags.http_listen.0,
         advertise: flags.advertise.clone(),
-        parent: parent.map(|servers| upstream::Config {
+        parent: parent.map(|servers| upstream::UpstreamConfig {
             servers,
             round: flags.push_round,
             // A little above the floor: a call that comes too early changes nothing.
@@ -346,6 +346,6 @@ fn config(
         calls_max: flags.limits.calls_max,
         door: flags.door.config(files::raise_limit()),
         shutdown_grace: flags.shutdown_grace,
-        ..Config::default()
+        ..ServerConfig::default()
     }
 }

@@ -24,7 +24,7 @@ use tokio::sync::{Notify, watch};
 use tracing::{debug, error, info, warn};
 
 use crate::clock::{self, Clock};
-use crate::limits::Limits;
+use crate::limits::ServerLimits;
 use crate::node_handle::lock::{Held, NodeLock};
 pub use crate::node_handle::lock::{LockTimes, Spans, SpansSeen};
 use crate::status::learning;
@@ -50,7 +50,7 @@ pub struct NodeHandle {
     masterships_before: AtomicU64,
     /// Who is the master, as the node has it.
     mastership: watch::Sender<NumberedMastership>,
-    limits: Arc<Limits>,
+    limits: Arc<ServerLimits>,
 }
 
 /// A mastership, and its number.
@@ -59,7 +59,7 @@ type NumberedMastership = (u64, Mastership);
 impl NodeHandle {
     /// A node that knows of no master yet.
     pub fn new(config: Config, templates: Templates, clock: Clock) -> Self {
-        let limits = Limits::default();
+        let limits = ServerLimits::default();
         limits.set_of_node(&config.limits);
         Self {
             limits: Arc::new(limits),
@@ -81,7 +81,7 @@ impl NodeHandle {
 
     /// The limits of the server, and what they have refused. What the node counts itself is as it was when
     /// [`NodeHandle::post_load`] was called last.
-    pub fn limits(&self) -> &Arc<Limits> {
+    pub fn limits(&self) -> &Arc<ServerLimits> {
         &self.limits
     }
 

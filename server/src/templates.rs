@@ -14,14 +14,19 @@ use doorward_engine::template::Templates;
 use tracing::{info, warn};
 
 use crate::clock;
-use crate::election::gate::Gate;
+use crate::election::templates_gate::TemplatesGate;
 use crate::metrics::Metrics;
 use crate::node_handle::NodeHandle;
 use crate::status::Board;
 
-/// New templates are in force as soon as the election lets them. It is told once every resource has heard of them:
+/// New templates are in force as soon as the election lets them. That is said once every resource has heard of them:
 /// whoever looks then sees nothing of the former ones.
-pub async fn apply(gate: &Gate, board: &Arc<Board>, metrics: &Arc<Metrics>, templates: Templates) {
+pub async fn apply(
+    gate: &TemplatesGate,
+    board: &Arc<Board>,
+    metrics: &Arc<Metrics>,
+    templates: Templates,
+) {
     let count = templates.len();
     let former = board.node().read(|node, _| node.in_force().clone());
     // Large sets take time to compare, in which requests must go on.

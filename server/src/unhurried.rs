@@ -48,12 +48,12 @@ impl Steps {
 
 /// Text or bytes that are written, giving way now and then.
 #[derive(Debug)]
-pub struct Written<T> {
+pub struct UnhurriedWriter<T> {
     into: T,
     steps: Steps,
 }
 
-impl<T: Default> Default for Written<T> {
+impl<T: Default> Default for UnhurriedWriter<T> {
     fn default() -> Self {
         let steps = Steps::new(WRITTEN);
         let into = T::default();
@@ -61,14 +61,14 @@ impl<T: Default> Default for Written<T> {
     }
 }
 
-impl<T> Written<T> {
+impl<T> UnhurriedWriter<T> {
     /// What was written.
     pub fn into_inner(self) -> T {
         self.into
     }
 }
 
-impl fmt::Write for Written<String> {
+impl fmt::Write for UnhurriedWriter<String> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         self.into.push_str(text);
         self.steps.step_by(text.len());
@@ -76,7 +76,7 @@ impl fmt::Write for Written<String> {
     }
 }
 
-impl io::Write for Written<Vec<u8>> {
+impl io::Write for UnhurriedWriter<Vec<u8>> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.into.extend_from_slice(bytes);
         self.steps.step_by(bytes.len());
@@ -117,49 +117,4 @@ pub fn visible(text: String, make: for<'a> fn(&'a str) -> Cow<'a, str>) -> Strin
 }
 
 #[cfg(test)]
-mod tests {
-    use std::io::Write as _;
-
-    use super::*;
-
-    #[test]
-    fn what_is_written_is_there() {
-        let mut text = Written::<String>::default();
-        let mut bytes = Written::<Vec<u8>>::default();
-        for number in 0..20_000 {
-            fmt::Write::write_fmt(&mut text, format_args!("{number} ")).unwrap();
-            write!(bytes, "{number} ").unwrap();
-        }
-        let expected: String = (0..20_000).map(|number| format!("{number} ")).collect();
-        assert_eq!(text.into_inner(), expected);
-        assert_eq!(bytes.into_inner(), expected.into_bytes());
-    }
-
-    #[test]
-    fn slices_show_what_the_whole_shows() {
-        let odd = [
-            "a\u{301}", ",\u{301}", "\u{202e}", "\n", "東京", "\"", "ok ",
-        ];
-        for period in 1..odd.len() {
-            let mut text = String::new();
-            for at in 0..200_000 {
-                text.push_str(odd[at * period % odd.len()]);
-            }
-            for make in [
-                doorward_session::visible::lines,
-                doorward_session::visible::json,
-            ] {
-                assert!(visible(text.clone(), make) == make(&text), "every {period}");
-            }
-        }
-        let plain = "all is well\n".repeat(50_000);
-        let place = plain.as_ptr();
-        let shown = visible(plain, doorward_session::visible::lines);
-        assert_eq!(shown.as_ptr(), place, "nothing is copied");
-        let marks = "a".repeat(READ - 1) + &"\u{301}".repeat(10);
-        assert!(
-            visible(marks.clone(), doorward_session::visible::line)
-                == doorward_session::visible::line(&marks)
-        );
-    }
-}
+mod tests;

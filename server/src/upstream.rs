@@ -18,7 +18,7 @@ use doorward_engine::node::Node;
 use doorward_proto::doorman as wire;
 use doorward_session::close_reason::ConnectionEnd;
 use doorward_session::parent_session::{
-    CONNECT_TIMEOUT, Connection, Disposition, ParentAction, ParentFailure, ParentReport,
+    CONNECT_TIMEOUT, ConnectionNumber, Disposition, ParentAction, ParentFailure, ParentReport,
     ParentSession, PollReason, Reply, STATES, Transport,
 };
 use doorward_session::time::Time;
@@ -35,13 +35,13 @@ use crate::upstream::addresses::Addresses;
 use crate::upstream::link::{Link, LinkEvent};
 use crate::upstream::problem::problem_of;
 
-pub use crate::upstream::addresses::Source;
+pub use crate::upstream::addresses::ParentSource;
 
 /// How the parent is reached.
 #[derive(Clone, Debug)]
-pub struct Config {
+pub struct UpstreamConfig {
     /// Where its servers are.
-    pub servers: Source,
+    pub servers: ParentSource,
     /// How long changes are gathered before they go up.
     pub round: Duration,
     /// How long changes are gathered that may matter little, and how often a parent without
@@ -54,13 +54,13 @@ const MASTERSHIP_CHECK: Duration = Duration::from_secs(1);
 
 /// Asks the parent.
 pub struct Upstream {
-    config: Config,
+    config: UpstreamConfig,
     node: Arc<NodeHandle>,
     board: Arc<Board>,
     addresses: Addresses,
     session: ParentSession,
     /// What is reported of the link is of this connection.
-    connection: Connection,
+    connection: ConnectionNumber,
     link: Link,
     /// What was heard last of why something failed, for people.
     heard: Option<String>,
@@ -87,7 +87,7 @@ impl fmt::Debug for Upstream {
 impl Upstream {
     /// Whoever asks the parent for the node of `board`. Posts on the board at once that there is one.
     /// Must be called within a tokio runtime.
-    pub fn new(config: Config, board: Arc<Board>) -> Self {
+    pub fn new(config: UpstreamConfig, board: Arc<Board>) -> Self {
         let addresses = Addresses::new(config.servers.clone());
         let mut upstream = Self {
             session: ParentSession::new(addresses.given()),
@@ -95,7 +95,7 @@ impl Upstream {
             config,
             node: Arc::clone(board.node()),
             board,
-            connection: Connection::default(),
+            connection: ConnectionNumber::default(),
             link: Link::Idle,
             heard: None,
             problem: None,

@@ -32,7 +32,7 @@ use crate::metrics::Metrics;
 use crate::metrics::format::Format;
 use crate::status::readiness::Readiness;
 use crate::status::{self, Board, GetStatusRequest, Listed, RESOURCES_DEFAULT, Status};
-use crate::unhurried::{self, Written};
+use crate::unhurried::{self, UnhurriedWriter};
 
 /// Leases shown on the page of a resource.
 pub const LEASES_SHOWN: usize = 1_000;
@@ -93,7 +93,7 @@ async fn limits(State(site): State<Site>) -> Response {
         leases_max: 0,
         limits: true,
     };
-    let look = move |board: &Board| page(&pages::limits::Limits::new(&board.answer(&asked)));
+    let look = move |board: &Board| page(&pages::limits::LimitsPage::new(&board.answer(&asked)));
     site.board.look(look).await
 }
 
@@ -109,7 +109,7 @@ async fn resource(State(site): State<Site>, Query(query): Query<ResourceQuery>) 
     let look = move |board: &Board| {
         let status = board.status(Some(&id), LEASES_SHOWN);
         match status.resources.first() {
-            Some(resource) => page(&pages::Resource::new(&status, resource)),
+            Some(resource) => page(&pages::ResourcePage::new(&status, resource)),
             None => {
                 let missing = page(&pages::Missing::new(&status, id.as_str()));
                 (StatusCode::NOT_FOUND, missing).into_response()
@@ -163,7 +163,7 @@ async fn status(State(site): State<Site>, Query(query): Query<StatusQuery>) -> R
 }
 
 fn json(status: &Status) -> Response {
-    let mut written = Written::<Vec<u8>>::default();
+    let mut written = UnhurriedWriter::<Vec<u8>>::default();
     let rendered = serde_json::to_writer(&mut written, status);
     // What is written is UTF-8 always.
     let json = rendered.map(|()| String::from_utf8(written.into_inner()));
@@ -235,7 +235,7 @@ fn page(template: &impl Template) -> Response {
         ),
         (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
     ];
-    let mut written = Written::<String>::default();
+    let mut written = UnhurriedWriter::<String>::default();
     match template.render_into(&mut written) {
         Ok(()) => {
             // Whatever text it is of: names, descriptions, problems.

@@ -11,7 +11,7 @@ use std::fs;
 use std::time::Duration;
 
 use doorward_etcd::config::Endpoint;
-use doorward_etcd::{Config, Tls, User};
+use doorward_etcd::{EtcdConfig, Tls, User};
 use etcd_client::{Certificate, Client, ConnectOptions, Identity, TlsOptions};
 use tempfile::TempDir;
 use tokio::time::Instant;
@@ -165,17 +165,17 @@ impl Etcd {
     }
 
     /// How all members are reached.
-    pub fn config(&self) -> Config {
+    pub fn config(&self) -> EtcdConfig {
         let addresses = self.members.iter().map(|member| member.address.as_str());
         self.config_at(&addresses.collect::<Vec<_>>())
     }
 
     /// How it is reached at addresses that lead to members, those of proxies for instance.
-    pub fn config_at(&self, addresses: &[&str]) -> Config {
+    pub fn config_at(&self, addresses: &[&str]) -> EtcdConfig {
         let endpoints = addresses
             .iter()
             .map(|address| Endpoint::parse(&self.endpoint_at(address)).unwrap());
-        let mut config = Config::new(endpoints.collect());
+        let mut config = EtcdConfig::new(endpoints.collect());
         if self.setup.has_tls {
             config.tls.ca = Some(self.authority.certificate.clone().into_bytes());
         }

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use doorward_clock::Instant;
-use doorward_etcd::Config;
+use doorward_etcd::EtcdConfig;
 use doorward_etcd::directory::Role;
 use doorward_server::clock::instant_of;
-use doorward_server::election::{Candidate, Election, Running, Standing, TreePlace, etcd};
+use doorward_server::election::{CandidateServer, Election, Running, Standing, TreePlace, etcd};
 use doorward_session::time::tolerance::Tolerance;
 use doorward_tests::etcd::Etcd;
 use doorward_tests::processes::PATIENCE;
@@ -18,13 +18,13 @@ use tokio::sync::watch;
 const TTL: Duration = Duration::from_secs(4);
 
 /// A candidate that may be master as soon as `able` says so.
-fn candidate(etcd: Config, address: &str, able: watch::Receiver<bool>) -> Running {
-    let config = etcd::Config {
+fn candidate(etcd: EtcdConfig, address: &str, able: watch::Receiver<bool>) -> Running {
+    let config = etcd::ElectionConfig {
         etcd,
         prefix: "/p".to_owned(),
         ttl: TTL,
     };
-    Election::Etcd(config).start(Candidate {
+    Election::Etcd(config).start(CandidateServer {
         node: "n".to_owned(),
         address: address.to_owned(),
         http_address: None,

@@ -7,7 +7,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use doorward_etcd::address::{self, NodeAddress, Place};
+use doorward_etcd::address::{self, EtcdNode, NodeAddress};
 use doorward_etcd::directory;
 use doorward_etcd::error::innermost;
 use doorward_proto::admin::v1 as admin;
@@ -32,7 +32,7 @@ pub(crate) struct MasterCaller {
     /// Given one by one.
     addresses: Arc<[Address]>,
     /// The node in etcd whose servers come before them.
-    node: Option<Place>,
+    node: Option<EtcdNode>,
     timeout: Duration,
 }
 
@@ -84,7 +84,7 @@ impl MasterCaller {
                 let etcd = common.etcd()?;
                 let place = NodeAddress::parse(&text).and_then(|node| node.place(etcd.as_ref()));
                 let place = place.map_err(|error| Failure::Usage(error.to_string()))?;
-                let place = Place {
+                let place = EtcdNode {
                     etcd: hurried(place.etcd, common.timeout),
                     ..place
                 };

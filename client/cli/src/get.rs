@@ -18,7 +18,7 @@ use crate::granted::{millis, number};
 use crate::http_port;
 use crate::interruption::interruption;
 use crate::output;
-use crate::why::{LEARNING_ADVICE, Why};
+use crate::why::{Explanation, LEARNING_ADVICE};
 use doorward_pages::numbers::typed_span as span;
 use doorward_pages::terminal::palette::Tone;
 
@@ -139,7 +139,7 @@ fn print(
     end: &End,
 ) -> Result<(), Failure> {
     let (expires_in, refresh_in) = spans(&answer.gets);
-    let why = Why::of_answer(answer);
+    let why = Explanation::of_answer(answer);
     let mut out = output::stdout();
     if common.output == Output::Json {
         let lease = LeaseOutput {
@@ -214,7 +214,7 @@ async fn hold(
             .map_err(|error| Failure::Usage(error.to_string()))?;
         let lease = resource.wait_for_lease(common.timeout).await;
         let capacity = amount_of(lease.map_err(|error| failure_of(&error))?);
-        let why = Why::of_holding(&resource.holding());
+        let why = Explanation::of_holding(&resource.holding());
         print_held(common, ask, client.id(), Some((capacity, why)), duration)?;
         tokio::time::sleep(duration).await;
         Ok(())
@@ -233,7 +233,7 @@ fn print_held(
     common: &Common,
     ask: &AskFlags,
     client: &str,
-    held: Option<(f64, Why)>,
+    held: Option<(f64, Explanation)>,
     duration: Duration,
 ) -> Result<(), Failure> {
     let mut out = output::stdout();

@@ -16,14 +16,14 @@ may be in use for a lease length, learning_mode_duration: 0s in the root's templ
 
 /// Why a lease is no larger.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Why {
+pub(crate) struct Explanation {
     /// Absent: the server does not say, or there is no lease.
     limited_by: Option<LimitedBy>,
     /// How long learning mode still lasts, of the server or of one above it.
     learning_for: Option<Duration>,
 }
 
-impl Why {
+impl Explanation {
     pub(crate) fn of_answer(answer: &doorman::ResourceResponse) -> Self {
         let number = answer.limited_by;
         let limit = number.and_then(|number| doorman::LimitedBy::try_from(number).ok());
@@ -101,57 +101,4 @@ const fn limited_by(limit: doorman::LimitedBy) -> Option<LimitedBy> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[track_caller]
-    fn check(limit: Option<doorman::LimitedBy>, millis: Option<u64>, words: Option<&str>) {
-        let why = Why::of_answer(&doorman::ResourceResponse {
-            limited_by: limit.map(Into::into),
-            learning_for_ms: millis,
-            ..doorman::ResourceResponse::default()
-        });
-        assert_eq!(why.words().as_deref(), words, "{limit:?} {millis:?}");
-    }
-
-    #[test]
-    fn learning_mode_is_printed_with_its_end_and_what_is_not_known_is_not_printed() {
-        use doorman::LimitedBy::{Learning, ParentLearning, Share, Unspecified, Wants};
-
-        check(None, None, None);
-        check(None, Some(9_000), None);
-        check(Some(Unspecified), None, None);
-        check(Some(Wants), Some(9_000), None);
-        check(
-            Some(Learning),
-            Some(40_001),
-            Some("learning mode, 41 s left"),
-        );
-        check(Some(Learning), Some(900), Some("learning mode, 1 s left"));
-        check(
-            Some(Learning),
-            Some(3_600_000),
-            Some("learning mode, 1h left"),
-        );
-        check(Some(Learning), None, Some("learning mode"));
-        check(
-            Some(ParentLearning),
-            Some(2_000),
-            Some("learning mode of a parent, 2 s left"),
-        );
-        check(
-            Some(Share),
-            None,
-            Some("its share; there is not enough for everybody"),
-        );
-    }
-
-    #[test]
-    fn a_limit_of_a_newer_server_is_none_that_is_known() {
-        let why = Why::of_answer(&doorman::ResourceResponse {
-            limited_by: Some(99),
-            ..doorman::ResourceResponse::default()
-        });
-        assert_eq!((why.words(), why.word()), (None, None));
-    }
-}
+mod tests;

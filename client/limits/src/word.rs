@@ -334,6 +334,33 @@ mod tests {
 
     use super::*;
 
+    /// Somebody else changes the settings between two looks of who refuses: it refuses by the new ones.
+    #[test]
+    fn nothing_is_refused_by_settings_that_are_over() {
+        let word = Word::parked();
+        let settings = |full| View {
+            full,
+            ..View::UNLIMITED
+        };
+        word.speak_by(settings(1), word.park(), 0);
+        let mut looks = 0;
+        let answer = word.step(Moment::ORIGIN, |view, _| {
+            looks += 1;
+            if looks == 1 {
+                word.speak_by(settings(2), word.park(), 0);
+            }
+            Some((None, view.full))
+        });
+        assert_eq!(answer, Some((settings(2), 2)));
+        assert_eq!(looks, 2);
+        // The same if they are still being written.
+        let answer = word.step(Moment::ORIGIN, |_, _| {
+            word.park();
+            Some((None, ()))
+        });
+        assert_eq!(answer, None);
+    }
+
     proptest! {
         #[test]
         fn the_time_for_drops_is_that_of_a_division(

@@ -8,8 +8,8 @@ use std::time::Duration;
 use doorward_engine::amount::Amount;
 
 use crate::keys::{key_problems, near};
+use crate::placed_value::{PlacedKey, PlacedValue, Position, Value};
 use crate::problem::{Problem, shortened};
-use crate::tree::{Key, Node, Place, Value};
 
 /// How a key may be written: its name, and the names that it had before.
 pub type Names = [&'static str];
@@ -22,7 +22,7 @@ pub struct Problems(pub Vec<Problem>);
 #[derive(Clone, Debug)]
 pub struct At<'a> {
     /// The value and its place.
-    pub node: &'a Node,
+    pub node: &'a PlacedValue,
     /// The keys on the way to it: `network.clients.loss`. Empty: the document.
     pub path: String,
 }
@@ -31,16 +31,16 @@ pub struct At<'a> {
 #[derive(Clone, Debug)]
 pub struct Map<'a> {
     /// Where it starts.
-    pub place: Place,
+    pub place: Position,
     /// The keys on the way to it. Empty: the document.
     pub path: String,
     /// What is in it, in its order.
-    pub entries: &'a [(Key, Node)],
+    pub entries: &'a [(PlacedKey, PlacedValue)],
 }
 
 impl Problems {
     /// Notes what is wrong with something at a place.
-    pub fn note(&mut self, place: Place, path: &str, message: impl Into<String>) {
+    pub fn note(&mut self, place: Position, path: &str, message: impl Into<String>) {
         self.0.push(Problem {
             field: (!path.is_empty()).then(|| path.to_owned()),
             ..Problem::of_document(place, message)
@@ -110,7 +110,8 @@ impl<'a> Map<'a> {
                 problems.note(self.place, &self.path, message);
             }
             (None, _) => {
-                let misspelt = |(key, _): &'a (Key, Node)| Some((key, near(&key.text, keys)?));
+                let misspelt =
+                    |(key, _): &'a (PlacedKey, PlacedValue)| Some((key, near(&key.text, keys)?));
                 if let Some((key, meant)) = self.entries.iter().find_map(misspelt) {
                     let message = format!("is unknown; did you mean {meant}?");
                     problems.note(key.place, &self.path_of(&key.text), message);

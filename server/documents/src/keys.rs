@@ -3,12 +3,15 @@
 use std::collections::BTreeSet;
 
 use crate::form::Names;
+use crate::placed_value::{PlacedKey, PlacedValue, Position};
 use crate::problem::shortened;
-use crate::tree::{Key, Node, Place};
 
 /// The keys of a map that nobody reads, because they are unknown or the second of their name: where,
 /// which, and what to do. A key may have older names, which stand behind its name.
-pub fn key_problems(map: &[(Key, Node)], known: &[&Names]) -> Vec<(Place, String, String)> {
+pub fn key_problems(
+    map: &[(PlacedKey, PlacedValue)],
+    known: &[&Names],
+) -> Vec<(Position, String, String)> {
     let names: Vec<&str> = known.iter().filter_map(|it| it.first().copied()).collect();
     let mut earlier = BTreeSet::new();
     let mut problems = Vec::new();

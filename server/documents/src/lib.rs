@@ -25,19 +25,19 @@
 mod duration;
 pub mod form;
 pub mod keys;
+pub mod placed_value;
 mod places;
 mod problem;
 mod reader;
-pub mod tree;
 
 use doorward_engine::template::Templates;
 pub use duration::{DurationError, parse_duration};
-pub use places::{Located, Places};
+pub use placed_value::DOCUMENT_BYTES_MAX;
+pub use places::{Located, TemplatePlaces};
 pub use problem::{DocumentError, PROBLEMS_SHOWN_MAX, Problem, shortened};
-pub use tree::DOCUMENT_BYTES_MAX;
 
-use crate::reader::Reader;
-use crate::tree::Node;
+use crate::placed_value::PlacedValue;
+use crate::reader::TemplateReader;
 
 /// Reads a document; `file` is its name for messages.
 ///
@@ -73,7 +73,7 @@ pub fn parse_bytes(bytes: &[u8], file: &str) -> Result<Templates, DocumentError>
 ///
 /// Every problem in it.
 pub fn locate_bytes(bytes: &[u8], file: &str) -> Result<Located, DocumentError> {
-    match tree::text_of(bytes) {
+    match placed_value::text_of(bytes) {
         Ok(text) => locate_yaml(text, file),
         Err(problem) => Err(DocumentError {
             file: file.to_owned(),
@@ -88,8 +88,8 @@ pub fn locate_bytes(bytes: &[u8], file: &str) -> Result<Located, DocumentError> 
 /// # Errors
 ///
 /// Every problem in them.
-pub fn parse_node(node: &Node) -> Result<Templates, Vec<Problem>> {
-    let located = Reader::default().read(Some(node))?;
+pub fn parse_node(node: &PlacedValue) -> Result<Templates, Vec<Problem>> {
+    let located = TemplateReader::default().read(Some(node))?;
     Ok(located.templates)
 }
 
@@ -106,8 +106,8 @@ pub fn built_in() -> Result<Templates, DocumentError> {
 }
 
 fn parse(text: &str) -> Result<Located, Vec<Problem>> {
-    let document = tree::read(text).map_err(|problem| vec![problem])?;
-    Reader::default().read(document.as_ref())
+    let document = placed_value::read(text).map_err(|problem| vec![problem])?;
+    TemplateReader::default().read(document.as_ref())
 }
 
 #[cfg(test)]

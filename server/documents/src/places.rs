@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use doorward_engine::template::{Field, Templates};
 
+use crate::placed_value::Position;
 use crate::problem::Problem;
-use crate::tree::Place;
 
 /// Templates, and where they stand.
 #[derive(Clone, Debug, Default)]
@@ -13,22 +13,22 @@ pub struct Located {
     /// What the document says.
     pub templates: Templates,
     /// Where.
-    pub places: Places,
+    pub places: TemplatePlaces,
 }
 
 /// Where the templates of a document stand.
 #[derive(Clone, Debug)]
-pub struct Places {
+pub struct TemplatePlaces {
     /// The list of them.
-    pub(crate) list: Place,
+    pub(crate) list: Position,
     /// Each of them, in order, and its fields by their paths.
-    pub(crate) fields: Vec<(Place, BTreeMap<String, Place>)>,
+    pub(crate) fields: Vec<(Position, BTreeMap<String, Position>)>,
 }
 
-impl Default for Places {
+impl Default for TemplatePlaces {
     fn default() -> Self {
         Self {
-            list: Place::START,
+            list: Position::START,
             fields: Vec::new(),
         }
     }
@@ -58,11 +58,11 @@ impl Located {
     }
 }
 
-impl Places {
+impl TemplatePlaces {
     /// Where a field stands. What is missing has no place; the nearest thing around it has.
-    pub(crate) fn of(&self, index: usize, field: &str) -> Place {
+    pub(crate) fn of(&self, index: usize, field: &str) -> Position {
         let Some((start, places)) = self.fields.get(index) else {
-            return Place::START;
+            return Position::START;
         };
         let around = field.split('.').next().unwrap_or_default();
         let place = places.get(field).or_else(|| places.get(around));

@@ -6,7 +6,7 @@
 use std::error::Error;
 use std::fmt;
 
-use crate::tree::Place;
+use crate::placed_value::Position;
 
 /// The most problems that `Display` shows.
 pub const PROBLEMS_SHOWN_MAX: usize = 1000;
@@ -41,7 +41,7 @@ pub struct Problem {
 
 impl Problem {
     /// One that concerns the document as a whole.
-    pub fn of_document(place: Place, message: impl Into<String>) -> Self {
+    pub fn of_document(place: Position, message: impl Into<String>) -> Self {
         Self {
             line: place.line,
             column: place.column,

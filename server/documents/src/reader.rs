@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use doorward_engine::template::{AlgorithmKind, Field, TemplateSpec, Templates};
 
 use crate::form::{At, Map, Names, Problems, hint};
-use crate::places::{Located, Places};
+use crate::placed_value::{PlacedKey, PlacedValue, Position, Value};
+use crate::places::{Located, TemplatePlaces};
 use crate::problem::Problem;
-use crate::tree::{Key, Node, Place, Value};
 
 const TEMPLATE_KEYS: [&Names; 7] = [
     &["identifier_glob"],
@@ -37,18 +37,18 @@ const KIND_NUMBERS: [(i128, AlgorithmKind); 5] = [
 
 /// Collects problems while reading.
 #[derive(Default)]
-pub(crate) struct Reader {
+pub(crate) struct TemplateReader {
     problems: Vec<Problem>,
     /// Which template is being read.
     template: Option<(usize, Option<String>)>,
-    places: Places,
+    places: TemplatePlaces,
     /// The fields that were there and could not be read: that they are missing is no news.
     unreadable: BTreeSet<(usize, String)>,
 }
 
-impl Reader {
+impl TemplateReader {
     /// Reads a whole document.
-    pub(crate) fn read(mut self, document: Option<&Node>) -> Result<Located, Vec<Problem>> {
+    pub(crate) fn read(mut self, document: Option<&PlacedValue>) -> Result<Located, Vec<Problem>> {
         let specs = self.document(document);
         match Templates::parse(&specs) {
             Ok(templates) if self.problems.is_empty() => {
@@ -84,10 +84,10 @@ impl Reader {
         Err(self.problems)
     }
 
-    fn document(&mut self, document: Option<&Node>) -> Vec<TemplateSpec> {
+    fn document(&mut self, document: Option<&PlacedValue>) -> Vec<TemplateSpec> {
         let expected = "a document starts with \"resources:\" and a list of templates";
-        let Some(Node { place, value }) = document else {
-            self.problem(Place::START, None, format!("is empty; {expected}"));
+        let Some(PlacedValue { place, value }) = document else {
+            self.problem(Position::START, None, format!("is empty; {expected}"));
             return Vec::new();
         };
         let map = match value {
@@ -122,7 +122,7 @@ impl Reader {
         }
     }
 
-    fn spec(&mut self, index: usize, node: &Node) -> TemplateSpec {
+    fn spec(&mut self, index: usize, node: &PlacedValue) -> TemplateSpec {
         self.template = Some((index + 1, None));
         self.places.fields.push((node.place, BTreeMap::new()));
         let Value::Map(entries) = &node.value else {
@@ -202,7 +202,7 @@ impl Reader {
         }
     }
 
-    fn parameter(&mut self, node: &Node) -> Option<(String, Option<String>)> {
+    fn parameter(&mut self, node: &PlacedValue) -> Option<(String, Option<String>)> {
         let path = "algorithm.parameters";
         let Value::Map(entries) = &node.value else {
             let message = format!(
@@ -287,7 +287,7 @@ impl Reader {
         map.get(names)
     }
 
-    fn found(&mut self, field: &str, place: Place) {
+    fn found(&mut self, field: &str, place: Position) {
         if let Some((_, places)) = self.places.fields.last_mut() {
             places.insert(field.to_owned(), place);
         }
@@ -312,7 +312,7 @@ impl Reader {
         }
     }
 
-    fn problem(&mut self, place: Place, field: Option<&str>, message: impl Into<String>) {
+    fn problem(&mut self, place: Position, field: Option<&str>, message: impl Into<String>) {
         self.problems.push(Problem {
             line: place.line,
             column: place.column,
@@ -333,7 +333,7 @@ fn every_field() -> [Field; 5] {
     ]
 }
 
-fn map_at<'a>(place: Place, path: &str, entries: &'a [(Key, Node)]) -> Map<'a> {
+fn map_at<'a>(place: Position, path: &str, entries: &'a [(PlacedKey, PlacedValue)]) -> Map<'a> {
     Map {
         place,
         path: path.to_owned(),
@@ -341,7 +341,7 @@ fn map_at<'a>(place: Place, path: &str, entries: &'a [(Key, Node)]) -> Map<'a> {
     }
 }
 
-fn find<'a>(map: &Map<'a>, key: &str) -> Option<&'a Node> {
+fn find<'a>(map: &Map<'a>, key: &str) -> Option<&'a PlacedValue> {
     let mut entries = map.entries.iter();
     entries.find(|(k, _)| k.text == key).map(|(_, node)| node)
 }

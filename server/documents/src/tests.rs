@@ -9,7 +9,7 @@ use doorward_engine::template::{AlgorithmKind, Field, SafeCapacity, Shrink, Temp
 use proptest::prelude::*;
 
 use super::*;
-use crate::tree::DEPTH_MAX;
+use crate::placed_value::DEPTH_MAX;
 
 #[track_caller]
 fn check(text: &str, expected: &[&str]) {

@@ -26,7 +26,7 @@ use std::time::Duration;
 
 pub use bucket::Rate;
 pub use callers::CallerSlot;
-pub(crate) use gate::{From, Gate, points_of};
+pub(crate) use gate::{AdmissionGate, From, points_of};
 pub use load::Load;
 pub use template_books::TemplateSlot;
 
@@ -52,7 +52,7 @@ struct ChildBook {
 
 /// What came or went of a resource's holders.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Change {
+pub enum HolderChange {
     /// A client has its first lease.
     ClientCame(CallerSlot),
     /// A client's last lease is over.
@@ -199,7 +199,7 @@ impl Admission {
     /// What came and went of a resource's holders since it was last looked at, and what it weighs.
     pub(crate) fn note_changes(
         &mut self,
-        changes: Vec<Change>,
+        changes: Vec<HolderChange>,
         before: Weight,
         after: Weight,
         template: TemplateSlot,
@@ -212,20 +212,20 @@ impl Admission {
         }
     }
 
-    fn note(&mut self, change: Change) {
+    fn note(&mut self, change: HolderChange) {
         match change {
-            Change::ClientCame(caller) => {
+            HolderChange::ClientCame(caller) => {
                 if let Some(book) = self.callers.get_mut(caller) {
                     book.brought.leases += 1;
                 }
             }
-            Change::ClientGone(_) if planted::is(Bug::LeasesStayCounted) => {}
-            Change::ClientGone(caller) => {
+            HolderChange::ClientGone(_) if planted::is(Bug::LeasesStayCounted) => {}
+            HolderChange::ClientGone(caller) => {
                 if let Some(book) = self.callers.get_mut(caller) {
                     book.brought.leases -= 1;
                 }
             }
-            Change::ChildCame(name, caller, points) => {
+            HolderChange::ChildCame(name, caller, points) => {
                 if let Some(book) = self.callers.get_mut(caller) {
                     book.brought.curves += 1;
                     book.brought.points += points;
@@ -239,7 +239,7 @@ impl Admission {
                     book.brought.children += 1;
                 }
             }
-            Change::ChildGone(name, caller, points) => {
+            HolderChange::ChildGone(name, caller, points) => {
                 if let Some(book) = self.callers.get_mut(caller) {
                     book.brought.curves -= 1;
                     book.brought.points -= points;
@@ -256,7 +256,7 @@ impl Admission {
                     }
                 }
             }
-            Change::Points(caller, before, after) => {
+            HolderChange::Points(caller, before, after) => {
                 if let Some(book) = self.callers.get_mut(caller) {
                     book.brought.points = book.brought.points + after - before;
                 }

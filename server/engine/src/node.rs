@@ -46,7 +46,7 @@ use crate::node::mastership::{Mastership, Outcome};
 use crate::node::reload::InForce;
 use crate::node::resources::{ResourceSlot, Resources};
 use crate::node::sweep::Sweep;
-use crate::node::totals::Sums;
+use crate::node::totals::NodeSums;
 use crate::node::upstream::NodeUpstream;
 use crate::planted::{self, Bug};
 use crate::request::{GetCapacity, GetCapacityReply, ReleaseCapacity, Released};
@@ -119,7 +119,7 @@ pub struct Node {
     garbage: Garbage,
     counters: Counters,
     /// Over all resources.
-    sums: Sums,
+    sums: NodeSums,
 }
 
 impl Node {
@@ -153,7 +153,7 @@ impl Node {
             events: VecDeque::new(),
             garbage: Garbage::default(),
             counters: Counters::default(),
-            sums: Sums::default(),
+            sums: NodeSums::default(),
         }
     }
 

@@ -114,7 +114,7 @@ pub struct ReleaseCapacity {
 
 /// The answer to a client for one resource.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Lease {
+pub struct ClientLease {
     /// Of which resource.
     pub resource: ResourceId,
     /// How much it may use.
@@ -211,7 +211,7 @@ pub enum Released {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct GetCapacityReply {
     /// In the order asked.
-    pub leases: Vec<Lease>,
+    pub leases: Vec<ClientLease>,
     /// In the order asked.
     pub refused: Vec<Refusal>,
 }

@@ -51,7 +51,7 @@ use crate::refresh::Invitations;
 use crate::resource::learning_mode::{LearningMode, Relearns};
 use crate::resource::ledger::{Ledger, regrouping};
 use crate::resource::lowering::Lowerings;
-use crate::resource::parent_request::Upstream;
+use crate::resource::parent_request::ParentFacts;
 use crate::resource::policy::Policy;
 use crate::snapshot::Conflict;
 use crate::supply::Supply;
@@ -83,7 +83,7 @@ pub(crate) struct Resource {
     policy: Policy,
     supply: Supply,
     /// Where the supply comes from, below the root.
-    upstream: Option<Box<Upstream>>,
+    upstream: Option<Box<ParentFacts>>,
     ledger: Ledger,
     beginning: Beginning,
     learning: LearningMode,
@@ -140,7 +140,7 @@ impl Resource {
         };
         let policy = Policy::of_parent(template);
         let mut resource = Self::new(id, policy, Supply::NONE, beginning, seed);
-        resource.upstream = Some(Box::new(Upstream::new()));
+        resource.upstream = Some(Box::new(ParentFacts::new()));
         resource.learning = LearningMode::Undecided;
         resource
     }

@@ -19,7 +19,7 @@ use doorward_engine::id::{HolderName, ResourceId};
 use doorward_engine::node::mastership::{Mastership, Outcome};
 use doorward_engine::node::{Config, Node};
 use doorward_engine::request::server::{GetServerCapacity, ServerAsk, ServerLease, Via};
-use doorward_engine::request::{Ask, GetCapacity, Has, Lease, LimitedBy};
+use doorward_engine::request::{Ask, ClientLease, GetCapacity, Has, LimitedBy};
 use doorward_engine::template::{AlgorithmKind, HolderBounds, TemplateSpec, Templates};
 use doorward_engine::time::Time;
 
@@ -64,7 +64,7 @@ fn root(kind: AlgorithmKind, wants_max: Option<f64>) -> Node {
     node("root", false, templates(kind, wants_max, None))
 }
 
-fn client(node: &mut Node, name: &str, wants: f64, has: f64) -> Option<Lease> {
+fn client(node: &mut Node, name: &str, wants: f64, has: f64) -> Option<ClientLease> {
     let request = GetCapacity {
         caller: None,
         client: HolderName::new(name).unwrap(),
@@ -141,7 +141,7 @@ fn what_is_wanted_beyond_takes_nothing_from_others() {
 #[test]
 fn who_has_all_that_a_client_can_have_has_its_share_and_not_all_it_wants() {
     let mut root = root(AlgorithmKind::FairShare, Some(30.0));
-    let limited = |lease: Option<Lease>| lease.unwrap().limited_by;
+    let limited = |lease: Option<ClientLease>| lease.unwrap().limited_by;
     assert_eq!(limited(client(&mut root, "a", 70.0, 0.0)), LimitedBy::Share);
     assert_eq!(
         limited(client(&mut root, "a", 30.0, 30.0)),

@@ -39,7 +39,7 @@ use std::time::Duration;
 use doorward_engine::amount::Amount;
 use doorward_engine::id::{HolderName, Incarnation, ResourceId};
 use doorward_engine::node::mastership::Outcome;
-use doorward_engine::request::{Ask, GetCapacity, Has, Lease};
+use doorward_engine::request::{Ask, ClientLease, GetCapacity, Has};
 use doorward_engine::time::Time;
 
 use self::client::Client;
@@ -116,7 +116,7 @@ impl Liar {
         let Outcome::Served(reply) = player.world.asked(self.home, &request) else {
             panic!("it is the master");
         };
-        let refresh_in = |lease: &Lease| lease.refresh_in;
+        let refresh_in = |lease: &ClientLease| lease.refresh_in;
         let refresh_in = reply
             .leases
             .first()

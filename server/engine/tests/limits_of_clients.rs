@@ -19,7 +19,7 @@ use doorward_engine::limit::{Full, Limit};
 use doorward_engine::node::mastership::{Mastership, Outcome};
 use doorward_engine::node::{Config, Node};
 use doorward_engine::request::{
-    Ask, GetCapacity, Has, Lease, RefusalReason, ReleaseCapacity, Released,
+    Ask, ClientLease, GetCapacity, Has, RefusalReason, ReleaseCapacity, Released,
 };
 use doorward_engine::template::{AlgorithmKind, TemplateSpec, Templates};
 use doorward_engine::time::Time;
@@ -78,7 +78,12 @@ impl LimitedNode {
         }
     }
 
-    fn ask(&mut self, caller: u128, client: &str, resource: &str) -> Result<Lease, RefusalReason> {
+    fn ask(
+        &mut self,
+        caller: u128,
+        client: &str,
+        resource: &str,
+    ) -> Result<ClientLease, RefusalReason> {
         self.ask_for(caller, client, resource, 1.0, 0)
     }
 
@@ -89,7 +94,7 @@ impl LimitedNode {
         resource: &str,
         wants: f64,
         priority: i64,
-    ) -> Result<Lease, RefusalReason> {
+    ) -> Result<ClientLease, RefusalReason> {
         let request = GetCapacity {
             client: HolderName::new(client).unwrap(),
             incarnation: None,
@@ -408,7 +413,7 @@ fn one_caller_does_not_use_up_the_priorities_and_those_of_the_template_are_alway
         let client = format!("{caller}-{priority}");
         world.ask_for(caller, &client, "prio", 1.0, priority)
     };
-    let is_full = |answer: Result<Lease, RefusalReason>, expected: Limit| matches!(answer, Err(RefusalReason::Full(full)) if full.limit == expected);
+    let is_full = |answer: Result<ClientLease, RefusalReason>, expected: Limit| matches!(answer, Err(RefusalReason::Full(full)) if full.limit == expected);
     for priority in 0..16 {
         ask(1, priority).unwrap();
     }

@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
-use crate::config::{Config, Endpoint, Tls, User};
+use crate::config::{Endpoint, EtcdConfig, Tls, User};
 use crate::layout::{self, NodeKeys};
 
 /// What such a text begins with.
@@ -50,21 +50,21 @@ pub struct NodeAddress {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Etcd {
     /// How it is reached.
-    pub config: Arc<Config>,
+    pub config: Arc<EtcdConfig>,
     /// What the keys of all nodes begin with.
     pub prefix: String,
 }
 
 /// A node, and the etcd that knows its servers.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct EtcdNode {
     /// The node's name.
     pub node: String,
     /// Where it is known.
     pub etcd: Etcd,
 }
 
-impl Place {
+impl EtcdNode {
     /// The keys of the node.
     pub fn keys(&self) -> NodeKeys {
         NodeKeys::new(&self.etcd.prefix, &self.node)
@@ -72,7 +72,7 @@ impl Place {
 }
 
 /// As an address, without what only matters for reaching etcd.
-impl fmt::Display for Place {
+impl fmt::Display for EtcdNode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write_address(f, &self.etcd.config.endpoints, &self.node)
     }
@@ -212,7 +212,7 @@ impl NodeAddress {
     /// # Errors
     ///
     /// If a file cannot be used, or nothing says where etcd is.
-    pub fn place(&self, elsewhere: Option<&Etcd>) -> Result<Place, AddressError> {
+    pub fn place(&self, elsewhere: Option<&Etcd>) -> Result<EtcdNode, AddressError> {
         let config = match elsewhere {
             Some(elsewhere) if self.endpoints.is_empty() => Arc::clone(&elsewhere.config),
             _ => Arc::new(self.config()?),
@@ -223,13 +223,13 @@ impl NodeAddress {
             (None, Some(elsewhere)) if self.endpoints.is_empty() => elsewhere.prefix.clone(),
             (None, _) => layout::DEFAULT_PREFIX.to_owned(),
         };
-        Ok(Place {
+        Ok(EtcdNode {
             node: self.node.clone(),
             etcd: Etcd { config, prefix },
         })
     }
 
-    fn config(&self) -> Result<Config, AddressError> {
+    fn config(&self) -> Result<EtcdConfig, AddressError> {
         let unusable = |problem: String| AddressError {
             address: self.to_string(),
             problem,
@@ -250,10 +250,10 @@ impl NodeAddress {
             }),
             _ => None,
         };
-        Ok(Config {
+        Ok(EtcdConfig {
             tls: tls.map_err(|error| unusable(error.to_string()))?,
             user,
-            ..Config::new(self.endpoints.clone())
+            ..EtcdConfig::new(self.endpoints.clone())
         })
     }
 }

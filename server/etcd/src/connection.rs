@@ -7,7 +7,7 @@ use std::time::Duration;
 use etcd_client::{Certificate, Client, ConnectOptions, Identity, TlsOptions};
 use tracing::debug;
 
-use crate::config::{Config, Endpoint};
+use crate::config::{Endpoint, EtcdConfig};
 use crate::error::Error;
 
 /// How often a connection is pinged while something waits on it, and how long for an answer: a
@@ -16,8 +16,8 @@ use crate::error::Error;
 const PING: (Duration, Duration) = (Duration::from_secs(6), Duration::from_secs(2));
 
 /// To one endpoint at a time. One that fails is left for the next one.
-pub struct Connection {
-    config: Arc<Config>,
+pub struct EtcdConnection {
+    config: Arc<EtcdConfig>,
     /// Which of the endpoints is in use, or comes next.
     turn: usize,
     client: Option<Client>,
@@ -25,7 +25,7 @@ pub struct Connection {
     has_answered: bool,
 }
 
-impl fmt::Debug for Connection {
+impl fmt::Debug for EtcdConnection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Connection")
             .field("endpoint", &self.endpoint())
@@ -34,10 +34,10 @@ impl fmt::Debug for Connection {
     }
 }
 
-impl Connection {
+impl EtcdConnection {
     /// To an endpoint by chance first, so that not all go to the same one. Connects when it is
     /// first used.
-    pub fn new(config: Arc<Config>) -> Self {
+    pub fn new(config: Arc<EtcdConfig>) -> Self {
         let turn = rand::random_range(0..config.endpoints.len().max(1));
         Self {
             config,

@@ -7,10 +7,10 @@ use std::time::Duration;
 use etcd_client::{Client, Compare, CompareOp, GetOptions, Txn, TxnOp};
 use serde::{Deserialize, Serialize};
 
-use crate::config::Config;
-use crate::connection::Connection;
+use crate::config::EtcdConfig;
+use crate::connection::EtcdConnection;
 use crate::error::Error;
-use crate::follow::{Entry, View};
+use crate::follow::{KeyEntry, RangeView};
 use crate::layout::NodeKeys;
 
 /// What stands under a node's master key, in full.
@@ -37,7 +37,7 @@ pub struct Master {
 /// What stands under a node's term key: a mastership, as its master last confirmed it. It stays when
 /// the mastership is over, so that a successor knows until when its predecessor may believe in it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Term {
+pub struct TermRecord {
     /// The epoch: see [`MasterKey::epoch_offset`].
     pub epoch: u64,
     /// Where the master is.
@@ -123,14 +123,14 @@ pub struct Servers {
     /// The master, and its epoch.
     pub master: Option<(Master, u64)>,
     /// Its last mastership, if there ever was one.
-    pub term: Option<Term>,
+    pub term: Option<TermRecord>,
     /// All that are there, by address.
     pub servers: Vec<Registration>,
 }
 
 impl Servers {
     /// Reads what stands under a node's keys. What makes no sense is passed over: it is not ours.
-    pub fn of_view(keys: &NodeKeys, view: &View) -> Self {
+    pub fn of_view(keys: &NodeKeys, view: &RangeView) -> Self {
         let master = view.entries.get(&keys.master()).and_then(|entry| {
             let created = u64::try_from(entry.create_revision).ok()?;
             let MasterKey {
@@ -188,7 +188,7 @@ impl Servers {
     }
 }
 
-fn parse<T: for<'a> Deserialize<'a>>(entry: &Entry) -> Option<T> {
+fn parse<T: for<'a> Deserialize<'a>>(entry: &KeyEntry) -> Option<T> {
     serde_json::from_slice(&entry.value).ok()
 }
 
@@ -197,7 +197,7 @@ fn parse<T: for<'a> Deserialize<'a>>(entry: &Entry) -> Option<T> {
 /// # Errors
 ///
 /// If none of the endpoints answers.
-pub async fn resolve(config: &Arc<Config>, keys: &NodeKeys) -> Result<Servers, Error> {
+pub async fn resolve(config: &Arc<EtcdConfig>, keys: &NodeKeys) -> Result<Servers, Error> {
     let view = look(config, keys.prefix()).await?;
     Ok(Servers::of_view(keys, &view))
 }
@@ -208,12 +208,12 @@ pub async fn resolve(config: &Arc<Config>, keys: &NodeKeys) -> Result<Servers, E
 ///
 /// If none of the endpoints answers.
 pub async fn resolve_all(
-    config: &Arc<Config>,
+    config: &Arc<EtcdConfig>,
     prefix: &str,
 ) -> Result<BTreeMap<String, Servers>, Error> {
     let under = format!("{}/", prefix.trim_end_matches('/'));
     let view = look(config, &under).await?;
-    let mut views: BTreeMap<String, View> = BTreeMap::new();
+    let mut views: BTreeMap<String, RangeView> = BTreeMap::new();
     for (key, entry) in view.entries {
         let node = key.strip_prefix(&under).and_then(|key| key.split_once('/'));
         if let Some((node, _)) = node {
@@ -242,7 +242,7 @@ pub enum Forgotten {
     InUse,
     /// Its last master may believe in its mastership for so long yet: nothing was done. Wait, and
     /// forget the term as it is then.
-    MayBeBelieved(Duration, Term),
+    MayBeBelieved(Duration, TermRecord),
 }
 
 /// Removes what is left of a node that has no server and no master: its last term. `over` is a term
@@ -252,9 +252,9 @@ pub enum Forgotten {
 ///
 /// If none of the endpoints answers, or etcd says no. It may have been done then.
 pub async fn forget(
-    config: &Arc<Config>,
+    config: &Arc<EtcdConfig>,
     keys: &NodeKeys,
-    over: Option<&Term>,
+    over: Option<&TermRecord>,
 ) -> Result<Forgotten, Error> {
     let view = look(config, keys.prefix()).await?;
     let servers = keys.servers();
@@ -266,7 +266,7 @@ pub async fn forget(
         return Ok(Forgotten::Unknown);
     };
     // What makes no sense is not ours: no node is listed for it either.
-    let Some(term) = parse::<Term>(entry) else {
+    let Some(term) = parse::<TermRecord>(entry) else {
         return Ok(Forgotten::Unknown);
     };
     if !term.resigned && over != Some(&term) {
@@ -282,7 +282,7 @@ pub async fn forget(
     let txn = Txn::new()
         .when(guards)
         .and_then([TxnOp::delete(keys.term(), None)]);
-    let mut connection = Connection::new(Arc::clone(config));
+    let mut connection = EtcdConnection::new(Arc::clone(config));
     let answer = connection
         .call("forget", async move |client: &mut Client| {
             client.txn(txn).await
@@ -296,8 +296,8 @@ pub async fn forget(
 }
 
 /// Reads all keys that begin so, at whichever endpoint answers.
-async fn look(config: &Arc<Config>, prefix: &str) -> Result<View, Error> {
-    let mut connection = Connection::new(Arc::clone(config));
+async fn look(config: &Arc<EtcdConfig>, prefix: &str) -> Result<RangeView, Error> {
+    let mut connection = EtcdConnection::new(Arc::clone(config));
     let mut attempts = connection.endpoints().max(1);
     loop {
         let prefix = prefix.to_owned();
@@ -310,7 +310,7 @@ async fn look(config: &Arc<Config>, prefix: &str) -> Result<View, Error> {
             .await;
         attempts -= 1;
         match answer {
-            Ok(answer) => return Ok(View::of_answer(&answer)),
+            Ok(answer) => return Ok(RangeView::of_answer(&answer)),
             Err(error) if attempts == 0 => return Err(error),
             Err(_) => {}
         }
@@ -323,66 +323,4 @@ fn name_of(key: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// What servers of the version before this one read and write, so that both kinds may stand for
-    /// election at once.
-    #[test]
-    fn a_term_without_lease_lengths_is_read_and_one_with_them_has_all_that_it_had() {
-        let old = r#"{"epoch":7,"address":"a:1","server":"s","length_ms":2000,"resigned":false}"#;
-        let mut term: Term = serde_json::from_str(old).unwrap();
-        assert_eq!(term.leases, None);
-        assert_eq!(serde_json::to_string(&term).unwrap(), old);
-        term.leases = Some(LeaseLengths {
-            templates: "d".to_owned(),
-            longest_ms: 5_000,
-            older_ms: 40_000,
-        });
-        let new = serde_json::to_string(&term).unwrap();
-        assert!(new.starts_with(old.trim_end_matches('}')), "{new}");
-        assert_eq!(serde_json::from_str::<Term>(&new).unwrap(), term);
-        let none_older = new.replace(",\"older_ms\":40000", "");
-        let leases = serde_json::from_str::<Term>(&none_older).unwrap().leases;
-        assert_eq!(leases.unwrap().older_ms, 0);
-    }
-
-    #[test]
-    fn the_master_is_asked_first_and_nobody_twice() {
-        let registered = |address: &str| Registration {
-            node: "eu".to_owned(),
-            address: address.to_owned(),
-            http_address: Some(address.replace(":1", ":2")),
-            server: "s".to_owned(),
-            role: Role::Root,
-            level: None,
-            highest_epoch: None,
-            version: "1".to_owned(),
-        };
-        let master = Master {
-            address: "b:1".to_owned(),
-            server: "s".to_owned(),
-        };
-        let servers = Servers {
-            master: Some((master, 5)),
-            term: None,
-            servers: vec![registered("a:1"), registered("b:1")],
-        };
-        assert_eq!(servers.addresses(), ["b:1", "a:1"]);
-        let given = ["z:1", "a:1", "z:1"];
-        assert_eq!(servers.addresses_and(given), ["b:1", "a:1", "z:1"]);
-        assert_eq!(servers.named(), Some(("b:1".to_owned(), 5)));
-        assert_eq!(servers.pages_of("b:1").as_deref(), Some("b:2"));
-        assert_eq!(servers.pages_of("z:1"), None);
-        assert_eq!(Servers::default().named(), None);
-    }
-
-    #[test]
-    fn names_of_nodes_are_read_back_from_their_keys() {
-        for name in ["eu", "a/b", "50%", "%2F", "%25/"] {
-            let keys = NodeKeys::new("/p", name);
-            let key = keys.prefix().strip_prefix("/p/").unwrap();
-            assert_eq!(name_of(key.trim_end_matches('/')), name);
-        }
-    }
-}
+mod tests;

@@ -19,8 +19,8 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tracing::{debug, warn};
 
-use crate::config::Config;
-use crate::connection::Connection;
+use crate::config::EtcdConfig;
+use crate::connection::EtcdConnection;
 use crate::error::Error;
 
 /// What is followed.
@@ -54,7 +54,7 @@ impl Range {
 
 /// What stands under a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct KeyEntry {
     /// The value.
     pub value: Vec<u8>,
     /// The revision at which the key came to be.
@@ -67,7 +67,7 @@ pub struct Entry {
     pub seen_at: Instant,
 }
 
-impl Entry {
+impl KeyEntry {
     /// Whether they are the same, whenever they were seen.
     fn is_as(&self, other: &Self) -> bool {
         let parts = |entry: &Self| (entry.create_revision, entry.mod_revision, entry.lease);
@@ -77,14 +77,14 @@ impl Entry {
 
 /// All keys of a range at one time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct View {
+pub struct RangeView {
     /// By key.
-    pub entries: BTreeMap<String, Entry>,
+    pub entries: BTreeMap<String, KeyEntry>,
     /// A revision at which the range was so. Later ones may leave it so.
     pub revision: i64,
 }
 
-impl View {
+impl RangeView {
     /// What an answer shows, seen now.
     pub fn of_answer(answer: &GetResponse) -> Self {
         let seen_at = Instant::now();
@@ -99,7 +99,7 @@ impl View {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Followed {
     /// What stands there. None: not known yet.
-    pub view: Option<Arc<View>>,
+    pub view: Option<Arc<RangeView>>,
     /// When etcd was last asked and then said that this was its state, or one from which what it
     /// reported since led here; or when following began.
     pub heard_at: Instant,
@@ -116,14 +116,14 @@ pub struct Follow {
 
 impl Follow {
     /// Begins to follow. `look` is how often the range is read although no change is reported.
-    pub fn start(config: Arc<Config>, range: Range, look: Duration) -> Self {
+    pub fn start(config: Arc<EtcdConfig>, range: Range, look: Duration) -> Self {
         let (sender, followed) = watch::channel(Followed {
             view: None,
             heard_at: Instant::now(),
             problem: None,
         });
         let follower = Follower {
-            connection: Connection::new(config),
+            connection: EtcdConnection::new(config),
             range,
             look,
             sender,
@@ -155,7 +155,7 @@ const BACKOFF: WaitLimits = WaitLimits {
 };
 
 struct Follower {
-    connection: Connection,
+    connection: EtcdConnection,
     range: Range,
     look: Duration,
     sender: watch::Sender<Followed>,
@@ -238,7 +238,7 @@ impl Follower {
 
     /// The range as it is, by a majority of the members, and when that was asked: it was so later
     /// than that.
-    async fn read(&mut self) -> Result<(View, Instant), Error> {
+    async fn read(&mut self) -> Result<(RangeView, Instant), Error> {
         let (key, options) = (self.range.key().to_owned(), self.range.get_options());
         let asked_at = Instant::now();
         let answer = self
@@ -247,7 +247,7 @@ impl Follower {
                 client.get(key, options).await
             })
             .await?;
-        Ok((View::of_answer(&answer), asked_at))
+        Ok((RangeView::of_answer(&answer), asked_at))
     }
 
     /// Takes what the watch has yet to tell of a state that was read.
@@ -255,7 +255,7 @@ impl Follower {
     /// # Errors
     ///
     /// If the watch is silent about a change that etcd has made: it is dead.
-    async fn catch_up(&mut self, stream: &mut WatchStream, view: &View) -> Result<(), Error> {
+    async fn catch_up(&mut self, stream: &mut WatchStream, view: &RangeView) -> Result<(), Error> {
         const GRACE: Duration = Duration::from_millis(500);
         let until = tokio::time::Instant::now() + GRACE;
         while !self.knows(view) {
@@ -269,14 +269,14 @@ impl Follower {
 
     /// Whether what was read now is older than what is known. Readings never go back, unless etcd
     /// was wiped, or restored from a backup: what was known of it before counts no more then.
-    fn is_older(&self, read: &View) -> bool {
+    fn is_older(&self, read: &RangeView) -> bool {
         let followed = self.sender.borrow();
         let known = followed.view.as_ref();
         known.is_some_and(|known| known.revision > read.revision)
     }
 
     /// What was read replaces what is known, which was of another etcd.
-    fn begin_again(&mut self, view: View, asked_at: Instant) {
+    fn begin_again(&mut self, view: RangeView, asked_at: Instant) {
         warn!(
             range = self.range.key(),
             revision = view.revision,
@@ -291,7 +291,7 @@ impl Follower {
     }
 
     /// Whether every change up to this state was reported, or may have been.
-    fn knows(&self, view: &View) -> bool {
+    fn knows(&self, view: &RangeView) -> bool {
         let followed = self.sender.borrow();
         followed
             .view
@@ -322,7 +322,7 @@ impl Follower {
         let Some(known) = self.sender.borrow().view.clone() else {
             return Ok(());
         };
-        let mut view = View::clone(&known);
+        let mut view = RangeView::clone(&known);
         let seen_at = Instant::now();
         for event in response.events() {
             let Some(kv) = event.kv() else { continue };
@@ -349,7 +349,7 @@ impl Follower {
     }
 
     /// Hands on a state that was read, or made by what was reported.
-    fn apply(&mut self, mut view: View, asked_at: Option<Instant>) {
+    fn apply(&mut self, mut view: RangeView, asked_at: Option<Instant>) {
         self.unread = 0;
         self.sender.send_if_modified(|followed| {
             if let Some(asked_at) = asked_at {
@@ -390,7 +390,7 @@ impl Follower {
 
 /// Whether two states are the same but for their revision. Values count: an etcd that was set up anew
 /// may have others at the same revisions.
-fn same(a: &View, b: &View) -> bool {
+fn same(a: &RangeView, b: &RangeView) -> bool {
     a.entries.len() == b.entries.len()
         && a.entries
             .iter()
@@ -398,9 +398,9 @@ fn same(a: &View, b: &View) -> bool {
             .all(|(a, b)| a.0 == b.0 && a.1.is_as(b.1))
 }
 
-fn entry(kv: &KeyValue, seen_at: Instant) -> (String, Entry) {
+fn entry(kv: &KeyValue, seen_at: Instant) -> (String, KeyEntry) {
     let key = String::from_utf8_lossy(kv.key()).into_owned();
-    let entry = Entry {
+    let entry = KeyEntry {
         value: kv.value().to_vec(),
         create_revision: kv.create_revision(),
         mod_revision: kv.mod_revision(),

@@ -26,8 +26,8 @@ pub mod layout;
 pub mod place;
 pub mod templates;
 
-pub use address::{Etcd, NodeAddress, Place};
-pub use config::{Config, Tls, User};
-pub use connection::Connection;
+pub use address::{Etcd, EtcdNode, NodeAddress};
+pub use config::{EtcdConfig, Tls, User};
+pub use connection::EtcdConnection;
 pub use error::Error;
 pub use place::TemplatesPlace;

@@ -19,10 +19,10 @@ use etcd_client::{Client, Compare, CompareOp, GetOptions, Txn, TxnOp, TxnOpRespo
 use thiserror::Error;
 use tokio::time::Instant;
 
-use crate::connection::Connection;
+use crate::connection::EtcdConnection;
 use crate::error::Error;
 use crate::layout::{TemplateKeys, VERSION_MAX};
-pub use version::{Kind, Recorded, Version};
+pub use version::{Recorded, Version, VersionKind};
 
 /// What etcd takes in one request, unless it is configured otherwise: 1.5 MiB.
 const REQUEST_BYTES_MAX: usize = 3 * 512 * 1024;
@@ -36,7 +36,7 @@ const LISTED_AT_ONCE: i64 = 50;
 
 /// What stands under the templates' key, and what is known of its history.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Standing {
+pub struct StoredTemplates {
     /// The document. None: there is none.
     pub document: Option<Vec<u8>>,
     /// The revision at which etcd last saw it written; 0: there is no document.
@@ -47,7 +47,7 @@ pub struct Standing {
     pub newest: Option<Recorded>,
 }
 
-impl Standing {
+impl StoredTemplates {
     /// Whether the document is the newest version: nobody has written it by another way.
     pub fn is_recorded(&self) -> bool {
         let newest = self.newest.as_ref().map(|recorded| &recorded.version);
@@ -63,7 +63,7 @@ impl Standing {
     /// # Errors
     ///
     /// If there are no numbers left for them.
-    pub fn versions_for(&self, change: &Change<'_>) -> Result<Vec<Version>, WriteError> {
+    pub fn versions_for(&self, change: &TemplatesEdit<'_>) -> Result<Vec<Version>, WriteError> {
         let newest = self.numbers.first().copied().unwrap_or(0);
         // At most two are added.
         if newest > VERSION_MAX - 2 {
@@ -84,11 +84,11 @@ impl Standing {
 
 /// What an operator writes.
 #[derive(Clone, Debug)]
-pub struct Change<'a> {
+pub struct TemplatesEdit<'a> {
     /// The whole document.
     pub document: &'a str,
     /// By which command.
-    pub kind: Kind,
+    pub kind: VersionKind,
     /// Who writes it.
     pub who: &'a str,
     /// What for.
@@ -139,8 +139,11 @@ pub enum WriteError {
 /// # Errors
 ///
 /// If no endpoint answers, or etcd says no.
-pub async fn read(connection: &mut Connection, keys: &TemplateKeys) -> Result<Standing, Error> {
-    let mut standing = Standing::default();
+pub async fn read(
+    connection: &mut EtcdConnection,
+    keys: &TemplateKeys,
+) -> Result<StoredTemplates, Error> {
+    let mut standing = StoredTemplates::default();
     let mut from = keys.history().into_bytes();
     loop {
         // The document each time: it is as the last versions tell.
@@ -190,7 +193,7 @@ pub async fn read(connection: &mut Connection, keys: &TemplateKeys) -> Result<St
 ///
 /// If no endpoint answers, or etcd says no.
 pub async fn version(
-    connection: &mut Connection,
+    connection: &mut EtcdConnection,
     keys: &TemplateKeys,
     number: u64,
 ) -> Result<Option<Recorded>, Error> {
@@ -210,7 +213,7 @@ pub async fn version(
 ///
 /// If no endpoint answers, or etcd says no.
 pub async fn next_version(
-    connection: &mut Connection,
+    connection: &mut EtcdConnection,
     keys: &TemplateKeys,
     after: u64,
 ) -> Result<Option<Recorded>, Error> {
@@ -243,10 +246,10 @@ pub async fn next_version(
 ///
 /// If somebody has, if the document is too large, if no endpoint answers, or etcd says no.
 pub async fn write(
-    connection: &mut Connection,
+    connection: &mut EtcdConnection,
     keys: &TemplateKeys,
-    seen: &Standing,
-    change: &Change<'_>,
+    seen: &StoredTemplates,
+    change: &TemplatesEdit<'_>,
 ) -> Result<Version, WriteError> {
     let mut versions = seen.versions_for(change)?;
     if let [found, _] = &mut versions[..]
@@ -280,9 +283,9 @@ pub async fn write(
 
 /// Puts everything or nothing.
 async fn commit(
-    connection: &mut Connection,
+    connection: &mut EtcdConnection,
     keys: &TemplateKeys,
-    seen: &Standing,
+    seen: &StoredTemplates,
     document: Option<&str>,
     versions: &[Version],
 ) -> Result<(), WriteError> {
@@ -327,8 +330,8 @@ async fn commit(
 /// idle for so long that nobody is at the other end. All of that takes no longer than a call may: the
 /// time that is left is shared by the endpoints that have not been asked.
 async fn again<T>(
-    connection: &mut Connection,
-    ask: impl AsyncFn(&mut Connection) -> Result<T, Error>,
+    connection: &mut EtcdConnection,
+    ask: impl AsyncFn(&mut EtcdConnection) -> Result<T, Error>,
 ) -> Result<T, Error> {
     let whole = connection.call_timeout();
     let began = Instant::now();
@@ -360,87 +363,4 @@ fn request_bytes(keys: &TemplateKeys, document: Option<&str>, versions: &[Versio
 }
 
 #[cfg(test)]
-mod tests {
-    use std::time::UNIX_EPOCH;
-
-    use super::*;
-
-    fn change(document: &str) -> Change<'_> {
-        Change {
-            document,
-            kind: Kind::Apply,
-            who: "ann@there",
-            why: Some("more"),
-            when: UNIX_EPOCH + Duration::from_millis(1_700_000_000_123),
-        }
-    }
-
-    fn standing(document: Option<&str>, versions: &[&str]) -> Standing {
-        let mut recorded = versions.iter().enumerate().map(|(index, document)| {
-            let number = index as u64 + 1;
-            Recorded {
-                number,
-                version: Ok(Version::of(number, &change(document))),
-            }
-        });
-        Standing {
-            document: document.map(|document| document.as_bytes().to_vec()),
-            mod_revision: 7,
-            numbers: (1..=versions.len() as u64).rev().collect(),
-            newest: recorded.next_back(),
-        }
-    }
-
-    #[test]
-    fn what_nobody_recorded_becomes_a_version_before_it_is_overwritten() {
-        for (document, versions, recorded, added) in [
-            (None, &[][..], true, &[(1, "new")][..]),
-            (Some("a"), &[], false, &[(1, "a"), (2, "new")]),
-            (Some("b"), &["a", "b"], true, &[(3, "new")]),
-            (Some("a"), &["a", "b"], false, &[(3, "a"), (4, "new")]),
-            (None, &["a"], false, &[(2, "new")]),
-        ] {
-            let standing = standing(document, versions);
-            assert_eq!(standing.is_recorded(), recorded, "{document:?}");
-            let versions = standing.versions_for(&change("new")).unwrap();
-            let versions: Vec<(u64, &str)> = versions
-                .iter()
-                .map(|v| (v.number, v.document.as_deref().unwrap()))
-                .collect();
-            assert_eq!(versions, added, "{document:?}");
-        }
-    }
-
-    #[test]
-    fn a_newest_version_that_cannot_be_read_records_nothing() {
-        let mut standing = standing(Some("a"), &["a"]);
-        standing.newest = Some(Recorded::parse(1, b"{"));
-        assert!(!standing.is_recorded());
-        assert_eq!(standing.versions_for(&change("new")).unwrap().len(), 2);
-    }
-
-    #[test]
-    fn a_history_that_has_come_to_its_last_number_takes_no_version() {
-        for (newest, is_full) in [
-            (VERSION_MAX - 2, false),
-            (VERSION_MAX - 1, true),
-            (VERSION_MAX, true),
-            (u64::MAX, true),
-        ] {
-            let mut standing = standing(Some("a"), &["b"]);
-            standing.numbers = vec![newest];
-            match standing.versions_for(&change("new")) {
-                Ok(versions) => assert_eq!((versions.len(), is_full), (2, false)),
-                Err(error) => assert_eq!(error, WriteError::NoNumber { newest }, "{is_full}"),
-            }
-        }
-    }
-
-    #[test]
-    fn what_the_spare_bytes_stand_for_is_less_than_they_are() {
-        let keys = TemplateKeys::new("/t");
-        let version = Version::of(1, &change("x"));
-        let bytes = request_bytes(&keys, Some("x"), &[version]);
-        assert!(bytes > REQUEST_BYTES_SPARE && bytes < 2 * REQUEST_BYTES_SPARE);
-    }
-}
+mod tests;

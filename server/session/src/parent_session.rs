@@ -43,7 +43,7 @@ use flood::FloodGuard;
 pub use flood::MESSAGES_PER_SECOND_MAX;
 use in_flight::InFlight;
 pub use parent_actions::{
-    AnsweredResource, Connection, Disposition, MasterInfo, ParentAction, ParentFailure,
+    AnsweredResource, ConnectionNumber, Disposition, MasterInfo, ParentAction, ParentFailure,
     ParentReport, Reply, TimedOut, Transport,
 };
 pub use session_state::STATES;
@@ -91,7 +91,7 @@ pub struct ParentSession {
     finder: MasterFinder,
     /// The server that is asked, or was asked last.
     address: Option<Address>,
-    connection: Connection,
+    connection: ConnectionNumber,
     streams: StreamHealth,
     /// Counts failed attempts in a row, at all addresses together.
     backoff: Backoff,
@@ -110,7 +110,7 @@ impl ParentSession {
             state: SessionState::Standby,
             finder: MasterFinder::new(known),
             address: None,
-            connection: Connection::default(),
+            connection: ConnectionNumber::default(),
             streams: StreamHealth::default(),
             backoff: Backoff::default(),
             replaced: Backoff::default(),
@@ -133,7 +133,7 @@ impl ParentSession {
     }
 
     /// The current connection, or the last one.
-    pub fn connection(&self) -> Connection {
+    pub fn connection(&self) -> ConnectionNumber {
         self.connection
     }
 
@@ -246,7 +246,7 @@ impl ParentSession {
     }
 
     /// The connection is established.
-    pub fn handle_connected(&mut self, on: Connection, now: Time) {
+    pub fn handle_connected(&mut self, on: ConnectionNumber, now: Time) {
         if on != self.connection {
             return;
         }
@@ -261,7 +261,7 @@ impl ParentSession {
     /// still valid; zero if there is none.
     pub fn handle_discovered(
         &mut self,
-        on: Connection,
+        on: ConnectionNumber,
         master: MasterInfo<'_>,
         leases_last: Duration,
         chance: f64,
@@ -306,7 +306,7 @@ impl ParentSession {
     }
 
     /// The stream is open.
-    pub fn handle_opened(&mut self, on: Connection, now: Time) {
+    pub fn handle_opened(&mut self, on: ConnectionNumber, now: Time) {
         if on == self.connection && matches!(self.state, SessionState::Opening { .. }) {
             self.state = SessionState::Streaming {
                 since: now,
@@ -353,7 +353,7 @@ impl ParentSession {
     }
 
     /// One part of a large request was answered, and the next part is sent.
-    pub fn handle_progress(&mut self, on: Connection, now: Time) {
+    pub fn handle_progress(&mut self, on: ConnectionNumber, now: Time) {
         if on == self.connection
             && let SessionState::Polling { in_flight, .. } = &mut self.state
         {
@@ -373,7 +373,7 @@ impl ParentSession {
     /// The parent answered, or pushed a change. Returns whether the body goes to the node.
     pub fn handle_reply(
         &mut self,
-        on: Connection,
+        on: ConnectionNumber,
         reply: &Reply<'_>,
         leases_last: Duration,
         chance: f64,
@@ -410,7 +410,13 @@ impl ParentSession {
     }
 
     /// The connection ended, or could not be made.
-    pub fn handle_closed(&mut self, on: Connection, closed: ConnectionEnd, chance: f64, now: Time) {
+    pub fn handle_closed(
+        &mut self,
+        on: ConnectionNumber,
+        closed: ConnectionEnd,
+        chance: f64,
+        now: Time,
+    ) {
         if on != self.connection {
             return;
         }

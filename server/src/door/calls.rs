@@ -5,6 +5,7 @@ use std::convert::Infallible;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::body::Bytes;
 use http_body::Frame;
@@ -18,8 +19,8 @@ use crate::door::Door;
 use crate::door::connection::Connection;
 use crate::door::guarded::PAUSE;
 use crate::door::intake::{Intake, Size};
-use crate::door::outflow::{InProgress, Outflow};
-use crate::limits::Limit;
+use crate::door::outflow::{CallOnConnection, Outflow};
+use crate::limits::ServerLimit;
 use crate::rpc::overload;
 
 /// What child servers call.
@@ -56,13 +57,13 @@ const WITH_ONE_MESSAGE: [&str; 7] = [
 
 /// The services, as one connection calls them.
 #[derive(Debug)]
-pub struct Calls<S> {
+pub struct ConnectionCalls<S> {
     services: S,
     door: Arc<Door>,
     connection: Arc<Connection>,
 }
 
-impl<S> Calls<S> {
+impl<S> ConnectionCalls<S> {
     /// For a connection.
     pub fn new(services: S, door: Arc<Door>, connection: Arc<Connection>) -> Self {
         Self {
@@ -73,9 +74,8 @@ impl<S> Calls<S> {
     }
 
     /// What is answered instead of serving the call, if the address has called too much.
-    fn refusal(&self, path: &str) -> Option<RpcStatus> {
+    fn refusal(&self, path: &str, now: Duration) -> Option<RpcStatus> {
         let address = self.connection.of_address();
-        let now = self.door.now();
         let is_vital = VITAL.contains(&path) || OF_CHILD_SERVERS.contains(&path);
         let rate = if is_vital {
             &address.vital_calls
@@ -84,13 +84,13 @@ impl<S> Calls<S> {
         };
         if rate.take(now).is_err() {
             self.connection.pause(now + PAUSE);
-            return Some(self.door.exhausted(Limit::CallsPerAddress));
+            return Some(self.door.exhausted(ServerLimit::CallsPerAddress));
         }
         None
     }
 }
 
-impl<S> hyper::service::Service<Request<Incoming>> for Calls<S>
+impl<S> hyper::service::Service<Request<Incoming>> for ConnectionCalls<S>
 where
     S: Service<Request<Intake<Incoming>>, Response = Response<Body>, Error = Infallible>
         + Clone
@@ -105,8 +105,9 @@ where
     fn call(&self, request: Request<Incoming>) -> Self::Future {
         // Who only listens is silent.
         let is_busy = request.uri().path() != WATCH;
-        let call = InProgress::begin(&self.door, &self.connection, is_busy);
-        if let Some(status) = self.refusal(request.uri().path()) {
+        let now = self.door.now();
+        let call = CallOnConnection::begin(&self.door, &self.connection, is_busy, now);
+        if let Some(status) = self.refusal(request.uri().path(), now) {
             let answer = outflow(status.into_http(), call);
             return Box::pin(std::future::ready(Ok(answer)));
         }
@@ -139,7 +140,7 @@ where
     }
 }
 
-fn outflow(answer: Response<Body>, call: InProgress) -> Response<Outflow<Body>> {
+fn outflow(answer: Response<Body>, call: CallOnConnection) -> Response<Outflow<Body>> {
     answer.map(|body| Outflow::new(body, unread_too_much, call))
 }
 
@@ -153,7 +154,7 @@ fn unread_too_much() -> Result<Frame<Bytes>, Box<dyn std::error::Error + Send + 
 
 impl Door {
     /// Something is refused for a limit: what to answer, and when to come back.
-    pub fn exhausted(&self, limit: Limit) -> RpcStatus {
+    pub fn exhausted(&self, limit: ServerLimit) -> RpcStatus {
         overload::exhausted(limit, self.refuse(limit))
     }
 
@@ -162,12 +163,12 @@ impl Door {
         if child_server {
             Size {
                 max: config.child_message_bytes_max,
-                limit: Limit::ChildMessageBytes,
+                limit: ServerLimit::ChildMessageBytes,
             }
         } else {
             Size {
                 max: config.message_bytes_max,
-                limit: Limit::MessageBytes,
+                limit: ServerLimit::MessageBytes,
             }
         }
     }

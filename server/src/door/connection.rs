@@ -7,18 +7,18 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 
-use crate::door::address::Address;
 use crate::door::budget::Budget;
-use crate::door::rate::{Rate, WorkRate};
-use crate::door::registry::Settings;
+use crate::door::caller_address::CallerAddress;
+use crate::door::rate::{AtomicRate, WorkRate};
+use crate::door::registry::AddressSettings;
 
 /// What all connections from one address share.
 #[derive(Debug)]
 pub struct AddressState {
     /// How many calls there may be.
-    pub calls: Rate,
+    pub calls: AtomicRate,
     /// The same, of calls that go on whatever others there are.
-    pub vital_calls: Rate,
+    pub vital_calls: AtomicRate,
     /// How long pages and the status may take.
     pub looks: WorkRate,
     /// Bytes of messages that have not arrived in full.
@@ -29,10 +29,10 @@ pub struct AddressState {
 
 impl AddressState {
     /// Nothing is in use.
-    pub fn new(settings: &Settings) -> Self {
+    pub fn new(settings: &AddressSettings) -> Self {
         Self {
-            calls: Rate::new(settings.calls_per_second),
-            vital_calls: Rate::new(settings.vital_calls_per_second),
+            calls: AtomicRate::new(settings.calls_per_second),
+            vital_calls: AtomicRate::new(settings.vital_calls_per_second),
             looks: WorkRate::new(settings.look_time_per_second),
             incoming: Budget::new(settings.incoming_bytes),
             outgoing: Budget::new(settings.outgoing_bytes),
@@ -51,7 +51,7 @@ impl AddressState {
 #[derive(Debug)]
 pub struct Connection {
     id: u64,
-    address: Address,
+    address: CallerAddress,
     of_address: Arc<AddressState>,
     /// It was answered a call.
     proven: AtomicBool,
@@ -79,7 +79,7 @@ pub struct Connection {
 impl Connection {
     pub(super) fn new(
         id: u64,
-        address: Address,
+        address: CallerAddress,
         of_address: Arc<AddressState>,
         now: Duration,
     ) -> Self {
@@ -107,7 +107,7 @@ impl Connection {
     }
 
     /// Whose it is.
-    pub fn address(&self) -> Address {
+    pub fn address(&self) -> CallerAddress {
         self.address
     }
 

@@ -10,7 +10,7 @@ const HEADER: usize = 9;
 
 /// What a frame is for (RFC 9113, section 6), as far as it matters here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum FrameKind {
     /// A part of a message.
     Data,
     /// Begins a call, or ends it.
@@ -25,7 +25,7 @@ pub enum Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame {
     /// What it is for.
-    pub kind: Kind,
+    pub kind: FrameKind,
     /// How long it is without its header.
     pub length: u32,
     /// Whether it ends its stream (a message is complete) or its block of headers, as its kind has it.
@@ -73,14 +73,14 @@ impl Scanner {
         let length = u32::from_be_bytes([0, high, middle, low]);
         self.payload_left = length as usize;
         let kind = match kind {
-            0 => Kind::Data,
-            1 => Kind::Headers,
-            9 => Kind::Continuation,
-            _ => Kind::Control,
+            0 => FrameKind::Data,
+            1 => FrameKind::Headers,
+            9 => FrameKind::Continuation,
+            _ => FrameKind::Control,
         };
         let ends = match kind {
-            Kind::Data | Kind::Control => flags & END_STREAM != 0,
-            Kind::Headers | Kind::Continuation => {
+            FrameKind::Data | FrameKind::Control => flags & END_STREAM != 0,
+            FrameKind::Headers | FrameKind::Continuation => {
                 self.block_open = flags & END_HEADERS == 0;
                 !self.block_open
             }
@@ -125,12 +125,12 @@ impl ControlFrames {
     pub fn note(&mut self, frame: Frame, now: impl FnOnce() -> Duration) -> bool {
         let max = self.per_second.saturating_mul(Self::BURST_SECS);
         match frame.kind {
-            Kind::Headers => {
+            FrameKind::Headers => {
                 self.tokens = self.tokens.saturating_add(Self::PER_CALL).min(max);
                 return false;
             }
-            Kind::Data if frame.ends || frame.length >= Self::DATA_MIN => return false,
-            Kind::Data | Kind::Continuation | Kind::Control => {}
+            FrameKind::Data if frame.ends || frame.length >= Self::DATA_MIN => return false,
+            FrameKind::Data | FrameKind::Continuation | FrameKind::Control => {}
         }
         if self.tokens == 0 {
             let now = now();
@@ -153,116 +153,4 @@ impl ControlFrames {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn frame(kind: u8, flags: u8, payload: &[u8]) -> Vec<u8> {
-        let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
-        let head = [length[1], length[2], length[3], kind, flags, 0, 0, 0, 1];
-        [&head[..], payload].concat()
-    }
-
-    #[test]
-    fn frames_are_seen_however_their_bytes_arrive() {
-        let bytes = [
-            frame(4, 0, &[]),
-            frame(1, 0x4, &[7; 20]),
-            frame(0, 0x1, &[9; 300]),
-            frame(1, 0, &[1]),
-            frame(9, 0x4, &[2; 3]),
-            frame(6, 0, &[0; 8]),
-        ]
-        .concat();
-        let expected = [
-            (Kind::Control, 0, false),
-            (Kind::Headers, 20, true),
-            (Kind::Data, 300, true),
-            (Kind::Headers, 1, false),
-            (Kind::Continuation, 3, true),
-            (Kind::Control, 8, false),
-        ];
-        for step in [1, 2, 5, 8, 9, 10, 64, bytes.len()] {
-            let mut scanner = Scanner::default();
-            let mut seen = Vec::new();
-            for part in bytes.chunks(step) {
-                scanner.scan(part, |it| seen.push((it.kind, it.length, it.ends)));
-            }
-            assert_eq!(seen, expected, "in steps of {step}");
-            assert!(!scanner.is_midway());
-        }
-    }
-
-    #[test]
-    fn what_has_begun_and_is_not_complete_is_midway() {
-        let whole = frame(6, 0, &[0; 8]);
-        let open = frame(1, 0, &[0; 8]);
-        for (bytes, midway) in [
-            (&whole[..0], false),
-            (&whole[..1], true),
-            (&whole[..9], true),
-            (&whole[..16], true),
-            (&whole[..], false),
-            (&open[..], true),
-        ] {
-            let mut scanner = Scanner::default();
-            scanner.scan(bytes, |_| {});
-            assert_eq!(scanner.is_midway(), midway, "{bytes:?}");
-        }
-    }
-
-    const PING: Frame = Frame {
-        kind: Kind::Control,
-        length: 8,
-        ends: false,
-    };
-
-    #[test]
-    fn frames_without_calls_are_limited() {
-        let mut frames = ControlFrames::new(10);
-        let at = Duration::from_secs;
-        for _ in 0..100 {
-            assert!(!frames.note(PING, || at(0)));
-        }
-        assert!(frames.note(PING, || at(0)));
-        // A second later there are ten more.
-        for _ in 0..10 {
-            assert!(!frames.note(PING, || at(1)));
-        }
-        assert!(frames.note(PING, || at(1)));
-    }
-
-    #[test]
-    fn calls_bring_some_frames_along() {
-        let mut frames = ControlFrames::new(1);
-        let call = Frame {
-            kind: Kind::Headers,
-            length: 40,
-            ends: true,
-        };
-        let message = Frame {
-            kind: Kind::Data,
-            length: 90,
-            ends: true,
-        };
-        for _ in 0..10_000 {
-            for frame in [call, message, PING, PING, PING] {
-                assert!(!frames.note(frame, || Duration::ZERO));
-            }
-        }
-    }
-
-    #[test]
-    fn crumbs_of_messages_are_limited_and_large_parts_are_not() {
-        let part = |length| Frame {
-            kind: Kind::Data,
-            length,
-            ends: false,
-        };
-        let mut frames = ControlFrames::new(10);
-        for _ in 0..10_000 {
-            assert!(!frames.note(part(16_384), || Duration::ZERO));
-        }
-        let crumbs = (0..10_000).take_while(|_| !frames.note(part(1), || Duration::ZERO));
-        assert_eq!(crumbs.count(), 100);
-    }
-}
+mod tests;

@@ -17,13 +17,13 @@ use tonic::codegen::http::{Request, Response};
 use tower::Service;
 use tracing::debug;
 
-use crate::door::calls::Calls;
+use crate::door::calls::ConnectionCalls;
 use crate::door::connection::Connection;
 use crate::door::frames::ControlFrames;
 use crate::door::guarded::{Guarded, PREFACE};
 use crate::door::intake::Intake;
 use crate::door::{Door, listening};
-use crate::limits::Limit;
+use crate::limits::ServerLimit;
 
 /// The largest size of a call's headers.
 const HEADER_BYTES_MAX: u32 = 16 * 1024;
@@ -97,7 +97,7 @@ where
     match heard {
         Ok(heard) => heard?,
         Err(_) => {
-            door.refuse(Limit::Patience);
+            door.refuse(ServerLimit::Patience);
             return Ok(());
         }
     }
@@ -117,7 +117,7 @@ where
         .auto_date_header(false);
     let control = ControlFrames::new(config.control_frames_per_second_max.get());
     let io = Guarded::http2(socket, Arc::clone(&door), Arc::clone(&connection), control);
-    let calls = Calls::new(services, Arc::clone(&door), connection);
+    let calls = ConnectionCalls::new(services, Arc::clone(&door), connection);
     let mut serving = pin!(builder.serve_connection(TokioIo::new(io), calls));
     let served = tokio::select! {
         served = serving.as_mut() => served,
@@ -127,7 +127,7 @@ where
         }
     };
     if served.as_ref().is_err_and(is_flood) {
-        door.refuse(Limit::ControlFrames);
+        door.refuse(ServerLimit::ControlFrames);
     }
     Ok(served?)
 }

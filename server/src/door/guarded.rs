@@ -15,8 +15,8 @@ use tokio::time::Sleep;
 
 use crate::door::Door;
 use crate::door::connection::Connection;
-use crate::door::frames::{ControlFrames, Frame, Kind, Scanner};
-use crate::limits::Limit;
+use crate::door::frames::{ControlFrames, Frame, FrameKind, Scanner};
+use crate::limits::ServerLimit;
 
 /// What a client of HTTP/2 says first (RFC 9113, section 3.4).
 pub const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -101,7 +101,7 @@ impl<S> Guarded<S> {
         let (mut began, mut too_many) = (false, false);
         reads.scan(arrived, |frame| {
             // The rest of headers that have begun is no beginning.
-            began |= frame.kind != Kind::Continuation;
+            began |= frame.kind != FrameKind::Continuation;
             too_many |= control.note(frame, || door.now());
         });
         let midway = self.connection.midway();
@@ -111,7 +111,7 @@ impl<S> Guarded<S> {
             midway.begin_anew(door.now());
         }
         if too_many {
-            door.refuse(Limit::ControlFrames);
+            door.refuse(ServerLimit::ControlFrames);
             return Err(io::Error::new(
                 io::ErrorKind::ConnectionAborted,
                 "too many HTTP/2 frames that carry no call",
@@ -131,7 +131,7 @@ impl<S> Guarded<S> {
                     left -= part;
                     let part = buf.get(..part).unwrap_or_default();
                     writes.scan(part, |frame: Frame| {
-                        if frame.kind == Kind::Data {
+                        if frame.kind == FrameKind::Data {
                             counts += u64::from(frame.length);
                         }
                     });

@@ -19,9 +19,9 @@ use tracing::debug;
 
 use crate::door::connection::Connection;
 use crate::door::guarded::{Guarded, PAUSE};
-use crate::door::outflow::{InProgress, Outflow};
+use crate::door::outflow::{CallOnConnection, Outflow};
 use crate::door::{Door, listening};
-use crate::limits::Limit;
+use crate::limits::ServerLimit;
 
 /// What of a request and an answer is kept in memory at once.
 const BUFFER: usize = 16 * 1024;
@@ -82,7 +82,7 @@ struct Requests {
 }
 
 impl Requests {
-    fn refusal(&self, at_once: bool) -> Option<Limit> {
+    fn refusal(&self, at_once: bool) -> Option<ServerLimit> {
         let now = self.door.now();
         let address = self.connection.of_address();
         let rate = if at_once {
@@ -92,7 +92,7 @@ impl Requests {
         };
         if rate.take(now).is_err() {
             self.connection.pause(now + PAUSE);
-            return Some(Limit::HttpRequestsPerAddress);
+            return Some(ServerLimit::HttpRequestsPerAddress);
         }
         None
     }
@@ -104,7 +104,7 @@ impl hyper::service::Service<Request<Incoming>> for Requests {
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
-        let call = InProgress::begin(&self.door, &self.connection, true);
+        let call = CallOnConnection::begin(&self.door, &self.connection, true, self.door.now());
         let at_once = AT_ONCE.contains(&request.uri().path());
         if let Some(limit) = self.refusal(at_once) {
             return Box::pin(std::future::ready(Ok(refused(limit, call))));
@@ -128,7 +128,7 @@ impl hyper::service::Service<Request<Incoming>> for Requests {
 /// What is asked often and costs nothing.
 const AT_ONCE: [&str; 2] = ["/healthz", "/readyz"];
 
-fn refused(limit: Limit, call: InProgress) -> Response<Outflow<Body>> {
+fn refused(limit: ServerLimit, call: CallOnConnection) -> Response<Outflow<Body>> {
     call.door().refuse(limit);
     let body = format!("too many {}; try again ({})\n", limit.what(), limit.flag());
     let mut answer = Response::new(Body::from(body));

@@ -18,7 +18,7 @@ use tonic::Status as RpcStatus;
 
 use crate::door::connection::Connection;
 use crate::door::{Door, density};
-use crate::limits::Limit;
+use crate::limits::ServerLimit;
 
 /// What stands before each message: whether it is compressed, and its length.
 const PREFIX: usize = 5;
@@ -29,7 +29,7 @@ pub struct Size {
     /// In bytes.
     pub max: usize,
     /// The limit that this is.
-    pub limit: Limit,
+    pub limit: ServerLimit,
 }
 
 /// What a call sends.
@@ -196,7 +196,7 @@ where
             .get_or_insert_with(|| Box::pin(tokio::time::sleep(patience)));
         std::task::ready!(deadline.as_mut().poll(cx));
         self.release();
-        self.door.refuse(Limit::Patience);
+        self.door.refuse(ServerLimit::Patience);
         Poll::Ready(RpcStatus::deadline_exceeded(format!(
             "no complete message within {patience:?}"
         )))

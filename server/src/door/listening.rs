@@ -71,7 +71,7 @@ pub(super) async fn serve<F>(
                 () = serving => {}
                 () = connection.evicted() => debug!(%peer, "a silent connection makes room"),
                 why = stuck(&door, &connection) => {
-                    door.refuse(crate::limits::Limit::Patience);
+                    door.refuse(crate::limits::ServerLimit::Patience);
                     debug!(%peer, why, "a connection is closed");
                 }
             }

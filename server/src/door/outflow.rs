@@ -12,27 +12,33 @@ use std::panic;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use axum::body::{Bytes, HttpBody};
 use http_body::{Frame, SizeHint};
 
 use crate::door::Door;
 use crate::door::connection::Connection;
-use crate::limits::Limit;
+use crate::limits::ServerLimit;
 
 /// A call in progress. It is over when this is dropped.
 #[derive(Debug)]
-pub struct InProgress {
+pub struct CallOnConnection {
     door: Arc<Door>,
     connection: Arc<Connection>,
     is_busy: bool,
 }
 
-impl InProgress {
-    /// A call begins, which keeps its connection busy or not.
-    pub fn begin(door: &Arc<Door>, connection: &Arc<Connection>, is_busy: bool) -> Self {
+impl CallOnConnection {
+    /// A call begins now, which keeps its connection busy or not.
+    pub fn begin(
+        door: &Arc<Door>,
+        connection: &Arc<Connection>,
+        is_busy: bool,
+        now: Duration,
+    ) -> Self {
         if is_busy {
-            connection.begin_call(door.now());
+            connection.begin_call(now);
         }
         Self {
             door: Arc::clone(door),
@@ -42,30 +48,34 @@ impl InProgress {
     }
 }
 
-impl InProgress {
+impl CallOnConnection {
     /// By which way it came in.
     pub fn door(&self) -> &Door {
         &self.door
     }
 
     /// Looks at something that costs as much as there is of everything: one at a time, and it counts for the
-    /// address by how long it takes. Who gives up meanwhile has it counted all the same, and the next one's turn comes
-    /// when it is over.
+    /// address by how long it takes. Who gives up before it is its turn loses its place. Who gives up later has it
+    /// counted all the same, and the next one's turn comes when it is over.
     ///
     /// # Errors
     ///
     /// If the address has looked at enough for now. Who came with others finds that out when it is its turn.
-    pub async fn look<T>(&self, look: impl Future<Output = T> + Send + 'static) -> Result<T, Limit>
+    pub async fn look<T>(
+        &self,
+        look: impl Future<Output = T> + Send + 'static,
+    ) -> Result<T, ServerLimit>
     where
         T: Send + 'static,
     {
         let (door, connection) = (Arc::clone(&self.door), Arc::clone(&self.connection));
+        let turn = door.turn_to_look().await;
         let looking = tokio::spawn(async move {
-            let _turn = door.turn_to_look().await;
+            let _turn = turn;
             let looks = &connection.of_address().looks;
             let began = door.now();
             if !looks.is_open(began) {
-                return Err(Limit::LookTimePerAddress);
+                return Err(ServerLimit::LookTimePerAddress);
             }
             let seen = look.await;
             let now = door.now();
@@ -83,7 +93,7 @@ impl InProgress {
     }
 }
 
-impl Drop for InProgress {
+impl Drop for CallOnConnection {
     fn drop(&mut self) {
         if self.is_busy {
             self.connection.end_call(self.door.now());
@@ -102,14 +112,14 @@ pub struct Outflow<B> {
     /// None: it was ended.
     body: Option<B>,
     ending: Ending,
-    call: InProgress,
+    call: CallOnConnection,
     /// Counted, and held back by the library until the other side has room: bytes of the newest frame.
     waiting: u64,
 }
 
 impl<B> Outflow<B> {
     /// An answer to a call, which ends with it.
-    pub fn new(body: B, ending: Ending, call: InProgress) -> Self {
+    pub fn new(body: B, ending: Ending, call: CallOnConnection) -> Self {
         Self {
             body: Some(body),
             ending,
@@ -142,7 +152,7 @@ where
             Some(Err(_)) | None => 0,
         };
         let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
-        let InProgress {
+        let CallOnConnection {
             door, connection, ..
         } = &self.call;
         if bytes > 0 {
@@ -181,27 +191,29 @@ impl<B> Drop for Outflow<B> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use tokio::sync::{Semaphore, oneshot};
     use tokio::task::yield_now;
 
     use super::*;
-    use crate::door::Config;
-    use crate::limits::Limits;
+    use crate::door::DoorConfig;
+    use crate::limits::ServerLimits;
 
     #[tokio::test]
     async fn who_gives_a_look_up_has_it_counted_and_it_is_nobody_elses_turn_before() {
-        let config = Config {
+        let config = DoorConfig {
             // Whatever a look takes, it is made up for only much later.
             look_time_per_second_per_address_max: Duration::from_nanos(1),
-            ..Config::default()
+            ..DoorConfig::default()
         };
         let looking = Arc::new(Semaphore::new(1));
-        let door = Door::http(config, Arc::new(Limits::default()), Arc::clone(&looking));
+        let door = Door::http(
+            config,
+            Arc::new(ServerLimits::default()),
+            Arc::clone(&looking),
+        );
         let peer = "127.0.0.1:1".parse().unwrap();
         let connection = door.admit(peer).unwrap();
-        let call = InProgress::begin(&door, &connection, true);
+        let call = CallOnConnection::begin(&door, &connection, true, door.now());
         let (finish, finished) = oneshot::channel::<()>();
         let begun = async {
             while looking.available_permits() > 0 {
@@ -221,5 +233,32 @@ mod tests {
         let looks = &connection.of_address().looks;
         assert!(!looks.is_made_up(door.now()), "it is counted");
         drop(turn);
+    }
+
+    #[tokio::test]
+    async fn who_gives_up_before_it_is_its_turn_never_looks() {
+        let looking = Arc::new(Semaphore::new(1));
+        let config = DoorConfig::default();
+        let door = Door::http(
+            config,
+            Arc::new(ServerLimits::default()),
+            Arc::clone(&looking),
+        );
+        let connection = door.admit("127.0.0.1:1".parse().unwrap()).unwrap();
+        let call = CallOnConnection::begin(&door, &connection, true, door.now());
+        let turn = looking.acquire().await.unwrap();
+        let (looked, looks) = oneshot::channel::<()>();
+        let given_up = call.look(async move {
+            let _ = looked.send(());
+        });
+        tokio::select! {
+            biased;
+            _ = given_up => panic!("it is not its turn"),
+            () = yield_now() => {}
+        }
+        drop(turn);
+        // It would be its turn now. What it was to look with is gone.
+        assert!(looks.await.is_err(), "it does not look");
+        assert_eq!(looking.available_permits(), 1);
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 /// How many a second there may be, and how many at once: what one second brings.
 #[derive(Debug)]
-pub struct Rate {
+pub struct AtomicRate {
     /// What one costs, in nanoseconds. 0: nothing is limited.
     cost: u64,
     /// When the bucket is full again, in nanoseconds since the start.
@@ -15,7 +15,7 @@ pub struct Rate {
 /// A bucket is full after so long.
 const BURST: u64 = 1_000_000_000;
 
-impl Rate {
+impl AtomicRate {
     /// A full bucket. 0 a second: no limit.
     pub fn new(per_second: u64) -> Self {
         Self {
@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn a_second_brings_as_many_as_are_allowed_and_no_more() {
-        let rate = Rate::new(100);
+        let rate = AtomicRate::new(100);
         let start = Duration::from_secs(7);
         for _ in 0..100 {
             assert_eq!(rate.take(start), Ok(()));
@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn no_rate_is_no_limit() {
-        let rate = Rate::new(0);
+        let rate = AtomicRate::new(0);
         for _ in 0..100_000 {
             assert_eq!(rate.take(Duration::ZERO), Ok(()));
         }

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::door::address::Address;
+use crate::door::caller_address::CallerAddress;
 use crate::door::connection::{AddressState, Connection};
 
 /// Idle connections that are looked at to find one that may go.
@@ -35,7 +35,7 @@ pub struct Bounds {
 
 /// Why a newcomer, or somebody in its stead, had to go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Full {
+pub enum TooManyConnections {
     /// There are as many connections as there may be.
     InAll,
     /// There are as many from one address as there may be.
@@ -44,33 +44,33 @@ pub enum Full {
 
 /// What became of a newcomer.
 #[derive(Debug)]
-pub struct Admission {
+pub struct NewcomerOutcome {
     /// It is in; else it has to go.
     pub admitted: Option<Arc<Connection>>,
     /// Who has to go in its stead.
     pub evicted: Option<Arc<Connection>>,
     /// Why anybody has to.
-    pub full: Option<Full>,
+    pub full: Option<TooManyConnections>,
 }
 
 /// The connections there are.
 #[derive(Debug)]
 pub struct Registry {
     bounds: Bounds,
-    settings: Settings,
+    settings: AddressSettings,
     last_id: u64,
     connections: HashMap<u64, Arc<Connection>>,
     all: Queue,
-    addresses: HashMap<Address, AddressEntry>,
+    addresses: HashMap<CallerAddress, AddressEntry>,
     /// How many addresses have so many connections.
     sizes: BTreeMap<usize, usize>,
     /// Addresses that had their last connection closed, and when.
-    left: VecDeque<(Duration, Address)>,
+    left: VecDeque<(Duration, CallerAddress)>,
 }
 
 /// What is the same for all addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Settings {
+pub struct AddressSettings {
     /// See [`AddressState::calls`].
     pub calls_per_second: u64,
     /// See [`AddressState::vital_calls`].
@@ -103,7 +103,7 @@ struct Queue {
 
 impl Registry {
     /// Nobody is connected.
-    pub fn new(bounds: Bounds, settings: Settings) -> Self {
+    pub fn new(bounds: Bounds, settings: AddressSettings) -> Self {
         Self {
             bounds,
             settings,
@@ -134,7 +134,7 @@ impl Registry {
     }
 
     /// Somebody connects, so long after the start.
-    pub fn admit(&mut self, address: Address, now: Duration) -> Admission {
+    pub fn admit(&mut self, address: CallerAddress, now: Duration) -> NewcomerOutcome {
         self.forget_left(now);
         let of_address = self
             .addresses
@@ -142,20 +142,22 @@ impl Registry {
             .map_or(0, |entry| entry.connections);
         let mut evicted = None;
         let full = if of_address >= self.bounds.per_address {
-            Some(Full::OfAddress)
+            Some(TooManyConnections::OfAddress)
         } else if self.connections.len() >= self.bounds.connections {
-            Some(Full::InAll)
+            Some(TooManyConnections::InAll)
         } else {
             None
         };
         if let Some(full) = full {
             let queue = match full {
-                Full::InAll => Some(&mut self.all),
-                Full::OfAddress => self.addresses.get_mut(&address).map(|it| &mut it.queue),
+                TooManyConnections::InAll => Some(&mut self.all),
+                TooManyConnections::OfAddress => {
+                    self.addresses.get_mut(&address).map(|it| &mut it.queue)
+                }
             };
             evicted = queue.and_then(|queue| queue.longest_silent(&self.connections));
             let Some(silent) = &evicted else {
-                return Admission {
+                return NewcomerOutcome {
                     admitted: None,
                     evicted: None,
                     full: Some(full),
@@ -164,7 +166,7 @@ impl Registry {
             let silent = Arc::clone(silent);
             self.remove(&silent, now);
         }
-        Admission {
+        NewcomerOutcome {
             admitted: Some(self.insert(address, now)),
             evicted,
             full,
@@ -178,7 +180,7 @@ impl Registry {
         Some(silent)
     }
 
-    fn insert(&mut self, address: Address, now: Duration) -> Arc<Connection> {
+    fn insert(&mut self, address: CallerAddress, now: Duration) -> Arc<Connection> {
         self.last_id += 1;
         let id = self.last_id;
         let state = match self.addresses.get(&address) {
@@ -222,7 +224,7 @@ impl Registry {
 
     /// Who has the most to read of what it was answered, from one address or in all, and was not asked to go.
     /// O(connections): it is asked for only when there is no room, and then that one goes.
-    pub fn most_unread(&self, of: Option<Address>) -> Option<Arc<Connection>> {
+    pub fn most_unread(&self, of: Option<CallerAddress>) -> Option<Arc<Connection>> {
         self.connections
             .values()
             .filter(|connection| of.is_none_or(|address| connection.address() == address))
@@ -313,134 +315,4 @@ impl Queue {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::net::{IpAddr, Ipv4Addr};
-
-    use super::*;
-
-    const SETTINGS: Settings = Settings {
-        calls_per_second: 10,
-        vital_calls_per_second: 10,
-        look_time_per_second: Duration::from_millis(100),
-        incoming_bytes: 10,
-        outgoing_bytes: 10,
-    };
-
-    fn registry(connections: usize, per_address: usize) -> Registry {
-        let bounds = Bounds {
-            connections,
-            per_address,
-        };
-        Registry::new(bounds, SETTINGS)
-    }
-
-    fn address(number: u8) -> Address {
-        Address::of(IpAddr::V4(Ipv4Addr::new(10, 0, 0, number)))
-    }
-
-    fn at(seconds: u64) -> Duration {
-        Duration::from_secs(seconds)
-    }
-
-    /// Somebody who finished a call, so long after the start.
-    fn proven(registry: &mut Registry, of: u8, seconds: u64) -> Arc<Connection> {
-        let admission = registry.admit(address(of), at(seconds));
-        let connection = admission.admitted.expect("there is room");
-        connection.begin_call(at(seconds));
-        connection.end_call(at(seconds));
-        connection.prove();
-        connection
-    }
-
-    #[test]
-    fn at_the_limit_the_oldest_that_said_nothing_goes() {
-        let mut registry = registry(3, 3);
-        let speaks = proven(&mut registry, 1, 0);
-        let silent = registry.admit(address(1), at(1)).admitted.unwrap();
-        let later = registry.admit(address(2), at(2)).admitted.unwrap();
-        for (newcomer, goes) in [(3, &silent), (4, &later)] {
-            let admission = registry.admit(address(newcomer), at(3));
-            let connection = admission.admitted.expect("accepting never stops");
-            assert_eq!(admission.full, Some(Full::InAll));
-            assert_eq!(admission.evicted.unwrap().id(), goes.id());
-            connection.begin_call(at(3));
-            connection.end_call(at(3));
-            connection.prove();
-        }
-        // Only those are left that speak: who has been idle for longest goes.
-        let admission = registry.admit(address(5), at(4));
-        assert_eq!(admission.evicted.unwrap().id(), speaks.id());
-        assert_eq!(registry.len(), 3);
-    }
-
-    #[test]
-    fn who_has_a_call_in_progress_stays() {
-        let mut registry = registry(2, 2);
-        let busy = [proven(&mut registry, 1, 0), proven(&mut registry, 2, 1)];
-        for connection in &busy {
-            connection.begin_call(at(2));
-        }
-        let admission = registry.admit(address(3), at(3));
-        assert!(admission.admitted.is_none() && admission.evicted.is_none());
-        busy[1].end_call(at(4));
-        let admission = registry.admit(address(3), at(5));
-        assert_eq!(admission.evicted.unwrap().id(), busy[1].id());
-    }
-
-    #[test]
-    fn an_address_takes_only_from_itself() {
-        let mut registry = registry(100, 2);
-        let other = registry.admit(address(1), at(0)).admitted.unwrap();
-        let first = registry.admit(address(2), at(1)).admitted.unwrap();
-        registry.admit(address(2), at(2)).admitted.unwrap();
-        let admission = registry.admit(address(2), at(3));
-        assert_eq!(admission.full, Some(Full::OfAddress));
-        assert_eq!(admission.evicted.unwrap().id(), first.id());
-        assert_eq!(registry.largest(), 2);
-        registry.remove(&other, at(4));
-        assert_eq!(registry.len(), 2);
-    }
-
-    #[test]
-    fn an_address_that_left_is_remembered_for_a_while_and_then_forgotten() {
-        let mut registry = registry(10, 10);
-        for round in 0..2 {
-            let connection = registry.admit(address(1), at(round)).admitted.unwrap();
-            for _ in 0..5 {
-                assert!(connection.of_address().calls.take(at(0)).is_ok(), "{round}");
-            }
-            registry.remove(&connection, at(round));
-        }
-        let connection = registry.admit(address(1), at(2)).admitted.unwrap();
-        assert!(connection.of_address().calls.take(at(0)).is_err());
-        registry.remove(&connection, at(3));
-        registry.admit(address(2), at(60));
-        assert_eq!(registry.addresses.len(), 1);
-    }
-
-    #[test]
-    fn connections_that_come_and_go_leave_nothing_behind() {
-        let mut registry = registry(1_000, 1_000);
-        let stays = proven(&mut registry, 1, 0);
-        for second in 0..100_000 {
-            let connection = registry.admit(address(2), at(second)).admitted.unwrap();
-            registry.remove(&connection, at(second));
-            registry.remove(&connection, at(second));
-        }
-        assert_eq!(registry.len(), 1);
-        assert!(registry.all.unproven.len() + registry.all.proven.len() < 200);
-        assert_eq!(registry.sizes, BTreeMap::from([(1, 1)]));
-        assert!(registry.left.len() < 10);
-        drop(stays);
-    }
-
-    #[test]
-    fn ten_thousand_clients_behind_one_address_all_stay() {
-        let mut registry = registry(18_000, 13_500);
-        for _ in 0..10_000 {
-            let admission = registry.admit(address(1), at(0));
-            assert!(admission.full.is_none());
-        }
-        assert_eq!((registry.len(), registry.largest()), (10_000, 10_000));
-    }
-}
+mod tests;

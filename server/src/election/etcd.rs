@@ -4,7 +4,7 @@
 //! translates between etcd's keys, values and transactions and the candidate's; `history` reads how long leases
 //! may last if no term says so, `contact` is how etcd is doing, for everyone who looks.
 
-mod asking;
+mod asker;
 mod driver;
 mod etcd_health;
 mod history;
@@ -13,7 +13,7 @@ pub mod values;
 use std::sync::Arc;
 use std::time::Duration;
 
-use doorward_etcd::Connection;
+use doorward_etcd::EtcdConnection;
 use doorward_etcd::follow::{Follow, Range};
 use doorward_etcd::layout::NodeKeys;
 use doorward_session::candidate;
@@ -21,9 +21,9 @@ use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 
 use crate::clock;
-use crate::election::gate::Gate;
-use crate::election::{Candidate, CandidateState, Standing};
-use asking::Asker;
+use crate::election::templates_gate::TemplatesGate;
+use crate::election::{CandidateServer, CandidateState, Standing};
+use asker::Asker;
 use driver::{Driver, Ways};
 pub use etcd_health::EtcdHealth;
 use etcd_health::EtcdHealthReporter;
@@ -31,9 +31,9 @@ use history::History;
 
 /// How candidates meet.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Config {
+pub struct ElectionConfig {
     /// Where etcd is.
-    pub etcd: doorward_etcd::Config,
+    pub etcd: doorward_etcd::EtcdConfig,
     /// What the keys of all nodes begin with.
     pub prefix: String,
     /// How long the master's lease lasts without being renewed: about how long the node is without
@@ -46,16 +46,16 @@ const LOOK: Duration = Duration::from_secs(2);
 
 /// An election that is taken part in.
 #[derive(Debug)]
-pub struct Running {
+pub struct EtcdElection {
     standings: watch::Receiver<Standing>,
     states: watch::Receiver<CandidateState>,
     contact: watch::Receiver<EtcdHealth>,
-    gate: Gate,
+    gate: TemplatesGate,
     stop: Option<oneshot::Sender<()>>,
     task: JoinHandle<()>,
 }
 
-impl Running {
+impl EtcdElection {
     /// The standing, whenever it changes or is confirmed.
     pub fn standings(&self) -> watch::Receiver<Standing> {
         self.standings.clone()
@@ -68,7 +68,7 @@ impl Running {
 
     /// Where new templates pass through. Those of a candidate with a parent change nothing that others
     /// need to know of.
-    pub fn gate(&self) -> Gate {
+    pub fn gate(&self) -> TemplatesGate {
         self.gate.clone()
     }
 
@@ -85,15 +85,15 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for EtcdElection {
     fn drop(&mut self) {
         self.task.abort();
     }
 }
 
 /// Takes part.
-pub fn start(config: Config, candidate: Candidate) -> Running {
-    let Config {
+pub fn start(config: ElectionConfig, candidate: CandidateServer) -> EtcdElection {
+    let ElectionConfig {
         mut etcd,
         prefix,
         ttl,
@@ -121,11 +121,11 @@ pub fn start(config: Config, candidate: Candidate) -> Running {
     let contacts = EtcdHealthReporter::new();
     let contact = contacts.subscribe();
     let (stop, stopped) = oneshot::channel();
-    let (gate, changes) = Gate::guarded();
+    let (gate, changes) = TemplatesGate::guarded();
     let gate = if templates.is_some() {
         gate
     } else {
-        Gate::open()
+        TemplatesGate::open()
     };
     let range = Range::Prefix(keys.prefix().to_owned());
     let ways = Ways {
@@ -140,12 +140,12 @@ pub fn start(config: Config, candidate: Candidate) -> Running {
     };
     let asker = Asker {
         keys,
-        connection: Connection::new(etcd),
+        connection: EtcdConnection::new(etcd),
         history: History::new(history),
     };
     let in_force = templates.map(|it| it.in_force).unwrap_or_default();
     let driver = Driver::new(taking_part, in_force, ways);
-    Running {
+    EtcdElection {
         standings: standings_seen,
         states: states_seen,
         contact,

@@ -7,7 +7,7 @@ use clap::Args;
 use tracing::warn;
 
 use crate::door::registry::Bounds;
-use crate::door::{Config, LISTEN_BACKLOG, files_for_connections};
+use crate::door::{DoorConfig, LISTEN_BACKLOG, files_for_connections};
 use crate::flags::bytes::Bytes;
 
 /// How much a server takes on over the network.
@@ -210,8 +210,8 @@ pub struct DoorFlags {
 impl DoorFlags {
     /// How much is taken on by a process that may open so many files. What the flags say beyond that is
     /// lowered to it, with a warning.
-    pub fn config(&self, files: usize) -> Config {
-        let defaults = Config::for_files(files);
+    pub fn config(&self, files: usize) -> DoorConfig {
+        let defaults = DoorConfig::for_files(files);
         let given =
             |flag: Option<NonZeroUsize>, default: usize| flag.map_or(default, NonZeroUsize::get);
         let http = given(self.http_connections_max, defaults.http.connections);
@@ -228,7 +228,7 @@ impl DoorFlags {
             "--connections-max",
         );
         let part = |all: usize, at_most: usize| (all - all / 4).clamp(1, at_most);
-        Config {
+        DoorConfig {
             grpc: Bounds {
                 connections: grpc,
                 per_address: given(self.connections_per_address_max, part(grpc, 20_000)),
@@ -305,7 +305,7 @@ mod tests {
         door: DoorFlags,
     }
 
-    fn config(flags: &[&str], files: usize) -> Config {
+    fn config(flags: &[&str], files: usize) -> DoorConfig {
         let arguments = std::iter::once("doorward-server").chain(flags.iter().copied());
         Flags::try_parse_from(arguments).unwrap().door.config(files)
     }
@@ -313,7 +313,7 @@ mod tests {
     #[test]
     fn the_defaults_are_those_of_the_library() {
         for files in [16, 64, 1_024, 20_000, 1_048_576] {
-            assert_eq!(config(&[], files), Config::for_files(files), "{files}");
+            assert_eq!(config(&[], files), DoorConfig::for_files(files), "{files}");
         }
     }
 

@@ -2,16 +2,16 @@
 
 use std::time::Duration;
 
-use doorward_engine::admission::Load;
 use doorward_engine::admission::limits::Limits as NodeLimits;
+use doorward_engine::admission::{Load, Rate};
 use doorward_engine::limit as engine;
 
-use crate::limits::{Limit, Limits};
+use crate::limits::{ServerLimit, ServerLimits};
 
 /// How often each limit of a node has refused something.
 type Refused = [u64; engine::Limit::ALL.len()];
 
-impl Limit {
+impl ServerLimit {
     /// The limit of that name. A caller is an address.
     pub const fn of(limit: engine::Limit) -> Self {
         match limit {
@@ -38,83 +38,92 @@ impl Limit {
             engine::Limit::CurvePointsPerCaller => Self::CurvePointsPerAddress,
         }
     }
-}
 
-impl Limits {
-    /// The bounds of a node.
-    pub fn set_of_node(&self, limits: &NodeLimits) {
-        let counts = [
-            (Limit::Resources, limits.resources_max),
-            (Limit::ResourcesPerAddress, limits.resources_per_caller_max),
+    /// How many of each there may be at once, as far as that is a count.
+    const fn maxima(limits: &NodeLimits) -> [(Self, usize); 15] {
+        [
+            (Self::Resources, limits.resources_max),
+            (Self::ResourcesPerAddress, limits.resources_per_caller_max),
             (
-                Limit::ResourcesPerTemplate,
+                Self::ResourcesPerTemplate,
                 limits.resources_per_template_max,
             ),
-            (Limit::Leases, limits.leases_max),
-            (Limit::LeasesPerResource, limits.leases_per_resource_max),
-            (Limit::LeasesPerAddress, limits.leases_per_caller_max),
-            (Limit::LeasesPerTemplate, limits.leases_per_template_max),
-            (Limit::Priorities, limits.priorities_max),
+            (Self::Leases, limits.leases_max),
+            (Self::LeasesPerResource, limits.leases_per_resource_max),
+            (Self::LeasesPerAddress, limits.leases_per_caller_max),
+            (Self::LeasesPerTemplate, limits.leases_per_template_max),
+            (Self::Priorities, limits.priorities_max),
+            (Self::PrioritiesPerAddress, limits.priorities_per_caller_max),
+            (Self::ChildServers, limits.child_servers_max),
             (
-                Limit::PrioritiesPerAddress,
-                limits.priorities_per_caller_max,
-            ),
-            (Limit::ChildServers, limits.child_servers_max),
-            (
-                Limit::ChildServersPerAddress,
+                Self::ChildServersPerAddress,
                 limits.child_servers_per_caller_max,
             ),
-            (Limit::Curves, limits.curves_max),
-            (Limit::CurvesPerAddress, limits.curves_per_caller_max),
-            (Limit::CurvePoints, limits.curve_points_max),
+            (Self::Curves, limits.curves_max),
+            (Self::CurvesPerAddress, limits.curves_per_caller_max),
+            (Self::CurvePoints, limits.curve_points_max),
             (
-                Limit::CurvePointsPerAddress,
+                Self::CurvePointsPerAddress,
                 limits.curve_points_per_caller_max,
             ),
-        ];
-        for (limit, max) in counts {
-            self.set_max(limit, number(max));
-        }
-        if let Some(max) = limits.memory_max {
-            self.set_max(Limit::Memory, number(max));
-        }
-        let rates = [
+        ]
+    }
+
+    /// How many of each there may be a second.
+    const fn rates(limits: &NodeLimits) -> [(Self, Rate); 5] {
+        [
             (
-                Limit::NewResourcesPerAddress,
+                Self::NewResourcesPerAddress,
                 limits.new_resources_per_caller,
             ),
             (
-                Limit::NewResourcesPerTemplate,
+                Self::NewResourcesPerTemplate,
                 limits.new_resources_per_template,
             ),
-            (Limit::NewLeasesPerAddress, limits.new_leases_per_caller),
-            (Limit::NewLeasesPerTemplate, limits.new_leases_per_template),
-            (Limit::RequestsPerTemplate, limits.requests_per_template),
-        ];
-        for (limit, rate) in rates {
+            (Self::NewLeasesPerAddress, limits.new_leases_per_caller),
+            (Self::NewLeasesPerTemplate, limits.new_leases_per_template),
+            (Self::RequestsPerTemplate, limits.requests_per_template),
+        ]
+    }
+
+    /// How much of each a node uses. How many come each second, and priorities, nobody counts.
+    const fn uses(load: &Load) -> [(Self, usize); 14] {
+        [
+            (Self::Resources, load.resources),
+            (Self::ResourcesPerAddress, load.resources_per_caller),
+            (Self::ResourcesPerTemplate, load.resources_per_template),
+            (Self::Leases, load.leases),
+            (Self::LeasesPerResource, load.leases_per_resource),
+            (Self::LeasesPerAddress, load.leases_per_caller),
+            (Self::LeasesPerTemplate, load.leases_per_template),
+            (Self::Memory, load.memory_bytes),
+            (Self::ChildServers, load.child_servers),
+            (Self::ChildServersPerAddress, load.child_servers_per_caller),
+            (Self::Curves, load.curves),
+            (Self::CurvesPerAddress, load.curves_per_caller),
+            (Self::CurvePoints, load.curve_points),
+            (Self::CurvePointsPerAddress, load.curve_points_per_caller),
+        ]
+    }
+}
+
+impl ServerLimits {
+    /// The bounds of a node.
+    pub fn set_of_node(&self, limits: &NodeLimits) {
+        for (limit, max) in ServerLimit::maxima(limits) {
+            self.set_max(limit, number(max));
+        }
+        if let Some(max) = limits.memory_max {
+            self.set_max(ServerLimit::Memory, number(max));
+        }
+        for (limit, rate) in ServerLimit::rates(limits) {
             self.set_max(limit, rate.per_second.get().into());
         }
     }
 
-    /// What is in use at a node now. How many come each second, and priorities, nobody counts.
+    /// What is in use at a node now.
     pub fn set_used_by_node(&self, load: &Load) {
-        let used = [
-            (Limit::Resources, load.resources),
-            (Limit::ResourcesPerAddress, load.resources_per_caller),
-            (Limit::ResourcesPerTemplate, load.resources_per_template),
-            (Limit::Leases, load.leases),
-            (Limit::LeasesPerResource, load.leases_per_resource),
-            (Limit::LeasesPerAddress, load.leases_per_caller),
-            (Limit::LeasesPerTemplate, load.leases_per_template),
-            (Limit::Memory, load.memory_bytes),
-            (Limit::ChildServers, load.child_servers),
-            (Limit::ChildServersPerAddress, load.child_servers_per_caller),
-            (Limit::Curves, load.curves),
-            (Limit::CurvesPerAddress, load.curves_per_caller),
-            (Limit::CurvePoints, load.curve_points),
-            (Limit::CurvePointsPerAddress, load.curve_points_per_caller),
-        ];
-        for (limit, used) in used {
+        for (limit, used) in ServerLimit::uses(load) {
             self.set_used(limit, number(used));
         }
     }
@@ -122,7 +131,7 @@ impl Limits {
     /// What a node has refused since it had refused that much, so long after the start.
     pub fn refuse_by_node(&self, before: &Refused, after: &Refused, now: Duration) {
         for ((limit, before), after) in engine::Limit::ALL.iter().zip(before).zip(after) {
-            self.refuse_times(Limit::of(*limit), after.saturating_sub(*before), now);
+            self.refuse_times(ServerLimit::of(*limit), after.saturating_sub(*before), now);
         }
     }
 }
@@ -132,55 +141,4 @@ fn number(count: usize) -> u64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::limits::Unit;
-
-    #[test]
-    fn every_limit_of_a_node_is_one_of_the_server_with_a_bound() {
-        let limits = Limits::default();
-        let memory_max = Some(1);
-        limits.set_of_node(&NodeLimits {
-            memory_max,
-            ..NodeLimits::default()
-        });
-        let mut seen = Vec::new();
-        for limit in engine::Limit::ALL {
-            let limit = Limit::of(limit);
-            assert!(!seen.contains(&limit), "{limit:?} stands for two");
-            seen.push(limit);
-            let figure = limits.figures()[limit as usize];
-            assert!(figure.max.is_some(), "{limit:?}");
-        }
-    }
-
-    #[test]
-    fn what_is_counted_by_a_node_is_shown() {
-        let limits = Limits::default();
-        limits.set_used_by_node(&Load::default());
-        for limit in engine::Limit::ALL.map(Limit::of) {
-            let figure = limits.figures()[limit as usize];
-            let counted = limit.unit() != Unit::PerSecond
-                && !matches!(limit, Limit::Priorities | Limit::PrioritiesPerAddress);
-            assert_eq!(figure.used.is_some(), counted, "{limit:?}");
-        }
-    }
-
-    #[test]
-    fn what_a_node_refuses_is_counted() {
-        let limits = Limits::default();
-        let mut before = [0; engine::Limit::ALL.len()];
-        before[engine::Limit::Leases as usize] = 7;
-        let mut after = before;
-        after[engine::Limit::Leases as usize] = 12;
-        after[engine::Limit::Memory as usize] = 1;
-        limits.refuse_by_node(&before, &after, Duration::ZERO);
-        let refused: Vec<_> = limits
-            .figures()
-            .into_iter()
-            .filter(|it| it.refused > 0)
-            .collect();
-        let counted: Vec<_> = refused.iter().map(|it| (it.limit, it.refused)).collect();
-        assert_eq!(counted, [(Limit::Leases, 5), (Limit::Memory, 1)]);
-    }
-}
+mod tests;

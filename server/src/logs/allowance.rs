@@ -13,7 +13,7 @@ const MINUTE: Duration = Duration::from_secs(60);
 
 /// Counts the lines of each place.
 #[derive(Debug)]
-pub struct Allowance<P> {
+pub struct LineAllowance<P> {
     lines_max: u32,
     places: BTreeMap<P, Count>,
 }
@@ -33,7 +33,7 @@ impl Count {
 
 /// What becomes of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum LineVerdict {
     /// It is logged.
     Logged,
     /// It is left out. If it is the first one of that minute: when the minute is over, and the number is to
@@ -41,7 +41,7 @@ pub enum Verdict {
     LeftOut(Option<Duration>),
 }
 
-impl<P: Ord + Clone> Allowance<P> {
+impl<P: Ord + Clone> LineAllowance<P> {
     /// So many lines a place and minute.
     pub const fn new(lines_max: u32) -> Self {
         Self {
@@ -51,7 +51,7 @@ impl<P: Ord + Clone> Allowance<P> {
     }
 
     /// A place has a line, so long after the start.
-    pub fn handle_line(&mut self, place: &P, now: Duration) -> Verdict {
+    pub fn handle_line(&mut self, place: &P, now: Duration) -> LineVerdict {
         let fresh = Count {
             began: now,
             lines: 0,
@@ -67,10 +67,10 @@ impl<P: Ord + Clone> Allowance<P> {
         }
         if count.lines < self.lines_max {
             count.lines += 1;
-            return Verdict::Logged;
+            return LineVerdict::Logged;
         }
         count.left_out = count.left_out.saturating_add(1);
-        Verdict::LeftOut((count.left_out == 1).then(|| count.ends()))
+        LineVerdict::LeftOut((count.left_out == 1).then(|| count.ends()))
     }
 
     /// The places whose minute is over, with how many lines of each were left out. They begin anew.
@@ -97,75 +97,4 @@ impl<P: Ord + Clone> Allowance<P> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::Verdict::{LeftOut, Logged};
-    use super::*;
-
-    const fn at(seconds: u64) -> Duration {
-        Duration::from_secs(seconds)
-    }
-
-    /// With two lines a minute: when a line comes, of which place, and what becomes of it.
-    #[track_caller]
-    fn check(lines: &[(u64, &'static str, Verdict)]) -> Allowance<&'static str> {
-        let mut allowance = Allowance::new(2);
-        for (number, (second, place, verdict)) in lines.iter().enumerate() {
-            let found = allowance.handle_line(place, at(*second));
-            assert_eq!(found, *verdict, "line {number}");
-        }
-        allowance
-    }
-
-    #[test]
-    fn a_place_logs_its_allowance_and_the_rest_is_counted() {
-        let mut allowance = check(&[
-            (5, "a", Logged),
-            (6, "a", Logged),
-            (7, "a", LeftOut(Some(at(65)))),
-            (8, "a", LeftOut(None)),
-            (64, "a", LeftOut(None)),
-        ]);
-        assert_eq!(allowance.poll_timeout(), Some(at(65)));
-        assert_eq!(allowance.poll_left_out(at(64)), []);
-        assert_eq!(allowance.poll_left_out(at(65)), [("a", 3)]);
-        assert_eq!(allowance.poll_left_out(at(66)), []);
-        assert_eq!(allowance.poll_timeout(), None);
-        assert_eq!(allowance.handle_line(&"a", at(66)), Logged);
-    }
-
-    #[test]
-    fn no_place_takes_anothers_allowance() {
-        check(&[
-            (0, "a", Logged),
-            (0, "a", Logged),
-            (0, "a", LeftOut(Some(at(60)))),
-            (0, "b", Logged),
-            (1, "b", Logged),
-            (2, "b", LeftOut(Some(at(60)))),
-        ]);
-    }
-
-    #[test]
-    fn the_next_minute_begins_with_the_first_line_after_the_last_one() {
-        check(&[
-            (0, "a", Logged),
-            (59, "a", Logged),
-            (60, "a", Logged),
-            (119, "a", Logged),
-            (119, "a", LeftOut(Some(at(120)))),
-        ]);
-    }
-
-    #[test]
-    fn what_was_left_out_is_reported_before_anything_more_is_logged() {
-        let mut allowance = check(&[
-            (0, "a", Logged),
-            (0, "a", Logged),
-            (1, "a", LeftOut(Some(at(60)))),
-            // Whoever is to report is late.
-            (70, "a", LeftOut(None)),
-        ]);
-        assert_eq!(allowance.poll_left_out(at(71)), [("a", 2)]);
-        assert_eq!(allowance.handle_line(&"a", at(71)), Logged);
-    }
-}
+mod tests;

@@ -11,19 +11,19 @@ use tracing::{Event, Level, Metadata, Subscriber, warn};
 use tracing_subscriber::Layer;
 use tracing_subscriber::layer::Context;
 
-use super::allowance::{Allowance, Verdict};
+use super::allowance::{LineAllowance, LineVerdict};
 
 /// Under which target the log says what was left out: that itself is no more than a line a place and minute.
 const TARGET: &str = "doorward_server::log_lines";
 
 /// A place in the program that logs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Place {
+struct CallSite {
     file: &'static str,
     line: u32,
 }
 
-impl Place {
+impl CallSite {
     fn of(metadata: &'static Metadata<'static>) -> Self {
         Self {
             file: metadata.file().unwrap_or(metadata.target()),
@@ -32,7 +32,7 @@ impl Place {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for CallSite {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.file, self.line)
     }
@@ -41,13 +41,13 @@ impl fmt::Display for Place {
 /// What is counted, by a clock.
 #[derive(Debug)]
 struct Counted {
-    allowance: Mutex<Allowance<Place>>,
+    allowance: Mutex<LineAllowance<CallSite>>,
     began: Instant,
 }
 
 impl Counted {
     /// Nothing panics while holding it; should something, what is in it is still right.
-    fn allowance(&self) -> MutexGuard<'_, Allowance<Place>> {
+    fn allowance(&self) -> MutexGuard<'_, LineAllowance<CallSite>> {
         self.allowance
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -72,7 +72,7 @@ pub(super) struct Teller {
 /// So many lines a place and minute.
 pub(super) fn bounded(lines_max: u32) -> (Bounded, Teller) {
     let counted = Arc::new(Counted {
-        allowance: Mutex::new(Allowance::new(lines_max)),
+        allowance: Mutex::new(LineAllowance::new(lines_max)),
         began: Instant::now(),
     });
     let (sender, left_out) = mpsc::channel();
@@ -94,12 +94,12 @@ impl<S: Subscriber> Layer<S> for Bounded {
         let verdict = self
             .counted
             .allowance()
-            .handle_line(&Place::of(metadata), now);
-        if let Verdict::LeftOut(Some(_)) = verdict {
+            .handle_line(&CallSite::of(metadata), now);
+        if let LineVerdict::LeftOut(Some(_)) = verdict {
             // Nobody listens any more when the program ends.
             let _ = self.left_out.send(());
         }
-        verdict == Verdict::Logged
+        verdict == LineVerdict::Logged
     }
 }
 
@@ -138,57 +138,4 @@ impl Teller {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::io;
-
-    use tracing::{debug, info};
-    use tracing_subscriber::layer::SubscriberExt;
-
-    use super::*;
-
-    #[derive(Clone, Debug, Default)]
-    struct Text(Arc<Mutex<Vec<u8>>>);
-
-    impl io::Write for Text {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0.lock().unwrap().extend_from_slice(bytes);
-            Ok(bytes.len())
-        }
-
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
-
-    #[test]
-    fn what_is_beyond_a_places_allowance_is_left_out_and_counted_when_the_minute_is_over() {
-        let (bounded, teller) = bounded(2);
-        let text = Text::default();
-        let writer = text.clone();
-        let lines = tracing_subscriber::fmt::layer()
-            .with_ansi(false)
-            .with_writer(move || writer.clone());
-        let subscriber = tracing_subscriber::registry().with(bounded).with(lines);
-        tracing::subscriber::with_default(subscriber, || {
-            for number in 0..5 {
-                warn!(number, "a flood");
-                debug!(number, "asked for");
-            }
-            info!("a calm place");
-            teller.log_left_out(Duration::ZERO);
-            let before = text.0.lock().unwrap().len();
-            // A minute and a bit after whatever the test took.
-            teller.log_left_out(teller.counted.began.elapsed() + Duration::from_secs(61));
-            let logged = text.0.lock().unwrap().split_off(before);
-            let logged = String::from_utf8(logged).unwrap();
-            assert!(logged.contains("lines=3"), "{logged}");
-            assert!(logged.contains("logs/bounded.rs:"), "{logged}");
-            warn!("the teller itself is another place");
-        });
-        let text = String::from_utf8(text.0.lock().unwrap().clone()).unwrap();
-        let count = |words: &str| text.lines().filter(|line| line.contains(words)).count();
-        assert_eq!(count("a flood"), 2, "{text}");
-        assert_eq!(count("asked for"), 5, "{text}");
-        assert_eq!(count("a calm place"), 1, "{text}");
-    }
-}
+mod tests;

@@ -3,11 +3,11 @@
 use doorward_engine::id::Caller;
 use tonic::Request;
 
-use crate::door::address::Address;
+use crate::door::caller_address::CallerAddress;
 
 /// Whom a request is attributed to. None: nobody says.
 pub fn of<T>(request: &Request<T>) -> Option<Caller> {
-    let address = request.extensions().get::<Address>();
+    let address = request.extensions().get::<CallerAddress>();
     address.map(|address| Caller::new(address.get()))
 }
 
@@ -21,7 +21,7 @@ mod tests {
     fn a_request_is_attributed_to_the_address_it_comes_from() {
         let mut request = Request::new(());
         assert_eq!(of(&request), None);
-        let address = Address::of(IpAddr::V4(Ipv4Addr::LOCALHOST));
+        let address = CallerAddress::of(IpAddr::V4(Ipv4Addr::LOCALHOST));
         request.extensions_mut().insert(address);
         assert_eq!(of(&request), Some(Caller::new(address.get())));
     }

@@ -18,13 +18,13 @@ use doorward_engine::amount::Amount;
 use doorward_engine::id::{Caller, HolderName, Incarnation, MastershipId, ResourceId};
 use doorward_engine::node::mastership::{Mastership, Outcome};
 use doorward_engine::request::{
-    Ask, GetCapacity, GetCapacityReply, Has, Lease, LimitedBy, Refusal, RefusalReason,
+    Ask, ClientLease, GetCapacity, GetCapacityReply, Has, LimitedBy, Refusal, RefusalReason,
     ReleaseCapacity, Released,
 };
 use doorward_proto::doorman as wire;
 use tonic::Status as RpcStatus;
 
-use crate::limits::Limit;
+use crate::limits::ServerLimit;
 use crate::status::model::safe_capacity_number;
 
 /// The most resources in one request. What it decides, it decides under the node's lock.
@@ -167,7 +167,7 @@ pub fn get_capacity_response(
 
 /// Why a lease is no larger. Of wants that were not decided about yet, that it is all that was wanted
 /// before says nothing.
-fn wire_limit(lease: &Lease) -> Option<wire::LimitedBy> {
+fn wire_limit(lease: &ClientLease) -> Option<wire::LimitedBy> {
     let says = lease.decided || lease.limited_by != LimitedBy::Wants;
     says.then(|| limited_by(lease.limited_by))
 }
@@ -203,7 +203,7 @@ fn refusal_message(refused: Refusal) -> wire::Refusal {
         reason: Some(reason.into()),
         message: Some(match refused.reason {
             RefusalReason::Full(full) => {
-                format!("{full}; see {}", Limit::of(full.limit).flag())
+                format!("{full}; see {}", ServerLimit::of(full.limit).flag())
             }
             reason => reason.to_string(),
         }),

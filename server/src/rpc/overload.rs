@@ -12,7 +12,7 @@
 //! capacity, child servers ask on behalf of many and are few, and whoever looks for what is wrong must get an
 //! answer.
 
-use std::future::{Future, poll_fn};
+use std::future::Future;
 use std::num::NonZeroUsize;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -20,12 +20,13 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use doorward_engine::time::Time;
+use tokio::time::Sleep;
 use tonic::Status as RpcStatus;
 use tonic::body::Body;
 use tonic::codegen::http::{Request, Response};
 use tower::{Layer, Service};
 
-use crate::limits::Limit;
+use crate::limits::ServerLimit;
 use crate::metrics::Metrics;
 use crate::status::Board;
 
@@ -58,7 +59,7 @@ pub fn pushback(number: u64) -> Duration {
 }
 
 /// What is answered to the `number`th who comes beyond a limit: when to come back, and what sets it.
-pub fn exhausted(limit: Limit, number: u64) -> RpcStatus {
+pub fn exhausted(limit: ServerLimit, number: u64) -> RpcStatus {
     let after = pushback(number);
     let message = format!(
         "there are too many {}; try again in {after:.1?} ({})",
@@ -70,21 +71,21 @@ pub fn exhausted(limit: Limit, number: u64) -> RpcStatus {
 
 /// The calls in progress, which the limits of the server count.
 #[derive(Debug)]
-pub struct Calls {
+pub struct CallsInProgress {
     max: NonZeroUsize,
     metrics: Arc<Metrics>,
     board: Arc<Board>,
 }
 
-impl Calls {
+impl CallsInProgress {
     /// As many as `max` at once.
     pub fn new(max: NonZeroUsize, metrics: Arc<Metrics>, board: Arc<Board>) -> Arc<Self> {
         let limits = board.limits();
         limits.set_max(
-            Limit::Calls,
+            ServerLimit::Calls,
             u64::try_from(max.get()).unwrap_or(u64::MAX - 1),
         );
-        limits.set_used(Limit::Calls, 0);
+        limits.set_used(ServerLimit::Calls, 0);
         Arc::new(Self {
             max,
             metrics,
@@ -97,24 +98,24 @@ impl Calls {
     /// # Errors
     ///
     /// What to answer if there are as many as there may be.
-    fn begin(self: &Arc<Self>) -> Result<InProgress, RpcStatus> {
+    fn begin(self: &Arc<Self>) -> Result<CallPermit, RpcStatus> {
         let limits = self.board.limits();
-        if limits.take(Limit::Calls, 1) {
-            return Ok(InProgress(Arc::clone(self)));
+        if limits.take(ServerLimit::Calls, 1) {
+            return Ok(CallPermit(Arc::clone(self)));
         }
         let now = self.board.node().clock().now();
-        limits.refuse(Limit::Calls, now.since(Time::ZERO));
+        limits.refuse(ServerLimit::Calls, now.since(Time::ZERO));
         Err(refusal(self.max.get(), self.metrics.count_call_refused()))
     }
 }
 
 /// A call in progress.
 #[derive(Debug)]
-struct InProgress(Arc<Calls>);
+pub struct CallPermit(Arc<CallsInProgress>);
 
-impl Drop for InProgress {
+impl Drop for CallPermit {
     fn drop(&mut self) {
-        self.0.board.limits().give_back(Limit::Calls, 1);
+        self.0.board.limits().give_back(ServerLimit::Calls, 1);
     }
 }
 
@@ -131,15 +132,15 @@ fn with_pushback(message: String, after: Duration) -> RpcStatus {
     status
 }
 
-/// Wraps services in [`Bounded`].
+/// Wraps services in [`BoundedService`].
 #[derive(Clone, Debug)]
-pub struct OverloadLayer(pub Arc<Calls>);
+pub struct OverloadLayer(pub Arc<CallsInProgress>);
 
 impl<S> Layer<S> for OverloadLayer {
-    type Service = Bounded<S>;
+    type Service = BoundedService<S>;
 
-    fn layer(&self, inner: S) -> Bounded<S> {
-        Bounded {
+    fn layer(&self, inner: S) -> BoundedService<S> {
+        BoundedService {
             inner,
             calls: Arc::clone(&self.0),
         }
@@ -148,47 +149,98 @@ impl<S> Layer<S> for OverloadLayer {
 
 /// A service of which no more calls are in progress than may be.
 #[derive(Clone, Debug)]
-pub struct Bounded<S> {
+pub struct BoundedService<S> {
     inner: S,
-    calls: Arc<Calls>,
+    calls: Arc<CallsInProgress>,
 }
 
-impl<S, B> Service<Request<B>> for Bounded<S>
+impl<S, B> Service<Request<B>> for BoundedService<S>
 where
     S: Service<Request<B>, Response = Response<Body>>,
-    S::Future: Send + 'static,
+    S::Future: Unpin,
 {
     type Response = S::Response;
     type Error = S::Error;
-    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Self::Error>> + Send>>;
+    type Future = BoundedAnswer<S::Future>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
         self.inner.poll_ready(cx)
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        if request.uri().path() != METHOD {
-            return Box::pin(self.inner.call(request));
-        }
-        match self.calls.begin() {
-            Ok(in_progress) => {
-                let answer = self.inner.call(request);
-                Box::pin(async move {
-                    let mut answer = std::pin::pin!(answer);
-                    // Most need no more than this, and no timer.
-                    let at_once = poll_fn(|cx| Poll::Ready(answer.as_mut().poll(cx)));
-                    if let Poll::Ready(answer) = at_once.await {
-                        return answer;
-                    }
-                    let counts = tokio::time::timeout(COUNTS_MAX, answer.as_mut());
-                    if let Ok(answer) = counts.await {
-                        return answer;
-                    }
-                    drop(in_progress);
-                    answer.await
-                })
+        let counts = if request.uri().path() == METHOD {
+            match self.calls.begin() {
+                Ok(in_progress) => Counts::Still(in_progress),
+                Err(status) => return BoundedAnswer::Refused(status),
             }
-            Err(status) => Box::pin(async move { Ok(status.into_http()) }),
+        } else {
+            Counts::NoMore
+        };
+        BoundedAnswer::Awaited {
+            answer: self.inner.call(request),
+            counts,
+        }
+    }
+}
+
+/// The answer to a call, of which no more are in progress than may be.
+#[derive(Debug)]
+pub enum BoundedAnswer<F> {
+    /// There were too many.
+    Refused(RpcStatus),
+    /// It is served.
+    Awaited {
+        /// What comes of that.
+        answer: F,
+        /// Whether it counts.
+        counts: Counts,
+    },
+}
+
+/// Whether a call counts as one in progress.
+#[derive(Debug)]
+pub enum Counts {
+    /// It has not waited for anything. Most calls never do, and need no timer.
+    Still(CallPermit),
+    /// It waits for something, and counts until then.
+    Until(CallPermit, Pin<Box<Sleep>>),
+    /// It does not, or no more.
+    NoMore,
+}
+
+impl Counts {
+    /// The call waits for something.
+    fn poll_over(&mut self, cx: &mut Context<'_>) {
+        *self = match std::mem::replace(self, Self::NoMore) {
+            Self::Still(in_progress) => {
+                Self::Until(in_progress, Box::pin(tokio::time::sleep(COUNTS_MAX)))
+            }
+            counts => counts,
+        };
+        if let Self::Until(_, over) = self
+            && over.as_mut().poll(cx).is_ready()
+        {
+            *self = Self::NoMore;
+        }
+    }
+}
+
+impl<F, E> Future for BoundedAnswer<F>
+where
+    F: Future<Output = Result<Response<Body>, E>> + Unpin,
+{
+    type Output = F::Output;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        match &mut *self {
+            Self::Refused(status) => Poll::Ready(Ok(status.clone().into_http())),
+            Self::Awaited { answer, counts } => {
+                let answer = Pin::new(answer).poll(cx);
+                if answer.is_pending() {
+                    counts.poll_over(cx);
+                }
+                answer
+            }
         }
     }
 }
@@ -220,13 +272,13 @@ mod tests {
     }
 
     /// Calls of which there may be one at once.
-    fn one_at_once() -> Arc<Calls> {
+    fn one_at_once() -> Arc<CallsInProgress> {
         let clock = crate::clock::Clock::start();
         let (config, templates) = Default::default();
         let node = crate::node_handle::NodeHandle::new(config, templates, clock);
         let text = String::new;
         let board = Arc::new(Board::new(text(), text(), text(), Arc::new(node)));
-        Calls::new(NonZeroUsize::MIN, Arc::new(Metrics::new(&board)), board)
+        CallsInProgress::new(NonZeroUsize::MIN, Arc::new(Metrics::new(&board)), board)
     }
 
     #[tokio::test(start_paused = true)]

@@ -19,7 +19,7 @@ use tonic::{Request, Response, Status as RpcStatus, Streaming};
 use crate::clock;
 use crate::metrics::Metrics;
 use crate::rpc::streams_handle::{Connected, StreamsHandle};
-use crate::rpc::{answers, caller, closed, convert, cycle, meter};
+use crate::rpc::{caller, child_outbox, closed, convert, cycle, meter};
 use crate::status::Board;
 
 /// The streaming twins of Doorman's calls.
@@ -148,7 +148,7 @@ impl CapacityStream for CapacityStreamService {
         &self,
         request: Request<Streaming<wire::GetServerCapacityRequest>>,
     ) -> Result<Response<Self::StreamServerCapacityStream>, RpcStatus> {
-        let (answers, outgoing) = answers::channel();
+        let (answers, outgoing) = child_outbox::channel();
         let service = self.clone();
         let caller = caller::of(&request);
         let requests = request.into_inner();

@@ -25,8 +25,8 @@ use tonic::Status as RpcStatus;
 use tracing::{info, warn};
 
 use crate::clock;
-use crate::limits::Limit;
-use crate::rpc::answers::{Answers, Ending, NotSent, Place};
+use crate::limits::ServerLimit;
+use crate::rpc::child_outbox::{ChildOutbox, NotSent, OutboxPlace, StreamEnding};
 use crate::rpc::{closed, convert, cycle};
 use crate::status::Board;
 
@@ -51,7 +51,7 @@ struct Held {
 /// What there is of a stream.
 #[derive(Debug)]
 struct Line {
-    answers: Answers,
+    answers: ChildOutbox,
     /// Cancelled when it ends from this side.
     over: CancellationToken,
     /// Whose it is, and of which mastership of that node, by its first message.
@@ -118,7 +118,7 @@ impl StreamsHandle {
     }
 
     /// Somebody has opened a stream, on which `answers` go.
-    pub(super) fn connect(self: &Arc<Self>, answers: Answers) -> Connected {
+    pub(super) fn connect(self: &Arc<Self>, answers: ChildOutbox) -> Connected {
         let over = CancellationToken::new();
         let line = Line {
             answers: answers.clone(),
@@ -248,7 +248,7 @@ impl Drop for EndsAll {
 pub(super) struct Connected {
     streams: Arc<StreamsHandle>,
     number: u64,
-    answers: Answers,
+    answers: ChildOutbox,
     over: CancellationToken,
     /// Whose stream it became.
     known: Option<HolderName>,
@@ -281,8 +281,8 @@ impl Connected {
             is_refused: node.read(|node, now| node.is_refused(child, incarnation, now)),
             mastership: node.masterships_count(),
             limits: StreamLimits {
-                children_max: limits.max(Limit::ChildServers),
-                children_of_caller_max: limits.max(Limit::ChildServersPerAddress),
+                children_max: limits.max(ServerLimit::ChildServers),
+                children_of_caller_max: limits.max(ServerLimit::ChildServersPerAddress),
             },
         };
         held.streams.handle_hello(self.number, hello);
@@ -295,7 +295,7 @@ impl Connected {
     }
 
     /// Waits for a place for an answer. None: the child has left. Cancel safe.
-    pub(super) async fn place(&self) -> Option<Place<'_>> {
+    pub(super) async fn place(&self) -> Option<OutboxPlace<'_>> {
         match self.answers.reserve().await {
             Ok(place) => Some(place),
             Err(NotSent::Closed) => None,
@@ -312,7 +312,7 @@ impl Connected {
     pub(super) fn answer(
         &self,
         child: &str,
-        place: Place<'_>,
+        place: OutboxPlace<'_>,
         decide: impl FnOnce() -> Result<wire::GetServerCapacityResponse, Cycle>,
     ) {
         let mut held = self.streams.lock();
@@ -357,7 +357,7 @@ impl Connected {
 
     /// Why it ended, for people. None: the child ended it.
     fn why(&self) -> Option<String> {
-        let ending: Option<&Ending> = self.answers.ending();
+        let ending: Option<&StreamEnding> = self.answers.ending();
         let status = ending?.as_ref().err()?;
         Some(format!("{:?}: {}", status.code(), status.message()))
     }

@@ -10,7 +10,7 @@ use tokio::sync::watch;
 
 use crate::clock;
 use crate::election::etcd::EtcdHealth;
-use crate::limits::{LimitFigure, Limits};
+use crate::limits::{LimitFigure, ServerLimits};
 use crate::node_handle::NodeHandle;
 use crate::status::readiness::{Facts, Readiness, ReadyState};
 use crate::status::sessions::Sessions;
@@ -22,7 +22,7 @@ pub struct Board {
     /// Where this server is reached by others.
     address: String,
     node: Arc<NodeHandle>,
-    limits: Arc<Limits>,
+    limits: Arc<ServerLimits>,
     templates: Mutex<TemplatesNews>,
     /// Absent at the root.
     parent: Mutex<Option<ParentNews>>,
@@ -147,7 +147,7 @@ impl Board {
     }
 
     /// The limits of the server, and what they have refused.
-    pub fn limits(&self) -> &Arc<Limits> {
+    pub fn limits(&self) -> &Arc<ServerLimits> {
         &self.limits
     }
 

@@ -9,14 +9,14 @@ use std::time::Duration;
 
 use doorward_documents::parse_bytes;
 use doorward_engine::template::Templates;
-use doorward_etcd::follow::{Entry, Follow, Followed, Range};
+use doorward_etcd::follow::{Follow, Followed, KeyEntry, Range};
 use doorward_etcd::layout::TemplateKeys;
-use doorward_etcd::{Config, Connection, Error};
+use doorward_etcd::{Error, EtcdConfig, EtcdConnection};
 use etcd_client::{Client, Compare, CompareOp, Txn, TxnOp};
 use tokio::sync::watch;
 use tracing::{debug, warn};
 
-use crate::election::gate::Gate;
+use crate::election::templates_gate::TemplatesGate;
 use crate::metrics::Metrics;
 use crate::status::Board;
 use crate::templates;
@@ -31,7 +31,7 @@ const RETRY: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub struct EtcdTemplates {
     keys: TemplateKeys,
-    etcd: Arc<Config>,
+    etcd: Arc<EtcdConfig>,
     able: watch::Sender<bool>,
 }
 
@@ -47,7 +47,7 @@ enum Left {
 
 /// What brings templates into force.
 struct Force {
-    gate: Gate,
+    gate: TemplatesGate,
     board: Arc<Board>,
     metrics: Arc<Metrics>,
 }
@@ -65,7 +65,7 @@ impl EtcdTemplates {
     }
 
     /// Templates under a key.
-    pub fn new(keys: TemplateKeys, etcd: Arc<Config>) -> Self {
+    pub fn new(keys: TemplateKeys, etcd: Arc<EtcdConfig>) -> Self {
         Self {
             keys,
             etcd,
@@ -80,7 +80,7 @@ impl EtcdTemplates {
 
     /// Brings every valid version into force, as soon as the election lets it. Runs for ever:
     /// spawn it.
-    pub async fn run(self, gate: Gate, board: Arc<Board>, metrics: Arc<Metrics>) {
+    pub async fn run(self, gate: TemplatesGate, board: Arc<Board>, metrics: Arc<Metrics>) {
         let force = Force {
             gate,
             board,
@@ -96,7 +96,7 @@ impl EtcdTemplates {
         let follow = Follow::start(Arc::clone(&self.etcd), range, LOOK);
         let mut followed = follow.receiver();
         // What stands there, and whether it is to be kept yet.
-        let mut seen: Option<Option<Entry>> = None;
+        let mut seen: Option<Option<KeyEntry>> = None;
         let mut left = Left::Nothing;
         let mut refused = None;
         loop {
@@ -116,7 +116,7 @@ impl EtcdTemplates {
                 }
                 let now = view.entries.get(self.keys.document()).cloned();
                 // Values count: an etcd that was set up anew has other ones at the same revisions.
-                let is_known = |seen: &Option<Entry>| match (seen, &now) {
+                let is_known = |seen: &Option<KeyEntry>| match (seen, &now) {
                     (Some(seen), Some(now)) => {
                         seen.mod_revision == now.mod_revision && seen.value == now.value
                     }
@@ -154,7 +154,7 @@ impl EtcdTemplates {
     }
 
     /// There is another document, or none any more. Returns what is left to do with it.
-    async fn read(&self, entry: Option<&Entry>, force: &Force) -> Left {
+    async fn read(&self, entry: Option<&KeyEntry>, force: &Force) -> Left {
         let key = self.keys.document();
         let read = match entry {
             Some(entry) => parse(entry.value.clone(), key).await,
@@ -180,7 +180,7 @@ impl EtcdTemplates {
     }
 
     /// Tries what is left to do. Returns what still is.
-    async fn go_on(&self, left: Left, entry: Option<&Entry>, force: &Force) -> Left {
+    async fn go_on(&self, left: Left, entry: Option<&KeyEntry>, force: &Force) -> Left {
         match (left, entry) {
             (Left::Keep, Some(entry)) if !self.keep(entry).await => Left::Keep,
             (Left::FallBack(problem), _) => {
@@ -198,7 +198,7 @@ impl EtcdTemplates {
     /// settled.
     async fn fall_back(&self, force: &Force, problem: &str) -> bool {
         let key = self.keys.good();
-        let mut connection = Connection::new(Arc::clone(&self.etcd));
+        let mut connection = EtcdConnection::new(Arc::clone(&self.etcd));
         let asked = key.clone();
         let answer = connection
             .call("get", async move |client: &mut Client| {
@@ -236,14 +236,14 @@ impl EtcdTemplates {
 
     /// Keeps a document that is in force, for servers that start when its successor is invalid.
     /// Returns whether that is done with.
-    async fn keep(&self, entry: &Entry) -> bool {
+    async fn keep(&self, entry: &KeyEntry) -> bool {
         let (document, revision) = (self.keys.document().to_owned(), entry.mod_revision);
         let put = TxnOp::put(self.keys.good(), entry.value.clone(), None);
         let txn = Txn::new()
             // A candidate that is late must not put an older one in the place of a newer one.
             .when([Compare::mod_revision(document, CompareOp::Equal, revision)])
             .and_then([put]);
-        let mut connection = Connection::new(Arc::clone(&self.etcd));
+        let mut connection = EtcdConnection::new(Arc::clone(&self.etcd));
         let mut attempts = connection.endpoints() + 1;
         while attempts > 0 {
             let txn = txn.clone();

@@ -38,7 +38,7 @@ pub enum TemplateFileError {
     Read {
         /// Which.
         path: PathBuf,
-        /// Why. Told here and not as a source: the status page shows this one text.
+        /// Why. Part of this text and no source: the status page shows this one text.
         why: io::Error,
     },
     /// It is invalid.

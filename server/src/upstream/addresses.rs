@@ -7,7 +7,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use doorward_etcd::Place;
+use doorward_etcd::EtcdNode;
 use doorward_etcd::directory::Servers;
 use doorward_etcd::follow::{Follow, Followed, Range};
 use doorward_etcd::layout::NodeKeys;
@@ -22,20 +22,20 @@ const FIRST_WORD: Duration = Duration::from_secs(3);
 
 /// Where the servers of the parent are, as configured.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Source {
+pub struct ParentSource {
     /// Given one by one, `host:port`.
     pub given: Vec<String>,
     /// The parent's node in etcd.
-    pub node: Option<Place>,
+    pub node: Option<EtcdNode>,
 }
 
-impl From<Vec<String>> for Source {
+impl From<Vec<String>> for ParentSource {
     fn from(given: Vec<String>) -> Self {
         Self { given, node: None }
     }
 }
 
-impl Source {
+impl ParentSource {
     /// As configured, for people.
     pub(super) fn configured(&self) -> Vec<String> {
         let node = self.node.iter().map(ToString::to_string);
@@ -71,7 +71,7 @@ impl fmt::Debug for Addresses {
 
 impl Addresses {
     /// Begins to follow etcd, if it is in use. Must be called within a tokio runtime.
-    pub(super) fn new(source: Source) -> Self {
+    pub(super) fn new(source: ParentSource) -> Self {
         let node = source.node.map(|place| {
             let keys = place.keys();
             let range = Range::Prefix(keys.prefix().to_owned());

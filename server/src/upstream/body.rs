@@ -15,7 +15,7 @@ use tonic::Status as RpcStatus;
 use super::Upstream;
 use crate::clock;
 use crate::node_handle::log;
-use crate::rpc::convert::server_capacity::{self, Answer};
+use crate::rpc::convert::server_capacity::{self, ReadAnswer};
 use crate::rpc::cycle;
 use crate::status::learning;
 
@@ -35,7 +35,7 @@ pub(super) fn numbers(request: &GetServerCapacity) -> impl Iterator<Item = u64> 
 }
 
 /// What is answered.
-pub(super) fn answered(answer: &Answer) -> Vec<AnsweredResource> {
+pub(super) fn answered(answer: &ReadAnswer) -> Vec<AnsweredResource> {
     let leases = answer.reply.leases.iter();
     let leases = leases.map(|lease| (&lease.resource, lease.sequence));
     // These do not say to what; but they are only sent when asked.
@@ -73,7 +73,7 @@ impl Upstream {
     }
 
     /// Hands an answer to the node.
-    pub(super) fn apply(&self, answer: Answer) {
+    pub(super) fn apply(&self, answer: ReadAnswer) {
         // The first answer tells for how long to learn.
         let begun = self.node.change(|node, now| {
             let leases = answer.reply.leases.iter();

@@ -90,7 +90,7 @@ pub(super) enum LinkEvent {
     /// A part of a large request was answered; the next is asked.
     Progress,
     /// A call was answered.
-    Answered(Box<GetServerCapacity>, server_capacity::Answer),
+    Answered(Box<GetServerCapacity>, server_capacity::ReadAnswer),
     /// To a call, the server said that it is not the master.
     NotMaster(u64, wire::Mastership),
     /// The stream ended without a word.

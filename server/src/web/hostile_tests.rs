@@ -154,8 +154,8 @@ async fn no_name_and_no_text_gets_out_of_its_place_on_any_page() {
         for response in [
             page(&pages::Index::new(&empty, true)),
             page(&pages::Index::new(&full, false)),
-            page(&pages::limits::Limits::new(&full)),
-            page(&pages::Resource::new(&full, &resource)),
+            page(&pages::limits::LimitsPage::new(&full)),
+            page(&pages::ResourcePage::new(&full, &resource)),
             page(&pages::Missing::new(&empty, EVIL)),
         ] {
             let policy = response.headers().get(header::CONTENT_SECURITY_POLICY);

@@ -11,9 +11,9 @@ use doorward_engine::rounding::SHOWN;
 
 use crate::status::{LeaseStatus, ResourceStatus, States, Status};
 use crate::unhurried::Steps;
-use crate::web::pages::limits::Limit;
-use crate::web::pages::master::Master;
-use crate::web::pages::servers::{Children, OwnLease, Parent};
+use crate::web::pages::limits::LimitRow;
+use crate::web::pages::master::MasterPage;
+use crate::web::pages::servers::{ChildTable, OwnLease, Parent};
 use doorward_pages::numbers::{amount, count, span};
 
 /// Child servers of one resource on the front page.
@@ -37,7 +37,7 @@ pub struct Head {
     /// Whether all is well with mastership.
     pub role_ok: bool,
     /// The master, if it is another server.
-    pub master_elsewhere: Option<Master>,
+    pub master_elsewhere: Option<MasterPage>,
     /// Why the server is not ready.
     pub unready: Option<String>,
     /// The epoch, if it is known.
@@ -80,7 +80,7 @@ impl Head {
                 .master_address
                 .as_deref()
                 .filter(|_| !status.is_master)
-                .map(|address| Master::new(address, status.master_pages_address.as_deref())),
+                .map(|address| MasterPage::new(address, status.master_pages_address.as_deref())),
             unready: status.unready.clone(),
             epoch: status.epoch,
             uptime: span(status.uptime_ms),
@@ -174,7 +174,7 @@ impl Bar {
 
 /// A resource in a table, or at the top of its own page.
 #[derive(Debug)]
-pub struct Row {
+pub struct ResourceRow {
     /// Its id.
     pub id: String,
     /// For people.
@@ -220,10 +220,10 @@ pub struct Row {
     /// Absent at the root.
     pub own_lease: Option<OwnLease>,
     /// Its child servers, or the first of them.
-    pub children: Children,
+    pub children: ChildTable,
 }
 
-impl Row {
+impl ResourceRow {
     fn new(resource: &ResourceStatus, children_max: usize) -> Self {
         let bar = Bar::new(resource, resource.granted, resource.reserved);
         // What rounding alone can do is not worth a warning.
@@ -268,7 +268,7 @@ impl Row {
             },
             template_gone: resource.template.is_none() && resource.own_lease.is_none(),
             own_lease: resource.own_lease.as_ref().map(OwnLease::new),
-            children: Children::new(resource, children_max),
+            children: ChildTable::new(resource, children_max),
         }
     }
 }
@@ -295,7 +295,7 @@ fn shown_unless_zero(value: u64, text: String) -> String {
 
 /// A client's lease in a table.
 #[derive(Debug)]
-pub struct Lease {
+pub struct LeaseRow {
     /// Whose.
     pub holder: String,
     /// Its priority.
@@ -322,7 +322,7 @@ pub struct Lease {
     pub why: String,
 }
 
-impl Lease {
+impl LeaseRow {
     fn new(lease: &LeaseStatus) -> Self {
         Self {
             holder: lease.holder.clone(),
@@ -351,8 +351,8 @@ impl Lease {
 pub struct Index {
     head: Head,
     /// Those that an operator should look at.
-    limits: Vec<Limit>,
-    rows: Vec<Row>,
+    limits: Vec<LimitRow>,
+    rows: Vec<ResourceRow>,
     resources: String,
     leases: String,
     clients: String,
@@ -370,7 +370,7 @@ impl Index {
         let mut steps = Steps::new(ROWS_PER_STEP);
         let row = |resource| {
             steps.step();
-            let row = Row::new(resource, CHILDREN_SHOWN.min(children_left));
+            let row = ResourceRow::new(resource, CHILDREN_SHOWN.min(children_left));
             children_left = children_left.saturating_sub(row.children.shown.len());
             row
         };
@@ -391,32 +391,32 @@ impl Index {
 /// The page of one resource.
 #[derive(Debug, Template)]
 #[template(path = "resource.html")]
-pub struct Resource {
+pub struct ResourcePage {
     head: Head,
-    row: Row,
+    row: ResourceRow,
     /// Those of clients; child servers have a table of their own.
-    leases: Vec<Lease>,
+    leases: Vec<LeaseRow>,
     has_priorities: bool,
     left_out: String,
 }
 
-impl Resource {
+impl ResourcePage {
     /// A resource of a status, with the leases listed there.
     pub fn new(status: &Status, resource: &ResourceStatus) -> Self {
         let clients = resource.leases.iter().filter(|l| l.kind == "client");
         let mut steps = Steps::new(ROWS_PER_STEP);
         let lease = |lease| {
             steps.step();
-            Lease::new(lease)
+            LeaseRow::new(lease)
         };
-        let leases: Vec<Lease> = clients.map(lease).collect();
+        let leases: Vec<LeaseRow> = clients.map(lease).collect();
         let left_out = resource
             .leases_count
             .saturating_sub(resource.children_count)
             .saturating_sub(rows(leases.len()));
         Self {
             head: Head::new(status),
-            row: Row::new(resource, usize::MAX),
+            row: ResourceRow::new(resource, usize::MAX),
             leases,
             has_priorities: resource.algorithm() == "PRIORITY_BANDS",
             left_out: shown_unless_zero(left_out, count(left_out)),

@@ -1,9 +1,9 @@
 //! The life of a lease over the wire.
 
 use doorward_proto::doorman::{DiscoveryRequest, ReleaseCapacityRequest, refusal};
-use doorward_server::app::Config;
 use doorward_server::app::Server;
-use doorward_server::limits::{Limit, LimitFigure};
+use doorward_server::app::ServerConfig;
+use doorward_server::limits::{LimitFigure, ServerLimit};
 
 use crate::running::{asked, asked_with, capacity, config, get, only, start};
 
@@ -83,7 +83,7 @@ async fn a_resource_without_a_template_is_refused_by_name_and_the_rest_is_served
 
 #[tokio::test]
 async fn more_holders_than_allowed_are_refused_and_say_so() {
-    let mut config: Config = config();
+    let mut config: ServerConfig = config();
     config.node.limits.leases_per_resource_max = 1;
     let server = Server::start(config).await.expect("free ports");
     let mut client = capacity(&server).await;
@@ -99,9 +99,9 @@ async fn more_holders_than_allowed_are_refused_and_say_so() {
     let figures = server.board().limit_figures();
     let figure = figures
         .iter()
-        .find(|figure| figure.limit == Limit::LeasesPerResource);
+        .find(|figure| figure.limit == ServerLimit::LeasesPerResource);
     let expected = LimitFigure {
-        limit: Limit::LeasesPerResource,
+        limit: ServerLimit::LeasesPerResource,
         used: Some(1),
         max: Some(1),
         refused: 1,
@@ -125,7 +125,7 @@ async fn discovery_names_the_server_itself_as_the_master() {
 
 #[tokio::test]
 async fn the_advertised_address_is_what_discovery_tells() {
-    let config = Config {
+    let config = ServerConfig {
         advertise: Some("quota.example.com:6970".to_owned()),
         ..config()
     };

@@ -7,8 +7,8 @@ use doorward_proto::doorman::refusal::Reason;
 use doorward_proto::doorman::{
     GetServerCapacityRequest, GetServerCapacityResponse, Lease, PriorityBandAggregate,
 };
-use doorward_server::app::{Config, Server, Shutdown};
-use doorward_server::limits::Limit;
+use doorward_server::app::{Server, ServerConfig, Shutdown};
+use doorward_server::limits::ServerLimit;
 use doorward_session::close_reason::CloseReason;
 use tonic::Code;
 use tonic::codegen::http::uri::PathAndQuery;
@@ -172,7 +172,7 @@ async fn a_stream_is_one_childs() {
 #[tokio::test]
 async fn a_child_that_takes_nothing_is_cut_off_and_others_are_served() {
     let logs = Logs::start();
-    let config = Config {
+    let config = ServerConfig {
         push_round: Duration::from_millis(1),
         ..config()
     };
@@ -470,7 +470,7 @@ async fn streams_of_child_servers_are_as_many_as_there_may_be_whether_they_ask_o
     server
         .board()
         .limits()
-        .set_max(Limit::ChildServersPerAddress, 1);
+        .set_max(ServerLimit::ChildServersPerAddress, 1);
     let mut first = Child::open(&server).await;
     // It asks for nothing.
     first.ask(ask("eu", 1, Vec::new())).await;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use doorward_clock::Instant;
 use doorward_engine::node;
 use doorward_engine::template::{AlgorithmKind, TemplateSpec, Templates};
-use doorward_server::app::{Config, Server};
+use doorward_server::app::{Server, ServerConfig};
 use doorward_server::clock::Clock;
 use doorward_session::time::tolerance::Tolerance;
 
@@ -31,7 +31,7 @@ async fn a_server_whose_clock_is_fast_and_that_says_so_frees_no_lease_too_early(
         learning_mode_duration: Some(Duration::ZERO),
         ..TemplateSpec::default()
     }]);
-    let server = Server::start(Config {
+    let server = Server::start(ServerConfig {
         templates: templates.unwrap(),
         clock: Clock::start_by(fast),
         node: node::Config {

@@ -7,9 +7,9 @@ use doorward_client::{Capacity, Client, ClientBuilder, Resource};
 use doorward_engine::node::mastership::Mastership;
 use doorward_engine::template::Templates;
 use doorward_etcd::NodeAddress;
-use doorward_server::app::{Config, Server};
+use doorward_server::app::{Server, ServerConfig};
 use doorward_server::status::ParentLink;
-use doorward_server::upstream::{self, Source};
+use doorward_server::upstream::{self, ParentSource};
 use doorward_tests::etcd::Etcd;
 
 use crate::running::{PATIENCE, asked, capacity, config, eventually, get, only, templates_with};
@@ -22,8 +22,8 @@ async fn root_with(capacity: f64) -> Server {
         .expect("free ports")
 }
 
-fn root_config(templates: Templates) -> Config {
-    Config {
+fn root_config(templates: Templates) -> ServerConfig {
+    ServerConfig {
         node_name: "eu".to_owned(),
         http_listen: None,
         templates,
@@ -109,7 +109,7 @@ async fn a_client_goes_on_with_what_it_knows_while_etcd_is_away() {
 
     etcd.kill(0);
     server.shutdown().await;
-    let server = Server::start(Config {
+    let server = Server::start(ServerConfig {
         listen,
         ..root_config(templates_with(50.0))
     });
@@ -157,12 +157,12 @@ async fn a_node_without_servers_is_a_clear_failure() {
 
 async fn child(address: &str) -> Server {
     let node = NodeAddress::parse(address).unwrap().place(None).unwrap();
-    let child = Config {
+    let child = ServerConfig {
         node_name: "eu1".to_owned(),
         http_listen: None,
         templates: Templates::default(),
-        parent: Some(upstream::Config {
-            servers: Source {
+        parent: Some(upstream::UpstreamConfig {
+            servers: ParentSource {
                 given: Vec::new(),
                 node: Some(node),
             },

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use doorward_proto::doorman::GetCapacityRequest;
-use doorward_server::app::{Config, Server};
+use doorward_server::app::{Server, ServerConfig};
 use doorward_server::door;
 use doorward_server::door::registry::Bounds;
-use doorward_server::limits::Limit;
+use doorward_server::limits::ServerLimit;
 use doorward_server::rpc::overload::PUSHBACK;
 use h2::client::SendRequest;
 use prost::Message;
@@ -20,20 +20,20 @@ use crate::running::{asked, capacity, config, eventually, get, only, request};
 
 /// A server that waits for nobody for long.
 async fn hasty() -> Server {
-    with(door::Config {
+    with(door::DoorConfig {
         patience: Duration::from_millis(300),
-        ..door::Config::default()
+        ..door::DoorConfig::default()
     })
     .await
 }
 
-async fn with(door: door::Config) -> Server {
-    Server::start(Config { door, ..config() })
+async fn with(door: door::DoorConfig) -> Server {
+    Server::start(ServerConfig { door, ..config() })
         .await
         .expect("free ports")
 }
 
-fn refused(server: &Server, limit: Limit) -> u64 {
+fn refused(server: &Server, limit: ServerLimit) -> u64 {
     let figures = server.board().limits().figures();
     let of_limit = figures.iter().find(|figure| figure.limit == limit);
     of_limit.expect("every limit has a figure").refused
@@ -114,18 +114,18 @@ async fn a_message_that_does_not_arrive_in_full_is_given_up() {
     let too_large = answered(&server, &announces_4_mib).await;
     assert_eq!(too_large.code(), Code::OutOfRange, "{too_large}");
     assert!(too_large.message().contains("--message-bytes-max"));
-    assert_eq!(refused(&server, Limit::MessageBytes), 1);
+    assert_eq!(refused(&server, ServerLimit::MessageBytes), 1);
     for part in [&half[..], &half[..3], &[]] {
         let late = answered(&server, part).await;
         assert_eq!(late.code(), Code::DeadlineExceeded, "{late}");
     }
-    assert_eq!(refused(&server, Limit::Patience), 3);
+    assert_eq!(refused(&server, ServerLimit::Patience), 3);
     serves(&server).await;
 }
 
 #[tokio::test]
 async fn a_message_in_crumbs_is_served() {
-    let server = with(door::Config::default()).await;
+    let server = with(door::DoorConfig::default()).await;
     let mut send = connect(&server).await;
     let (answer, mut body) = send
         .send_request(headers(&server, GET_CAPACITY), false)
@@ -166,7 +166,7 @@ async fn who_is_silent_or_stops_half_way_is_closed() {
         let closed = tokio::time::timeout(crate::running::PATIENCE, closed(&mut stream)).await;
         assert!(closed.is_ok(), "{says}");
     }
-    assert!(refused(&server, Limit::Patience) >= 5);
+    assert!(refused(&server, ServerLimit::Patience) >= 5);
     let mut page = TcpStream::connect(server.http_address().expect("pages"))
         .await
         .unwrap();
@@ -177,32 +177,32 @@ async fn who_is_silent_or_stops_half_way_is_closed() {
 
 #[tokio::test]
 async fn at_the_limit_the_oldest_silent_connection_makes_room() {
-    let server = with(door::Config {
+    let server = with(door::DoorConfig {
         grpc: Bounds {
             connections: 2,
             per_address: 2,
         },
-        ..door::Config::default()
+        ..door::DoorConfig::default()
     })
     .await;
     let mut silent = TcpStream::connect(server.grpc_address()).await.unwrap();
     let _later = TcpStream::connect(server.grpc_address()).await.unwrap();
     serves(&server).await;
     closed(&mut silent).await;
-    assert_eq!(refused(&server, Limit::ConnectionsPerAddress), 1);
+    assert_eq!(refused(&server, ServerLimit::ConnectionsPerAddress), 1);
 }
 
 #[tokio::test]
 async fn a_flood_of_frames_that_carry_no_call_is_closed() {
-    let server = with(door::Config {
+    let server = with(door::DoorConfig {
         patience: Duration::from_secs(600),
-        ..door::Config::default()
+        ..door::DoorConfig::default()
     })
     .await;
     let ping: &[u8] = &[0, 0, 8, 6, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8];
     let settings: &[u8] = &[0, 0, 0, 4, 0, 0, 0, 0, 0];
     for frame in [ping, settings] {
-        let before = refused(&server, Limit::ControlFrames);
+        let before = refused(&server, ServerLimit::ControlFrames);
         let mut stream = TcpStream::connect(server.grpc_address()).await.unwrap();
         let hello = [door::guarded::PREFACE, settings].concat();
         stream.write_all(&hello).await.unwrap();
@@ -213,16 +213,16 @@ async fn a_flood_of_frames_that_carry_no_call_is_closed() {
         };
         let mut sink = tokio::io::sink();
         let (_, _) = tokio::join!(flood, tokio::io::copy(&mut reads, &mut sink));
-        assert_eq!(refused(&server, Limit::ControlFrames), before + 1);
+        assert_eq!(refused(&server, ServerLimit::ControlFrames), before + 1);
     }
     serves(&server).await;
 }
 
 #[tokio::test]
 async fn an_address_that_calls_too_often_is_told_when_to_come_back() {
-    let server = with(door::Config {
+    let server = with(door::DoorConfig {
         calls_per_second_per_address_max: 1,
-        ..door::Config::default()
+        ..door::DoorConfig::default()
     })
     .await;
     let mut client = capacity(&server).await;
@@ -236,7 +236,7 @@ async fn an_address_that_calls_too_often_is_told_when_to_come_back() {
     let refusal = refusal.unwrap();
     assert_eq!(refusal.code(), Code::ResourceExhausted, "{refusal}");
     assert!(refusal.metadata().get(PUSHBACK).is_some());
-    assert!(refused(&server, Limit::CallsPerAddress) > 0);
+    assert!(refused(&server, ServerLimit::CallsPerAddress) > 0);
 }
 
 #[tokio::test]
@@ -251,7 +251,7 @@ async fn answers_that_are_not_read_end_the_connection() {
     body.send_data(message, true).unwrap();
     let _unread = answer.await.unwrap();
     let _closed_or_reset = connection.await.unwrap();
-    assert_eq!(refused(&server, Limit::Patience), 1);
+    assert_eq!(refused(&server, ServerLimit::Patience), 1);
     serves(&server).await;
 }
 
@@ -275,9 +275,9 @@ async fn half_ended(server: &Server, method: &str, message: Bytes) -> u16 {
 
 #[tokio::test]
 async fn a_call_that_does_not_end_is_answered_and_holds_nobody_up() {
-    let server = with(door::Config {
+    let server = with(door::DoorConfig {
         patience: Duration::from_secs(600),
-        ..door::Config::default()
+        ..door::DoorConfig::default()
     })
     .await;
     let empty = Bytes::from_static(&[0; 5]);
@@ -292,10 +292,10 @@ async fn a_call_that_does_not_end_is_answered_and_holds_nobody_up() {
 
 #[tokio::test]
 async fn an_answer_that_nobody_wants_any_more_is_not_counted_as_unread() {
-    let server = with(door::Config {
+    let server = with(door::DoorConfig {
         outgoing_bytes_per_address_max: 1_000,
         patience: Duration::from_secs(600),
-        ..door::Config::default()
+        ..door::DoorConfig::default()
     })
     .await;
     let (mut send, _connection) = without_window(&server).await;
@@ -311,15 +311,15 @@ async fn an_answer_that_nobody_wants_any_more_is_not_counted_as_unread() {
         body.send_reset(h2::Reason::CANCEL);
     }
     serves(&server).await;
-    assert_eq!(refused(&server, Limit::OutgoingBytesPerAddress), 0);
+    assert_eq!(refused(&server, ServerLimit::OutgoingBytesPerAddress), 0);
 }
 
 #[tokio::test]
 async fn who_has_the_most_unread_makes_room() {
-    let server = with(door::Config {
+    let server = with(door::DoorConfig {
         outgoing_bytes_per_address_max: 1_000,
         patience: Duration::from_secs(600),
-        ..door::Config::default()
+        ..door::DoorConfig::default()
     })
     .await;
     let (mut send, connection) = without_window(&server).await;
@@ -343,6 +343,6 @@ async fn who_has_the_most_unread_makes_room() {
         }
     }
     let _cut = connection.await.unwrap();
-    assert!(refused(&server, Limit::OutgoingBytesPerAddress) > 0);
+    assert!(refused(&server, ServerLimit::OutgoingBytesPerAddress) > 0);
     serves(&server).await;
 }

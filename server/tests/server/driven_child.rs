@@ -99,7 +99,7 @@ impl Child {
 pub(crate) fn wants(resource: &str, wants: f64, clients: i64) -> ServerCapacityResourceRequest {
     ServerCapacityResourceRequest {
         unheard: None,
-        told_of: Vec::new(),
+        reported: Vec::new(),
         resource_id: resource.to_owned(),
         has: None,
         wants: vec![PriorityBandAggregate {
@@ -140,7 +140,7 @@ pub(crate) fn old(of: ServerCapacityResourceRequest) -> ServerCapacityResourceRe
     });
     ServerCapacityResourceRequest {
         unheard: None,
-        told_of: Vec::new(),
+        reported: Vec::new(),
         wants: wants.collect(),
         has: None,
         outstanding: None,

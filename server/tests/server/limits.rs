@@ -5,7 +5,7 @@ use std::time::Duration;
 use doorward_proto::admin::v1::GetStatusRequest;
 use doorward_proto::admin::v1::limit_status::Unit;
 use doorward_server::app::Server;
-use doorward_server::limits::Limit;
+use doorward_server::limits::ServerLimit;
 use serde_json::{Value, json};
 
 use crate::running::{admin, asked, capacity, get, page, start};
@@ -15,13 +15,13 @@ use crate::running::{admin, asked, capacity, get, page, start};
 async fn bounded() -> Server {
     let server = start().await;
     let limits = server.board().limits();
-    limits.set_max(Limit::StreamsPerConnection, 3_000);
-    limits.set_used(Limit::StreamsPerConnection, 1_000);
-    limits.set_max(Limit::Priorities, 64);
-    limits.set_used(Limit::Priorities, 64);
-    limits.set_max(Limit::MessageBytes, 262_144);
+    limits.set_max(ServerLimit::StreamsPerConnection, 3_000);
+    limits.set_used(ServerLimit::StreamsPerConnection, 1_000);
+    limits.set_max(ServerLimit::Priorities, 64);
+    limits.set_used(ServerLimit::Priorities, 64);
+    limits.set_max(ServerLimit::MessageBytes, 262_144);
     for _ in 0..2 {
-        limits.refuse(Limit::MessageBytes, Duration::from_secs(1));
+        limits.refuse(ServerLimit::MessageBytes, Duration::from_secs(1));
     }
     server
 }
@@ -45,7 +45,7 @@ async fn limits_are_told_to_who_asks_for_them_and_to_nobody_else() {
     let status = admin.get_status(request).await.expect("served");
     let status = status.get_ref();
     assert_eq!(status.resources.len(), 1);
-    assert_eq!(status.limits.len(), Limit::ALL.len());
+    assert_eq!(status.limits.len(), ServerLimit::ALL.len());
     let of = |name| status.limits.iter().find(|it| it.name == name).unwrap();
     let leases = of("streams_per_connection");
     assert_eq!(
@@ -82,7 +82,7 @@ async fn a_status_can_be_had_without_resources_so_that_it_is_short_however_many_
     let status = status.expect("served").into_inner();
     assert_eq!((status.node.as_str(), status.templates_count), ("root", 2));
     assert_eq!(status.resources, []);
-    assert_eq!(status.limits.len(), Limit::ALL.len());
+    assert_eq!(status.limits.len(), ServerLimit::ALL.len());
 }
 
 #[tokio::test]
@@ -96,9 +96,9 @@ async fn the_json_has_limits_if_they_are_asked_for() {
     assert_eq!(status("/status").await["limits"], json!([]));
     let limits = status("/status?limits=true").await["limits"].take();
     let limits = limits.as_array().expect("a list");
-    assert_eq!(limits.len(), Limit::ALL.len());
+    assert_eq!(limits.len(), ServerLimit::ALL.len());
     let expected = json!({
-        "name": "message_bytes", "description": Limit::MessageBytes.what(), "flag": "--message-bytes-max",
+        "name": "message_bytes", "description": ServerLimit::MessageBytes.what(), "flag": "--message-bytes-max",
         "unit": "bytes", "used": null, "max": 262_144, "refused_count": 2,
     });
     assert!(limits.contains(&expected), "{limits:?}");
@@ -113,7 +113,7 @@ async fn the_front_page_has_limits_to_look_at_and_their_own_page_has_all() {
     assert!(!front.contains("--streams-per-connection-max"), "{front}");
     let (code, _, all) = page(&server, "/limits").await;
     assert_eq!(code, 200);
-    for limit in Limit::ALL {
+    for limit in ServerLimit::ALL {
         assert!(all.contains(limit.flag()), "{limit:?}");
     }
     for shown in ["33 %", "3,000", "full</span>", "256 KiB"] {
@@ -125,8 +125,8 @@ async fn the_front_page_has_limits_to_look_at_and_their_own_page_has_all() {
 async fn a_front_page_has_nothing_of_limits_that_are_well() {
     let server = start().await;
     let limits = server.board().limits();
-    limits.set_max(Limit::StreamsPerConnection, 10);
-    limits.set_used(Limit::StreamsPerConnection, 7);
+    limits.set_max(ServerLimit::StreamsPerConnection, 10);
+    limits.set_used(ServerLimit::StreamsPerConnection, 7);
     let (_, _, front) = page(&server, "/").await;
     assert!(!front.contains("--streams-per-connection-max"), "{front}");
 }
@@ -146,7 +146,7 @@ async fn every_limit_has_a_metric_of_what_it_refused_and_of_bound_and_use_as_far
         assert!(found, "no line {line:?} in\n{text}");
     }
     assert!(!text.contains("doorward_limit_used{limit=\"message_bytes\"}"));
-    for limit in Limit::ALL {
+    for limit in ServerLimit::ALL {
         let line = format!(
             "doorward_limit_refused_total{{limit=\"{}\"}} ",
             limit.name()

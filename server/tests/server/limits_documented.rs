@@ -9,7 +9,7 @@ use std::path::Path;
 
 use clap::{Arg, Command, CommandFactory};
 use doorward_server::flags::Flags;
-use doorward_server::limits::Limit;
+use doorward_server::limits::ServerLimit;
 
 fn read(name: &str) -> String {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
@@ -31,7 +31,7 @@ fn rows() -> BTreeMap<String, Vec<String>> {
     rows.collect()
 }
 
-fn flag_of(command: &Command, limit: Limit) -> Option<&Arg> {
+fn flag_of(command: &Command, limit: ServerLimit) -> Option<&Arg> {
     let long = limit.flag().trim_start_matches("--");
     command
         .get_arguments()
@@ -59,7 +59,7 @@ fn parsed(text: &str) -> Option<f64> {
 #[test]
 fn every_limit_has_a_flag_with_a_variable_and_a_help_text() {
     let command = Flags::command();
-    let without: Vec<&str> = Limit::ALL
+    let without: Vec<&str> = ServerLimit::ALL
         .iter()
         .filter(|limit| {
             let flag = flag_of(&command, **limit);
@@ -75,7 +75,7 @@ fn the_docs_have_every_limit_with_the_default_of_its_flag() {
     let command = Flags::command();
     let rows = rows();
     let mut wrong = Vec::new();
-    for limit in Limit::ALL {
+    for limit in ServerLimit::ALL {
         let Some([variable, default, name, what]) = rows.get(limit.flag()).map(Vec::as_slice)
         else {
             wrong.push(format!(
@@ -127,8 +127,11 @@ fn the_docs_have_every_limit_with_the_default_of_its_flag() {
         }
     }
     let documented = rows.len();
-    if documented != Limit::ALL.len() {
-        wrong.push(format!("{documented} rows for {} limits", Limit::ALL.len()));
+    if documented != ServerLimit::ALL.len() {
+        wrong.push(format!(
+            "{documented} rows for {} limits",
+            ServerLimit::ALL.len()
+        ));
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
@@ -136,7 +139,7 @@ fn the_docs_have_every_limit_with_the_default_of_its_flag() {
 #[test]
 fn what_is_said_of_security_names_every_limit() {
     let text = read("security.md");
-    let missing: Vec<&str> = Limit::ALL
+    let missing: Vec<&str> = ServerLimit::ALL
         .iter()
         .map(|limit| limit.flag())
         .filter(|flag| !text.contains(&format!("`{flag}`")))

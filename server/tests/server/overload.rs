@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use doorward_engine::template::Templates;
 use doorward_proto::doorman::{DiscoveryRequest, GetCapacityRequest, ReleaseCapacityRequest};
-use doorward_server::app::{Config, Server};
+use doorward_server::app::{Server, ServerConfig};
 use doorward_server::rpc::overload::{PUSHBACK, PUSHBACK_SPREAD};
 use tokio::task::JoinSet;
 use tonic::{Code, Status};
@@ -37,7 +37,7 @@ impl Busy {
     async fn start() -> Self {
         let parent = FakeParent::start(Streams::Served).await;
         parent.delay(Duration::from_secs(3_600));
-        let server = Server::start(Config {
+        let server = Server::start(ServerConfig {
             calls_max: NonZeroUsize::MIN,
             ..child_config(&[&parent.address], Templates::default())
         })

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use doorward_engine::template::{AlgorithmKind, TemplateSpec, Templates};
-use doorward_server::app::{Config, Server};
+use doorward_server::app::{Server, ServerConfig};
 use serde_json::Value;
 
 use crate::logs::Logs;
@@ -38,7 +38,7 @@ async fn learning_mode_is_shown_on_every_page_and_in_the_log() {
         refresh_interval: Some(Duration::from_secs(5)),
         ..TemplateSpec::default()
     };
-    let config = Config {
+    let config = ServerConfig {
         templates: Templates::parse(&[learning]).expect("in order"),
         ..config()
     };
@@ -180,7 +180,7 @@ async fn no_more_resources_than_the_limit_have_time_series() {
 
 #[tokio::test]
 async fn the_pages_can_be_switched_off() {
-    let config = Config {
+    let config = ServerConfig {
         http_listen: None,
         ..config()
     };

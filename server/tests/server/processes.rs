@@ -5,7 +5,7 @@ use std::time::Duration;
 use doorward_engine::template::{AlgorithmKind, TemplateSpec, Templates};
 use doorward_proto::doorman::refusal::Reason;
 use doorward_proto::doorman::release_result::Outcome;
-use doorward_server::app::{Config, Server};
+use doorward_server::app::{Server, ServerConfig};
 use serde_json::Value;
 
 use crate::driven_client::{Process, RESOURCE, Told, told};
@@ -26,7 +26,7 @@ pub(crate) async fn start_with(change: impl FnOnce(&mut TemplateSpec)) -> Server
         ..TemplateSpec::default()
     };
     change(&mut template);
-    let config = Config {
+    let config = ServerConfig {
         templates: Templates::parse(&[template]).expect("in order"),
         ..config()
     };

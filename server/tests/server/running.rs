@@ -9,7 +9,7 @@ use doorward_proto::doorman::capacity_client::CapacityClient;
 use doorward_proto::doorman::{
     GetCapacityRequest, GetCapacityResponse, Lease, ResourceRequest, ResourceResponse,
 };
-use doorward_server::app::{Config, Server};
+use doorward_server::app::{Server, ServerConfig};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tonic::transport::{Channel, Endpoint};
@@ -41,15 +41,15 @@ pub(crate) fn templates_with(capacity: f64) -> Templates {
 }
 
 /// Decides every request, however fast they come.
-pub(crate) fn config() -> Config {
-    Config {
+pub(crate) fn config() -> ServerConfig {
+    ServerConfig {
         templates: templates(),
         templates_source: "a test".to_owned(),
         node: node::Config {
             refresh_floor: Duration::ZERO,
             ..node::Config::default()
         },
-        ..Config::default()
+        ..ServerConfig::default()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use doorward_server::app::{Config, Server, Shutdown};
+use doorward_server::app::{Server, ServerConfig, Shutdown};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_stream::StreamExt;
@@ -15,7 +15,7 @@ use crate::running::{asked, capacity, channel, config, get, page, start};
 #[tokio::test]
 async fn a_taken_port_is_named_with_what_to_do() {
     let first = start().await;
-    let config = Config {
+    let config = ServerConfig {
         listen: first.grpc_address(),
         ..config()
     };
@@ -133,7 +133,7 @@ async fn a_call_in_flight_is_finished_before_the_server_ends() {
 
 #[tokio::test]
 async fn a_call_that_never_finishes_is_cut_off_when_the_grace_is_over() {
-    let config = Config {
+    let config = ServerConfig {
         shutdown_grace: Duration::from_millis(50),
         ..config()
     };

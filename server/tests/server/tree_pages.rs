@@ -3,7 +3,7 @@
 use askama::Template;
 use doorward_engine::request::server::{GetServerCapacityReply, Via};
 use doorward_server::status::ParentLink;
-use doorward_server::web::pages::{Index, Resource};
+use doorward_server::web::pages::{Index, ResourcePage};
 
 use crate::family::{Family, WORD, Word, request};
 use crate::running::{page, start};
@@ -33,7 +33,7 @@ fn front(family: &Family) -> String {
 
 fn resource(family: &Family, number: usize) -> String {
     let status = family.eu.status(None, 100);
-    Resource::new(&status, &status.resources[number])
+    ResourcePage::new(&status, &status.resources[number])
         .render()
         .unwrap()
 }

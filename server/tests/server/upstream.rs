@@ -7,7 +7,7 @@ use doorward_engine::template::Templates;
 use doorward_proto::doorman;
 use doorward_proto::doorman::capacity_client::CapacityClient;
 use doorward_proto::doorman::refusal::Reason;
-use doorward_server::app::{Config, Server, Shutdown};
+use doorward_server::app::{Server, ServerConfig, Shutdown};
 use doorward_server::clock;
 use doorward_server::rpc::convert;
 use doorward_server::status::{ParentLink, ParentNews};
@@ -34,12 +34,12 @@ async fn child_with(addresses: &[&str], templates: Templates) -> Server {
         .expect("free ports")
 }
 
-pub(crate) fn child_config(addresses: &[&str], templates: Templates) -> Config {
+pub(crate) fn child_config(addresses: &[&str], templates: Templates) -> ServerConfig {
     let given: Vec<String> = addresses.iter().map(|a| (*a).to_owned()).collect();
-    Config {
+    ServerConfig {
         node_name: "eu".to_owned(),
         templates,
-        parent: Some(upstream::Config {
+        parent: Some(upstream::UpstreamConfig {
             servers: given.into(),
             round: ROUND,
             slow_round: SLOW_ROUND,

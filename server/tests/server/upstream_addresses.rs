@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use doorward_proto::doorman::refusal::Reason;
-use doorward_server::app::{Config, Server, Shutdown};
+use doorward_server::app::{Server, ServerConfig, Shutdown};
 use doorward_server::metrics::format::Format;
 use doorward_server::status::ParentLink;
 use tokio::net::TcpSocket;
@@ -127,7 +127,7 @@ async fn of_several_addresses_those_that_are_dead_are_passed_over_at_once() {
 
 #[tokio::test]
 async fn a_parent_that_restarts_is_found_again() {
-    let parent_at = |listen| Config {
+    let parent_at = |listen| ServerConfig {
         listen,
         http_listen: None,
         ..config()

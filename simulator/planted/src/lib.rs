@@ -16,14 +16,14 @@ pub const SEEDS_MAX: u64 = 2_000;
 
 /// A bug of either.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Bug {
+pub enum AnyBug {
     /// Of a session.
     Session(session::SessionBug),
     /// Of the engine.
     Engine(engine::Bug),
 }
 
-impl Bug {
+impl AnyBug {
     /// All of them.
     pub fn all() -> impl Iterator<Item = Self> {
         let sessions = session::SessionBug::ALL.into_iter().map(Self::Session);
@@ -44,7 +44,7 @@ impl Bug {
 }
 
 /// By its name.
-impl fmt::Debug for Bug {
+impl fmt::Debug for AnyBug {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Session(bug) => bug.fmt(f),
@@ -57,7 +57,7 @@ impl fmt::Debug for Bug {
 #[derive(Clone, Copy, Debug)]
 pub struct Planted {
     /// Which.
-    pub bug: Bug,
+    pub bug: AnyBug,
     /// What is drawn for sure.
     pub focus: Option<Part>,
     /// The first seed.
@@ -97,7 +97,7 @@ pub const FOUND: &[Planted] = &[
 
 const fn of_session(bug: session::SessionBug, focus: Option<Part>, from: u64) -> Planted {
     Planted {
-        bug: Bug::Session(bug),
+        bug: AnyBug::Session(bug),
         focus,
         from,
     }
@@ -106,7 +106,7 @@ const fn of_session(bug: session::SessionBug, focus: Option<Part>, from: u64) ->
 /// Worlds in which anything may be drawn find it soon.
 const fn of_engine(bug: engine::Bug) -> Planted {
     Planted {
-        bug: Bug::Engine(bug),
+        bug: AnyBug::Engine(bug),
         focus: None,
         from: 0,
     }
@@ -114,12 +114,12 @@ const fn of_engine(bug: engine::Bug) -> Planted {
 
 /// The first world of so many that breaks a promise with a bug, and which checker saw it. None: none does.
 pub fn find(planted: Planted, seeds: u64) -> Option<(u64, String)> {
-    Bug::plant(Some(planted.bug));
+    AnyBug::plant(Some(planted.bug));
     let mut seeds = planted.from..planted.from + seeds;
     let found = seeds.find_map(|seed| {
         let failure = fuzz::play(&fuzz::scenario(seed, planted.focus)).1?;
         Some((seed, failure.to_string()))
     });
-    Bug::plant(None);
+    AnyBug::plant(None);
     found
 }

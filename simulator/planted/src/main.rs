@@ -6,7 +6,7 @@
 
 use std::env;
 
-use doorward_planted::{Bug, Planted, find};
+use doorward_planted::{AnyBug, Planted, find};
 use doorward_simulator::fuzz::Part;
 
 fn main() {
@@ -14,7 +14,7 @@ fn main() {
     let seeds = arguments.next().and_then(|text| text.parse().ok());
     let seeds: u64 = seeds.unwrap_or(100);
     let chosen: Vec<String> = arguments.collect();
-    for bug in Bug::all() {
+    for bug in AnyBug::all() {
         let name = format!("{bug:?}");
         if !chosen.is_empty() && !chosen.contains(&name) {
             continue;

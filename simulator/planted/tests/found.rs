@@ -2,7 +2,7 @@
 
 #![allow(missing_docs, reason = "a test")]
 
-use doorward_planted::{Bug, FOUND, SEEDS_MAX, find};
+use doorward_planted::{AnyBug, FOUND, SEEDS_MAX, find};
 use doorward_simulator::fuzz;
 
 #[test]
@@ -12,7 +12,7 @@ fn worlds_by_chance_find_every_planted_bug_and_nothing_without_it() {
         let found = find(*planted, SEEDS_MAX);
         let (seed, how) = found.unwrap_or_else(|| panic!("nobody sees {:?}", planted.bug));
         println!("{:?}: {seed}: {how}", planted.bug);
-        Bug::plant(None);
+        AnyBug::plant(None);
         let (_, failure) = fuzz::play(&fuzz::scenario(seed, planted.focus));
         assert_eq!(failure, None, "seed {seed}, without {:?}", planted.bug);
     }
@@ -21,8 +21,8 @@ fn worlds_by_chance_find_every_planted_bug_and_nothing_without_it() {
 #[test]
 fn what_worlds_are_to_find_of_the_engine_they_are_asked_for() {
     let engine = FOUND.iter().filter_map(|planted| match planted.bug {
-        Bug::Engine(bug) => Some(bug),
-        Bug::Session(_) => None,
+        AnyBug::Engine(bug) => Some(bug),
+        AnyBug::Session(_) => None,
     });
     assert_eq!(
         engine.collect::<Vec<_>>(),

@@ -1,7 +1,7 @@
 //! Which nodes, and which clients, are meant: by names, keys of the tree, and words.
 
 use doorward_documents::form::{At, Map, hint, some_of};
-use doorward_documents::tree::Value;
+use doorward_documents::placed_value::Value;
 use doorward_engine::id::ResourceId;
 
 use crate::scenario::declared::{Record, Written};

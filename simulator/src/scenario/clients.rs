@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use doorward_documents::form::{At, Map};
-use doorward_documents::tree::Place;
+use doorward_documents::placed_value::Position;
 use doorward_engine::id::HolderName;
 
 use crate::scenario::demand::Demand;
@@ -197,7 +197,7 @@ pub(super) fn clients() -> Shape<Vec<ClientGroup>> {
                 return None;
             }
         }
-        let places: Vec<Place> = list.iter().map(|at| at.node.place).collect();
+        let places: Vec<Position> = list.iter().map(|at| at.node.place).collect();
         if !have_different_names(&places, &groups, r) {
             return None;
         }
@@ -207,11 +207,11 @@ pub(super) fn clients() -> Shape<Vec<ClientGroup>> {
 }
 
 /// Whether no two clients have the same name.
-fn have_different_names(places: &[Place], groups: &[ClientGroup], r: &mut Reader<'_>) -> bool {
+fn have_different_names(places: &[Position], groups: &[ClientGroup], r: &mut Reader<'_>) -> bool {
     let mut are_unique = true;
     // Those whose clients are numbered, by the name before the number, and all other clients.
     let mut numbered: BTreeMap<&str, usize> = BTreeMap::new();
-    let mut single: BTreeMap<&str, Place> = BTreeMap::new();
+    let mut single: BTreeMap<&str, Position> = BTreeMap::new();
     for (place, group) in places.iter().zip(groups) {
         let twice = match clients_of_trace(&group.first) {
             Some(clients) => {

@@ -7,7 +7,7 @@ mod traced;
 use std::time::Duration;
 
 use doorward_documents::form::At;
-use doorward_documents::tree::Value;
+use doorward_documents::placed_value::Value;
 
 use crate::scenario::Scenario;
 use crate::scenario::declared::{Fields, Written};

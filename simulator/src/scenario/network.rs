@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use doorward_documents::form::At;
-use doorward_documents::tree::Value;
+use doorward_documents::placed_value::Value;
 
 use crate::scenario::declared::{FieldRow, Fields, Record, Written};
 use crate::scenario::read::Reader;

@@ -11,11 +11,11 @@
 mod named;
 
 use doorward_documents::form::At;
-use doorward_documents::tree::{Place, Value};
+use doorward_documents::placed_value::{Position, Value};
 use doorward_engine::id::HolderName;
 
 use crate::scenario::declared::{FieldRow, Fields, Record, Written};
-pub(super) use crate::scenario::nodes::named::Tree;
+pub(super) use crate::scenario::nodes::named::NamedNodes;
 use crate::scenario::read::Reader;
 use crate::scenario::shape::{self, Shape, count, text};
 use crate::scenario::write::CannotWrite;
@@ -44,7 +44,7 @@ pub struct Node {
 #[derive(Clone, Debug)]
 pub(crate) struct Branch {
     key: String,
-    place: Place,
+    place: Position,
     path: String,
     about: About,
 }
@@ -92,7 +92,7 @@ pub(super) fn nodes() -> Shape<Vec<Node>> {
 
 /// A root alone.
 pub(super) fn root_alone(r: &mut Reader<'_>) -> Option<Vec<Node>> {
-    let root = branch("root", Place::START, "tree".to_owned(), About::nothing());
+    let root = branch("root", Position::START, "tree".to_owned(), About::nothing());
     let tree = grown(&root, r)?;
     let nodes = tree.nodes.clone();
     r.tree = Some(tree);
@@ -109,7 +109,7 @@ impl About {
     }
 }
 
-fn branch(key: &str, place: Place, path: String, about: About) -> Branch {
+fn branch(key: &str, place: Position, path: String, about: About) -> Branch {
     let key = key.to_owned();
     Branch {
         key,
@@ -140,7 +140,7 @@ fn root(at: &At<'_>, r: &mut Reader<'_>) -> Option<Branch> {
     Some(root)
 }
 
-fn read_branch(key: &str, place: Place, at: &At<'_>, r: &mut Reader<'_>) -> Branch {
+fn read_branch(key: &str, place: Position, at: &At<'_>, r: &mut Reader<'_>) -> Branch {
     if RESERVED.contains(&key) {
         let message = "cannot be the name of a node: it says which nodes are meant";
         r.problems.note(place, &at.path, message);
@@ -175,7 +175,7 @@ fn children() -> Shape<Vec<Branch>> {
                     let Some(name) = (At { node, path }).text(&mut r.problems) else {
                         continue;
                     };
-                    let nothing = doorward_documents::tree::Node {
+                    let nothing = doorward_documents::placed_value::PlacedValue {
                         place: node.place,
                         value: Value::Null,
                     };
@@ -191,14 +191,14 @@ fn children() -> Shape<Vec<Branch>> {
 }
 
 /// The nodes that branches make. None: it is noted what is wrong, now or before.
-fn grown(root: &Branch, r: &mut Reader<'_>) -> Option<Tree> {
+fn grown(root: &Branch, r: &mut Reader<'_>) -> Option<NamedNodes> {
     let nodes = nodes_of(root);
     if nodes > NODES_MAX {
         let message = format!("makes {nodes} nodes; at most {NODES_MAX}");
         r.problems.note(root.place, &root.path, message);
         return None;
     }
-    let mut tree = Tree::default();
+    let mut tree = NamedNodes::default();
     plant(root, None, "", &mut tree, r);
     let is_of_tree = |field: &Option<String>| {
         let field = field.as_deref().unwrap_or_default();
@@ -220,7 +220,7 @@ fn plant(
     branch: &Branch,
     parent: Option<usize>,
     prefix: &str,
-    tree: &mut Tree,
+    tree: &mut NamedNodes,
     r: &mut Reader<'_>,
 ) {
     for number in 1..=branch.about.count {
@@ -257,7 +257,7 @@ fn plant(
 }
 
 /// A list of nodes: the root, and then others, each after its parent.
-fn listed(at: &At<'_>, r: &mut Reader<'_>) -> Option<Tree> {
+fn listed(at: &At<'_>, r: &mut Reader<'_>) -> Option<NamedNodes> {
     const EXAMPLE: &str = "[{name: root}, {name: leaf, parent: root}]";
     let before = r.problems.0.len();
     let list = at.list(EXAMPLE, &mut r.problems)?;
@@ -266,7 +266,7 @@ fn listed(at: &At<'_>, r: &mut Reader<'_>) -> Option<Tree> {
         r.problems.wrong(at, message);
         return None;
     }
-    let mut tree = Tree::default();
+    let mut tree = NamedNodes::default();
     for at in &list {
         listed_node(at, &mut tree, r);
     }
@@ -277,7 +277,7 @@ fn listed(at: &At<'_>, r: &mut Reader<'_>) -> Option<Tree> {
     (r.problems.0.len() == before).then_some(tree)
 }
 
-fn listed_node(at: &At<'_>, tree: &mut Tree, r: &mut Reader<'_>) -> Option<()> {
+fn listed_node(at: &At<'_>, tree: &mut NamedNodes, r: &mut Reader<'_>) -> Option<()> {
     let node = Listed::read(at, r)?;
     let map = at.map(Listed::EXAMPLE, &mut r.problems)?;
     if let (Err(cause), Some(at)) = (HolderName::new(&node.name), map.get(&["name"])) {
@@ -353,7 +353,7 @@ fn branch_of(nodes: &[Node], number: usize, order: &mut Vec<usize>) -> Branch {
         }
     }
     let name = nodes.get(number).map_or("root", |node| node.name.as_str());
-    branch(name, Place::START, String::new(), about)
+    branch(name, Position::START, String::new(), about)
 }
 
 /// The tables of nodes.

@@ -14,12 +14,12 @@ use std::path::Path;
 use std::time::Duration;
 
 use doorward_documents::form::{At, Problems};
-use doorward_documents::tree::{Node as Yaml, Place, read as read_yaml, text_of};
+use doorward_documents::placed_value::{PlacedValue as Yaml, Position, read as read_yaml, text_of};
 use doorward_documents::{DocumentError, Problem};
 use doorward_engine::template::Templates;
 
 use crate::scenario::declared::Record;
-use crate::scenario::nodes::{Tree, nodes};
+use crate::scenario::nodes::{NamedNodes, nodes};
 pub use crate::scenario::read::files::Files;
 use crate::scenario::{ClientGroup, NAME_BYTES_MAX, Node, Scenario, is_plain};
 
@@ -121,7 +121,7 @@ fn text_in(path: &Path) -> Result<(String, String), ScenarioError> {
     };
     let bytes = files::bytes_of(path).map_err(|cause| {
         refuse(Problem::of_document(
-            Place::START,
+            Position::START,
             format!("cannot be read: {cause}"),
         ))
     })?;
@@ -145,7 +145,7 @@ pub(crate) struct Reader<'f> {
     /// Those at the start.
     pub(super) templates: Option<Templates>,
     /// The servers.
-    pub(super) tree: Option<Tree>,
+    pub(super) tree: Option<NamedNodes>,
     /// How many groups of clients there are.
     pub(super) groups: usize,
     /// Who asks.
@@ -175,7 +175,7 @@ impl<'f> Reader<'f> {
         const EXAMPLE: &str = "{tree: {root: {children: [a, b]}}}";
         let Some(node) = document else {
             let message = format!("is empty; give a tree, as in {EXAMPLE}");
-            self.problems.note(Place::START, "", message);
+            self.problems.note(Position::START, "", message);
             return None;
         };
         let path = String::new();
@@ -189,7 +189,7 @@ impl<'f> Reader<'f> {
     fn scenario(&mut self, document: Option<&Yaml>) -> Option<Scenario> {
         let Some(node) = document else {
             let message = "is empty; a scenario has at least templates and clients";
-            self.problems.note(Place::START, "", message);
+            self.problems.note(Position::START, "", message);
             return None;
         };
         let path = String::new();

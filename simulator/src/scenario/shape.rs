@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use doorward_documents::form::At;
-use doorward_documents::tree::Value;
+use doorward_documents::placed_value::Value;
 use doorward_engine::id::ResourceId;
 
 use crate::scenario::declared::{Record, Words};

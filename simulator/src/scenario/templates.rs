@@ -1,7 +1,7 @@
 //! Templates: in the scenario itself as template files have them, or in a file of their own.
 
 use doorward_documents::form::At;
-use doorward_documents::tree::Value;
+use doorward_documents::placed_value::Value;
 use doorward_documents::{parse_bytes, parse_node};
 use doorward_engine::template::{Algorithm, SafeCapacity, Shrink, Template, Templates};
 

@@ -12,7 +12,7 @@ use doorward_session::child_streams::{
     ChildStreams, Hello, StreamAction, StreamLimits, StreamState,
 };
 use doorward_session::close_reason::{CloseReason, ConnectionEnd};
-use doorward_session::parent_session::Connection;
+use doorward_session::parent_session::ConnectionNumber;
 
 use crate::world::World;
 use crate::world::faults::FaultEnd;
@@ -31,7 +31,7 @@ const KEEPALIVE: Duration = Duration::from_secs(30 + 20);
 pub(crate) struct Below {
     pub(crate) streams: ChildStreams,
     /// Which connection of whom each of them is.
-    lines: BTreeMap<u64, (ServerId, Connection)>,
+    lines: BTreeMap<u64, (ServerId, ConnectionNumber)>,
     /// What the machine knows of the node.
     masterships: u64,
     ancestors: Vec<String>,
@@ -47,7 +47,7 @@ impl Below {
         }
     }
 
-    fn number(&self, child: ServerId, connection: Connection) -> Option<u64> {
+    fn number(&self, child: ServerId, connection: ConnectionNumber) -> Option<u64> {
         let mut lines = self.lines.iter();
         let found = lines.find(|(_, line)| **line == (child, connection));
         found.map(|(number, _)| *number)
@@ -56,7 +56,12 @@ impl Below {
 
 impl World<'_> {
     /// A child server opens a stream.
-    pub(super) fn open_stream(&mut self, child: ServerId, connection: Connection, to: ServerId) {
+    pub(super) fn open_stream(
+        &mut self,
+        child: ServerId,
+        connection: ConnectionNumber,
+        to: ServerId,
+    ) {
         let Some((server, local)) = self.server_at(to) else {
             return;
         };
@@ -114,7 +119,7 @@ impl World<'_> {
     pub(super) fn serve_child(
         &mut self,
         child: ServerId,
-        connection: Connection,
+        connection: ConnectionNumber,
         to: ServerId,
         via: Via,
         request: GetServerCapacity,
@@ -261,7 +266,7 @@ impl ServerProcess {
     fn hear_stream(
         &mut self,
         child: ServerId,
-        connection: Connection,
+        connection: ConnectionNumber,
         request: &GetServerCapacity,
         local: Time,
     ) -> Option<u64> {

@@ -10,8 +10,8 @@ use doorward_engine::request::server::{GetServerCapacity, GetServerCapacityReply
 use doorward_engine::resource::parent_request::Pace;
 use doorward_session::close_reason::ConnectionEnd;
 use doorward_session::parent_session::{
-    self as session, AnsweredResource, Connection, Disposition, ParentAction, ParentReport, Reply,
-    Transport,
+    self as session, AnsweredResource, ConnectionNumber, Disposition, ParentAction, ParentReport,
+    Reply, Transport,
 };
 
 use crate::scenario::ParentProtocol;
@@ -240,7 +240,7 @@ impl World<'_> {
     }
 
     /// Sends something down, on a connection of that number.
-    pub(super) fn send_down(&mut self, child: ServerId, connection: Connection, what: Down) {
+    pub(super) fn send_down(&mut self, child: ServerId, connection: ConnectionNumber, what: Down) {
         let is_call = matches!(&what, Down::Reply { call: Some(_), .. });
         let message = Message::Down {
             child,
@@ -287,7 +287,7 @@ impl World<'_> {
     }
 
     /// Something is lost in a partition, on the connection of that number or on whatever there is.
-    pub(super) fn stick(&mut self, child: ServerId, connection: Option<Connection>) {
+    pub(super) fn stick(&mut self, child: ServerId, connection: Option<ConnectionNumber>) {
         if let Some(server) = self.server_of(child)
             && connection.is_none_or(|number| number == server.parent_link.session.connection())
         {
@@ -304,7 +304,7 @@ impl World<'_> {
     pub(super) fn hear_child(
         &mut self,
         child: ServerId,
-        connection: Connection,
+        connection: ConnectionNumber,
         to: ServerId,
         what: Up,
     ) {
@@ -351,7 +351,7 @@ impl World<'_> {
     }
 
     /// Something arrives from the parent.
-    pub(super) fn hear_parent(&mut self, id: ServerId, connection: Connection, what: Down) {
+    pub(super) fn hear_parent(&mut self, id: ServerId, connection: ConnectionNumber, what: Down) {
         let now = self.now;
         // That a connection is over is found out by both sides.
         if self.is_cut(id.place) && !matches!(what, Down::Closed(_)) {

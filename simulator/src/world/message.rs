@@ -4,7 +4,7 @@ use doorward_engine::node::mastership::{Mastership, Outcome};
 use doorward_engine::request::server::{GetServerCapacity, GetServerCapacityReply};
 use doorward_engine::request::{GetCapacity, GetCapacityReply, ReleaseCapacity};
 use doorward_session::close_reason::ConnectionEnd;
-use doorward_session::parent_session::Connection;
+use doorward_session::parent_session::ConnectionNumber;
 
 /// A server process: its place in the tree, and which of those that ever ran there it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -45,14 +45,14 @@ pub(crate) enum Message {
     /// A server does something on its connection to a server of its parent.
     Up {
         child: ServerId,
-        connection: Connection,
+        connection: ConnectionNumber,
         to: ServerId,
         what: Up,
     },
     /// A server hears something on its connection to its parent.
     Down {
         child: ServerId,
-        connection: Connection,
+        connection: ConnectionNumber,
         what: Down,
     },
 }

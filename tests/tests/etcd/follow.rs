@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use doorward_etcd::Config;
-use doorward_etcd::follow::{Follow, Followed, Range, View};
+use doorward_etcd::EtcdConfig;
+use doorward_etcd::follow::{Follow, Followed, Range, RangeView};
 use doorward_tests::etcd::Etcd;
 use doorward_tests::ports::lasting_address;
 use doorward_tests::processes::PATIENCE;
@@ -31,11 +31,11 @@ pub(crate) struct Reader {
 
 impl Reader {
     /// Follows all keys that begin with `/a/`.
-    pub(crate) fn start(config: &Arc<Config>, look: Duration) -> Self {
+    pub(crate) fn start(config: &Arc<EtcdConfig>, look: Duration) -> Self {
         Self::of("/a/", config, look)
     }
 
-    fn of(prefix: &str, config: &Arc<Config>, look: Duration) -> Self {
+    fn of(prefix: &str, config: &Arc<EtcdConfig>, look: Duration) -> Self {
         let range = Range::Prefix(prefix.to_owned());
         let follow = Follow::start(Arc::clone(config), range, look);
         Self {
@@ -79,7 +79,7 @@ impl Reader {
     }
 
     /// Waits until the keys and values are these.
-    pub(crate) async fn until_shows(&mut self, expected: &[(&str, &str)]) -> Arc<View> {
+    pub(crate) async fn until_shows(&mut self, expected: &[(&str, &str)]) -> Arc<RangeView> {
         let what = format!("{expected:?}");
         let shows = |followed: &Followed| {
             let view = followed.view.as_ref();

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use doorward_etcd::{Config, Connection, Error};
+use doorward_etcd::{Error, EtcdConfig, EtcdConnection};
 use doorward_tests::processes::PATIENCE;
 
 mod calls;
@@ -15,22 +15,22 @@ mod refusals;
 const CALL_TIMEOUT: Duration = Duration::from_millis(700);
 
 /// Impatient, so that a test of faults is soon over.
-fn impatient(config: Config) -> Arc<Config> {
-    Arc::new(Config {
+fn impatient(config: EtcdConfig) -> Arc<EtcdConfig> {
+    Arc::new(EtcdConfig {
         call_timeout: CALL_TIMEOUT,
         ..config
     })
 }
 
 /// A connection that begins at an endpoint, which is otherwise left to chance.
-fn beginning_at(config: &Arc<Config>, address: &str) -> Connection {
-    let connections = (0..1000).map(|_| Connection::new(Arc::clone(config)));
+fn beginning_at(config: &Arc<EtcdConfig>, address: &str) -> EtcdConnection {
+    let connections = (0..1000).map(|_| EtcdConnection::new(Arc::clone(config)));
     let mut suitable = connections.filter(|connection| connection.endpoint().ends_with(address));
     suitable.next().unwrap()
 }
 
 /// A connection to an endpoint that has answered. A busy one may be left before it does.
-async fn connected_to(config: &Arc<Config>, address: &str) -> Connection {
+async fn connected_to(config: &Arc<EtcdConfig>, address: &str) -> EtcdConnection {
     loop {
         let mut connection = beginning_at(config, address);
         get_at_last(&mut connection, "/a").await;
@@ -41,7 +41,7 @@ async fn connected_to(config: &Arc<Config>, address: &str) -> Connection {
 }
 
 /// Reads a key. However etcd is, this ends.
-async fn get(connection: &mut Connection, key: &str) -> Result<Option<String>, Error> {
+async fn get(connection: &mut EtcdConnection, key: &str) -> Result<Option<String>, Error> {
     let key = key.to_owned();
     let call = connection.call("get", async |client: &mut etcd_client::Client| {
         client.get(key, None).await
@@ -52,7 +52,7 @@ async fn get(connection: &mut Connection, key: &str) -> Result<Option<String>, E
 }
 
 /// Reads a key until it is answered.
-async fn get_at_last(connection: &mut Connection, key: &str) -> Option<String> {
+async fn get_at_last(connection: &mut EtcdConnection, key: &str) -> Option<String> {
     let began = tokio::time::Instant::now();
     loop {
         match get(connection, key).await {

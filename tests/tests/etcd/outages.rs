@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use doorward_etcd::follow::View;
+use doorward_etcd::follow::RangeView;
 use doorward_tests::etcd::Etcd;
 use doorward_tests::proxy::Proxy;
 use tokio::join;
@@ -133,7 +133,7 @@ async fn an_etcd_that_was_set_up_anew_is_followed_as_it_is() {
     assert_eq!(etcd.revision().await, revision);
     proxy.pass();
     let after = reader.until_shows(&[("/a/1", "y")]).await;
-    let seen_at = |view: &View| view.entries.get("/a/1").unwrap().seen_at;
+    let seen_at = |view: &RangeView| view.entries.get("/a/1").unwrap().seen_at;
     assert!(seen_at(&after) > seen_at(&before));
     // What was is no more.
     etcd.wipe().await;

@@ -1,7 +1,7 @@
 //! The messages when flags do not fit the etcd that they name.
 
 use doorward_etcd::config::Endpoint;
-use doorward_etcd::{Config, Connection, Error, User};
+use doorward_etcd::{Error, EtcdConfig, EtcdConnection, User};
 use doorward_tests::certificates::Authority;
 use doorward_tests::etcd::{Etcd, Setup};
 use doorward_tests::ports::lasting_address;
@@ -12,8 +12,8 @@ use tokio::net::TcpListener;
 
 use crate::{get, impatient};
 
-fn at(endpoint: &str) -> Config {
-    Config::new(vec![Endpoint::parse(endpoint).unwrap()])
+fn at(endpoint: &str) -> EtcdConfig {
+    EtcdConfig::new(vec![Endpoint::parse(endpoint).unwrap()])
 }
 
 fn user(name: &str, password: &str) -> Option<User> {
@@ -25,11 +25,11 @@ fn user(name: &str, password: &str) -> Option<User> {
 
 /// Asks twice, as a refused caller does, and finds what people need to know both times.
 #[track_caller]
-fn check(config: Config, expected: &[&str]) -> impl Future<Output = ()> {
+fn check(config: EtcdConfig, expected: &[&str]) -> impl Future<Output = ()> {
     let caller = std::panic::Location::caller();
     async move {
         let endpoint = config.endpoints.first().unwrap().as_str().to_owned();
-        let mut connection = Connection::new(impatient(config));
+        let mut connection = EtcdConnection::new(impatient(config));
         for _ in 0..2 {
             let error = get(&mut connection, "/a").await.unwrap_err();
             let text = error.to_string();
@@ -70,7 +70,7 @@ async fn who_listens_there_is_no_etcd() {
 async fn credentials_are_missing_wrong_or_not_enough() {
     let etcd = Setup::new(1).with_users().start().await;
     etcd.add_user("ann", "secret").await;
-    let with = |user| Config {
+    let with = |user| EtcdConfig {
         user,
         ..etcd.config()
     };
@@ -80,7 +80,7 @@ async fn credentials_are_missing_wrong_or_not_enough() {
     check(with(user("unknown", "secret")), &wrong).await;
     let denied = ["refuses", "permission denied"];
     check(with(user("ann", "secret")), &denied).await;
-    let mut right = Connection::new(impatient(etcd.config()));
+    let mut right = EtcdConnection::new(impatient(etcd.config()));
     assert_eq!(get(&mut right, "/a").await, Ok(None));
 }
 
@@ -95,7 +95,7 @@ async fn credentials_are_given_and_not_asked_for() {
 #[tokio::test]
 async fn certificates_are_missing_or_not_believed() {
     let etcd = Setup::new(1).with_mutual_tls().start().await;
-    let mut right = Connection::new(impatient(etcd.config()));
+    let mut right = EtcdConnection::new(impatient(etcd.config()));
     assert_eq!(get(&mut right, "/a").await, Ok(None));
 
     let stranger = Authority::new();
@@ -121,7 +121,7 @@ async fn certificates_are_missing_or_not_believed() {
 #[tokio::test]
 async fn tls_is_spoken_by_one_side_only() {
     let speaks = Setup::new(1).with_tls().start().await;
-    let mut right = Connection::new(impatient(speaks.config()));
+    let mut right = EtcdConnection::new(impatient(speaks.config()));
     assert_eq!(get(&mut right, "/a").await, Ok(None));
     check(at(speaks.address(0)), &["does not answer", "https://"]).await;
 

@@ -6,9 +6,9 @@ use std::time::Duration;
 use doorward_clock::Instant;
 use doorward_engine::template::Templates;
 use doorward_etcd::directory::Servers;
-use doorward_etcd::follow::{Entry, View};
+use doorward_etcd::follow::{KeyEntry, RangeView};
 use doorward_etcd::layout::{NodeKeys, TemplateKeys};
-use doorward_etcd::templates::{Change, Kind, Recorded, Standing};
+use doorward_etcd::templates::{Recorded, StoredTemplates, TemplatesEdit, VersionKind};
 use doorward_server::clock;
 use doorward_server::election::etcd::values;
 use doorward_session::candidate::older_leases::{OlderLeases, PredecessorLeases};
@@ -56,12 +56,12 @@ fn read(bytes: &[u8]) {
     };
     let keys = NodeKeys::new("/doorward/nodes", "eu");
     let start = Instant::now();
-    let (mut view, mut past, mut now) = (View::default(), TermHistory::default(), start);
+    let (mut view, mut past, mut now) = (RangeView::default(), TermHistory::default(), start);
     let in_force = values::in_force(&Templates::default(), false);
     let mut lengths = OlderLeases::new(&in_force, Tolerance::LEAST);
     for write in etcd.writes.into_iter().take(16) {
         version(&write);
-        let entry = Entry {
+        let entry = KeyEntry {
             value: write.value,
             create_revision: write.create_revision,
             mod_revision: write.create_revision,
@@ -128,15 +128,15 @@ fn version(write: &Write) {
         let again = Recorded::parse(recorded.number, version.to_json().as_bytes());
         assert_eq!(again, recorded, "a version is what is written of it");
     }
-    let standing = Standing {
+    let standing = StoredTemplates {
         document: Some(write.value.clone()),
         mod_revision: write.create_revision,
         numbers: vec![recorded.number],
         newest: Some(recorded),
     };
-    let change = Change {
+    let change = TemplatesEdit {
         document: "resources: []\n",
-        kind: Kind::Apply,
+        kind: VersionKind::Apply,
         who: "fuzz",
         why: None,
         when: std::time::UNIX_EPOCH,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use doorward_documents::tree::{Node, Place, Value, read as read_yaml};
+use doorward_documents::placed_value::{PlacedValue, Position, Value, read as read_yaml};
 use doorward_session::time::tolerance::Tolerance;
 
 use crate::mutate::Format;
@@ -18,11 +18,11 @@ fn read(bytes: &[u8]) {
     if let Ok(tolerance) = text.parse::<Tolerance>() {
         assert!(tolerance >= Tolerance::LEAST && tolerance <= Tolerance::MOST);
     }
-    let written = Node {
-        place: Place::START,
+    let written = PlacedValue {
+        place: Position::START,
         value: Value::Text(text.to_string()),
     };
-    let same = |node: &Node| (node.value.as_text(), node.value.as_duration());
+    let same = |node: &PlacedValue| (node.value.as_text(), node.value.as_duration());
     if let Some(span) = written.value.as_duration() {
         // As it is shown, it is read again.
         let shown = humantime(span);
@@ -33,10 +33,10 @@ fn read(bytes: &[u8]) {
     }
 }
 
-fn humantime(span: Duration) -> Node {
+fn humantime(span: Duration) -> PlacedValue {
     let value = format!("{}s {}ns", span.as_secs(), span.subsec_nanos());
-    Node {
-        place: Place::START,
+    PlacedValue {
+        place: Position::START,
         value: Value::Text(value),
     }
 }

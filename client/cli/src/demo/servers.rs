@@ -16,7 +16,7 @@ use crate::demo::RESOURCE;
 use crate::demo::crowd::EARLY_GAP;
 use crate::demo::demo_figures::ServerReading;
 use crate::demo::outline::Outline;
-use doorward_server::app::{Config, Server};
+use doorward_server::app::{Server, ServerConfig};
 use doorward_server::{clock, upstream};
 
 /// Where servers are by default, gRPC and status page: the command line looks there.
@@ -123,7 +123,7 @@ async fn start_root(name: &str, capacity: f64) -> anyhow::Result<Server> {
     };
     let templates = Templates::parse(&[template])
         .map_err(|problems| anyhow::anyhow!("the capacity does not do: {problems:?}"))?;
-    let at = |ports| Config {
+    let at = |ports| ServerConfig {
         templates: templates.clone(),
         templates_source: "the demonstration".to_owned(),
         ..config(name, ports)
@@ -136,10 +136,10 @@ async fn start_root(name: &str, capacity: f64) -> anyhow::Result<Server> {
 }
 
 /// A server that leases from the one at `parent`.
-fn below(name: &str, parent: SocketAddr) -> Config {
-    Config {
+fn below(name: &str, parent: SocketAddr) -> ServerConfig {
+    ServerConfig {
         templates_source: "the parent".to_owned(),
-        parent: Some(upstream::Config {
+        parent: Some(upstream::UpstreamConfig {
             servers: vec![parent.to_string()].into(),
             round: ROUND,
             slow_round: EARLY_GAP,
@@ -148,9 +148,9 @@ fn below(name: &str, parent: SocketAddr) -> Config {
     }
 }
 
-fn config(name: &str, (grpc, http): (u16, u16)) -> Config {
+fn config(name: &str, (grpc, http): (u16, u16)) -> ServerConfig {
     let loopback = |port| SocketAddr::from(([127, 0, 0, 1], port));
-    Config {
+    ServerConfig {
         node_name: name.to_owned(),
         listen: loopback(grpc),
         http_listen: Some(loopback(http)),
@@ -161,7 +161,7 @@ fn config(name: &str, (grpc, http): (u16, u16)) -> Config {
         },
         push_round: ROUND,
         shutdown_grace: Duration::from_secs(2),
-        ..Config::default()
+        ..ServerConfig::default()
     }
 }
 

@@ -22,7 +22,7 @@ use crate::granted::tone_of;
 use crate::granted::{millis, number};
 use crate::output;
 use crate::status;
-use crate::why::Why;
+use crate::why::Explanation;
 use doorward_pages::numbers::typed_span as span;
 use doorward_pages::terminal::palette::{Palette, Tone};
 use doorward_pages::terminal::table::{Table, cell};
@@ -51,7 +51,7 @@ struct HolderOutput<'a> {
     limited_by: Option<&'static str>,
     learning_for_ms: Option<u64>,
     #[serde(skip)]
-    why: Why,
+    why: Explanation,
     /// What is wrong, if something is.
     problem: Option<String>,
 }
@@ -259,7 +259,7 @@ impl ShellStage {
 impl<'a> HolderOutput<'a> {
     fn new((client, resource): &'a (String, String), held: &ShellLease) -> Self {
         let holding = held.resource.holding();
-        let why = Why::of_holding(&holding);
+        let why = Explanation::of_holding(&holding);
         Self {
             client,
             resource,

@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 use std::time::UNIX_EPOCH;
 
-use doorward_etcd::templates::{Change, Kind, Standing};
+use doorward_etcd::templates::{StoredTemplates, TemplatesEdit, VersionKind};
 use serde_json::json;
 
 use crate::caller::since_epoch;
@@ -34,7 +34,7 @@ pub(crate) async fn apply(
     let new = Document::read(&flags.file)?;
     check_order(&new)?;
     let standing = changer.store.read().await?;
-    changer.put(&standing, &new, Kind::Apply).await
+    changer.put(&standing, &new, VersionKind::Apply).await
 }
 
 pub(crate) async fn rollback(
@@ -51,7 +51,7 @@ pub(crate) async fn rollback(
     let new = Document::new(&name, bytes);
     check_order(&new)?;
     changer
-        .put(&standing, &new, Kind::Rollback { to: flags.number })
+        .put(&standing, &new, VersionKind::Rollback { to: flags.number })
         .await
 }
 
@@ -74,7 +74,7 @@ pub(crate) enum Changed {
     /// The operator does not want it.
     Refused,
     /// Somebody else has written; the operator has seen it.
-    Overtaken(Box<Standing>),
+    Overtaken(Box<StoredTemplates>),
     /// It needs to be forced, and was not: what is wrong, and what to do.
     Unforced(String),
 }
@@ -117,7 +117,12 @@ impl<'a> Changer<'a> {
         Err(Failure::Usage(problem.to_owned()))
     }
 
-    async fn put(&self, standing: &Standing, new: &Document, kind: Kind) -> Result<(), Failure> {
+    async fn put(
+        &self,
+        standing: &StoredTemplates,
+        new: &Document,
+        kind: VersionKind,
+    ) -> Result<(), Failure> {
         match self.change(standing, new, kind, false).await? {
             Changed::Done => Ok(()),
             Changed::Refused | Changed::EditAgain => {
@@ -133,9 +138,9 @@ impl<'a> Changer<'a> {
     /// Shows what will change, asks, and writes.
     pub(crate) async fn change(
         &self,
-        seen: &Standing,
+        seen: &StoredTemplates,
         new: &Document,
-        kind: Kind,
+        kind: VersionKind,
         may_edit: bool,
     ) -> Result<Changed, Failure> {
         let old = self.store.document(seen);
@@ -164,7 +169,7 @@ impl<'a> Changer<'a> {
             EditAnswer::No => return Ok(Changed::Refused),
             EditAnswer::Edit => return Ok(Changed::EditAgain),
         }
-        let change = Change {
+        let change = TemplatesEdit {
             document: &new.text(),
             kind,
             who: &self.author.who,
@@ -190,7 +195,7 @@ impl<'a> Changer<'a> {
         }
     }
 
-    fn tell_same(&self, seen: &Standing) -> Result<(), Failure> {
+    fn tell_same(&self, seen: &StoredTemplates) -> Result<(), Failure> {
         let number = show::in_force(seen).map(|version| version.number);
         if self.common.output == Output::Json {
             let name = self.store.name();
@@ -206,7 +211,7 @@ impl<'a> Changer<'a> {
     }
 
     /// Says who was faster, and what they did.
-    fn tell_overtaken(&self, seen: &Standing, now: &Standing) -> Result<(), Failure> {
+    fn tell_overtaken(&self, seen: &StoredTemplates, now: &StoredTemplates) -> Result<(), Failure> {
         let mut out = output::stderr();
         let palette = self.common.color.of_stderr();
         let who = match (&now.document, show::in_force(now)) {
@@ -216,7 +221,7 @@ impl<'a> Changer<'a> {
         };
         let message = format!("somebody else has written meanwhile: {who}");
         writeln!(out, "{}", palette.paint(Tone::Bad, &message))?;
-        let text = |standing: &Standing| {
+        let text = |standing: &StoredTemplates| {
             let document = standing.document.as_deref().unwrap_or_default();
             String::from_utf8_lossy(document).into_owned()
         };

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use doorward_documents::DocumentError;
-use doorward_etcd::templates::{Kind, Standing};
+use doorward_etcd::templates::{StoredTemplates, VersionKind};
 
 use crate::failure::Failure;
 use crate::flags::Common;
@@ -66,7 +66,7 @@ struct Session<'a> {
 }
 
 impl Session<'_> {
-    async fn edit(&mut self, mut seen: Standing) -> Result<(), Failure> {
+    async fn edit(&mut self, mut seen: StoredTemplates) -> Result<(), Failure> {
         let mut text = self.start.clone();
         let mut problems = self.copy.document(&text).read.err();
         loop {
@@ -91,7 +91,11 @@ impl Session<'_> {
                 name: "your text".to_owned(),
                 ..new
             };
-            match self.changer.change(&seen, &new, Kind::Edit, true).await? {
+            match self
+                .changer
+                .change(&seen, &new, VersionKind::Edit, true)
+                .await?
+            {
                 Changed::Done => {
                     // What it says is in force, or was all along.
                     self.start.clone_from(&edited);

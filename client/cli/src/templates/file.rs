@@ -12,7 +12,7 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use doorward_etcd::layout::VERSION_MAX;
-use doorward_etcd::templates::{Change, Recorded, Standing, Version};
+use doorward_etcd::templates::{Recorded, StoredTemplates, TemplatesEdit, Version};
 use tempfile::NamedTempFile;
 
 use crate::failure::Failure;
@@ -40,13 +40,13 @@ impl TemplateFile {
         }
     }
 
-    pub(crate) fn read(&self) -> Result<Standing, Failure> {
+    pub(crate) fn read(&self) -> Result<StoredTemplates, Failure> {
         let mut numbers: Vec<u64> = Vec::new();
         let mut recorded = self.recorded()?;
         recorded.sort_by_key(|recorded| recorded.number);
         numbers.extend(recorded.iter().rev().map(|recorded| recorded.number));
         numbers.dedup();
-        Ok(Standing {
+        Ok(StoredTemplates {
             document: self.document()?,
             mod_revision: 0,
             numbers,
@@ -63,8 +63,8 @@ impl TemplateFile {
 
     pub(crate) fn write(
         &self,
-        seen: &Standing,
-        change: &Change<'_>,
+        seen: &StoredTemplates,
+        change: &TemplatesEdit<'_>,
     ) -> Result<WriteResult, Failure> {
         let cannot = |what: &Path, error: &io::Error| {
             let what = what.display();
@@ -151,7 +151,7 @@ impl TemplateFile {
         Ok(recorded)
     }
 
-    fn is_as(&self, seen: &Standing) -> Result<bool, Failure> {
+    fn is_as(&self, seen: &StoredTemplates) -> Result<bool, Failure> {
         let now = self.read()?;
         Ok(now.document == seen.document && now.numbers == seen.numbers)
     }

@@ -2,14 +2,14 @@
 
 use std::time::UNIX_EPOCH;
 
-use doorward_etcd::templates::Kind;
+use doorward_etcd::templates::VersionKind;
 
 use super::*;
 
-fn change(document: &str) -> Change<'_> {
-    Change {
+fn change(document: &str) -> TemplatesEdit<'_> {
+    TemplatesEdit {
         document,
-        kind: Kind::Apply,
+        kind: VersionKind::Apply,
         who: "ann",
         why: None,
         when: UNIX_EPOCH,
@@ -36,7 +36,7 @@ fn every_version_is_kept_and_the_last_one_is_in_force() {
     let (_folder, path) = place();
     let file = TemplateFile::new(&path);
     let empty = file.read().unwrap();
-    assert_eq!(empty, Standing::default());
+    assert_eq!(empty, StoredTemplates::default());
     assert_eq!(done(file.write(&empty, &change("one\n"))), 1);
     assert_eq!(done(file.write(&file.read().unwrap(), &change("two"))), 2);
     let standing = file.read().unwrap();
@@ -75,7 +75,7 @@ fn what_an_editor_saved_becomes_a_version_before_it_is_replaced() {
     let found = file.versions(&[1]).unwrap()[0].version.clone().unwrap();
     assert_eq!(
         (found.kind, found.document.as_deref()),
-        (Kind::Found, Some("by hand"))
+        (VersionKind::Found, Some("by hand"))
     );
 }
 

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use doorward_etcd::templates::{Recorded, Standing};
+use doorward_etcd::templates::{Recorded, StoredTemplates};
 use serde_json::{Value, json};
 
 use crate::failure::Failure;
@@ -56,7 +56,7 @@ pub(crate) async fn run(
 fn note(
     out: &mut impl Write,
     store: &TemplateStore,
-    standing: &Standing,
+    standing: &StoredTemplates,
     palette: Palette,
 ) -> Result<(), Failure> {
     match (&standing.document, &standing.newest) {

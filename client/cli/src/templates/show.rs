@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 
-use doorward_etcd::templates::{Standing, Version};
+use doorward_etcd::templates::{StoredTemplates, Version};
 use serde_json::json;
 
 use crate::failure::Failure;
@@ -94,7 +94,7 @@ fn as_shown(document: &[u8], is_terminal: bool) -> Cow<'_, [u8]> {
 }
 
 /// The version in force. None: there is no document, or it is not the newest version.
-pub(crate) fn in_force(standing: &Standing) -> Option<&Version> {
+pub(crate) fn in_force(standing: &StoredTemplates) -> Option<&Version> {
     let newest = standing.newest.as_ref()?.version.as_ref().ok()?;
     (standing.document.is_some() && standing.is_recorded()).then_some(newest)
 }
@@ -125,7 +125,7 @@ pub(crate) fn about(version: &Version) -> String {
 }
 
 /// There is no document.
-pub(crate) fn nothing(store: &TemplateStore, standing: &Standing) -> Failure {
+pub(crate) fn nothing(store: &TemplateStore, standing: &StoredTemplates) -> Failure {
     let name = store.name();
     Failure::No(match standing.numbers.first() {
         None => {

@@ -4,8 +4,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use doorward_etcd::layout::TemplateKeys;
-use doorward_etcd::templates::{self, Change, Recorded, Standing, Version, WriteError};
-use doorward_etcd::{Config, Connection};
+use doorward_etcd::templates::{
+    self, Recorded, StoredTemplates, TemplatesEdit, Version, WriteError,
+};
+use doorward_etcd::{EtcdConfig, EtcdConnection};
 
 use crate::failure::Failure;
 use crate::templates::document::Document;
@@ -23,7 +25,7 @@ pub(crate) struct TemplateStore {
 #[derive(Debug)]
 enum StoreKind {
     Etcd {
-        config: Arc<Config>,
+        config: Arc<EtcdConfig>,
         keys: TemplateKeys,
     },
     File(TemplateFile),
@@ -39,7 +41,7 @@ pub(crate) enum WriteResult {
 }
 
 impl TemplateStore {
-    pub(crate) fn etcd(config: Config, keys: TemplateKeys, name: String) -> Self {
+    pub(crate) fn etcd(config: EtcdConfig, keys: TemplateKeys, name: String) -> Self {
         let config = Arc::new(config);
         Self {
             name,
@@ -63,10 +65,10 @@ impl TemplateStore {
     }
 
     /// What is in force, and what is known of the history.
-    pub(crate) async fn read(&self) -> Result<Standing, Failure> {
+    pub(crate) async fn read(&self) -> Result<StoredTemplates, Failure> {
         match &self.kept {
             StoreKind::Etcd { config, keys } => {
-                let mut connection = Connection::new(config.clone());
+                let mut connection = EtcdConnection::new(config.clone());
                 let read = templates::read(&mut connection, keys).await;
                 read.map_err(|error| failure_of(&error))
             }
@@ -75,7 +77,7 @@ impl TemplateStore {
     }
 
     /// What is in force, as a document. None: there is none.
-    pub(crate) fn document(&self, standing: &Standing) -> Option<Document> {
+    pub(crate) fn document(&self, standing: &StoredTemplates) -> Option<Document> {
         let bytes = standing.document.clone()?;
         Some(Document::new(&self.name, bytes))
     }
@@ -86,7 +88,7 @@ impl TemplateStore {
         let mut versions = Vec::new();
         match &self.kept {
             StoreKind::Etcd { config, keys } => {
-                let mut connection = Connection::new(config.clone());
+                let mut connection = EtcdConnection::new(config.clone());
                 for number in numbers {
                     let version = templates::version(&mut connection, keys, *number).await;
                     versions.extend(version.map_err(|error| failure_of(&error))?);
@@ -100,7 +102,7 @@ impl TemplateStore {
     /// A version of the history.
     pub(crate) async fn version(
         &self,
-        standing: &Standing,
+        standing: &StoredTemplates,
         number: u64,
     ) -> Result<Version, Failure> {
         let there = match self.versions(&[number]).await?.pop() {
@@ -124,13 +126,13 @@ impl TemplateStore {
     /// Writes, if nobody else has since `seen` was read.
     pub(crate) async fn write(
         &self,
-        seen: &Standing,
-        change: &Change<'_>,
+        seen: &StoredTemplates,
+        change: &TemplatesEdit<'_>,
     ) -> Result<WriteResult, Failure> {
         let written = match &self.kept {
             StoreKind::Etcd { config, keys } => {
                 // Made anew: the operator may have thought for so long that a token ran out.
-                let mut connection = Connection::new(config.clone());
+                let mut connection = EtcdConnection::new(config.clone());
                 templates::write(&mut connection, keys, seen, change).await
             }
             StoreKind::File(file) => return file.write(seen, change),

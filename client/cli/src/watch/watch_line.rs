@@ -15,7 +15,7 @@ use crate::get::amount_of;
 use crate::granted::tone_of;
 use crate::granted::{millis, number};
 use crate::output;
-use crate::why::{LEARNING_ADVICE, Why};
+use crate::why::{Explanation, LEARNING_ADVICE};
 use doorward_pages::numbers::typed_span as span;
 use doorward_pages::terminal::palette::{Palette, Tone};
 
@@ -105,7 +105,7 @@ impl<'a> Printer<'a> {
             None => None,
         };
         self.write(resource.wants(), holding, problem)?;
-        let is_learning = Why::of_holding(holding).is_learning();
+        let is_learning = Explanation::of_holding(holding).is_learning();
         if is_learning && !self.advised && self.common.output == Output::Table {
             self.advised = true;
             let advice = self.palette.paint(Tone::Quiet, LEARNING_ADVICE);
@@ -143,7 +143,7 @@ impl<'a> Printer<'a> {
         let mut out = output::stdout();
         let now = since_epoch();
         if self.common.output == Output::Json {
-            let why = Why::of_holding(holding);
+            let why = Explanation::of_holding(holding);
             let change = WatchOutput {
                 time_ms: millis(now),
                 resource: &self.flags.ask.resource,
@@ -177,7 +177,7 @@ fn printed(resource: &Resource, holding: &Holding) -> Printed {
     Printed {
         capacity: holding.capacity,
         source: holding.source,
-        limited_by: Why::of_holding(holding).limit(),
+        limited_by: Explanation::of_holding(holding).limit(),
         wants: resource.wants(),
         problem: resource.problem().as_ref().map(std::mem::discriminant),
     }
@@ -214,7 +214,7 @@ fn because(
         }
     }
     let mut said = parts.join(", ");
-    let words = Why::of_holding(holding).words();
+    let words = Explanation::of_holding(holding).words();
     let problem = problem.map(|problem| match since {
         Some(since) => format!("since {}: {problem}", clock(since)),
         None => problem.to_owned(),
@@ -243,90 +243,4 @@ fn clock(since_epoch: Duration) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const LEASE: Holding = Holding {
-        capacity: Capacity::Limited(20.0),
-        source: Source::Lease,
-        remaining: Some(Duration::from_secs(41)),
-        changes_in: Some(Duration::from_secs(41)),
-        then: Capacity::Limited(2.0),
-        limited_by: None,
-        learning_for: None,
-    };
-
-    const SINCE: Option<Duration> = Some(Duration::from_secs(1_800_000_000));
-
-    fn said(holding: &Holding, mode: ModeFlag, problem: Option<&str>) -> String {
-        because(holding, mode, problem, SINCE.filter(|_| problem.is_some()))
-    }
-
-    #[test]
-    fn a_lease_is_reported_with_its_end_and_why_it_is_no_larger() {
-        assert_eq!(said(&LEASE, ModeFlag::Safe, None), "lease, expires in 41s");
-        let learning = Holding {
-            limited_by: Some(LimitedBy::Learning),
-            learning_for: Some(Duration::from_millis(40_500)),
-            ..LEASE
-        };
-        assert_eq!(
-            said(&learning, ModeFlag::Safe, None),
-            "lease, expires in 41s; learning mode, 41 s left"
-        );
-        let beside = Holding {
-            capacity: Capacity::Limited(2.0),
-            source: Source::Mode,
-            ..learning
-        };
-        assert_eq!(
-            said(&beside, ModeFlag::Safe, None),
-            "lease of 0, expires in 41s: 2 by the safe capacity; learning mode, 41 s left"
-        );
-    }
-
-    #[test]
-    fn without_an_answer_it_is_reported_since_when_and_what_is_used_then() {
-        for (mode, then, expected) in [
-            (ModeFlag::Safe, 2.0, "then 2 by the safe capacity"),
-            (
-                ModeFlag::Safe,
-                0.0,
-                "then nothing, since no safe capacity is known",
-            ),
-            (
-                ModeFlag::Pessimistic,
-                0.0,
-                "then nothing is used, since the mode is pessimistic",
-            ),
-            (
-                ModeFlag::Optimistic,
-                30.0,
-                "then 30, all that is wanted, by mode",
-            ),
-        ] {
-            let holding = Holding {
-                then: Capacity::Limited(then),
-                ..LEASE
-            };
-            assert_eq!(
-                said(&holding, mode, Some("not connected: refused")),
-                format!(
-                    "lease, expires in 41s, {expected}; since 2027-01-15T08:00:00Z: not connected: refused"
-                )
-            );
-        }
-        let over = Holding {
-            capacity: Capacity::Limited(2.0),
-            source: Source::Mode,
-            remaining: None,
-            changes_in: Some(Duration::from_secs(60)),
-            then: Capacity::Limited(1.0),
-            ..LEASE
-        };
-        assert_eq!(
-            said(&over, ModeFlag::Safe, Some("not connected: refused")),
-            "no lease: 2 by the safe capacity, 1 in 1m; since 2027-01-15T08:00:00Z: not connected: refused"
-        );
-    }
-}
+mod tests;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use doorward_etcd::directory::{self, Servers};
-use doorward_etcd::{Config, Place};
+use doorward_etcd::{EtcdConfig, EtcdNode};
 use doorward_session::address::Address;
 use doorward_session::master_finder::{MasterFinder, in_order};
 use tracing::{debug, info};
@@ -17,7 +17,7 @@ const WAIT_MAX: Duration = Duration::from_secs(2);
 /// A node in etcd.
 #[derive(Debug)]
 pub(crate) struct Directory {
-    place: Place,
+    place: EtcdNode,
     /// Those that were given beside it.
     given: Arc<[Address]>,
     /// Of calls to servers.
@@ -25,7 +25,7 @@ pub(crate) struct Directory {
 }
 
 impl Directory {
-    pub(super) fn new(place: Place, given: Arc<[Address]>, timeout: Duration) -> Self {
+    pub(super) fn new(place: EtcdNode, given: Arc<[Address]>, timeout: Duration) -> Self {
         let mut directory = Self {
             place,
             given,
@@ -37,9 +37,9 @@ impl Directory {
         let call_timeout = config
             .call_timeout
             .min(directory.wait_max() / members.max(1));
-        directory.place.etcd.config = Arc::new(Config {
+        directory.place.etcd.config = Arc::new(EtcdConfig {
             call_timeout,
-            ..Config::clone(config)
+            ..EtcdConfig::clone(config)
         });
         directory
     }

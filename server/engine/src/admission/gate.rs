@@ -22,7 +22,7 @@ pub(crate) enum From {
 
 /// What one request passes on its way into a resource.
 #[derive(Debug)]
-pub(crate) struct Gate<'a> {
+pub(crate) struct AdmissionGate<'a> {
     /// The books.
     pub admission: &'a mut Admission,
     /// The bounds.
@@ -33,7 +33,7 @@ pub(crate) struct Gate<'a> {
     pub template: TemplateSlot,
 }
 
-impl Gate<'_> {
+impl AdmissionGate<'_> {
     /// Where the caller is in the books.
     pub(crate) fn enter(&mut self, now: Time) -> CallerSlot {
         self.admission.callers.enter(self.caller, now)

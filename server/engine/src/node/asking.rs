@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use crate::admission::{CallerSlot, From, Gate};
+use crate::admission::{AdmissionGate, CallerSlot, From};
 use crate::amount::Amount;
 use crate::claim::Claim;
 use crate::demand::Demand;
@@ -16,17 +16,17 @@ use crate::node::resources::IdHash;
 use crate::node::spans::Spans;
 use crate::node::{Entry, Node};
 use crate::request::server::{GetServerCapacity, ServerAsk, ServerLease, Via};
-use crate::request::{Ask, GetCapacity, Lease, Refusal, RefusalReason};
+use crate::request::{Ask, ClientLease, GetCapacity, Refusal, RefusalReason};
 use crate::resource::Resource;
 use crate::resource::ask::{AnswerKind, HolderAsk};
 use crate::time::Time;
 
 /// What is answered to a request: leases, and what is refused.
-pub(super) type Answers<L> = (Vec<L>, Vec<Refusal>);
+pub(super) type LeasesAndRefusals<L> = (Vec<L>, Vec<Refusal>);
 
 /// What is asked of a resource, and the hash that the resource is found by.
 #[derive(Debug)]
-pub(super) struct Asked<'a, A> {
+pub(super) struct HashedAsk<'a, A> {
     ask: &'a A,
     hash: IdHash,
 }
@@ -37,8 +37,8 @@ impl Node {
         &mut self,
         asks: &[A],
         resource_of: impl Fn(&A) -> &ResourceId,
-        mut answer: impl FnMut(&mut Self, Asked<'_, A>) -> Result<L, RefusalReason>,
-    ) -> Answers<L> {
+        mut answer: impl FnMut(&mut Self, HashedAsk<'_, A>) -> Result<L, RefusalReason>,
+    ) -> LeasesAndRefusals<L> {
         let mut leases = Vec::with_capacity(asks.len());
         let mut refused = Vec::new();
         let mut mentions = Mentions::of_request(asks.len());
@@ -49,7 +49,7 @@ impl Node {
             let result = if mentions.note(position, hash, is_same) {
                 Err(RefusalReason::Duplicate)
             } else {
-                answer(self, Asked { ask, hash })
+                answer(self, HashedAsk { ask, hash })
             };
             match result {
                 Ok(lease) => leases.push(lease),
@@ -68,9 +68,9 @@ impl Node {
         &mut self,
         holder: &HolderId,
         request: &GetCapacity,
-        Asked { ask, hash }: Asked<'_, Ask>,
+        HashedAsk { ask, hash }: HashedAsk<'_, Ask>,
         now: Time,
-    ) -> Result<Lease, RefusalReason> {
+    ) -> Result<ClientLease, RefusalReason> {
         let tolerance = self.config.clock_tolerance;
         let holder_ask = HolderAsk {
             holder,
@@ -88,14 +88,14 @@ impl Node {
             floor: self.config.refresh_floor,
             caller: CallerSlot::NOBODY,
         };
-        let decide = |resource: &mut Resource, gate: &mut Gate<'_>| {
+        let decide = |resource: &mut Resource, gate: &mut AdmissionGate<'_>| {
             let answer = resource.handle_ask(&holder_ask, gate, now)?;
             Ok((answer.kind, answer))
         };
         let id = &ask.resource;
         let from = From::Client(request.caller);
         let answer = self.ask_resource(id, hash, from, request.caller, decide, now)?;
-        Ok(tolerance.lease(Lease {
+        Ok(tolerance.lease(ClientLease {
             resource: id.clone(),
             capacity: answer.lease.capacity,
             expires_in: answer.lease.expires_at.since(now),
@@ -113,7 +113,7 @@ impl Node {
         &mut self,
         holder: &HolderId,
         request: &GetServerCapacity,
-        Asked { ask, hash }: Asked<'_, ServerAsk>,
+        HashedAsk { ask, hash }: HashedAsk<'_, ServerAsk>,
         via: Via,
         now: Time,
     ) -> Result<ServerLease, RefusalReason> {
@@ -134,7 +134,7 @@ impl Node {
             },
             caller: CallerSlot::NOBODY,
         };
-        let decide = |resource: &mut Resource, gate: &mut Gate<'_>| {
+        let decide = |resource: &mut Resource, gate: &mut AdmissionGate<'_>| {
             resource.handle_server_ask(&holder_ask, gate, now)
         };
         let id = &ask.resource;
@@ -150,7 +150,10 @@ impl Node {
         hash: IdHash,
         from: From,
         caller: Option<Caller>,
-        decide: impl FnOnce(&mut Resource, &mut Gate<'_>) -> Result<(AnswerKind, T), RefusalReason>,
+        decide: impl FnOnce(
+            &mut Resource,
+            &mut AdmissionGate<'_>,
+        ) -> Result<(AnswerKind, T), RefusalReason>,
         now: Time,
     ) -> Result<T, RefusalReason> {
         self.bring_up_to_date(id, now);
@@ -164,7 +167,7 @@ impl Node {
         else {
             return Err(RefusalReason::UnknownResource);
         };
-        let mut gate = Gate {
+        let mut gate = AdmissionGate {
             admission: &mut self.admission,
             limits: &self.config.limits,
             caller,

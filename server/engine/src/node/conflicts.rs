@@ -135,7 +135,7 @@ mod tests {
         for number in 0..NAMES_MAX {
             conflicts.note(conflict(&number.to_string(), 0));
         }
-        assert!(conflicts.note(conflict("one more", 100)), "it is told");
+        assert!(conflicts.note(conflict("one more", 100)), "it is reported");
         assert!(!conflicts.note(conflict("7", 100)));
         assert_eq!(conflicts.shown(Time::from_secs(150)).count(), 1);
         assert!(conflicts.note(conflict("one more", 150)));

@@ -1,6 +1,6 @@
 //! Which resources a request has named already: a resource that is named twice is answered once.
 //!
-//! Ids are told apart by their hashes, which a look-up needs anyway; only those of one hash are compared. Of few, which
+//! Ids differ by their hashes, which a look-up needs anyway; only those of one hash are compared. Of few, which
 //! most requests have, nothing is allocated.
 
 use hashbrown::HashTable;

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use crate::refresh;
 use crate::request::server::{ServerAsk, ServerLease};
-use crate::request::{Has, Lease};
+use crate::request::{ClientLease, Has};
 use crate::supply::ParentTerms;
 use doorward_time::tolerance::Tolerance;
 
@@ -18,7 +18,7 @@ pub(super) trait Spans: Sized {
     /// What a server asks its parent.
     fn server_ask(self, ask: ServerAsk) -> ServerAsk;
     /// The answer to a client.
-    fn lease(self, lease: Lease) -> Lease;
+    fn lease(self, lease: ClientLease) -> ClientLease;
     /// The answer to a child server, or of a parent.
     fn server_lease(self, lease: ServerLease) -> ServerLease;
     /// As [`Self::server_lease`], without a copy if nothing changes.
@@ -41,12 +41,12 @@ impl Spans for Tolerance {
         }
     }
 
-    fn lease(self, lease: Lease) -> Lease {
+    fn lease(self, lease: ClientLease) -> ClientLease {
         if self == Self::LEAST {
             return lease;
         }
         let expires_in = self.promise(lease.expires_in);
-        Lease {
+        ClientLease {
             expires_in,
             refresh_in: refresh::within_lease(lease.refresh_in, expires_in),
             ..lease

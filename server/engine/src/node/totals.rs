@@ -52,7 +52,7 @@ impl Counted {
 
 /// The sums. See the [module](self).
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Sums {
+pub(super) struct NodeSums {
     leases: usize,
     children: usize,
     waiting: usize,
@@ -65,7 +65,7 @@ pub(super) struct Sums {
     learns_above: Peak<Time>,
 }
 
-impl Sums {
+impl NodeSums {
     /// A resource has changed. `has_new_claims`: other clients may be served.
     pub(super) fn note(
         &mut self,
@@ -199,7 +199,7 @@ impl Node {
     ///
     /// If they are not.
     pub(super) fn assert_summed(&self) {
-        let mut sums = Sums::default();
+        let mut sums = NodeSums::default();
         for (id, entry) in self.resources.iter() {
             let mut counted = Counted::default();
             sums.note(&mut counted, &entry.resource, true);

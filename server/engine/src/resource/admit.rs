@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::admission::weight::Weight;
-use crate::admission::{Change, Gate, points_of};
+use crate::admission::{AdmissionGate, HolderChange, points_of};
 use crate::demand::Demand;
 use crate::id::HolderKind;
 use crate::lease_table::Slot;
@@ -42,7 +42,7 @@ impl Resource {
         &self,
         slot: Option<Slot>,
         ask: &HolderAsk<'_>,
-        gate: &mut Gate<'_>,
+        gate: &mut AdmissionGate<'_>,
         now: Time,
     ) -> Result<(), RefusalReason> {
         // Child servers are few, and ask on behalf of many.
@@ -72,7 +72,7 @@ impl Resource {
         &mut self,
         slot: Option<Slot>,
         ask: &HolderAsk<'a>,
-        gate: &mut Gate<'_>,
+        gate: &mut AdmissionGate<'_>,
         now: Time,
     ) -> Result<Admitted<'a>, RefusalReason> {
         if slot.is_some()
@@ -142,14 +142,14 @@ impl Resource {
         &mut self,
         by: Brings,
         more: usize,
-        gate: &mut Gate<'_>,
+        gate: &mut AdmissionGate<'_>,
     ) -> Result<(), RefusalReason> {
         let named = &self.policy.algorithm().min_shares;
         self.ledger.admit_priorities(by, more, named, gate)
     }
 
     /// Which holders came and went since that was last asked.
-    pub(crate) fn take_changes(&mut self) -> Vec<Change> {
+    pub(crate) fn take_changes(&mut self) -> Vec<HolderChange> {
         self.ledger.take_changes()
     }
 

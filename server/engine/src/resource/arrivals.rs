@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::admission::{CallerSlot, Change, Gate, points_of};
+use crate::admission::{AdmissionGate, CallerSlot, HolderChange, points_of};
 use crate::bands::Bands;
 use crate::demand::Demand;
 use crate::id::HolderKind;
@@ -27,7 +27,7 @@ pub(super) struct Arrivals {
     #[expect(clippy::box_collection, reason = "without it, it takes one word")]
     priorities: Option<Box<BTreeMap<i64, Brings>>>,
     /// What came and went since that was last asked.
-    changes: Vec<Change>,
+    changes: Vec<HolderChange>,
     /// Points of all demand curves.
     points: usize,
 }
@@ -45,7 +45,7 @@ impl Arrivals {
         more: usize,
         bands: &Bands,
         named: &BTreeMap<i64, f64>,
-        gate: &mut Gate<'_>,
+        gate: &mut AdmissionGate<'_>,
     ) -> Result<(), RefusalReason> {
         let brought = self.priorities.get_or_insert_default();
         brought.retain(|band, _| bands.get(*band).is_some());
@@ -87,11 +87,11 @@ impl Arrivals {
     /// A holder was put in.
     pub(super) fn note_came(&mut self, holding: &Holding) {
         let change = match holding.holder.kind {
-            HolderKind::Client => Change::ClientCame(holding.caller),
+            HolderKind::Client => HolderChange::ClientCame(holding.caller),
             HolderKind::Server => {
                 let points = points_of(&holding.demand);
                 self.points += points;
-                Change::ChildCame(holding.holder.name.clone(), holding.caller, points)
+                HolderChange::ChildCame(holding.holder.name.clone(), holding.caller, points)
             }
         };
         self.changes.push(change);
@@ -100,11 +100,11 @@ impl Arrivals {
     /// A holder was taken out.
     pub(super) fn note_gone(&mut self, gone: &Holding) {
         let change = match gone.holder.kind {
-            HolderKind::Client => Change::ClientGone(gone.caller),
+            HolderKind::Client => HolderChange::ClientGone(gone.caller),
             HolderKind::Server => {
                 let points = points_of(&gone.demand);
                 self.points -= points;
-                Change::ChildGone(gone.holder.name.clone(), gone.caller, points)
+                HolderChange::ChildGone(gone.holder.name.clone(), gone.caller, points)
             }
         };
         self.changes.push(change);
@@ -115,12 +115,13 @@ impl Arrivals {
         let (before, after) = (points_of(before), points_of(after));
         if before != after {
             self.points = self.points + after - before;
-            self.changes.push(Change::Points(caller, before, after));
+            self.changes
+                .push(HolderChange::Points(caller, before, after));
         }
     }
 
     /// Who came and went since that was last asked.
-    pub(super) fn take_changes(&mut self) -> Vec<Change> {
+    pub(super) fn take_changes(&mut self) -> Vec<HolderChange> {
         std::mem::take(&mut self.changes)
     }
 
@@ -137,6 +138,6 @@ impl Arrivals {
     pub(super) fn assert_consistent<'a>(&self, holders: impl Iterator<Item = &'a Holding>) {
         let points: usize = holders.map(|it| points_of(&it.demand)).sum();
         assert_eq!(self.points, points, "points of curves");
-        assert!(self.changes.is_empty(), "changes nobody was told");
+        assert!(self.changes.is_empty(), "changes that nobody has counted");
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::admission::Gate;
+use crate::admission::AdmissionGate;
 use crate::amount::Amount;
 use crate::demand::Demand;
 use crate::id::HolderName;
@@ -29,7 +29,7 @@ impl Resource {
     pub(crate) fn handle_server_ask(
         &mut self,
         ask: &HolderAsk<'_>,
-        gate: &mut Gate<'_>,
+        gate: &mut AdmissionGate<'_>,
         now: Time,
     ) -> Result<(AnswerKind, ServerLease), RefusalReason> {
         let name = &ask.holder.name;
@@ -172,7 +172,7 @@ impl Resource {
             .and_then(|it| it.accounted())
             .unwrap_or_default();
         // In learning mode nothing is shared out, so how is not known either; nor if our parent is.
-        let parent_learns = self.supply.terms.as_ref().is_some_and(|told| told.learning);
+        let parent_learns = self.supply.terms.as_ref().is_some_and(|it| it.learning);
         let is_known = self.learning_remaining(now).is_none() && !parent_learns;
         let bands = if self.policy.algorithm().kind.has_bands() && is_known {
             let split: Vec<_> = rule.split(demand).collect();

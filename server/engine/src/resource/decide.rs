@@ -17,7 +17,7 @@
 
 use std::time::Duration;
 
-use crate::admission::Gate;
+use crate::admission::AdmissionGate;
 use crate::amount::Amount;
 use crate::demand::Demand;
 use crate::lease::{Lease, Leases};
@@ -44,7 +44,7 @@ impl Resource {
     pub(crate) fn handle_ask(
         &mut self,
         ask: &HolderAsk<'_>,
-        gate: &mut Gate<'_>,
+        gate: &mut AdmissionGate<'_>,
         now: Time,
     ) -> Result<Answer, RefusalReason> {
         if !self.has_source() {

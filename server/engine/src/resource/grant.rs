@@ -63,7 +63,7 @@ impl Resource {
     /// What a holder should have once others have shrunk: its share; of a child server, its share
     /// of what we should have ourselves, so that those below it know, too, that more is to come.
     pub(super) fn prospect(&self, demand: &Demand, share: Share) -> Amount {
-        let (Demand::Server(_), Some(told), true) =
+        let (Demand::Server(_), Some(terms), true) =
             (demand, &self.supply.terms, self.supply.expects_more())
         else {
             return share.amount;
@@ -75,12 +75,12 @@ impl Resource {
             if self.supply.capacity.is_zero() {
                 return wants;
             }
-            let part = told.share.get() / self.supply.capacity.get();
+            let part = terms.share.get() / self.supply.capacity.get();
             let expected = Amount::from_computed(share.amount.get() * part);
             return expected.min(wants).max(share.amount);
         }
         let expected = Supply {
-            capacity: told.share,
+            capacity: terms.share,
             ..self.supply.clone()
         };
         let rule = algorithm::solve(&algorithm, self.ledger.bands(), &expected, demand);

@@ -10,7 +10,7 @@ mod waste;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::admission::weight::{Weight, early};
-use crate::admission::{Change, Gate};
+use crate::admission::{AdmissionGate, HolderChange};
 use crate::algorithm::Why;
 use crate::amount::Amount;
 use crate::bands::Bands;
@@ -190,7 +190,7 @@ impl Ledger {
         by: Brings,
         more: usize,
         named: &BTreeMap<i64, f64>,
-        gate: &mut Gate<'_>,
+        gate: &mut AdmissionGate<'_>,
     ) -> Result<(), RefusalReason> {
         let regrouping = self.regrouping.as_ref();
         let bands = regrouping.map_or(&self.bands, |regrouping| regrouping.bands());
@@ -357,7 +357,7 @@ impl Ledger {
     }
 
     /// Who came and went since that was last asked.
-    pub(super) fn take_changes(&mut self) -> Vec<Change> {
+    pub(super) fn take_changes(&mut self) -> Vec<HolderChange> {
         self.arrivals.take_changes()
     }
 

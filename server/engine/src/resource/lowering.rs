@@ -3,7 +3,7 @@
 //! Each lowering divides the lowered capacity among the claims of its moment; a holder that asks
 //! for the first time since keeps no more than its share by that. A holder that has missed several
 //! keeps no more than its share by the strictest: the first of them promised that within a lease
-//! length no more than its capacity would be out, and whoever was told so (a parent) relies on it.
+//! length no more than its capacity would be out, and a parent that heard so relies on it.
 
 use std::collections::VecDeque;
 
@@ -13,7 +13,7 @@ use crate::lease_table::Holding;
 use crate::planted::{self, Bug};
 use crate::rounding::KEPT;
 
-/// Lowerings told apart. Who has missed more is treated as having missed the strictest of them.
+/// Lowerings that are kept apart. Who has missed more is treated as having missed the strictest of them.
 const HISTORY_MAX: usize = 8;
 
 /// The lowerings since all that is out last fitted.

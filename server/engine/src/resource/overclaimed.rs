@@ -19,8 +19,8 @@ use crate::time::Time;
 impl Resource {
     /// The capacity for reports: below the root, with what is to come.
     fn for_reported(&self) -> Amount {
-        let told = self.supply.terms.as_ref();
-        let share = told.map_or(Amount::ZERO, |told| told.share);
+        let terms = self.supply.terms.as_ref();
+        let share = terms.map_or(Amount::ZERO, |terms| terms.share);
         self.supply.capacity.max(share)
     }
 
@@ -42,8 +42,8 @@ impl Resource {
         if !self.learns(now) || !self.has_lease(now) {
             return None;
         }
-        let told = self.supply.terms.as_ref()?;
-        let known = self.for_reported().max(told.reserved?);
+        let terms = self.supply.terms.as_ref()?;
+        let known = self.for_reported().max(terms.reserved?);
         if reported.said_fits(known) {
             return None;
         }

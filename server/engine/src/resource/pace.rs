@@ -37,8 +37,8 @@ impl Resource {
         true
     }
 
-    /// A request that came faster than the floor gets the current lease, and is told when its new
-    /// wishes will be heard.
+    /// A request that came faster than the floor gets the current lease, and hears when its new
+    /// wants will count.
     pub(super) fn answer_too_early(
         &mut self,
         slot: Slot,

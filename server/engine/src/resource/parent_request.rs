@@ -18,7 +18,7 @@ use crate::refresh;
 use crate::request::Has;
 use crate::request::server::{ServerAsk, ServerLease};
 use crate::resource::Resource;
-use crate::resource::parent_lease::{Changes, Needs, ParentLease, Request};
+use crate::resource::parent_lease::{Changes, Needs, ParentLease, SentRequest};
 use crate::resource::policy::Policy;
 use crate::snapshot::UpstreamSnapshot;
 use crate::supply::Supply;
@@ -29,7 +29,7 @@ const MATTERS: f64 = 1e-3;
 
 /// What is known of the parent besides the supply.
 #[derive(Debug)]
-pub(super) struct Upstream {
+pub(super) struct ParentFacts {
     /// The state of the own lease.
     pub(super) lease: ParentLease,
     reports: ReportCount,
@@ -83,7 +83,7 @@ impl ReportCount {
     }
 }
 
-impl Upstream {
+impl ParentFacts {
     /// Nothing was asked yet.
     pub(super) fn new() -> Self {
         Self {
@@ -126,7 +126,7 @@ impl Upstream {
     pub(super) fn note_granted(
         &mut self,
         lease: &ServerLease,
-        request: &Request,
+        request: &SentRequest,
         expires_at: Time,
         now: Time,
     ) -> bool {
@@ -158,12 +158,12 @@ impl Resource {
         } else {
             Needs::Leftover
         };
-        let news = |request: &Request| self.changes_since(request, upstream);
+        let news = |request: &SentRequest| self.changes_since(request, upstream);
         upstream.lease.next_request(needs, news, pace)
     }
 
     /// What has changed since that request.
-    fn changes_since(&self, request: &Request, upstream: &Upstream) -> Changes {
+    fn changes_since(&self, request: &SentRequest, upstream: &ParentFacts) -> Changes {
         let wants = self.ledger.table().wants().rounded_down();
         let matters = (wants - request.wants).abs() > MATTERS * request.wants.max(wants)
             || self.holding() < request.holding
@@ -214,7 +214,7 @@ impl Resource {
             },
             learning,
         };
-        let request = Request {
+        let request = SentRequest {
             sequence,
             sent_at: now,
             demand_version: self.ledger.demand_version(),

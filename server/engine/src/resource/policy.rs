@@ -102,11 +102,11 @@ impl Policy {
     pub(super) fn apply_parent(
         &mut self,
         algorithm: Option<&Algorithm>,
-        told: &ParentTerms,
+        terms: &ParentTerms,
     ) -> Option<Algorithm> {
         let is_first = self.source == PolicySource::Unheard;
         let own = self.template.as_ref().filter(|_| algorithm.is_none());
-        self.holder_bounds = boxed(own.map_or(told.holder_bounds, |own| own.holder_bounds));
+        self.holder_bounds = boxed(own.map_or(terms.holder_bounds, |own| own.holder_bounds));
         self.source = if algorithm.is_some() {
             PolicySource::Parent
         } else {
@@ -167,7 +167,7 @@ mod tests {
     use super::*;
     use crate::template::{AlgorithmKind, TemplateSpec, Templates};
 
-    /// A template whose leases are so long: by that algorithms are told apart.
+    /// A template whose leases are so long: that tells algorithms apart.
     fn template(seconds: u64) -> Arc<Template> {
         let spec = TemplateSpec {
             identifier_glob: Some("*".into()),
@@ -220,7 +220,7 @@ mod tests {
 
     #[test]
     fn the_parent_says_or_leaves_it_to_us() {
-        for (before, told, after, puts_in_force) in [
+        for (before, answered, after, puts_in_force) in [
             (Unheard, Some(20), Parent, Some(20)),
             (Unheard, Some(60), Parent, Some(60)),
             (Unheard, None, LeftToUs, Some(60)),
@@ -231,10 +231,10 @@ mod tests {
             (LeftToUs, None, LeftToUs, None),
         ] {
             let mut policy = policy(before);
-            let algorithm = told.map(|seconds| template(seconds).algorithm.clone());
+            let algorithm = answered.map(|seconds| template(seconds).algorithm.clone());
             let found = policy.apply_parent(algorithm.as_ref(), &ParentTerms::default());
-            assert_eq!(seconds(found), puts_in_force, "{before:?}, {told:?}");
-            assert_eq!(policy.source, after, "{before:?}, {told:?}");
+            assert_eq!(seconds(found), puts_in_force, "{before:?}, {answered:?}");
+            assert_eq!(policy.source, after, "{before:?}, {answered:?}");
         }
     }
 

@@ -17,7 +17,7 @@ use crate::rounding::SHORTFALL;
 use crate::template::SafeCapacity;
 use crate::time::Time;
 
-/// How many steps each doubling of the number of clients has; below that number, all are told apart.
+/// How many steps each doubling of the number of clients has; below that number, each number is a step.
 const STEPS_PER_DOUBLING: f64 = 32.0;
 
 /// Where a number of type f64 has its exponent.
@@ -42,14 +42,14 @@ fn number(safe: SafeCapacity) -> f64 {
 impl Resource {
     /// What a client in safe mode may use. Below the root, the parent's value counts.
     pub(super) fn safe_capacity(&self, now: Time) -> SafeCapacity {
-        let told = self.supply.terms.as_ref();
-        let of_parent = told.and_then(|told| told.safe_capacity);
+        let terms = self.supply.terms.as_ref();
+        let of_parent = terms.and_then(|terms| terms.safe_capacity);
         let template = self.policy.template();
         let of_template = template.and_then(|template| template.safe_capacity);
         match (of_parent, of_template) {
             (Some(safe), _) if self.safe_is_static() => safe,
             (None, Some(safe)) => safe,
-            _ if self.learning_for(now).is_some() || told.is_some_and(|told| told.learning) => {
+            _ if self.learning_for(now).is_some() || terms.is_some_and(|terms| terms.learning) => {
                 SafeCapacity::Limited(Amount::ZERO)
             }
             (Some(SafeCapacity::Unlimited), _) => SafeCapacity::Unlimited,
@@ -77,7 +77,7 @@ impl Resource {
     /// Whether it is set in a template, here or at the root.
     pub(super) fn safe_is_static(&self) -> bool {
         match &self.supply.terms {
-            Some(told) if told.safe_capacity.is_some() => told.safe_is_static,
+            Some(terms) if terms.safe_capacity.is_some() => terms.safe_is_static,
             _ => {
                 let template = self.policy.template();
                 template.is_some_and(|template| template.safe_capacity.is_some())
@@ -96,11 +96,11 @@ impl Resource {
 
     /// Whether the last safe capacity that a child server got is larger than the present one.
     pub(super) fn safe_fell(&self, holding: &Holding, now: Time) -> bool {
-        let told = holding
+        let last = holding
             .report
             .as_ref()
             .and_then(|report| report.last_safe_capacity);
-        told.is_some_and(|told| number(self.safe_capacity(now)) < number(told) * (1.0 - SHORTFALL))
+        last.is_some_and(|last| number(self.safe_capacity(now)) < number(last) * (1.0 - SHORTFALL))
     }
 }
 

@@ -212,7 +212,12 @@ impl Resource {
         if self.learning_remaining(now).is_some() {
             return LimitedBy::Learning;
         }
-        if self.supply.terms.as_ref().is_some_and(|told| told.learning) {
+        if self
+            .supply
+            .terms
+            .as_ref()
+            .is_some_and(|terms| terms.learning)
+        {
             return LimitedBy::ParentLearning;
         }
         match holding.why.bound {

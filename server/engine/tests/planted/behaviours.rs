@@ -13,7 +13,7 @@ use doorward_engine::node::{Config, Node};
 use doorward_engine::request::server::{
     GetServerCapacity, GetServerCapacityReply, ServerAsk, ServerLease, Via,
 };
-use doorward_engine::request::{Ask, GetCapacity, Has, Lease};
+use doorward_engine::request::{Ask, ClientLease, GetCapacity, Has};
 use doorward_engine::supply::ParentTerms;
 use doorward_engine::template::{Algorithm, AlgorithmKind, TemplateSpec, Templates};
 use doorward_engine::time::Time;
@@ -51,7 +51,7 @@ fn node(capacity: Option<f64>) -> Node {
 }
 
 /// What a client is terms that wants so much. None: to come back.
-fn ask(node: &mut Node, client: &str, wants: f64, now: u64) -> Option<Lease> {
+fn ask(node: &mut Node, client: &str, wants: f64, now: u64) -> Option<ClientLease> {
     ask_having(node, client, wants, None, now)
 }
 
@@ -61,7 +61,7 @@ fn ask_having(
     wants: f64,
     has: Option<f64>,
     now: u64,
-) -> Option<Lease> {
+) -> Option<ClientLease> {
     let request = GetCapacity {
         client: HolderName::new(client).unwrap(),
         incarnation: None,

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use doorward_engine::amount::Amount;
 use doorward_engine::id::{Caller, HolderName, Incarnation, MastershipId, ResourceId};
-use doorward_engine::request::{Ask, GetCapacity, Has, Lease, ReleaseCapacity};
+use doorward_engine::request::{Ask, ClientLease, GetCapacity, Has, ReleaseCapacity};
 use doorward_engine::template::SafeCapacity;
 use doorward_engine::time::Time;
 
@@ -122,7 +122,13 @@ impl Client {
 
     /// An answer came to the request of that number. `lingers` is how long work that was begun
     /// under a larger lease goes on, if there is any.
-    pub fn answer(&mut self, sequence: u64, lease: Option<&Lease>, lingers: Duration, now: Time) {
+    pub fn answer(
+        &mut self,
+        sequence: u64,
+        lease: Option<&ClientLease>,
+        lingers: Duration,
+        now: Time,
+    ) {
         if self.crashed || sequence != self.sequence {
             return;
         }

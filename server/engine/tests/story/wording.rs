@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use doorward_engine::node::mastership::Mastership;
 use doorward_engine::request::server::{GetServerCapacity, ServerAsk, ServerLease};
-use doorward_engine::request::{Has, Lease, LimitedBy, RefusalReason};
+use doorward_engine::request::{ClientLease, Has, LimitedBy, RefusalReason};
 use doorward_engine::template::SafeCapacity;
 
 use super::mail::Message;
@@ -189,7 +189,7 @@ pub fn server_lease(lease: &ServerLease) -> String {
 }
 
 /// The answer to a client.
-pub fn lease(lease: &Lease) -> String {
+pub fn lease(lease: &ClientLease) -> String {
     let mut output = format!(
         "gets {} for {}, refresh in {}",
         number(lease.capacity.get()),

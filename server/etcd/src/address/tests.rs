@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn place(text: &str) -> Place {
+fn place(text: &str) -> EtcdNode {
     NodeAddress::parse(text).unwrap().place(None).unwrap()
 }
 
@@ -137,7 +137,7 @@ fn files_mean_tls_and_credentials() {
 #[test]
 fn without_hosts_what_is_known_from_elsewhere_counts() {
     let elsewhere = Etcd {
-        config: Arc::new(Config::new(vec![Endpoint::parse("z:9").unwrap()])),
+        config: Arc::new(EtcdConfig::new(vec![Endpoint::parse("z:9").unwrap()])),
         prefix: "/z".to_owned(),
     };
     for (text, endpoint, prefix) in [

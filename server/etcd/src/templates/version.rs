@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
-use crate::templates::Change;
+use crate::templates::TemplatesEdit;
 
 /// A version of the templates. Its field names are an interface.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -16,7 +16,7 @@ pub struct Version {
     pub number: u64,
     /// How it came to be.
     #[serde(flatten)]
-    pub kind: Kind,
+    pub kind: VersionKind,
     /// Who wrote it. Absent: not known.
     pub who: Option<String>,
     /// When it was written, by the writer's clock; of what was found: when that was.
@@ -32,7 +32,7 @@ pub struct Version {
 /// How a version came to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
-pub enum Kind {
+pub enum VersionKind {
     /// From a file.
     Apply,
     /// In an editor.
@@ -49,7 +49,7 @@ pub enum Kind {
     Other,
 }
 
-impl std::fmt::Display for Kind {
+impl std::fmt::Display for VersionKind {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Apply => f.write_str("apply"),
@@ -62,7 +62,7 @@ impl std::fmt::Display for Kind {
 }
 
 impl Version {
-    pub(super) fn of(number: u64, change: &Change<'_>) -> Self {
+    pub(super) fn of(number: u64, change: &TemplatesEdit<'_>) -> Self {
         Self {
             kind: change.kind,
             who: Some(change.who.to_owned()),
@@ -84,7 +84,7 @@ impl Version {
         let since_epoch = when.duration_since(UNIX_EPOCH).unwrap_or_default();
         Self {
             number,
-            kind: Kind::Found,
+            kind: VersionKind::Found,
             who: None,
             when: humantime::format_rfc3339_seconds(UNIX_EPOCH + since_epoch).to_string(),
             when_unix_ms: u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX),
@@ -138,53 +138,4 @@ impl Recorded {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_version_is_readable_json_and_comes_back_as_it_was() {
-        let version = Version {
-            number: 12,
-            kind: Kind::Rollback { to: 7 },
-            who: Some("ann@there".to_owned()),
-            when: "2026-11-21T03:04:05Z".to_owned(),
-            when_unix_ms: 1_795_230_245_000,
-            why: None,
-            document: Some("resources: []\n".to_owned()),
-        };
-        let json = version.to_json();
-        assert_eq!(
-            json,
-            "{\"number\":12,\"kind\":\"rollback\",\"to\":7,\"who\":\"ann@there\",\
-             \"when\":\"2026-11-21T03:04:05Z\",\"when_unix_ms\":1795230245000,\"why\":null,\
-             \"document\":\"resources: []\\n\"}"
-        );
-        assert_eq!(
-            Recorded::parse(12, json.as_bytes()).version.unwrap(),
-            version
-        );
-    }
-
-    #[test]
-    fn versions_of_other_programs_are_read_as_far_as_they_go() {
-        let newer = r#"{"number":3,"kind":"copied","of":"x","who":null,"when":"","when_unix_ms":0,
-                        "why":null,"document":"d","more":1}"#;
-        let read = Recorded::parse(3, newer.as_bytes()).version.unwrap();
-        assert_eq!(
-            (read.kind, read.document.as_deref()),
-            (Kind::Other, Some("d"))
-        );
-        for bad in ["", "{", "[]", "resources: []", "{\"number\":3}"] {
-            let error = Recorded::parse(3, bad.as_bytes()).version.unwrap_err();
-            assert!(error.starts_with("it cannot be read: "), "{error}");
-        }
-    }
-
-    #[test]
-    fn what_is_no_text_is_recorded_as_far_as_it_is() {
-        let version = Version::found(1, b"a\xffb", UNIX_EPOCH);
-        assert_eq!(version.document.as_deref(), Some("a\u{fffd}b"));
-        assert!(version.is_of(b"a\xffb"));
-        assert!(!version.is_of(b"a"));
-    }
-}
+mod tests;

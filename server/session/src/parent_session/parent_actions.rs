@@ -21,7 +21,7 @@ pub enum Transport {
 
 /// The number of a connection. Events of an older connection are ignored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Connection(pub u64);
+pub struct ConnectionNumber(pub u64);
 
 /// What a server answers about the mastership of its node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -187,7 +187,7 @@ pub enum ParentAction {
     /// Connect. Pass all events of this connection in with its number.
     Connect {
         /// Its number.
-        connection: Connection,
+        connection: ConnectionNumber,
         /// The server.
         to: Address,
         /// How it will be asked. On a connection for a stream, pings detect that it is dead.

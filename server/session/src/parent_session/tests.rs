@@ -42,7 +42,7 @@ impl Story {
         story
     }
 
-    fn on(&self) -> Connection {
+    fn on(&self) -> ConnectionNumber {
         self.session.connection()
     }
 

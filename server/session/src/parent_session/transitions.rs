@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::{
-    BACKOFF, BACKOFF_ELECTION, Connection, LastReport, MasterInfo, ParentAction, ParentFailure,
-    ParentReport, ParentSession, PollReason, SessionState, Transport, stream_health,
+    BACKOFF, BACKOFF_ELECTION, ConnectionNumber, LastReport, MasterInfo, ParentAction,
+    ParentFailure, ParentReport, ParentSession, PollReason, SessionState, Transport, stream_health,
 };
 use crate::address::Address;
 use crate::backoff;
@@ -33,7 +33,7 @@ impl ParentSession {
             None => Transport::Stream,
         };
         self.address = Some(to.clone());
-        self.connection = Connection(self.connection.0 + 1);
+        self.connection = ConnectionNumber(self.connection.0 + 1);
         self.state = SessionState::Connecting {
             transport,
             until: now + CONNECT_TIMEOUT,
@@ -66,7 +66,7 @@ impl ParentSession {
         );
         if is_connected {
             // Later events of the connection, and actions that are queued for it, are void.
-            self.connection = Connection(self.connection.0 + 1);
+            self.connection = ConnectionNumber(self.connection.0 + 1);
             self.actions
                 .retain(|action| matches!(action, ParentAction::Close | ParentAction::Report(_)));
             if !session_bugs::is(SessionBug::LossNotReported) {

@@ -5,7 +5,7 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use doorward_engine::template::Templates;
-use doorward_etcd::follow::{Follow, Followed, View};
+use doorward_etcd::follow::{Follow, Followed, RangeView};
 use doorward_etcd::layout::NodeKeys;
 use doorward_session::candidate::report::ElectionReport;
 use doorward_session::candidate::standing::Standing;
@@ -16,12 +16,12 @@ use doorward_session::time::Time;
 use tokio::sync::{mpsc, oneshot, watch};
 use tracing::{debug, info, warn};
 
-use super::asking::{Answer, Asker};
+use super::asker::{Asker, EtcdAnswer};
 use super::etcd_health::EtcdHealthReporter;
 use super::values;
 use crate::clock;
 use crate::election::TreePlace;
-use crate::election::gate::Change;
+use crate::election::templates_gate::PendingTemplates;
 
 /// What a candidate hears from its server, and where it reports what becomes of it.
 pub(super) struct Ways {
@@ -29,7 +29,7 @@ pub(super) struct Ways {
     pub(super) follow: Follow,
     pub(super) able: watch::Receiver<bool>,
     pub(super) place: Arc<dyn Fn() -> TreePlace + Send + Sync>,
-    pub(super) changes: mpsc::Receiver<Change>,
+    pub(super) changes: mpsc::Receiver<PendingTemplates>,
     pub(super) standings: watch::Sender<Standing>,
     pub(super) states: watch::Sender<CandidateState>,
     pub(super) contacts: EtcdHealthReporter,
@@ -41,11 +41,11 @@ pub(super) struct Driver {
     /// The keys of the node.
     nodes: watch::Receiver<Followed>,
     /// The last state of them that was handed in.
-    view: Option<Arc<View>>,
+    view: Option<Arc<RangeView>>,
     /// The templates in force.
     in_force: Arc<Templates>,
     /// Templates that the candidate has yet to let through.
-    next: Option<Change>,
+    next: Option<PendingTemplates>,
     /// What is to be asked of etcd next.
     asking: Option<EtcdRequest>,
     /// The number of the question under way.
@@ -57,9 +57,9 @@ pub(super) struct Driver {
 enum Event {
     Stopped,
     Followed,
-    Answered(Answer),
+    Answered(EtcdAnswer),
     Able,
-    Change(Change),
+    Change(PendingTemplates),
     Timeout,
 }
 
@@ -126,7 +126,7 @@ impl Driver {
             Event::Stopped => self.candidate.handle_resign(now),
             Event::Able => self.hand_in_able(now),
             Event::Timeout => self.candidate.handle_timeout(now),
-            Event::Answered(Answer { answer, problem }) => {
+            Event::Answered(EtcdAnswer { answer, problem }) => {
                 if let Some(problem) = problem {
                     self.problem = problem;
                 }

@@ -12,7 +12,7 @@ use doorward_clock::Instant;
 use doorward_documents::parse_bytes;
 use doorward_engine::template::Templates;
 use doorward_etcd::layout::TemplateKeys;
-use doorward_etcd::{Connection, Error, templates};
+use doorward_etcd::{Error, EtcdConnection, templates};
 use etcd_client::Client;
 use tracing::warn;
 
@@ -40,7 +40,7 @@ impl History {
     pub(super) async fn longer_leases(
         &mut self,
         in_force: &Templates,
-        connection: &mut Connection,
+        connection: &mut EtcdConnection,
         until: Instant,
     ) -> Result<Option<Duration>, Error> {
         let Some(keys) = self.keys.clone() else {

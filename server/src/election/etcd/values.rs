@@ -39,7 +39,7 @@ struct Place {
 }
 
 /// All keys of a node. Others that begin so are passed over: they are not ours.
-pub fn view(keys: &NodeKeys, view: &follow::View) -> View {
+pub fn view(keys: &NodeKeys, view: &follow::RangeView) -> View {
     let entries = view.entries.iter().filter_map(|(text, entry)| {
         let key = key(keys, text)?;
         let entry = EtcdEntry {
@@ -152,14 +152,16 @@ fn value(key: &EtcdKey, bytes: &[u8]) -> Value {
                 epoch_offset: key.epoch_offset,
             })
         }),
-        EtcdKey::Term => read(bytes, |term: directory::Term| Value::Term(term_read(term))),
+        EtcdKey::Term => read(bytes, |term: directory::TermRecord| {
+            Value::Term(term_read(term))
+        }),
         EtcdKey::Server(_) => read(bytes, |registration: directory::Registration| {
             Value::Server(registration_read(registration))
         }),
     }
 }
 
-fn term_read(term: directory::Term) -> TermRecord {
+fn term_read(term: directory::TermRecord) -> TermRecord {
     TermRecord {
         epoch: term.epoch,
         address: term.address.into(),
@@ -201,7 +203,7 @@ fn bytes(value: &Value) -> Vec<u8> {
             },
             epoch_offset: master.epoch_offset,
         }),
-        Value::Term(term) => json(&directory::Term {
+        Value::Term(term) => json(&directory::TermRecord {
             epoch: term.epoch,
             address: term.address.to_string(),
             server: term.server.to_string(),
@@ -310,67 +312,4 @@ fn json_text(value: &impl Serialize) -> SmolStr {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn keys() -> NodeKeys {
-        NodeKeys::new("/p", "n")
-    }
-
-    /// What servers of every version read and write: a candidate reads it, and writes the same.
-    #[test]
-    fn what_is_read_is_written_as_it_was() {
-        let (master, term) = (EtcdKey::Master, EtcdKey::Term);
-        let server = EtcdKey::Server("a:1".into());
-        for (key, json) in [
-            (
-                &master,
-                r#"{"address":"a:1","server":"s","epoch_offset":3}"#,
-            ),
-            (
-                &term,
-                r#"{"epoch":7,"address":"a:1","server":"s","length_ms":2000,"resigned":false}"#,
-            ),
-            (
-                &term,
-                r#"{"epoch":7,"address":"a:1","server":"s","length_ms":2000,"resigned":true,"leases":{"templates":"d","longest_ms":5000,"older_ms":40001}}"#,
-            ),
-            (
-                &server,
-                r#"{"node":"n","address":"a:1","server":"s","role":"leaf","version":"1"}"#,
-            ),
-            (
-                &server,
-                r#"{"node":"n","address":"a:1","http_address":"a:2","server":"s","role":"root","level":0,"highest_epoch":9,"version":"1"}"#,
-            ),
-        ] {
-            let read = value(key, json.as_bytes());
-            assert_ne!(read, Value::Unreadable, "{json}");
-            let written = String::from_utf8(bytes(&read)).unwrap();
-            assert_eq!(written, json);
-        }
-    }
-
-    #[test]
-    fn a_master_of_a_version_without_offsets_has_none() {
-        let read = value(&EtcdKey::Master, br#"{"address":"a:1","server":"s"}"#);
-        let Value::Master(master) = read else {
-            panic!("{read:?}");
-        };
-        assert_eq!(master.epoch_offset, 0);
-    }
-
-    #[test]
-    fn keys_are_read_back_and_others_are_passed_over() {
-        for known in [
-            EtcdKey::Master,
-            EtcdKey::Term,
-            EtcdKey::Server("a:1".into()),
-        ] {
-            assert_eq!(key(&keys(), &key_text(&keys(), &known)), Some(known));
-        }
-        for other in ["/p/n/else", "/p/m/master", "/p/n/servers", ""] {
-            assert_eq!(key(&keys(), other), None, "{other}");
-        }
-    }
-}
+mod tests;

@@ -98,12 +98,12 @@ fn server_ask(
     let unreported = asked.unheard.map(Amount::new).transpose();
     let unreported = unreported.map_err(|error| said(format!("unheard {error}")))?;
     // More than are kept apart on the other side make no sense.
-    let mut reported = Vec::with_capacity(asked.told_of.len().min(MASTERSHIPS_MAX));
-    for part in asked.told_of.iter().take(MASTERSHIPS_MAX) {
+    let mut reported = Vec::with_capacity(asked.reported.len().min(MASTERSHIPS_MAX));
+    for part in asked.reported.iter().take(MASTERSHIPS_MAX) {
         let capacity = Amount::new(part.capacity);
         reported.push(ReportedLeases {
             granted_by: part.granted_by.map(MastershipId::new),
-            capacity: capacity.map_err(|error| said(format!("told_of {error}")))?,
+            capacity: capacity.map_err(|error| said(format!("reported {error}")))?,
         });
     }
     if asked.wants.len() > BANDS_MAX {
@@ -312,7 +312,7 @@ fn server_ask_message(ask: &ServerAsk, wall: Duration) -> wire::ServerCapacityRe
         demand: band.curve.points().iter().map(|p| p.demand).collect(),
     };
     wire::ServerCapacityResourceRequest {
-        told_of: ask.reported.iter().map(handed_out).collect(),
+        reported: ask.reported.iter().map(handed_out).collect(),
         unheard: Some(ask.unreported.get()).filter(|unreported| *unreported > 0.0),
         resource_id: ask.resource.to_string(),
         has: ask.has.map(|has| {
@@ -342,7 +342,7 @@ fn handed_out(part: &ReportedLeases) -> wire::HandedOut {
 
 /// What a parent's answer says, and what of it makes no sense.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Answer {
+pub struct ReadAnswer {
     /// What makes sense.
     pub reply: GetServerCapacityReply,
     /// Resources and what is wrong with what is said of them.
@@ -351,8 +351,8 @@ pub struct Answer {
 
 /// A parent's answer. `sent_at` is the wall clock when the request was sent, for Doorman
 /// servers, which give the end of a lease in absolute time.
-pub fn parents_answer(response: wire::GetServerCapacityResponse, sent_at: Duration) -> Answer {
-    let mut answer = Answer::default();
+pub fn parents_answer(response: wire::GetServerCapacityResponse, sent_at: Duration) -> ReadAnswer {
+    let mut answer = ReadAnswer::default();
     for lease in response.response {
         // Who answers about something that cannot be asked for does not mean us.
         let Ok(resource) = ResourceId::new(&lease.resource_id) else {
@@ -387,7 +387,7 @@ pub fn parents_answer(response: wire::GetServerCapacityResponse, sent_at: Durati
 
 /// Adds what a Doorman server says by silence: a resource that was asked for and is not in
 /// the answer is unknown to it.
-pub fn refuse_unanswered(asked: &GetServerCapacity, answer: &mut Answer) {
+pub fn refuse_unanswered(asked: &GetServerCapacity, answer: &mut ReadAnswer) {
     let reply = &mut answer.reply;
     let leased = reply.leases.iter().map(|lease| &lease.resource);
     let refused = reply.refused.iter().map(|refused| &refused.resource);

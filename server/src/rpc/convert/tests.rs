@@ -1,6 +1,6 @@
 //! Tables of what comes in at the door.
 
-use doorward_engine::request::Lease;
+use doorward_engine::request::ClientLease;
 use doorward_engine::template::SafeCapacity;
 use tonic::Code;
 
@@ -178,7 +178,7 @@ fn the_end_of_a_lease_is_rounded_down_and_its_refresh_is_at_least_a_second_for_o
 #[test]
 fn no_limit_is_minus_one_on_the_wire() {
     let reply = GetCapacityReply {
-        leases: vec![Lease {
+        leases: vec![ClientLease {
             limited_by: LimitedBy::Learning,
             learning_for: Some(Duration::from_micros(8_999_001)),
             decided: true,
@@ -238,7 +238,7 @@ fn of_wants_that_were_not_decided_about_nothing_is_said_to_be_all() {
         (false, LimitedBy::Wants, None),
         (false, LimitedBy::Share, Some(wire::LimitedBy::Share)),
     ] {
-        let lease = Lease {
+        let lease = ClientLease {
             limited_by: limit,
             learning_for: None,
             decided,

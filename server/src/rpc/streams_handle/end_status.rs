@@ -6,7 +6,7 @@ use doorward_session::child_streams::{ChildStreams, FIRST_MESSAGE_WITHIN};
 use doorward_session::close_reason::CloseReason;
 use tonic::Status as RpcStatus;
 
-use crate::limits::Limit;
+use crate::limits::ServerLimit;
 use crate::rpc::closed::REPLACED;
 use crate::rpc::{cycle, overload};
 use crate::status::Board;
@@ -38,8 +38,8 @@ pub(super) fn end_status(
         }
         CloseReason::Cycle => cycle::refusal(&cycle_of(board, child)),
         CloseReason::Stopping => RpcStatus::unavailable("the server is shutting down"),
-        CloseReason::TooMany => exhausted(board, Limit::ChildServers),
-        CloseReason::TooManyOfAddress => exhausted(board, Limit::ChildServersPerAddress),
+        CloseReason::TooMany => exhausted(board, ServerLimit::ChildServers),
+        CloseReason::TooManyOfAddress => exhausted(board, ServerLimit::ChildServersPerAddress),
         CloseReason::Late => {
             RpcStatus::deadline_exceeded(format!("no message within {FIRST_MESSAGE_WITHIN:?}"))
         }
@@ -50,7 +50,7 @@ pub(super) fn end_status(
     }
 }
 
-fn exhausted(board: &Board, limit: Limit) -> RpcStatus {
+fn exhausted(board: &Board, limit: ServerLimit) -> RpcStatus {
     let now = board.node().clock().now().since(Time::ZERO);
     overload::exhausted(limit, board.limits().refuse(limit, now))
 }

@@ -11,7 +11,7 @@ use doorward_pages::numbers::{bytes, count, span};
 
 /// A limit in a table.
 #[derive(Debug)]
-pub struct Limit {
+pub struct LimitRow {
     /// What is limited.
     pub description: String,
     /// The flag that sets it.
@@ -34,7 +34,7 @@ pub struct Limit {
     pub stands_out: bool,
 }
 
-impl Limit {
+impl LimitRow {
     fn new(limit: &LimitStatus) -> Self {
         let unit = limit.unit();
         let known = |value: Option<u64>| value.map_or_else(|| "-".to_owned(), |it| shown(unit, it));
@@ -70,25 +70,25 @@ fn shown(unit: Unit, value: u64) -> String {
 }
 
 /// The limits that an operator should look at.
-pub fn standing_out(limits: &[LimitStatus]) -> Vec<Limit> {
+pub fn standing_out(limits: &[LimitStatus]) -> Vec<LimitRow> {
     let limits = limits.iter().filter(|limit| limit.stands_out());
-    limits.map(Limit::new).collect()
+    limits.map(LimitRow::new).collect()
 }
 
 /// The page of all limits.
 #[derive(Debug, Template)]
 #[template(path = "limits.html")]
-pub struct Limits {
+pub struct LimitsPage {
     head: Head,
-    limits: Vec<Limit>,
+    limits: Vec<LimitRow>,
 }
 
-impl Limits {
+impl LimitsPage {
     /// Those that a status lists.
     pub fn new(status: &Status) -> Self {
         Self {
             head: Head::new(status),
-            limits: status.limits.iter().map(Limit::new).collect(),
+            limits: status.limits.iter().map(LimitRow::new).collect(),
         }
     }
 }

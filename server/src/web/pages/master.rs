@@ -11,7 +11,7 @@ use doorward_etcd::config::is_loopback;
 
 /// The master, as the page of a candidate tells of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Master {
+pub struct MasterPage {
     /// Where it serves gRPC.
     pub address: String,
     /// Where its page is, if it can be reached from elsewhere as far as is known.
@@ -20,7 +20,7 @@ pub struct Master {
     pub no_link: String,
 }
 
-impl Master {
+impl MasterPage {
     /// The master at `address`, which says that it serves its pages at `pages`.
     pub fn new(address: &str, pages: Option<&str>) -> Self {
         let (link, no_link) = match pages.map(|pages| (pages, pages.parse::<SocketAddr>())) {
@@ -78,11 +78,11 @@ mod tests {
             ),
             ("eu-0:6970", Some("\"><script>"), None),
         ] {
-            let master = Master::new(address, pages);
+            let master = MasterPage::new(address, pages);
             assert_eq!(master.link.as_deref(), link, "{address} {pages:?}");
             assert_eq!(master.no_link.is_empty(), link.is_some(), "{master:?}");
         }
-        let here = Master::new("eu-0:6970", Some("127.0.0.1:6971")).no_link;
+        let here = MasterPage::new("eu-0:6970", Some("127.0.0.1:6971")).no_link;
         assert!(here.contains("on its own machine only"), "{here}");
     }
 }

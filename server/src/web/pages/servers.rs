@@ -172,14 +172,14 @@ impl Child {
 
 /// The child servers of a resource, as far as they are shown.
 #[derive(Debug)]
-pub struct Children {
+pub struct ChildTable {
     /// By name.
     pub shown: Vec<Child>,
     /// How many more there are. Empty: none.
     pub left_out: String,
 }
 
-impl Children {
+impl ChildTable {
     pub(super) fn new(resource: &ResourceStatus, max: usize) -> Self {
         let listed = resource.children.iter().take(max);
         let shown: Vec<Child> = listed.map(|child| Child::new(child, resource)).collect();

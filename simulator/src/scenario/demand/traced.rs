@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use doorward_documents::tree::Value;
+use doorward_documents::placed_value::Value;
 use doorward_engine::amount::Amount;
 
 use crate::scenario::CLIENTS_MAX;

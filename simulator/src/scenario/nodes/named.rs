@@ -8,7 +8,7 @@ use crate::scenario::nodes::Node;
 
 /// The nodes, and how they are called.
 #[derive(Debug, Default)]
-pub(in crate::scenario) struct Tree {
+pub(in crate::scenario) struct NamedNodes {
     /// The root first, parents before their children.
     pub(in crate::scenario) nodes: Vec<Node>,
     /// Those that have none below them.
@@ -18,7 +18,7 @@ pub(in crate::scenario) struct Tree {
     kinds: BTreeMap<String, Vec<usize>>,
 }
 
-impl Tree {
+impl NamedNodes {
     /// Adds a node that is made of a key, and says where it stands, or what is wrong with its name.
     pub(super) fn add(&mut self, node: Node, key: &str) -> Result<usize, String> {
         let (index, name) = (self.nodes.len(), node.name.clone());

@@ -24,22 +24,22 @@ const BACKLOG_MAX: usize = 64;
 const BACKLOG_BYTES_MAX: usize = MESSAGE_BYTES_MAX;
 
 /// A message to a child.
-pub type Answer = wire::GetServerCapacityResponse;
+pub type ChildMessage = wire::GetServerCapacityResponse;
 
 /// How a stream ends: in order, or with a status that says why.
-pub type Ending = Result<(), RpcStatus>;
+pub type StreamEnding = Result<(), RpcStatus>;
 
 /// Where answers to a child are put.
 #[derive(Clone, Debug)]
-pub struct Answers {
-    queue: mpsc::Sender<(usize, Answer)>,
+pub struct ChildOutbox {
+    queue: mpsc::Sender<(usize, ChildMessage)>,
     shared: Arc<Shared>,
 }
 
 /// The answers, as the child takes them.
 #[derive(Debug)]
 pub struct Outgoing {
-    queue: mpsc::Receiver<(usize, Answer)>,
+    queue: mpsc::Receiver<(usize, ChildMessage)>,
     shared: Arc<Shared>,
     /// Its child has heard how it ends.
     is_over: bool,
@@ -49,13 +49,13 @@ pub struct Outgoing {
 struct Shared {
     /// Those that are not taken.
     bytes: AtomicUsize,
-    ending: OnceLock<Ending>,
+    ending: OnceLock<StreamEnding>,
 }
 
 /// A place for one answer.
 #[derive(Debug)]
-pub struct Place<'a> {
-    permit: mpsc::Permit<'a, (usize, Answer)>,
+pub struct OutboxPlace<'a> {
+    permit: mpsc::Permit<'a, (usize, ChildMessage)>,
     bytes: &'a AtomicUsize,
 }
 
@@ -69,10 +69,10 @@ pub enum NotSent {
 }
 
 /// A way to a child.
-pub fn channel() -> (Answers, Outgoing) {
+pub fn channel() -> (ChildOutbox, Outgoing) {
     let (sender, receiver) = mpsc::channel(BACKLOG_MAX);
     let shared = Arc::new(Shared::default());
-    let answers = Answers {
+    let answers = ChildOutbox {
         queue: sender,
         shared: Arc::clone(&shared),
     };
@@ -84,13 +84,13 @@ pub fn channel() -> (Answers, Outgoing) {
     (answers, outgoing)
 }
 
-impl Answers {
+impl ChildOutbox {
     /// Puts an answer on its way, if the child has taken enough of what was before it.
     ///
     /// # Errors
     ///
     /// If it has not, or the stream is over.
-    pub fn try_send(&self, answer: Answer) -> Result<(), NotSent> {
+    pub fn try_send(&self, answer: ChildMessage) -> Result<(), NotSent> {
         if self.is_full() {
             return Err(NotSent::Full);
         }
@@ -99,7 +99,7 @@ impl Answers {
             mpsc::error::TrySendError::Closed(()) => NotSent::Closed,
         })?;
         let bytes = &self.shared.bytes;
-        Place { permit, bytes }.send(answer);
+        OutboxPlace { permit, bytes }.send(answer);
         Ok(())
     }
 
@@ -108,23 +108,23 @@ impl Answers {
     /// # Errors
     ///
     /// If the child has too many bytes to take, or the stream is over.
-    pub async fn reserve(&self) -> Result<Place<'_>, NotSent> {
+    pub async fn reserve(&self) -> Result<OutboxPlace<'_>, NotSent> {
         let permit = self.queue.reserve().await.map_err(|_| NotSent::Closed)?;
         if self.is_full() {
             return Err(NotSent::Full);
         }
         let bytes = &self.shared.bytes;
-        Ok(Place { permit, bytes })
+        Ok(OutboxPlace { permit, bytes })
     }
 
     /// Says how the stream ends when nobody sends any more, after all that was put on its way. Returns
     /// whether nobody had said it before: the first word counts. If nobody says it, it ends in order.
-    pub fn end(&self, ending: Ending) -> bool {
+    pub fn end(&self, ending: StreamEnding) -> bool {
         self.shared.ending.set(ending).is_ok()
     }
 
     /// How the stream ends, if somebody has said it.
-    pub fn ending(&self) -> Option<&Ending> {
+    pub fn ending(&self) -> Option<&StreamEnding> {
         self.shared.ending.get()
     }
 
@@ -133,9 +133,9 @@ impl Answers {
     }
 }
 
-impl Place<'_> {
+impl OutboxPlace<'_> {
     /// Puts an answer there.
-    pub fn send(self, answer: Answer) {
+    pub fn send(self, answer: ChildMessage) {
         let size = answer.encoded_len();
         self.bytes.fetch_add(size, Ordering::Relaxed);
         self.permit.send((size, answer));
@@ -143,7 +143,7 @@ impl Place<'_> {
 }
 
 impl Stream for Outgoing {
-    type Item = Result<Answer, RpcStatus>;
+    type Item = Result<ChildMessage, RpcStatus>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let next = std::task::ready!(self.queue.poll_recv(cx));
@@ -160,63 +160,4 @@ impl Stream for Outgoing {
 }
 
 #[cfg(test)]
-mod tests {
-    use tokio_stream::StreamExt;
-
-    use super::*;
-
-    fn answer(bytes: usize) -> Answer {
-        wire::GetServerCapacityResponse {
-            ancestor: vec!["x".repeat(bytes)],
-            ..wire::GetServerCapacityResponse::default()
-        }
-    }
-
-    #[tokio::test]
-    async fn a_child_that_takes_nothing_has_no_more_than_so_much_waiting() {
-        let (answers, mut outgoing) = channel();
-        let sent = (0..1_000).take_while(|_| answers.try_send(answer(10)).is_ok());
-        assert_eq!(sent.count(), BACKLOG_MAX);
-        for _ in 0..BACKLOG_MAX {
-            outgoing.next().await.expect("it was sent").expect("well");
-        }
-        let large = BACKLOG_BYTES_MAX / 4;
-        let sent = (0..1_000).take_while(|_| answers.try_send(answer(large)).is_ok());
-        assert_eq!(sent.count(), 4);
-        assert!(matches!(answers.reserve().await, Err(NotSent::Full)));
-        outgoing.next().await.expect("it was sent").expect("well");
-        assert!(answers.reserve().await.is_ok());
-        drop(outgoing);
-        assert_eq!(answers.try_send(answer(1)), Err(NotSent::Closed));
-    }
-
-    #[tokio::test]
-    async fn a_child_that_took_nothing_hears_why_its_stream_ends_after_all_that_it_was_sent() {
-        let (answers, mut outgoing) = channel();
-        while answers.try_send(answer(10)).is_ok() {}
-        assert!(answers.end(Err(RpcStatus::aborted("replaced"))));
-        assert!(!answers.end(Ok(())), "the first word counts");
-        assert!(answers.ending().is_some_and(Result::is_err));
-        drop(answers);
-        for _ in 0..BACKLOG_MAX {
-            outgoing.next().await.expect("it was sent").expect("well");
-        }
-        let status = outgoing
-            .next()
-            .await
-            .expect("an answer")
-            .expect_err("the end");
-        assert_eq!(status.message(), "replaced");
-        assert!(outgoing.next().await.is_none());
-    }
-
-    #[tokio::test]
-    async fn a_stream_of_whose_end_nobody_says_anything_ends_in_order() {
-        for ending in [None, Some(Ok(()))] {
-            let (answers, mut outgoing) = channel();
-            ending.map(|ending| answers.end(ending));
-            drop(answers);
-            assert!(outgoing.next().await.is_none());
-        }
-    }
-}
+mod tests;

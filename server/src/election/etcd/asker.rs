@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use doorward_engine::template::Templates;
 use doorward_etcd::layout::NodeKeys;
-use doorward_etcd::{Connection, Error};
+use doorward_etcd::{Error, EtcdConnection};
 use doorward_session::candidate::store::{EtcdRequest, LeaseId, Op, OpAnswer};
 use etcd_client::{Client, LeaseGrantResponse};
 use tracing::debug;
@@ -17,12 +17,12 @@ use crate::clock;
 #[derive(Debug)]
 pub(super) struct Asker {
     pub(super) keys: NodeKeys,
-    pub(super) connection: Connection,
+    pub(super) connection: EtcdConnection,
     pub(super) history: History,
 }
 
 /// What came of a question, and what the matter is if nothing did.
-pub(super) struct Answer {
+pub(super) struct EtcdAnswer {
     pub(super) answer: OpAnswer,
     pub(super) problem: Option<String>,
 }
@@ -33,7 +33,7 @@ impl Asker {
         &mut self,
         asking: Option<EtcdRequest>,
         in_force: Arc<Templates>,
-    ) -> Answer {
+    ) -> EtcdAnswer {
         let Some(asking) = asking else {
             return std::future::pending().await;
         };
@@ -44,7 +44,7 @@ impl Asker {
                 Ok(answered) => answered,
                 Err(_) => {
                     self.connection.leave();
-                    return Answer {
+                    return EtcdAnswer {
                         answer: OpAnswer::Failed,
                         problem: Some(format!("etcd does not answer within {within:?}")),
                     };
@@ -54,17 +54,17 @@ impl Asker {
             self.ask(asking.op, &in_force).await
         };
         match answered {
-            Ok(answer) => Answer {
+            Ok(answer) => EtcdAnswer {
                 answer,
                 problem: None,
             },
-            Err(Error::LeaseGone) => Answer {
+            Err(Error::LeaseGone) => EtcdAnswer {
                 answer: OpAnswer::LeaseGone,
                 problem: None,
             },
             Err(error) => {
                 debug!(%error, "the election is not asked");
-                Answer {
+                EtcdAnswer {
                     answer: OpAnswer::Failed,
                     problem: Some(error.to_string()),
                 }

@@ -23,23 +23,23 @@ pub const DEPTH_MAX: usize = 32;
 
 /// Where something stands; both count from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct Position {
     /// The line.
     pub line: u64,
     /// The column, in characters.
     pub column: u64,
 }
 
-impl Place {
+impl Position {
     /// The first character of the document.
     pub const START: Self = Self { line: 1, column: 1 };
 }
 
 /// A value and where it stands.
 #[derive(Clone, Debug)]
-pub struct Node {
+pub struct PlacedValue {
     /// Where it stands.
-    pub place: Place,
+    pub place: Position,
     /// What stands there.
     pub value: Value,
 }
@@ -58,16 +58,16 @@ pub enum Value {
     /// A text.
     Text(String),
     /// A list.
-    List(Vec<Node>),
+    List(Vec<PlacedValue>),
     /// A map, in the order in which it is written. Keys may be there twice.
-    Map(Vec<(Key, Node)>),
+    Map(Vec<(PlacedKey, PlacedValue)>),
 }
 
 /// A key of a map, as text, and where it stands.
 #[derive(Clone, Debug)]
-pub struct Key {
+pub struct PlacedKey {
     /// Where it stands.
-    pub place: Place,
+    pub place: Position,
     /// What it says.
     pub text: String,
 }
@@ -127,7 +127,7 @@ impl Value {
 /// # Errors
 ///
 /// If it is no YAML, or too large.
-pub fn read(text: &str) -> Result<Option<Node>, Problem> {
+pub fn read(text: &str) -> Result<Option<PlacedValue>, Problem> {
     if text.len() > DOCUMENT_BYTES_MAX {
         return Err(too_large());
     }
@@ -139,7 +139,7 @@ pub fn read(text: &str) -> Result<Option<Node>, Problem> {
         non_finite_float_policy: NonFiniteFloatPolicy::PassThrough,
         duplicate_keys: DuplicateKeyPolicy::LastWins,
     };
-    serde_saphyr::from_str_with_options::<Option<Node>>(text, options)
+    serde_saphyr::from_str_with_options::<Option<PlacedValue>>(text, options)
         .map_err(|error| no_document(&error))
 }
 
@@ -156,7 +156,7 @@ pub fn text_of(bytes: &[u8]) -> Result<&str, Problem> {
         Err(error) => {
             let before = bytes.get(..error.valid_up_to()).unwrap_or_default();
             let line = before.iter().filter(|byte| **byte == b'\n').count() as u64 + 1;
-            let place = Place { line, column: 1 };
+            let place = Position { line, column: 1 };
             let message = "is not UTF-8 text; save it as UTF-8";
             Err(Problem::of_document(place, message))
         }
@@ -166,15 +166,17 @@ pub fn text_of(bytes: &[u8]) -> Result<&str, Problem> {
 /// How many bytes there are is not known: whoever reads a file stops behind the limit.
 fn too_large() -> Problem {
     let message = format!("is larger than the {DOCUMENT_BYTES_MAX} bytes that a document may have");
-    Problem::of_document(Place::START, message)
+    Problem::of_document(Position::START, message)
 }
 
 /// What the parser could make nothing of.
 fn no_document(error: &YamlError) -> Problem {
-    let place = error.location().map_or(Place::START, |location| Place {
-        line: location.line().max(1),
-        column: location.column().max(1),
-    });
+    let place = error
+        .location()
+        .map_or(Position::START, |location| Position {
+            line: location.line().max(1),
+            column: location.column().max(1),
+        });
     if let YamlError::MultipleDocuments { .. } = error {
         let message = "a second document starts here; put everything into one";
         return Problem::of_document(place, message);
@@ -210,12 +212,12 @@ fn no_document(error: &YamlError) -> Problem {
     Problem::of_document(place, format!("is no YAML: {message}{hint}"))
 }
 
-impl<'de> Deserialize<'de> for Node {
+impl<'de> Deserialize<'de> for PlacedValue {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let Spanned {
             value, referenced, ..
         } = Spanned::<Value>::deserialize(deserializer)?;
-        let place = Place {
+        let place = Position {
             line: referenced.line(),
             column: referenced.column(),
         };
@@ -288,10 +290,10 @@ impl<'de> Visitor<'de> for ValueVisitor {
 
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
         let mut map = Vec::new();
-        while let Some((key, value)) = entries.next_entry::<Node, Node>()? {
+        while let Some((key, value)) = entries.next_entry::<PlacedValue, PlacedValue>()? {
             let text = key.value.as_text().unwrap_or_else(|| key.value.described());
             map.push((
-                Key {
+                PlacedKey {
                     place: key.place,
                     text,
                 },

@@ -14,32 +14,32 @@ const CHANGES_MAX: usize = 4;
 
 /// Where new templates are handed in.
 #[derive(Clone, Debug)]
-pub struct Gate {
+pub struct TemplatesGate {
     /// Who opens it. None: it stands open.
-    changes: Option<mpsc::Sender<Change>>,
+    changes: Option<mpsc::Sender<PendingTemplates>>,
 }
 
 /// New templates, and what brings them into force.
-pub(super) struct Change {
+pub(super) struct PendingTemplates {
     pub(super) prepared: PreparedTemplates,
     apply: Box<dyn FnOnce(PreparedTemplates) + Send>,
     done: oneshot::Sender<()>,
 }
 
-impl fmt::Debug for Change {
+impl fmt::Debug for PendingTemplates {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Change").finish_non_exhaustive()
     }
 }
 
-impl Gate {
+impl TemplatesGate {
     /// One that stands open.
     pub const fn open() -> Self {
         Self { changes: None }
     }
 
     /// One that somebody opens, who gets what is handed in.
-    pub(super) fn guarded() -> (Self, mpsc::Receiver<Change>) {
+    pub(super) fn guarded() -> (Self, mpsc::Receiver<PendingTemplates>) {
         let (sender, changes) = mpsc::channel(CHANGES_MAX);
         let sender = Some(sender);
         (Self { changes: sender }, changes)
@@ -57,7 +57,7 @@ impl Gate {
             return true;
         };
         let (done, is_done) = oneshot::channel();
-        let change = Change {
+        let change = PendingTemplates {
             prepared,
             apply: Box::new(apply),
             done,
@@ -67,7 +67,7 @@ impl Gate {
     }
 }
 
-impl Change {
+impl PendingTemplates {
     /// They are in force from now on.
     pub(super) fn apply(self) {
         (self.apply)(self.prepared);

@@ -8,12 +8,12 @@ use std::net::{IpAddr, Ipv6Addr};
 
 /// An address, or a network of addresses that are one for all limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Address(u128);
+pub struct CallerAddress(u128);
 
 /// The bits of an IPv6 address that name the network.
 const NETWORK: u128 = !(u64::MAX as u128);
 
-impl Address {
+impl CallerAddress {
     /// The one that an IP address belongs to.
     pub fn of(ip: IpAddr) -> Self {
         let bits = |ip: Ipv6Addr| u128::from_be_bytes(ip.octets());
@@ -29,7 +29,7 @@ impl Address {
     }
 }
 
-impl fmt::Display for Address {
+impl fmt::Display for CallerAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ip = Ipv6Addr::from(self.0.to_be_bytes());
         match ip.to_ipv4_mapped() {
@@ -55,7 +55,7 @@ mod tests {
             ("0.0.0.0", "::", false),
             ("::ffff:192.0.2.1", "::192.0.2.1", false),
         ] {
-            let address = |text: &str| Address::of(text.parse().unwrap());
+            let address = |text: &str| CallerAddress::of(text.parse().unwrap());
             assert_eq!(address(one) == address(other), same, "{one} and {other}");
         }
     }
@@ -67,7 +67,7 @@ mod tests {
             ("2001:db8::1", "2001:db8::/64"),
             ("::ffff:10.0.0.1", "10.0.0.1"),
         ] {
-            assert_eq!(Address::of(ip.parse().unwrap()).to_string(), printed);
+            assert_eq!(CallerAddress::of(ip.parse().unwrap()).to_string(), printed);
         }
     }
 }

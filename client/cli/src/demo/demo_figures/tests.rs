@@ -1,0 +1,60 @@
+//! What is counted as use, as a peak, and as what could be used.
+
+use super::*;
+
+/// Four clients, one at each leaf, of which the first uses what it is granted.
+fn measured(seconds: &[f64]) -> DemoFigures {
+    let outline = Outline::new(["a", "b", "c", "d"].map(str::to_owned));
+    let mut figures = DemoFigures::new(outline, 10.0, Time::ZERO);
+    let servers = [ServerReading {
+        wants: 8.0,
+        has: 10.0,
+        granted: 6.0,
+    }; 7];
+    let mut used_total = 0.0;
+    for (second, used) in (1..).zip(seconds) {
+        used_total += used;
+        let client = |wants, used_total| ClientReading {
+            wants,
+            has: wants / 2.0,
+            used_total,
+        };
+        let clients = [
+            client(8.0, used_total),
+            client(1.0, 0.0),
+            client(0.0, 0.0),
+            client(7.0, 3.0 * used_total),
+        ];
+        figures.measure(&servers, &clients, Time::from_secs(second));
+    }
+    figures
+}
+
+#[test]
+fn a_servers_use_is_that_of_the_clients_below_it() {
+    let figures = measured(&[2.0, 1.0]);
+    let used = figures.servers.iter().map(|server| server.used);
+    assert_eq!(
+        used.collect::<Vec<_>>(),
+        [4.0, 1.0, 1.0, 0.0, 3.0, 0.0, 3.0]
+    );
+    let totals = figures.servers.iter().map(|server| server.used_total);
+    assert_eq!(
+        totals.collect::<Vec<_>>(),
+        [12.0, 3.0, 3.0, 0.0, 9.0, 0.0, 9.0]
+    );
+}
+
+#[test]
+fn the_most_is_of_any_second_and_not_of_the_last() {
+    let figures = measured(&[1.0, 2.25, 1.5]);
+    assert_eq!(figures.most_used, 9.0);
+    assert_eq!(figures.used(), 6.0);
+    assert_eq!(figures.most_granted, 8.0);
+}
+
+#[test]
+fn what_could_be_used_is_what_is_wanted_up_to_the_capacity() {
+    // 16 are wanted, 10 are there: 20 in two seconds, of which 12 were used.
+    assert!((measured(&[2.0, 1.0]).utilisation() - 0.6).abs() < 1e-9);
+}

@@ -1,0 +1,90 @@
+//! The live view on terminals of all sizes.
+
+use doorward_engine::time::Time;
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+
+use super::*;
+use crate::demo::demo_figures::{ClientReading, ServerReading};
+use crate::demo::outline::Outline;
+
+/// The built-in trace's ten clients, half satisfied, on a screen of that size.
+fn screen(width: u16, height: u16) -> String {
+    let outline = Outline::new((0..10).map(|index| format!("ml-{index:03}")));
+    let mut figures = DemoFigures::new(outline, 50.0, Time::ZERO);
+    let server = ServerReading {
+        wants: 100.0,
+        has: 50.0,
+        granted: 40.0,
+    };
+    let client = ClientReading {
+        wants: 10.0,
+        has: 5.0,
+        used_total: 4.5,
+    };
+    figures.measure(&[server; 7], &[client; 10], Time::from_secs(1));
+    let pages: Vec<SocketAddr> = (0..7)
+        .map(|index| SocketAddr::from(([127, 0, 0, 1], 6971 + index)))
+        .collect();
+    let scene = Scene {
+        figures: &figures,
+        pages: &pages,
+        trace_time: Duration::from_secs(138),
+        speed: 1.0,
+    };
+    let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
+    terminal.draw(|frame| draw(frame, &scene)).unwrap();
+    terminal.backend().to_string()
+}
+
+#[track_caller]
+fn check(screen: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(screen.contains(part), "no {part:?} on\n{screen}");
+    }
+}
+
+#[test]
+fn a_usual_terminal_shows_the_whole_tree() {
+    let screen = screen(80, 24);
+    check(
+        &screen,
+        &[
+            "10 clients at 4 leaves share 50 requests/s, fairly and never more",
+            "trace at 138 s, ×1",
+            "wanted 100.0, granted 50.0, used 45.0 of 50",
+            "most used in any second 45.0 (90.0 % of the capacity)   utilisation 90.0 %",
+            "root           100.0    50.0    40.0    45.0",
+            "│ │ └ ml-008    10.0     5.0             4.5",
+            "    └ ml-007",
+            "q: summary and end",
+        ],
+    );
+}
+
+#[test]
+fn a_large_terminal_shows_bars_of_the_whole_and_where_the_pages_are() {
+    let screen = screen(120, 40);
+    check(
+        &screen,
+        &[
+            " all together ",
+            "capacity      50.0",
+            "└ us         :6975",
+            "    └ ml-007",
+        ],
+    );
+}
+
+#[test]
+fn a_small_terminal_shows_every_server_and_some_clients() {
+    let screen = screen(60, 20);
+    check(&screen, &["root", "eu-2", "us-2", "… 3 more"]);
+}
+
+#[test]
+fn no_terminal_is_too_small() {
+    for (width, height) in [(1, 1), (10, 3), (30, 8), (300, 5)] {
+        screen(width, height);
+    }
+}

@@ -1,0 +1,54 @@
+//! The reasons of a lease, as they are printed.
+
+use super::*;
+
+#[track_caller]
+fn check(limit: Option<doorman::LimitedBy>, millis: Option<u64>, words: Option<&str>) {
+    let why = Explanation::of_answer(&doorman::ResourceResponse {
+        limited_by: limit.map(Into::into),
+        learning_for_ms: millis,
+        ..doorman::ResourceResponse::default()
+    });
+    assert_eq!(why.words().as_deref(), words, "{limit:?} {millis:?}");
+}
+
+#[test]
+fn learning_mode_is_printed_with_its_end_and_what_is_not_known_is_not_printed() {
+    use doorman::LimitedBy::{Learning, ParentLearning, Share, Unspecified, Wants};
+
+    check(None, None, None);
+    check(None, Some(9_000), None);
+    check(Some(Unspecified), None, None);
+    check(Some(Wants), Some(9_000), None);
+    check(
+        Some(Learning),
+        Some(40_001),
+        Some("learning mode, 41 s left"),
+    );
+    check(Some(Learning), Some(900), Some("learning mode, 1 s left"));
+    check(
+        Some(Learning),
+        Some(3_600_000),
+        Some("learning mode, 1h left"),
+    );
+    check(Some(Learning), None, Some("learning mode"));
+    check(
+        Some(ParentLearning),
+        Some(2_000),
+        Some("learning mode of a parent, 2 s left"),
+    );
+    check(
+        Some(Share),
+        None,
+        Some("its share; there is not enough for everybody"),
+    );
+}
+
+#[test]
+fn a_limit_of_a_newer_server_is_none_that_is_known() {
+    let why = Explanation::of_answer(&doorman::ResourceResponse {
+        limited_by: Some(99),
+        ..doorman::ResourceResponse::default()
+    });
+    assert_eq!((why.words(), why.word()), (None, None));
+}

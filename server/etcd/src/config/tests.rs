@@ -1,0 +1,90 @@
+//! Endpoints, secrets that are not printed, and files for TLS.
+
+use super::*;
+
+#[test]
+fn endpoints_have_a_scheme_a_host_and_a_port() {
+    for (text, endpoint) in [
+        ("127.0.0.1:2379", "http://127.0.0.1:2379"),
+        (" etcd-0.example:2379 ", "http://etcd-0.example:2379"),
+        ("http://h:1/", "http://h:1"),
+        ("https://h:1", "https://h:1"),
+        ("[::1]:2379", "http://[::1]:2379"),
+    ] {
+        assert_eq!(Endpoint::parse(text).unwrap().as_str(), endpoint);
+    }
+    for bad in [
+        "",
+        "h",
+        "h:",
+        "h:0",
+        "h:99999",
+        "ftp://h:1",
+        "h:1/x",
+        "a b:1",
+        ":1",
+    ] {
+        let error = Endpoint::parse(bad).unwrap_err().to_string();
+        assert!(error.contains("give host:port"), "{bad}: {error}");
+    }
+}
+
+#[test]
+fn loopback_is_known_by_its_name_and_by_its_addresses() {
+    for here in [
+        "127.0.0.1:1",
+        "127.9.9.9:1",
+        "[::1]:1",
+        "[::ffff:127.0.0.1]:1",
+        "localhost:1",
+        "LOCALHOST.:1",
+        "etcd.localhost:1",
+    ] {
+        assert!(is_loopback(here), "{here}");
+    }
+    for elsewhere in [
+        "10.0.0.1:1",
+        "[fe80::1]:1",
+        "etcd-0:1",
+        "localhost.example:1",
+    ] {
+        assert!(!is_loopback(elsewhere), "{elsewhere}");
+    }
+    assert!(Endpoint::parse("https://[::1]:2379").unwrap().is_loopback());
+    assert!(!Endpoint::parse("10.0.0.1:2379").unwrap().is_loopback());
+}
+
+#[test]
+fn passwords_and_keys_are_never_printed() {
+    let user = User {
+        name: "ann".to_owned(),
+        password: "secret".to_owned(),
+    };
+    let tls = Tls {
+        ca: None,
+        identity: Some((b"secret".to_vec(), b"secret".to_vec())),
+    };
+    let printed = format!("{user:?} {tls:?}");
+    assert!(
+        !printed.contains("secret") && !printed.contains("115"),
+        "{printed}"
+    );
+}
+
+#[test]
+fn files_for_tls_are_named_when_they_cannot_be_used() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name);
+    std::fs::write(at("ca"), "-----BEGIN CERTIFICATE-----").unwrap();
+    std::fs::write(at("text"), "hello").unwrap();
+    assert!(Tls::read(Some(&at("ca")), None, None).unwrap().ca.is_some());
+    for (ca, certificate, problem) in [
+        (Some("none"), None, "none: No such file"),
+        (Some("text"), None, "text holds no PEM"),
+        (Some("ca"), Some("ca"), "both, or neither"),
+    ] {
+        let (ca, certificate) = (ca.map(at), certificate.map(at));
+        let error = Tls::read(ca.as_deref(), certificate.as_deref(), None).unwrap_err();
+        assert!(error.to_string().contains(problem), "{error}");
+    }
+}

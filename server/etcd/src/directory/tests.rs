@@ -1,0 +1,65 @@
+//! What stands in etcd of a node, read and written, also by older versions.
+
+use super::*;
+
+/// What servers of the version before this one read and write, so that both kinds may stand for
+/// election at once.
+#[test]
+fn a_term_without_lease_lengths_is_read_and_one_with_them_has_all_that_it_had() {
+    let old = r#"{"epoch":7,"address":"a:1","server":"s","length_ms":2000,"resigned":false}"#;
+    let mut term: TermRecord = serde_json::from_str(old).unwrap();
+    assert_eq!(term.leases, None);
+    assert_eq!(serde_json::to_string(&term).unwrap(), old);
+    term.leases = Some(LeaseLengths {
+        templates: "d".to_owned(),
+        longest_ms: 5_000,
+        older_ms: 40_000,
+    });
+    let new = serde_json::to_string(&term).unwrap();
+    assert!(new.starts_with(old.trim_end_matches('}')), "{new}");
+    assert_eq!(serde_json::from_str::<TermRecord>(&new).unwrap(), term);
+    let none_older = new.replace(",\"older_ms\":40000", "");
+    let leases = serde_json::from_str::<TermRecord>(&none_older)
+        .unwrap()
+        .leases;
+    assert_eq!(leases.unwrap().older_ms, 0);
+}
+
+#[test]
+fn the_master_is_asked_first_and_nobody_twice() {
+    let registered = |address: &str| Registration {
+        node: "eu".to_owned(),
+        address: address.to_owned(),
+        http_address: Some(address.replace(":1", ":2")),
+        server: "s".to_owned(),
+        role: Role::Root,
+        level: None,
+        highest_epoch: None,
+        version: "1".to_owned(),
+    };
+    let master = Master {
+        address: "b:1".to_owned(),
+        server: "s".to_owned(),
+    };
+    let servers = Servers {
+        master: Some((master, 5)),
+        term: None,
+        servers: vec![registered("a:1"), registered("b:1")],
+    };
+    assert_eq!(servers.addresses(), ["b:1", "a:1"]);
+    let given = ["z:1", "a:1", "z:1"];
+    assert_eq!(servers.addresses_and(given), ["b:1", "a:1", "z:1"]);
+    assert_eq!(servers.named(), Some(("b:1".to_owned(), 5)));
+    assert_eq!(servers.pages_of("b:1").as_deref(), Some("b:2"));
+    assert_eq!(servers.pages_of("z:1"), None);
+    assert_eq!(Servers::default().named(), None);
+}
+
+#[test]
+fn names_of_nodes_are_read_back_from_their_keys() {
+    for name in ["eu", "a/b", "50%", "%2F", "%25/"] {
+        let keys = NodeKeys::new("/p", name);
+        let key = keys.prefix().strip_prefix("/p/").unwrap();
+        assert_eq!(name_of(key.trim_end_matches('/')), name);
+    }
+}

@@ -1,0 +1,84 @@
+//! Sockets that are accepted, those for which there is no room, and the end of it.
+
+use std::net::TcpStream as StdTcpStream;
+
+use super::*;
+use crate::door::DoorConfig;
+use crate::door::registry::Bounds;
+use crate::limits::ServerLimits;
+
+/// What does not happen within this will not happen.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+fn door(connections: usize) -> Arc<Door> {
+    let bounds = Bounds {
+        connections,
+        per_address: connections,
+    };
+    let config = DoorConfig {
+        grpc: bounds,
+        ..DoorConfig::default()
+    };
+    Door::grpc(
+        config,
+        Arc::new(ServerLimits::default()),
+        Arc::new(Semaphore::new(1)),
+    )
+}
+
+/// A socket for which the system keeps hardly anybody waiting.
+async fn narrow() -> (TcpListener, SocketAddr) {
+    let socket = tokio::net::TcpSocket::new_v4().unwrap();
+    socket.bind(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
+    let listener = socket.listen(1).unwrap();
+    let address = listener.local_addr().unwrap();
+    (listener, address)
+}
+
+fn connect(address: SocketAddr) -> io::Result<StdTcpStream> {
+    StdTcpStream::connect_timeout(&address, PATIENCE)
+}
+
+#[tokio::test]
+async fn who_comes_is_accepted_while_all_tasks_are_busy() {
+    let (listener, address) = narrow().await;
+    let mut arrivals = start(listener, door(1_000), CancellationToken::new()).unwrap();
+    // The only thread of this runtime does nothing else meanwhile.
+    let connected: Vec<_> = (0..100).map(|_| connect(address).unwrap()).collect();
+    for client in &connected {
+        let arrival = tokio::time::timeout(PATIENCE, arrivals.recv()).await;
+        let arrival = arrival.unwrap().unwrap();
+        assert_eq!(arrival.peer, client.local_addr().unwrap());
+    }
+}
+
+#[tokio::test]
+async fn no_more_sockets_are_open_than_there_is_room_for() {
+    let (listener, address) = narrow().await;
+    let mut arrivals = start(listener, door(3), CancellationToken::new()).unwrap();
+    let mut connected = Vec::new();
+    let mut open = Vec::new();
+    for _ in 0..3 + NEWCOMERS {
+        connected.push(connect(address).unwrap());
+        open.push(arrivals.recv().await.unwrap());
+    }
+    // The system keeps this one.
+    connected.push(connect(address).unwrap());
+    let soon = Duration::from_millis(50);
+    assert!(tokio::time::timeout(soon, arrivals.recv()).await.is_err());
+    drop(open.pop());
+    let arrival = tokio::time::timeout(PATIENCE, arrivals.recv()).await;
+    assert!(arrival.unwrap().is_some());
+}
+
+#[tokio::test]
+async fn when_the_arrivals_end_the_address_is_free() {
+    let (listener, address) = narrow().await;
+    let stop = CancellationToken::new();
+    let mut arrivals = start(listener, door(10), stop.clone()).unwrap();
+    let _client = connect(address).unwrap();
+    assert!(arrivals.recv().await.is_some());
+    stop.cancel();
+    assert!(arrivals.recv().await.is_none());
+    assert!(connect(address).is_err());
+}

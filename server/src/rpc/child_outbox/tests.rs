@@ -1,0 +1,60 @@
+//! What a child has not taken yet, in messages and in bytes.
+
+use tokio_stream::StreamExt;
+
+use super::*;
+
+fn answer(bytes: usize) -> ChildMessage {
+    wire::GetServerCapacityResponse {
+        ancestor: vec!["x".repeat(bytes)],
+        ..wire::GetServerCapacityResponse::default()
+    }
+}
+
+#[tokio::test]
+async fn a_child_that_takes_nothing_has_no_more_than_so_much_waiting() {
+    let (answers, mut outgoing) = channel();
+    let sent = (0..1_000).take_while(|_| answers.try_send(answer(10)).is_ok());
+    assert_eq!(sent.count(), BACKLOG_MAX);
+    for _ in 0..BACKLOG_MAX {
+        outgoing.next().await.expect("it was sent").expect("well");
+    }
+    let large = BACKLOG_BYTES_MAX / 4;
+    let sent = (0..1_000).take_while(|_| answers.try_send(answer(large)).is_ok());
+    assert_eq!(sent.count(), 4);
+    assert!(matches!(answers.reserve().await, Err(NotSent::Full)));
+    outgoing.next().await.expect("it was sent").expect("well");
+    assert!(answers.reserve().await.is_ok());
+    drop(outgoing);
+    assert_eq!(answers.try_send(answer(1)), Err(NotSent::Closed));
+}
+
+#[tokio::test]
+async fn a_child_that_took_nothing_hears_why_its_stream_ends_after_all_that_it_was_sent() {
+    let (answers, mut outgoing) = channel();
+    while answers.try_send(answer(10)).is_ok() {}
+    assert!(answers.end(Err(RpcStatus::aborted("replaced"))));
+    assert!(!answers.end(Ok(())), "the first word counts");
+    assert!(answers.ending().is_some_and(Result::is_err));
+    drop(answers);
+    for _ in 0..BACKLOG_MAX {
+        outgoing.next().await.expect("it was sent").expect("well");
+    }
+    let status = outgoing
+        .next()
+        .await
+        .expect("an answer")
+        .expect_err("the end");
+    assert_eq!(status.message(), "replaced");
+    assert!(outgoing.next().await.is_none());
+}
+
+#[tokio::test]
+async fn a_stream_of_whose_end_nobody_says_anything_ends_in_order() {
+    for ending in [None, Some(Ok(()))] {
+        let (answers, mut outgoing) = channel();
+        ending.map(|ending| answers.end(ending));
+        drop(answers);
+        assert!(outgoing.next().await.is_none());
+    }
+}

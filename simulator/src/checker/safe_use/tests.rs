@@ -1,0 +1,91 @@
+//! Who is in safe mode, and what counts against the safe capacity.
+
+use super::*;
+
+/// Clients of a capacity of 100, and what they get.
+struct Clients {
+    sums: SafeUse,
+    clients: Vec<InformedClient>,
+}
+
+impl Clients {
+    fn new(count: usize) -> Self {
+        Self {
+            sums: SafeUse::default(),
+            clients: vec![InformedClient::default(); count],
+        }
+    }
+
+    /// It is answered at once.
+    fn inform(&mut self, client: usize, safe: f64, at: u64) {
+        let (informed, at) = (&mut self.clients[client], Time::from_secs(at));
+        self.sums.note_safe_capacity(informed, safe, at, at);
+        self.sums.note_use(informed, 1_000.0, Amount::ZERO);
+        self.sums.look(100.0, at);
+    }
+
+    #[track_caller]
+    fn check(&self, worst: f64) {
+        assert_eq!(self.sums.worst.0, worst);
+    }
+}
+
+#[test]
+fn safe_capacities_are_judged_when_everybody_was_informed_since_the_last_one_joined() {
+    let mut all = Clients::new(3);
+    all.inform(0, 100.0, 0);
+    all.inform(0, 100.0, 5);
+    all.check(1.0);
+    // Until everybody is informed, they add up to more.
+    all.inform(1, 50.0, 10);
+    all.inform(1, 50.0, 15);
+    all.inform(0, 100.0, 10);
+    all.check(1.0);
+    all.inform(0, 50.0, 20);
+    all.check(1.0);
+    // If one gets too much once all are informed, that is found.
+    all.inform(2, 34.0, 30);
+    for (client, at) in [(0, 35), (1, 36), (2, 37)] {
+        all.inform(client, 36.0, at);
+    }
+    all.check(1.08);
+}
+
+#[test]
+fn who_left_and_who_is_gone_are_not_held_against_those_who_stay() {
+    let mut all = Clients::new(2);
+    for (client, at) in [(0, 0), (1, 1), (0, 6), (1, 7)] {
+        all.inform(client, 50.0, at);
+    }
+    all.check(1.0);
+    // Its server has forgotten it, and gives the other one more; then it is back.
+    all.sums.note_lapse(&mut all.clients[1]);
+    all.inform(0, 100.0, 20);
+    all.check(1.0);
+    all.inform(1, 50.0, 30);
+    all.inform(0, 50.0, 35);
+    all.inform(1, 50.0, 36);
+    all.check(1.0);
+    all.sums.note_gone(&mut all.clients[1]);
+    all.sums.note_use(&mut all.clients[1], 0.0, Amount::ZERO);
+    all.inform(0, 100.0, 40);
+    all.check(1.0);
+    all.inform(0, 101.0, 45);
+    all.check(1.01);
+}
+
+#[test]
+fn without_a_limit_what_is_wanted_counts() {
+    let mut all = Clients::new(1);
+    all.inform(0, f64::INFINITY, 0);
+    all.sums
+        .note_use(&mut all.clients[0], 30.0, Amount::new(30.0).unwrap());
+    all.inform(0, f64::INFINITY, 5);
+    all.sums
+        .note_use(&mut all.clients[0], 30.0, Amount::new(30.0).unwrap());
+    all.sums.worst = (0.0, Time::ZERO);
+    all.sums.is_changed = true;
+    all.sums.look(100.0, Time::from_secs(6));
+    all.check(0.3);
+    assert_eq!(all.sums.peak, 0.3);
+}

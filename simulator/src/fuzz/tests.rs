@@ -1,0 +1,86 @@
+//! What scenarios by chance contain.
+
+use std::collections::BTreeSet;
+use std::fmt::Debug;
+
+use doorward_engine::template::Shrink;
+
+use super::*;
+use crate::scenario::ClientGroup;
+use crate::scenario::fault::Event;
+
+/// Which of an enum it is.
+fn kind(of: &impl Debug) -> String {
+    let text = format!("{of:?}");
+    let end = text.find(|c: char| !c.is_alphanumeric());
+    text.get(..end.unwrap_or(text.len()))
+        .unwrap_or_default()
+        .to_owned()
+}
+
+#[test]
+fn all_that_can_happen_is_drawn_somewhere() {
+    let (mut events, mut demands, mut works) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+    let (mut algorithms, mut modes) = (BTreeSet::new(), BTreeSet::new());
+    let (mut immediate, mut safe, mut adaptive) = (0, 0, 0);
+    for seed in 0..400 {
+        let scenario = scenario(seed, None);
+        for (_, event) in scenario.faults.iter().flat_map(|fault| &fault.choices) {
+            events.insert(kind(event));
+        }
+        for usage in scenario.clients.iter().flat_map(ClientGroup::usages) {
+            demands.insert(kind(&usage.demand));
+            modes.insert(kind(&usage.mode));
+            works.extend(usage.limiter.map(|limiter| kind(&limiter.work)));
+            adaptive += usize::from(usage.limiter.is_some_and(|it| it.adaptive.is_some()));
+        }
+        for template in scenario.templates.iter() {
+            algorithms.insert(kind(&template.algorithm.kind));
+            immediate += usize::from(template.algorithm.shrink == Shrink::Immediate);
+            safe += usize::from(template.safe_capacity.is_some());
+        }
+    }
+    let names = |set: &BTreeSet<String>| set.iter().cloned().collect::<Vec<_>>().join(" ");
+    assert_eq!(
+        names(&events),
+        "Close Crash Demand Depose Drift Edit Elect Elections Etcd EtcdLink Freeze Isolate Jump Kill Leave \
+             Partition RedirectLoop Restart StaleAddresses Stop Surge Twin"
+    );
+    assert_eq!(
+        names(&demands),
+        "Constant Diurnal FlashCrowd OnOff Ramp Sine Spike Step Walk"
+    );
+    assert_eq!(names(&works), "Concurrency Rate");
+    assert_eq!(
+        names(&algorithms),
+        "FairShare NoAlgorithm PriorityBands ProportionalShare Static"
+    );
+    assert_eq!(names(&modes), "Optimistic Pessimistic Safe");
+    assert!(immediate > 0 && safe > 0 && adaptive > 0);
+}
+
+/// What is wrong with templates is reported to nobody here: there would be none.
+#[test]
+fn all_that_is_used_has_a_template_and_is_judged() {
+    for seed in 0..400 {
+        let scenario = scenario(seed, None);
+        assert!(!scenario.clients.is_empty(), "seed {seed}");
+        for usage in scenario.clients.iter().flat_map(ClientGroup::usages) {
+            let found = scenario.templates.find(&usage.resource);
+            assert!(found.is_some(), "{} of seed {seed}", usage.resource);
+        }
+        let events = scenario.faults.iter().flat_map(|fault| &fault.choices);
+        for (_, event) in events {
+            if let Event::Edit { templates } = event {
+                let (before, after) = (scenario.templates.iter(), templates.iter());
+                assert_eq!(before.count(), after.count(), "seed {seed}");
+            }
+        }
+        let judged = Checker::ALL.into_iter();
+        let judged = judged.filter(|it| scenario.limits.of(*it).is_some());
+        let watched = Checker::ALL.into_iter();
+        let watched = watched.filter(|it| Promise::watched_by(*it).is_some());
+        assert_eq!(judged.collect::<Vec<_>>(), watched.collect::<Vec<_>>());
+        assert_eq!(scenario.right_at.len(), 2, "seed {seed}");
+    }
+}

@@ -1,0 +1,101 @@
+//! Traces, good and bad.
+
+use super::*;
+
+fn built_in(text: &str) -> Source {
+    Source::BuiltIn {
+        name: "t.csv",
+        text: Box::leak(text.to_owned().into_boxed_str()),
+    }
+}
+
+const SMALL: &str = "time_s,client,wants\n0,b,1\n0, a ,2.5\n\n7.5,b,0\n10,c,4\n";
+
+#[track_caller]
+fn check(text: &str, expected: &str) {
+    assert_eq!(scan(&built_in(text), 10).unwrap_err().to_string(), expected);
+}
+
+#[test]
+fn a_scan_shows_who_is_there_and_for_how_long() {
+    let expected = Scan {
+        clients: ["b", "a", "c"].map(str::to_owned).to_vec(),
+        length: Duration::from_secs(10),
+        rows: 4,
+        wants_max: 4.0,
+    };
+    assert_eq!(scan(&built_in(SMALL), 3), Ok(expected));
+    let windows = format!("\u{feff}{}", SMALL.replace('\n', "\r\n"));
+    assert_eq!(scan(&built_in(&windows), 3).unwrap().rows, 4);
+}
+
+#[test]
+fn a_bad_line_is_reported_with_its_number() {
+    for (row, expected) in [
+        ("1,a", "t.csv:3: has 2 columns; give 3: time_s,client,wants"),
+        ("x,a,1", "t.csv:3: time_s is \"x\"; give a number"),
+        (
+            "NaN,a,1",
+            "t.csv:3: time_s is NaN; give seconds from the start, from 0 up",
+        ),
+        (
+            "-1,a,1",
+            "t.csv:3: time_s is -1; give seconds from the start, from 0 up",
+        ),
+        (
+            "1e300,a,1",
+            "t.csv:3: time_s is above 1000000000; give seconds",
+        ),
+        ("1,,1", "t.csv:3: client is empty; give it a name"),
+        ("1,a,lots", "t.csv:3: wants is \"lots\"; give a number"),
+        ("1,a,", "t.csv:3: wants is \"\"; give a number"),
+        (
+            "1,a,NaN",
+            "t.csv:3: wants is not a number; give a finite number that is not negative",
+        ),
+        (
+            "1,a,-3",
+            "t.csv:3: wants is -3, which is negative; give a finite number that is not negative",
+        ),
+        (
+            "1,a,inf",
+            "t.csv:3: wants is inf, which is above the largest amount, 1000000000000000",
+        ),
+        (
+            "9,a,1",
+            "t.csv:4: time goes back from 9 to 5; sort the rows by time_s",
+        ),
+    ] {
+        check(
+            &format!("time_s,client,wants\n0,a,1\n{row}\n5,a,2\n"),
+            expected,
+        );
+    }
+}
+
+#[test]
+fn what_is_no_trace_is_refused() {
+    let header =
+        "t.csv:1: the header is \"a,b\"; a trace starts with the line \"time_s,client,wants\"";
+    check("a,b\n1,2\n", header);
+    check(
+        "time_s,client,wants\n",
+        "t.csv:1: has no rows; there is nothing to follow",
+    );
+    check("", &header.replace("a,b", ""));
+    let missing = Source::File(PathBuf::from("not/there.csv"));
+    let error = scan(&missing, 10).unwrap_err().to_string();
+    assert!(
+        error.starts_with("not/there.csv: cannot be read: No such file"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_trace_has_only_so_many_clients() {
+    let error = scan(&built_in(SMALL), 2).unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "t.csv:6: has one client more than the 2 there may be"
+    );
+}
