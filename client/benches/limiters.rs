@@ -112,8 +112,8 @@ fn measured(client: &Client) -> RateLimiter {
 
 /// Only that is asked, as in `if limiter.try_acquire(1.0).is_ok()`. The answer is dropped before that is used, so that
 /// nobody has to keep what is left of it.
-#[inline(always)]
-fn admitted<T, E>(answer: Result<T, E>) {
+#[inline]
+fn ask<T, E>(answer: Result<T, E>) {
     let is_ok = answer.is_ok();
     drop(answer);
     black_box(is_ok);
@@ -164,7 +164,7 @@ fn rates(rounds: usize, client: &Client) {
         &mut [
             contender("governor", |takes| {
                 for _ in 0..takes {
-                    admitted(others.governor.check());
+                    ask(others.governor.check());
                 }
             }),
             contender("leaky-bucket", |takes| {
@@ -174,17 +174,17 @@ fn rates(rounds: usize, client: &Client) {
             }),
             contender("doorward", |takes| {
                 for _ in 0..takes {
-                    admitted(ours.try_acquire(1.0));
+                    ask(ours.try_acquire(1.0));
                 }
             }),
             contender("doorward, another cost", |takes| {
                 for _ in 0..takes {
-                    admitted(ours.try_acquire(black_box(1.5)));
+                    ask(ours.try_acquire(black_box(1.5)));
                 }
             }),
             contender("doorward, demand measured", |takes| {
                 for _ in 0..takes {
-                    admitted(measured.try_acquire(1.0));
+                    ask(measured.try_acquire(1.0));
                 }
             }),
         ],
@@ -201,7 +201,7 @@ fn rates(rounds: usize, client: &Client) {
         &mut [
             contender("governor", |takes| {
                 for _ in 0..takes {
-                    admitted(nothing.governor.check());
+                    ask(nothing.governor.check());
                 }
             }),
             contender("leaky-bucket", |takes| {
@@ -211,7 +211,7 @@ fn rates(rounds: usize, client: &Client) {
             }),
             contender("doorward", |takes| {
                 for _ in 0..takes {
-                    admitted(hardly.try_acquire(1.0));
+                    ask(hardly.try_acquire(1.0));
                 }
             }),
         ],
@@ -224,7 +224,7 @@ fn rates(rounds: usize, client: &Client) {
         &mut [
             contender("governor", |takes| {
                 four(takes, |_| {
-                    admitted(others.governor.check());
+                    ask(others.governor.check());
                 });
             }),
             contender("leaky-bucket", |takes| {
@@ -234,12 +234,12 @@ fn rates(rounds: usize, client: &Client) {
             }),
             contender("doorward", |takes| {
                 four(takes, |_| {
-                    admitted(ours.try_acquire(1.0));
+                    ask(ours.try_acquire(1.0));
                 });
             }),
             contender("doorward, demand measured", |takes| {
                 four(takes, |_| {
-                    admitted(measured.try_acquire(1.0));
+                    ask(measured.try_acquire(1.0));
                 });
             }),
         ],
