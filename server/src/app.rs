@@ -24,7 +24,6 @@ use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
-use tonic::service::Routes;
 use tracing::{info, warn};
 
 use crate::app::standing::{Following, apply_standing};
@@ -40,6 +39,7 @@ use crate::rpc;
 use crate::rpc::health::{self, Health};
 use crate::rpc::meter::MeterLayer;
 use crate::rpc::overload::{self, CallsInProgress, OverloadLayer};
+use crate::rpc::services::Services;
 use crate::rpc::streams_handle::StreamsHandle;
 use crate::status::Board;
 use crate::templates;
@@ -225,7 +225,7 @@ impl Server {
             .parent
             .map(|parent| Upstream::new(parent, Arc::clone(&board)));
         let streams = Arc::new(StreamsHandle::new(Arc::clone(&board), config.push_round));
-        let (routes, health) = rpc::routes(&board, &metrics, &streams)?;
+        let (services, health) = rpc::services(&board, &metrics, &streams)?;
 
         let election = config.election.start(candidate);
         let following = Following::begin(&board, &election);
@@ -259,7 +259,7 @@ impl Server {
         let looking = Arc::new(Semaphore::new(1));
         let limits = Arc::clone(server.board.limits());
         let door = Door::grpc(config.door, Arc::clone(&limits), Arc::clone(&looking));
-        server.serve_grpc(grpc, door, routes, config.calls_max, config.clock);
+        server.serve_grpc(grpc, door, services, config.calls_max, config.clock);
         if let Some((listener, _)) = http {
             let door = Door::http(config.door, limits, looking);
             server.serve_http(listener, door);
@@ -275,7 +275,7 @@ impl Server {
         &mut self,
         listener: TcpListener,
         door: Arc<Door>,
-        routes: Routes,
+        services: Services,
         calls_max: NonZeroUsize,
         clock: Clock,
     ) {
@@ -284,7 +284,7 @@ impl Server {
         let services = tower::ServiceBuilder::new()
             .layer(MeterLayer::new(metrics, clock))
             .layer(OverloadLayer(calls))
-            .service(routes.prepare());
+            .service(services);
         let served = door::grpc::serve(listener, door, services, self.stop_grpc.clone());
         self.serving.spawn(async move {
             served.await;

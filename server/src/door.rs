@@ -30,7 +30,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use doorward_clock::Instant;
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tonic::Status as RpcStatus;
 
 use crate::door::caller_address::CallerAddress;
@@ -270,8 +270,8 @@ impl Door {
     }
 
     /// Waits for the turn to look at everything. None: nobody may any more.
-    async fn turn_to_look(&self) -> Option<SemaphorePermit<'_>> {
-        self.looking.acquire().await.ok()
+    async fn turn_to_look(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.looking).acquire_owned().await.ok()
     }
 
     /// How long a handshake, headers, a message or an answer that is not read may take.

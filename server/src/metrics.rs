@@ -5,6 +5,7 @@
 //! the order of their ids) are counted in `doorward_resources_not_listed` and left out, and calls of methods that
 //! do not exist share the method `other`. `docs/metrics.md` names every metric.
 
+pub mod calls;
 pub mod election;
 pub mod format;
 pub mod leases;
@@ -26,11 +27,11 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::{ConstCounter, Counter};
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
-use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 use tonic::Code;
 
+use crate::metrics::calls::{CallMetrics, Method};
 use crate::metrics::format::Format;
 use crate::status::Board;
 use crate::unhurried::Steps;
@@ -41,31 +42,6 @@ pub const RESOURCES_MAX: usize = 1_000;
 /// Time series that are written before others go first.
 const SERIES_PER_STEP: usize = 1_024;
 
-/// The methods that are counted by name, as they stand in a call's path.
-const METHODS: [&str; 10] = [
-    "/doorman.Capacity/Discovery",
-    "/doorman.Capacity/GetCapacity",
-    "/doorman.Capacity/GetServerCapacity",
-    "/doorman.Capacity/ReleaseCapacity",
-    "/doorward.v1.CapacityStream/StreamServerCapacity",
-    "/doorward.admin.v1.Admin/GetStatus",
-    "/grpc.health.v1.Health/Check",
-    "/grpc.health.v1.Health/Watch",
-    "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
-    "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
-];
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct CallLabels {
-    method: &'static str,
-    code: &'static str,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct MethodLabels {
-    method: &'static str,
-}
-
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct LoadLabels {
     outcome: &'static str,
@@ -75,8 +51,7 @@ struct LoadLabels {
 #[derive(Debug)]
 pub struct Metrics {
     registry: Registry,
-    calls: Family<CallLabels, Counter>,
-    call_seconds: Family<MethodLabels, Histogram>,
+    calls: CallMetrics,
     asks_malformed: Counter,
     calls_refused: Counter,
     template_loads: Family<LoadLabels, Counter>,
@@ -88,11 +63,6 @@ impl Metrics {
     pub fn new(board: &Arc<Board>) -> Self {
         let node = ("node".into(), board.node_name().to_owned().into());
         let mut registry = Registry::with_prefix_and_labels("doorward", iter::once(node));
-        let calls = Family::<CallLabels, Counter>::default();
-        let call_seconds = Family::<MethodLabels, Histogram>::new_with_constructor(|| {
-            // 32 µs to 1 s, in steps of 2.
-            Histogram::new(exponential_buckets(0.000_032, 2.0, 16))
-        });
         let asks_malformed = Counter::default();
         let calls_refused = Counter::default();
         let template_loads = Family::<LoadLabels, Counter>::default();
@@ -102,12 +72,7 @@ impl Metrics {
             "The version of the server",
             Info::new([("version", env!("CARGO_PKG_VERSION"))]),
         );
-        registry.register("rpcs", "Calls answered, by method and code", calls.clone());
-        registry.register(
-            "rpc_duration_seconds",
-            "How long calls took in the server",
-            call_seconds.clone(),
-        );
+        let calls = CallMetrics::register(&mut registry);
         registry.register(
             "asks_malformed",
             "Resources in requests that were refused because they were malformed",
@@ -132,7 +97,6 @@ impl Metrics {
         let metrics = Self {
             registry,
             calls,
-            call_seconds,
             asks_malformed,
             calls_refused,
             template_loads,
@@ -147,20 +111,8 @@ impl Metrics {
     }
 
     /// A call was answered.
-    pub fn observe_call(&self, path: &str, code: Code, took: Duration) {
-        let method = METHODS
-            .iter()
-            .find(|method| **method == path)
-            .map_or("other", |method| method.trim_start_matches('/'));
-        self.calls
-            .get_or_create(&CallLabels {
-                method,
-                code: code_name(code),
-            })
-            .inc();
-        self.call_seconds
-            .get_or_create(&MethodLabels { method })
-            .observe(took.as_secs_f64());
+    pub fn observe_call(&self, method: Method, code: Code, took: Duration) {
+        self.calls.observe(method, code, took);
     }
 
     /// So many resources of a request were refused at the door.
@@ -347,27 +299,4 @@ fn counters(counters: Counters) -> [(&'static str, &'static str, u64); 8] {
 #[expect(clippy::cast_precision_loss, reason = "a count far below 2^53")]
 const fn float(count: usize) -> f64 {
     count as f64
-}
-
-/// The code as gRPC's documentation spells it.
-fn code_name(code: Code) -> &'static str {
-    match code {
-        Code::Ok => "OK",
-        Code::Cancelled => "CANCELLED",
-        Code::Unknown => "UNKNOWN",
-        Code::InvalidArgument => "INVALID_ARGUMENT",
-        Code::DeadlineExceeded => "DEADLINE_EXCEEDED",
-        Code::NotFound => "NOT_FOUND",
-        Code::AlreadyExists => "ALREADY_EXISTS",
-        Code::PermissionDenied => "PERMISSION_DENIED",
-        Code::ResourceExhausted => "RESOURCE_EXHAUSTED",
-        Code::FailedPrecondition => "FAILED_PRECONDITION",
-        Code::Aborted => "ABORTED",
-        Code::OutOfRange => "OUT_OF_RANGE",
-        Code::Unimplemented => "UNIMPLEMENTED",
-        Code::Internal => "INTERNAL",
-        Code::Unavailable => "UNAVAILABLE",
-        Code::DataLoss => "DATA_LOSS",
-        Code::Unauthenticated => "UNAUTHENTICATED",
-    }
 }

@@ -4,7 +4,7 @@
 //! is awaited in between but, for a moment, the parent's first answer about a resource, so a call
 //! that was accepted is always finished. [`caller`] says whom it is attributed to; [`stream`] and
 //! [`streams_handle`] serve child servers, [`closed`] and [`cycle`] tell them why a stream or a call ended;
-//! [`meter`] counts and times every call; [`overload`] refuses what is too much.
+//! [`services`] finds the service of a call; [`meter`] counts and times every call; [`overload`] refuses what is too much.
 
 pub mod admin;
 pub mod caller;
@@ -15,6 +15,7 @@ pub mod cycle;
 pub mod health;
 pub mod meter;
 pub mod overload;
+pub mod services;
 pub mod stream;
 pub mod streams_handle;
 
@@ -33,6 +34,7 @@ use crate::clock;
 use crate::metrics::Metrics;
 use crate::rpc::admin::AdminService;
 use crate::rpc::health::Health;
+use crate::rpc::services::Services;
 use crate::rpc::stream::CapacityStreamService;
 use crate::rpc::streams_handle::StreamsHandle;
 use crate::status::Board;
@@ -55,9 +57,9 @@ impl CapacityService {
         let clock = node.clock();
         // From before the node is asked: what the parent answers since counts.
         let mut answers = node.answers();
-        let came_at = clock.session_now();
+        let (outcome, came_at) =
+            node.change(|node, now| (node.handle_get_capacity(request, now), now));
         let mut call = WaitingCall::new(came_at);
-        let outcome = node.change(|node, now| node.handle_get_capacity(request, now));
         let Outcome::Served(mut reply) = outcome else {
             return outcome;
         };
@@ -114,12 +116,13 @@ impl Capacity for CapacityService {
         request: Request<wire::GetCapacityRequest>,
     ) -> Result<Response<wire::GetCapacityResponse>, RpcStatus> {
         let caller = caller::of(&request);
-        let (request, refused) =
-            convert::get_capacity(request.into_inner(), caller, clock::wall())?;
+        // Read once: the lease ends no later for whoever goes by it.
+        let wall = clock::wall();
+        let (request, refused) = convert::get_capacity(request.into_inner(), caller, wall)?;
         self.metrics.count_malformed(refused.len());
         let outcome = self.decide(&request).await;
         Ok(Response::new(match outcome {
-            Outcome::Served(reply) => convert::get_capacity_response(reply, refused, clock::wall()),
+            Outcome::Served(reply) => convert::get_capacity_response(reply, refused, wall),
             Outcome::NotMaster(mastership) => wire::GetCapacityResponse {
                 mastership: Some(convert::redirection(&mastership)),
                 ..wire::GetCapacityResponse::default()
@@ -156,11 +159,11 @@ impl Capacity for CapacityService {
 /// # Errors
 ///
 /// If the descriptors compiled into the program are broken.
-pub fn routes(
+pub fn services(
     board: &Arc<Board>,
     metrics: &Arc<Metrics>,
     streams: &Arc<StreamsHandle>,
-) -> Result<(Routes, Health), tonic_reflection::server::Error> {
+) -> Result<(Services, Health), tonic_reflection::server::Error> {
     let (reporter, health_server) = tonic_health::server::health_reporter();
     let reflection = || {
         tonic_reflection::server::Builder::configure()
@@ -176,11 +179,10 @@ pub fn routes(
         CapacityStreamService::new(Arc::clone(board), Arc::clone(metrics), Arc::clone(streams));
     let streams = CapacityStreamServer::new(streams).max_decoding_message_size(usize::MAX);
     let admin = AdminService::new(Arc::clone(board));
-    let routes = Routes::new(capacity)
-        .add_service(streams)
+    let others = Routes::new(streams)
         .add_service(admin)
         .add_service(health_server)
         .add_service(reflection().build_v1()?)
         .add_service(reflection().build_v1alpha()?);
-    Ok((routes, Health::new(reporter)))
+    Ok((Services::new(capacity, others), Health::new(reporter)))
 }

@@ -5,6 +5,7 @@ use std::convert::Infallible;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::body::Bytes;
 use http_body::Frame;
@@ -73,9 +74,8 @@ impl<S> ConnectionCalls<S> {
     }
 
     /// What is answered instead of serving the call, if the address has called too much.
-    fn refusal(&self, path: &str) -> Option<RpcStatus> {
+    fn refusal(&self, path: &str, now: Duration) -> Option<RpcStatus> {
         let address = self.connection.of_address();
-        let now = self.door.now();
         let is_vital = VITAL.contains(&path) || OF_CHILD_SERVERS.contains(&path);
         let rate = if is_vital {
             &address.vital_calls
@@ -105,8 +105,9 @@ where
     fn call(&self, request: Request<Incoming>) -> Self::Future {
         // Who only listens is silent.
         let is_busy = request.uri().path() != WATCH;
-        let call = CallOnConnection::begin(&self.door, &self.connection, is_busy);
-        if let Some(status) = self.refusal(request.uri().path()) {
+        let now = self.door.now();
+        let call = CallOnConnection::begin(&self.door, &self.connection, is_busy, now);
+        if let Some(status) = self.refusal(request.uri().path(), now) {
             let answer = outflow(status.into_http(), call);
             return Box::pin(std::future::ready(Ok(answer)));
         }

@@ -104,7 +104,7 @@ impl hyper::service::Service<Request<Incoming>> for Requests {
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
-        let call = CallOnConnection::begin(&self.door, &self.connection, true);
+        let call = CallOnConnection::begin(&self.door, &self.connection, true, self.door.now());
         let at_once = AT_ONCE.contains(&request.uri().path());
         if let Some(limit) = self.refusal(at_once) {
             return Box::pin(std::future::ready(Ok(refused(limit, call))));

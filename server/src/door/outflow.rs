@@ -12,6 +12,7 @@ use std::panic;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use axum::body::{Bytes, HttpBody};
 use http_body::{Frame, SizeHint};
@@ -29,10 +30,15 @@ pub struct CallOnConnection {
 }
 
 impl CallOnConnection {
-    /// A call begins, which keeps its connection busy or not.
-    pub fn begin(door: &Arc<Door>, connection: &Arc<Connection>, is_busy: bool) -> Self {
+    /// A call begins now, which keeps its connection busy or not.
+    pub fn begin(
+        door: &Arc<Door>,
+        connection: &Arc<Connection>,
+        is_busy: bool,
+        now: Duration,
+    ) -> Self {
         if is_busy {
-            connection.begin_call(door.now());
+            connection.begin_call(now);
         }
         Self {
             door: Arc::clone(door),
@@ -49,8 +55,8 @@ impl CallOnConnection {
     }
 
     /// Looks at something that costs as much as there is of everything: one at a time, and it counts for the
-    /// address by how long it takes. Who gives up meanwhile has it counted all the same, and the next one's turn comes
-    /// when it is over.
+    /// address by how long it takes. Who gives up before it is its turn loses its place. Who gives up later has it
+    /// counted all the same, and the next one's turn comes when it is over.
     ///
     /// # Errors
     ///
@@ -63,8 +69,9 @@ impl CallOnConnection {
         T: Send + 'static,
     {
         let (door, connection) = (Arc::clone(&self.door), Arc::clone(&self.connection));
+        let turn = door.turn_to_look().await;
         let looking = tokio::spawn(async move {
-            let _turn = door.turn_to_look().await;
+            let _turn = turn;
             let looks = &connection.of_address().looks;
             let began = door.now();
             if !looks.is_open(began) {
@@ -184,8 +191,6 @@ impl<B> Drop for Outflow<B> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use tokio::sync::{Semaphore, oneshot};
     use tokio::task::yield_now;
 
@@ -208,7 +213,7 @@ mod tests {
         );
         let peer = "127.0.0.1:1".parse().unwrap();
         let connection = door.admit(peer).unwrap();
-        let call = CallOnConnection::begin(&door, &connection, true);
+        let call = CallOnConnection::begin(&door, &connection, true, door.now());
         let (finish, finished) = oneshot::channel::<()>();
         let begun = async {
             while looking.available_permits() > 0 {
@@ -228,5 +233,32 @@ mod tests {
         let looks = &connection.of_address().looks;
         assert!(!looks.is_made_up(door.now()), "it is counted");
         drop(turn);
+    }
+
+    #[tokio::test]
+    async fn who_gives_up_before_it_is_its_turn_never_looks() {
+        let looking = Arc::new(Semaphore::new(1));
+        let config = DoorConfig::default();
+        let door = Door::http(
+            config,
+            Arc::new(ServerLimits::default()),
+            Arc::clone(&looking),
+        );
+        let connection = door.admit("127.0.0.1:1".parse().unwrap()).unwrap();
+        let call = CallOnConnection::begin(&door, &connection, true, door.now());
+        let turn = looking.acquire().await.unwrap();
+        let (looked, looks) = oneshot::channel::<()>();
+        let given_up = call.look(async move {
+            let _ = looked.send(());
+        });
+        tokio::select! {
+            biased;
+            _ = given_up => panic!("it is not its turn"),
+            () = yield_now() => {}
+        }
+        drop(turn);
+        // It would be its turn now. What it was to look with is gone.
+        assert!(looks.await.is_err(), "it does not look");
+        assert_eq!(looking.available_permits(), 1);
     }
 }

@@ -12,6 +12,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use doorward_engine::time::Time;
 use tonic::body::Body;
 use tonic::codegen::http::{Request, Response};
 use tonic::{Code, Status as RpcStatus};
@@ -20,6 +21,7 @@ use tracing::debug;
 
 use crate::clock::Clock;
 use crate::metrics::Metrics;
+use crate::metrics::calls::Method;
 
 /// What the codec's message starts with.
 const DECODE_FAILURE: &str = "failed to decode Protobuf message";
@@ -59,33 +61,55 @@ pub struct Metered<S> {
 impl<S, B> Service<Request<B>> for Metered<S>
 where
     S: Service<Request<B>, Response = Response<Body>>,
-    S::Future: Send + 'static,
+    S::Future: Unpin,
 {
     type Response = S::Response;
     type Error = S::Error;
-    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Self::Error>> + Send>>;
+    type Future = MeteredAnswer<S::Future>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
         self.inner.poll_ready(cx)
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        let path = request.uri().path().to_owned();
-        let MeterLayer { metrics, clock } = self.meter.clone();
-        let started = clock.now();
-        let answer = self.inner.call(request);
-        Box::pin(async move {
-            let mut response = answer.await?;
-            if let Some(status) = malformed(&response) {
-                response = status.into_http();
-            }
-            let code = RpcStatus::from_header_map(response.headers())
-                .map_or(Code::Ok, |status| status.code());
-            let took = clock.now().since(started);
-            metrics.observe_call(&path, code, took);
-            debug!(method = path, ?code, ?took, "call answered");
-            Ok(response)
-        })
+        let started = self.meter.clock.now();
+        let method = Method::of(request.uri().path());
+        MeteredAnswer {
+            answer: self.inner.call(request),
+            meter: self.meter.clone(),
+            method,
+            started,
+        }
+    }
+}
+
+/// The answer to a call that is counted and timed.
+#[derive(Debug)]
+pub struct MeteredAnswer<F> {
+    answer: F,
+    meter: MeterLayer,
+    method: Method,
+    started: Time,
+}
+
+impl<F, E> Future for MeteredAnswer<F>
+where
+    F: Future<Output = Result<Response<Body>, E>> + Unpin,
+{
+    type Output = F::Output;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut response = std::task::ready!(Pin::new(&mut self.answer).poll(cx))?;
+        if let Some(status) = malformed(&response) {
+            response = status.into_http();
+        }
+        let code =
+            RpcStatus::from_header_map(response.headers()).map_or(Code::Ok, |status| status.code());
+        let MeterLayer { metrics, clock } = &self.meter;
+        let took = clock.now().since(self.started);
+        metrics.observe_call(self.method, code, took);
+        debug!(method = self.method.name(), ?code, ?took, "call answered");
+        Poll::Ready(Ok(response))
     }
 }
 

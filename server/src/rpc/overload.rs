@@ -12,7 +12,7 @@
 //! capacity, child servers ask on behalf of many and are few, and whoever looks for what is wrong must get an
 //! answer.
 
-use std::future::{Future, poll_fn};
+use std::future::Future;
 use std::num::NonZeroUsize;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -20,6 +20,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use doorward_engine::time::Time;
+use tokio::time::Sleep;
 use tonic::Status as RpcStatus;
 use tonic::body::Body;
 use tonic::codegen::http::{Request, Response};
@@ -110,7 +111,7 @@ impl CallsInProgress {
 
 /// A call in progress.
 #[derive(Debug)]
-struct CallPermit(Arc<CallsInProgress>);
+pub struct CallPermit(Arc<CallsInProgress>);
 
 impl Drop for CallPermit {
     fn drop(&mut self) {
@@ -156,39 +157,90 @@ pub struct BoundedService<S> {
 impl<S, B> Service<Request<B>> for BoundedService<S>
 where
     S: Service<Request<B>, Response = Response<Body>>,
-    S::Future: Send + 'static,
+    S::Future: Unpin,
 {
     type Response = S::Response;
     type Error = S::Error;
-    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Self::Error>> + Send>>;
+    type Future = BoundedAnswer<S::Future>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
         self.inner.poll_ready(cx)
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        if request.uri().path() != METHOD {
-            return Box::pin(self.inner.call(request));
-        }
-        match self.calls.begin() {
-            Ok(in_progress) => {
-                let answer = self.inner.call(request);
-                Box::pin(async move {
-                    let mut answer = std::pin::pin!(answer);
-                    // Most need no more than this, and no timer.
-                    let at_once = poll_fn(|cx| Poll::Ready(answer.as_mut().poll(cx)));
-                    if let Poll::Ready(answer) = at_once.await {
-                        return answer;
-                    }
-                    let counts = tokio::time::timeout(COUNTS_MAX, answer.as_mut());
-                    if let Ok(answer) = counts.await {
-                        return answer;
-                    }
-                    drop(in_progress);
-                    answer.await
-                })
+        let counts = if request.uri().path() == METHOD {
+            match self.calls.begin() {
+                Ok(in_progress) => Counts::Still(in_progress),
+                Err(status) => return BoundedAnswer::Refused(status),
             }
-            Err(status) => Box::pin(async move { Ok(status.into_http()) }),
+        } else {
+            Counts::NoMore
+        };
+        BoundedAnswer::Awaited {
+            answer: self.inner.call(request),
+            counts,
+        }
+    }
+}
+
+/// The answer to a call, of which no more are in progress than may be.
+#[derive(Debug)]
+pub enum BoundedAnswer<F> {
+    /// There were too many.
+    Refused(RpcStatus),
+    /// It is served.
+    Awaited {
+        /// What comes of that.
+        answer: F,
+        /// Whether it counts.
+        counts: Counts,
+    },
+}
+
+/// Whether a call counts as one in progress.
+#[derive(Debug)]
+pub enum Counts {
+    /// It has not waited for anything. Most calls never do, and need no timer.
+    Still(CallPermit),
+    /// It waits for something, and counts until then.
+    Until(CallPermit, Pin<Box<Sleep>>),
+    /// It does not, or no more.
+    NoMore,
+}
+
+impl Counts {
+    /// The call waits for something.
+    fn poll_over(&mut self, cx: &mut Context<'_>) {
+        *self = match std::mem::replace(self, Self::NoMore) {
+            Self::Still(in_progress) => {
+                Self::Until(in_progress, Box::pin(tokio::time::sleep(COUNTS_MAX)))
+            }
+            counts => counts,
+        };
+        if let Self::Until(_, over) = self
+            && over.as_mut().poll(cx).is_ready()
+        {
+            *self = Self::NoMore;
+        }
+    }
+}
+
+impl<F, E> Future for BoundedAnswer<F>
+where
+    F: Future<Output = Result<Response<Body>, E>> + Unpin,
+{
+    type Output = F::Output;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        match &mut *self {
+            Self::Refused(status) => Poll::Ready(Ok(status.clone().into_http())),
+            Self::Awaited { answer, counts } => {
+                let answer = Pin::new(answer).poll(cx);
+                if answer.is_pending() {
+                    counts.poll_over(cx);
+                }
+                answer
+            }
         }
     }
 }

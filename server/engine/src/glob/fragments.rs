@@ -2,7 +2,7 @@
 //!
 //! One walk over a text finds all of those that it contains, however many there are (Aho and Corasick, 1975).
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind};
 
@@ -12,7 +12,7 @@ use crate::glob::{Glob, Token};
 /// Globs that begin and end alike. See the [module](self).
 #[derive(Clone, Debug)]
 pub(super) struct Fragments {
-    /// Finds the fragments, by their numbers.
+    /// Finds the fragments. They are numbered as they are ordered.
     contained: AhoCorasick,
     by_fragment: Vec<Ordered>,
     /// Those that want nothing between.
@@ -24,19 +24,12 @@ impl Fragments {
     ///
     /// The globs, if they cannot be told apart by that.
     pub(super) fn of(globs: Ordered) -> Result<Self, Ordered> {
-        let mut numbers: HashMap<String, usize> = HashMap::new();
-        for fragment in globs.iter().filter_map(|(_, glob)| fragment(glob)) {
-            let next = numbers.len();
-            numbers.entry(fragment).or_insert(next);
-        }
-        if numbers.len() < 2 {
+        let fragments: BTreeSet<String> = globs
+            .iter()
+            .filter_map(|(_, glob)| fragment(glob))
+            .collect();
+        if fragments.len() < 2 {
             return Err(globs);
-        }
-        let mut fragments: Vec<&str> = vec![""; numbers.len()];
-        for (fragment, number) in &numbers {
-            if let Some(place) = fragments.get_mut(*number) {
-                *place = fragment;
-            }
         }
         let contained = AhoCorasick::builder()
             .kind(Some(AhoCorasickKind::ContiguousNFA))
@@ -45,16 +38,18 @@ impl Fragments {
         let Ok(contained) = contained else {
             return Err(globs);
         };
-        let mut by_fragment = vec![Ordered::new(); numbers.len()];
+        let mut by_fragment: BTreeMap<String, Ordered> = fragments
+            .into_iter()
+            .map(|fragment| (fragment, Ordered::new()))
+            .collect();
         let mut others = Ordered::new();
         for (place, glob) in globs {
-            let number = fragment(&glob).and_then(|it| numbers.get(&it).copied());
-            let bucket = number.and_then(|number| by_fragment.get_mut(number));
+            let bucket = fragment(&glob).and_then(|it| by_fragment.get_mut(&it));
             bucket.unwrap_or(&mut others).push((place, glob));
         }
         Ok(Self {
             contained,
-            by_fragment,
+            by_fragment: by_fragment.into_values().collect(),
             others,
         })
     }
