@@ -20,6 +20,7 @@
 mod covers;
 mod first_match;
 mod fragments;
+mod ordered;
 mod prefixes;
 
 pub(crate) use first_match::FirstMatch;

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 
 use crate::glob::Glob;
 use crate::glob::fragments::Fragments;
+use crate::glob::ordered::{Ordered, Search};
 use crate::glob::prefixes::Prefixes;
 
 /// So many globs that are alike are tried one by one.
@@ -38,17 +39,6 @@ enum Alike {
     ByFragment(Fragments),
 }
 
-/// Globs and their places, in order.
-pub(super) type Ordered = Vec<(usize, Glob)>;
-
-/// A text that is looked for.
-#[derive(Debug)]
-pub(super) struct Search<'a> {
-    pub(super) text: &'a str,
-    found: Option<usize>,
-    tried: usize,
-}
-
 impl FirstMatch {
     /// Of globs with their places, in order.
     pub(crate) fn new(globs: impl IntoIterator<Item = (usize, Glob)>) -> Self {
@@ -69,11 +59,7 @@ impl FirstMatch {
     /// The place of the first glob that matches, and how many were tried for it.
     pub(crate) fn find(&self, text: &str) -> (Option<usize>, usize) {
         let mut backwards: Option<Vec<u8>> = None;
-        let mut search = Search {
-            text,
-            found: None,
-            tried: 0,
-        };
+        let mut search = Search::of(text);
         for bucket in self.by_prefix.of(text.as_bytes()) {
             match bucket {
                 Bucket::Few(globs) => search.try_each(globs),
@@ -91,7 +77,7 @@ impl FirstMatch {
                 }
             }
         }
-        (search.found, search.tried)
+        search.result()
     }
 }
 
@@ -119,27 +105,6 @@ impl Alike {
             return Self::Few(globs);
         }
         Fragments::of(globs).map_or_else(Self::Few, Self::ByFragment)
-    }
-}
-
-impl Search<'_> {
-    /// Whether one before that place was found already.
-    pub(super) fn is_over(&self, place: usize) -> bool {
-        self.found.is_some_and(|found| found < place)
-    }
-
-    /// Whether one of these is before what was found, and matches, too.
-    pub(super) fn try_each(&mut self, globs: &Ordered) {
-        for (place, glob) in globs {
-            if self.is_over(*place) {
-                return;
-            }
-            self.tried += 1;
-            if glob.matches(self.text) {
-                self.found = Some(*place);
-                return;
-            }
-        }
     }
 }
 

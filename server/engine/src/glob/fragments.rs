@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind};
 
-use crate::glob::first_match::{Ordered, Search};
+use crate::glob::ordered::{Ordered, Search};
 use crate::glob::{Glob, Token};
 
 /// Globs that begin and end alike. See the [module](self).
