@@ -4,7 +4,7 @@ mod safe;
 
 use std::fmt;
 
-pub use crate::capacity::safe::{InSafeMode, SafeCapacity};
+pub use crate::capacity::safe::{InSafeMode, ToldSafeCapacity};
 use crate::time::Time;
 
 /// How much may be used: per second for a rate, at once for a gauge.

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use doorward_client::capacity::{Allowance, Capacity, InSafeMode, SafeCapacity, Source};
+use doorward_client::capacity::{Allowance, Capacity, InSafeMode, Source, ToldSafeCapacity};
 use doorward_client::limiter::concurrency::ConcurrencyLimiter;
 use doorward_client::limiter::rate::{Burst, NotNow, RateLimiter};
 use doorward_client::time::Time;
@@ -22,7 +22,7 @@ fn moment(time: Time) -> Moment {
 /// A lease of 100 that ends after 100 s, and a safe capacity of 8 after it. Leases last 10 s.
 fn lease() -> Allowance {
     let since = at(100.0);
-    let safe = SafeCapacity {
+    let safe = ToldSafeCapacity {
         told: Capacity::Limited(8.0),
         length: Duration::from_secs(10),
         since,

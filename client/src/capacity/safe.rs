@@ -15,7 +15,7 @@ use crate::time::Time;
 
 /// A safe capacity, and the lease it was told with.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct SafeCapacity {
+pub struct ToldSafeCapacity {
     /// As it was told.
     pub told: Capacity,
     /// How long leases were then.
@@ -28,7 +28,7 @@ pub struct SafeCapacity {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct InSafeMode {
     /// What it was told.
-    pub safe: SafeCapacity,
+    pub safe: ToldSafeCapacity,
     /// What it wants: it uses no more.
     pub wants: f64,
 }
@@ -71,7 +71,7 @@ impl InSafeMode {
     }
 }
 
-impl SafeCapacity {
+impl ToldSafeCapacity {
     /// Never 0: then each halving comes after the one before it.
     fn length(&self) -> Duration {
         self.length.max(Duration::from_nanos(1))
@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn who_looks_late_sees_what_who_looked_each_time_sees() {
-        let safe = SafeCapacity {
+        let safe = ToldSafeCapacity {
             told: Capacity::Limited(8.0),
             length: Duration::from_secs(10),
             since: at(100),

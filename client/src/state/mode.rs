@@ -1,6 +1,6 @@
 //! What a client falls back to when its lease has ended unrenewed, or before the first one.
 //!
-//! A safe capacity [wears out](crate::capacity::SafeCapacity).
+//! A safe capacity [wears out](crate::capacity::ToldSafeCapacity).
 
 /// What a client uses when its lease has ended unrenewed, or before the first one. While a lease is
 /// valid, every mode obeys it; but in safe mode a lease of 0 of a server in learning mode is none.

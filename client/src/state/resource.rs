@@ -8,7 +8,7 @@
 
 use std::time::Duration;
 
-use crate::capacity::{Allowance, Capacity, InSafeMode, SafeCapacity, Source};
+use crate::capacity::{Allowance, Capacity, InSafeMode, Source, ToldSafeCapacity};
 use crate::state::former::Former;
 use crate::state::lease::Lease;
 use crate::state::message::{Granted, Has, LimitedBy};
@@ -36,7 +36,7 @@ pub struct ResourceState {
     /// Until when learning mode lasts at most, if the server said that there is one.
     learning_until: Option<Time>,
     /// With the newest lease.
-    safe_capacity: Option<SafeCapacity>,
+    safe_capacity: Option<ToldSafeCapacity>,
     refresh_at: Time,
     /// How long it was last told to wait.
     refresh_in: Duration,
@@ -328,7 +328,7 @@ impl ResourceState {
         }
         self.limited_by = granted.limited_by;
         self.learning_until = granted.learning_for.map(|span| now + span.min(SPAN_MAX));
-        self.safe_capacity = granted.safe_capacity.map(|told| SafeCapacity {
+        self.safe_capacity = granted.safe_capacity.map(|told| ToldSafeCapacity {
             told,
             // It would be halved as often as leases of a millisecond end.
             length: self.lease_length.max(config.refresh_floor()),
