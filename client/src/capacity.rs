@@ -4,7 +4,7 @@ mod safe;
 
 use std::fmt;
 
-pub use crate::capacity::safe::{InSafeMode, ToldSafeCapacity};
+pub use crate::capacity::safe::{GrantedSafeCapacity, InSafeMode};
 use crate::time::Time;
 
 /// How much may be used: per second for a rate, at once for a gauge.

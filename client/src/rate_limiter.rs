@@ -2,7 +2,7 @@
 //!
 //! A call goes one of two ways. Mostly it reads a fast clock, and replaces one word ([`State::try_acquire_at_once`]).
 //! Where that cannot say, or somebody waits, it reads the clock of leases and decides behind locks. What is measured and
-//! told to hooks is the same both ways.
+//! said to hooks is the same both ways.
 
 use std::sync::Arc;
 use std::time::Duration;

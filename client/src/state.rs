@@ -357,7 +357,7 @@ impl ClientState {
         self.fail(sequence, FailureKind::Masterless, chance, now);
     }
 
-    /// A server is too busy to answer the request of that number, and told when to come back. That is
+    /// A server is too busy to answer the request of that number, and said when to come back. That is
     /// obeyed, also where a lease ends before: who comes back earlier is turned away again. The server
     /// is there, so nothing has failed. `chance` is uniform in 0…1.
     pub fn handle_overloaded(&mut self, sequence: u64, retry_in: Duration, chance: f64, now: Time) {

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use doorward_client::capacity::{Allowance, Capacity, InSafeMode, Source, ToldSafeCapacity};
+use doorward_client::capacity::{Allowance, Capacity, GrantedSafeCapacity, InSafeMode, Source};
 use doorward_client::limiter::concurrency::ConcurrencyLimiter;
 use doorward_client::limiter::rate::{Burst, NotNow, RateLimiter};
 use doorward_client::time::Time;
@@ -22,8 +22,8 @@ fn moment(time: Time) -> Moment {
 /// A lease of 100 that ends after 100 s, and a safe capacity of 8 after it. Leases last 10 s.
 fn lease() -> Allowance {
     let since = at(100.0);
-    let safe = ToldSafeCapacity {
-        told: Capacity::Limited(8.0),
+    let safe = GrantedSafeCapacity {
+        granted: Capacity::Limited(8.0),
         length: Duration::from_secs(10),
         since,
     };
@@ -31,7 +31,7 @@ fn lease() -> Allowance {
         capacity: Capacity::Limited(100.0),
         source: Source::Lease,
         until: Some(since),
-        then: safe.told,
+        then: safe.granted,
         safe: Some(InSafeMode { safe, wants: 1e6 }),
     }
 }

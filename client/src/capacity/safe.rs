@@ -1,6 +1,6 @@
 //! What safe mode allows without a lease, as time goes by.
 //!
-//! **A safe capacity wears out.** It was right when it was told, for as many clients as there were then.
+//! **A safe capacity wears out.** It was right when the server granted it, for as many clients as there were then.
 //! Nobody knows for how many more it is used since. So from one lease length after its lease ended it is
 //! halved, and again after each further lease length. No limit stays no limit: that is the operator's
 //! word, and not a share of anything.
@@ -13,11 +13,11 @@ use std::time::Duration;
 use crate::capacity::{Allowance, Capacity};
 use crate::time::Time;
 
-/// A safe capacity, and the lease it was told with.
+/// A safe capacity, and the lease it came with.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct ToldSafeCapacity {
-    /// As it was told.
-    pub told: Capacity,
+pub struct GrantedSafeCapacity {
+    /// As the server granted it.
+    pub granted: Capacity,
     /// How long leases were then.
     pub length: Duration,
     /// When its lease ends.
@@ -27,8 +27,8 @@ pub struct ToldSafeCapacity {
 /// A client in safe mode that has no lease any more, and wants so much.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct InSafeMode {
-    /// What it was told.
-    pub safe: ToldSafeCapacity,
+    /// What the server granted.
+    pub safe: GrantedSafeCapacity,
     /// What it wants: it uses no more.
     pub wants: f64,
 }
@@ -60,7 +60,7 @@ impl InSafeMode {
     }
 
     fn after(self, halvings: u32) -> Capacity {
-        match self.safe.told {
+        match self.safe.granted {
             Capacity::Unlimited => Capacity::Unlimited,
             Capacity::Limited(_) if halvings >= HALVINGS_MAX => Capacity::NONE,
             Capacity::Limited(safe) => {
@@ -71,7 +71,7 @@ impl InSafeMode {
     }
 }
 
-impl ToldSafeCapacity {
+impl GrantedSafeCapacity {
     /// Never 0: then each halving comes after the one before it.
     fn length(&self) -> Duration {
         self.length.max(Duration::from_nanos(1))
@@ -96,8 +96,8 @@ mod tests {
 
     #[test]
     fn who_looks_late_sees_what_who_looked_each_time_sees() {
-        let safe = ToldSafeCapacity {
-            told: Capacity::Limited(8.0),
+        let safe = GrantedSafeCapacity {
+            granted: Capacity::Limited(8.0),
             length: Duration::from_secs(10),
             since: at(100),
         };

@@ -17,15 +17,15 @@ use crate::time::Time;
 #[derive(Debug)]
 pub struct ConcurrencyLimiter {
     in_flight: InFlight,
-    /// What was told last. Whoever has the lock may set the limit.
-    told: Mutex<Allowance>,
+    /// What was applied last. Whoever has the lock may set the limit.
+    applied: Mutex<Allowance>,
 }
 
 impl Default for ConcurrencyLimiter {
     fn default() -> Self {
         Self {
             in_flight: InFlight::new(FAST_CLOCK_BEHIND),
-            told: Mutex::new(Allowance::NONE),
+            applied: Mutex::new(Allowance::NONE),
         }
     }
 }
@@ -36,8 +36,8 @@ impl ConcurrencyLimiter {
         self.set(&mut self.lock(), allowance);
     }
 
-    fn set(&self, told: &mut Allowance, allowance: Allowance) {
-        *told = allowance;
+    fn set(&self, applied: &mut Allowance, allowance: Allowance) {
+        *applied = allowance;
         let then = allowance.until.map(|until| {
             let turn = Moment::ORIGIN.after(until.since_origin());
             (turn, permits(allowance.then))
@@ -48,11 +48,11 @@ impl ConcurrencyLimiter {
     /// Takes `permits` if they are within the limit. Returns whether they were.
     pub fn try_acquire(&self, permits: u64, now: Time) -> bool {
         // Held to the end, so that nobody sets a limit that is over by then.
-        let mut told = self.lock();
+        let mut applied = self.lock();
         // Who was frozen may have slept through several changes, of which the limiter knows the next one.
-        let seen = told.seen_at(now);
-        if told.safe.is_some() && seen != *told {
-            self.set(&mut told, seen);
+        let seen = applied.seen_at(now);
+        if applied.safe.is_some() && seen != *applied {
+            self.set(&mut applied, seen);
         }
         let now = Moment::ORIGIN.after(now.since_origin());
         self.in_flight.take(permits, now)
@@ -60,7 +60,7 @@ impl ConcurrencyLimiter {
 
     fn lock(&self) -> MutexGuard<'_, Allowance> {
         // Nothing panics while it is held.
-        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+        self.applied.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The same without a lock, by a clock that may be behind by [`FAST_CLOCK_BEHIND`]. None: look at a better one, and

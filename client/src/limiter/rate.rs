@@ -42,12 +42,12 @@ pub enum NotNow {
 pub struct RateLimiter {
     burst: Burst,
     bucket: AtomicFedBucket,
-    told: Mutex<Told>,
+    applied: Mutex<Applied>,
 }
 
-/// What was told last. Whoever has the lock may feed the bucket.
+/// What was applied last. Whoever has the lock may feed the bucket.
 #[derive(Debug)]
-struct Told {
+struct Applied {
     allowance: Allowance,
     /// What comes in by its capacities: mostly they stay.
     known: [(Capacity, Supply); 2],
@@ -59,7 +59,7 @@ impl RateLimiter {
         Self {
             burst,
             bucket: AtomicFedBucket::new(moment(now), FAST_CLOCK_BEHIND),
-            told: Mutex::new(Told {
+            applied: Mutex::new(Applied {
                 allowance: Allowance::NONE,
                 known: [(Capacity::NONE, Supply::NOTHING); 2],
             }),
@@ -69,26 +69,26 @@ impl RateLimiter {
     /// A new rate is in force from now on. Once this has returned, nothing is admitted by the former one.
     pub fn handle_allowance(&self, allowance: Allowance, now: Time) {
         // Held to the end: of two allowances the later one counts.
-        let mut told = self.lock();
-        let feed = told.feed(self.burst, allowance);
+        let mut applied = self.lock();
+        let feed = applied.feed(self.burst, allowance);
         self.bucket.feed(feed, moment(now));
     }
 
-    /// Follows what was told through all changes that come by themselves, of which the bucket knows the next one: who
+    /// Follows the allowance through all changes that come by themselves, of which the bucket knows the next one: who
     /// was frozen may have slept through several.
-    fn follow(&self, told: &mut Told, cost: Units, now: Time) {
-        while let (Some(until), Some(_)) = (told.allowance.until, told.allowance.safe)
+    fn follow(&self, applied: &mut Applied, cost: Units, now: Time) {
+        while let (Some(until), Some(_)) = (applied.allowance.until, applied.allowance.safe)
             && until <= now
         {
-            let next = told.allowance.seen_at(until);
-            let feed = told.feed(self.burst, next);
+            let next = applied.allowance.seen_at(until);
+            let feed = applied.feed(self.burst, next);
             self.bucket.turn(feed, cost, moment(until));
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Told> {
+    fn lock(&self) -> MutexGuard<'_, Applied> {
         // Nothing panics while it is held.
-        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+        self.applied.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Uses `cost`, which must be finite and not negative, if it may be used now.
@@ -99,8 +99,8 @@ impl RateLimiter {
     #[inline]
     pub fn try_acquire(&self, cost: f64, now: Time) -> Result<(), NotNow> {
         // Held to the end, so that nobody feeds the bucket what is over by then.
-        let mut told = self.lock();
-        self.follow(&mut told, units(cost), now);
+        let mut applied = self.lock();
+        self.follow(&mut applied, units(cost), now);
         answer(self.bucket.take(units(cost), moment(now)))
     }
 
@@ -122,13 +122,13 @@ impl RateLimiter {
     ///
     /// When to come back, if not.
     pub fn look(&self, cost: f64, now: Time) -> Result<(), NotNow> {
-        let mut told = self.lock();
-        self.follow(&mut told, units(cost), now);
+        let mut applied = self.lock();
+        self.follow(&mut applied, units(cost), now);
         answer(self.bucket.peek(units(cost), moment(now)))
     }
 }
 
-impl Told {
+impl Applied {
     /// What comes into the bucket by another allowance.
     fn feed(&mut self, burst: Burst, allowance: Allowance) -> Feed {
         let of = |capacity: Capacity| {

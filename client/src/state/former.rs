@@ -7,7 +7,7 @@
 use crate::state::lease::Lease;
 use crate::time::Time;
 
-/// Former leases that are told apart. Of more, the last two count as one that is as large as the larger and as
+/// Former leases that are kept apart. Of more, the last two count as one that is as large as the larger and as
 /// long as the longer, as at the server.
 const FORMER_MAX: usize = 8;
 
@@ -43,9 +43,9 @@ impl Former {
     }
 
     /// A request says that the client has so much.
-    pub(super) fn lower(&mut self, told: f64, present: f64, now: Time) {
+    pub(super) fn lower(&mut self, reported: f64, present: f64, now: Time) {
         for lease in &mut self.leases {
-            lease.capacity = lease.capacity.min(told);
+            lease.capacity = lease.capacity.min(reported);
         }
         self.retain(present, now);
     }

@@ -1,6 +1,6 @@
 //! What a client falls back to when its lease has ended unrenewed, or before the first one.
 //!
-//! A safe capacity [wears out](crate::capacity::ToldSafeCapacity).
+//! A safe capacity [wears out](crate::capacity::GrantedSafeCapacity).
 
 /// What a client uses when its lease has ended unrenewed, or before the first one. While a lease is
 /// valid, every mode obeys it; but in safe mode a lease of 0 of a server in learning mode is none.
@@ -10,7 +10,7 @@ pub enum Mode {
     Pessimistic,
     /// What it wants. For what is better overrun than not used.
     Optimistic,
-    /// What it wants, up to the safe capacity it was last told; nothing if it was never told one. A
+    /// What it wants, up to the safe capacity it was last granted; nothing if it never was. A
     /// lease length after its lease ended, half of the safe capacity, then a quarter, and so on.
     #[default]
     Safe,

@@ -2,13 +2,13 @@
 //!
 //! **News** is that something else is wanted than was answered for. It does not wait for the refresh,
 //! but for a gap after the client's last request: a short one if the server tells whether it decided,
-//! and one above the server's usual floor if it does not. If it told that it did *not* decide about
-//! these wants, it also told when it will hear them: they are no news until then, and count as
+//! and one above the server's usual floor if it does not. If it said that it did *not* decide about
+//! these wants, it also said when it will hear them: they are no news until then, and count as
 //! unanswered.
 
 use std::time::Duration;
 
-use crate::capacity::{Allowance, Capacity, InSafeMode, Source, ToldSafeCapacity};
+use crate::capacity::{Allowance, Capacity, GrantedSafeCapacity, InSafeMode, Source};
 use crate::state::former::Former;
 use crate::state::lease::Lease;
 use crate::state::message::{Granted, Has, LimitedBy};
@@ -36,16 +36,16 @@ pub struct ResourceState {
     /// Until when learning mode lasts at most, if the server said that there is one.
     learning_until: Option<Time>,
     /// With the newest lease.
-    safe_capacity: Option<ToldSafeCapacity>,
+    safe_capacity: Option<GrantedSafeCapacity>,
     refresh_at: Time,
-    /// How long it was last told to wait.
+    /// How long it was last asked to wait.
     refresh_in: Duration,
     /// Whether the server tells if it decided: then news need not keep a gap above its floor.
     tells_decided: bool,
     /// It did not decide about the wants of the last request, and hears them at `refresh_at`.
     is_held: bool,
-    /// It refused, and told when to ask again: who comes earlier is refused again, whatever it wants.
-    is_told_to_wait: bool,
+    /// It refused, and said when to ask again: who comes earlier is refused again, whatever it wants.
+    is_asked_to_wait: bool,
     trouble: Option<Trouble>,
 }
 
@@ -85,7 +85,7 @@ impl ResourceState {
             refresh_in: Duration::ZERO,
             tells_decided: false,
             is_held: false,
-            is_told_to_wait: false,
+            is_asked_to_wait: false,
             trouble: None,
         }
     }
@@ -117,16 +117,16 @@ impl ResourceState {
         self.lease(now).and(self.limited_by)
     }
 
-    /// Until when the server, or one above it, is in learning mode at most, as it told with a lease
+    /// Until when the server, or one above it, is in learning mode at most, as it said with a lease
     /// that is valid.
     pub fn learning_until(&self, now: Time) -> Option<Time> {
         let until = self.learning_until.filter(|until| *until > now);
         self.lease(now).and(until)
     }
 
-    /// What the server last told about safe capacity.
+    /// What the server last said about safe capacity.
     pub fn safe_capacity(&self) -> Option<Capacity> {
-        self.safe_capacity.map(|safe| safe.told)
+        self.safe_capacity.map(|safe| safe.granted)
     }
 
     /// Why there is no fresh lease, if the last answer was none.
@@ -162,7 +162,7 @@ impl ResourceState {
         } else {
             config.early_gap
         };
-        if self.is_held || self.is_told_to_wait {
+        if self.is_held || self.is_asked_to_wait {
             refresh_at.max(since_sent(gap))
         } else {
             refresh_at.min(since_sent(gap))
@@ -223,7 +223,7 @@ impl ResourceState {
         }
     }
 
-    /// What is used without a lease in safe mode, if a safe capacity was told.
+    /// What is used without a lease in safe mode, if a safe capacity was granted.
     fn in_safe_mode(&self) -> Option<InSafeMode> {
         let is_so = self.mode == Mode::Safe && !self.is_given_way();
         let wants = self.wants;
@@ -263,7 +263,7 @@ impl ResourceState {
         let beside = lease.map_or(0.0, |lease| self.beside(lease));
         let allowed = self.former.beyond(leased, now);
         let in_flight = allowed.map_or(0.0, |allowed| allowed.capacity.min(in_flight - beside));
-        let told = match (lease, allowed) {
+        let reported = match (lease, allowed) {
             (Some(lease), Some(allowed)) if in_flight > leased => Some(Has {
                 capacity: in_flight,
                 expires_in: lease.expires_at.max(allowed.expires_at).since(now),
@@ -281,14 +281,17 @@ impl ResourceState {
             }),
             (None, _) => None,
         };
-        self.former
-            .lower(told.map_or(0.0, |told| told.capacity), leased, now);
-        told
+        self.former.lower(
+            reported.map_or(0.0, |reported| reported.capacity),
+            leased,
+            now,
+        );
+        reported
     }
 
     /// Whether to send it along with others that are due: it is due itself, or nearly.
     pub(super) fn goes_along(&self, now: Time) -> bool {
-        if self.is_held || self.is_told_to_wait {
+        if self.is_held || self.is_asked_to_wait {
             // A little earlier it would not be decided about again.
             return self.refresh_at <= now;
         }
@@ -328,15 +331,15 @@ impl ResourceState {
         }
         self.limited_by = granted.limited_by;
         self.learning_until = granted.learning_for.map(|span| now + span.min(SPAN_MAX));
-        self.safe_capacity = granted.safe_capacity.map(|told| ToldSafeCapacity {
-            told,
+        self.safe_capacity = granted.safe_capacity.map(|granted| GrantedSafeCapacity {
+            granted,
             // It would be halved as often as leases of a millisecond end.
             length: self.lease_length.max(config.refresh_floor()),
             since: expires_at,
         });
         self.tells_decided = granted.decided.is_some();
         self.is_held = granted.decided == Some(false) && self.wants_answered != Some(wanted);
-        self.is_told_to_wait = false;
+        self.is_asked_to_wait = false;
         if !self.is_held {
             self.wants_answered = Some(wanted);
         }
@@ -348,12 +351,12 @@ impl ResourceState {
         self.refresh_at = now + self.refresh_in;
     }
 
-    /// What a lease gives. A server in learning mode confirms what it was told, for as long as that was said to
+    /// What a lease gives. A server in learning mode confirms what was reported to it, for as long as that was said to
     /// last. A request says one amount and one end, so of work in flight beyond the lease, which a former one allowed,
     /// it says too long an end. Confirmed for so long it would be in use when others have it already: it stays
     /// what a former lease allows, and ends with that.
     fn confirmed(&self, granted: &Granted, sent_at: Time) -> f64 {
-        // Without a lease, the end that it told is the former one's.
+        // Without a lease, the end that it reported is the former one's.
         let lease = self
             .lease(sent_at)
             .filter(|_| granted.learning_for.is_some());
@@ -362,9 +365,9 @@ impl ResourceState {
         };
         // Beside a lease of nothing it would use its safe capacity, too.
         let is_safe = self.mode == Mode::Safe && lease.capacity == 0.0;
-        let told = self.former.beyond(lease.capacity, sent_at);
-        let is_told = told.is_some_and(|told| granted.capacity <= told.capacity);
-        if is_told && !is_safe {
+        let reported = self.former.beyond(lease.capacity, sent_at);
+        let is_reported = reported.is_some_and(|reported| granted.capacity <= reported.capacity);
+        if is_reported && !is_safe {
             granted.capacity.min(lease.capacity)
         } else {
             granted.capacity
@@ -379,7 +382,7 @@ impl ResourceState {
         self.refuse(Trouble::AnotherProcess(message), retry_in, now);
     }
 
-    /// The resource got no lease, and perhaps was told when to ask again. The one it has stays valid.
+    /// The resource got no lease, and perhaps a time to ask again. The one it has stays valid.
     pub(super) fn refuse(&mut self, trouble: Trouble, retry_in: Option<Duration>, now: Time) {
         self.refresh_in = match retry_in {
             Some(retry_in) => retry_in.clamp(RETRY_NOT_READY, REFRESH_MAX),
@@ -390,7 +393,7 @@ impl ResourceState {
         self.trouble = Some(trouble);
         self.wants_answered = Some(self.wants);
         self.is_held = false;
-        self.is_told_to_wait = retry_in.is_some();
+        self.is_asked_to_wait = retry_in.is_some();
         self.refresh_at = now + self.refresh_in;
     }
 
