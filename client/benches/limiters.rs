@@ -110,6 +110,15 @@ fn measured(client: &Client) -> RateLimiter {
     resource(client, "measured", 0.0, Some(adaptive)).rate_limiter(burst)
 }
 
+/// Only that is asked, as in `if limiter.try_acquire(1.0).is_ok()`. The answer is dropped before that is used, so that
+/// nobody has to keep what is left of it.
+#[inline]
+fn ask<T, E>(answer: Result<T, E>) {
+    let is_ok = answer.is_ok();
+    drop(answer);
+    black_box(is_ok);
+}
+
 fn clocks(rounds: usize) {
     let (quanta, governors) = (
         quanta::Clock::new(),
@@ -155,7 +164,7 @@ fn rates(rounds: usize, client: &Client) {
         &mut [
             contender("governor", |takes| {
                 for _ in 0..takes {
-                    black_box(others.governor.check().is_ok());
+                    ask(others.governor.check());
                 }
             }),
             contender("leaky-bucket", |takes| {
@@ -165,17 +174,17 @@ fn rates(rounds: usize, client: &Client) {
             }),
             contender("doorward", |takes| {
                 for _ in 0..takes {
-                    black_box(ours.try_acquire(1.0).is_ok());
+                    ask(ours.try_acquire(1.0));
                 }
             }),
             contender("doorward, another cost", |takes| {
                 for _ in 0..takes {
-                    black_box(ours.try_acquire(black_box(1.5)).is_ok());
+                    ask(ours.try_acquire(black_box(1.5)));
                 }
             }),
             contender("doorward, demand measured", |takes| {
                 for _ in 0..takes {
-                    black_box(measured.try_acquire(1.0).is_ok());
+                    ask(measured.try_acquire(1.0));
                 }
             }),
         ],
@@ -192,7 +201,7 @@ fn rates(rounds: usize, client: &Client) {
         &mut [
             contender("governor", |takes| {
                 for _ in 0..takes {
-                    black_box(nothing.governor.check().is_ok());
+                    ask(nothing.governor.check());
                 }
             }),
             contender("leaky-bucket", |takes| {
@@ -202,11 +211,12 @@ fn rates(rounds: usize, client: &Client) {
             }),
             contender("doorward", |takes| {
                 for _ in 0..takes {
-                    black_box(hardly.try_acquire(1.0).is_ok());
+                    ask(hardly.try_acquire(1.0));
                 }
             }),
         ],
     );
+    told(rounds, &nothing, &hardly);
     race(
         "a rate, four threads (time of all, a take)",
         rounds.div_ceil(4),
@@ -214,7 +224,7 @@ fn rates(rounds: usize, client: &Client) {
         &mut [
             contender("governor", |takes| {
                 four(takes, |_| {
-                    black_box(others.governor.check().is_ok());
+                    ask(others.governor.check());
                 });
             }),
             contender("leaky-bucket", |takes| {
@@ -224,13 +234,43 @@ fn rates(rounds: usize, client: &Client) {
             }),
             contender("doorward", |takes| {
                 four(takes, |_| {
-                    black_box(ours.try_acquire(1.0).is_ok());
+                    ask(ours.try_acquire(1.0));
                 });
             }),
             contender("doorward, demand measured", |takes| {
                 four(takes, |_| {
-                    black_box(measured.try_acquire(1.0).is_ok());
+                    ask(measured.try_acquire(1.0));
                 });
+            }),
+        ],
+    );
+}
+
+/// Who is refused asks when to come back. Governor keeps what that follows from, and is asked for it with the time, which
+/// is read once more; doorward's refusal says it.
+fn told(rounds: usize, nothing: &Others, hardly: &RateLimiter) {
+    let clock = governor::clock::DefaultClock::default();
+    race(
+        "a rate, one thread: refused, and told how long to wait",
+        rounds,
+        TAKES,
+        &mut [
+            contender("governor", |takes| {
+                for _ in 0..takes {
+                    let refused = nothing.governor.check();
+                    black_box(refused.map_err(|until| until.wait_time_from(clock.now()))).ok();
+                }
+            }),
+            contender("governor, the time at which", |takes| {
+                for _ in 0..takes {
+                    let refused = nothing.governor.check();
+                    black_box(refused.map_err(|until| until.earliest_possible())).ok();
+                }
+            }),
+            contender("doorward", |takes| {
+                for _ in 0..takes {
+                    black_box(hardly.try_acquire(1.0)).ok();
+                }
             }),
         ],
     );
@@ -297,6 +337,7 @@ fn changes(rounds: usize) {
             60 + u64::from(step),
         ))),
         then: Capacity::Limited(5.0),
+        safe: None,
     };
     let change = |capacity: fn(u32) -> f64| {
         let limiter = &limiter;

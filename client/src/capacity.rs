@@ -1,7 +1,10 @@
 //! How much a client may use of a resource: now, and until when that holds.
 
+mod safe;
+
 use std::fmt;
 
+pub use crate::capacity::safe::{InSafeMode, ToldSafeCapacity};
 use crate::time::Time;
 
 /// How much may be used: per second for a rate, at once for a gauge.
@@ -56,6 +59,8 @@ pub struct Allowance {
     pub until: Option<Time>,
     /// From then on.
     pub then: Capacity,
+    /// In safe mode: what follows later, if nobody says something else. None: `then` stays.
+    pub safe: Option<InSafeMode>,
 }
 
 impl Allowance {
@@ -69,15 +74,22 @@ impl Allowance {
             source: Source::Mode,
             until: None,
             then: capacity,
+            safe: None,
         }
     }
 
-    /// What may be used at a time.
+    /// What may be used at a time, however late that is.
     pub fn at(&self, now: Time) -> Capacity {
-        if self.until.is_some_and(|until| until <= now) {
-            self.then
-        } else {
-            self.capacity
+        self.seen_at(now).capacity
+    }
+
+    /// What it is at a time, and when that changes by itself.
+    #[must_use]
+    pub fn seen_at(&self, now: Time) -> Self {
+        match (self.until, self.safe) {
+            (Some(until), Some(safe)) if until <= now => safe.allowance(now),
+            (Some(until), None) if until <= now => Self::by_mode(self.then),
+            _ => *self,
         }
     }
 }

@@ -51,9 +51,15 @@ impl Clock {
     #[inline]
     pub(crate) fn fast_now(&self) -> Moment {
         match self {
-            Self::OfLeases(clock) => clock.counter.now(|| moment(clock.origin.elapsed())),
-            Self::OfTimers(origin) => moment(origin.elapsed()),
+            Self::OfLeases(clock) => clock.counter.now(|| clock.good_now()),
+            Self::OfTimers(_) => self.timers_now(),
         }
+    }
+
+    /// Apart, so that who calls a limiter can have all of it in place.
+    #[cold]
+    fn timers_now(&self) -> Moment {
+        Moment::ORIGIN.after(self.now().since_origin())
     }
 
     /// Gets ready to be read fast, in the background.
@@ -80,8 +86,11 @@ impl Clock {
     }
 }
 
-fn moment(since_origin: Duration) -> Moment {
-    Moment::ORIGIN.after(since_origin)
+impl LeaseClock {
+    #[cold]
+    fn good_now(&self) -> Moment {
+        Moment::ORIGIN.after(self.origin.elapsed())
+    }
 }
 
 /// By how much this platform's clock may be wrong, if nobody says something else.

@@ -87,7 +87,11 @@ impl RateLimiter {
     ///
     /// When to come back, if not: when as much has come in, or when the client hears next how much
     /// may be used, if nothing may be now. And as [`RateLimiter::acquire`].
-    #[inline]
+    #[inline(always)]
+    #[expect(
+        clippy::inline_always,
+        reason = "a constant cost, and the parts of an answer that nobody uses, cost nothing then"
+    )]
     pub fn try_acquire(&self, cost: f64) -> Result<(), AcquireError> {
         check_cost(cost)?;
         self.measure(cost);
@@ -101,12 +105,16 @@ impl RateLimiter {
                 self.note_limited();
                 Err(AcquireError::RetryAfter { retry_after })
             }
-            Some(Err(NotNow::Blocked)) | None => self.try_slowly(cost),
+            Some(Err(NotNow::Blocked)) | None => self.try_slowly(cost).map_err(|error| *error),
         }
     }
 
     /// Without a lock. None: that cannot say, or others wait, who come first.
-    #[inline]
+    #[inline(always)]
+    #[expect(
+        clippy::inline_always,
+        reason = "a constant cost, and the parts of an answer that nobody uses, cost nothing then"
+    )]
     fn at_once(&self, cost: f64) -> Option<Result<(), NotNow>> {
         let slot = &*self.slot;
         if !slot.rate_queue.is_empty() {
@@ -117,8 +125,10 @@ impl RateLimiter {
             .try_acquire_at_once(cost, slot.clock.fast_now())
     }
 
+    /// The error is in a box, which a register can say. Had the caller to give room for it, every answer would be
+    /// written there, and nothing left out of which nobody asks.
     #[cold]
-    fn try_slowly(&self, cost: f64) -> Result<(), AcquireError> {
+    fn try_slowly(&self, cost: f64) -> Result<(), Box<AcquireError>> {
         // Those who wait come first.
         let waiting = self.slot.rate_queue.waiting().cost;
         let answer = if waiting > 0.0 {
@@ -136,7 +146,7 @@ impl RateLimiter {
         if answer.is_err() {
             self.note_limited();
         }
-        answer.map_err(|error| self.until_next_answer(error))
+        answer.map_err(|error| Box::new(self.until_next_answer(error)))
     }
 
     fn attempt(&self, cost: f64) -> Result<(), AcquireError> {
@@ -199,14 +209,25 @@ impl RateLimiter {
     #[inline]
     fn note_admitted(&self, cost: f64) {
         if self.slot.is_observed {
-            self.handle.shared.hooks.admitted(&self.slot.id, cost);
+            self.tell_admitted(cost);
         }
+    }
+
+    /// Apart, as what is rare: so the rest of a call is short enough to stand where it is called.
+    #[inline(never)]
+    fn tell_admitted(&self, cost: f64) {
+        self.handle.shared.hooks.admitted(&self.slot.id, cost);
+    }
+
+    #[inline(never)]
+    fn tell_limited(&self) {
+        self.handle.shared.hooks.limited(&self.slot.id);
     }
 
     #[inline]
     fn note_limited(&self) {
         if self.slot.is_observed {
-            self.handle.shared.hooks.limited(&self.slot.id);
+            self.tell_limited();
         }
     }
 

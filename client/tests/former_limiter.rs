@@ -94,7 +94,7 @@ proptest! {
             match op {
                 Op::Lease(capacity, lasts, then) => {
                     let until = lasts.map(|lasts| now + Duration::from_nanos(lasts));
-                    let allowance = Allowance { capacity, source: Source::Lease, until, then };
+                    let allowance = Allowance { capacity, source: Source::Lease, until, then, safe: None };
                     limiter.handle_allowance(allowance, now);
                     former.handle_allowance(allowance, moment(now));
                 }

@@ -34,6 +34,25 @@ async fn waits<T>(mut future: Pin<&mut impl Future<Output = T>>) -> bool {
     poll_fn(|context| Poll::Ready(future.as_mut().poll(context).is_pending())).await
 }
 
+/// Frozen for two lease lengths more than that, in safe mode: a quarter of the safe capacity is left. Nobody has told the
+/// limiters since.
+#[tokio::test(start_paused = true)]
+async fn the_first_call_after_several_lease_lengths_finds_the_safe_capacity_halved_as_often() {
+    let week = Duration::from_secs(7 * 24 * 3_600);
+    let (client, server) = Client::fake("c");
+    server.set_capacity("r", 30.0);
+    server.set_safe_capacity("r", 8.0);
+    let resource = client.resource("r").wants(50.0).mode(Mode::Safe);
+    let resource = resource.open().unwrap();
+    let (rate, gate) = (resource.rate_limiter(BURST), resource.concurrency_limiter());
+    tokio::time::advance(week * 3 + Duration::from_secs(5)).await;
+    let permits: Vec<_> = (0..100).map_while(|_| gate.try_acquire().ok()).collect();
+    assert_eq!(permits.len(), 2);
+    let at_once = (0..100).filter(|_| rate.try_acquire(1.0).is_ok()).count();
+    assert_eq!(at_once, 2);
+    assert_eq!(resource.capacity().get(), 2.0);
+}
+
 /// The process is frozen while it has a lease, for longer than that lasts: the first call after it obeys the mode.
 #[tokio::test(start_paused = true)]
 async fn the_first_call_after_a_freeze_obeys_the_mode() {

@@ -60,6 +60,11 @@ impl AtomicFedBucket {
         self.parked(|bucket| bucket.feed(feed, now));
     }
 
+    /// The same by itself, while somebody wants so much: what has come in for that stays, also above the burst.
+    pub fn turn(&self, feed: Feed, cost: Units, now: Moment) {
+        self.parked(|bucket| bucket.turn_to(feed, cost, now));
+    }
+
     /// Takes so much if it is there.
     #[inline]
     pub fn take(&self, cost: Units, now: Moment) -> Decision {
@@ -71,9 +76,13 @@ impl AtomicFedBucket {
 
     /// Takes so much if it is there, or says that it is not. None: that is not to be said without the lock, for which a
     /// better clock is to be read.
-    #[inline]
+    #[inline(always)]
+    #[expect(
+        clippy::inline_always,
+        reason = "a constant cost, and the parts of an answer that nobody uses, cost nothing then"
+    )]
     pub fn take_at_once(&self, cost: Units, now: Moment) -> Option<Decision> {
-        let (view, outcome) = self.word.step(now, |view, missing| {
+        let take = |view: View, missing| {
             let outcome = view.take(missing, cost);
             match outcome {
                 // Also if nothing is taken: what is above a full bucket is lost to who looks.
@@ -82,15 +91,18 @@ impl AtomicFedBucket {
                 // The bucket fills up to it.
                 Outcome::AboveLimit => None,
             }
-        })?;
-        if let Outcome::Short(drops) = outcome {
-            // What comes in later than that may be something else.
-            let since = now.nanos().wrapping_sub(view.base).cast_unsigned();
-            if view.nanos_for(drops) > view.span - since {
-                return None;
+        };
+        self.word.step_then(now, take, |view, outcome| {
+            if let Outcome::Short(drops) = outcome {
+                // What comes in later than that may be something else. By a product, at most MISSING_MAX: a quotient would
+                // cost who only asks whether it is allowed.
+                let since = now.nanos().wrapping_sub(view.base).cast_unsigned();
+                if drops > (view.span - since) * view.drops {
+                    return None;
+                }
             }
-        }
-        Some(view.decision(outcome))
+            Some(view.decision(outcome))
+        })
     }
 
     /// What a take would answer.

@@ -87,10 +87,15 @@ impl FedBucket {
 
     /// Something else comes in from now on.
     pub fn feed(&mut self, feed: Feed, now: Moment) {
-        self.fill(Units::ZERO, now);
-        self.switch(feed.supply, Units::ZERO);
+        self.turn_to(feed, Units::ZERO, now);
+    }
+
+    /// The same by itself, while somebody wants so much: what has come in for that stays, also above the burst.
+    pub(crate) fn turn_to(&mut self, feed: Feed, cost: Units, now: Moment) {
+        self.fill(cost, now);
+        self.switch(feed.supply, cost);
         self.feed = feed;
-        self.fill(Units::ZERO, now);
+        self.fill(cost, now);
     }
 
     /// Takes so much if it is there.

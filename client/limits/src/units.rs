@@ -87,6 +87,14 @@ impl Units {
     /// If it is no number, negative, or too large.
     #[inline]
     pub fn at_least(units: f64) -> Result<Self, InvalidUnits> {
+        match whole_parts(units) {
+            Some(parts) => Ok(Self(parts.into())),
+            None => Self::rounded_up(units),
+        }
+    }
+
+    #[inline(never)]
+    fn rounded_up(units: f64) -> Result<Self, InvalidUnits> {
         /// Of a part.
         const NOISE: f64 = 1e-6;
         let (whole, parts) = split(units)?;
@@ -132,6 +140,27 @@ impl TryFrom<f64> for Units {
         let parts = u128::from(whole) * PARTS + u128::from(nearest(parts));
         Ok(Self::from_parts(parts))
     }
+}
+
+/// How many parts that is, if it is a small number of units or of parts, as most costs are. It is what
+/// [`Units::at_least`] reckons, and takes a third of the time.
+#[inline]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "if it is another number then, it is none of those"
+)]
+fn whole_parts(units: f64) -> Option<u64> {
+    /// Below it, floating point adds less than its noise to a whole number of parts.
+    const EXACT: f64 = (1_u64 << 33) as f64;
+    let parts = units * PARTS as f64;
+    let whole = parts as i64;
+    // A comparison that no NaN passes.
+    if (0.0..EXACT).contains(&parts) && whole as f64 == parts {
+        return Some(whole.cast_unsigned());
+    }
+    let whole = units as u32;
+    (f64::from(whole) == units).then(|| u64::from(whole) * PARTS_SHORT)
 }
 
 /// Whole units, and how many parts the rest is.
@@ -220,7 +249,24 @@ impl fmt::Debug for Units {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        /// The short way and the long one, for numbers with few decimal places and with many, up to where they part.
+        #[test]
+        fn a_small_cost_is_reckoned_alike_both_ways(
+            parts in 0..20_000_000_000_u64, places in 0..10_u32, more in -3..=3_i64,
+        ) {
+            let parts = parts - parts % 10_u64.pow(places);
+            let decimal = parts as f64 / 1e9;
+            let near = f64::from_bits(decimal.to_bits().saturating_add_signed(more));
+            for units in [decimal, near, parts as f64] {
+                prop_assert_eq!(Units::at_least(units), Units::rounded_up(units), "{}", units);
+            }
+        }
+    }
 
     #[test]
     fn a_measured_cost_is_rounded_up_and_a_decimal_number_is_what_it_says() {

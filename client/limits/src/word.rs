@@ -66,9 +66,6 @@ pub(crate) struct ParkedWord {
     pub(crate) missing: Option<u64>,
 }
 
-/// The word is another one than it was.
-struct Changed;
-
 const PAYLOAD_BITS: u32 = 56;
 /// The lower bits of a word that says: ask who has the lock.
 const PARKED: u64 = (1 << PAYLOAD_BITS) - 1;
@@ -108,65 +105,58 @@ impl Word {
     pub(crate) fn step<R>(
         &self,
         now: Moment,
-        mut step: impl FnMut(View, u64) -> Step<R>,
+        step: impl FnMut(View, u64) -> Step<R>,
     ) -> Option<(View, R)> {
-        match self.attempt(now, &mut step) {
-            Ok(answer) => answer,
-            Err(Changed) => self.step_again(now, step),
-        }
+        self.step_then(now, step, |view, answer| Some((view, answer)))
     }
 
-    /// Apart from the first attempt, which is nearly always the last, so that it is straight.
-    #[cold]
-    #[inline(never)]
-    fn step_again<R>(
+    /// The same, and what is to be said of it.
+    ///
+    /// One loop in place, and the answer made where it is known how it ended: through a call or a value in between, all
+    /// parts of it would be reckoned and written, though whoever asks may look at one.
+    #[inline(always)]
+    #[expect(
+        clippy::inline_always,
+        reason = "a constant cost, and the parts of an answer that nobody uses, cost nothing then"
+    )]
+    pub(crate) fn step_then<R, A>(
         &self,
         now: Moment,
         mut step: impl FnMut(View, u64) -> Step<R>,
-    ) -> Option<(View, R)> {
+        say: impl Fn(View, R) -> Option<A>,
+    ) -> Option<A> {
         loop {
-            if let Ok(answer) = self.attempt(now, &mut step) {
-                return answer;
+            let word = self.word.load(Ordering::Acquire);
+            if word & PARKED == PARKED {
+                return None;
+            }
+            let view = self.settings.read();
+            // Who reads a setting of a later tag sees below that the word has changed.
+            fence(Ordering::Acquire);
+            let since = now.nanos().wrapping_sub(view.base).cast_unsigned();
+            // Also if `now` is before the base, or the sum overflows.
+            if now.nanos() < view.base || since > view.span {
+                return None;
+            }
+            // Settings that do not belong together may overflow: nothing comes of it.
+            let now_drops = since.wrapping_mul(view.drops);
+            let missing = (word & PARKED).saturating_sub(now_drops);
+            let (next, answer) = step(view, missing)?;
+            let Some(missing) = next else {
+                // It may have been parked meanwhile, and its settings be others, or have a tag that says so.
+                if self.word.load(Ordering::Acquire) == word {
+                    return say(view, answer);
+                }
+                continue;
+            };
+            let payload = now_drops.wrapping_add(missing) & PARKED;
+            let next = (word & !PARKED) | payload;
+            let (both, read) = (Ordering::AcqRel, Ordering::Relaxed);
+            let replaced = self.word.compare_exchange_weak(word, next, both, read);
+            if replaced.is_ok() {
+                return say(view, answer);
             }
         }
-    }
-
-    #[inline]
-    fn attempt<R>(
-        &self,
-        now: Moment,
-        step: &mut impl FnMut(View, u64) -> Step<R>,
-    ) -> Result<Option<(View, R)>, Changed> {
-        let word = self.word.load(Ordering::Acquire);
-        if word & PARKED == PARKED {
-            return Ok(None);
-        }
-        let view = self.settings.read();
-        // Who reads a setting of a later tag sees below that the word has changed.
-        fence(Ordering::Acquire);
-        let since = now.nanos().wrapping_sub(view.base).cast_unsigned();
-        // Also if `now` is before the base, or the sum overflows.
-        if now.nanos() < view.base || since > view.span {
-            return Ok(None);
-        }
-        // Settings that do not belong together may overflow: nothing comes of it.
-        let now_drops = since.wrapping_mul(view.drops);
-        let missing = (word & PARKED).saturating_sub(now_drops);
-        let Some((next, answer)) = step(view, missing) else {
-            return Ok(None);
-        };
-        let Some(missing) = next else {
-            let seen = self.word.load(Ordering::Acquire);
-            // A word that is parked keeps its tag, while its settings may be written already.
-            let is_alike = seen >> PAYLOAD_BITS == word >> PAYLOAD_BITS && seen & PARKED != PARKED;
-            return is_alike.then_some(Some((view, answer))).ok_or(Changed);
-        };
-        let payload = now_drops.wrapping_add(missing) & PARKED;
-        let next = (word & !PARKED) | payload;
-        let replaced =
-            self.word
-                .compare_exchange_weak(word, next, Ordering::AcqRel, Ordering::Relaxed);
-        replaced.map(|_| Some((view, answer))).map_err(|_| Changed)
     }
 
     /// It speaks no more. For who has the lock.
@@ -343,6 +333,33 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    /// Somebody else changes the settings between two looks of who refuses: it refuses by the new ones.
+    #[test]
+    fn nothing_is_refused_by_settings_that_are_over() {
+        let word = Word::parked();
+        let settings = |full| View {
+            full,
+            ..View::UNLIMITED
+        };
+        word.speak_by(settings(1), word.park(), 0);
+        let mut looks = 0;
+        let answer = word.step(Moment::ORIGIN, |view, _| {
+            looks += 1;
+            if looks == 1 {
+                word.speak_by(settings(2), word.park(), 0);
+            }
+            Some((None, view.full))
+        });
+        assert_eq!(answer, Some((settings(2), 2)));
+        assert_eq!(looks, 2);
+        // The same if they are still being written.
+        let answer = word.step(Moment::ORIGIN, |_, _| {
+            word.park();
+            Some((None, ()))
+        });
+        assert_eq!(answer, None);
+    }
 
     proptest! {
         #[test]

@@ -4,6 +4,7 @@
 //! back. What is in flight is what the client says it *has*, so a server gives it to nobody else.
 //! Of a limit with a fraction, the whole permits count.
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use doorward_limits::{InFlight, Moment};
@@ -16,12 +17,15 @@ use crate::time::Time;
 #[derive(Debug)]
 pub struct ConcurrencyLimiter {
     in_flight: InFlight,
+    /// What was told last. Whoever has the lock may set the limit.
+    told: Mutex<Allowance>,
 }
 
 impl Default for ConcurrencyLimiter {
     fn default() -> Self {
         Self {
             in_flight: InFlight::new(FAST_CLOCK_BEHIND),
+            told: Mutex::new(Allowance::NONE),
         }
     }
 }
@@ -29,6 +33,11 @@ impl Default for ConcurrencyLimiter {
 impl ConcurrencyLimiter {
     /// A new limit is in force from now on. Once this has returned, nothing is taken by the former one.
     pub fn handle_allowance(&self, allowance: Allowance) {
+        self.set(&mut self.lock(), allowance);
+    }
+
+    fn set(&self, told: &mut Allowance, allowance: Allowance) {
+        *told = allowance;
         let then = allowance.until.map(|until| {
             let turn = Moment::ORIGIN.after(until.since_origin());
             (turn, permits(allowance.then))
@@ -38,8 +47,20 @@ impl ConcurrencyLimiter {
 
     /// Takes `permits` if they are within the limit. Returns whether they were.
     pub fn try_acquire(&self, permits: u64, now: Time) -> bool {
+        // Held to the end, so that nobody sets a limit that is over by then.
+        let mut told = self.lock();
+        // Who was frozen may have slept through several changes, of which the limiter knows the next one.
+        let seen = told.seen_at(now);
+        if told.safe.is_some() && seen != *told {
+            self.set(&mut told, seen);
+        }
         let now = Moment::ORIGIN.after(now.since_origin());
         self.in_flight.take(permits, now)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Allowance> {
+        // Nothing panics while it is held.
+        self.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The same without a lock, by a clock that may be behind by [`FAST_CLOCK_BEHIND`]. None: look at a better one, and
@@ -94,6 +115,7 @@ mod tests {
             source: Source::Lease,
             until: until.map(|s| Time::after_origin(Duration::from_secs(s))),
             then: Capacity::Limited(then),
+            safe: None,
         }
     }
 

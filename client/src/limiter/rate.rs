@@ -11,7 +11,7 @@
 //! left over for later; no limit admits everything. Rates below one a second work: the bucket fills
 //! up to the request that waits.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use doorward_limits::{AtomicFedBucket, Decision, Feed, Moment, Supply, Units};
@@ -42,8 +42,15 @@ pub enum NotNow {
 pub struct RateLimiter {
     burst: Burst,
     bucket: AtomicFedBucket,
-    /// What comes in by the capacities that were told last: mostly they stay.
-    known: Mutex<[(Capacity, Supply); 2]>,
+    told: Mutex<Told>,
+}
+
+/// What was told last. Whoever has the lock may feed the bucket.
+#[derive(Debug)]
+struct Told {
+    allowance: Allowance,
+    /// What comes in by its capacities: mostly they stay.
+    known: [(Capacity, Supply); 2],
 }
 
 impl RateLimiter {
@@ -52,25 +59,36 @@ impl RateLimiter {
         Self {
             burst,
             bucket: AtomicFedBucket::new(moment(now), FAST_CLOCK_BEHIND),
-            known: Mutex::new([(Capacity::NONE, Supply::NOTHING); 2]),
+            told: Mutex::new(Told {
+                allowance: Allowance::NONE,
+                known: [(Capacity::NONE, Supply::NOTHING); 2],
+            }),
         }
     }
 
     /// A new rate is in force from now on. Once this has returned, nothing is admitted by the former one.
     pub fn handle_allowance(&self, allowance: Allowance, now: Time) {
         // Held to the end: of two allowances the later one counts.
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let of = |capacity: Capacity| {
-            let mut known = known.iter();
-            match known.find(|(it, _)| *it == capacity) {
-                Some((_, supply)) => *supply,
-                None => supply(self.burst, capacity),
-            }
-        };
-        let (supply, then) = (of(allowance.capacity), of(allowance.then));
-        *known = [(allowance.capacity, supply), (allowance.then, then)];
-        let then = allowance.until.map(|until| (moment(until), then));
-        self.bucket.feed(Feed { supply, then }, moment(now));
+        let mut told = self.lock();
+        let feed = told.feed(self.burst, allowance);
+        self.bucket.feed(feed, moment(now));
+    }
+
+    /// Follows what was told through all changes that come by themselves, of which the bucket knows the next one: who
+    /// was frozen may have slept through several.
+    fn follow(&self, told: &mut Told, cost: Units, now: Time) {
+        while let (Some(until), Some(_)) = (told.allowance.until, told.allowance.safe)
+            && until <= now
+        {
+            let next = told.allowance.seen_at(until);
+            let feed = told.feed(self.burst, next);
+            self.bucket.turn(feed, cost, moment(until));
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Told> {
+        // Nothing panics while it is held.
+        self.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Uses `cost`, which must be finite and not negative, if it may be used now.
@@ -80,13 +98,20 @@ impl RateLimiter {
     /// When to come back, if not.
     #[inline]
     pub fn try_acquire(&self, cost: f64, now: Time) -> Result<(), NotNow> {
+        // Held to the end, so that nobody feeds the bucket what is over by then.
+        let mut told = self.lock();
+        self.follow(&mut told, units(cost), now);
         answer(self.bucket.take(units(cost), moment(now)))
     }
 
     /// The same without a lock, by a clock that may be behind by [`FAST_CLOCK_BEHIND`]. None: look at a better one, and
     /// call [`RateLimiter::try_acquire`]. So it is after the end of a lease and shortly before it, and where nothing may
     /// be used.
-    #[inline]
+    #[inline(always)]
+    #[expect(
+        clippy::inline_always,
+        reason = "a constant cost, and the parts of an answer that nobody uses, cost nothing then"
+    )]
     pub fn try_acquire_at_once(&self, cost: f64, now: Moment) -> Option<Result<(), NotNow>> {
         self.bucket.take_at_once(units(cost), now).map(answer)
     }
@@ -97,7 +122,27 @@ impl RateLimiter {
     ///
     /// When to come back, if not.
     pub fn look(&self, cost: f64, now: Time) -> Result<(), NotNow> {
+        let mut told = self.lock();
+        self.follow(&mut told, units(cost), now);
         answer(self.bucket.peek(units(cost), moment(now)))
+    }
+}
+
+impl Told {
+    /// What comes into the bucket by another allowance.
+    fn feed(&mut self, burst: Burst, allowance: Allowance) -> Feed {
+        let of = |capacity: Capacity| {
+            let mut known = self.known.iter();
+            match known.find(|(it, _)| *it == capacity) {
+                Some((_, supply)) => *supply,
+                None => supply(burst, capacity),
+            }
+        };
+        let (supply, then) = (of(allowance.capacity), of(allowance.then));
+        self.known = [(allowance.capacity, supply), (allowance.then, then)];
+        self.allowance = allowance;
+        let then = allowance.until.map(|until| (moment(until), then));
+        Feed { supply, then }
     }
 }
 
@@ -142,6 +187,7 @@ mod tests {
             source: Source::Lease,
             until: None,
             then: Capacity::NONE,
+            safe: None,
         }
     }
 

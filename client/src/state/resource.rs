@@ -8,11 +8,11 @@
 
 use std::time::Duration;
 
-use crate::capacity::{Allowance, Capacity, Source};
+use crate::capacity::{Allowance, Capacity, InSafeMode, Source, ToldSafeCapacity};
 use crate::state::former::Former;
 use crate::state::lease::Lease;
 use crate::state::message::{Granted, Has, LimitedBy};
-use crate::state::mode::{Mode, SafeCapacity};
+use crate::state::mode::Mode;
 use crate::state::trouble::Trouble;
 use crate::state::{Config, SPAN_MAX};
 use crate::time::Time;
@@ -36,7 +36,7 @@ pub struct ResourceState {
     /// Until when learning mode lasts at most, if the server said that there is one.
     learning_until: Option<Time>,
     /// With the newest lease.
-    safe_capacity: Option<SafeCapacity>,
+    safe_capacity: Option<ToldSafeCapacity>,
     refresh_at: Time,
     /// How long it was last told to wait.
     refresh_in: Duration,
@@ -190,6 +190,7 @@ impl ResourceState {
             source,
             until: Some(lease.expires_at),
             then,
+            safe: self.in_safe_mode(),
         }
     }
 
@@ -205,21 +206,33 @@ impl ResourceState {
     fn fallback(&self, now: Time) -> Allowance {
         match self.mode {
             // The other process uses what there is for this client.
-            _ if matches!(self.trouble, Some(Trouble::AnotherProcess(_))) => Allowance::NONE,
+            _ if self.is_given_way() => Allowance::NONE,
             Mode::Pessimistic => Allowance::NONE,
             Mode::Optimistic => Allowance::by_mode(Capacity::Limited(self.wants)),
             Mode::Safe => self
-                .safe_capacity
-                .map_or(Allowance::NONE, |safe| safe.allowance(self.wants, now)),
+                .in_safe_mode()
+                .map_or(Allowance::NONE, |safe| safe.allowance(now)),
         }
     }
 
     /// How much of that it is: a lease is in force nearly always, and this is all that is asked then.
     fn fallback_capacity(&self, now: Time) -> Capacity {
-        match (self.mode, self.safe_capacity, &self.trouble) {
-            (Mode::Safe, Some(safe), None) => safe.capacity(self.wants, now),
-            _ => self.fallback(now).capacity,
+        match self.in_safe_mode() {
+            Some(safe) => safe.capacity(now),
+            None => self.fallback(now).capacity,
         }
+    }
+
+    /// What is used without a lease in safe mode, if a safe capacity was told.
+    fn in_safe_mode(&self) -> Option<InSafeMode> {
+        let is_so = self.mode == Mode::Safe && !self.is_given_way();
+        let wants = self.wants;
+        let safe = self.safe_capacity.filter(|_| is_so)?;
+        Some(InSafeMode { safe, wants })
+    }
+
+    fn is_given_way(&self) -> bool {
+        matches!(self.trouble, Some(Trouble::AnotherProcess(_)))
     }
 
     /// Whether the lease is only that a learning server cannot tell yet what there is: it confirms
@@ -315,7 +328,7 @@ impl ResourceState {
         }
         self.limited_by = granted.limited_by;
         self.learning_until = granted.learning_for.map(|span| now + span.min(SPAN_MAX));
-        self.safe_capacity = granted.safe_capacity.map(|told| SafeCapacity {
+        self.safe_capacity = granted.safe_capacity.map(|told| ToldSafeCapacity {
             told,
             // It would be halved as often as leases of a millisecond end.
             length: self.lease_length.max(config.refresh_floor()),

@@ -56,12 +56,12 @@ enum Older {
     /// What there is until a shrink is acknowledged.
     One(Lease),
     /// Two or more: shrinks on top of each other. Or other processes have leases besides.
-    Many(Box<Many>),
+    Many(Box<RareParts>),
 }
 
 /// What hardly any holder has.
 #[derive(Clone, Debug, Default)]
-struct Many {
+struct RareParts {
     /// Older leases, as in [`Leases::older`].
     older: Vec<Lease>,
     /// What other processes under this name may be using, one by one.
@@ -94,7 +94,7 @@ impl Older {
         match (older.as_slice(), apart.is_empty()) {
             ([], true) => Self::None,
             ([lease], true) => Self::One(*lease),
-            _ => Self::Many(Box::new(Many { older, apart })),
+            _ => Self::Many(Box::new(RareParts { older, apart })),
         }
     }
 }
@@ -289,7 +289,7 @@ impl Leases {
                 self.older = kept.map_or(Older::None, Older::One);
             }
             Older::Many(many) => {
-                let Many { older, apart } = *many;
+                let RareParts { older, apart } = *many;
                 self.older = Older::of(Vec::new(), apart);
                 self.keep(older.into_iter().filter_map(change).collect());
             }

@@ -16,19 +16,19 @@ const CHANGES_MAX: usize = 4;
 #[derive(Clone, Debug)]
 pub struct TemplatesGate {
     /// Who opens it. None: it stands open.
-    changes: Option<mpsc::Sender<PendingTemplates>>,
+    changes: Option<mpsc::Sender<GatedTemplates>>,
 }
 
 /// New templates, and what brings them into force.
-pub(super) struct PendingTemplates {
+pub(super) struct GatedTemplates {
     pub(super) prepared: PreparedTemplates,
     apply: Box<dyn FnOnce(PreparedTemplates) + Send>,
     done: oneshot::Sender<()>,
 }
 
-impl fmt::Debug for PendingTemplates {
+impl fmt::Debug for GatedTemplates {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Change").finish_non_exhaustive()
+        f.debug_struct("GatedTemplates").finish_non_exhaustive()
     }
 }
 
@@ -39,7 +39,7 @@ impl TemplatesGate {
     }
 
     /// One that somebody opens, who gets what is handed in.
-    pub(super) fn guarded() -> (Self, mpsc::Receiver<PendingTemplates>) {
+    pub(super) fn guarded() -> (Self, mpsc::Receiver<GatedTemplates>) {
         let (sender, changes) = mpsc::channel(CHANGES_MAX);
         let sender = Some(sender);
         (Self { changes: sender }, changes)
@@ -57,7 +57,7 @@ impl TemplatesGate {
             return true;
         };
         let (done, is_done) = oneshot::channel();
-        let change = PendingTemplates {
+        let change = GatedTemplates {
             prepared,
             apply: Box::new(apply),
             done,
@@ -67,7 +67,7 @@ impl TemplatesGate {
     }
 }
 
-impl PendingTemplates {
+impl GatedTemplates {
     /// They are in force from now on.
     pub(super) fn apply(self) {
         (self.apply)(self.prepared);

@@ -37,13 +37,13 @@ mod end_status;
 pub struct StreamsHandle {
     board: Arc<Board>,
     /// Locked before the node, where both are.
-    held: Mutex<Held>,
+    held: Mutex<HeldStreams>,
     /// There is a stream whose first message has not come: something may be due earlier.
     connected: Notify,
 }
 
 #[derive(Debug)]
-struct Held {
+struct HeldStreams {
     streams: ChildStreams,
     lines: BTreeMap<u64, Line>,
 }
@@ -65,7 +65,7 @@ impl StreamsHandle {
         board.sessions().post_child_streams(streams.snapshot());
         let lines = BTreeMap::new();
         Self {
-            held: Mutex::new(Held { streams, lines }),
+            held: Mutex::new(HeldStreams { streams, lines }),
             connected: Notify::new(),
             board,
         }
@@ -146,13 +146,13 @@ impl StreamsHandle {
     }
 
     /// Does what is to be done, and shows what streams there are.
-    fn settle(&self, held: &mut Held) {
+    fn settle(&self, held: &mut HeldStreams) {
         self.drain(held);
         self.post(held);
     }
 
     /// Does what is to be done. Returns whether that was anything.
-    fn drain(&self, held: &mut Held) -> bool {
+    fn drain(&self, held: &mut HeldStreams) -> bool {
         let mut has_acted = false;
         while let Some(action) = held.streams.poll_action() {
             has_acted = true;
@@ -166,7 +166,7 @@ impl StreamsHandle {
         has_acted
     }
 
-    fn post(&self, held: &Held) {
+    fn post(&self, held: &HeldStreams) {
         self.board
             .sessions()
             .post_child_streams(held.streams.snapshot());
@@ -182,7 +182,7 @@ impl StreamsHandle {
     }
 
     /// Tells child servers what changed for them.
-    fn push(&self, held: &mut Held) {
+    fn push(&self, held: &mut HeldStreams) {
         let replies = self.board.node().change(Node::poll_pushes);
         for (child, reply) in replies {
             let number = held.streams.stream_of(child.as_str());
@@ -204,7 +204,7 @@ impl StreamsHandle {
     }
 
     /// Ends a stream from this side, and tells its child why.
-    fn close(&self, held: &mut Held, number: u64, closing: CloseReason) {
+    fn close(&self, held: &mut HeldStreams, number: u64, closing: CloseReason) {
         let Some(line) = held.lines.remove(&number) else {
             return;
         };
@@ -230,7 +230,7 @@ impl StreamsHandle {
         self.board.node().clock().session_now()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Held> {
+    fn lock(&self) -> MutexGuard<'_, HeldStreams> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

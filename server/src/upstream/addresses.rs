@@ -50,11 +50,11 @@ pub(super) type Known = (Arc<[Address]>, Option<(Address, u64)>);
 /// Follows where the servers are.
 pub(super) struct Addresses {
     given: Vec<String>,
-    node: Option<Node>,
+    node: Option<NodeInEtcd>,
 }
 
 /// A node in etcd.
-struct Node {
+struct NodeInEtcd {
     name: String,
     keys: NodeKeys,
     followed: watch::Receiver<Followed>,
@@ -76,7 +76,7 @@ impl Addresses {
             let keys = place.keys();
             let range = Range::Prefix(keys.prefix().to_owned());
             let follow = Follow::start(Arc::clone(&place.etcd.config), range, LOOK);
-            Node {
+            NodeInEtcd {
                 name: place.to_string(),
                 keys,
                 followed: follow.receiver(),

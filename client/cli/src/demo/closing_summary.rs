@@ -40,9 +40,10 @@ pub(super) fn write_tree(
     Ok(())
 }
 
-/// One second: the whole, and what each part of the tree has leased.
+/// The last second: the whole, on average, and what each part of the tree has leased now.
 pub(super) fn line(figures: &DemoFigures) -> String {
-    let (wants, granted, used) = (figures.wants(), figures.granted(), figures.used());
+    let [wants, granted] = figures.last_second;
+    let used = figures.used();
     let mut line = format!(
         "{:>4} s  wanted {wants:>5.1}  granted {granted:>5.1}  used {used:>5.1} of {}",
         figures.elapsed().as_secs(),

@@ -53,6 +53,10 @@ pub(super) struct DemoFigures {
     usable: f64,
     /// For each client, times and counts within the window.
     history: Vec<VecDeque<(Time, f64)>>,
+    /// ∫ Σ wants and ∫ Σ has of clients, at times within the window.
+    totals: [VecDeque<(Time, f64)>; 2],
+    /// Σ wants and Σ has of clients in the last second, on average: over the same time as what they used.
+    pub(super) last_second: [f64; 2],
     began: Time,
     now: Time,
 }
@@ -82,6 +86,8 @@ impl DemoFigures {
             servers: vec![Measured::default(); outline.servers.len()],
             clients: vec![Measured::default(); outline.clients.len()],
             history: vec![VecDeque::from([(now, 0.0)]); outline.clients.len()],
+            totals: [(); 2].map(|()| VecDeque::from([(now, 0.0)])),
+            last_second: [0.0; 2],
             outline,
             most_granted: 0.0,
             most_used: 0.0,
@@ -104,7 +110,7 @@ impl DemoFigures {
         for ((client, history), reading) in histories.zip(clients) {
             client.take(reading.wants, reading.has, span);
             client.used_total = reading.used_total;
-            client.used = used_within(history, reading.used_total, now);
+            client.used = mean_within(history, reading.used_total, now);
         }
         for (server, reading) in self.servers.iter_mut().zip(servers) {
             server.take(reading.wants, reading.has, span);
@@ -112,6 +118,12 @@ impl DemoFigures {
             (server.used, server.used_total) = (0.0, 0.0);
         }
         self.add_up_use();
+        let now_per_second = [self.wants(), self.granted()];
+        let means = self.last_second.iter_mut().zip(&mut self.totals);
+        for ((mean, history), per_second) in means.zip(now_per_second) {
+            let before = history.back().map_or(0.0, |(_, total)| *total);
+            *mean = mean_within(history, before + per_second * span, now);
+        }
         self.usable += self.capacity.min(self.wants()) * span;
         self.most_granted = self.most_granted.max(self.granted());
         if now.since(self.began) >= WINDOW {
@@ -173,21 +185,21 @@ impl Measured {
     }
 }
 
-/// Per second, within the last window.
-fn used_within(history: &mut VecDeque<(Time, f64)>, used_total: f64, now: Time) -> f64 {
-    history.push_back((now, used_total));
+/// Per second, on average over the last window, with the newest total.
+fn mean_within(history: &mut VecDeque<(Time, f64)>, total: f64, now: Time) -> f64 {
+    history.push_back((now, total));
     while history
         .get(1)
         .is_some_and(|(time, _)| now.since(*time) >= WINDOW)
     {
         history.pop_front();
     }
-    let Some((since, count)) = history.front() else {
+    let Some((since, before)) = history.front() else {
         return 0.0;
     };
     let span = now.since(*since).as_secs_f64();
     if span > 0.0 {
-        (used_total - count) / span
+        (total - before) / span
     } else {
         0.0
     }

@@ -24,12 +24,12 @@ const LINKS_MAX: usize = 32;
 
 /// A file with templates.
 #[derive(Debug)]
-pub(crate) struct TemplateFile {
+pub(crate) struct DocumentFile {
     path: PathBuf,
     history: PathBuf,
 }
 
-impl TemplateFile {
+impl DocumentFile {
     pub(crate) fn new(path: &Path) -> Self {
         let path = target(path);
         let mut history = path.clone().into_os_string();

@@ -34,7 +34,7 @@ fn done(written: Result<WriteResult, Failure>) -> u64 {
 #[test]
 fn every_version_is_kept_and_the_last_one_is_in_force() {
     let (_folder, path) = place();
-    let file = TemplateFile::new(&path);
+    let file = DocumentFile::new(&path);
     let empty = file.read().unwrap();
     assert_eq!(empty, StoredTemplates::default());
     assert_eq!(done(file.write(&empty, &change("one\n"))), 1);
@@ -52,7 +52,7 @@ fn every_version_is_kept_and_the_last_one_is_in_force() {
 #[test]
 fn who_comes_second_writes_nothing() {
     let (_folder, path) = place();
-    let file = TemplateFile::new(&path);
+    let file = DocumentFile::new(&path);
     let seen = file.read().unwrap();
     done(file.write(&seen, &change("one")));
     let second = file.write(&seen, &change("other")).unwrap();
@@ -67,7 +67,7 @@ fn who_comes_second_writes_nothing() {
 #[test]
 fn what_an_editor_saved_becomes_a_version_before_it_is_replaced() {
     let (_folder, path) = place();
-    let file = TemplateFile::new(&path);
+    let file = DocumentFile::new(&path);
     fs::write(&path, "by hand").unwrap();
     let seen = file.read().unwrap();
     assert!(!seen.is_recorded());
@@ -82,7 +82,7 @@ fn what_an_editor_saved_becomes_a_version_before_it_is_replaced() {
 #[test]
 fn while_somebody_writes_nobody_else_does() {
     let (_folder, path) = place();
-    let file = TemplateFile::new(&path);
+    let file = DocumentFile::new(&path);
     let lock = File::create(&file.history).unwrap();
     lock.lock().unwrap();
     let refused = file.write(&file.read().unwrap(), &change("one"));
@@ -94,7 +94,7 @@ fn while_somebody_writes_nobody_else_does() {
 #[test]
 fn a_line_that_cannot_be_read_takes_a_number_and_no_other_line() {
     let (_folder, path) = place();
-    let file = TemplateFile::new(&path);
+    let file = DocumentFile::new(&path);
     done(file.write(&file.read().unwrap(), &change("one")));
     let mut lines = OpenOptions::new().append(true).open(&file.history).unwrap();
     lines.write_all(b"{\"number\": 2, oops").unwrap();
@@ -109,7 +109,7 @@ fn a_line_that_cannot_be_read_takes_a_number_and_no_other_line() {
 #[test]
 fn a_number_that_is_none_is_reported_and_leaves_room_for_others() {
     let (_folder, path) = place();
-    let file = TemplateFile::new(&path);
+    let file = DocumentFile::new(&path);
     done(file.write(&file.read().unwrap(), &change("one")));
     let line = fs::read_to_string(&file.history).unwrap();
     let numbered = |number: u64| line.replace("\"number\":1,", &format!("\"number\":{number},"));
@@ -140,7 +140,7 @@ fn links_and_permissions_stay() {
     let link = folder.path().join("link");
     symlink("t.yaml", &link).unwrap();
     // What the link leads to is not there yet.
-    let file = TemplateFile::new(&link);
+    let file = DocumentFile::new(&link);
     done(file.write(&file.read().unwrap(), &change("one")));
     fs::set_permissions(&path, Permissions::from_mode(0o664)).unwrap();
     done(file.write(&file.read().unwrap(), &change("two")));

@@ -11,7 +11,7 @@ use doorward_etcd::{EtcdConfig, EtcdConnection};
 
 use crate::failure::Failure;
 use crate::templates::document::Document;
-use crate::templates::file::TemplateFile;
+use crate::templates::file::DocumentFile;
 use crate::templates::place::{failure_of, failure_of_write};
 
 /// Where templates are kept.
@@ -28,7 +28,7 @@ enum StoreKind {
         config: Arc<EtcdConfig>,
         keys: TemplateKeys,
     },
-    File(TemplateFile),
+    File(DocumentFile),
 }
 
 /// What became of a write.
@@ -52,7 +52,7 @@ impl TemplateStore {
     pub(crate) fn file(path: &Path) -> Self {
         Self {
             name: path.display().to_string(),
-            kept: StoreKind::File(TemplateFile::new(path)),
+            kept: StoreKind::File(DocumentFile::new(path)),
         }
     }
 

@@ -79,7 +79,7 @@ impl WarningKind {
 
 /// What was found about a template.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Finding {
+pub(super) struct TemplateWarning {
     kind: WarningKind,
     /// Which template, counted from 0, and which field of it. None: all of them.
     about: Option<(usize, Field)>,
@@ -88,7 +88,7 @@ pub(super) struct Finding {
     weight: f64,
 }
 
-impl Finding {
+impl TemplateWarning {
     fn new(kind: WarningKind, index: usize, field: Field, message: String) -> Self {
         Self {
             kind,
@@ -244,7 +244,7 @@ impl Warnings {
 }
 
 /// What is to be said of templates, whatever was there before.
-fn of_templates(templates: &Templates, live: &[Live]) -> Vec<Finding> {
+fn of_templates(templates: &Templates, live: &[Live]) -> Vec<TemplateWarning> {
     let mut findings = amounts::findings(templates, live);
     findings.extend(reach::findings(templates));
     findings
@@ -264,7 +264,7 @@ impl<'a> Stood<'a> {
     }
 
     /// Whether a warning is among them, and no worse than it was.
-    fn has(&self, finding: &Finding, globs: &[&str]) -> bool {
+    fn has(&self, finding: &TemplateWarning, globs: &[&str]) -> bool {
         let was = finding.about.and_then(|(index, field)| {
             let glob = globs.get(index)?;
             self.0.get(&(finding.kind, *glob, field))
@@ -278,8 +278,8 @@ fn globs(templates: &Templates) -> Vec<&str> {
     globs.collect()
 }
 
-fn warning(new: &Located, finding: Finding, stands: bool) -> Warning {
-    let Finding {
+fn warning(new: &Located, finding: TemplateWarning, stands: bool) -> Warning {
+    let TemplateWarning {
         kind,
         about,
         message,

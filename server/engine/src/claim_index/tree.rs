@@ -15,13 +15,13 @@ pub(super) struct Tree {
     root: u32,
     /// Levels of inner nodes above the leaves.
     height: u32,
-    known: Known,
+    known: LastFound,
 }
 
 /// What was found since a claim last came or went. Most requests change no claim and divide the same capacity, so it is
 /// the same again.
 #[derive(Clone, Debug, Default)]
-struct Known {
+struct LastFound {
     sums: Cell<Option<Sums>>,
     /// The level for a capacity.
     level: Cell<Option<(f64, Option<f64>)>>,
@@ -55,7 +55,7 @@ impl Tree {
             inners: Arena::default(),
             root,
             height: 0,
-            known: Known::default(),
+            known: LastFound::default(),
         }
     }
 
@@ -71,7 +71,7 @@ impl Tree {
 
     /// Puts a claim in. O(log n).
     pub(super) fn insert(&mut self, key: Key) {
-        self.known = Known::default();
+        self.known = LastFound::default();
         if let Some(right) = self.insert_below(self.root, self.height, key) {
             let mut root = Inner::default();
             let left_sums = self.sums_of(self.root, self.height);
@@ -88,7 +88,7 @@ impl Tree {
 
     /// Takes a claim out that was put in, equal to the bit. O(log n). Returns whether it was in.
     pub(super) fn remove(&mut self, key: Key) -> bool {
-        self.known = Known::default();
+        self.known = LastFound::default();
         let found = self.remove_below(self.root, self.height, key);
         while self.height > 0 && self.inners[self.root].len() == 1 {
             let only = self.inners[self.root].child(0);
@@ -108,7 +108,7 @@ impl Tree {
             self.insert(after);
             return found;
         };
-        self.known = Known::default();
+        self.known = LastFound::default();
         self.leaves[left].remove(before);
         self.leaves[entered].try_insert(after);
         let (mut left, mut entered) = (left, entered);
@@ -244,7 +244,7 @@ impl Tree {
     /// Forgets what was found.
     #[cfg(test)]
     pub(super) fn forget_known(&mut self) {
-        self.known = Known::default();
+        self.known = LastFound::default();
     }
 
     /// Bytes of memory behind it.

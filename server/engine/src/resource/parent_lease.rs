@@ -58,14 +58,14 @@ pub(super) enum ParentLease {
     /// The newest request is in flight.
     Asked {
         /// That request.
-        request: SentRequest,
+        request: LeaseRequest,
         /// The answer before it.
         last: LastAnswer,
     },
     /// The newest request was answered, or it is lost.
     Answered {
         /// That request.
-        request: SentRequest,
+        request: LeaseRequest,
         /// The parent's last answer.
         last: LastAnswer,
     },
@@ -96,7 +96,7 @@ pub(super) enum LastAnswer {
 
 /// A request to the parent, as far as it matters for when the next one is due.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct SentRequest {
+pub(super) struct LeaseRequest {
     /// Its number.
     pub(super) sequence: u64,
     /// When it was sent; the lease counts from then.
@@ -141,7 +141,7 @@ pub(super) enum Needs {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum AnswerTo {
     /// The newest request.
-    Newest(SentRequest),
+    Newest(LeaseRequest),
     /// An older one, or another server's.
     Older,
     /// A newer one than the newest of this server: another server of its node sent it.
@@ -155,7 +155,7 @@ impl ParentLease {
     };
 
     /// A request goes up.
-    pub(super) fn ask(&mut self, request: SentRequest) {
+    pub(super) fn ask(&mut self, request: LeaseRequest) {
         if let Some(last) = self.last() {
             *self = Self::Asked { request, last };
         }
@@ -239,7 +239,7 @@ impl ParentLease {
     }
 
     /// The newest request.
-    pub(super) fn request(&self) -> Option<SentRequest> {
+    pub(super) fn request(&self) -> Option<LeaseRequest> {
         match self {
             Self::Asked { request, .. } | Self::Answered { request, .. } => Some(*request),
             Self::Fresh { .. } | Self::GivenBack => None,
@@ -278,7 +278,7 @@ impl ParentLease {
     pub(super) fn next_request(
         &self,
         needs: Needs,
-        news: impl FnOnce(&SentRequest) -> Changes,
+        news: impl FnOnce(&LeaseRequest) -> Changes,
         pace: Pace,
     ) -> Option<Time> {
         let (sent_at, last) = match self {

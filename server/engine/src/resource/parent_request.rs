@@ -18,7 +18,7 @@ use crate::refresh;
 use crate::request::Has;
 use crate::request::server::{ServerAsk, ServerLease};
 use crate::resource::Resource;
-use crate::resource::parent_lease::{Changes, Needs, ParentLease, SentRequest};
+use crate::resource::parent_lease::{Changes, LeaseRequest, Needs, ParentLease};
 use crate::resource::policy::Policy;
 use crate::snapshot::UpstreamSnapshot;
 use crate::supply::Supply;
@@ -126,7 +126,7 @@ impl ParentFacts {
     pub(super) fn note_granted(
         &mut self,
         lease: &ServerLease,
-        request: &SentRequest,
+        request: &LeaseRequest,
         expires_at: Time,
         now: Time,
     ) -> bool {
@@ -158,12 +158,12 @@ impl Resource {
         } else {
             Needs::Leftover
         };
-        let news = |request: &SentRequest| self.changes_since(request, upstream);
+        let news = |request: &LeaseRequest| self.changes_since(request, upstream);
         upstream.lease.next_request(needs, news, pace)
     }
 
     /// What has changed since that request.
-    fn changes_since(&self, request: &SentRequest, upstream: &ParentFacts) -> Changes {
+    fn changes_since(&self, request: &LeaseRequest, upstream: &ParentFacts) -> Changes {
         let wants = self.ledger.table().wants().rounded_down();
         let matters = (wants - request.wants).abs() > MATTERS * request.wants.max(wants)
             || self.holding() < request.holding
@@ -214,7 +214,7 @@ impl Resource {
             },
             learning,
         };
-        let request = SentRequest {
+        let request = LeaseRequest {
             sequence,
             sent_at: now,
             demand_version: self.ledger.demand_version(),

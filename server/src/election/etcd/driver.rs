@@ -21,7 +21,7 @@ use super::etcd_health::EtcdHealthReporter;
 use super::values;
 use crate::clock;
 use crate::election::TreePlace;
-use crate::election::templates_gate::PendingTemplates;
+use crate::election::templates_gate::GatedTemplates;
 
 /// What a candidate hears from its server, and where it reports what becomes of it.
 pub(super) struct Ways {
@@ -29,7 +29,7 @@ pub(super) struct Ways {
     pub(super) follow: Follow,
     pub(super) able: watch::Receiver<bool>,
     pub(super) place: Arc<dyn Fn() -> TreePlace + Send + Sync>,
-    pub(super) changes: mpsc::Receiver<PendingTemplates>,
+    pub(super) changes: mpsc::Receiver<GatedTemplates>,
     pub(super) standings: watch::Sender<Standing>,
     pub(super) states: watch::Sender<CandidateState>,
     pub(super) contacts: EtcdHealthReporter,
@@ -45,7 +45,7 @@ pub(super) struct Driver {
     /// The templates in force.
     in_force: Arc<Templates>,
     /// Templates that the candidate has yet to let through.
-    next: Option<PendingTemplates>,
+    next: Option<GatedTemplates>,
     /// What is to be asked of etcd next.
     asking: Option<EtcdRequest>,
     /// The number of the question under way.
@@ -59,7 +59,7 @@ enum Event {
     Followed,
     Answered(EtcdAnswer),
     Able,
-    Change(PendingTemplates),
+    Change(GatedTemplates),
     Timeout,
 }
 

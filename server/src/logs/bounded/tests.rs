@@ -43,7 +43,7 @@ fn what_is_beyond_a_places_allowance_is_left_out_and_counted_when_the_minute_is_
         let logged = text.0.lock().unwrap().split_off(before);
         let logged = String::from_utf8(logged).unwrap();
         assert!(logged.contains("lines=3"), "{logged}");
-        assert!(logged.contains("logs/bounded.rs:"), "{logged}");
+        assert!(logged.contains("logs/bounded/tests.rs:"), "{logged}");
         warn!("the teller itself is another place");
     });
     let text = String::from_utf8(text.0.lock().unwrap().clone()).unwrap();

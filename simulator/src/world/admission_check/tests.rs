@@ -15,6 +15,7 @@ fn rate(rate: f64) -> Allowance {
         source: Source::Lease,
         until: Some(at(10.0)),
         then: Capacity::NONE,
+        safe: None,
     }
 }
 

@@ -58,3 +58,27 @@ fn what_could_be_used_is_what_is_wanted_up_to_the_capacity() {
     // 16 are wanted, 10 are there: 20 in two seconds, of which 12 were used.
     assert!((measured(&[2.0, 1.0]).utilisation() - 0.6).abs() < 1e-9);
 }
+
+#[test]
+fn what_was_granted_in_the_last_second_is_over_the_same_time_as_what_was_used() {
+    let outline = Outline::new(["a".to_owned()]);
+    let mut figures = DemoFigures::new(outline, 10.0, Time::ZERO);
+    let mut at = |millis, has, used_total| {
+        let client = ClientReading {
+            wants: 2.0 * has,
+            has,
+            used_total,
+        };
+        figures.measure(&[], &[client], Time::ZERO + Duration::from_millis(millis));
+        figures.clone()
+    };
+    at(500, 8.0, 4.0);
+    at(900, 8.0, 7.2);
+    // The lease shrinks at the end of the second.
+    let figures = at(1_000, 1.0, 7.3);
+    assert!((figures.used() - 7.3).abs() < 1e-9);
+    let [wants, granted] = figures.last_second;
+    assert!((granted - 7.3).abs() < 1e-9, "{granted}");
+    assert!((wants - 14.6).abs() < 1e-9, "{wants}");
+    assert_eq!(figures.granted(), 1.0, "now");
+}

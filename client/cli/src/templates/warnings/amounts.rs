@@ -8,11 +8,11 @@ use std::collections::BTreeMap;
 use doorward_engine::id::ResourceId;
 use doorward_engine::template::{AlgorithmKind, Field, SafeCapacity, Template, Templates};
 
-use super::{Finding, WarningKind};
+use super::{TemplateWarning, WarningKind};
 use crate::granted::number;
 use crate::templates::effect::Live;
 
-pub(super) fn findings(templates: &Templates, live: &[Live]) -> Vec<Finding> {
+pub(super) fn findings(templates: &Templates, live: &[Live]) -> Vec<TemplateWarning> {
     let fullest = fullest(templates, live);
     let mut findings = Vec::new();
     for (index, template) in templates.iter().enumerate() {
@@ -20,7 +20,12 @@ pub(super) fn findings(templates: &Templates, live: &[Live]) -> Vec<Finding> {
         if template.capacity.get() == 0.0 && kind != AlgorithmKind::NoAlgorithm {
             let message = "is 0: nobody gets anything of what it matches".to_owned();
             let field = Field::Capacity;
-            findings.push(Finding::new(WarningKind::NoCapacity, index, field, message));
+            findings.push(TemplateWarning::new(
+                WarningKind::NoCapacity,
+                index,
+                field,
+                message,
+            ));
         }
         let fullest = fullest.get(template.identifier_glob.as_str()).copied();
         findings.extend(safe_capacity(index, template, fullest));
@@ -43,7 +48,11 @@ fn fullest<'a>(templates: &'a Templates, live: &'a [Live]) -> BTreeMap<&'a str, 
     fullest
 }
 
-fn safe_capacity(index: usize, template: &Template, fullest: Option<&Live>) -> Option<Finding> {
+fn safe_capacity(
+    index: usize,
+    template: &Template,
+    fullest: Option<&Live>,
+) -> Option<TemplateWarning> {
     let Some(SafeCapacity::Limited(safe)) = template.safe_capacity else {
         return None;
     };
@@ -69,13 +78,13 @@ fn safe_capacity(index: usize, template: &Template, fullest: Option<&Live>) -> O
              there is when no server answers; give less, or leave it out, for an equal part each"
         ),
     };
-    let found = Finding::new(
+    let found = TemplateWarning::new(
         WarningKind::SafeCapacity,
         index,
         Field::SafeCapacity,
         message,
     );
-    Some(Finding {
+    Some(TemplateWarning {
         // Of nothing, everything is infinitely too much.
         weight: together / capacity,
         ..found

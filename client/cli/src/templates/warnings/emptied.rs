@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use doorward_engine::glob::Glob;
 use doorward_engine::template::Templates;
 
-use super::{Finding, WarningKind};
+use super::{TemplateWarning, WarningKind};
 
 /// Whether nothing is left. Other templates for all that was matched are something.
-pub(super) fn finding(old: Option<&Templates>, new: &Templates) -> Option<Finding> {
+pub(super) fn finding(old: Option<&Templates>, new: &Templates) -> Option<TemplateWarning> {
     let message = if new.is_empty() {
         if old.is_some_and(Templates::is_empty) {
             return None;
@@ -20,7 +20,7 @@ pub(super) fn finding(old: Option<&Templates>, new: &Templates) -> Option<Findin
     } else {
         return None;
     };
-    Some(Finding {
+    Some(TemplateWarning {
         kind: WarningKind::Emptied,
         about: None,
         message: message.to_owned(),

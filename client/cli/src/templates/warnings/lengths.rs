@@ -10,7 +10,7 @@ use std::time::Duration;
 use doorward_engine::id::ResourceId;
 use doorward_engine::template::{Algorithm, Field, Templates};
 
-use super::{Finding, InForceBefore, WarningKind};
+use super::{InForceBefore, TemplateWarning, WarningKind};
 use crate::granted::number;
 use crate::templates::sample;
 use doorward_pages::numbers::typed_span as span;
@@ -42,7 +42,7 @@ impl Lengths {
     }
 }
 
-pub(super) fn findings(new: &Templates, before: &InForceBefore<'_>) -> Vec<Finding> {
+pub(super) fn findings(new: &Templates, before: &InForceBefore<'_>) -> Vec<TemplateWarning> {
     let places: BTreeMap<&str, usize> = new
         .iter()
         .enumerate()
@@ -77,8 +77,9 @@ pub(super) fn findings(new: &Templates, before: &InForceBefore<'_>) -> Vec<Findi
         }
     }
     let found = found.worst.into_iter();
-    let findings =
-        found.map(|((index, field), (_, kind, message))| Finding::new(kind, index, field, message));
+    let findings = found.map(|((index, field), (_, kind, message))| {
+        TemplateWarning::new(kind, index, field, message)
+    });
     findings.collect()
 }
 

@@ -7,7 +7,7 @@ use doorward_engine::glob::Glob;
 use doorward_engine::id::ResourceId;
 use doorward_engine::template::{Field, Templates};
 
-use super::{Finding, WarningKind};
+use super::{TemplateWarning, WarningKind};
 use crate::templates::sample;
 
 /// How many globs may be compared with an id, all in all: a fraction of a second.
@@ -16,7 +16,7 @@ const LOOKS_MAX: usize = 5_000_000;
 /// What a glob has that is not only the name of one resource.
 const WILDCARDS: [char; 4] = ['*', '?', '[', '\\'];
 
-pub(super) fn findings(templates: &Templates) -> Vec<Finding> {
+pub(super) fn findings(templates: &Templates) -> Vec<TemplateWarning> {
     let globs: Vec<(&str, Option<Glob>)> = templates
         .iter()
         .map(|it| it.identifier_glob.as_str())
@@ -46,7 +46,12 @@ pub(super) fn findings(templates: &Templates) -> Vec<Finding> {
             continue;
         };
         let field = Field::IdentifierGlob;
-        findings.push(Finding::new(WarningKind::Unreached, index, field, message));
+        findings.push(TemplateWarning::new(
+            WarningKind::Unreached,
+            index,
+            field,
+            message,
+        ));
     }
     findings
 }

@@ -10,12 +10,12 @@ use std::time::Duration;
 
 use doorward_engine::template::{Field, Templates};
 
-use super::{Finding, WarningKind};
+use super::{TemplateWarning, WarningKind};
 use doorward_pages::numbers::typed_span as span;
 
 /// What to say of a change of templates in a file. Nothing: a restarted server learns for long enough, or
 /// the operator has said that it need not.
-pub(super) fn findings(old: &Templates, new: &Templates) -> Vec<Finding> {
+pub(super) fn findings(old: &Templates, new: &Templates) -> Vec<TemplateWarning> {
     let outlasts = old.outlasts(new);
     let before: BTreeMap<&str, Duration> = old
         .iter()
@@ -46,7 +46,7 @@ pub(super) fn findings(old: &Templates, new: &Templates) -> Vec<Finding> {
              not know that longer ones are out, and may grant what they still use. To be safe, set \
              learning_mode_duration: {length} until that time has passed"
         );
-        Finding::new(WarningKind::ShorterLease, index, Field::LeaseLength, message)
+        TemplateWarning::new(WarningKind::ShorterLease, index, Field::LeaseLength, message)
     });
     findings.collect()
 }

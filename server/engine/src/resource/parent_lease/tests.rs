@@ -13,8 +13,8 @@ fn at(seconds: u64) -> Time {
     Time::from_secs(seconds)
 }
 
-fn request(sequence: u64, sent_at: u64) -> SentRequest {
-    SentRequest {
+fn request(sequence: u64, sent_at: u64) -> LeaseRequest {
+    LeaseRequest {
         sequence,
         sent_at: at(sent_at),
         demand_version: 0,
