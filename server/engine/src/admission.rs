@@ -33,7 +33,7 @@ pub use template_books::TemplateSlot;
 use crate::admission::callers::{CallerBook, Callers};
 use crate::admission::limits::Limits;
 use crate::admission::template_books::{TemplateBook, TemplateBooks};
-use crate::admission::weight::{RESOURCE_BYTES, Weight};
+use crate::admission::weight::{RESOURCE_BYTES, TotalWeight, Weight};
 use crate::id::{Caller, HolderName};
 use crate::limit::{Full, Limit};
 use crate::planted::{self, Bug};
@@ -72,7 +72,7 @@ pub struct Admission {
     templates: TemplateBooks,
     children: BTreeMap<HolderName, ChildBook>,
     resources: usize,
-    weight: Weight,
+    weight: TotalWeight,
     /// Names of resources that are not kept in place.
     name_bytes: usize,
     refused: [u64; Limit::ALL.len()],
@@ -87,7 +87,7 @@ impl Admission {
             templates: TemplateBooks::default(),
             children: BTreeMap::new(),
             resources: 0,
-            weight: Weight::default(),
+            weight: TotalWeight::default(),
             name_bytes: 0,
             refused: [0; Limit::ALL.len()],
             refusals: 0,
@@ -206,7 +206,7 @@ impl Admission {
     ) {
         self.weight.replace(before, after);
         let leases = &mut self.templates.get_mut(template).leases;
-        *leases = *leases + after.leases + after.curves - before.leases - before.curves;
+        *leases = *leases + after.holders() - before.holders();
         for change in changes {
             self.note(change);
         }
@@ -296,7 +296,7 @@ impl Admission {
     pub(crate) fn assert_counts(
         &self,
         resources: impl Iterator<Item = CallerSlot>,
-        weight: Weight,
+        weight: TotalWeight,
         name_bytes: usize,
         children: usize,
     ) {
@@ -317,7 +317,7 @@ impl Admission {
         assert_eq!(children, self.children.len(), "child servers");
         assert_eq!(
             self.templates.leases(),
-            weight.leases + weight.curves,
+            weight.holders(),
             "leases of templates"
         );
         let most = self.callers.iter().map(|book| book.brought);

@@ -15,7 +15,6 @@ pub(crate) use places::Slot;
 use std::ops::Range;
 use std::time::Duration;
 
-use crate::admission::weight;
 use crate::amount::Amount;
 use crate::demand::Demand;
 use crate::exact_sum::ExactSum;
@@ -38,8 +37,6 @@ pub(crate) struct LeaseTable {
     /// No lease that is worth anything ends later.
     in_use_until: Time,
     wants: ExactSum,
-    /// Names of holders that are not kept in place.
-    name_bytes: u32,
 }
 
 impl LeaseTable {
@@ -55,13 +52,7 @@ impl LeaseTable {
             reserved: ExactSum::ZERO,
             in_use_until: Time::ZERO,
             wants: ExactSum::ZERO,
-            name_bytes: 0,
         }
-    }
-
-    /// What names of holders take that are not kept in place.
-    pub(crate) fn name_bytes(&self) -> usize {
-        self.name_bytes as usize
     }
 
     /// Another one whenever a sum changes, or [`LeaseTable::note_changed`] was called.
@@ -140,7 +131,6 @@ impl LeaseTable {
         self.reserved.add_sum(&holding.leases.reserved_sum());
         self.waiting += u32::from(holding.waits);
         self.len += 1;
-        self.name_bytes += name_bytes(&holding);
         if let Some(until) = holding.leases.in_use_until() {
             self.in_use_until = self.in_use_until.max(until);
         }
@@ -156,7 +146,6 @@ impl LeaseTable {
         self.reserved.subtract_sum(&holding.leases.reserved_sum());
         self.waiting -= u32::from(holding.waits);
         self.len -= 1;
-        self.name_bytes -= name_bytes(&holding);
         if self.is_empty() {
             // Entries of holders long gone are all that is left.
             self.places.note_empty();
@@ -372,12 +361,6 @@ impl LeaseTable {
     pub(crate) fn name_hash(&self, holder: &HolderId) -> u64 {
         self.hash.of(holder.kind, holder.name.as_str())
     }
-}
-
-/// What its name takes if it is not kept in place: a few hundred bytes.
-fn name_bytes(holding: &Holding) -> u32 {
-    let bytes = weight::name_bytes(holding.holder.name.as_str());
-    u32::try_from(bytes).unwrap_or(u32::MAX)
 }
 
 /// What may be in use under a holder's name. Of nearly every one it is a single amount, and that it has not changed is

@@ -336,8 +336,11 @@ impl Resource {
         if kind == algorithm.kind {
             return Cow::Borrowed(algorithm);
         }
+        let guarantees = self.ledger.former_min_shares();
+        let guarantees = guarantees.unwrap_or(&algorithm.min_shares);
         Cow::Owned(Algorithm {
             kind,
+            min_shares: guarantees.clone(),
             ..algorithm.clone()
         })
     }
@@ -353,7 +356,7 @@ impl Resource {
         let before = self.policy.replace_algorithm(algorithm);
         let kind = self.policy.algorithm().kind;
         let promised_total = before.kind.promises_total();
-        let moved = self.ledger.change_kind(kind, now);
+        let moved = self.ledger.change_kind(kind, before.min_shares, now);
         let relearns = if !promised_total {
             Relearns::Anew
         } else if self.upstream.is_some() && self.policy.algorithm().learns() {

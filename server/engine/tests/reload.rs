@@ -11,6 +11,7 @@
 
 use std::time::Duration;
 
+use doorward_engine::admission::limits::Limits;
 use doorward_engine::amount::Amount;
 use doorward_engine::id::{HolderName, ResourceId};
 use doorward_engine::node::mastership::{Mastership, Outcome};
@@ -381,4 +382,63 @@ fn whoever_drives_a_node_drops_what_it_has_forgotten_a_few_leases_at_a_time() {
     drain(&mut node, now + 2 * LEASE);
     assert_eq!(node.resources_count(), 0);
     assert!(node.poll_garbage().is_some());
+}
+
+#[test]
+fn guarantees_of_priorities_count_until_all_claims_are_together() {
+    let now = Time::from_secs(1);
+    let mut bands = spec("*", AlgorithmKind::PriorityBands, 100.0);
+    bands.parameters = vec![("min_share.0".to_owned(), Some("0.5".to_owned()))];
+    let fair = spec("*", AlgorithmKind::FairShare, 100.0);
+    let mut node = master(templates(&[bands]));
+    for client in 0..CROWD {
+        gets(&mut node, client, 1.0, None, now);
+    }
+    let share = |node: &mut Node| {
+        gets(node, 0, 1.0, None, now);
+        let shares = shares(node, now).into_iter();
+        let of_it = shares.filter(|(holder, ..)| holder.ends_with("client-0"));
+        of_it.map(|(_, _, share)| share).sum::<f64>()
+    };
+    // 334 clients have half of it, whatever the others want.
+    let guaranteed = 50.0 / 334.0;
+    assert!((share(&mut node) - guaranteed).abs() < 1e-6);
+    // The second one comes while the first is under way, with another capacity.
+    let half = spec("*", AlgorithmKind::ProportionalShare, 50.0);
+    for (spec, expected) in [(&fair, guaranteed), (&half, guaranteed / 2.0)] {
+        node.handle_templates(templates(std::slice::from_ref(spec)), now);
+        let got = share(&mut node);
+        assert!((got - expected).abs() < 1e-6, "{got}, not {expected}");
+    }
+    drain(&mut node, now);
+    let got = share(&mut node);
+    assert!((got - 50.0 / CROWD as f64).abs() < 1e-6, "{got}");
+}
+
+#[test]
+fn whoever_has_a_priority_keeps_it_while_claims_are_put_in_their_bands() {
+    let now = Time::from_secs(1);
+    let fair = spec("*", AlgorithmKind::FairShare, 1e6);
+    let bands = spec("*", AlgorithmKind::PriorityBands, 1e6);
+    let config = Config {
+        refresh_floor: Duration::ZERO,
+        limits: Limits {
+            priorities_max: 1,
+            ..Limits::default()
+        },
+        ..Config::default()
+    };
+    let mut node = Node::new(config, templates(&[fair]));
+    node.handle_mastership(Mastership::Master { epoch: Some(1) }, Time::ZERO);
+    // Those of one priority first: theirs is full when others of it are not in their band yet.
+    for client in (0..CROWD).map(|number| number * 3).chain([1, 2]) {
+        gets(&mut node, client, 1.0, None, now);
+    }
+    node.handle_templates(templates(&[bands]), now);
+    for client in [1, 2] {
+        let reply = ask(&mut node, client, 0, 1.0, None, now);
+        assert_eq!(reply.leases.len(), 1, "{client}: {reply:?}");
+    }
+    drain(&mut node, now);
+    node.assert_consistent();
 }

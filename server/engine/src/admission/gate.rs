@@ -72,7 +72,7 @@ impl AdmissionGate<'_> {
         now: Time,
     ) -> Result<CallerSlot, RefusalReason> {
         let (admission, limits) = (&mut *self.admission, self.limits);
-        let leases = admission.weight.leases + admission.weight.curves;
+        let leases = admission.weight.holders();
         admission.check(Limit::Leases, leases, limits.leases_max)?;
         let max = limits.leases_per_resource_max;
         admission.check(Limit::LeasesPerResource, holders, max)?;

@@ -74,7 +74,7 @@ impl Admission {
     pub fn load_from(&self, from: usize, max: usize) -> (Load, Option<usize>) {
         let mut load = Load {
             resources: self.resources,
-            leases: self.weight.leases + self.weight.curves,
+            leases: self.weight.holders(),
             memory_bytes: self.memory_bytes(),
             child_servers: self.children.len(),
             curves: self.weight.curves,

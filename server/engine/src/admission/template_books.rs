@@ -10,7 +10,7 @@ use crate::admission::bucket::Bucket;
 
 /// A template in the books.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct TemplateSlot(usize);
+pub struct TemplateSlot(u32);
 
 impl TemplateSlot {
     /// Of what no template matches: it is bounded by none.

@@ -4,11 +4,14 @@
 //! within 10 % of what the process grows by, whatever resources clients have leases of; within 30 % for child servers.
 
 /// A resource with its first lease, without what that lease weighs by itself.
-pub(crate) const RESOURCE_BYTES: usize = 710;
+pub(crate) const RESOURCE_BYTES: usize = 680;
+
+/// The tables of a resource that has more than a few leases, and what they begin with.
+const TABLES_BYTES: usize = 700;
 
 /// What each of the first leases takes in addition, if a resource has more than a few: their tables grow by steps, and
 /// are partly empty.
-pub(crate) const EARLY_BYTES: usize = 90;
+const EARLY_BYTES: usize = 50;
 
 /// No more leases of a resource are such.
 const EARLY_MAX: usize = 100;
@@ -43,50 +46,96 @@ pub fn name_bytes(name: &str) -> usize {
     }
 }
 
-/// How many of so many leases of a resource are among the first ones, if its tables are such.
-pub(crate) fn early(leases: usize) -> usize {
-    if leases > FEW {
-        leases.min(EARLY_MAX)
-    } else {
-        0
-    }
-}
-
-/// What takes memory.
+/// What takes memory of one resource. Each resource keeps one, so it is small.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Weight {
+pub(crate) struct Weight {
     /// Leases of clients.
-    pub leases: usize,
+    pub(crate) leases: u32,
     /// Leases of child servers.
-    pub curves: usize,
-    /// Leases that are among the first of resources with more than a few.
-    pub early: usize,
+    pub(crate) curves: u32,
     /// Points of their demand curves.
-    pub points: usize,
-    /// Priorities of resources, but for the first of each.
-    pub bands: usize,
+    pub(crate) points: u32,
+    /// Priorities, but for the first one.
+    pub(crate) bands: u32,
     /// Names of holders that are not kept in place.
-    pub name_bytes: usize,
+    pub(crate) name_bytes: u32,
 }
 
 impl Weight {
+    /// Leases of clients and of child servers.
+    pub(crate) const fn holders(self) -> usize {
+        self.leases as usize + self.curves as usize
+    }
+
+    /// Whether it has tables that are counted by themselves.
+    fn has_tables(self) -> bool {
+        // Of many priorities, each has tables of its own, which weigh more.
+        self.bands == 0 && self.holders() > FEW
+    }
+
+    /// Leases that are among the first ones in its tables.
+    fn early(self) -> usize {
+        if self.has_tables() {
+            self.holders().min(EARLY_MAX)
+        } else {
+            0
+        }
+    }
+}
+
+/// A number of what one resource has, as its weight keeps it.
+pub(crate) fn counted(count: usize) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
+}
+
+/// What takes memory of all resources.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct TotalWeight {
+    /// Leases of clients.
+    pub(crate) leases: usize,
+    /// Leases of child servers.
+    pub(crate) curves: usize,
+    /// Resources with tables.
+    tables: usize,
+    /// Leases that are among the first ones in them.
+    early: usize,
+    /// Points of demand curves.
+    pub(crate) points: usize,
+    /// Priorities of resources, but for the first of each.
+    bands: usize,
+    /// Names of holders that are not kept in place.
+    name_bytes: usize,
+}
+
+impl TotalWeight {
+    /// Leases of clients and of child servers.
+    pub(crate) const fn holders(self) -> usize {
+        self.leases + self.curves
+    }
+
     /// In bytes.
     pub(crate) const fn bytes(self) -> usize {
         self.leases * LEASE_BYTES
             + self.curves * CURVE_BYTES
+            + self.tables * TABLES_BYTES
             + self.early * EARLY_BYTES
             + self.points * POINT_BYTES
             + self.bands * BAND_BYTES
             + self.name_bytes
     }
 
-    /// This instead of what was there before.
-    pub(crate) const fn replace(&mut self, before: Self, after: Self) {
-        self.leases = self.leases + after.leases - before.leases;
-        self.curves = self.curves + after.curves - before.curves;
-        self.early = self.early + after.early - before.early;
-        self.points = self.points + after.points - before.points;
-        self.bands = self.bands + after.bands - before.bands;
-        self.name_bytes = self.name_bytes + after.name_bytes - before.name_bytes;
+    /// A resource weighs this instead of what it did before.
+    pub(crate) fn replace(&mut self, before: Weight, after: Weight) {
+        let replace = |sum: &mut usize, before: u32, after: u32| {
+            *sum = *sum + after as usize - before as usize;
+        };
+        replace(&mut self.leases, before.leases, after.leases);
+        replace(&mut self.curves, before.curves, after.curves);
+        replace(&mut self.points, before.points, after.points);
+        replace(&mut self.bands, before.bands, after.bands);
+        replace(&mut self.name_bytes, before.name_bytes, after.name_bytes);
+        self.early = self.early + after.early() - before.early();
+        let (had, has) = (before.has_tables(), after.has_tables());
+        self.tables = self.tables + usize::from(has) - usize::from(had);
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::admission::From;
 use crate::admission::limits::Limits;
-use crate::admission::weight::{self, Weight};
+use crate::admission::weight::{self, TotalWeight, Weight};
 use crate::id::ResourceId;
 use crate::limit::Limit;
 use crate::node::event::NodeEvent;
@@ -85,7 +85,7 @@ impl Node {
 
     /// Asserts that what is counted for limits is there.
     pub(super) fn assert_counted(&self) {
-        let mut weight = Weight::default();
+        let mut weight = TotalWeight::default();
         let (mut names, mut children) = (0, BTreeSet::new());
         for (id, entry) in self.resources.iter() {
             weight.replace(Weight::default(), entry.weighed);

@@ -196,7 +196,7 @@ impl Node {
         let (slot, template, tried) = self.in_force.find_counted(entry.resource.id());
         let template = template.map(Arc::clone);
         let before = std::mem::replace(&mut entry.template, slot);
-        let leases = entry.weighed.leases + entry.weighed.curves;
+        let leases = entry.weighed.holders();
         self.admission.move_resource(before, slot, leases);
         let resource = &mut entry.resource;
         let had_source = resource.has_source();

@@ -82,9 +82,14 @@ impl Resource {
             // There is nothing that it could bring.
             return Ok(Admitted::AsAsked);
         }
-        let new = self.new_priorities(&ask.demand);
+        let mut new = self.new_priorities(&ask.demand);
         let known = slot.and_then(|slot| self.ledger.get(slot));
         let known = known.map(|holding| (holding.caller, holding.demand.clone()));
+        if let Some((_, before)) = known.as_ref().filter(|_| !new.is_empty()) {
+            // It may be on its way into its bands.
+            let has: BTreeSet<i64> = before.bands(self.policy.algorithm().kind).collect();
+            new.retain(|band| !has.contains(band));
+        }
         let kind = ask.holder.kind;
         let Some((caller, before)) = known else {
             if !new.is_empty() {

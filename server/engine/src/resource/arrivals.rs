@@ -1,8 +1,9 @@
-//! Who brought what of one resource: priorities that its template does not name, points of demand curves;
+//! Who brought what of one resource: priorities that its template does not name, points of demand curves, long names;
 //! and who came and went since that was last asked, for the books of the node.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::admission::weight::{self, counted};
 use crate::admission::{AdmissionGate, CallerSlot, HolderChange, points_of};
 use crate::bands::Bands;
 use crate::demand::Demand;
@@ -29,7 +30,9 @@ pub(super) struct Arrivals {
     /// What came and went since that was last asked.
     changes: Vec<HolderChange>,
     /// Points of all demand curves.
-    points: usize,
+    points: u32,
+    /// Names of holders that are not kept in place.
+    name_bytes: u32,
 }
 
 impl Arrivals {
@@ -86,11 +89,12 @@ impl Arrivals {
 
     /// A holder was put in.
     pub(super) fn note_came(&mut self, holding: &Holding) {
+        self.name_bytes += name_bytes(holding);
         let change = match holding.holder.kind {
             HolderKind::Client => HolderChange::ClientCame(holding.caller),
             HolderKind::Server => {
                 let points = points_of(&holding.demand);
-                self.points += points;
+                self.points += counted(points);
                 HolderChange::ChildCame(holding.holder.name.clone(), holding.caller, points)
             }
         };
@@ -99,11 +103,12 @@ impl Arrivals {
 
     /// A holder was taken out.
     pub(super) fn note_gone(&mut self, gone: &Holding) {
+        self.name_bytes -= name_bytes(gone);
         let change = match gone.holder.kind {
             HolderKind::Client => HolderChange::ClientGone(gone.caller),
             HolderKind::Server => {
                 let points = points_of(&gone.demand);
-                self.points -= points;
+                self.points -= counted(points);
                 HolderChange::ChildGone(gone.holder.name.clone(), gone.caller, points)
             }
         };
@@ -114,7 +119,7 @@ impl Arrivals {
     pub(super) fn note_demand(&mut self, caller: CallerSlot, before: &Demand, after: &Demand) {
         let (before, after) = (points_of(before), points_of(after));
         if before != after {
-            self.points = self.points + after - before;
+            self.points = self.points + counted(after) - counted(before);
             self.changes
                 .push(HolderChange::Points(caller, before, after));
         }
@@ -126,8 +131,13 @@ impl Arrivals {
     }
 
     /// Points of all demand curves.
-    pub(super) fn points(&self) -> usize {
+    pub(super) fn points(&self) -> u32 {
         self.points
+    }
+
+    /// What names of holders take that are not kept in place.
+    pub(super) fn name_bytes(&self) -> u32 {
+        self.name_bytes
     }
 
     /// Asserts that what is counted is there. O(n), for tests.
@@ -136,8 +146,18 @@ impl Arrivals {
     ///
     /// If it is not.
     pub(super) fn assert_consistent<'a>(&self, holders: impl Iterator<Item = &'a Holding>) {
-        let points: usize = holders.map(|it| points_of(&it.demand)).sum();
-        assert_eq!(self.points, points, "points of curves");
+        let of = |it: &Holding| (counted(points_of(&it.demand)), name_bytes(it));
+        let sums = holders
+            .map(of)
+            .fold((0, 0), |(points, names), (more, name)| {
+                (points + more, names + name)
+            });
+        assert_eq!((self.points, self.name_bytes), sums, "points and names");
         assert!(self.changes.is_empty(), "changes that nobody has counted");
     }
+}
+
+/// What a holder's name takes if it is not kept in place: a few hundred bytes.
+fn name_bytes(holding: &Holding) -> u32 {
+    counted(weight::name_bytes(holding.holder.name.as_str()))
 }

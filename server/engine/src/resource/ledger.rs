@@ -9,7 +9,7 @@ mod waste;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::admission::weight::{Weight, early};
+use crate::admission::weight::{Weight, counted};
 use crate::admission::{AdmissionGate, HolderChange};
 use crate::algorithm::Why;
 use crate::amount::Amount;
@@ -158,18 +158,12 @@ impl Ledger {
     /// What takes memory.
     pub(super) fn weight(&self) -> Weight {
         let (children, bands) = (self.children().len(), self.bands.len());
-        // Of many priorities, each has tables of its own, which weigh more.
         Weight {
-            leases: self.table.len() - children,
-            curves: children,
-            early: if bands > 1 {
-                0
-            } else {
-                early(self.table.len())
-            },
+            leases: counted(self.table.len() - children),
+            curves: counted(children),
             points: self.arrivals.points(),
-            bands: bands.saturating_sub(1),
-            name_bytes: self.table.name_bytes(),
+            bands: counted(bands.saturating_sub(1)),
+            name_bytes: self.arrivals.name_bytes(),
         }
     }
 

@@ -6,7 +6,11 @@
 //! meanwhile changes in both. When all are there, the new bands take the place of the others.
 //!
 //! Until then the resource is divided by an algorithm that the bands in use allow ([`divides_by`]): all else of the
-//! new template counts already, and no more is granted than there is.
+//! new template counts already, and no more is granted than there is. A capacity that is lowered meanwhile is divided
+//! by that one as well, and stays so: whoever asks later keeps what goes together with what others were given by it.
+//! PRIORITY_BANDS that stands in has the guarantees that it had before: its template is gone, and the new one has none.
+
+use std::collections::BTreeMap;
 
 use crate::bands::Bands;
 use crate::demand::Demand;
@@ -30,16 +34,23 @@ pub(super) struct Regrouping {
     next: Slot,
     /// When to go on.
     due: Time,
+    /// What priorities were guaranteed before. Empty if claims were together.
+    former_min_shares: BTreeMap<i64, f64>,
 }
 
 impl Regrouping {
     /// Nothing is there yet.
-    pub(super) fn begin(kind: AlgorithmKind, now: Time) -> Self {
+    pub(super) fn begin(
+        kind: AlgorithmKind,
+        former_min_shares: BTreeMap<i64, f64>,
+        now: Time,
+    ) -> Self {
         Self {
             bands: Bands::default(),
             kind,
             next: Slot::FIRST,
             due: now,
+            former_min_shares,
         }
     }
 
@@ -108,9 +119,14 @@ impl Regrouping {
 }
 
 impl Ledger {
-    /// From now on, or as soon as they are there, claims are in bands as this algorithm has them. Returns how
-    /// many were put elsewhere.
-    pub(in crate::resource) fn change_kind(&mut self, kind: AlgorithmKind, now: Time) -> usize {
+    /// From now on, or as soon as they are there, claims are in bands as this algorithm has them. Until then, priorities
+    /// have the guarantees of the former one. Returns how many were put elsewhere.
+    pub(in crate::resource) fn change_kind(
+        &mut self,
+        kind: AlgorithmKind,
+        former_min_shares: BTreeMap<i64, f64>,
+        now: Time,
+    ) -> usize {
         let before = self.regrouping.as_ref().map_or(self.kind, |it| it.kind());
         if kind == before {
             return 0;
@@ -127,7 +143,8 @@ impl Ledger {
             regrouping.change_kind(kind);
             return 0;
         }
-        self.regrouping = Some(Box::new(Regrouping::begin(kind, now)));
+        let regrouping = Regrouping::begin(kind, former_min_shares, now);
+        self.regrouping = Some(Box::new(regrouping));
         self.regroup(AT_ONCE, now)
     }
 
@@ -158,6 +175,12 @@ impl Ledger {
     /// When to go on with that.
     pub(in crate::resource) fn regroups_at(&self) -> Option<Time> {
         self.regrouping.as_ref().map(|regrouping| regrouping.due())
+    }
+
+    /// While claims are on their way: what priorities were guaranteed before.
+    pub(in crate::resource) fn former_min_shares(&self) -> Option<&BTreeMap<i64, f64>> {
+        let regrouping = self.regrouping.as_ref();
+        regrouping.map(|regrouping| &regrouping.former_min_shares)
     }
 
     /// By this, claims are in the bands that are in use.
