@@ -55,7 +55,7 @@ struct Former {
 pub(crate) struct Past {
     formers: Vec<Former>,
     masterships: Masterships,
-    /// The former process should have asked again by then. None: it did not, and the present one was answered since.
+    /// The former process should ask again by then. None: no former process is waited for.
     expected_by: Option<Time>,
 }
 
@@ -222,18 +222,18 @@ impl Past {
         self.expected_by.filter(|by| *by > now)
     }
 
-    /// Whether the present one must have been answered since the former process should have asked again.
-    pub(crate) fn first_is_gone(&self) -> bool {
+    /// Whether the present one was answered that no former process may live.
+    pub(crate) fn former_counts_as_gone(&self) -> bool {
         self.expected_by.is_none()
     }
 
-    /// Whether an answer that is made now is the first one since then.
-    pub(crate) fn is_first_answer_alone(&self, now: Time) -> bool {
+    /// Whether an answer that is made now is the first that says so.
+    pub(crate) fn is_first_answer_since(&self, now: Time) -> bool {
         self.expected_by.is_some_and(|by| by <= now)
     }
 
-    /// The present one was answered since then.
-    pub(crate) fn note_answered_alone(&mut self) {
+    /// The present one was answered that no former process may live.
+    pub(crate) fn note_answered_since(&mut self) {
         self.expected_by = None;
     }
 

@@ -2,7 +2,7 @@
 //! anything of it. The first caller would have to come back, so its call waits a moment instead.
 //!
 //! A call is answered at once if the node can decide all of it, or if the parent is known to be unreachable.
-//! Otherwise it waits, at most [`PARENT_WAIT`] after it came. Whenever the parent answers, the node is asked
+//! Otherwise it waits, at most [`PARENT_WAIT`] after the node was asked first. Whenever the parent answers, the node is asked
 //! again for the undecided resources. When the time is over, the call is answered: resources that are still
 //! undecided are refused as *not ready*.
 //!
@@ -35,7 +35,7 @@ pub enum CallAction {
     /// Answer the call with what was decided.
     Answer,
     /// Ask the node again for what was not ready. The client's lease was measured when the call came, so it lasts
-    /// that much less by now.
+    /// at least that much less by now.
     AskAgain {
         /// How long the call has waited.
         waited: Duration,

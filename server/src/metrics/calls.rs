@@ -40,6 +40,11 @@ impl Method {
         }
     }
 
+    /// Whether there is such a method.
+    pub fn is_known(self) -> bool {
+        self.place < METHODS.len()
+    }
+
     /// As it stands in labels.
     pub fn name(self) -> &'static str {
         let path = METHODS.get(self.place);
@@ -63,8 +68,8 @@ struct MethodLabels {
 pub(super) struct CallMetrics {
     calls: Family<CallLabels, Counter>,
     seconds: Family<MethodLabels, Histogram>,
-    /// Those of calls that are answered as they should be: nearly all, so they are not looked for each time.
-    answered: [OnceLock<(Counter, Histogram)>; METHODS.len() + 1],
+    /// Handles for the code OK, which nearly all calls have: they are not looked for each time.
+    of_ok: [OnceLock<(Counter, Histogram)>; METHODS.len() + 1],
 }
 
 impl CallMetrics {
@@ -83,16 +88,16 @@ impl CallMetrics {
         Self {
             calls,
             seconds,
-            answered: Default::default(),
+            of_ok: Default::default(),
         }
     }
 
     /// A call was answered.
     pub(super) fn observe(&self, method: Method, code: Code, took: Duration) {
         let took = took.as_secs_f64();
-        match self.answered.get(method.place) {
-            Some(answered) if code == Code::Ok => {
-                let (calls, seconds) = answered.get_or_init(|| self.of(method, code));
+        match self.of_ok.get(method.place) {
+            Some(of_ok) if code == Code::Ok => {
+                let (calls, seconds) = of_ok.get_or_init(|| self.of(method, code));
                 calls.inc();
                 seconds.observe(took);
             }

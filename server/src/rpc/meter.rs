@@ -73,11 +73,14 @@ where
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let started = self.meter.clock.now();
-        let method = Method::of(request.uri().path());
+        let path = request.uri().path();
+        let method = Method::of(path);
+        let unknown = (!method.is_known()).then(|| path.into());
         MeteredAnswer {
             answer: self.inner.call(request),
             meter: self.meter.clone(),
             method,
+            unknown,
             started,
         }
     }
@@ -89,6 +92,8 @@ pub struct MeteredAnswer<F> {
     answer: F,
     meter: MeterLayer,
     method: Method,
+    /// The path, if there is no such method.
+    unknown: Option<Box<str>>,
     started: Time,
 }
 
@@ -108,7 +113,8 @@ where
         let MeterLayer { metrics, clock } = &self.meter;
         let took = clock.now().since(self.started);
         metrics.observe_call(self.method, code, took);
-        debug!(method = self.method.name(), ?code, ?took, "call answered");
+        let method = self.unknown.as_deref().unwrap_or(self.method.name());
+        debug!(method, ?code, ?took, "call answered");
         Poll::Ready(Ok(response))
     }
 }

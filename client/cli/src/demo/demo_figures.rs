@@ -106,6 +106,9 @@ impl DemoFigures {
     ) {
         let span = now.since(self.now).as_secs_f64();
         self.now = now;
+        // What was read last held until now.
+        let held = [self.wants(), self.granted()];
+        self.usable += self.capacity.min(self.wants()) * span;
         let histories = self.clients.iter_mut().zip(&mut self.history);
         for ((client, history), reading) in histories.zip(clients) {
             client.take(reading.wants, reading.has, span);
@@ -118,13 +121,11 @@ impl DemoFigures {
             (server.used, server.used_total) = (0.0, 0.0);
         }
         self.add_up_use();
-        let now_per_second = [self.wants(), self.granted()];
         let means = self.last_second.iter_mut().zip(&mut self.totals);
-        for ((mean, history), per_second) in means.zip(now_per_second) {
+        for ((mean, history), per_second) in means.zip(held) {
             let before = history.back().map_or(0.0, |(_, total)| *total);
             *mean = mean_within(history, before + per_second * span, now);
         }
-        self.usable += self.capacity.min(self.wants()) * span;
         self.most_granted = self.most_granted.max(self.granted());
         if now.since(self.began) >= WINDOW {
             self.most_used = self.most_used.max(self.used());
@@ -178,10 +179,10 @@ impl DemoFigures {
 
 impl Measured {
     fn take(&mut self, wants: f64, has: f64, span: f64) {
+        self.wanted_total += self.wants * span;
+        self.had_total += self.has * span;
         self.wants = wants;
         self.has = has;
-        self.wanted_total += wants * span;
-        self.had_total += has * span;
     }
 }
 

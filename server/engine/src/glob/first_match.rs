@@ -173,9 +173,33 @@ mod tests {
         assert_eq!(found.find("db/orders-777-eu"), (Some(101), 2));
         assert_eq!(found.find("db/a-777-eu"), (Some(100), 1));
         assert_eq!(found.find("db/orders/-7-eu"), (None, 3));
+        // However often one is contained, its globs are tried once.
+        assert_eq!(found.find("db/x-7--7--7--7-z"), (Some(101), 3));
+    }
+
+    #[test]
+    fn what_many_have_in_common_does_not_tell_them_apart() {
+        let globs: Vec<String> = (0..100).map(|n| format!("*-{n}-*-production-*")).collect();
+        let found = indexed(&parse(&globs));
+        assert_eq!(found.find("db-77-eu-production-1"), (Some(77), 1));
+        assert_eq!(found.find("db-x-eu-production-1"), (None, 0));
     }
 
     proptest! {
+        #[test]
+        fn of_those_that_begin_and_end_alike_it_finds_what_trying_one_by_one_finds(
+            between in prop::collection::vec("([ab☺]{0,3}[?*]|\\\\[*a☺]|\\[[ab☺]\\]){1,4}", 5..24),
+            texts in prop::collection::vec("[ab☺*]{0,10}", 20),
+        ) {
+            let globs: Vec<String> = between.iter().map(|it| format!("x*{it}*x")).collect();
+            let globs = parse(&globs);
+            let found = indexed(&globs);
+            for text in texts {
+                let text = format!("x{text}x");
+                prop_assert_eq!(found.find(&text).0, naive(&globs, &text), "{}", text);
+            }
+        }
+
         #[test]
         fn it_finds_what_trying_one_by_one_finds(
             globs in prop::collection::vec(

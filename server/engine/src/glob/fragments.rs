@@ -12,10 +12,10 @@ use crate::glob::{Glob, Token};
 /// Globs that begin and end alike. See the [module](self).
 #[derive(Clone, Debug)]
 pub(super) struct Fragments {
-    /// Finds the fragments. They are numbered as they are ordered.
+    /// Finds the fragments. The number of each is its place in `by_fragment`.
     contained: AhoCorasick,
     by_fragment: Vec<Ordered>,
-    /// Those that want nothing between.
+    /// Those that have no literal text between.
     others: Ordered,
 }
 
@@ -24,6 +24,13 @@ impl Fragments {
     ///
     /// The globs, if they cannot be told apart by that.
     pub(super) fn of(globs: Ordered) -> Result<Self, Ordered> {
+        let mut shared: BTreeMap<String, usize> = BTreeMap::new();
+        for (_, glob) in &globs {
+            for literal in literals(glob) {
+                *shared.entry(literal).or_default() += 1;
+            }
+        }
+        let fragment = |glob: &Glob| rarest(glob, &shared);
         let fragments: BTreeSet<String> = globs
             .iter()
             .filter_map(|(_, glob)| fragment(glob))
@@ -56,8 +63,13 @@ impl Fragments {
 
     /// Tries those that a text may match.
     pub(super) fn search(&self, search: &mut Search<'_>) {
-        for contained in self.contained.find_overlapping_iter(search.text) {
-            if let Some(globs) = self.by_fragment.get(contained.pattern().as_usize()) {
+        let contained = self.contained.find_overlapping_iter(search.text);
+        let mut contained: Vec<usize> = contained.map(|it| it.pattern().as_usize()).collect();
+        // A text may contain one many times.
+        contained.sort_unstable();
+        contained.dedup();
+        for number in contained {
+            if let Some(globs) = self.by_fragment.get(number) {
                 search.try_each(globs);
             }
         }
@@ -65,17 +77,27 @@ impl Fragments {
     }
 }
 
-/// The longest text that stands in it as it is, between how it begins and how it ends.
-fn fragment(glob: &Glob) -> Option<String> {
+/// The text that stands in a glob as it is, between how it begins and how it ends, and in the fewest others; of several,
+/// the longest.
+fn rarest(glob: &Glob, shared: &BTreeMap<String, usize>) -> Option<String> {
+    let shared_by = |literal: &String| shared.get(literal).copied().unwrap_or_default();
+    literals(glob)
+        .into_iter()
+        .min_by_key(|literal| (shared_by(literal), usize::MAX - literal.len()))
+}
+
+/// The texts that stand in a glob as they are, between how it begins and how it ends.
+fn literals(glob: &Glob) -> BTreeSet<String> {
     let ((_, begins), (_, ends)) = (&glob.prefix, &glob.suffix);
-    let between = glob
-        .tokens
-        .get(*begins..glob.tokens.len().saturating_sub(*ends))?;
+    let behind = glob.tokens.len().saturating_sub(*ends);
+    let between = glob.tokens.get(*begins..behind).unwrap_or_default();
     let texts = between.split(|token| !matches!(token, Token::Char(_)));
-    let longest = texts.max_by_key(|text| text.len())?;
-    let chars = longest.iter().filter_map(|token| match token {
-        Token::Char(c) => Some(*c),
-        Token::One | Token::Many | Token::Class { .. } => None,
-    });
-    Some(chars.collect()).filter(|text: &String| !text.is_empty())
+    let text = |tokens: &[Token]| {
+        let chars = tokens.iter().filter_map(|token| match token {
+            Token::Char(c) => Some(*c),
+            Token::One | Token::Many | Token::Class { .. } => None,
+        });
+        chars.collect::<String>()
+    };
+    texts.map(text).filter(|text| !text.is_empty()).collect()
 }

@@ -29,9 +29,9 @@ impl<'a> Search<'a> {
         (self.found, self.tried)
     }
 
-    /// Whether one before that place was found already.
+    /// Whether that place, or one before it, was found already.
     pub(super) fn is_over(&self, place: usize) -> bool {
-        self.found.is_some_and(|found| found < place)
+        self.found.is_some_and(|found| found <= place)
     }
 
     /// Whether one of these is before what was found, and matches, too.

@@ -40,7 +40,7 @@ impl Resource {
         let inherited_for = before.unwrap_or_else(|| self.granted_for(name, now));
         let lease = self.server_lease(name, &answer, now, Some(inherited_for), now);
         if let Some(slot) = self.ledger.children().get(name).copied() {
-            self.note_answered_alone(slot, now);
+            self.note_former_gone(slot, now);
         }
         // It was just found or put in.
         let lease = lease.ok_or(RefusalReason::NotReady)?;
@@ -97,18 +97,18 @@ impl Resource {
             "{}: a grant took Σ reserved above the capacity",
             self.id
         );
-        self.note_answered_alone(slot, now);
+        self.note_former_gone(slot, now);
         Some(self.current(slot, refresh_in, AnswerKind::Decided, now))
     }
 
     /// The answer that is made now says of no former process that it may live: the child confirms from then on what that one
     /// handed out, as its own.
-    fn note_answered_alone(&mut self, slot: Slot, now: Time) {
+    fn note_former_gone(&mut self, slot: Slot, now: Time) {
         let past = self.ledger.get(slot).and_then(|it| it.past.as_ref());
-        if past.is_some_and(|past| past.is_first_answer_alone(now)) {
+        if past.is_some_and(|past| past.is_first_answer_since(now)) {
             self.ledger.note(slot, |holding| {
                 if let Some(past) = &mut holding.past {
-                    past.note_answered_alone();
+                    past.note_answered_since();
                 }
             });
         }

@@ -208,8 +208,10 @@ impl Resource {
         let past = holding.past.as_ref();
         let had = past.and_then(|past| past.had(first, now));
         // Until it heard that the first one is gone it has made no lease longer: all that it confirmed is the first one's.
-        // From then on it may confirm all that it has, also what it has not reported yet.
-        let may_confirm = past.is_none_or(|past| past.first_is_gone());
+        // From then on it may confirm all that it has, also what it has not reported yet; and one that does not learn hands
+        // out what it has, whatever it heard.
+        let learns = holding.report.as_ref().is_some_and(|it| it.learning);
+        let may_confirm = !learns || past.is_none_or(|past| past.former_counts_as_gone());
         self.ledger.change_leases(slot, |leases| {
             let Some(had) = had else {
                 let own = leases.take_apart(first);
@@ -221,7 +223,9 @@ impl Resource {
             };
             let fresh = leases.reserved().get() - had.reserved().get();
             let confirmed = if may_confirm {
-                leases.own()
+                let mut of_others = leases.clone();
+                of_others.take_apart(first);
+                of_others.reserved()
             } else {
                 Amount::ZERO
             };

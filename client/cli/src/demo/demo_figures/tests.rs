@@ -12,7 +12,8 @@ fn measured(seconds: &[f64]) -> DemoFigures {
         granted: 6.0,
     }; 7];
     let mut used_total = 0.0;
-    for (second, used) in (1..).zip(seconds) {
+    // At the start nothing was used.
+    for (second, used) in (0..).zip([0.0].iter().chain(seconds)) {
         used_total += used;
         let client = |wants, used_total| ClientReading {
             wants,
@@ -72,13 +73,13 @@ fn what_was_granted_in_the_last_second_is_over_the_same_time_as_what_was_used() 
         figures.measure(&[], &[client], Time::ZERO + Duration::from_millis(millis));
         figures.clone()
     };
+    at(0, 8.0, 0.0);
     at(500, 8.0, 4.0);
-    at(900, 8.0, 7.2);
-    // The lease shrinks at the end of the second.
-    let figures = at(1_000, 1.0, 7.3);
-    assert!((figures.used() - 7.3).abs() < 1e-9);
+    // The lease shrinks at the end of the second, and all of it was used until then.
+    let figures = at(1_000, 1.0, 8.0);
+    assert!((figures.used() - 8.0).abs() < 1e-9);
     let [wants, granted] = figures.last_second;
-    assert!((granted - 7.3).abs() < 1e-9, "{granted}");
-    assert!((wants - 14.6).abs() < 1e-9, "{wants}");
+    assert!((granted - 8.0).abs() < 1e-9, "{granted}");
+    assert!((wants - 16.0).abs() < 1e-9, "{wants}");
     assert_eq!(figures.granted(), 1.0, "now");
 }
