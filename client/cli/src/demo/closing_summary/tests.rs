@@ -18,6 +18,11 @@ fn figures() -> DemoFigures {
         has: 2.0,
         used_total: 1.5,
     };
+    let at_first = ClientReading {
+        used_total: 0.0,
+        ..client
+    };
+    figures.measure(&[server; 7], &[at_first; 5], Time::ZERO);
     figures.measure(&[server; 7], &[client; 5], Time::from_secs(1));
     figures
 }

@@ -22,6 +22,11 @@ fn screen(width: u16, height: u16) -> String {
         has: 5.0,
         used_total: 4.5,
     };
+    let at_first = ClientReading {
+        used_total: 0.0,
+        ..client
+    };
+    figures.measure(&[server; 7], &[at_first; 10], Time::ZERO);
     figures.measure(&[server; 7], &[client; 10], Time::from_secs(1));
     let pages: Vec<SocketAddr> = (0..7)
         .map(|index| SocketAddr::from(([127, 0, 0, 1], 6971 + index)))
