@@ -5,7 +5,7 @@
 //! ([`intake`]), and counts what is answered until it is read ([`outflow`]). [`accepting`] accepts connections, and
 //! [`grpc`] and [`http`] serve them. Nothing here knows what is served.
 //!
-//! Everything is bounded for each [`address`], and in all. Who has an address has its bounds; who may do
+//! Everything is bounded for each [address](caller_address), and in all. Who has an address has its bounds; who may do
 //! what is not decided here.
 
 mod accepting;

@@ -3,7 +3,7 @@
 //! Servers of the same node elect one that decides; the others send callers to it. An election
 //! tells the present [`Standing`], and every change of it, through a watch channel. A node with a
 //! single server needs none ([`fixed`]); candidates meet in etcd ([`etcd`]; everything is decided in
-//! [`doorward_session::candidate`]). New templates pass through a [`gate`].
+//! [`doorward_session::candidate`]). New templates pass through a [gate](templates_gate).
 
 pub mod etcd;
 pub mod fixed;

@@ -4,7 +4,7 @@
 //! is awaited in between but, for a moment, the parent's first answer about a resource, so a call
 //! that was accepted is always finished. [`caller`] says whom it is attributed to; [`stream`] and
 //! [`streams_handle`] serve child servers, [`closed`] and [`cycle`] tell them why a stream or a call ended;
-//! [`services`] finds the service of a call; [`meter`] counts and times every call; [`overload`] refuses what is too much.
+//! [`mod@services`] finds the service of a call; [`meter`] counts and times every call; [`overload`] refuses what is too much.
 
 pub mod admin;
 pub mod caller;
