@@ -4,11 +4,11 @@
 //! use std::sync::Arc;
 //!
 //! use doorward_client::Client;
-//! use doorward_client::etcd::{Config, Endpoint, Etcd};
+//! use doorward_client::etcd::{Endpoint, Etcd, EtcdConfig};
 //!
 //! # fn run() -> Result<(), Box<dyn std::error::Error>> {
 //! let etcd = Etcd {
-//!     config: Arc::new(Config::new(vec![Endpoint::parse("https://etcd-0:2379")?])),
+//!     config: Arc::new(EtcdConfig::new(vec![Endpoint::parse("https://etcd-0:2379")?])),
 //!     prefix: "/doorward/nodes".to_owned(),
 //! };
 //! let builder = Client::builder("frontend-7").etcd(etcd).address("etcd:///eu");
