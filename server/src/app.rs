@@ -37,8 +37,8 @@ use crate::metrics::Metrics;
 use crate::node_handle::NodeHandle;
 use crate::rpc;
 use crate::rpc::health::{self, Health};
-use crate::rpc::meter::MeterLayer;
-use crate::rpc::overload::{self, CallsInProgress, OverloadLayer};
+use crate::rpc::meter::Metered;
+use crate::rpc::overload::{self, Bounded, CallsInProgress};
 use crate::rpc::services::Services;
 use crate::rpc::streams_handle::StreamsHandle;
 use crate::status::Board;
@@ -281,11 +281,9 @@ impl Server {
     ) {
         let (metrics, board) = (Arc::clone(&self.metrics), Arc::clone(&self.board));
         let calls = CallsInProgress::new(calls_max, Arc::clone(&metrics), board);
-        let services = tower::ServiceBuilder::new()
-            .layer(MeterLayer::new(metrics, clock))
-            .layer(OverloadLayer(calls))
-            .service(services);
-        let served = door::grpc::serve(listener, door, services, self.stop_grpc.clone());
+        let services = Metered::new(Bounded::new(services, calls), metrics, clock);
+        let stop = self.stop_grpc.clone();
+        let served = door::grpc::serve(listener, door, Arc::new(services), stop);
         self.serving.spawn(async move {
             served.await;
             Port::Grpc

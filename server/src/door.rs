@@ -290,7 +290,7 @@ impl Door {
     }
 
     /// Somebody connects. The connection that has to go instead is asked to. None: this one has to go.
-    fn admit(&self, peer: SocketAddr) -> Option<Arc<Connection>> {
+    pub(crate) fn admit(&self, peer: SocketAddr) -> Option<Arc<Connection>> {
         let mut registry = self.registry();
         let admission = registry.admit(CallerAddress::of(peer.ip()), self.now());
         self.report_use(registry.len(), registry.largest());

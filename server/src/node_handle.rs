@@ -227,9 +227,23 @@ impl NodeHandle {
         self.answered.send_modify(|count| *count += 1);
     }
 
+    /// How often the parent has answered.
+    pub fn answered(&self) -> u64 {
+        *self.answered.borrow()
+    }
+
     /// Counts the parent's answers from now on.
     pub fn answers(&self) -> watch::Receiver<u64> {
         self.answered.subscribe()
+    }
+
+    /// Counts the parent's answers. What came after the first `answered` of them is news.
+    pub fn answers_since(&self, answered: u64) -> watch::Receiver<u64> {
+        let mut answers = self.answered.subscribe();
+        if *answers.borrow_and_update() != answered {
+            answers.mark_changed();
+        }
+        answers
     }
 
     /// Who is the master of the node, whenever that changes: by an election, or by the clock.

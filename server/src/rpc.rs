@@ -4,7 +4,7 @@
 //! is awaited in between but, for a moment, the parent's first answer about a resource, so a call
 //! that was accepted is always finished. [`caller`] says whom it is attributed to; [`stream`] and
 //! [`streams_handle`] serve child servers, [`closed`] and [`cycle`] tell them why a stream or a call ended;
-//! [`mod@services`] finds the service of a call; [`meter`] counts and times every call; [`overload`] refuses what is too much.
+//! [`mod@services`] finds the service of a call, [`unary`] serves those of one message; [`meter`] counts and times every call; [`overload`] refuses what is too much.
 
 pub mod admin;
 pub mod caller;
@@ -18,13 +18,16 @@ pub mod overload;
 pub mod services;
 pub mod stream;
 pub mod streams_handle;
+mod unary;
 
 use std::sync::Arc;
 
+use doorward_engine::id::Caller;
 use doorward_engine::node::mastership::Outcome;
 use doorward_engine::request::{GetCapacity, GetCapacityReply};
+use doorward_engine::time::Time;
 use doorward_proto::doorman as wire;
-use doorward_proto::doorman::capacity_server::{Capacity, CapacityServer};
+use doorward_proto::doorman::capacity_server::Capacity;
 use doorward_proto::doorward::v1::capacity_stream_server::CapacityStreamServer;
 use doorward_session::waiting_calls::{CallAction, CallDecision, WaitingCall};
 use tonic::service::Routes;
@@ -50,19 +53,54 @@ pub struct CapacityService {
 }
 
 impl CapacityService {
+    /// Answers a client.
+    async fn answer(
+        &self,
+        request: wire::GetCapacityRequest,
+        caller: Option<Caller>,
+    ) -> Result<wire::GetCapacityResponse, RpcStatus> {
+        // Read once: the lease ends no later for whoever goes by it.
+        let wall = clock::wall();
+        let (request, refused) = convert::get_capacity(request, caller, wall)?;
+        self.metrics.count_malformed(refused.len());
+        Ok(match self.decide(&request).await {
+            Outcome::Served(reply) => convert::get_capacity_response(reply, refused, wall),
+            Outcome::NotMaster(mastership) => wire::GetCapacityResponse {
+                mastership: Some(convert::redirection(&mastership)),
+                ..wire::GetCapacityResponse::default()
+            },
+        })
+    }
+
     /// Decides, and waits a little for the parent should this server have no lease yet: whoever
     /// asks first for a resource would else have to come back.
     async fn decide(&self, request: &GetCapacity) -> Outcome<GetCapacityReply> {
         let node = self.board.node();
-        let clock = node.clock();
         // From before the node is asked: what the parent answers since counts.
-        let mut answers = node.answers();
+        let answered = node.answered();
         let (outcome, came_at) =
             node.change(|node, now| (node.handle_get_capacity(request, now), now));
+        match outcome {
+            Outcome::Served(reply) if !reply.is_ready() => {
+                // Rare, and large: it is kept apart.
+                Box::pin(self.wait_for_parent(request, reply, came_at, answered)).await
+            }
+            outcome => outcome,
+        }
+    }
+
+    /// Not all was decided when the call came; `answered` counts the parent's answers of before.
+    async fn wait_for_parent(
+        &self,
+        request: &GetCapacity,
+        mut reply: GetCapacityReply,
+        came_at: Time,
+        answered: u64,
+    ) -> Outcome<GetCapacityReply> {
+        let node = self.board.node();
+        let clock = node.clock();
+        let mut answers = node.answers_since(answered);
         let mut call = WaitingCall::new(came_at);
-        let Outcome::Served(mut reply) = outcome else {
-            return outcome;
-        };
         call.handle_decision(self.decision(&reply), came_at);
         loop {
             match call.poll_action() {
@@ -116,18 +154,8 @@ impl Capacity for CapacityService {
         request: Request<wire::GetCapacityRequest>,
     ) -> Result<Response<wire::GetCapacityResponse>, RpcStatus> {
         let caller = caller::of(&request);
-        // Read once: the lease ends no later for whoever goes by it.
-        let wall = clock::wall();
-        let (request, refused) = convert::get_capacity(request.into_inner(), caller, wall)?;
-        self.metrics.count_malformed(refused.len());
-        let outcome = self.decide(&request).await;
-        Ok(Response::new(match outcome {
-            Outcome::Served(reply) => convert::get_capacity_response(reply, refused, wall),
-            Outcome::NotMaster(mastership) => wire::GetCapacityResponse {
-                mastership: Some(convert::redirection(&mastership)),
-                ..wire::GetCapacityResponse::default()
-            },
-        }))
+        let answer = self.answer(request.into_inner(), caller).await?;
+        Ok(Response::new(answer))
     }
 
     async fn get_server_capacity(
@@ -170,11 +198,10 @@ pub fn services(
             .register_encoded_file_descriptor_set(doorward_proto::FILE_DESCRIPTOR_SET)
             .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
     };
-    let capacity = CapacityServer::new(CapacityService {
+    let capacity = CapacityService {
         board: Arc::clone(board),
         metrics: Arc::clone(metrics),
-    })
-    .max_decoding_message_size(usize::MAX);
+    };
     let streams =
         CapacityStreamService::new(Arc::clone(board), Arc::clone(metrics), Arc::clone(streams));
     let streams = CapacityStreamServer::new(streams).max_decoding_message_size(usize::MAX);

@@ -13,7 +13,6 @@ use hyper::body::Incoming;
 use tonic::Status as RpcStatus;
 use tonic::body::Body;
 use tonic::codegen::http::{HeaderMap, Request, Response};
-use tower::Service;
 
 use crate::door::Door;
 use crate::door::connection::Connection;
@@ -22,6 +21,12 @@ use crate::door::intake::{Intake, Size};
 use crate::door::outflow::{CallOnConnection, Outflow};
 use crate::limits::ServerLimit;
 use crate::rpc::overload;
+
+/// What answers calls. One stands for all connections.
+pub trait CallService<B>: Send + Sync + 'static {
+    /// The answer to a call; that it failed is an answer, too.
+    fn answer(&self, request: Request<Intake<B>>) -> impl Future<Output = Response<Body>> + Send;
+}
 
 /// What child servers call.
 const OF_CHILD_SERVERS: [&str; 2] = [
@@ -58,14 +63,14 @@ const WITH_ONE_MESSAGE: [&str; 7] = [
 /// The services, as one connection calls them.
 #[derive(Debug)]
 pub struct ConnectionCalls<S> {
-    services: S,
+    services: Arc<S>,
     door: Arc<Door>,
     connection: Arc<Connection>,
 }
 
 impl<S> ConnectionCalls<S> {
     /// For a connection.
-    pub fn new(services: S, door: Arc<Door>, connection: Arc<Connection>) -> Self {
+    pub fn new(services: Arc<S>, door: Arc<Door>, connection: Arc<Connection>) -> Self {
         Self {
             services,
             door,
@@ -92,11 +97,7 @@ impl<S> ConnectionCalls<S> {
 
 impl<S> hyper::service::Service<Request<Incoming>> for ConnectionCalls<S>
 where
-    S: Service<Request<Intake<Incoming>>, Response = Response<Body>, Error = Infallible>
-        + Clone
-        + Send
-        + 'static,
-    S::Future: Send + 'static,
+    S: CallService<Incoming>,
 {
     type Response = Response<Outflow<Body>>;
     type Error = Infallible;
@@ -119,18 +120,17 @@ where
             let (door, connection) = (Arc::clone(&self.door), Arc::clone(&self.connection));
             Intake::new(body, door, connection, size)
         });
-        request.extensions_mut().insert(self.connection.address());
-        let mut services = self.services.clone();
+        let services = Arc::clone(&self.services);
         Box::pin(async move {
             if waits && let Err(status) = poll_fn(|cx| request.body_mut().poll_only(cx)).await {
                 return Ok(outflow(status.into_http(), call));
             }
             if !looks {
-                let answer = services.call(request).await?;
-                return Ok(outflow(answer, call));
+                return Ok(outflow(services.answer(request).await, call));
             }
-            match call.look(services.call(request)).await {
-                Ok(answer) => Ok(outflow(answer?, call)),
+            let look = async move { services.answer(request).await };
+            match call.look(look).await {
+                Ok(answer) => Ok(outflow(answer, call)),
                 Err(limit) => {
                     let status = call.door().exhausted(limit);
                     Ok(outflow(status.into_http(), call))

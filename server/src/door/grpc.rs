@@ -1,6 +1,5 @@
 //! gRPC connections: HTTP/2, with every bound that the library has.
 
-use std::convert::Infallible;
 use std::io;
 use std::pin::pin;
 use std::sync::Arc;
@@ -12,16 +11,12 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::io::AsyncReadExt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
-use tonic::body::Body;
-use tonic::codegen::http::{Request, Response};
-use tower::Service;
 use tracing::debug;
 
-use crate::door::calls::ConnectionCalls;
+use crate::door::calls::{CallService, ConnectionCalls};
 use crate::door::connection::Connection;
 use crate::door::frames::ControlFrames;
 use crate::door::guarded::{Guarded, PREFACE};
-use crate::door::intake::Intake;
 use crate::door::{Door, listening};
 use crate::limits::ServerLimit;
 
@@ -51,19 +46,18 @@ const PENDING_RESETS_MAX: usize = 20;
 const OWN_RESETS_MAX: usize = 4_096;
 
 /// Serves gRPC until `stop`; then finishes what is in progress.
-pub async fn serve<S>(listener: TcpListener, door: Arc<Door>, services: S, stop: CancellationToken)
-where
-    S: Service<Request<Intake<Incoming>>, Response = Response<Body>, Error = Infallible>
-        + Clone
-        + Send
-        + Sync
-        + 'static,
-    S::Future: Send + 'static,
+pub async fn serve<S>(
+    listener: TcpListener,
+    door: Arc<Door>,
+    services: Arc<S>,
+    stop: CancellationToken,
+) where
+    S: CallService<Incoming>,
 {
     let stopping = stop.clone();
     let door_of = Arc::clone(&door);
     listening::serve(listener, door, stop, move |socket, connection| {
-        let (door, services) = (Arc::clone(&door_of), services.clone());
+        let (door, services) = (Arc::clone(&door_of), Arc::clone(&services));
         let stop = stopping.clone();
         async move {
             if let Err(error) = converse(socket, door, connection, services, stop).await {
@@ -78,15 +72,11 @@ async fn converse<S>(
     mut socket: TcpStream,
     door: Arc<Door>,
     connection: Arc<Connection>,
-    services: S,
+    services: Arc<S>,
     stop: CancellationToken,
 ) -> Result<(), Box<dyn std::error::Error + Send + Sync>>
 where
-    S: Service<Request<Intake<Incoming>>, Response = Response<Body>, Error = Infallible>
-        + Clone
-        + Send
-        + 'static,
-    S::Future: Send + 'static,
+    S: CallService<Incoming>,
 {
     let hello = tokio::time::timeout(door.patience(), hear_preface(&mut socket));
     let heard = tokio::select! {

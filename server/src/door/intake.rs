@@ -16,6 +16,7 @@ use http_body::Frame;
 use tokio::time::Sleep;
 use tonic::Status as RpcStatus;
 
+use crate::door::caller_address::CallerAddress;
 use crate::door::connection::Connection;
 use crate::door::{Door, density};
 use crate::limits::ServerLimit;
@@ -88,6 +89,34 @@ where
             Some(Err(status)) => Poll::Ready(Err(status)),
             None => Poll::Ready(Ok(())),
         }
+    }
+
+    /// Takes the only message, if it has arrived alone and is not compressed, as nearly all are. What is behind it in this
+    /// body is of no interest then. None: whoever reads the body finds everything in it.
+    pub fn take_only_message(&mut self) -> Option<Bytes> {
+        let data = match self.ready.take()?.into_data() {
+            Ok(data) => data,
+            Err(trailers) => {
+                self.ready = Some(trailers);
+                return None;
+            }
+        };
+        let is_alone = match data.split_first_chunk::<PREFIX>() {
+            Some(([0, length @ ..], message)) => {
+                message.len() == u32::from_be_bytes(*length) as usize
+            }
+            _ => false,
+        };
+        if is_alone {
+            return Some(data.slice(PREFIX..));
+        }
+        self.ready = Some(Frame::data(data));
+        None
+    }
+
+    /// Where it comes from.
+    pub fn caller(&self) -> CallerAddress {
+        self.connection.address()
     }
 
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, RpcStatus>>> {

@@ -8,7 +8,13 @@ use crate::door::caller_address::CallerAddress;
 /// Whom a request is attributed to. None: nobody says.
 pub fn of<T>(request: &Request<T>) -> Option<Caller> {
     let address = request.extensions().get::<CallerAddress>();
-    address.map(|address| Caller::new(address.get()))
+    address.copied().map(Caller::from)
+}
+
+impl From<CallerAddress> for Caller {
+    fn from(address: CallerAddress) -> Self {
+        Self::new(address.get())
+    }
 }
 
 #[cfg(test)]

@@ -12,11 +12,11 @@
 //! capacity, child servers ask on behalf of many and are few, and whoever looks for what is wrong must get an
 //! answer.
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::num::NonZeroUsize;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::Context;
 use std::time::Duration;
 
 use doorward_engine::time::Time;
@@ -24,8 +24,9 @@ use tokio::time::Sleep;
 use tonic::Status as RpcStatus;
 use tonic::body::Body;
 use tonic::codegen::http::{Request, Response};
-use tower::{Layer, Service};
 
+use crate::door::calls::CallService;
+use crate::door::intake::Intake;
 use crate::limits::ServerLimit;
 use crate::metrics::Metrics;
 use crate::status::Board;
@@ -132,78 +133,55 @@ fn with_pushback(message: String, after: Duration) -> RpcStatus {
     status
 }
 
-/// Wraps services in [`BoundedService`].
-#[derive(Clone, Debug)]
-pub struct OverloadLayer(pub Arc<CallsInProgress>);
-
-impl<S> Layer<S> for OverloadLayer {
-    type Service = BoundedService<S>;
-
-    fn layer(&self, inner: S) -> BoundedService<S> {
-        BoundedService {
-            inner,
-            calls: Arc::clone(&self.0),
-        }
-    }
-}
-
-/// A service of which no more calls are in progress than may be.
-#[derive(Clone, Debug)]
-pub struct BoundedService<S> {
-    inner: S,
+/// Services of which no more calls are in progress than may be.
+#[derive(Debug)]
+pub struct Bounded<S> {
+    services: S,
     calls: Arc<CallsInProgress>,
 }
 
-impl<S, B> Service<Request<B>> for BoundedService<S>
-where
-    S: Service<Request<B>, Response = Response<Body>>,
-    S::Future: Unpin,
-{
-    type Response = S::Response;
-    type Error = S::Error;
-    type Future = BoundedAnswer<S::Future>;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
-        self.inner.poll_ready(cx)
-    }
-
-    fn call(&mut self, request: Request<B>) -> Self::Future {
-        let counts = if request.uri().path() == METHOD {
-            match self.calls.begin() {
-                Ok(in_progress) => Counts::Still(in_progress),
-                Err(status) => return BoundedAnswer::Refused(status),
-            }
-        } else {
-            Counts::NoMore
-        };
-        BoundedAnswer::Awaited {
-            answer: self.inner.call(request),
-            counts,
-        }
+impl<S> Bounded<S> {
+    /// Counts among `calls`.
+    pub fn new(services: S, calls: Arc<CallsInProgress>) -> Self {
+        Self { services, calls }
     }
 }
 
-/// The answer to a call, of which no more are in progress than may be.
-#[derive(Debug)]
-pub enum BoundedAnswer<F> {
-    /// There were too many.
-    Refused(RpcStatus),
-    /// It is served.
-    Awaited {
-        /// What comes of that.
-        answer: F,
-        /// Whether it counts.
-        counts: Counts,
-    },
+impl<S, B> CallService<B> for Bounded<S>
+where
+    S: CallService<B>,
+    B: Send + 'static,
+{
+    async fn answer(&self, request: Request<Intake<B>>) -> Response<Body> {
+        if request.uri().path() != METHOD {
+            return self.services.answer(request).await;
+        }
+        let mut counts = match self.calls.begin() {
+            Ok(in_progress) => Counts::Still(in_progress),
+            Err(status) => return status.into_http(),
+        };
+        let mut answer = pin!(self.services.answer(request));
+        poll_fn(|cx| {
+            let answer = answer.as_mut().poll(cx);
+            if answer.is_pending() {
+                counts.poll_over(cx);
+            }
+            answer
+        })
+        .await
+    }
 }
 
 /// Whether a call counts as one in progress.
 #[derive(Debug)]
-pub enum Counts {
+enum Counts {
     /// It has not waited for anything. Most calls never do, and need no timer.
     Still(CallPermit),
     /// It waits for something, and counts until then.
-    Until(CallPermit, Pin<Box<Sleep>>),
+    Until {
+        _in_progress: CallPermit,
+        over: Pin<Box<Sleep>>,
+    },
     /// It does not, or no more.
     NoMore,
 }
@@ -213,11 +191,15 @@ impl Counts {
     fn poll_over(&mut self, cx: &mut Context<'_>) {
         *self = match std::mem::replace(self, Self::NoMore) {
             Self::Still(in_progress) => {
-                Self::Until(in_progress, Box::pin(tokio::time::sleep(COUNTS_MAX)))
+                let over = Box::pin(tokio::time::sleep(COUNTS_MAX));
+                Self::Until {
+                    _in_progress: in_progress,
+                    over,
+                }
             }
             counts => counts,
         };
-        if let Self::Until(_, over) = self
+        if let Self::Until { over, .. } = self
             && over.as_mut().poll(cx).is_ready()
         {
             *self = Self::NoMore;
@@ -225,29 +207,13 @@ impl Counts {
     }
 }
 
-impl<F, E> Future for BoundedAnswer<F>
-where
-    F: Future<Output = Result<Response<Body>, E>> + Unpin,
-{
-    type Output = F::Output;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        match &mut *self {
-            Self::Refused(status) => Poll::Ready(Ok(status.clone().into_http())),
-            Self::Awaited { answer, counts } => {
-                let answer = Pin::new(answer).poll(cx);
-                if answer.is_pending() {
-                    counts.poll_over(cx);
-                }
-                answer
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use tokio::sync::Semaphore;
+
     use super::*;
+    use crate::door::Door;
+    use crate::door::intake::Size;
 
     #[test]
     fn whoever_is_refused_comes_back_at_another_time_than_the_others() {
@@ -281,16 +247,33 @@ mod tests {
         CallsInProgress::new(NonZeroUsize::MIN, Arc::new(Metrics::new(&board)), board)
     }
 
+    /// Answers nobody.
+    struct Waits;
+
+    impl CallService<Body> for Waits {
+        async fn answer(&self, _: Request<Intake<Body>>) -> Response<Body> {
+            std::future::pending().await
+        }
+    }
+
+    /// A call with nothing in it.
+    fn nothing() -> Intake<Body> {
+        let (config, limits) = Default::default();
+        let door = Door::http(config, limits, Arc::new(Semaphore::new(1)));
+        let connection = door.admit("127.0.0.1:1".parse().unwrap()).unwrap();
+        let size = Size {
+            max: 0,
+            limit: ServerLimit::MessageBytes,
+        };
+        Intake::new(Body::empty(), door, connection, size)
+    }
+
     #[tokio::test(start_paused = true)]
     async fn a_call_that_waits_for_long_does_not_keep_others_away() {
         let calls = one_at_once();
-        let waits = tower::service_fn(|_: Request<Body>| {
-            std::future::pending::<Result<Response<Body>, std::convert::Infallible>>()
-        });
-        let mut service = OverloadLayer(Arc::clone(&calls)).layer(waits);
-        let mut request = Request::new(Body::empty());
-        *request.uri_mut() = tonic::codegen::http::Uri::from_static(METHOD);
-        let waiting = tokio::spawn(service.call(request));
+        let service = Bounded::new(Waits, Arc::clone(&calls));
+        let request = Request::builder().uri(METHOD).body(nothing()).unwrap();
+        let waiting = tokio::spawn(async move { service.answer(request).await });
         // Time goes on by itself while nobody has anything to do.
         tokio::time::sleep(COUNTS_MAX / 2).await;
         assert!(calls.begin().is_err(), "it counts");

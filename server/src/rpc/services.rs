@@ -1,12 +1,10 @@
 //! Which service a call is for.
 //!
-//! Nearly all calls are for Doorman's `Capacity`: those go there at once. The others are looked for among the routes,
-//! where each body is put into two more boxes.
+//! Nearly all calls are `GetCapacity`, with one plain message: those are served [without streams](super::unary). The
+//! others of Doorman's `Capacity` go to tonic's service at once. The rest is looked for among the routes, where each
+//! body is put into two more boxes.
 
-use std::convert::Infallible;
-use std::future::Future;
-use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::sync::Arc;
 
 use axum::body::{Bytes, HttpBody};
 use doorward_proto::doorman::capacity_server::{CapacityServer, SERVICE_NAME};
@@ -16,46 +14,62 @@ use tonic::codegen::http::{Request, Response};
 use tonic::service::Routes;
 use tower::Service;
 
-use crate::rpc::CapacityService;
+use crate::door::calls::CallService;
+use crate::door::intake::Intake;
+use crate::rpc::{CapacityService, unary};
+
+/// The call that nearly all calls are.
+const GET_CAPACITY: &str = "/doorman.Capacity/GetCapacity";
 
 /// Every gRPC service of a server.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Services {
+    service: Arc<CapacityService>,
     capacity: CapacityServer<CapacityService>,
     others: Routes,
 }
 
 impl Services {
-    /// Calls that are not for `capacity` are looked for among the others.
-    pub(super) fn new(capacity: CapacityServer<CapacityService>, others: Routes) -> Self {
+    /// Calls that are not for `service` are looked for among the others.
+    pub(super) fn new(service: CapacityService, others: Routes) -> Self {
+        let service = Arc::new(service);
+        let capacity = CapacityServer::from_arc(Arc::clone(&service));
         Self {
-            capacity,
+            service,
+            // The door says how large a message may be.
+            capacity: capacity.max_decoding_message_size(usize::MAX),
             others: others.prepare(),
         }
     }
 }
 
-impl<B> Service<Request<B>> for Services
+impl<B> CallService<B> for Services
 where
-    B: HttpBody<Data = Bytes> + Send + 'static,
+    B: HttpBody<Data = Bytes> + Send + Unpin + 'static,
     B::Error: Into<StdError> + Send,
 {
-    type Response = Response<Body>;
-    type Error = Infallible;
-    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
-
-    /// Whether both are ready, which they always are.
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        std::task::ready!(Service::<Request<B>>::poll_ready(&mut self.capacity, cx))?;
-        Service::<Request<B>>::poll_ready(&mut self.others, cx)
-    }
-
-    fn call(&mut self, request: Request<B>) -> Self::Future {
-        if is_for_capacity(request.uri().path()) {
-            return self.capacity.call(request);
+    async fn answer(&self, mut request: Request<Intake<B>>) -> Response<Body> {
+        let caller = request.body().caller();
+        if request.uri().path() == GET_CAPACITY
+            && unary::is_plain(request.headers())
+            && let Some(message) = request.body_mut().take_only_message()
+        {
+            // Its room is for others while it waits.
+            drop(request);
+            return unary::response(match unary::read(message) {
+                Ok(request) => self.service.answer(request, Some(caller.into())).await,
+                Err(status) => Err(status),
+            });
         }
-        let others = self.others.call(request);
-        Box::pin(others)
+        // Read by `rpc::caller`.
+        request.extensions_mut().insert(caller);
+        // Both are always ready, and never fail.
+        if is_for_capacity(request.uri().path()) {
+            let Ok(response) = self.capacity.clone().call(request).await;
+            return response;
+        }
+        let Ok(response) = self.others.clone().call(request).await;
+        response
     }
 }
 
@@ -68,20 +82,4 @@ fn is_for_capacity(path: &str) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_path_names_the_service_whole() {
-        for (path, expected) in [
-            ("/doorman.Capacity/GetCapacity", true),
-            ("/doorman.Capacity/Unheard", true),
-            ("/doorman.Capacity", false),
-            ("/doorman.CapacityStream/Get", false),
-            ("doorman.Capacity/GetCapacity", false),
-            ("/grpc.health.v1.Health/Check", false),
-        ] {
-            assert_eq!(is_for_capacity(path), expected, "{path}");
-        }
-    }
-}
+mod tests;

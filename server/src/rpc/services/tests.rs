@@ -1,0 +1,187 @@
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::time::Duration;
+
+use axum::body::Body as AxumBody;
+use doorward_engine::node::mastership::Mastership;
+use doorward_engine::template::{AlgorithmKind, TemplateSpec, Templates};
+use doorward_proto::doorman as wire;
+use prost::Message;
+use tokio::sync::Semaphore;
+use tonic::codegen::http::HeaderMap;
+
+use super::*;
+use crate::clock::Clock;
+use crate::door::intake::Size;
+use crate::door::{Door, DoorConfig};
+use crate::limits::{ServerLimit, ServerLimits};
+use crate::metrics::Metrics;
+use crate::node_handle::NodeHandle;
+use crate::status::Board;
+
+#[test]
+fn a_path_names_the_service_whole() {
+    for (path, expected) in [
+        ("/doorman.Capacity/GetCapacity", true),
+        ("/doorman.Capacity/Unheard", true),
+        ("/doorman.Capacity", false),
+        ("/doorman.CapacityStream/Get", false),
+        ("doorman.Capacity/GetCapacity", false),
+        ("/grpc.health.v1.Health/Check", false),
+    ] {
+        assert_eq!(is_for_capacity(path), expected, "{path}");
+    }
+}
+
+/// A server with 100 of `db`, and a connection to it.
+struct Fixture {
+    services: Services,
+    node: Arc<NodeHandle>,
+    door: Arc<Door>,
+}
+
+/// What a caller sees of an answer.
+#[derive(Debug, PartialEq)]
+struct Seen {
+    headers: HeaderMap,
+    data: Vec<u8>,
+    trailers: Option<HeaderMap>,
+}
+
+impl Fixture {
+    fn new() -> Self {
+        let templates = Templates::parse(&[TemplateSpec {
+            identifier_glob: Some("db".to_owned()),
+            capacity: Some(100.0),
+            kind: Some(AlgorithmKind::FairShare),
+            lease_length: Some(Duration::from_secs(60)),
+            refresh_interval: Some(Duration::from_secs(5)),
+            ..TemplateSpec::default()
+        }])
+        .unwrap();
+        let node = NodeHandle::new(Default::default(), templates, Clock::start());
+        let node = Arc::new(node);
+        let text = String::new;
+        let board = Arc::new(Board::new(text(), text(), text(), Arc::clone(&node)));
+        let metrics = Arc::new(Metrics::new(&board));
+        let service = CapacityService { board, metrics };
+        let looking = Arc::new(Semaphore::new(1));
+        let limits = Arc::new(ServerLimits::default());
+        Self {
+            services: Services::new(service, Routes::default()),
+            node,
+            door: Door::http(DoorConfig::default(), limits, looking),
+        }
+    }
+
+    fn become_master(&self) {
+        let master = Mastership::Master { epoch: None };
+        self.node
+            .change(|node, now| node.handle_mastership(master, now));
+    }
+
+    /// What is answered to `GetCapacity` with these messages. Who names an encoding, if only that there is none, is answered
+    /// by tonic.
+    async fn call(&self, body: &[u8], encoding: Option<&'static str>) -> Seen {
+        let connection = self.door.admit("127.0.0.1:1".parse().unwrap()).unwrap();
+        let size = Size {
+            max: 1_000,
+            limit: ServerLimit::MessageBytes,
+        };
+        let body = AxumBody::from(body.to_vec());
+        let mut intake = Intake::new(body, Arc::clone(&self.door), connection, size);
+        poll_fn(|cx| intake.poll_only(cx)).await.unwrap();
+        let mut request = Request::builder().uri(GET_CAPACITY);
+        if let Some(encoding) = encoding {
+            request = request.header("grpc-encoding", encoding);
+        }
+        let response = self.services.answer(request.body(intake).unwrap()).await;
+        let (head, mut body) = response.into_parts();
+        let mut seen = Seen {
+            headers: head.headers,
+            data: Vec::new(),
+            trailers: None,
+        };
+        while let Some(frame) = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
+            match frame.unwrap().into_data() {
+                Ok(data) => seen.data.extend_from_slice(&data),
+                Err(trailers) => seen.trailers = Some(trailers.into_trailers().unwrap()),
+            }
+        }
+        assert!(body.is_end_stream());
+        seen
+    }
+}
+
+/// A message as it stands in a body.
+fn framed(compressed: u8, message: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(message.len()).unwrap().to_be_bytes();
+    [&[compressed], &length[..], message].concat()
+}
+
+/// What one client asks of some resources.
+fn request(client: &str, resources: &[(&str, f64)]) -> Vec<u8> {
+    let asks = resources
+        .iter()
+        .map(|(resource, wants)| wire::ResourceRequest {
+            resource_id: (*resource).to_owned(),
+            wants: *wants,
+            ..wire::ResourceRequest::default()
+        });
+    let request = wire::GetCapacityRequest {
+        client_id: client.to_owned(),
+        resource: asks.collect(),
+        ..wire::GetCapacityRequest::default()
+    };
+    request.encode_to_vec()
+}
+
+#[tokio::test]
+async fn a_call_without_streams_is_answered_as_tonic_answers_it() {
+    let lease = request("client", &[("db", 0.0)]);
+    let unknown = request("client", &[("nosuch", 1.0), ("db", -1.0)]);
+    let nobody = request("", &[("db", 1.0)]);
+    let cases = [
+        ("a lease", framed(0, &lease)),
+        ("refused resources", framed(0, &unknown)),
+        ("an empty request", framed(0, &request("client", &[]))),
+        ("a bad id", framed(0, &nobody)),
+        ("no Protobuf", framed(0, b"\xff\xff\xff")),
+        ("a text that is no UTF-8", framed(0, b"\x0a\x01\xff")),
+        ("an empty message", framed(0, b"")),
+        // These are never answered without streams.
+        (
+            "two messages",
+            [framed(0, &lease), framed(0, &lease)].concat(),
+        ),
+        ("a compressed message", framed(1, &lease)),
+        ("no message", Vec::new()),
+    ];
+    for is_master in [false, true] {
+        let fixture = Fixture::new();
+        if is_master {
+            fixture.become_master();
+        }
+        for (name, body) in &cases {
+            let by_tonic = fixture.call(body, Some("identity")).await;
+            let seen = fixture.call(body, None).await;
+            let by_tonic_again = fixture.call(body, Some("identity")).await;
+            // The same but for the time that goes by.
+            let without_times = |seen: Seen| match seen.data.get(5..) {
+                Some(message) => {
+                    let mut answer = wire::GetCapacityResponse::decode(message).unwrap();
+                    for response in &mut answer.response {
+                        response.gets = wire::Lease::default();
+                        response.learning_for_ms = None;
+                    }
+                    (seen.headers, seen.trailers, Some(answer))
+                }
+                None => (seen.headers, seen.trailers, None),
+            };
+            assert_eq!(seen.data.first(), by_tonic.data.first(), "{name}");
+            let expected = without_times(by_tonic_again);
+            assert_eq!(without_times(by_tonic), expected, "{name}");
+            assert_eq!(without_times(seen), expected, "{name}, master: {is_master}");
+        }
+    }
+}
