@@ -21,6 +21,7 @@ pub mod streams_handle;
 mod unary;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use doorward_engine::id::Caller;
 use doorward_engine::node::mastership::Outcome;
@@ -52,44 +53,80 @@ pub struct CapacityService {
     metrics: Arc<Metrics>,
 }
 
+/// What comes of a client's request at once.
+#[derive(Debug)]
+enum Answer {
+    /// The answer: nearly always.
+    Ready(wire::GetCapacityResponse),
+    /// Some of it waits for the parent.
+    Waits(Box<Waiting>),
+}
+
+/// A client's request of which some waits for the parent.
+#[derive(Debug)]
+struct Waiting {
+    request: GetCapacity,
+    /// What was decided.
+    reply: GetCapacityReply,
+    came_at: Time,
+    /// How often the parent had answered before.
+    answered: u64,
+    /// What was refused at the door.
+    refused: Vec<wire::Refusal>,
+    wall: Duration,
+}
+
 impl CapacityService {
-    /// Answers a client.
-    async fn answer(
+    /// Decides. A server that has no lease of a resource yet waits a little for its parent: whoever asks first would else
+    /// have to come back.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the request as a whole.
+    fn answer(
         &self,
         request: wire::GetCapacityRequest,
         caller: Option<Caller>,
-    ) -> Result<wire::GetCapacityResponse, RpcStatus> {
+    ) -> Result<Answer, RpcStatus> {
         // Read once: the lease ends no later for whoever goes by it.
         let wall = clock::wall();
         let (request, refused) = convert::get_capacity(request, caller, wall)?;
         self.metrics.count_malformed(refused.len());
-        Ok(match self.decide(&request).await {
-            Outcome::Served(reply) => convert::get_capacity_response(reply, refused, wall),
-            Outcome::NotMaster(mastership) => wire::GetCapacityResponse {
-                mastership: Some(convert::redirection(&mastership)),
-                ..wire::GetCapacityResponse::default()
-            },
-        })
-    }
-
-    /// Decides, and waits a little for the parent should this server have no lease yet: whoever
-    /// asks first for a resource would else have to come back.
-    async fn decide(&self, request: &GetCapacity) -> Outcome<GetCapacityReply> {
         let node = self.board.node();
         // From before the node is asked: what the parent answers since counts.
         let answered = node.answered();
         let (outcome, came_at) =
-            node.change(|node, now| (node.handle_get_capacity(request, now), now));
-        match outcome {
-            Outcome::Served(reply) if !reply.is_ready() => {
-                // Rare, and large: it is kept apart.
-                Box::pin(self.wait_for_parent(request, reply, came_at, answered)).await
-            }
-            outcome => outcome,
-        }
+            node.change(|node, now| (node.handle_get_capacity(&request, now), now));
+        Ok(match outcome {
+            Outcome::Served(reply) if !reply.is_ready() => Answer::Waits(Box::new(Waiting {
+                request,
+                reply,
+                came_at,
+                answered,
+                refused,
+                wall,
+            })),
+            outcome => Answer::Ready(convert::get_capacity_outcome(outcome, refused, wall)),
+        })
     }
 
-    /// Not all was decided when the call came; `answered` counts the parent's answers of before.
+    /// Waits for the parent, but not for long.
+    async fn wait(&self, waiting: Waiting) -> wire::GetCapacityResponse {
+        let Waiting {
+            request,
+            reply,
+            came_at,
+            answered,
+            refused,
+            wall,
+        } = waiting;
+        let outcome = self
+            .wait_for_parent(&request, reply, came_at, answered)
+            .await;
+        convert::get_capacity_outcome(outcome, refused, wall)
+    }
+
+    /// Not all was decided when the call came.
     async fn wait_for_parent(
         &self,
         request: &GetCapacity,
@@ -154,8 +191,12 @@ impl Capacity for CapacityService {
         request: Request<wire::GetCapacityRequest>,
     ) -> Result<Response<wire::GetCapacityResponse>, RpcStatus> {
         let caller = caller::of(&request);
-        let answer = self.answer(request.into_inner(), caller).await?;
-        Ok(Response::new(answer))
+        Ok(Response::new(
+            match self.answer(request.into_inner(), caller)? {
+                Answer::Ready(answer) => answer,
+                Answer::Waits(waiting) => self.wait(*waiting).await,
+            },
+        ))
     }
 
     async fn get_server_capacity(

@@ -23,6 +23,9 @@ use crate::limits::ServerLimit;
 use crate::rpc::overload;
 
 /// What answers calls. One stands for all connections.
+///
+/// A request is large. Whoever looks at it, or passes it on, does so before the future begins: what a future is given, it
+/// keeps.
 pub trait CallService<B>: Send + Sync + 'static {
     /// The answer to a call; that it failed is an answer, too.
     fn answer(&self, request: Request<Intake<B>>) -> impl Future<Output = Response<Body>> + Send;
@@ -129,7 +132,8 @@ where
                 return Ok(outflow(services.answer(request).await, call));
             }
             let look = async move { services.answer(request).await };
-            match call.look(look).await {
+            // Rare, and large.
+            match Box::pin(call.look(look)).await {
                 Ok(answer) => Ok(outflow(answer, call)),
                 Err(limit) => {
                     let status = call.door().exhausted(limit);

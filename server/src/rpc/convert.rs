@@ -137,8 +137,23 @@ pub fn release_capacity_response(
     }
 }
 
+/// The answer to a client: a master's, or where the master is.
+pub fn get_capacity_outcome(
+    outcome: Outcome<GetCapacityReply>,
+    refused: Vec<wire::Refusal>,
+    wall: Duration,
+) -> wire::GetCapacityResponse {
+    match outcome {
+        Outcome::Served(reply) => get_capacity_response(reply, refused, wall),
+        Outcome::NotMaster(mastership) => wire::GetCapacityResponse {
+            mastership: Some(redirection(&mastership)),
+            ..wire::GetCapacityResponse::default()
+        },
+    }
+}
+
 /// A master's answer, with what was refused at the door.
-pub fn get_capacity_response(
+fn get_capacity_response(
     reply: GetCapacityReply,
     mut refused: Vec<wire::Refusal>,
     wall: Duration,

@@ -47,22 +47,25 @@ where
     S: CallService<B>,
     B: Send + 'static,
 {
-    async fn answer(&self, request: Request<Intake<B>>) -> Response<Body> {
+    fn answer(&self, request: Request<Intake<B>>) -> impl Future<Output = Response<Body>> + Send {
         let started = self.clock.now();
         let path = request.uri().path();
         let method = Method::of(path);
         let unknown: Option<Box<str>> = (!method.is_known()).then(|| path.into());
-        let mut response = self.services.answer(request).await;
-        if let Some(status) = malformed(&response) {
-            response = status.into_http();
+        let answer = self.services.answer(request);
+        async move {
+            let mut response = answer.await;
+            if let Some(status) = malformed(&response) {
+                response = status.into_http();
+            }
+            let code = RpcStatus::from_header_map(response.headers())
+                .map_or(Code::Ok, |status| status.code());
+            let took = self.clock.now().since(started);
+            self.metrics.observe_call(method, code, took);
+            let method = unknown.as_deref().unwrap_or(method.name());
+            debug!(method, ?code, ?took, "call answered");
+            response
         }
-        let code =
-            RpcStatus::from_header_map(response.headers()).map_or(Code::Ok, |status| status.code());
-        let took = self.clock.now().since(started);
-        self.metrics.observe_call(method, code, took);
-        let method = unknown.as_deref().unwrap_or(method.name());
-        debug!(method, ?code, ?took, "call answered");
-        response
     }
 }
 

@@ -152,23 +152,28 @@ where
     S: CallService<B>,
     B: Send + 'static,
 {
-    async fn answer(&self, request: Request<Intake<B>>) -> Response<Body> {
-        if request.uri().path() != METHOD {
-            return self.services.answer(request).await;
-        }
-        let mut counts = match self.calls.begin() {
-            Ok(in_progress) => Counts::Still(in_progress),
-            Err(status) => return status.into_http(),
+    fn answer(&self, request: Request<Intake<B>>) -> impl Future<Output = Response<Body>> + Send {
+        let counts = if request.uri().path() == METHOD {
+            self.calls.begin().map(Counts::Still)
+        } else {
+            Ok(Counts::NoMore)
         };
-        let mut answer = pin!(self.services.answer(request));
-        poll_fn(|cx| {
-            let answer = answer.as_mut().poll(cx);
-            if answer.is_pending() {
-                counts.poll_over(cx);
-            }
-            answer
-        })
-        .await
+        let counted = counts.map(|counts| (self.services.answer(request), counts));
+        async move {
+            let (answer, mut counts) = match counted {
+                Ok(counted) => counted,
+                Err(status) => return status.into_http(),
+            };
+            let mut answer = pin!(answer);
+            poll_fn(|cx| {
+                let answer = answer.as_mut().poll(cx);
+                if answer.is_pending() {
+                    counts.poll_over(cx);
+                }
+                answer
+            })
+            .await
+        }
     }
 }
 

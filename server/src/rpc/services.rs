@@ -4,19 +4,21 @@
 //! others of Doorman's `Capacity` go to tonic's service at once. The rest is looked for among the routes, where each
 //! body is put into two more boxes.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use axum::body::{Bytes, HttpBody};
 use doorward_proto::doorman::capacity_server::{CapacityServer, SERVICE_NAME};
 use tonic::body::Body;
-use tonic::codegen::StdError;
 use tonic::codegen::http::{Request, Response};
+use tonic::codegen::{BoxFuture, StdError};
 use tonic::service::Routes;
 use tower::Service;
 
+use crate::door::caller_address::CallerAddress;
 use crate::door::calls::CallService;
 use crate::door::intake::Intake;
-use crate::rpc::{CapacityService, unary};
+use crate::rpc::{Answer, CapacityService, unary};
 
 /// The call that nearly all calls are.
 const GET_CAPACITY: &str = "/doorman.Capacity/GetCapacity";
@@ -41,6 +43,37 @@ impl Services {
             others: others.prepare(),
         }
     }
+
+    /// Answers `GetCapacity`, of one plain message.
+    fn answer_plain(&self, message: Bytes, caller: CallerAddress) -> Answering {
+        let decided = unary::read(message)
+            .and_then(|request| self.service.answer(request, Some(caller.into())));
+        match decided {
+            Ok(Answer::Ready(answer)) => Answering::Ready(unary::response(&answer)),
+            Err(status) => Answering::Ready(status.into_http()),
+            Ok(Answer::Waits(waiting)) => {
+                let service = Arc::clone(&self.service);
+                Answering::Later(Box::pin(async move {
+                    Ok(unary::response(&service.wait(*waiting).await))
+                }))
+            }
+        }
+    }
+
+    /// All are ready at any time.
+    fn answer_by_tonic<B>(
+        &self,
+        request: Request<Intake<B>>,
+    ) -> BoxFuture<Response<Body>, Infallible>
+    where
+        B: HttpBody<Data = Bytes> + Send + Unpin + 'static,
+        B::Error: Into<StdError> + Send,
+    {
+        if is_for_capacity(request.uri().path()) {
+            return self.capacity.clone().call(request);
+        }
+        Box::pin(self.others.clone().call(request))
+    }
 }
 
 impl<B> CallService<B> for Services
@@ -48,29 +81,41 @@ where
     B: HttpBody<Data = Bytes> + Send + Unpin + 'static,
     B::Error: Into<StdError> + Send,
 {
-    async fn answer(&self, mut request: Request<Intake<B>>) -> Response<Body> {
+    fn answer(
+        &self,
+        mut request: Request<Intake<B>>,
+    ) -> impl Future<Output = Response<Body>> + Send {
         let caller = request.body().caller();
-        if request.uri().path() == GET_CAPACITY
-            && unary::is_plain(request.headers())
-            && let Some(message) = request.body_mut().take_only_message()
-        {
-            // Its room is for others while it waits.
-            drop(request);
-            return unary::response(match unary::read(message) {
-                Ok(request) => self.service.answer(request, Some(caller.into())).await,
-                Err(status) => Err(status),
-            });
+        let path = request.uri().path();
+        let is_plain = path == GET_CAPACITY && unary::is_plain(request.headers());
+        let message = is_plain.then(|| request.body_mut().take_only_message());
+        let answer = match message.flatten() {
+            Some(message) => self.answer_plain(message, caller),
+            None => {
+                // Read by `rpc::caller`.
+                request.extensions_mut().insert(caller);
+                Answering::Later(self.answer_by_tonic(request))
+            }
+        };
+        async move {
+            match answer {
+                Answering::Ready(response) => response,
+                Answering::Later(answer) => {
+                    // It never fails.
+                    let Ok(response) = answer.await;
+                    response
+                }
+            }
         }
-        // Read by `rpc::caller`.
-        request.extensions_mut().insert(caller);
-        // Both are always ready, and never fail.
-        if is_for_capacity(request.uri().path()) {
-            let Ok(response) = self.capacity.clone().call(request).await;
-            return response;
-        }
-        let Ok(response) = self.others.clone().call(request).await;
-        response
     }
+}
+
+/// What is known of an answer at once.
+enum Answering {
+    /// All of it.
+    Ready(Response<Body>),
+    /// Nothing.
+    Later(BoxFuture<Response<Body>, Infallible>),
 }
 
 /// Whether a call with that path is for Doorman's service.

@@ -42,10 +42,10 @@ pub(super) fn read<M: Message + Default>(message: Bytes) -> Result<M, RpcStatus>
 }
 
 /// The response to a call.
-pub(super) fn response<M: Message>(answer: Result<M, RpcStatus>) -> Response<Body> {
-    let message = match answer.map(|answer| encode(&answer)) {
-        Ok(Ok(message)) => message,
-        Ok(Err(status)) | Err(status) => return status.into_http(),
+pub(super) fn response<M: Message>(answer: &M) -> Response<Body> {
+    let message = match encode(answer) {
+        Ok(message) => message,
+        Err(status) => return status.into_http(),
     };
     let body = Body::new(OneMessage {
         next: Some(Part::Message(message)),
