@@ -369,9 +369,13 @@ impl Door {
         }
     }
 
-    /// An answer is on its way. Returns whether there is room for it: if there is not, whoever has the most
-    /// unread goes, and it is refused only if that is who asks.
-    fn note_answer(&self, connection: &Connection, bytes: u64) -> bool {
+    /// An answer is on its way. If there is no room for it, whoever has the most unread goes, and it is refused only if that
+    /// is who asks.
+    ///
+    /// # Errors
+    ///
+    /// If it is refused: a number that differs among those who are refused at the same time.
+    fn note_answer(&self, connection: &Connection, bytes: u64) -> Result<(), u64> {
         let of_address = &connection.of_address().outgoing;
         let mut goes = None;
         if !of_address.charge(bytes) {
@@ -385,22 +389,27 @@ impl Door {
         connection.note_answer(bytes);
         if connection.is_closed() {
             self.note_written(connection, bytes);
-            return false;
+            return Err(connection.id());
         }
-        goes.is_none_or(|limit| self.evict_most_unread(limit, connection))
+        goes.map_or(Ok(()), |limit| self.evict_most_unread(limit, connection))
     }
 
-    /// Returns whether it was another connection than that one.
-    fn evict_most_unread(&self, limit: ServerLimit, connection: &Connection) -> bool {
-        self.refuse(limit);
+    /// # Errors
+    ///
+    /// If it is that connection: how often this was refused before.
+    fn evict_most_unread(&self, limit: ServerLimit, connection: &Connection) -> Result<(), u64> {
+        let number = self.refuse(limit);
         let of = (limit == ServerLimit::OutgoingBytesPerAddress).then(|| connection.address());
         let most = self.registry().most_unread(of);
         let Some(most) = most else {
             // All were asked to go.
-            return false;
+            return Err(number);
         };
         most.evict();
-        most.id() != connection.id()
+        if most.id() == connection.id() {
+            return Err(number);
+        }
+        Ok(())
     }
 
     /// Parts of answers are written.

@@ -149,8 +149,8 @@ fn outflow(answer: Response<Body>, call: CallOnConnection) -> Response<Outflow<B
 }
 
 /// The end of an answer that is not read.
-fn unread_too_much() -> Result<Frame<Bytes>, Box<dyn std::error::Error + Send + Sync>> {
-    let status = RpcStatus::resource_exhausted("this address does not read its answers");
+fn unread_too_much(number: u64) -> Result<Frame<Bytes>, Box<dyn std::error::Error + Send + Sync>> {
+    let status = overload::unread(number);
     let mut trailers = HeaderMap::new();
     status.add_header(&mut trailers)?;
     Ok(Frame::trailers(trailers))

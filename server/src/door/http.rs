@@ -139,6 +139,6 @@ fn refused(limit: ServerLimit, call: CallOnConnection) -> Response<Outflow<Body>
 }
 
 /// The end of an answer that is not read.
-fn cut_off() -> Result<Frame<Bytes>, Box<dyn std::error::Error + Send + Sync>> {
+fn cut_off(_: u64) -> Result<Frame<Bytes>, Box<dyn std::error::Error + Send + Sync>> {
     Err("this address does not read its answers".into())
 }

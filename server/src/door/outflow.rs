@@ -101,8 +101,8 @@ impl Drop for CallOnConnection {
     }
 }
 
-/// What ends an answer for which there is no room.
-type Ending = fn() -> Result<Frame<Bytes>, BoxError>;
+/// What ends an answer for which there is no room, with a number that differs among those that end at the same time.
+type Ending = fn(u64) -> Result<Frame<Bytes>, BoxError>;
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
@@ -156,9 +156,9 @@ where
             door, connection, ..
         } = &self.call;
         if bytes > 0 {
-            if !door.note_answer(connection, bytes) {
+            if let Err(number) = door.note_answer(connection, bytes) {
                 self.body = None;
-                return Poll::Ready(Some((self.ending)()));
+                return Poll::Ready(Some((self.ending)(number)));
             }
             connection.prove();
             self.waiting = bytes;

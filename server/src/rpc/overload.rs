@@ -126,6 +126,14 @@ fn refusal(max: usize, number: u64) -> RpcStatus {
     with_pushback(message, after)
 }
 
+/// What ends the answer of the `number`th who does not read what it is answered.
+pub fn unread(number: u64) -> RpcStatus {
+    let after = pushback(number);
+    let message =
+        format!("this address does not read its answers; read them, and try again in {after:.1?}");
+    with_pushback(message, after)
+}
+
 fn with_pushback(message: String, after: Duration) -> RpcStatus {
     let mut status = RpcStatus::resource_exhausted(message);
     let millis = u64::try_from(after.as_millis()).unwrap_or(u64::MAX);
