@@ -60,7 +60,7 @@ pub struct ClientBuilder {
 
 impl Client {
     /// Starts setting up a client of that id, which must be unique among the clients of a resource
-    /// (two programs of one id take each other's leases) and stay the same while it lives.
+    /// and stay the same while it lives. Of two programs with one id, the later one gets nothing.
     pub fn builder(client_id: impl Into<String>) -> ClientBuilder {
         ClientBuilder {
             client_id: client_id.into(),
@@ -154,6 +154,14 @@ impl ClientBuilder {
         self
     }
 
+    /// How long a former process of this id may go on beside this one before limiters fail with
+    /// [`AcquireError::AnotherProcess`](crate::AcquireError::AnotherProcess), as in [`Config::restart_overlap`].
+    /// Default: ten seconds.
+    pub fn restart_overlap(mut self, overlap: Duration) -> Self {
+        self.config.restart_overlap = overlap;
+        self
+    }
+
     /// Where to report what happens.
     pub fn hooks(mut self, hooks: Arc<dyn Hooks>) -> Self {
         self.hooks = Some(hooks);
@@ -227,6 +235,8 @@ impl ClientBuilder {
     /// and timeouts do not count; mode and hooks do.
     pub fn fake(mut self) -> (Client, FakeServer) {
         self.clock = Clock::start_by_timers();
+        // Its server answers once, and says what is the case.
+        self.config.restart_overlap = Duration::ZERO;
         let client = self.client(Some(FakeAnswers::default()));
         let server = FakeServer::new(client.shared.clone());
         (client, server)

@@ -40,9 +40,9 @@ impl RateLimiter {
     ///
     /// # Errors
     ///
-    /// If the cost is no finite number from 0 up, the client is closed, or no template matches the
-    /// resource and neither a lease nor the mode allows anything. Not if nothing may be used
-    /// otherwise: that is waited out.
+    /// If the cost is no finite number from 0 up, or the client is closed. And if nothing may be used
+    /// because no template matches the resource, or because another process has had the client id for longer than
+    /// a [restart](crate::ClientBuilder::restart_overlap) takes. Anything else is waited out.
     pub async fn acquire(&self, cost: f64) -> Result<(), AcquireError> {
         check_cost(cost)?;
         self.measure(cost);
@@ -166,12 +166,9 @@ impl RateLimiter {
     /// Why not now, as far as the limiter and the last answer know.
     fn refusal(&self, not_now: NotNow, now: Time) -> AcquireError {
         let view = self.slot.view.borrow();
-        let unknown = view
-            .unknown(now)
-            .filter(|_| view.allowance.at(now) == Capacity::NONE);
-        if let Some(message) = unknown {
-            let message = message.to_owned();
-            return AcquireError::UnknownResource { message };
+        let hopeless = self.handle.hopeless(&view, now);
+        if let Some(error) = hopeless.filter(|_| view.allowance.at(now) == Capacity::NONE) {
+            return error;
         }
         match not_now {
             NotNow::RetryAfter { retry_after } => AcquireError::RetryAfter { retry_after },

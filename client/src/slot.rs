@@ -71,12 +71,16 @@ impl View {
         self.lease.filter(|lease| lease.expires_at > now)
     }
 
-    /// If no template matches it and there is no lease: what the server said.
-    pub(crate) fn unknown(&self, now: Time) -> Option<&str> {
-        match &self.trouble {
-            Some(Trouble::UnknownResource(message)) if self.lease(now).is_none() => Some(message),
-            _ => None,
-        }
+    /// If there is no lease, and will be none before somebody changes something: why.
+    pub(crate) fn hopeless(&self, now: Time) -> Option<&Trouble> {
+        let is_hopeless = |trouble: &&Trouble| {
+            matches!(
+                trouble,
+                Trouble::UnknownResource(_) | Trouble::AnotherProcess { lasts: true, .. }
+            )
+        };
+        let trouble = self.trouble.as_ref().filter(is_hopeless)?;
+        self.lease(now).is_none().then_some(trouble)
     }
 
     /// How long until the next answer is due, by which what may be used may change.

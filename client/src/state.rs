@@ -59,6 +59,11 @@ pub struct Config {
     pub timeout: Duration,
     /// How long to wait after failures.
     pub backoff: BackoffConfig,
+    /// How long the process before this one may go on under the same id after a restart: a rolling restart starts
+    /// the next process first, and the former one still finishes its work. So long a refusal because of another
+    /// process is waited out. If the server says the same after that, two processes have one id by mistake, and
+    /// limiters say so. Zero: the first refusal counts. By default ten seconds, as `connect` waits for a server.
+    pub restart_overlap: Duration,
     /// By how much our clock may be wrong. None: by a thousandth, or by a tenth where the platform has
     /// no clock whose speed nobody changes.
     pub clock_tolerance: Option<Tolerance>,
@@ -72,6 +77,7 @@ impl Default for Config {
             refresh_floor: Duration::from_millis(100),
             timeout: Duration::from_secs(5),
             backoff: BackoffConfig::default(),
+            restart_overlap: Duration::from_secs(10),
             clock_tolerance: None,
         }
     }
@@ -326,7 +332,7 @@ impl ClientState {
                 let message = refused.message.clone();
                 let trouble = match refused.kind {
                     RefusalKind::AnotherProcess => {
-                        state.give_way(message, refused.retry_in, now);
+                        state.give_way(message, refused.retry_in, &self.config, now);
                         continue;
                     }
                     RefusalKind::Unknown => Trouble::UnknownResource(message),

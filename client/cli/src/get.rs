@@ -277,7 +277,10 @@ pub(crate) fn amount_of(capacity: Capacity) -> f64 {
 /// A client of the library, for what lasts longer than a call.
 pub(crate) async fn connect(common: &Common, client_id: String) -> Result<Client, Failure> {
     let addresses = common.addresses();
-    let mut builder = Client::builder(client_id).connect_timeout(common.timeout);
+    // Who sits at a shell wants to hear at once that another process has the id.
+    let mut builder = Client::builder(client_id)
+        .connect_timeout(common.timeout)
+        .restart_overlap(Duration::ZERO);
     if addresses.iter().any(|text| address::is_meant(text))
         && let Some(etcd) = common.etcd()?
     {

@@ -232,7 +232,7 @@ impl ResourceState {
     }
 
     fn is_given_way(&self) -> bool {
-        matches!(self.trouble, Some(Trouble::AnotherProcess(_)))
+        matches!(self.trouble, Some(Trouble::AnotherProcess { .. }))
     }
 
     /// Whether the lease is only that a learning server cannot tell yet what there is: it confirms
@@ -375,18 +375,33 @@ impl ResourceState {
     }
 
     /// Another live process has the lease under this client id: what this one has is not its own.
-    pub(super) fn give_way(&mut self, message: String, retry_in: Option<Duration>, now: Time) {
+    pub(super) fn give_way(
+        &mut self,
+        message: String,
+        retry_in: Option<Duration>,
+        config: &Config,
+        now: Time,
+    ) {
         if let Some(before) = self.lease.take() {
             self.former.push(before, 0.0, now);
         }
-        self.refuse(Trouble::AnotherProcess(message), retry_in, now);
+        let since = match self.trouble {
+            Some(Trouble::AnotherProcess { since, .. }) => since,
+            _ => now,
+        };
+        let another = Trouble::AnotherProcess {
+            message,
+            since,
+            lasts: now.since(since) >= config.restart_overlap,
+        };
+        self.refuse(another, retry_in, now);
     }
 
     /// The resource got no lease, and perhaps a time to ask again. The one it has stays valid.
     pub(super) fn refuse(&mut self, trouble: Trouble, retry_in: Option<Duration>, now: Time) {
         self.refresh_in = match retry_in {
             Some(retry_in) => retry_in.clamp(RETRY_NOT_READY, REFRESH_MAX),
-            None if trouble.passes() => RETRY_NOT_READY,
+            None if matches!(trouble, Trouble::NotReady(_)) => RETRY_NOT_READY,
             None if self.lease(now).is_some() => self.refresh_in.max(RETRY_REFUSED),
             None => RETRY_REFUSED,
         };

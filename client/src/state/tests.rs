@@ -4,6 +4,7 @@ mod failures;
 mod hostile;
 mod modes;
 mod news;
+mod processes;
 
 use super::*;
 use crate::capacity::{Capacity, Source};

@@ -14,6 +14,7 @@ mod learning;
 mod limiters;
 mod mastership;
 mod overload;
+mod processes;
 
 use std::time::Duration;
 
@@ -248,10 +249,14 @@ async fn a_process_that_has_no_lease_releases_nothing_of_another_one_of_its_id()
         ..doorman::GetCapacityResponse::default()
     });
     let mut server = FakeServer::master([refused, lease(8.0, 60_000)]).await;
-    let later = client(&server.address).connect().await.unwrap();
+    let later = client(&server.address).restart_overlap(Duration::ZERO);
+    let later = later.connect().await.unwrap();
     let resource = later.resource("r").wants(10.0).open().unwrap();
     let told = resource.wait_for_lease(PATIENCE).await.unwrap_err();
-    assert!(told.to_string().contains("another live process"), "{told}");
+    assert!(
+        matches!(told, ResourceError::AnotherProcess { .. }),
+        "{told}"
+    );
     later.close().await;
     assert_eq!(server.releases(), []);
     // One that has a lease gives it back.
