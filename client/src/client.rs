@@ -18,6 +18,7 @@ use crate::state::{ClientState, Config, Mode, come_back};
 use crate::time::Tolerance;
 use crate::transport::addresses::Addresses;
 use crate::transport::connection::{Connection, Reason};
+use crate::transport::http_port;
 use crate::transport::task::{self, Book, Shared};
 
 /// The longest id, in bytes.
@@ -196,10 +197,13 @@ impl ClientBuilder {
                 }
             }
         };
-        if tokio::time::timeout(waited, attempts).await.is_err() {
-            return Err(ConnectError::NotConnected { waited, last });
+        if tokio::time::timeout(waited, attempts).await.is_ok() {
+            return Ok(self.start(connection));
         }
-        Ok(self.start(connection))
+        if let Some(advice) = http_port::advice(connection.known()).await {
+            last = format!("{last}. {advice}");
+        }
+        Err(ConnectError::NotConnected { waited, last })
     }
 
     /// Starts the client without waiting for a server; resources work by their modes until one
