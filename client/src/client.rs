@@ -14,7 +14,7 @@ use crate::hooks::{Hooks, NoHooks};
 use crate::limiter::demand::AdaptiveWants;
 use crate::resource::{Resource, check_wants};
 use crate::slot::Slot;
-use crate::state::{ClientState, Config, Mode, come_back};
+use crate::state::{ClientConfig, ClientState, Mode, come_back};
 use crate::time::Tolerance;
 use crate::transport::addresses::Addresses;
 use crate::transport::connection::{Connection, Reason};
@@ -53,7 +53,7 @@ pub struct ClientBuilder {
     #[cfg(feature = "etcd")]
     etcd: Option<doorward_etcd::Etcd>,
     mode: Mode,
-    config: Config,
+    config: ClientConfig,
     hooks: Option<Arc<dyn Hooks>>,
     clock: Clock,
     connect_timeout: Duration,
@@ -69,7 +69,7 @@ impl Client {
             #[cfg(feature = "etcd")]
             etcd: None,
             mode: Mode::default(),
-            config: Config::default(),
+            config: ClientConfig::default(),
             hooks: None,
             clock: Clock::start(),
             connect_timeout: Duration::from_secs(10),
@@ -144,19 +144,19 @@ impl ClientBuilder {
     }
 
     /// How to behave towards servers: gaps, timeouts, backoff.
-    pub fn config(mut self, config: Config) -> Self {
+    pub fn config(mut self, config: ClientConfig) -> Self {
         self.config = config;
         self
     }
 
-    /// By how much this machine's clock may be wrong, as in [`Config::clock_tolerance`].
+    /// By how much this machine's clock may be wrong, as in [`ClientConfig::clock_tolerance`].
     pub fn clock_tolerance(mut self, tolerance: Tolerance) -> Self {
         self.config.clock_tolerance = Some(tolerance);
         self
     }
 
     /// How long a former process of this id may go on beside this one before limiters fail with
-    /// [`AcquireError::AnotherProcess`](crate::AcquireError::AnotherProcess), as in [`Config::restart_overlap`].
+    /// [`AcquireError::AnotherProcess`](crate::AcquireError::AnotherProcess), as in [`ClientConfig::restart_overlap`].
     /// Default: ten seconds.
     pub fn restart_overlap(mut self, overlap: Duration) -> Self {
         self.config.restart_overlap = overlap;
@@ -255,7 +255,7 @@ impl ClientBuilder {
 
     fn client(self, fake: Option<FakeAnswers>) -> Client {
         let sequence = u64::try_from(clock::since_epoch().as_micros()).unwrap_or(0);
-        let config = Config {
+        let config = ClientConfig {
             clock_tolerance: self.config.clock_tolerance.or(Some(clock::tolerance())),
             ..self.config
         };

@@ -6,7 +6,7 @@ use crate::capacity::Allowance;
 use crate::clock::Clock;
 use crate::error::AcquireError;
 use crate::gate::Gate;
-use crate::limiter::concurrency::ConcurrencyLimiter as State;
+use crate::limiter::concurrency::LeasedPermits;
 use crate::resource::Handle;
 use crate::slot::Slot;
 use crate::time::Time;
@@ -215,7 +215,7 @@ impl ConcurrencyLimiter {
         &self.slot.clock
     }
 
-    fn state(&self) -> &State {
+    fn state(&self) -> &LeasedPermits {
         &self.gate.limiter
     }
 }

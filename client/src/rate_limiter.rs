@@ -1,6 +1,6 @@
 //! The rate limiter as a program uses it.
 //!
-//! A call goes one of two ways. Mostly it reads a fast clock, and replaces one word ([`State::try_acquire_at_once`]).
+//! A call goes one of two ways. Mostly it reads a fast clock, and replaces one word ([`LeasedRate::try_acquire_at_once`]).
 //! Where that cannot say, or somebody waits, it reads the clock of leases and decides behind locks. What is measured and
 //! said to hooks is the same both ways.
 
@@ -10,7 +10,7 @@ use std::time::Duration;
 use crate::capacity::Capacity;
 use crate::clock::Clock;
 use crate::error::AcquireError;
-use crate::limiter::rate::{NotNow, RateLimiter as State};
+use crate::limiter::rate::{LeasedRate, NotNow};
 use crate::resource::Handle;
 use crate::slot::Slot;
 use crate::time::Time;
@@ -232,7 +232,7 @@ impl RateLimiter {
         &self.slot.clock
     }
 
-    fn state(&self) -> &State {
+    fn state(&self) -> &LeasedRate {
         self.handle.rate_state()
     }
 }

@@ -12,7 +12,7 @@ use crate::concurrency_limiter::ConcurrencyLimiter;
 use crate::error::{AcquireError, ResourceError};
 use crate::gate::OpenGate;
 use crate::holding::Holding;
-use crate::limiter::rate::{Burst, RateLimiter as RateState};
+use crate::limiter::rate::{Burst, LeasedRate};
 use crate::rate_limiter::RateLimiter;
 use crate::slot::{Slot, View};
 use crate::state::{AMOUNT_MAX, Trouble};
@@ -179,7 +179,7 @@ impl Resource {
         let Handle { slot, shared, .. } = &*self.handle;
         let _first = slot
             .rate
-            .get_or_init(|| RateState::new(burst, shared.clock.now()));
+            .get_or_init(|| LeasedRate::new(burst, shared.clock.now()));
         self.handle.catch_up();
         RateLimiter::new(self.handle.clone())
     }
@@ -219,11 +219,11 @@ impl Resource {
 }
 
 impl Handle {
-    pub(crate) fn rate_state(&self) -> &RateState {
+    pub(crate) fn rate_state(&self) -> &LeasedRate {
         // Limiters are made by `Resource::rate_limiter`, which has set it.
         self.slot
             .rate
-            .get_or_init(|| RateState::new(Burst::default(), self.shared.clock.now()))
+            .get_or_init(|| LeasedRate::new(Burst::default(), self.shared.clock.now()))
     }
 
     /// If nothing may be used, and waiting does not help: why.

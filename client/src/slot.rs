@@ -8,8 +8,8 @@ use tokio::sync::{Notify, watch};
 use crate::capacity::Allowance;
 use crate::clock::Clock;
 use crate::gate::OpenGate;
-use crate::limiter::demand::{AdaptiveWants, Demand};
-use crate::limiter::rate::RateLimiter;
+use crate::limiter::demand::{AdaptiveWants, DemandMeter};
+use crate::limiter::rate::LeasedRate;
 use crate::measured::Measured;
 use crate::queue::Queue;
 use crate::state::{Lease, LimitedBy, ResourceState, Trouble};
@@ -106,7 +106,7 @@ pub(crate) struct Slot {
     pub(crate) id: String,
     pub(crate) view: watch::Sender<View>,
     /// The limiters, once there are any: at most one of a kind, since two would each use all.
-    pub(crate) rate: OnceLock<RateLimiter>,
+    pub(crate) rate: OnceLock<LeasedRate>,
     pub(crate) concurrency: OnceLock<OpenGate>,
     pub(crate) clock: Clock,
     pub(crate) measured: Option<Measured>,
@@ -225,7 +225,7 @@ impl Slot {
         };
         let asked = self.view.borrow().wants;
         Some((
-            Demand::is_worth_asking(wants, asked).then_some(wants),
+            DemandMeter::is_worth_asking(wants, asked).then_some(wants),
             measured.interval(),
         ))
     }

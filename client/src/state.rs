@@ -41,7 +41,7 @@ const RETRY_MIN: Duration = Duration::from_millis(100);
 
 /// How a client behaves towards servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Config {
+pub struct ClientConfig {
     /// The least time between two requests of which the second comes before its refresh interval
     /// is over, because something else is wanted now: towards a server that does not tell whether it
     /// decided. A little above the server's refresh floor, below which it would answer without a
@@ -69,7 +69,7 @@ pub struct Config {
     pub clock_tolerance: Option<Tolerance>,
 }
 
-impl Default for Config {
+impl Default for ClientConfig {
     fn default() -> Self {
         Self {
             early_gap: Duration::from_millis(1_100),
@@ -112,7 +112,7 @@ struct Pause {
 /// Everything a client knows. See the [module](self).
 #[derive(Clone, Debug)]
 pub struct ClientState {
-    config: Config,
+    config: ClientConfig,
     resources: BTreeMap<String, ResourceState>,
     sequence: u64,
     under_way: Option<UnderWay>,
@@ -124,7 +124,7 @@ pub struct ClientState {
 impl ClientState {
     /// A client with no resources. `sequence` must be above that of every request this client id
     /// has ever sent: start it from the wall clock in microseconds.
-    pub fn new(config: Config, sequence: u64) -> Self {
+    pub fn new(config: ClientConfig, sequence: u64) -> Self {
         Self {
             config,
             resources: BTreeMap::new(),

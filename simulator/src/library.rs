@@ -86,7 +86,7 @@ mod tests {
 
     use super::*;
     use crate::scenario::demand::Demand;
-    use doorward_trace::{Source, scan};
+    use doorward_trace::{TraceSource, scan};
 
     fn files(folder: &str, ending: &str) -> Vec<PathBuf> {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
@@ -155,7 +155,7 @@ mod tests {
         };
         for path in files("traces", "csv") {
             let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
-            let scan = scan(&Source::File(path), crate::scenario::CLIENTS_MAX)
+            let scan = scan(&TraceSource::File(path), crate::scenario::CLIENTS_MAX)
                 .unwrap_or_else(|error| panic!("{error}"));
             assert_eq!(scan.clients.len(), clients(&name), "{name}");
         }

@@ -14,7 +14,7 @@ use crate::state::lease::Lease;
 use crate::state::message::{Granted, Has, LimitedBy};
 use crate::state::mode::Mode;
 use crate::state::trouble::Trouble;
-use crate::state::{Config, SPAN_MAX};
+use crate::state::{ClientConfig, SPAN_MAX};
 use crate::time::Time;
 use doorward_session::time::tolerance::at_least;
 
@@ -62,7 +62,7 @@ const RETRY_REFUSED: Duration = Duration::from_secs(5);
 /// How long to wait for a server that waits for its parent.
 const RETRY_NOT_READY: Duration = Duration::from_secs(1);
 
-impl Config {
+impl ClientConfig {
     fn refresh_floor(&self) -> Duration {
         self.refresh_floor.clamp(REFRESH_MIN, REFRESH_MAX)
     }
@@ -146,7 +146,7 @@ impl ResourceState {
 
     /// When to send it: at its refresh, or earlier because of news. `last_sent` is when the client sent
     /// anything.
-    pub(super) fn due(&self, last_sent: Option<Time>, config: &Config) -> Time {
+    pub(super) fn due(&self, last_sent: Option<Time>, config: &ClientConfig) -> Time {
         if self.is_new() && self.lease.is_none() {
             return self.refresh_at;
         }
@@ -305,7 +305,7 @@ impl ResourceState {
         granted: &Granted,
         wanted: f64,
         sent_at: Time,
-        config: &Config,
+        config: &ClientConfig,
         now: Time,
     ) {
         if let Err(problem) = granted.check() {
@@ -379,7 +379,7 @@ impl ResourceState {
         &mut self,
         message: String,
         retry_in: Option<Duration>,
-        config: &Config,
+        config: &ClientConfig,
         now: Time,
     ) {
         if let Some(before) = self.lease.take() {

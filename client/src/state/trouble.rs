@@ -17,7 +17,7 @@ pub enum Trouble {
         /// When it was first said; no other answer came since.
         since: Time,
         /// That is longer ago than the two processes of a restart run side by side: see
-        /// [`Config::restart_overlap`](crate::state::Config::restart_overlap).
+        /// [`ClientConfig::restart_overlap`](crate::state::ClientConfig::restart_overlap).
         lasts: bool,
     },
     /// The server refused it for another reason.

@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use doorward_client::limiter::demand::AdaptiveWants;
 use doorward_client::limiter::rate::Burst;
-use doorward_client::state::{BackoffConfig, Config};
+use doorward_client::state::{BackoffConfig, ClientConfig};
 use doorward_client::{
     AcquireError, Capacity, Client, ClientBuilder, ConnectError, Mode, Resource, ResourceError,
     Source,
@@ -37,7 +37,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// An impatient client: nothing is waited for but what is tested.
 fn client(address: &str) -> ClientBuilder {
     let wait = Duration::from_millis(10);
-    let config = Config {
+    let config = ClientConfig {
         early_gap: wait,
         timeout: Duration::from_secs(2),
         backoff: BackoffConfig {
@@ -45,7 +45,7 @@ fn client(address: &str) -> ClientBuilder {
             cap: wait,
             ..BackoffConfig::default()
         },
-        ..Config::default()
+        ..ClientConfig::default()
     };
     Client::builder("c")
         .address(address)

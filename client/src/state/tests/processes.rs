@@ -52,9 +52,9 @@ fn an_answer_that_went_lost_changes_nothing() {
 
 #[test]
 fn who_says_that_there_is_no_restart_is_told_by_the_first_refusal() {
-    let config = Config {
+    let config = ClientConfig {
         restart_overlap: Duration::ZERO,
-        ..Config::default()
+        ..ClientConfig::default()
     };
     let mut client = ClientState::new(config, 100);
     assert!(client.open(R, 0, Mode::Safe, 10.0, at(0.0)));

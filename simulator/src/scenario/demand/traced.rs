@@ -12,13 +12,13 @@ use crate::scenario::read::files::LIBRARY;
 use crate::scenario::shape::{Shape, amount, count, number, text};
 use crate::scenario::write::CannotWrite;
 use crate::scenario::yaml::Yaml;
-use doorward_trace::{Source, scan};
+use doorward_trace::{TraceSource, scan};
 
 /// A trace, and how it is played.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trace {
     /// Where it is.
-    pub source: Source,
+    pub source: TraceSource,
     /// What its clients are called here, in the order in which they first appear.
     pub clients: Vec<String>,
     /// The time of its last row.
@@ -111,8 +111,8 @@ pub(super) fn trace() -> Shape<Trace> {
 impl Written for Trace {
     fn written(&self, of: &Scenario) -> Result<Yaml, CannotWrite> {
         let file = match &self.source {
-            Source::File(path) => path.display().to_string(),
-            Source::BuiltIn { name, .. } => format!("{LIBRARY}{name}"),
+            TraceSource::File(path) => path.display().to_string(),
+            TraceSource::BuiltIn { name, .. } => format!("{LIBRARY}{name}"),
         };
         let how = TraceFile {
             file,
