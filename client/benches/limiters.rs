@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 
 use doorward_client::capacity::{Allowance, Capacity, Source};
 use doorward_client::limiter::demand::AdaptiveWants;
-use doorward_client::limiter::rate::{Burst, RateLimiter as PureLimiter};
+use doorward_client::limiter::rate::{Burst, LeasedRate};
 use doorward_client::time::Time;
 use doorward_client::{Client, ConcurrencyLimiter, Mode, RateLimiter, Resource};
 use governor::clock::Clock as _;
@@ -329,7 +329,7 @@ fn concurrency(rounds: usize, client: &Client) {
 
 /// A lease that is another one, and one that is the same for longer.
 fn changes(rounds: usize) {
-    let limiter = PureLimiter::new(Burst::default(), Time::ZERO);
+    let limiter = LeasedRate::new(Burst::default(), Time::ZERO);
     let lease = |capacity: f64, step: u32| Allowance {
         capacity: Capacity::Limited(capacity),
         source: Source::Lease,

@@ -14,10 +14,11 @@ use crate::hooks::{Hooks, NoHooks};
 use crate::limiter::demand::AdaptiveWants;
 use crate::resource::{Resource, check_wants};
 use crate::slot::Slot;
-use crate::state::{ClientState, Config, Mode, come_back};
+use crate::state::{ClientConfig, ClientState, Mode, come_back};
 use crate::time::Tolerance;
 use crate::transport::addresses::Addresses;
 use crate::transport::connection::{Connection, Reason};
+use crate::transport::http_port;
 use crate::transport::task::{self, Book, Shared};
 
 /// The longest id, in bytes.
@@ -52,7 +53,7 @@ pub struct ClientBuilder {
     #[cfg(feature = "etcd")]
     etcd: Option<doorward_etcd::Etcd>,
     mode: Mode,
-    config: Config,
+    config: ClientConfig,
     hooks: Option<Arc<dyn Hooks>>,
     clock: Clock,
     connect_timeout: Duration,
@@ -60,7 +61,7 @@ pub struct ClientBuilder {
 
 impl Client {
     /// Starts setting up a client of that id, which must be unique among the clients of a resource
-    /// (two programs of one id take each other's leases) and stay the same while it lives.
+    /// and stay the same while it lives. Of two programs with one id, the later one gets nothing.
     pub fn builder(client_id: impl Into<String>) -> ClientBuilder {
         ClientBuilder {
             client_id: client_id.into(),
@@ -68,7 +69,7 @@ impl Client {
             #[cfg(feature = "etcd")]
             etcd: None,
             mode: Mode::default(),
-            config: Config::default(),
+            config: ClientConfig::default(),
             hooks: None,
             clock: Clock::start(),
             connect_timeout: Duration::from_secs(10),
@@ -143,14 +144,22 @@ impl ClientBuilder {
     }
 
     /// How to behave towards servers: gaps, timeouts, backoff.
-    pub fn config(mut self, config: Config) -> Self {
+    pub fn config(mut self, config: ClientConfig) -> Self {
         self.config = config;
         self
     }
 
-    /// By how much this machine's clock may be wrong, as in [`Config::clock_tolerance`].
+    /// By how much this machine's clock may be wrong, as in [`ClientConfig::clock_tolerance`].
     pub fn clock_tolerance(mut self, tolerance: Tolerance) -> Self {
         self.config.clock_tolerance = Some(tolerance);
+        self
+    }
+
+    /// How long a former process of this id may go on beside this one before limiters fail with
+    /// [`AcquireError::AnotherProcess`](crate::AcquireError::AnotherProcess), as in [`ClientConfig::restart_overlap`].
+    /// Default: ten seconds.
+    pub fn restart_overlap(mut self, overlap: Duration) -> Self {
+        self.config.restart_overlap = overlap;
         self
     }
 
@@ -188,10 +197,13 @@ impl ClientBuilder {
                 }
             }
         };
-        if tokio::time::timeout(waited, attempts).await.is_err() {
-            return Err(ConnectError::NotConnected { waited, last });
+        if tokio::time::timeout(waited, attempts).await.is_ok() {
+            return Ok(self.start(connection));
         }
-        Ok(self.start(connection))
+        if let Some(advice) = http_port::advice(connection.known()).await {
+            last = format!("{last}. {advice}");
+        }
+        Err(ConnectError::NotConnected { waited, last })
     }
 
     /// Starts the client without waiting for a server; resources work by their modes until one
@@ -227,6 +239,8 @@ impl ClientBuilder {
     /// and timeouts do not count; mode and hooks do.
     pub fn fake(mut self) -> (Client, FakeServer) {
         self.clock = Clock::start_by_timers();
+        // Its server answers once, and says what is the case.
+        self.config.restart_overlap = Duration::ZERO;
         let client = self.client(Some(FakeAnswers::default()));
         let server = FakeServer::new(client.shared.clone());
         (client, server)
@@ -241,7 +255,7 @@ impl ClientBuilder {
 
     fn client(self, fake: Option<FakeAnswers>) -> Client {
         let sequence = u64::try_from(clock::since_epoch().as_micros()).unwrap_or(0);
-        let config = Config {
+        let config = ClientConfig {
             clock_tolerance: self.config.clock_tolerance.or(Some(clock::tolerance())),
             ..self.config
         };

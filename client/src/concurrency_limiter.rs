@@ -6,7 +6,7 @@ use crate::capacity::Allowance;
 use crate::clock::Clock;
 use crate::error::AcquireError;
 use crate::gate::Gate;
-use crate::limiter::concurrency::ConcurrencyLimiter as State;
+use crate::limiter::concurrency::LeasedPermits;
 use crate::resource::Handle;
 use crate::slot::Slot;
 use crate::time::Time;
@@ -54,8 +54,9 @@ impl ConcurrencyLimiter {
     ///
     /// # Errors
     ///
-    /// If none are asked for, the client is closed, or no template matches the resource and neither a
-    /// lease nor the mode allows any.
+    /// If none are asked for, or the client is closed. And if there are none because no template matches the
+    /// resource, or because another process has had the client id for longer than a
+    /// [restart](crate::ClientBuilder::restart_overlap) takes.
     pub async fn acquire_many(&self, permits: u64) -> Result<Permit, AcquireError> {
         if permits == 0 {
             return Err(AcquireError::BadCost(0.0));
@@ -175,14 +176,10 @@ impl ConcurrencyLimiter {
     /// Why there is none now, as far as the last answer knows.
     fn refusal(&self, now: Time) -> AcquireError {
         let view = self.slot.view.borrow();
-        let unknown = view
-            .unknown(now)
-            .filter(|_| allows_none(view.allowance, now));
-        unknown.map_or(AcquireError::Blocked, |message| {
-            AcquireError::UnknownResource {
-                message: message.to_owned(),
-            }
-        })
+        let hopeless = self.handle.hopeless(&view, now);
+        hopeless
+            .filter(|_| allows_none(view.allowance, now))
+            .unwrap_or(AcquireError::Blocked)
     }
 
     /// If no permit can come back: when the next answer is due, which may change that.
@@ -218,7 +215,7 @@ impl ConcurrencyLimiter {
         &self.slot.clock
     }
 
-    fn state(&self) -> &State {
+    fn state(&self) -> &LeasedPermits {
         &self.gate.limiter
     }
 }

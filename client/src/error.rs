@@ -54,6 +54,14 @@ pub enum ResourceError {
         /// What the server said.
         message: String,
     },
+    /// Another live process has the lease under the same client id.
+    #[error("{resource} got no lease: {}", another_process(client_id))]
+    AnotherProcess {
+        /// Which resource.
+        resource: String,
+        /// The id that both have.
+        client_id: String,
+    },
     /// The server refused the resource for another reason, or its answer made no sense.
     #[error("{resource} got no lease: {message}")]
     Refused {
@@ -90,10 +98,23 @@ pub enum AcquireError {
         /// What the server said.
         message: String,
     },
+    /// Another live process has the lease under the same client id, and has had it for longer than a restart takes.
+    #[error("{}", another_process(client_id))]
+    AnotherProcess {
+        /// The id that both have.
+        client_id: String,
+    },
     /// The cost is no number, negative or infinite; or no permits were asked for.
     #[error("cannot acquire {0}; give a finite number that is not negative")]
     BadCost(f64),
     /// The client or the resource was closed.
     #[error("the client is closed")]
     Closed,
+}
+
+/// What is wrong, and what to do.
+fn another_process(client_id: &str) -> String {
+    format!(
+        "another running process has the client id {client_id:?}; give each process an id of its own, or stop one of them"
+    )
 }

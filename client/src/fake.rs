@@ -70,8 +70,8 @@ struct Setting {
     /// None: as much as is wanted.
     capacity: Option<f64>,
     safe_capacity: Option<f64>,
-    /// No template matches it, in these words.
-    unknown: Option<String>,
+    /// No lease, whatever the capacity.
+    refusal: Option<(RefusalKind, String)>,
 }
 
 impl FakeServer {
@@ -84,7 +84,7 @@ impl FakeServer {
     pub fn set_capacity(&self, resource: &str, capacity: f64) {
         self.change(resource, |setting| {
             setting.capacity = Some(capacity);
-            setting.unknown = None;
+            setting.refusal = None;
         });
     }
 
@@ -99,7 +99,16 @@ impl FakeServer {
     /// does with a real server.
     pub fn set_unknown(&self, resource: &str, message: &str) {
         self.change(resource, |setting| {
-            setting.unknown = Some(message.to_owned());
+            setting.refusal = Some((RefusalKind::Unknown, message.to_owned()));
+        });
+    }
+
+    /// From now on another process has the lease of a resource under this client's id, and goes on for longer than
+    /// a restart takes. The client's own lease is over.
+    pub fn set_another_process(&self, resource: &str) {
+        self.change(resource, |setting| {
+            let message = "the fake server says that another process has the client id";
+            setting.refusal = Some((RefusalKind::AnotherProcess, message.to_owned()));
         });
     }
 
@@ -179,10 +188,10 @@ impl Settings {
         let mut response = Response::default();
         for (resource, wants) in wanted {
             let setting = self.resources.get(resource).cloned().unwrap_or_default();
-            match setting.unknown {
-                Some(message) => response.refused.push(Refused {
+            match setting.refusal {
+                Some((kind, message)) => response.refused.push(Refused {
                     resource: resource.clone(),
-                    kind: RefusalKind::Unknown,
+                    kind,
                     message,
                     retry_in: None,
                 }),

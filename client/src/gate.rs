@@ -14,13 +14,13 @@ use std::sync::{Mutex, PoisonError};
 use tokio::sync::Notify;
 
 use crate::capacity::Allowance;
-use crate::limiter::concurrency::ConcurrencyLimiter;
+use crate::limiter::concurrency::LeasedPermits;
 use crate::queue::Queue;
 
 /// A concurrency limiter, and who waits for it.
 #[derive(Default)]
 pub(crate) struct Gate {
-    pub(crate) limiter: ConcurrencyLimiter,
+    pub(crate) limiter: LeasedPermits,
     pub(crate) queue: Queue,
     /// A permit came back, or what [a slot](crate::slot::Slot) tells all who wait.
     pub(crate) changed: Notify,

@@ -121,6 +121,11 @@ pub use resource::Resource;
 #[doc(hidden)]
 pub use transport::convert as wire;
 
+/// The same mistake is made at a shell: for the command line, and no part of the library's interface.
+#[cfg(feature = "transport")]
+#[doc(hidden)]
+pub use transport::http_port;
+
 /// The programs in the guide compile.
 #[cfg(all(doctest, feature = "transport"))]
 #[doc = include_str!("../../docs/clients.md")]

@@ -1,21 +1,21 @@
 //! Demand as many threads measure it without a lock, and the client's task reads it.
 //!
 //! Each call counts what it asks for in a [`Tally`], and moves the most that was in flight at once. When a request may be
-//! due, the task takes both away, and [`Demand`] files them under that time. So each call counts once. One that is
+//! due, the task takes both away, and [`DemandMeter`] files them under that time. So each call counts once. One that is
 //! counting while the task takes is in what it takes, or in what it takes next.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::limiter::demand::{AdaptiveWants, Demand};
+use crate::limiter::demand::{AdaptiveWants, DemandMeter};
 use crate::limiter::tally::Tally;
 use crate::time::Time;
 
 /// Demand, measured.
 #[derive(Debug)]
 pub(crate) struct Measured {
-    demand: Mutex<Demand>,
+    demand: Mutex<DemandMeter>,
     asked: Tally,
     /// The most that was in flight and waiting at once, since that was read last: the bits of a number that is not
     /// negative, which are in the same order as the numbers.
@@ -25,7 +25,7 @@ pub(crate) struct Measured {
 impl Measured {
     pub(crate) fn new(config: AdaptiveWants, now: Time) -> Self {
         Self {
-            demand: Mutex::new(Demand::new(config, now)),
+            demand: Mutex::new(DemandMeter::new(config, now)),
             asked: Tally::default(),
             most: AtomicU64::new(0.0_f64.to_bits()),
         }
@@ -67,7 +67,7 @@ impl Measured {
         self.lock().interval()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Demand> {
+    fn lock(&self) -> MutexGuard<'_, DemandMeter> {
         // Nothing panics while it is held; should something, what is in it is still right.
         self.demand.lock().unwrap_or_else(PoisonError::into_inner)
     }

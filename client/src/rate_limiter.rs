@@ -1,6 +1,6 @@
 //! The rate limiter as a program uses it.
 //!
-//! A call goes one of two ways. Mostly it reads a fast clock, and replaces one word ([`State::try_acquire_at_once`]).
+//! A call goes one of two ways. Mostly it reads a fast clock, and replaces one word ([`LeasedRate::try_acquire_at_once`]).
 //! Where that cannot say, or somebody waits, it reads the clock of leases and decides behind locks. What is measured and
 //! said to hooks is the same both ways.
 
@@ -10,7 +10,7 @@ use std::time::Duration;
 use crate::capacity::Capacity;
 use crate::clock::Clock;
 use crate::error::AcquireError;
-use crate::limiter::rate::{NotNow, RateLimiter as State};
+use crate::limiter::rate::{LeasedRate, NotNow};
 use crate::resource::Handle;
 use crate::slot::Slot;
 use crate::time::Time;
@@ -40,9 +40,9 @@ impl RateLimiter {
     ///
     /// # Errors
     ///
-    /// If the cost is no finite number from 0 up, the client is closed, or no template matches the
-    /// resource and neither a lease nor the mode allows anything. Not if nothing may be used
-    /// otherwise: that is waited out.
+    /// If the cost is no finite number from 0 up, or the client is closed. And if nothing may be used
+    /// because no template matches the resource, or because another process has had the client id for longer than
+    /// a [restart](crate::ClientBuilder::restart_overlap) takes. Anything else is waited out.
     pub async fn acquire(&self, cost: f64) -> Result<(), AcquireError> {
         check_cost(cost)?;
         self.measure(cost);
@@ -166,12 +166,9 @@ impl RateLimiter {
     /// Why not now, as far as the limiter and the last answer know.
     fn refusal(&self, not_now: NotNow, now: Time) -> AcquireError {
         let view = self.slot.view.borrow();
-        let unknown = view
-            .unknown(now)
-            .filter(|_| view.allowance.at(now) == Capacity::NONE);
-        if let Some(message) = unknown {
-            let message = message.to_owned();
-            return AcquireError::UnknownResource { message };
+        let hopeless = self.handle.hopeless(&view, now);
+        if let Some(error) = hopeless.filter(|_| view.allowance.at(now) == Capacity::NONE) {
+            return error;
         }
         match not_now {
             NotNow::RetryAfter { retry_after } => AcquireError::RetryAfter { retry_after },
@@ -235,7 +232,7 @@ impl RateLimiter {
         &self.slot.clock
     }
 
-    fn state(&self) -> &State {
+    fn state(&self) -> &LeasedRate {
         self.handle.rate_state()
     }
 }

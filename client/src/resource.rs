@@ -9,13 +9,14 @@ use tokio_stream::{Stream, StreamExt};
 use crate::capacity::Capacity;
 use crate::client::CloseGuard;
 use crate::concurrency_limiter::ConcurrencyLimiter;
-use crate::error::ResourceError;
+use crate::error::{AcquireError, ResourceError};
 use crate::gate::OpenGate;
 use crate::holding::Holding;
-use crate::limiter::rate::{Burst, RateLimiter as RateState};
+use crate::limiter::rate::{Burst, LeasedRate};
 use crate::rate_limiter::RateLimiter;
 use crate::slot::{Slot, View};
 use crate::state::{AMOUNT_MAX, Trouble};
+use crate::time::Time;
 use crate::transport::task::Shared;
 
 /// A resource that a client uses. Cheap to clone; when the last clone and the last limiter made of
@@ -130,7 +131,8 @@ impl Resource {
     /// # Errors
     ///
     /// If the resource is unknown or refused, if no server could be asked in time, or if the client
-    /// is closed.
+    /// is closed. If another process has the client id: once that lasts for longer than a
+    /// [restart](crate::ClientBuilder::restart_overlap), or when the time is over.
     pub async fn wait_for_lease(&self, timeout: Duration) -> Result<Capacity, ResourceError> {
         let mut views = self.handle.slot.view.subscribe();
         let decided = |view: &View| view.closed || view.is_refused() || view.lease.is_some();
@@ -177,7 +179,7 @@ impl Resource {
         let Handle { slot, shared, .. } = &*self.handle;
         let _first = slot
             .rate
-            .get_or_init(|| RateState::new(burst, shared.clock.now()));
+            .get_or_init(|| LeasedRate::new(burst, shared.clock.now()));
         self.handle.catch_up();
         RateLimiter::new(self.handle.clone())
     }
@@ -193,8 +195,11 @@ impl Resource {
         let resource = self.id().to_owned();
         match trouble {
             Trouble::UnknownResource(message) => ResourceError::Unknown { resource, message },
+            Trouble::AnotherProcess { .. } => ResourceError::AnotherProcess {
+                resource,
+                client_id: self.handle.shared.client_id.clone(),
+            },
             Trouble::NotReady(message)
-            | Trouble::AnotherProcess(message)
             | Trouble::Refused(message)
             | Trouble::Malformed(message) => ResourceError::Refused { resource, message },
         }
@@ -204,18 +209,33 @@ impl Resource {
     fn not_in_time(&self, otherwise: &str) -> ResourceError {
         let failure = self.handle.shared.book().failure.clone();
         let trouble = self.handle.slot.view.borrow().trouble.clone();
-        let of_server = trouble.map(|trouble| trouble.message().to_owned());
-        let reason = failure.or(of_server);
-        ResourceError::NotConnected(reason.unwrap_or_else(|| otherwise.to_owned()))
+        match (failure, trouble) {
+            (Some(failure), _) => ResourceError::NotConnected(failure),
+            (None, Some(another @ Trouble::AnotherProcess { .. })) => self.error_of(another),
+            (None, Some(trouble)) => ResourceError::NotConnected(trouble.message().to_owned()),
+            (None, None) => ResourceError::NotConnected(otherwise.to_owned()),
+        }
     }
 }
 
 impl Handle {
-    pub(crate) fn rate_state(&self) -> &RateState {
+    pub(crate) fn rate_state(&self) -> &LeasedRate {
         // Limiters are made by `Resource::rate_limiter`, which has set it.
         self.slot
             .rate
-            .get_or_init(|| RateState::new(Burst::default(), self.shared.clock.now()))
+            .get_or_init(|| LeasedRate::new(Burst::default(), self.shared.clock.now()))
+    }
+
+    /// If nothing may be used, and waiting does not help: why.
+    pub(crate) fn hopeless(&self, view: &View, now: Time) -> Option<AcquireError> {
+        match view.hopeless(now)? {
+            Trouble::AnotherProcess { .. } => Some(AcquireError::AnotherProcess {
+                client_id: self.shared.client_id.clone(),
+            }),
+            trouble => Some(AcquireError::UnknownResource {
+                message: trouble.message().to_owned(),
+            }),
+        }
     }
 
     /// A limiter made while an allowance was published may have missed it.

@@ -8,8 +8,8 @@ use tokio::sync::{Notify, watch};
 use crate::capacity::Allowance;
 use crate::clock::Clock;
 use crate::gate::OpenGate;
-use crate::limiter::demand::{AdaptiveWants, Demand};
-use crate::limiter::rate::RateLimiter;
+use crate::limiter::demand::{AdaptiveWants, DemandMeter};
+use crate::limiter::rate::LeasedRate;
 use crate::measured::Measured;
 use crate::queue::Queue;
 use crate::state::{Lease, LimitedBy, ResourceState, Trouble};
@@ -71,12 +71,16 @@ impl View {
         self.lease.filter(|lease| lease.expires_at > now)
     }
 
-    /// If no template matches it and there is no lease: what the server said.
-    pub(crate) fn unknown(&self, now: Time) -> Option<&str> {
-        match &self.trouble {
-            Some(Trouble::UnknownResource(message)) if self.lease(now).is_none() => Some(message),
-            _ => None,
-        }
+    /// If there is no lease, and will be none before somebody changes something: why.
+    pub(crate) fn hopeless(&self, now: Time) -> Option<&Trouble> {
+        let is_hopeless = |trouble: &&Trouble| {
+            matches!(
+                trouble,
+                Trouble::UnknownResource(_) | Trouble::AnotherProcess { lasts: true, .. }
+            )
+        };
+        let trouble = self.trouble.as_ref().filter(is_hopeless)?;
+        self.lease(now).is_none().then_some(trouble)
     }
 
     /// How long until the next answer is due, by which what may be used may change.
@@ -102,7 +106,7 @@ pub(crate) struct Slot {
     pub(crate) id: String,
     pub(crate) view: watch::Sender<View>,
     /// The limiters, once there are any: at most one of a kind, since two would each use all.
-    pub(crate) rate: OnceLock<RateLimiter>,
+    pub(crate) rate: OnceLock<LeasedRate>,
     pub(crate) concurrency: OnceLock<OpenGate>,
     pub(crate) clock: Clock,
     pub(crate) measured: Option<Measured>,
@@ -221,7 +225,7 @@ impl Slot {
         };
         let asked = self.view.borrow().wants;
         Some((
-            Demand::is_worth_asking(wants, asked).then_some(wants),
+            DemandMeter::is_worth_asking(wants, asked).then_some(wants),
             measured.interval(),
         ))
     }

@@ -41,7 +41,7 @@ const RETRY_MIN: Duration = Duration::from_millis(100);
 
 /// How a client behaves towards servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Config {
+pub struct ClientConfig {
     /// The least time between two requests of which the second comes before its refresh interval
     /// is over, because something else is wanted now: towards a server that does not tell whether it
     /// decided. A little above the server's refresh floor, below which it would answer without a
@@ -59,12 +59,17 @@ pub struct Config {
     pub timeout: Duration,
     /// How long to wait after failures.
     pub backoff: BackoffConfig,
+    /// How long the process before this one may go on under the same id after a restart: a rolling restart starts
+    /// the next process first, and the former one still finishes its work. So long a refusal because of another
+    /// process is waited out. If the server says the same after that, two processes have one id by mistake, and
+    /// limiters say so. Zero: the first refusal counts. By default ten seconds, as `connect` waits for a server.
+    pub restart_overlap: Duration,
     /// By how much our clock may be wrong. None: by a thousandth, or by a tenth where the platform has
     /// no clock whose speed nobody changes.
     pub clock_tolerance: Option<Tolerance>,
 }
 
-impl Default for Config {
+impl Default for ClientConfig {
     fn default() -> Self {
         Self {
             early_gap: Duration::from_millis(1_100),
@@ -72,6 +77,7 @@ impl Default for Config {
             refresh_floor: Duration::from_millis(100),
             timeout: Duration::from_secs(5),
             backoff: BackoffConfig::default(),
+            restart_overlap: Duration::from_secs(10),
             clock_tolerance: None,
         }
     }
@@ -106,7 +112,7 @@ struct Pause {
 /// Everything a client knows. See the [module](self).
 #[derive(Clone, Debug)]
 pub struct ClientState {
-    config: Config,
+    config: ClientConfig,
     resources: BTreeMap<String, ResourceState>,
     sequence: u64,
     under_way: Option<UnderWay>,
@@ -118,7 +124,7 @@ pub struct ClientState {
 impl ClientState {
     /// A client with no resources. `sequence` must be above that of every request this client id
     /// has ever sent: start it from the wall clock in microseconds.
-    pub fn new(config: Config, sequence: u64) -> Self {
+    pub fn new(config: ClientConfig, sequence: u64) -> Self {
         Self {
             config,
             resources: BTreeMap::new(),
@@ -326,7 +332,7 @@ impl ClientState {
                 let message = refused.message.clone();
                 let trouble = match refused.kind {
                     RefusalKind::AnotherProcess => {
-                        state.give_way(message, refused.retry_in, now);
+                        state.give_way(message, refused.retry_in, &self.config, now);
                         continue;
                     }
                     RefusalKind::Unknown => Trouble::UnknownResource(message),

@@ -3,5 +3,6 @@
 pub(crate) mod addresses;
 pub(crate) mod connection;
 pub mod convert;
+pub mod http_port;
 pub(crate) mod pushback;
 pub(crate) mod task;

@@ -6,8 +6,8 @@
 use std::time::Duration;
 
 use doorward_client::capacity::{Allowance, Capacity, GrantedSafeCapacity, InSafeMode, Source};
-use doorward_client::limiter::concurrency::ConcurrencyLimiter;
-use doorward_client::limiter::rate::{Burst, NotNow, RateLimiter};
+use doorward_client::limiter::concurrency::LeasedPermits;
+use doorward_client::limiter::rate::{Burst, LeasedRate, NotNow};
 use doorward_client::time::Time;
 use doorward_limits::Moment;
 
@@ -37,13 +37,13 @@ fn lease() -> Allowance {
 }
 
 /// As a program's call: by the fast way, and where that cannot say, by the other one.
-fn take(limiter: &RateLimiter, cost: f64, now: Time) -> Result<(), NotNow> {
+fn take(limiter: &LeasedRate, cost: f64, now: Time) -> Result<(), NotNow> {
     let answer = limiter.try_acquire_at_once(cost, moment(now));
     answer.unwrap_or_else(|| limiter.try_acquire(cost, now))
 }
 
 /// How many are admitted between two points in time, to who comes back when it is told to.
-fn admitted(limiter: &RateLimiter, from: f64, to: f64) -> u32 {
+fn admitted(limiter: &LeasedRate, from: f64, to: f64) -> u32 {
     let (mut now, mut count) = (at(from), 0);
     while now < at(to) {
         match take(limiter, 1.0, now) {
@@ -57,7 +57,7 @@ fn admitted(limiter: &RateLimiter, from: f64, to: f64) -> u32 {
 
 #[test]
 fn a_rate_is_halved_as_often_as_leases_would_have_ended() {
-    let limiter = RateLimiter::new(Burst::default(), at(0.0));
+    let limiter = LeasedRate::new(Burst::default(), at(0.0));
     limiter.handle_allowance(lease(), at(0.0));
     // The safe capacity is 8, 4, 2, and 1 by now: a burst, and one each second.
     assert_eq!(admitted(&limiter, 135.0, 139.9), 5);
@@ -68,7 +68,7 @@ fn a_rate_is_halved_as_often_as_leases_would_have_ended() {
 
 #[test]
 fn what_came_in_for_a_dear_request_is_kept_as_each_halving_left_it() {
-    let limiter = RateLimiter::new(Burst::default(), at(0.0));
+    let limiter = LeasedRate::new(Burst::default(), at(0.0));
     limiter.handle_allowance(lease(), at(0.0));
     assert!(take(&limiter, 3.0, at(99.0)).is_ok());
     // The lease of 100 for a second, 10 s of 8, 10 s of 4, 10 s of 2, and 5 s of 1.
@@ -78,7 +78,7 @@ fn what_came_in_for_a_dear_request_is_kept_as_each_halving_left_it() {
 
 #[test]
 fn permits_are_halved_as_often_as_leases_would_have_ended() {
-    let limiter = ConcurrencyLimiter::default();
+    let limiter = LeasedPermits::default();
     limiter.handle_allowance(lease());
     let admits = |seconds| {
         let answer = limiter.try_acquire_at_once(1, moment(at(seconds)));

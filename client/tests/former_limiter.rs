@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use doorward_client::capacity::{Allowance, Capacity, Source};
-use doorward_client::limiter::rate::{Burst, NotNow, RateLimiter};
+use doorward_client::limiter::rate::{Burst, LeasedRate, NotNow};
 use doorward_client::time::Time;
 use doorward_limits::{Decision, FedBucket, Feed, Moment, Rate, Supply, TokenBucket, Units};
 use proptest::prelude::*;
@@ -87,7 +87,7 @@ proptest! {
     #[test]
     fn every_decision_is_that_of_the_former_limiter(ops in prop::collection::vec(op(), 1..150)) {
         let burst = Burst::default();
-        let limiter = RateLimiter::new(burst, Time::ZERO);
+        let limiter = LeasedRate::new(burst, Time::ZERO);
         let mut former = Former { burst, bucket: FedBucket::new(Moment::ORIGIN) };
         let mut now = Time::ZERO;
         for op in ops {

@@ -20,7 +20,7 @@ use doorward_engine::time::Time;
 use doorward_proto::STATUS_SCHEMA_VERSION;
 pub use doorward_proto::admin::v1::{
     ChildStatus, ConflictStatus, EtcdStatus, GetStatusRequest, GetStatusResponse as Status,
-    LeaseStatus, LimitStatus, OwnLeaseStatus, ParentStatus, ResourceStatus, States,
+    LeaseStatus, LimitStatus, OwnLeaseStatus, ParentStatus, ResourceStatus, States, TemplateMatch,
 };
 
 pub use crate::status::board::{Board, ParentLink, ParentNews, TemplatesNews};
@@ -117,9 +117,16 @@ impl Board {
         match &query.listed {
             Listed::Nothing => {}
             Listed::Only(id) => {
-                let snapshot = self
-                    .node()
-                    .look(|node, now| node.resource_snapshot(id, now));
+                let (snapshot, template) = self.node().look(|node, now| {
+                    (
+                        node.resource_snapshot(id, now),
+                        node.templates().find(id).cloned(),
+                    )
+                });
+                let is_root = status.parent.is_none();
+                status.template_match = is_root.then(|| TemplateMatch {
+                    glob: template.map(|template| template.identifier_glob.clone()),
+                });
                 let mut room = Room::EMPTY_PAGE;
                 status.resources = snapshot
                     .map(|it| self.resource(it, query.leases_max, &mut room))

@@ -47,7 +47,7 @@ pub const LIBRARY: &[LibraryEntry] = entries![
 ];
 
 /// The traces they play, by the names of their files.
-const TRACES: &[(&str, &str)] = &[
+pub(crate) const TRACES: &[(&str, &str)] = &[
     ("llm-tokens.csv", include_str!("../traces/llm-tokens.csv")),
     ("fast-demand.csv", include_str!("../traces/fast-demand.csv")),
 ];
@@ -75,7 +75,7 @@ impl LibraryEntry {
     /// None: a test reads them all.
     pub fn read(&self) -> Result<Scenario, ScenarioError> {
         let file = format!("{}.yaml", self.name);
-        Scenario::parse(self.text, &file, &Files::BuiltIn(TRACES))
+        Scenario::parse(self.text, &file, &Files::BuiltIn(&[]))
     }
 }
 
@@ -86,7 +86,7 @@ mod tests {
 
     use super::*;
     use crate::scenario::demand::Demand;
-    use doorward_trace::{Source, scan};
+    use doorward_trace::{TraceSource, scan};
 
     fn files(folder: &str, ending: &str) -> Vec<PathBuf> {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
@@ -127,6 +127,21 @@ mod tests {
     }
 
     #[test]
+    fn what_is_shown_reads_in_any_folder_and_is_the_same_when_it_is_written_again() {
+        let nowhere = Files::Folder(PathBuf::from("/nowhere"));
+        for entry in LIBRARY {
+            let file = format!("{}.yaml", entry.name);
+            let read = Scenario::parse(entry.text, &file, &nowhere);
+            let read = read.unwrap_or_else(|error| panic!("{error}"));
+            let written = read.to_yaml().unwrap();
+            assert_eq!(written, entry.read().unwrap().to_yaml().unwrap());
+            let again = Scenario::parse(&written, &file, &nowhere);
+            let again = again.unwrap_or_else(|error| panic!("{error}"));
+            assert_eq!(again.to_yaml().unwrap(), written);
+        }
+    }
+
+    #[test]
     fn every_trace_reads() {
         let clients = |name: &str| match name {
             "taxi" => 1,
@@ -140,7 +155,7 @@ mod tests {
         };
         for path in files("traces", "csv") {
             let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
-            let scan = scan(&Source::File(path), crate::scenario::CLIENTS_MAX)
+            let scan = scan(&TraceSource::File(path), crate::scenario::CLIENTS_MAX)
                 .unwrap_or_else(|error| panic!("{error}"));
             assert_eq!(scan.clients.len(), clients(&name), "{name}");
         }

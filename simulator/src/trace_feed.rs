@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use doorward_engine::amount::Amount;
-use doorward_trace::{Rows, Source, TraceError};
+use doorward_trace::{Rows, TraceError, TraceSource};
 
 use crate::scenario::CLIENTS_MAX;
 use crate::scenario::demand::Trace;
@@ -25,7 +25,7 @@ pub struct PlayedRow {
 /// A round starts where the one before it ended: its first row is when the last one was.
 #[derive(Debug)]
 pub struct TraceFeed {
-    source: Source,
+    source: TraceSource,
     /// None: it is over.
     rows: Option<Rows>,
     speed: f64,

@@ -14,7 +14,7 @@ use std::fmt::Write;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use doorward_client::state::{BackoffConfig, Config};
+use doorward_client::state::{BackoffConfig, ClientConfig};
 use doorward_client::{Capacity, Client, Hooks, Mode, Resource, Source};
 
 use tokio::time::Instant;
@@ -200,7 +200,7 @@ impl Crowd {
     pub fn join_as(&mut self, name: &str, addresses: &[String], wants: f64, mode: Mode) {
         let index = self.members.len();
         self.ledger.book().entries.push(Entry::default());
-        let config = Config {
+        let config = ClientConfig {
             backoff: BackoffConfig {
                 base: Duration::from_millis(100),
                 cap: Duration::from_millis(400),
@@ -209,7 +209,7 @@ impl Crowd {
             early_gap: Duration::from_millis(60),
             // Longer than a server waits for its parent.
             timeout: Duration::from_secs(2),
-            ..Config::default()
+            ..ClientConfig::default()
         };
         let client = Client::builder(name)
             .addresses(addresses)

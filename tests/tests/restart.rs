@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
-use doorward_client::state::{BackoffConfig, Config};
+use doorward_client::state::{BackoffConfig, ClientConfig};
 use doorward_client::{Capacity, Client, LimitedBy, Mode, Resource, Source};
 
 use doorward_tests::processes::Server;
@@ -24,10 +24,10 @@ async fn client(name: &str, address: &str) -> Client {
         cap: Duration::from_millis(200),
         ..BackoffConfig::default()
     };
-    let config = Config {
+    let config = ClientConfig {
         backoff,
         early_gap: Duration::from_millis(50),
-        ..Config::default()
+        ..ClientConfig::default()
     };
     Client::builder(name)
         .address(address)

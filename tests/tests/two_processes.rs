@@ -3,13 +3,15 @@
 
 use std::fs;
 use std::thread;
+use std::time::Duration;
 
-use doorward_client::{Capacity, Mode, Source};
+use doorward_client::limiter::rate::Burst;
+use doorward_client::{AcquireError, Capacity, Client, Mode, ResourceError, Source};
 use serde_json::Value;
 use tempfile::TempDir;
 
 use doorward_tests::crowd::Crowd;
-use doorward_tests::processes::{Server, doorward, stdout};
+use doorward_tests::processes::{PATIENCE, Server, doorward, stdout};
 
 const CAPACITY: f64 = 100.0;
 
@@ -134,7 +136,7 @@ async fn two_clients_of_one_id_never_have_more_than_the_capacity_and_the_later_o
     let is_warned = || {
         let problem = crowd.members[1].resource.problem();
         let problem = problem.map(|it| it.to_string()).unwrap_or_default();
-        let is_told = problem.contains("another live process");
+        let is_told = problem.contains("another running process");
         is_told.then_some(()).ok_or(problem)
     };
     crowd.until("the second is warned", is_warned).await;
@@ -170,11 +172,86 @@ async fn two_clients_of_one_id_never_have_more_than_the_capacity_and_the_later_o
         .collect();
     let warning = changes.iter().find(|change| {
         let problem = change["problem"].as_str().unwrap_or_default();
-        problem.contains("another live process")
+        problem.contains("another running process")
     });
     assert_eq!(warning.unwrap()["capacity"], 0.0, "{printed}");
     for change in &changes {
         assert_eq!(change["capacity"], 0.0, "nothing was free: {printed}");
     }
     until_held(&crowd, "the first goes on still", 0, 50.0).await;
+}
+
+/// A program with the id `frontend`, which wants all there is.
+async fn frontend(root: &Root, restart_overlap: Duration) -> (Client, doorward_client::Resource) {
+    let client = Client::builder("frontend").address(&root.server.address);
+    let client = client.restart_overlap(restart_overlap);
+    let client = client.connect().await.unwrap();
+    let resource = client.resource("shared").wants(CAPACITY).open().unwrap();
+    (client, resource)
+}
+
+/// Waits until a program has all there is, so that nothing is left for another one.
+async fn until_all_is_held(resource: &doorward_client::Resource) {
+    let is_held = async {
+        while resource.capacity() != Capacity::Limited(CAPACITY) {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, is_held).await.unwrap();
+}
+
+/// Waits until a program hears that another one has its id.
+async fn until_refused(resource: &doorward_client::Resource) {
+    let is_refused = async {
+        while !matches!(
+            resource.problem(),
+            Some(ResourceError::AnotherProcess { .. })
+        ) {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, is_refused).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_program_that_is_started_before_the_former_one_has_ended_waits_for_that() {
+    let root = Root::start();
+    let (former, resource) = frontend(&root, PATIENCE).await;
+    until_all_is_held(&resource).await;
+    let (_later, of_later) = frontend(&root, PATIENCE).await;
+    let limiter = of_later.rate_limiter(Burst::default());
+    let acquired = tokio::spawn(async move { limiter.acquire(1.0).await });
+    until_refused(&of_later).await;
+    assert!(!acquired.is_finished(), "it waits");
+    former.close().await;
+    let acquired = tokio::time::timeout(PATIENCE, acquired).await.unwrap();
+    assert_eq!(acquired.unwrap(), Ok(()));
+}
+
+#[tokio::test]
+async fn of_two_programs_of_one_id_that_go_on_the_later_one_fails_and_says_why() {
+    let root = Root::start();
+    let (former, resource) = frontend(&root, PATIENCE).await;
+    until_all_is_held(&resource).await;
+    let (_later, of_later) = frontend(&root, Duration::from_secs(1)).await;
+    until_refused(&of_later).await;
+    let rate = of_later.rate_limiter(Burst::default());
+    let gate = of_later.concurrency_limiter();
+    let both = async { tokio::join!(rate.acquire(1.0), gate.acquire()) };
+    let both = tokio::time::timeout(PATIENCE, both).await.unwrap();
+    let told = AcquireError::AnotherProcess {
+        client_id: "frontend".to_owned(),
+    };
+    assert_eq!((both.0, both.1.err()), (Err(told.clone()), Some(told)));
+    let limiter = resource.rate_limiter(Burst::default());
+    assert_eq!(limiter.acquire(1.0).await, Ok(()), "the first goes on");
+
+    // Once the first is gone, the later one is served without a restart.
+    former.close().await;
+    let served = async {
+        while rate.acquire(1.0).await.is_err() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, served).await.unwrap();
 }

@@ -7,20 +7,20 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use doorward_client::http_port;
 use doorward_etcd::address::{self, EtcdNode, NodeAddress};
 use doorward_etcd::directory;
 use doorward_etcd::error::innermost;
 use doorward_proto::admin::v1 as admin;
 use doorward_proto::doorman;
 use doorward_proto::doorman::capacity_client::CapacityClient;
-use doorward_session::address::Address;
+use doorward_session::address::{Address, missing_port};
 use doorward_session::master_finder::{DeadEnd, DeadEndReason, MasterFinder, in_order};
 use doorward_session::visible;
 use tonic::transport::{Channel, Endpoint};
 
 use crate::failure::Failure;
 use crate::flags::Common;
-use crate::http_port;
 use crate::nodes::hurried;
 
 /// The largest answer, in bytes. Only a status may be larger.
@@ -305,8 +305,7 @@ fn miss_of(name: &str, status: &tonic::Status) -> Miss {
 /// A server's address, `host:port` with or without `http://`.
 pub(crate) fn parse(text: &str) -> Result<Address, Failure> {
     let endpoint = endpoint(text)?;
-    let authority = endpoint.uri().authority().map(ToString::to_string);
-    Address::parse(&authority.unwrap_or_default())
+    Address::parse(&authority(&endpoint))
         .map_err(|error| Failure::Usage(format!("{text:?} {error}")))
 }
 
@@ -324,9 +323,15 @@ fn endpoint(address: &str) -> Result<Endpoint, Failure> {
     let endpoint = Endpoint::from_shared(uri).map_err(|error| bad(&error.to_string()))?;
     match (endpoint.uri().scheme_str(), endpoint.uri().port()) {
         (Some("http"), Some(_)) => Ok(endpoint),
-        (Some("http"), None) => Err(bad("it has no port")),
+        (Some("http"), None) => Err(bad(&format!("it {}", missing_port(&authority(&endpoint))))),
         _ => Err(bad("only http is spoken")),
     }
+}
+
+/// Its host and port.
+fn authority(endpoint: &Endpoint) -> String {
+    let authority = endpoint.uri().authority();
+    authority.map(ToString::to_string).unwrap_or_default()
 }
 
 /// The wall clock since the Unix epoch: for sequences, new client ids, and timestamps.

@@ -195,7 +195,7 @@ pub(crate) enum Output {
 pub(crate) enum Command {
     /// Ask once for capacity, and print the lease.
     ///
-    /// The lease is released again at once, so that a look costs nobody anything; --keep leaves it
+    /// The lease is released again at once, so that others lose nothing; --keep leaves it
     /// until it expires, --hold keeps it for a while (Ctrl-C releases it earlier).
     Get(GetFlags),
     /// Hold a lease, and print a line each time what may be used changes, until Ctrl-C.
@@ -251,7 +251,8 @@ pub(crate) struct AskFlags {
     /// Of which resource.
     pub(crate) resource: String,
     /// How much could be used.
-    #[arg(value_parser = amount)]
+    // A negative one is no flag, and hears what is wrong with it.
+    #[arg(value_parser = amount, allow_negative_numbers = true)]
     pub(crate) wants: f64,
     /// Higher is more important, if the resource's algorithm looks at it.
     #[arg(long, default_value_t = 0, allow_negative_numbers = true)]

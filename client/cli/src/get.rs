@@ -10,12 +10,11 @@ use doorward_proto::doorman;
 use doorward_session::visible;
 use serde::Serialize;
 
-use crate::caller::{self, MasterCaller, lease_on, new_client_id, sequence, spans};
+use crate::caller::{MasterCaller, lease_on, new_client_id, sequence, spans};
 use crate::failure::Failure;
 use crate::flags::{AskFlags, Common, GetFlags, Output};
 use crate::granted::tone_of;
 use crate::granted::{millis, number};
-use crate::http_port;
 use crate::interruption::interruption;
 use crate::output;
 use crate::why::{Explanation, LEARNING_ADVICE};
@@ -277,23 +276,20 @@ pub(crate) fn amount_of(capacity: Capacity) -> f64 {
 /// A client of the library, for what lasts longer than a call.
 pub(crate) async fn connect(common: &Common, client_id: String) -> Result<Client, Failure> {
     let addresses = common.addresses();
-    let mut builder = Client::builder(client_id).connect_timeout(common.timeout);
+    // Who sits at a shell wants to hear at once that another process has the id.
+    let mut builder = Client::builder(client_id)
+        .connect_timeout(common.timeout)
+        .restart_overlap(Duration::ZERO);
     if addresses.iter().any(|text| address::is_meant(text))
         && let Some(etcd) = common.etcd()?
     {
         builder = builder.etcd(etcd);
     }
-    let error = match builder.addresses(&addresses).connect().await {
-        Ok(client) => return Ok(client),
-        Err(error) => error,
-    };
-    if !matches!(error, ConnectError::NotConnected { .. }) {
-        return Err(Failure::Usage(error.to_string()));
-    }
-    let addresses = addresses.iter().filter_map(|text| caller::parse(text).ok());
-    let advice = http_port::advice(&addresses.collect::<Vec<_>>()).await;
-    let advice = advice.map_or_else(String::new, |advice| format!(". {advice}"));
-    Err(Failure::Unreachable(format!("{error}{advice}")))
+    let connected = builder.addresses(&addresses).connect().await;
+    connected.map_err(|error| match error {
+        ConnectError::NotConnected { .. } => Failure::Unreachable(error.to_string()),
+        _ => Failure::Usage(error.to_string()),
+    })
 }
 
 /// What a resource without a lease means for a script.

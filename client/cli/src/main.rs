@@ -11,7 +11,6 @@ mod failure;
 mod flags;
 mod get;
 mod granted;
-mod http_port;
 mod interruption;
 mod nodes;
 mod output;

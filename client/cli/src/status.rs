@@ -99,10 +99,20 @@ async fn nobody(caller: &MasterCaller, resource: &str, status: &Status, here: bo
     if !near.is_empty() {
         message += &format!(". Held are names like it: {}", near.join(", "));
     }
-    let globs: BTreeSet<&str> = held.iter().map(|it| it.template()).collect();
-    let is_match = |glob: &&&str| Glob::parse(glob).is_ok_and(|glob| glob.matches(resource));
-    if let Some(glob) = globs.iter().find(is_match) {
-        message += &format!(". Whoever asks for it may get some: the template {glob:?} matches it");
+    // Earlier versions do not say; then those of what is held are known.
+    let glob = status.template_match.as_ref().map(|it| it.glob.as_deref());
+    let is_match = |glob: &&str| Glob::parse(glob).is_ok_and(|glob| glob.matches(resource));
+    let mut globs = held.iter().map(|it| it.template());
+    match glob.or_else(|| globs.find(is_match).map(Some)) {
+        Some(Some(glob)) => {
+            message +=
+                &format!(". Whoever asks for it may get some: the template {glob:?} matches it");
+        }
+        Some(None) => {
+            message +=
+                ". No template matches it: whoever asks for it is refused until one is added";
+        }
+        None => {}
     }
     Failure::No(plain(&message).into_owned())
 }
@@ -182,7 +192,8 @@ fn write_resources(
             )?;
         }
         return match asked {
-            Some(resource) => writeln!(out, "no leases are out on {resource}"),
+            // What is to be said of it, the error says.
+            Some(_) => Ok(()),
             None => writeln!(out, "no leases are out"),
         };
     }

@@ -125,7 +125,7 @@ impl FedBucket {
         self.clone().take(cost, now)
     }
 
-    /// What comes in now, as it was last told or seen.
+    /// What comes in now, as it was last set or seen.
     pub const fn supply(&self) -> &Supply {
         &self.feed.supply
     }

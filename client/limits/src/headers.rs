@@ -1,7 +1,7 @@
 //! Decisions as HTTP headers: text, byte for byte.
 //!
 //! `RateLimit-Policy` and `RateLimit` are structured fields as in the IETF draft (httpapi-ratelimit-headers, -11):
-//! the first lists all policies that apply, the second has the one that is told ([`several::told`]). `Retry-After` is
+//! the first lists all policies that apply, the second has the strictest one ([`several::strictest`]). `Retry-After` is
 //! at least a second, and absent if no wait would help. `X-RateLimit-*` are for clients that know nothing else.
 //!
 //! Amounts are rounded down, times up. A name that has other characters than printable ASCII, which a structured
@@ -14,7 +14,7 @@ use crate::decision::Decision;
 use crate::several::{self, Answer};
 use crate::units::Units;
 
-/// A limit as it is told to callers.
+/// A limit as callers see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Policy<'a> {
     /// What it is called.
@@ -55,9 +55,9 @@ pub fn headers(
     legacy: Legacy,
 ) -> Vec<(&'static str, String)> {
     let mut headers = Vec::new();
-    let told = several::told(answers);
-    let told = told.and_then(|told| Some((policies.get(told)?, answers.get(told)?)));
-    let Some((policy, answer)) = told else {
+    let place = several::strictest(answers);
+    let strictest = place.and_then(|place| Some((policies.get(place)?, answers.get(place)?)));
+    let Some((policy, answer)) = strictest else {
         return headers;
     };
     let all: Vec<String> = policies.iter().map(policy_item).collect();

@@ -64,7 +64,7 @@
 //!
 //! - **First use**: all is available. **Exactly**: a token that is due at T is there at T; what was logged at t counts
 //!   during [t, t + window).
-//! - **Told instants are true**: after the wait that was told, and not a nanosecond earlier, the same passes.
+//! - **Waits are exact**: after the wait that a refusal names, and not a nanosecond earlier, the same passes.
 //! - **Refused** requests change nothing: who keeps knocking gets in as early as who waits. A ban counts attempts.
 //! - **Debt** has no floor: [`Limiter::charge`] is always applied, and until it is paid all are refused, also costs of 0.
 //! - **Time that goes back** is no time. GCRA, which does not know when it was asked, sees a little less then.

@@ -1,7 +1,7 @@
 //! Several limits at once: all must allow, or none is charged.
 //!
 //! A log-in may be limited by address *and* by name, a query by requests *and* by what it costs. All are asked first;
-//! only if all allow does each take its own cost. The most restrictive one is told, by its place in the list:
+//! only if all allow does each take its own cost. The answer is that of the strictest one, by its place in the list:
 //!
 //! - refused: the one with the longest wait (*never* is the longest), then the first;
 //! - allowed: the one that lets the fewest more like this pass (remaining/cost, a cost of 0 counting as 1), then the one
@@ -75,10 +75,10 @@ pub struct Part<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use = "what is refused must not be done"]
 pub struct Verdict<'a> {
-    /// The answer of all: that of the limit that is told.
+    /// The answer of all: that of the strictest limit.
     pub decision: Decision,
-    /// The most restrictive limit, by its place in the list; and how it stands now.
-    pub told: usize,
+    /// The strictest limit, by its place in the list.
+    pub strictest: usize,
     /// Its name.
     pub name: &'a str,
     /// How it stands now.
@@ -145,20 +145,20 @@ fn answer(part: &Part<'_>, decision: Decision, now: Moment) -> Answer {
 }
 
 fn verdict<'a>(parts: &[Part<'a>], answers: &[Answer]) -> Option<Verdict<'a>> {
-    let told = told(answers)?;
+    let strictest = strictest(answers)?;
     let refusals = answers.iter().enumerate();
     let refusals = refusals.filter(|(_, it)| !it.decision.is_allowed());
     Some(Verdict {
-        decision: answers.get(told)?.decision,
-        told,
-        name: parts.get(told)?.name,
-        standing: answers.get(told)?.standing,
+        decision: answers.get(strictest)?.decision,
+        strictest,
+        name: parts.get(strictest)?.name,
+        standing: answers.get(strictest)?.standing,
         refused_by: refusals.map(|(index, _)| index).collect(),
     })
 }
 
-/// Which of several answers is told, by its place; none if there are none.
-pub fn told(answers: &[Answer]) -> Option<usize> {
+/// The strictest of several answers, by its place; none if there are none.
+pub fn strictest(answers: &[Answer]) -> Option<usize> {
     // The first of those that are equally restrictive.
     let places = answers.iter().enumerate();
     let most = places.reduce(|most, it| {

@@ -1,7 +1,7 @@
 //! Soft and hard limit: a warning before the refusal.
 //!
 //! Decisions are those of the algorithm inside. Beyond the soft limit they carry a warning, so that a caller can slow
-//! down, or be told, before it is refused. A refusal always warns. When the hard limit changes, the soft one keeps its
+//! down, or be warned, before it is refused. A refusal always warns. When the hard limit changes, the soft one keeps its
 //! ratio to it, unless another one is given.
 
 use std::cmp::Ordering;

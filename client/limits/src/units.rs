@@ -2,7 +2,7 @@
 //!
 //! What is limited is counted in units, mostly requests; a unit has a thousand million parts, so that half a request
 //! and 0.1 of one are exact. There is no negative amount, none that is no number and none without end: who makes one
-//! is told so by name ([`InvalidUnits`]), and no limit meets it.
+//! gets an error that names it ([`InvalidUnits`]), and no limit meets it.
 
 use std::fmt;
 use std::str::FromStr;

@@ -5,8 +5,8 @@
 //! formulae: with the interval s = 1/rate, a warm-up of w and a cold factor of f, half of w/s permits cost s each, and
 //! 2·w/(s + f·s) above those cost from s up to f·s. From the top, those take w together.
 //!
-//! Any cost passes at once if nobody is in front; who comes next waits for it. So there is no *never*, nothing
-//! remains to be told, and a wait of up to `wait_max` is accepted. What starts in any span, its last one left out, is
+//! Any cost passes at once if nobody is in front; who comes next waits for it. So there is no *never*, there is nothing
+//! that remains, and a wait of up to `wait_max` is accepted. What starts in any span, its last one left out, is
 //! at most rate·span and a nanosecond's worth.
 //!
 //! Permits are counted in drops ([`crate::flow`]), exactly. Time is rounded up to a nanosecond a take; the area under

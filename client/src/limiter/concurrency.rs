@@ -13,15 +13,15 @@ use crate::capacity::{Allowance, Capacity};
 use crate::limiter::FAST_CLOCK_BEHIND;
 use crate::time::Time;
 
-/// A concurrency limiter that threads share.
+/// As many permits as a lease allows, shared by threads: what the `ConcurrencyLimiter` of programs decides by.
 #[derive(Debug)]
-pub struct ConcurrencyLimiter {
+pub struct LeasedPermits {
     in_flight: InFlight,
     /// What was applied last. Whoever has the lock may set the limit.
     applied: Mutex<Allowance>,
 }
 
-impl Default for ConcurrencyLimiter {
+impl Default for LeasedPermits {
     fn default() -> Self {
         Self {
             in_flight: InFlight::new(FAST_CLOCK_BEHIND),
@@ -30,7 +30,7 @@ impl Default for ConcurrencyLimiter {
     }
 }
 
-impl ConcurrencyLimiter {
+impl LeasedPermits {
     /// A new limit is in force from now on. Once this has returned, nothing is taken by the former one.
     pub fn handle_allowance(&self, allowance: Allowance) {
         self.set(&mut self.lock(), allowance);
@@ -64,7 +64,7 @@ impl ConcurrencyLimiter {
     }
 
     /// The same without a lock, by a clock that may be behind by [`FAST_CLOCK_BEHIND`]. None: look at a better one, and
-    /// call [`ConcurrencyLimiter::try_acquire`]. So it is after the end of a lease and shortly before it, and where
+    /// call [`LeasedPermits::try_acquire`]. So it is after the end of a lease and shortly before it, and where
     /// there are no permits at all.
     #[inline]
     pub fn try_acquire_at_once(&self, permits: u64, now: Moment) -> Option<bool> {
@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn so_many_and_no_more() {
-        let limiter = ConcurrencyLimiter::default();
+        let limiter = LeasedPermits::default();
         assert!(!limiter.try_acquire(1, Time::ZERO));
         limiter.handle_allowance(limit(2.9, None, 0.0));
         let taken = (0..5)
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn a_shrink_takes_effect_as_permits_come_back() {
-        let limiter = ConcurrencyLimiter::default();
+        let limiter = LeasedPermits::default();
         limiter.handle_allowance(limit(3.0, None, 0.0));
         assert!(limiter.try_acquire(3, Time::ZERO));
         limiter.handle_allowance(limit(1.0, None, 0.0));
@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn the_end_of_a_lease_is_obeyed_though_nobody_said_so() {
-        let limiter = ConcurrencyLimiter::default();
+        let limiter = LeasedPermits::default();
         limiter.handle_allowance(limit(9.0, Some(5), 1.0));
         let end = Time::after_origin(Duration::from_secs(5));
         assert!(limiter.try_acquire(1, end));
@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn it_says_when_the_limit_changes_by_itself() {
-        let limiter = ConcurrencyLimiter::default();
+        let limiter = LeasedPermits::default();
         assert_eq!(limiter.until(), None);
         limiter.handle_allowance(limit(3.0, Some(5), 1.0));
         assert_eq!(

@@ -43,16 +43,16 @@ const PARTS: u32 = 10;
 /// A change of less than this part of what is asked for already is not worth a request.
 const WORTH_ASKING: f64 = 0.05;
 
-/// Measures demand.
+/// Measures demand, over a sliding window.
 #[derive(Clone, Debug)]
-pub struct Demand {
+pub struct DemandMeter {
     config: AdaptiveWants,
     /// The start of each part, what was asked for in it, and the most at once in it; oldest first.
     parts: VecDeque<(Time, f64, f64)>,
     began: Time,
 }
 
-impl Demand {
+impl DemandMeter {
     /// Nothing measured yet.
     pub fn new(config: AdaptiveWants, now: Time) -> Self {
         let window = config.window.max(WINDOW_MIN);
@@ -149,7 +149,7 @@ mod tests {
             least: 0.0,
             ..AdaptiveWants::default()
         };
-        let mut demand = Demand::new(config, Time::ZERO);
+        let mut demand = DemandMeter::new(config, Time::ZERO);
         demand.asked(20.0, Time::ZERO);
         assert_eq!(demand.rate(at(9.999)), 20.0 / 9.999);
         assert_eq!(demand.rate(at(10.0)), 0.0);
@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn a_part_of_the_window_takes_what_comes_before_its_end() {
-        let mut demand = Demand::new(AdaptiveWants::default(), Time::ZERO);
+        let mut demand = DemandMeter::new(AdaptiveWants::default(), Time::ZERO);
         let length = demand.interval();
         demand.asked(1.0, Time::ZERO);
         demand.asked(1.0, Time::ZERO + (length - Duration::from_nanos(1)));
@@ -176,14 +176,14 @@ mod tests {
 
     #[test]
     fn nothing_asked_for_and_nothing_wanted_is_no_news() {
-        assert!(!Demand::is_worth_asking(0.0, 0.0));
-        assert!(Demand::is_worth_asking(0.0, 1e-9));
-        assert!(Demand::is_worth_asking(1e-9, 0.0));
+        assert!(!DemandMeter::is_worth_asking(0.0, 0.0));
+        assert!(DemandMeter::is_worth_asking(0.0, 1e-9));
+        assert!(DemandMeter::is_worth_asking(1e-9, 0.0));
     }
 
     #[test]
     fn a_steady_rate_is_measured_with_headroom() {
-        let mut demand = Demand::new(AdaptiveWants::default(), Time::ZERO);
+        let mut demand = DemandMeter::new(AdaptiveWants::default(), Time::ZERO);
         for i in 0..3000 {
             demand.asked(1.0, at(f64::from(i) * 0.01));
         }
@@ -197,7 +197,7 @@ mod tests {
             least: 3.0,
             ..AdaptiveWants::default()
         };
-        let mut demand = Demand::new(config, Time::ZERO);
+        let mut demand = DemandMeter::new(config, Time::ZERO);
         demand.asked(500.0, at(1.0));
         assert!(demand.rate(at(2.0)) > 3.0);
         assert_eq!(demand.rate(at(12.0)), 3.0);
@@ -205,7 +205,7 @@ mod tests {
 
     #[test]
     fn a_gauge_asks_for_the_most_at_once() {
-        let mut demand = Demand::new(AdaptiveWants::default(), Time::ZERO);
+        let mut demand = DemandMeter::new(AdaptiveWants::default(), Time::ZERO);
         for (second, level) in [(0.0, 3.0), (1.0, 10.0), (2.0, 4.0)] {
             demand.at_once(level, at(second));
         }
@@ -215,8 +215,8 @@ mod tests {
 
     #[test]
     fn small_changes_are_not_worth_a_request() {
-        assert!(!Demand::is_worth_asking(104.0, 100.0));
-        assert!(Demand::is_worth_asking(106.0, 100.0));
-        assert!(Demand::is_worth_asking(1.0, 0.0));
+        assert!(!DemandMeter::is_worth_asking(104.0, 100.0));
+        assert!(DemandMeter::is_worth_asking(106.0, 100.0));
+        assert!(DemandMeter::is_worth_asking(1.0, 0.0));
     }
 }

@@ -37,9 +37,9 @@ pub enum NotNow {
     Blocked,
 }
 
-/// A rate limiter that threads share.
+/// A rate that follows a lease, shared by threads: what the `RateLimiter` of programs decides by.
 #[derive(Debug)]
-pub struct RateLimiter {
+pub struct LeasedRate {
     burst: Burst,
     bucket: AtomicFedBucket,
     applied: Mutex<Applied>,
@@ -53,7 +53,7 @@ struct Applied {
     known: [(Capacity, Supply); 2],
 }
 
-impl RateLimiter {
+impl LeasedRate {
     /// A limiter that admits nothing until there is a rate.
     pub fn new(burst: Burst, now: Time) -> Self {
         Self {
@@ -105,7 +105,7 @@ impl RateLimiter {
     }
 
     /// The same without a lock, by a clock that may be behind by [`FAST_CLOCK_BEHIND`]. None: look at a better one, and
-    /// call [`RateLimiter::try_acquire`]. So it is after the end of a lease and shortly before it, and where nothing may
+    /// call [`LeasedRate::try_acquire`]. So it is after the end of a lease and shortly before it, and where nothing may
     /// be used.
     #[inline(always)]
     #[expect(
@@ -191,14 +191,14 @@ mod tests {
         }
     }
 
-    fn limiter(allowance: Allowance) -> RateLimiter {
-        let limiter = RateLimiter::new(Burst::default(), Time::ZERO);
+    fn limiter(allowance: Allowance) -> LeasedRate {
+        let limiter = LeasedRate::new(Burst::default(), Time::ZERO);
         limiter.handle_allowance(allowance, Time::ZERO);
         limiter
     }
 
     /// Requests of cost 1 as fast as they are admitted, coming back when it says; how many in a span.
-    fn admitted(limiter: &RateLimiter, from: f64, to: f64) -> u32 {
+    fn admitted(limiter: &LeasedRate, from: f64, to: f64) -> u32 {
         let (mut now, mut count) = (at(from), 0);
         while now < at(to) {
             match limiter.try_acquire(1.0, now) {
@@ -312,7 +312,7 @@ mod tests {
 
     /// So much is admitted after that long, and no earlier.
     #[track_caller]
-    fn comes_in(limiter: &RateLimiter, cost: f64, now: f64, seconds: f64) {
+    fn comes_in(limiter: &LeasedRate, cost: f64, now: f64, seconds: f64) {
         match limiter.try_acquire(cost, at(now)) {
             Err(NotNow::RetryAfter { retry_after }) => {
                 let waits = retry_after.as_secs_f64();
@@ -436,7 +436,7 @@ mod tests {
                 1..200,
             ),
         ) {
-            let limiter = RateLimiter::new(Burst::default(), Time::ZERO);
+            let limiter = LeasedRate::new(Burst::default(), Time::ZERO);
             let (mut now, mut current) = (0.0, 0.0);
             // Came in and admitted since each moment are at most a burst apart: the largest
             // difference over all windows is that of a running maximum.

@@ -14,7 +14,7 @@ use crate::state::lease::Lease;
 use crate::state::message::{Granted, Has, LimitedBy};
 use crate::state::mode::Mode;
 use crate::state::trouble::Trouble;
-use crate::state::{Config, SPAN_MAX};
+use crate::state::{ClientConfig, SPAN_MAX};
 use crate::time::Time;
 use doorward_session::time::tolerance::at_least;
 
@@ -62,7 +62,7 @@ const RETRY_REFUSED: Duration = Duration::from_secs(5);
 /// How long to wait for a server that waits for its parent.
 const RETRY_NOT_READY: Duration = Duration::from_secs(1);
 
-impl Config {
+impl ClientConfig {
     fn refresh_floor(&self) -> Duration {
         self.refresh_floor.clamp(REFRESH_MIN, REFRESH_MAX)
     }
@@ -146,7 +146,7 @@ impl ResourceState {
 
     /// When to send it: at its refresh, or earlier because of news. `last_sent` is when the client sent
     /// anything.
-    pub(super) fn due(&self, last_sent: Option<Time>, config: &Config) -> Time {
+    pub(super) fn due(&self, last_sent: Option<Time>, config: &ClientConfig) -> Time {
         if self.is_new() && self.lease.is_none() {
             return self.refresh_at;
         }
@@ -232,7 +232,7 @@ impl ResourceState {
     }
 
     fn is_given_way(&self) -> bool {
-        matches!(self.trouble, Some(Trouble::AnotherProcess(_)))
+        matches!(self.trouble, Some(Trouble::AnotherProcess { .. }))
     }
 
     /// Whether the lease is only that a learning server cannot tell yet what there is: it confirms
@@ -305,7 +305,7 @@ impl ResourceState {
         granted: &Granted,
         wanted: f64,
         sent_at: Time,
-        config: &Config,
+        config: &ClientConfig,
         now: Time,
     ) {
         if let Err(problem) = granted.check() {
@@ -375,18 +375,33 @@ impl ResourceState {
     }
 
     /// Another live process has the lease under this client id: what this one has is not its own.
-    pub(super) fn give_way(&mut self, message: String, retry_in: Option<Duration>, now: Time) {
+    pub(super) fn give_way(
+        &mut self,
+        message: String,
+        retry_in: Option<Duration>,
+        config: &ClientConfig,
+        now: Time,
+    ) {
         if let Some(before) = self.lease.take() {
             self.former.push(before, 0.0, now);
         }
-        self.refuse(Trouble::AnotherProcess(message), retry_in, now);
+        let since = match self.trouble {
+            Some(Trouble::AnotherProcess { since, .. }) => since,
+            _ => now,
+        };
+        let another = Trouble::AnotherProcess {
+            message,
+            since,
+            lasts: now.since(since) >= config.restart_overlap,
+        };
+        self.refuse(another, retry_in, now);
     }
 
     /// The resource got no lease, and perhaps a time to ask again. The one it has stays valid.
     pub(super) fn refuse(&mut self, trouble: Trouble, retry_in: Option<Duration>, now: Time) {
         self.refresh_in = match retry_in {
             Some(retry_in) => retry_in.clamp(RETRY_NOT_READY, REFRESH_MAX),
-            None if trouble.passes() => RETRY_NOT_READY,
+            None if matches!(trouble, Trouble::NotReady(_)) => RETRY_NOT_READY,
             None if self.lease(now).is_some() => self.refresh_in.max(RETRY_REFUSED),
             None => RETRY_REFUSED,
         };

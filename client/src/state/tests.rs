@@ -4,6 +4,7 @@ mod failures;
 mod hostile;
 mod modes;
 mod news;
+mod processes;
 
 use super::*;
 use crate::capacity::{Capacity, Source};
@@ -16,7 +17,7 @@ fn at(seconds: f64) -> Time {
 
 /// A client with one resource, wanting 10 in the given mode.
 fn client(mode: Mode) -> ClientState {
-    let mut client = ClientState::new(Config::default(), 100);
+    let mut client = ClientState::new(ClientConfig::default(), 100);
     assert!(client.open(R, 0, mode, 10.0, at(0.0)));
     client
 }
@@ -437,9 +438,9 @@ fn the_last_lease_ends_with_the_longest_that_is_valid() {
 
 #[test]
 fn a_clock_that_may_be_wrong_counts_less_and_tells_more() {
-    let config = Config {
+    let config = ClientConfig {
         clock_tolerance: Some(Tolerance::STEERED),
-        ..Config::default()
+        ..ClientConfig::default()
     };
     let mut client = ClientState::new(config, 100);
     assert!(client.open(R, 0, Mode::Pessimistic, 10.0, at(0.0)));

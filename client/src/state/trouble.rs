@@ -1,5 +1,7 @@
 //! Why a resource has no fresh lease.
 
+use crate::time::Time;
+
 /// Why a resource has no fresh lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Trouble {
@@ -9,7 +11,15 @@ pub enum Trouble {
     /// is back.
     NotReady(String),
     /// Another live process has the lease under the same client id. Nothing is used then.
-    AnotherProcess(String),
+    AnotherProcess {
+        /// What the server said.
+        message: String,
+        /// When it was first said; no other answer came since.
+        since: Time,
+        /// That is longer ago than the two processes of a restart run side by side: see
+        /// [`ClientConfig::restart_overlap`](crate::state::ClientConfig::restart_overlap).
+        lasts: bool,
+    },
     /// The server refused it for another reason.
     Refused(String),
     /// The server answered what makes no sense.
@@ -22,14 +32,24 @@ impl Trouble {
         match self {
             Self::UnknownResource(message)
             | Self::NotReady(message)
-            | Self::AnotherProcess(message)
+            | Self::AnotherProcess { message, .. }
             | Self::Refused(message)
             | Self::Malformed(message) => message,
         }
     }
 
+    /// Whether it is of the same kind, in the same words; it may last by now.
+    #[cfg(feature = "transport")]
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        std::mem::discriminant(self) == std::mem::discriminant(other)
+            && self.message() == other.message()
+    }
+
     /// Whether it is over by itself soon, so that waiting for a lease makes sense.
     pub fn passes(&self) -> bool {
-        matches!(self, Self::NotReady(_))
+        matches!(
+            self,
+            Self::NotReady(_) | Self::AnotherProcess { lasts: false, .. }
+        )
     }
 }

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use doorward_session::address::{ADDRESS_BYTES_MAX, Address};
+use doorward_session::address::{ADDRESS_BYTES_MAX, Address, missing_port};
 use tonic::transport::Endpoint;
 
 use crate::error::ConnectError;
@@ -32,8 +32,7 @@ fn parse(text: &str) -> Result<Address, ConnectError> {
         return Err(bad(text, "this program was built without the feature etcd"));
     }
     let endpoint = parse_endpoint(text)?;
-    let name = endpoint.uri().authority().map(ToString::to_string);
-    Address::parse(&name.unwrap_or_default()).map_err(|error| bad(text, &format!("it {error}")))
+    Address::parse(&authority(&endpoint)).map_err(|error| bad(text, &format!("it {error}")))
 }
 
 /// How a server is reached.
@@ -60,9 +59,18 @@ fn parse_endpoint(text: &str) -> Result<Endpoint, ConnectError> {
     let endpoint = Endpoint::from_shared(uri).map_err(|error| bad(text, &error.to_string()))?;
     match (endpoint.uri().scheme_str(), endpoint.uri().port()) {
         (Some("http"), Some(_)) => Ok(endpoint),
-        (Some("http"), None) => Err(bad(text, "it has no port")),
+        (Some("http"), None) => Err(bad(
+            text,
+            &format!("it {}", missing_port(&authority(&endpoint))),
+        )),
         _ => Err(bad(text, "only http is spoken")),
     }
+}
+
+/// Its host and port.
+fn authority(endpoint: &Endpoint) -> String {
+    let authority = endpoint.uri().authority();
+    authority.map(ToString::to_string).unwrap_or_default()
 }
 
 fn bad(address: &str, problem: &str) -> ConnectError {

@@ -101,6 +101,11 @@ impl Connection {
         }
     }
 
+    /// Where the node's servers are, as far as that is known.
+    pub(crate) fn known(&self) -> &[Address] {
+        self.finder.known()
+    }
+
     /// Asks for capacity. `leases_end` is when the last lease ends that the client has.
     pub(crate) async fn get_capacity(
         &mut self,

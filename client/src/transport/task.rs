@@ -318,7 +318,8 @@ pub(crate) fn apply_answer(
     }
     for (resource, trouble) in after {
         // Once, not at every refresh.
-        if before.get(&resource) != Some(&trouble) {
+        let known = before.get(&resource);
+        if known.is_none_or(|known| !known.is_same(&trouble)) {
             warn!(resource, message = trouble.message(), "no lease");
             shared.hooks.refused(&resource, trouble.message());
         }

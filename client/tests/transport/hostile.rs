@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use doorward_client::state::{BackoffConfig, Config};
+use doorward_client::state::{BackoffConfig, ClientConfig};
 use doorward_client::{Client, ClientBuilder, Hooks};
 use doorward_proto::doorman::refusal::Reason;
 use tokio::io::AsyncWriteExt;
@@ -30,14 +30,14 @@ impl Hooks for Failures {
 /// A client that tries once, and not again within anybody's patience.
 fn once(address: &str) -> (ClientBuilder, Arc<Failures>) {
     let hours = Duration::from_secs(3_600 * 1_000);
-    let config = Config {
+    let config = ClientConfig {
         timeout: Duration::from_secs(2),
         backoff: BackoffConfig {
             base: hours,
             cap: hours,
             cap_without_lease: hours,
         },
-        ..Config::default()
+        ..ClientConfig::default()
     };
     let failures = Arc::new(Failures::default());
     let hooks = Arc::clone(&failures);

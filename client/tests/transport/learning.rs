@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use doorward_client::state::Config;
+use doorward_client::state::ClientConfig;
 use doorward_client::{Capacity, Client, LimitedBy, Mode, Source};
 use doorward_proto::doorman;
 use tokio_stream::StreamExt;
@@ -92,9 +92,9 @@ async fn a_server_that_tells_whether_it_decided_is_told_other_wants_without_the_
         decided(true, 60_000),
     ];
     let mut server = FakeServer::master(answers).await;
-    let config = Config {
+    let config = ClientConfig {
         early_gap: Duration::from_secs(3_600),
-        ..Config::default()
+        ..ClientConfig::default()
     };
     let client = Client::builder("c").address(&server.address).config(config);
     let client = client.connect().await.unwrap();

@@ -14,12 +14,13 @@ mod learning;
 mod limiters;
 mod mastership;
 mod overload;
+mod processes;
 
 use std::time::Duration;
 
 use doorward_client::limiter::demand::AdaptiveWants;
 use doorward_client::limiter::rate::Burst;
-use doorward_client::state::{BackoffConfig, Config};
+use doorward_client::state::{BackoffConfig, ClientConfig};
 use doorward_client::{
     AcquireError, Capacity, Client, ClientBuilder, ConnectError, Mode, Resource, ResourceError,
     Source,
@@ -36,7 +37,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// An impatient client: nothing is waited for but what is tested.
 fn client(address: &str) -> ClientBuilder {
     let wait = Duration::from_millis(10);
-    let config = Config {
+    let config = ClientConfig {
         early_gap: wait,
         timeout: Duration::from_secs(2),
         backoff: BackoffConfig {
@@ -44,7 +45,7 @@ fn client(address: &str) -> ClientBuilder {
             cap: wait,
             ..BackoffConfig::default()
         },
-        ..Config::default()
+        ..ClientConfig::default()
     };
     Client::builder("c")
         .address(address)
@@ -208,6 +209,7 @@ async fn what_cannot_be_connected_to_says_so() {
     );
     for (bad, problem) in [
         ("nowhere", "it has no port"),
+        ("127.0.0.1:99999", "it has a port above 65535"),
         ("https://a:1", "only http is spoken"),
     ] {
         let error = client(bad).connect_lazy().err().unwrap().to_string();
@@ -248,10 +250,14 @@ async fn a_process_that_has_no_lease_releases_nothing_of_another_one_of_its_id()
         ..doorman::GetCapacityResponse::default()
     });
     let mut server = FakeServer::master([refused, lease(8.0, 60_000)]).await;
-    let later = client(&server.address).connect().await.unwrap();
+    let later = client(&server.address).restart_overlap(Duration::ZERO);
+    let later = later.connect().await.unwrap();
     let resource = later.resource("r").wants(10.0).open().unwrap();
     let told = resource.wait_for_lease(PATIENCE).await.unwrap_err();
-    assert!(told.to_string().contains("another live process"), "{told}");
+    assert!(
+        matches!(told, ResourceError::AnotherProcess { .. }),
+        "{told}"
+    );
     later.close().await;
     assert_eq!(server.releases(), []);
     // One that has a lease gives it back.

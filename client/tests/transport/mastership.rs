@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use doorward_client::state::{BackoffConfig, Config};
+use doorward_client::state::{BackoffConfig, ClientConfig};
 use doorward_client::{Capacity, Client, ClientBuilder, Hooks};
 use doorward_proto::doorman;
 use tonic::Status;
@@ -13,7 +13,7 @@ use crate::fake_server::{FakeServer, discovery, granted, lease, redirect};
 
 /// A client whose backoff is soon far beyond anybody's patience, if it grows.
 fn patient(addresses: &[&str]) -> ClientBuilder {
-    let config = Config {
+    let config = ClientConfig {
         early_gap: Duration::from_millis(10),
         timeout: Duration::from_secs(2),
         backoff: BackoffConfig {
@@ -21,7 +21,7 @@ fn patient(addresses: &[&str]) -> ClientBuilder {
             cap: Duration::from_secs(3600),
             cap_without_lease: Duration::from_secs(3600),
         },
-        ..Config::default()
+        ..ClientConfig::default()
     };
     let builder = Client::builder("c").config(config);
     builder.addresses(addresses.iter().copied())

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use doorward_client::state::{BackoffConfig, Config};
+use doorward_client::state::{BackoffConfig, ClientConfig};
 use doorward_client::{Client, ClientBuilder};
 use tonic::Code;
 
@@ -12,13 +12,13 @@ use crate::fake_server::{Answer, FakeServer, busy, lease};
 /// A client that is not back within anybody's patience, unless it is told when to come back.
 fn reluctant(addresses: &[&str]) -> ClientBuilder {
     let hours = Duration::from_secs(3_600 * 1_000);
-    let config = Config {
+    let config = ClientConfig {
         backoff: BackoffConfig {
             base: hours,
             cap: hours,
             cap_without_lease: hours,
         },
-        ..Config::default()
+        ..ClientConfig::default()
     };
     let builder = Client::builder("c").config(config);
     builder.addresses(addresses.iter().copied())

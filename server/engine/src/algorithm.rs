@@ -360,7 +360,7 @@ impl fmt::Display for Why {
                 "; the capacity was lowered below what is out, so everyone shrinks first"
             }
             Bound::NotAskedYet => "; it gets the rest when it asks next",
-            Bound::ShrinksNext => "; it has more from before, and shrinks when it asks next",
+            Bound::ShrinksNext => "; it was granted more earlier, and shrinks at its next refresh",
         })
     }
 }

@@ -1,6 +1,7 @@
 //! Where a server is: `host:port`.
 
 use std::fmt;
+use std::num::IntErrorKind;
 
 use smol_str::SmolStr;
 use thiserror::Error;
@@ -14,8 +15,14 @@ pub struct Address(SmolStr);
 
 /// The text is not an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("is not host:port")]
-pub struct BadAddress;
+pub enum BadAddress {
+    /// Its port is a number that no port has.
+    #[error("has a port above 65535")]
+    PortTooHigh,
+    /// Something else.
+    #[error("is not host:port")]
+    NotHostPort,
+}
 
 impl Address {
     /// Parses an address from another server or an operator.
@@ -24,21 +31,32 @@ impl Address {
     ///
     /// If it is not `host:port` in visible ASCII, or too long.
     pub fn parse(text: &str) -> Result<Self, BadAddress> {
-        let is_address = text.len() <= ADDRESS_BYTES_MAX
-            && text.bytes().all(|byte| byte.is_ascii_graphic())
-            && text.rsplit_once(':').is_some_and(|(host, port)| {
-                !host.is_empty() && port.parse::<u16>().is_ok_and(|port| port > 0)
-            });
-        if is_address {
-            Ok(Self(SmolStr::new(text)))
-        } else {
-            Err(BadAddress)
+        let is_text =
+            text.len() <= ADDRESS_BYTES_MAX && text.bytes().all(|byte| byte.is_ascii_graphic());
+        let parts = text.rsplit_once(':').filter(|_| is_text);
+        let Some((_, port)) = parts.filter(|(host, _)| !host.is_empty()) else {
+            return Err(BadAddress::NotHostPort);
+        };
+        match port.parse::<u16>() {
+            Ok(1..) => Ok(Self(SmolStr::new(text))),
+            Err(error) if *error.kind() == IntErrorKind::PosOverflow => {
+                Err(BadAddress::PortTooHigh)
+            }
+            Ok(0) | Err(_) => Err(BadAddress::NotHostPort),
         }
     }
 
     /// The text.
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+}
+
+/// Why the host and port of a URI have no port, which is none to it either if it is too high. Follows "it".
+pub fn missing_port(authority: &str) -> &'static str {
+    match Address::parse(authority) {
+        Err(BadAddress::PortTooHigh) => "has a port above 65535",
+        _ => "has no port",
     }
 }
 
@@ -64,13 +82,22 @@ mod tests {
             ":1",
             "eu-0:",
             "eu-0:0",
-            "eu-0:65536",
+            "eu-0:-1",
+            "eu-0:x",
+            "[::1]",
             "a b:1",
             "a\u{202e}:1",
             "a\n:1",
             &long,
         ] {
-            assert_eq!(Address::parse(address), Err(BadAddress), "{address}");
+            let not_one = Err(BadAddress::NotHostPort);
+            assert_eq!(Address::parse(address), not_one, "{address}");
         }
+        for address in ["eu-0:65536", "[::1]:99999", "a:99999999999999999999"] {
+            let too_high = Err(BadAddress::PortTooHigh);
+            assert_eq!(Address::parse(address), too_high, "{address}");
+            assert_eq!(missing_port(address), "has a port above 65535");
+        }
+        assert_eq!(missing_port("eu-0"), "has no port");
     }
 }

@@ -30,6 +30,10 @@ const SETTLE: Duration = Duration::from_millis(100);
 /// How long to wait for that at most: in a directory with, say, a busy log file there is no rest.
 const SETTLE_MAX: Duration = Duration::from_secs(1);
 
+/// How long a file may be empty before that is refused: a program that writes into it, instead of replacing it, first
+/// empties it.
+const EMPTY_MAX: Duration = Duration::from_secs(1);
+
 /// Why templates could not be had from a file.
 #[derive(Debug, Error)]
 pub enum TemplateFileError {
@@ -53,6 +57,8 @@ pub struct TemplateFile {
     /// What was read last, whether or not it was valid. None: it could not be read.
     content: Option<Vec<u8>>,
     touched: watch::Receiver<u64>,
+    /// How long it may be empty.
+    empty_max: Duration,
     /// Watches for as long as it lives. None: it could not be set up.
     _watcher: Option<RecommendedWatcher>,
 }
@@ -74,6 +80,7 @@ impl TemplateFile {
             reading: Reading::of(path),
             content: None,
             touched,
+            empty_max: EMPTY_MAX,
             _watcher: watcher,
         };
         let templates = file.read_again().await?;
@@ -86,7 +93,7 @@ impl TemplateFile {
     ///
     /// If it cannot be read or is invalid.
     pub async fn read_again(&mut self) -> Result<Templates, TemplateFileError> {
-        let content = self.reading.content().await;
+        let content = self.content().await;
         self.parse(content).await
     }
 
@@ -97,29 +104,44 @@ impl TemplateFile {
     /// If it cannot be read any more or is invalid: said once for each content.
     pub async fn changed(&mut self) -> Result<Templates, TemplateFileError> {
         loop {
-            tokio::select! {
-                touched = self.touched.changed() => match touched {
-                    Ok(()) => {}
-                    // Nobody tells of changes: look from time to time.
-                    Err(_) => tokio::time::sleep(LOOK_INTERVAL).await,
-                },
-                () = tokio::time::sleep(LOOK_INTERVAL) => {}
-            }
-            // Until nothing more happens for a moment.
-            let rest = async {
-                while let Ok(Ok(())) = tokio::time::timeout(SETTLE, self.touched.changed()).await {}
-            };
-            // Whether it came to rest or not: what counts is the content.
-            let _ = tokio::time::timeout(SETTLE_MAX, rest).await;
+            self.touched_within(LOOK_INTERVAL).await;
             if let Some(read) = self.look().await {
                 return read;
             }
         }
     }
 
+    /// Waits until something happens to the file, for that long at most, and then until nothing more does.
+    async fn touched_within(&mut self, longest: Duration) {
+        tokio::select! {
+            touched = self.touched.changed() => match touched {
+                Ok(()) => {}
+                // Nobody tells of changes: look from time to time.
+                Err(_) => tokio::time::sleep(longest).await,
+            },
+            () = tokio::time::sleep(longest) => {}
+        }
+        // Until nothing more happens for a moment.
+        let rest = async {
+            while let Ok(Ok(())) = tokio::time::timeout(SETTLE, self.touched.changed()).await {}
+        };
+        // Whether it came to rest or not: what counts is the content.
+        let _ = tokio::time::timeout(SETTLE_MAX, rest).await;
+    }
+
+    /// What is in the file. If it is empty, somebody may be about to write into it.
+    async fn content(&mut self) -> io::Result<Vec<u8>> {
+        let content = self.reading.content().await;
+        if !content.as_ref().is_ok_and(Vec::is_empty) {
+            return content;
+        }
+        self.touched_within(self.empty_max).await;
+        self.reading.content().await
+    }
+
     /// Reads the file, if its content is another than before.
     async fn look(&mut self) -> Option<Result<Templates, TemplateFileError>> {
-        let content = self.reading.content().await;
+        let content = self.content().await;
         if content.as_ref().ok() == self.content.as_ref() {
             return None;
         }
@@ -179,7 +201,7 @@ fn watch_directory(path: &Path, sender: watch::Sender<u64>) -> notify::Result<Re
 mod tests {
     use std::fs;
     use std::sync::Arc;
-    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
     use doorward_documents::DOCUMENT_BYTES_MAX;
 
@@ -209,6 +231,36 @@ mod tests {
     #[tokio::test]
     async fn a_file_that_is_written_into_is_read_again() {
         let (_directory, path, mut file) = open().await;
+        fs::write(&path, document(2)).unwrap();
+        assert_eq!(capacity(&file.changed().await.unwrap()), 2.0);
+    }
+
+    #[tokio::test]
+    async fn a_file_that_is_emptied_and_then_written_is_not_refused_as_empty() {
+        let (_directory, path, mut file) = open().await;
+        fs::write(&path, "").unwrap();
+        // It is written only after it was seen empty.
+        let reads = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&reads);
+        file.reading = Reading::by(&path, move |path| {
+            let content = fs::read(path);
+            if counted.fetch_add(1, Ordering::SeqCst) == 0 {
+                fs::write(path, document(2))?;
+            }
+            content
+        });
+        assert_eq!(capacity(&file.changed().await.unwrap()), 2.0);
+        assert!(reads.load(Ordering::SeqCst) >= 2);
+    }
+
+    #[tokio::test]
+    async fn a_file_that_stays_empty_is_refused_once() {
+        let (_directory, path, mut file) = open().await;
+        file.empty_max = Duration::ZERO;
+        fs::write(&path, "").unwrap();
+        let error = file.changed().await.unwrap_err().to_string();
+        assert!(error.contains("empty"), "{error}");
+        assert!(file.look().await.is_none());
         fs::write(&path, document(2)).unwrap();
         assert_eq!(capacity(&file.changed().await.unwrap()), 2.0);
     }

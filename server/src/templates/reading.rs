@@ -48,6 +48,15 @@ impl Reading {
         }
     }
 
+    /// Reads it in another way.
+    #[cfg(test)]
+    pub(super) fn by(path: &Path, read: impl Fn(&Path) -> Content + Send + Sync + 'static) -> Self {
+        Self {
+            read: Arc::new(read),
+            ..Self::of(path)
+        }
+    }
+
     pub(super) fn path(&self) -> &Path {
         &self.path
     }

@@ -7,7 +7,7 @@ use axum::body::to_bytes;
 use super::*;
 use crate::status::{
     ChildStatus, ConflictStatus, EtcdStatus, LeaseStatus, LimitStatus, OwnLeaseStatus,
-    ParentStatus, ResourceStatus, States, Status,
+    ParentStatus, ResourceStatus, States, Status, TemplateMatch,
 };
 
 /// Ends attributes, elements, the style sheet and the title; turns the direction; hides.
@@ -132,6 +132,7 @@ fn status(is_master: bool, link: &'static str) -> Status {
         clients_count: Some(1.0),
         waiting_count: Some(1),
         resources: Vec::new(),
+        template_match: Some(TemplateMatch { glob: Some(evil()) }),
         next_token: Some(evil()),
     }
 }

@@ -55,6 +55,26 @@ async fn the_status_tells_every_lease_and_why() {
 }
 
 #[tokio::test]
+async fn the_status_of_a_resource_that_nobody_holds_says_which_template_takes_it() {
+    let server = start().await;
+    let mut admin = admin(&server).await;
+    for (id, expected) in [
+        ("fair/x", Some(Some("fair/*"))),
+        ("none/x", Some(None)),
+        ("", None),
+    ] {
+        let request = GetStatusRequest {
+            resource_id: id.to_owned(),
+            ..GetStatusRequest::default()
+        };
+        let status = admin.get_status(request).await.expect("served");
+        let found = status.into_inner().template_match;
+        let glob = found.as_ref().map(|found| found.glob.as_deref());
+        assert_eq!(glob, expected, "{id}");
+    }
+}
+
+#[tokio::test]
 async fn no_more_leases_are_listed_than_asked_for() {
     let server = start().await;
     let mut client = capacity(&server).await;

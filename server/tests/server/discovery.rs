@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use doorward_client::state::{BackoffConfig, Config as ClientConfig};
+use doorward_client::state::{BackoffConfig, ClientConfig};
 use doorward_client::{Capacity, Client, ClientBuilder, Resource};
 use doorward_engine::node::mastership::Mastership;
 use doorward_engine::template::Templates;

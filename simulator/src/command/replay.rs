@@ -17,7 +17,7 @@ use doorward_simulator::scenario::usage::Usage;
 use doorward_simulator::scenario::{
     CLIENTS_MAX, ClientGaps, ClientGroup, Limits, Network, Scenario, Servers,
 };
-use doorward_trace::{Source, scan};
+use doorward_trace::{TraceSource, scan};
 
 use crate::command::SETTLES_FOR;
 use crate::command::tree_flag::{TreeFlag, leaves};
@@ -45,7 +45,7 @@ pub(crate) fn run(flags: &ReplayFlags) -> Result<(), Failure> {
 
 fn scenario(flags: &ReplayFlags) -> Result<Scenario, Failure> {
     let (templates, resource) = templates(flags)?;
-    let source = Source::File(flags.trace.clone());
+    let source = TraceSource::File(flags.trace.clone());
     let scan = scan(&source, CLIENTS_MAX).map_err(|error| Failure::usage(&error))?;
     let nodes = flags
         .tree

@@ -105,6 +105,14 @@ struct FiguresView<'a> {
     values: Vec<(String, bool)>,
 }
 
+impl FiguresView<'_> {
+    /// Each with its name, which stands beside it where there is no room for a header.
+    fn named_values(&self) -> impl Iterator<Item = (&str, bool, &'static str)> {
+        let values = self.values.iter().zip(FIGURES);
+        values.map(|((value, over), figure)| (value.as_str(), *over, figure.name))
+    }
+}
+
 /// What happened as a row.
 struct MarkView<'a> {
     at_s: f64,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use doorward_client::state::Config;
+use doorward_client::state::ClientConfig;
 
 use crate::recording::Checker;
 use crate::scenario::fault::Span;
@@ -118,7 +118,7 @@ impl Default for Servers {
 /// As the library has them.
 impl Default for ClientGaps {
     fn default() -> Self {
-        let config = Config::default();
+        let config = ClientConfig::default();
         Self {
             early: config.early_gap,
             news: config.news_gap,

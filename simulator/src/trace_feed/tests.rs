@@ -5,8 +5,8 @@ use doorward_trace::{Scan, scan};
 use super::*;
 use crate::scenario::CLIENTS_MAX;
 
-fn built_in(text: &str) -> Source {
-    Source::BuiltIn {
+fn built_in(text: &str) -> TraceSource {
+    TraceSource::BuiltIn {
         name: "t.csv",
         text: Box::leak(text.to_owned().into_boxed_str()),
     }

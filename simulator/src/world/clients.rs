@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use doorward_client::state::{ClientState, Config, Request, Step};
+use doorward_client::state::{ClientConfig, ClientState, Request, Step};
 use doorward_engine::amount::Amount;
 use doorward_engine::id::{Incarnation, MastershipId};
 use doorward_engine::node::mastership::Outcome;
@@ -44,10 +44,10 @@ impl World<'_> {
             return;
         };
         let local = client.clock.shows(now);
-        let config = Config {
+        let config = ClientConfig {
             early_gap: scenario.client_gaps.early,
             news_gap: scenario.client_gaps.news,
-            ..Config::default()
+            ..ClientConfig::default()
         };
         let mut state = ClientState::new(config, sequence);
         let begins = client.starts == 0;

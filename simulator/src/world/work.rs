@@ -14,9 +14,9 @@ use std::collections::BinaryHeap;
 use std::time::Duration;
 
 use doorward_client::capacity::Allowance;
-use doorward_client::limiter::concurrency::ConcurrencyLimiter;
-use doorward_client::limiter::demand::Demand;
-use doorward_client::limiter::rate::{Burst, NotNow, RateLimiter};
+use doorward_client::limiter::concurrency::LeasedPermits;
+use doorward_client::limiter::demand::DemandMeter;
+use doorward_client::limiter::rate::{Burst, LeasedRate, NotNow};
 use doorward_client::state::Lease;
 use doorward_engine::time::Time;
 
@@ -34,8 +34,8 @@ const ARRIVALS_EVERY_MIN: Duration = Duration::from_millis(20);
 /// One of the limiters.
 #[derive(Debug)]
 enum AnyLimiter {
-    Rate(Box<RateLimiter>),
-    Concurrency(ConcurrencyLimiter),
+    Rate(Box<LeasedRate>),
+    Concurrency(LeasedPermits),
 }
 
 /// A limiter at work.
@@ -43,7 +43,7 @@ enum AnyLimiter {
 pub(crate) struct Working {
     limiter: Limiter,
     gate: AnyLimiter,
-    demand: Option<Demand>,
+    demand: Option<DemandMeter>,
     /// What was measured when that was last worth asking for.
     measured: f64,
     measure_at: Time,
@@ -78,15 +78,15 @@ impl Working {
                     least: cost,
                     ..Burst::default()
                 };
-                AnyLimiter::Rate(Box::new(RateLimiter::new(burst, local)))
+                AnyLimiter::Rate(Box::new(LeasedRate::new(burst, local)))
             }
-            Work::Concurrency { .. } => AnyLimiter::Concurrency(ConcurrencyLimiter::default()),
+            Work::Concurrency { .. } => AnyLimiter::Concurrency(LeasedPermits::default()),
         };
         let adaptive = limiter.adaptive;
         Self {
             limiter,
             gate,
-            demand: adaptive.map(|config| Demand::new(config, local)),
+            demand: adaptive.map(|config| DemandMeter::new(config, local)),
             measured: adaptive.map_or(0.0, |config| config.least.min(config.most)),
             measure_at: now,
             waiting: 0,
@@ -295,7 +295,7 @@ impl Working {
                 demand.gauge(local)
             }
         };
-        if !Demand::is_worth_asking(wants, self.measured) {
+        if !DemandMeter::is_worth_asking(wants, self.measured) {
             return None;
         }
         self.measured = wants;

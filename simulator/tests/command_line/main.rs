@@ -120,6 +120,15 @@ fn a_limit_that_is_violated_is_reported_by_the_exit_code() {
 }
 
 #[test]
+fn what_is_shown_of_the_library_plays_from_another_folder() {
+    let folder = folder();
+    let shown = check(folder.path(), &["show", "fast-demand"], 0);
+    fs::write(folder.path().join("f.yaml"), shown).unwrap();
+    let out = check(folder.path(), &["run", "f.yaml"], 0);
+    assert!(out.contains("utilisation"), "{out}");
+}
+
+#[test]
 fn the_library_is_listed_and_shown() {
     let folder = folder();
     let out = check(folder.path(), &["list"], 0);

@@ -23,7 +23,7 @@ pub use crate::rows::{Row, Rows};
 
 /// Where a trace is.
 #[derive(Clone, PartialEq, Eq)]
-pub enum Source {
+pub enum TraceSource {
     /// In a file.
     File(PathBuf),
     /// In the program, under a name.
@@ -35,7 +35,7 @@ pub enum Source {
     },
 }
 
-impl Source {
+impl TraceSource {
     fn open(&self) -> Result<Box<dyn Read + Send>, TraceError> {
         match self {
             Self::BuiltIn { text, .. } => Ok(Box::new(text.as_bytes())),
@@ -51,7 +51,7 @@ impl Source {
     }
 }
 
-impl fmt::Display for Source {
+impl fmt::Display for TraceSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::File(path) => write!(f, "{}", path.display()),
@@ -61,7 +61,7 @@ impl fmt::Display for Source {
 }
 
 /// A text in the program is not worth a screen of it.
-impl fmt::Debug for Source {
+impl fmt::Debug for TraceSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{self}")
     }
@@ -97,7 +97,7 @@ pub struct Scan {
 /// # Errors
 ///
 /// If it cannot be read, is invalid, or has no rows or more than `clients_max` clients.
-pub fn scan(source: &Source, clients_max: usize) -> Result<Scan, TraceError> {
+pub fn scan(source: &TraceSource, clients_max: usize) -> Result<Scan, TraceError> {
     let mut rows = Rows::open(source, clients_max)?;
     let mut scan = Scan {
         clients: Vec::new(),

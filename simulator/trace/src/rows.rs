@@ -8,7 +8,7 @@ use csv::{ByteRecord, ErrorKind, Position, Reader, ReaderBuilder, Trim};
 use doorward_engine::amount::Amount;
 use doorward_engine::id::HolderName;
 
-use crate::{Source, TraceError};
+use crate::{TraceError, TraceSource};
 
 /// The columns, in order.
 const COLUMNS: [&str; 3] = ["time_s", "client", "wants"];
@@ -48,7 +48,7 @@ impl Rows {
     /// # Errors
     ///
     /// If it cannot be read, or has no header.
-    pub fn open(source: &Source, clients_max: usize) -> Result<Self, TraceError> {
+    pub fn open(source: &TraceSource, clients_max: usize) -> Result<Self, TraceError> {
         let mut rows = Self {
             reader: reader(source)?,
             file: source.to_string(),
@@ -67,7 +67,7 @@ impl Rows {
     /// # Errors
     ///
     /// As [`Rows::open`].
-    pub fn again(&mut self, source: &Source) -> Result<(), TraceError> {
+    pub fn again(&mut self, source: &TraceSource) -> Result<(), TraceError> {
         self.reader = reader(source)?;
         self.before_s = 0.0;
         self.line = 1;
@@ -152,7 +152,7 @@ impl std::fmt::Debug for Rows {
     }
 }
 
-fn reader(source: &Source) -> Result<Reader<Box<dyn Read + Send>>, TraceError> {
+fn reader(source: &TraceSource) -> Result<Reader<Box<dyn Read + Send>>, TraceError> {
     let reader = source.open()?;
     Ok(ReaderBuilder::new().trim(Trim::All).from_reader(reader))
 }

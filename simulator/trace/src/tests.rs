@@ -2,8 +2,8 @@
 
 use super::*;
 
-fn built_in(text: &str) -> Source {
-    Source::BuiltIn {
+fn built_in(text: &str) -> TraceSource {
+    TraceSource::BuiltIn {
         name: "t.csv",
         text: Box::leak(text.to_owned().into_boxed_str()),
     }
@@ -83,7 +83,7 @@ fn what_is_no_trace_is_refused() {
         "t.csv:1: has no rows; there is nothing to follow",
     );
     check("", &header.replace("a,b", ""));
-    let missing = Source::File(PathBuf::from("not/there.csv"));
+    let missing = TraceSource::File(PathBuf::from("not/there.csv"));
     let error = scan(&missing, 10).unwrap_err().to_string();
     assert!(
         error.starts_with("not/there.csv: cannot be read: No such file"),

@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use doorward_client::limiter::rate::{Burst, RateLimiter};
-use doorward_client::state::{ClientState, Config, EpochFilter, Mode, Step};
+use doorward_client::limiter::rate::{Burst, LeasedRate};
+use doorward_client::state::{ClientConfig, ClientState, EpochFilter, Mode, Step};
 use doorward_client::time::Time;
 use doorward_client::{Capacity, Source, wire as convert};
 use doorward_proto::doorman as wire;
@@ -34,12 +34,12 @@ fn play(bytes: &[u8]) {
         return;
     };
     let mut now = Time::ZERO;
-    let mut state = ClientState::new(Config::default(), 0);
+    let mut state = ClientState::new(ClientConfig::default(), 0);
     let mut epochs = EpochFilter::default();
     for (resource, mode) in RESOURCES {
         state.open(resource, 1, mode, WANTS, now);
     }
-    let limiter = RateLimiter::new(Burst::default(), now);
+    let limiter = LeasedRate::new(Burst::default(), now);
     let mut sequence = None;
     for step in conversation.steps.into_iter().take(STEPS_MAX) {
         match step.event {

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use doorward_simulator::scenario::CLIENTS_MAX;
 use doorward_simulator::scenario::demand::Trace;
 use doorward_simulator::trace_feed::TraceFeed;
-use doorward_trace::{Source, scan};
+use doorward_trace::{TraceSource, scan};
 
 use crate::mutate::Format;
 use crate::runner::fuzz;
@@ -19,7 +19,7 @@ fn traces() {
 fn read(bytes: &[u8]) {
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("fuzz-trace.csv");
     fs::write(&path, bytes).unwrap();
-    let source = Source::File(path);
+    let source = TraceSource::File(path);
     let Ok(found) = scan(&source, CLIENTS_MAX) else {
         return;
     };

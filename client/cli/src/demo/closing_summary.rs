@@ -116,7 +116,10 @@ pub(super) fn write(out: &mut impl Write, figures: &DemoFigures) -> io::Result<(
             mean(part.used_total),
         )?;
     }
-    Ok(())
+    writeln!(
+        out,
+        "  The root has the whole capacity. What nobody below leases of it is free."
+    )
 }
 
 /// In words, how much of the capacity an amount is.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use doorward_engine::amount::Amount;
 use doorward_engine::id::HolderName;
-use doorward_trace::{Rows, Source, TraceError};
+use doorward_trace::{Rows, TraceError, TraceSource};
 use thiserror::Error;
 
 /// The most clients a demo shows.
@@ -15,7 +15,7 @@ pub(super) const CLIENTS_MAX: usize = 100;
 const ROWS_MAX: usize = 4_000_000;
 
 /// The trace that comes with the program.
-const BUILT_IN: Source = Source::BuiltIn {
+const BUILT_IN: TraceSource = TraceSource::BuiltIn {
     name: "demo.csv",
     text: include_str!("../../demo/demo.csv"),
 };
@@ -48,10 +48,10 @@ pub(super) enum CannotFollow {
     Invalid(#[from] TraceError),
     /// It has no rows.
     #[error("{0}: has no rows; there is nothing to follow")]
-    Empty(Source),
+    Empty(TraceSource),
     /// It has too many.
     #[error("{0}: has more than the {ROWS_MAX} rows that are held in memory")]
-    TooLong(Source),
+    TooLong(TraceSource),
 }
 
 impl DemandTrace {
@@ -61,7 +61,7 @@ impl DemandTrace {
     ///
     /// If it cannot be read, is invalid, has no rows, or more rows or clients than there may be.
     pub(super) fn read(path: Option<&Path>) -> Result<Self, CannotFollow> {
-        let source = path.map_or(BUILT_IN, |path| Source::File(path.to_owned()));
+        let source = path.map_or(BUILT_IN, |path| TraceSource::File(path.to_owned()));
         let mut rows = Rows::open(&source, CLIENTS_MAX)?;
         let mut trace = Self {
             clients: Vec::new(),

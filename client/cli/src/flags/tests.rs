@@ -52,6 +52,18 @@ fn a_shared_flag_counts_before_a_command_and_after_it() {
 }
 
 #[test]
+fn a_negative_amount_is_refused_as_one_and_is_no_unknown_flag() {
+    for command in ["get", "watch"] {
+        let refused = Flags::try_parse_from(["doorward", command, "example/fair", "-5"]);
+        let refused = refused.unwrap_err().to_string();
+        assert!(
+            refused.contains("\"-5\" is no amount; give a number from 0"),
+            "{refused}"
+        );
+    }
+}
+
+#[test]
 fn amounts_are_numbers_that_a_server_takes() {
     assert_eq!(amount("2.5"), Ok(2.5));
     for bad in ["", "x", "-1", "NaN", "inf", "1e16"] {

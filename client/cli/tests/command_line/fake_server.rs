@@ -46,6 +46,8 @@ pub(crate) struct Play {
     pub(crate) limited_by: Option<doorman::LimitedBy>,
     /// How long a resource that nobody holds would be in learning mode.
     pub(crate) learning_remaining_ms: Option<u64>,
+    /// Which template takes the resource that it is asked for. None: it is an older server.
+    pub(crate) template_match: Option<admin::TemplateMatch>,
     /// The states of its machines. None: it is an older server.
     pub(crate) states: Option<admin::States>,
     /// Fails every call.
@@ -88,6 +90,7 @@ impl Default for Play {
             refused: None,
             failing: None,
             learning_remaining_ms: None,
+            template_match: None,
             states: None,
             silent: false,
             old: false,
@@ -404,6 +407,7 @@ impl Admin for Actor {
                 }],
             },
             learning_remaining_ms: self.play.learning_remaining_ms,
+            template_match: self.play.template_match.clone(),
             conflicts: self.play.conflicts.clone(),
             node: format!("fake{}", self.play.tail),
             version: format!("1.2.3{}", self.play.tail),

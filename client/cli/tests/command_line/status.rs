@@ -1,6 +1,8 @@
 //! `status`: tables for people, a stable shape for programs.
 
-use doorward_proto::admin::v1::{ConflictStatus, LeaseStatus, ResourceStatus, States};
+use doorward_proto::admin::v1::{
+    ConflictStatus, LeaseStatus, ResourceStatus, States, TemplateMatch,
+};
 
 use crate::fake_server::{Asked, FakeServer, Master, Play};
 use crate::{check_exit, check_failure, json, nowhere, run, stdout};
@@ -119,7 +121,7 @@ fn status_for_programs_has_a_stable_shape() {
         "templates_problem": null, "learning_remaining_ms": null, "states": null, "etcd": null,
         "parent": null, "ancestors": [], "is_in_cycle": false, "conflicts": [], "limits": [],
         "resources_count": null, "leases_count": null, "clients_count": null, "waiting_count": null,
-        "resources": null, "next_token": null,
+        "resources": null, "template_match": null, "next_token": null,
     });
     assert_eq!(status, expected);
 }
@@ -163,9 +165,34 @@ fn a_name_that_nobody_holds_suggests_near_ones_and_the_template_that_matches() {
         "nobody holds anything of db/raeds. Held are names like it: db/reads",
     );
     check_failure(&output, 1, "the template \"db/*\" matches it");
-    assert!(stdout(&output).ends_with("no leases are out on db/raeds\n"));
+    assert!(!stdout(&output).contains("db/raeds"), "said once");
     let output = run(&server.address, &["status", "web"]);
     check_failure(&output, 1, "nobody holds anything of web\n");
+}
+
+#[test]
+fn a_name_without_a_template_is_said_to_have_none_and_a_template_that_nobody_uses_is_named() {
+    let says = |glob: Option<&str>| {
+        let template_match = TemplateMatch {
+            glob: glob.map(str::to_owned),
+        };
+        let server = FakeServer::start(Play {
+            template_match: Some(template_match),
+            ..busy()
+        });
+        run(&server.address, &["status", "web/a"])
+    };
+    check_failure(
+        &says(None),
+        1,
+        "nobody holds anything of web/a. No template matches it: whoever asks for it is refused until one is \
+         added\n",
+    );
+    check_failure(
+        &says(Some("web/*")),
+        1,
+        "Whoever asks for it may get some: the template \"web/*\" matches it\n",
+    );
 }
 
 #[test]

@@ -93,6 +93,7 @@ fn step(rules: &mut [Rule], op: &Value, check: &mut Check<'_>) -> Option<()> {
 fn verdict(check: &mut Check<'_>, verdict: &Verdict<'_>, parts: &[Part<'_>]) {
     check.decision(verdict.decision);
     check.standing(verdict.standing);
+    // As the vectors call the strictest limit.
     check.same("told", &verdict.name.into());
     let refused_by = verdict.refused_by.iter().map(|it| parts[*it].name);
     if !verdict.refused_by.is_empty() {

@@ -66,9 +66,9 @@ fn many_resources_with_refreshes_of_their_own_ask_no_more_often_than_one() {
 
 #[test]
 fn a_lower_floor_is_the_users_own_choice() {
-    let config = Config {
+    let config = ClientConfig {
         refresh_floor: Duration::ZERO,
-        ..Config::default()
+        ..ClientConfig::default()
     };
     let mut client = ClientState::new(config, 100);
     client.open(R, 0, Mode::Safe, 10.0, at(0.0));
@@ -249,7 +249,7 @@ proptest! {
         answers in proptest::collection::vec(any_response(), 1..40),
         mode in proptest::sample::select(vec![Mode::Safe, Mode::Optimistic, Mode::Pessimistic]),
     ) {
-        let mut client = ClientState::new(Config::default(), 100);
+        let mut client = ClientState::new(ClientConfig::default(), 100);
         client.open(R, 0, mode, 10.0, at(0.0));
         let mut now = at(0.0);
         let mut sent: Option<Time> = None;

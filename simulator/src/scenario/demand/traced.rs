@@ -8,16 +8,17 @@ use doorward_engine::amount::Amount;
 use crate::scenario::CLIENTS_MAX;
 use crate::scenario::Scenario;
 use crate::scenario::declared::{FieldRow, Fields, Record, Written};
+use crate::scenario::read::files::LIBRARY;
 use crate::scenario::shape::{Shape, amount, count, number, text};
 use crate::scenario::write::CannotWrite;
 use crate::scenario::yaml::Yaml;
-use doorward_trace::{Source, scan};
+use doorward_trace::{TraceSource, scan};
 
 /// A trace, and how it is played.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trace {
     /// Where it is.
-    pub source: Source,
+    pub source: TraceSource,
     /// What its clients are called here, in the order in which they first appear.
     pub clients: Vec<String>,
     /// The time of its last row.
@@ -34,7 +35,7 @@ record! {
     /// What a file says of a trace.
     #[derive(Clone, Debug)]
     pub(crate) struct TraceFile ("{file: …}") {
-        /// Its name, from the folder of the scenario.
+        /// Its name, from the folder of the scenario; `library:NAME` comes with the program.
         file: String = text(), needed("the name of a trace");
         /// Its clock is divided by this: 2 plays it twice as fast.
         speed: f64 = number(1e-6, 1e6), or(1.0);
@@ -109,11 +110,12 @@ pub(super) fn trace() -> Shape<Trace> {
 
 impl Written for Trace {
     fn written(&self, of: &Scenario) -> Result<Yaml, CannotWrite> {
-        let Source::File(path) = &self.source else {
-            return Err(CannotWrite::new("a trace that is part of the program"));
+        let file = match &self.source {
+            TraceSource::File(path) => path.display().to_string(),
+            TraceSource::BuiltIn { name, .. } => format!("{LIBRARY}{name}"),
         };
         let how = TraceFile {
-            file: path.display().to_string(),
+            file,
             speed: self.speed,
             scale: self.scale,
             repeat: self.repeat,

@@ -1,12 +1,21 @@
 //! The files that a scenario names: templates and traces.
+//!
+//! A trace of the library may be named in a file on disk, too: `library:fast-demand.csv`. So what `doorward-sim show`
+//! prints can be played from any folder.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use doorward_documents::DOCUMENT_BYTES_MAX;
 
-use doorward_trace::Source;
+use doorward_trace::TraceSource;
+
+use crate::library::TRACES;
+
+/// What the name of a trace of the library begins with.
+pub(in crate::scenario) const LIBRARY: &str = "library:";
 
 /// What is in a document on disk. Of one that is too large, or never ends, enough for whoever parses it to
 /// notice.
@@ -35,8 +44,8 @@ impl Files {
     /// whoever parses it to notice.
     pub(in crate::scenario) fn bytes(&self, name: &str) -> Result<(Vec<u8>, String), io::Error> {
         match self.source(name) {
-            Some(Source::File(path)) => Ok((bytes_of(&path)?, path.display().to_string())),
-            Some(Source::BuiltIn { name, text }) => Ok((text.into(), name.to_owned())),
+            Some(TraceSource::File(path)) => Ok((bytes_of(&path)?, path.display().to_string())),
+            Some(TraceSource::BuiltIn { name, text }) => Ok((text.into(), name.to_owned())),
             None => {
                 let message = "it is not in the library";
                 Err(io::Error::new(io::ErrorKind::NotFound, message))
@@ -45,14 +54,13 @@ impl Files {
     }
 
     /// Where a file is; None if it is not there. Files on disk may be missing nevertheless.
-    pub(in crate::scenario) fn source(&self, name: &str) -> Option<Source> {
-        match self {
-            Self::Folder(folder) => Some(Source::File(folder.join(name))),
-            Self::BuiltIn(files) => {
-                let name = Path::new(name).file_name()?;
-                let found = files.iter().find(|(known, _)| *known == name);
-                found.map(|(name, text)| Source::BuiltIn { name, text })
-            }
-        }
+    pub(in crate::scenario) fn source(&self, name: &str) -> Option<TraceSource> {
+        let (files, name): (_, &OsStr) = match (self, name.strip_prefix(LIBRARY)) {
+            (_, Some(name)) => (TRACES, name.as_ref()),
+            (Self::Folder(folder), None) => return Some(TraceSource::File(folder.join(name))),
+            (Self::BuiltIn(files), None) => (*files, Path::new(name).file_name()?),
+        };
+        let found = files.iter().find(|(known, _)| *known == name);
+        found.map(|(name, text)| TraceSource::BuiltIn { name, text })
     }
 }

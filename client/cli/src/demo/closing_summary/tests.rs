@@ -74,6 +74,7 @@ fn the_summary_shows_the_whole_and_of_every_part() {
     │ └ c              3.00      2.00      1.50
     └ us-2            15.00      5.50      1.50
       └ d              3.00      2.00      1.50
+  The root has the whole capacity. What nobody below leases of it is free.
 ";
     assert_eq!(String::from_utf8(out).unwrap(), expected);
 }

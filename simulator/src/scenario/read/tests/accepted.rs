@@ -61,7 +61,7 @@ fn what_is_absent_has_a_default() {
     assert_eq!(scenario.servers.push_round, Duration::from_millis(50));
     assert_eq!(scenario.servers.parent_protocol, ParentProtocol::Stream);
     assert_eq!(scenario.servers.election, (s(10), s(10)));
-    let gaps = doorward_client::state::Config::default();
+    let gaps = doorward_client::state::ClientConfig::default();
     assert_eq!(scenario.client_gaps.early, gaps.early_gap);
     assert_eq!(scenario.client_gaps.news, gaps.news_gap);
     assert!(scenario.faults.is_empty());

@@ -6,14 +6,14 @@ use doorward_session::address::Address;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// How long an answer is waited for: the command has failed already.
+/// How long an answer is waited for: connecting has failed already.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// What every answer in HTTP/1 begins with.
 const HTTP_1: &[u8] = b"HTTP/1.";
 
 /// Which of the addresses answers in HTTP/1, and what to do then. None: none of them does.
-pub(crate) async fn advice(addresses: &[Address]) -> Option<String> {
+pub async fn advice(addresses: &[Address]) -> Option<String> {
     for address in addresses {
         let answers = tokio::time::timeout(PATIENCE, answers_http(address));
         if let Ok(Some(())) = answers.await {
