@@ -153,7 +153,7 @@ pub fn get_capacity_outcome(
 }
 
 /// A master's answer, with what was refused at the door.
-fn get_capacity_response(
+pub fn get_capacity_response(
     reply: GetCapacityReply,
     mut refused: Vec<wire::Refusal>,
     wall: Duration,

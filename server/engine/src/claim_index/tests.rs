@@ -43,11 +43,15 @@ fn dumb_level_for(claims: &[Claim], capacity: f64) -> Level {
 
 #[track_caller]
 fn check_close(what: &str, got: f64, expected: f64) {
-    let tolerance = 1e-9 * expected.abs().max(1e-3);
     assert!(
-        (got - expected).abs() <= tolerance,
+        is_close(got, expected),
         "{what}: {got}, expected {expected}"
     );
+}
+
+fn is_close(got: f64, expected: f64) -> bool {
+    let tolerance = 1e-9 * expected.abs().max(1e-3);
+    (got - expected).abs() <= tolerance
 }
 
 /// The index answers as the list does, at levels and capacities that matter.
@@ -68,7 +72,12 @@ fn check(index: &ClaimIndex, claims: &[Claim]) {
     for fraction in [0.0, 0.01, 0.3, 0.5, 0.9, 0.999, 1.0, 1.5] {
         let capacity = total * fraction;
         match (index.level_for(capacity), dumb_level_for(claims, capacity)) {
-            (Level::At(got), Level::At(expected)) => check_close("level", got, expected),
+            // Where few small subclients set the level, it moves far for a rounding of the capacity: then it is right if
+            // it gives the capacity away.
+            (Level::At(got), Level::At(expected)) if !is_close(got, expected) => {
+                check_close("D at the level", dumb_demand_at(claims, got), capacity);
+            }
+            (Level::At(_), Level::At(_)) => {}
             (got, expected) => assert_eq!(got, expected, "capacity {capacity} of {total}"),
         }
     }
