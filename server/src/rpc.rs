@@ -1,8 +1,8 @@
 //! The gRPC services: Doorman's `Capacity`, our `Admin`, health and reflection.
 //!
 //! A call is decoded by tonic, parsed by [`convert`], decided by the node, and answered. Nothing
-//! is awaited in between but, for a moment, the parent's first answer about a resource, so a call
-//! that was accepted is always finished. [`caller`] says whom it is attributed to; [`stream`] and
+//! is awaited in between but its turn, if it names many resources, and for a moment the parent's first answer about a
+//! resource, so a call that was accepted is always finished. [`caller`] says whom it is attributed to; [`stream`] and
 //! [`streams_handle`] serve child servers, [`closed`] and [`cycle`] tell them why a stream or a call ended;
 //! [`mod@services`] finds the service of a call; [`meter`] counts and times every call; [`overload`] refuses what is too much.
 
@@ -21,6 +21,7 @@ pub mod streams_handle;
 
 use std::sync::Arc;
 
+use doorward_engine::node::client_calls::{GetCapacityCall, ReleaseCall};
 use doorward_engine::node::mastership::Outcome;
 use doorward_engine::request::{GetCapacity, GetCapacityReply};
 use doorward_proto::doorman as wire;
@@ -57,8 +58,8 @@ impl CapacityService {
         let clock = node.clock();
         // From before the node is asked: what the parent answers since counts.
         let mut answers = node.answers();
-        let (outcome, came_at) =
-            node.change(|node, now| (node.handle_get_capacity(request, now), now));
+        let call = GetCapacityCall::new(request);
+        let (outcome, came_at) = node.change_in_parts(call).await;
         let mut call = WaitingCall::new(came_at);
         let Outcome::Served(mut reply) = outcome else {
             return outcome;
@@ -69,7 +70,8 @@ impl CapacityService {
                 Some(CallAction::Answer) => return Outcome::Served(reply),
                 Some(CallAction::AskAgain { waited }) => {
                     let again = request.again(&mut reply, waited);
-                    match node.change(|node, now| node.handle_get_capacity(&again, now)) {
+                    let asks = GetCapacityCall::new(&again);
+                    match node.change_in_parts(asks).await.0 {
                         Outcome::Served(more) => reply.add(more),
                         not_master @ Outcome::NotMaster(_) => return not_master,
                     }
@@ -144,10 +146,8 @@ impl Capacity for CapacityService {
         request: Request<wire::ReleaseCapacityRequest>,
     ) -> Result<Response<wire::ReleaseCapacityResponse>, RpcStatus> {
         let request = convert::release_capacity(request.get_ref(), caller::of(&request))?;
-        let outcome = self
-            .board
-            .node()
-            .change(|node, now| node.handle_release_capacity(&request, now));
+        let call = ReleaseCall::new(&request);
+        let (outcome, _) = self.board.node().change_in_parts(call).await;
         Ok(Response::new(convert::release_capacity_response(
             &request, outcome,
         )))
