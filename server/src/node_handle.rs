@@ -10,6 +10,7 @@
 
 mod disposal;
 mod lock;
+mod parts;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, MutexGuard, PoisonError};

@@ -1,8 +1,8 @@
 //! The gRPC services: Doorman's `Capacity`, our `Admin`, health and reflection.
 //!
 //! A call is decoded by tonic, parsed by [`convert`], decided by the node, and answered. Nothing
-//! is awaited in between but, for a moment, the parent's first answer about a resource, so a call
-//! that was accepted is always finished. [`caller`] says whom it is attributed to; [`stream`] and
+//! is awaited in between but its turn, if it names many resources, and for a moment the parent's first answer about a
+//! resource, so a call that was accepted is always finished. [`caller`] says whom it is attributed to; [`stream`] and
 //! [`streams_handle`] serve child servers, [`closed`] and [`cycle`] tell them why a stream or a call ended;
 //! [`mod@services`] finds the service of a call, [`unary`] serves those of one message; [`meter`] counts and times every call; [`overload`] refuses what is too much.
 
@@ -24,7 +24,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use doorward_engine::id::Caller;
+use doorward_engine::node::client_calls::{GetCapacityCall, ReleaseCall};
 use doorward_engine::node::mastership::Outcome;
+use doorward_engine::node::parts::InParts;
 use doorward_engine::request::{GetCapacity, GetCapacityReply};
 use doorward_engine::time::Time;
 use doorward_proto::doorman as wire;
@@ -58,16 +60,16 @@ pub struct CapacityService {
 enum Answer {
     /// The answer: nearly always.
     Ready(wire::GetCapacityResponse),
-    /// Some of it waits for the parent.
-    Waits(Box<Waiting>),
+    /// There is more to do, or something to wait for.
+    Later(Box<Unfinished>),
 }
 
-/// A client's request of which some waits for the parent.
+/// A client's request that is not answered yet.
 #[derive(Debug)]
-struct Waiting {
-    request: GetCapacity,
-    /// What was decided.
-    reply: GetCapacityReply,
+struct Unfinished {
+    call: GetCapacityCall<GetCapacity>,
+    /// What was decided. None: it was not decided about all of it.
+    outcome: Option<Outcome<GetCapacityReply>>,
     came_at: Time,
     /// How often the parent had answered before.
     answered: u64,
@@ -77,8 +79,7 @@ struct Waiting {
 }
 
 impl CapacityService {
-    /// Decides. A server that has no lease of a resource yet waits a little for its parent: whoever asks first would else
-    /// have to come back.
+    /// Decides, as far as that can be done at once.
     ///
     /// # Errors
     ///
@@ -95,38 +96,50 @@ impl CapacityService {
         let node = self.board.node();
         // From before the node is asked: what the parent answers since counts.
         let answered = node.answered();
-        let (outcome, came_at) =
-            node.change(|node, now| (node.handle_get_capacity(&request, now), now));
+        let mut call = GetCapacityCall::new(request);
+        let (outcome, came_at) = node.change(|node, now| (call.next_part(node, now), now));
         Ok(match outcome {
-            Outcome::Served(reply) if !reply.is_ready() => Answer::Waits(Box::new(Waiting {
-                request,
-                reply,
+            Some(outcome) if !Self::waits(&outcome) => {
+                Answer::Ready(convert::get_capacity_outcome(outcome, refused, wall))
+            }
+            outcome => Answer::Later(Box::new(Unfinished {
+                call,
+                outcome,
                 came_at,
                 answered,
                 refused,
                 wall,
             })),
-            outcome => Answer::Ready(convert::get_capacity_outcome(outcome, refused, wall)),
         })
     }
 
-    /// Waits for the parent, but not for long.
-    async fn wait(&self, waiting: Waiting) -> wire::GetCapacityResponse {
-        let Waiting {
-            request,
-            reply,
+    /// Does the rest of a call, and waits a little for the parent should this server have no lease yet: whoever asks first
+    /// for a resource would else have to come back.
+    async fn finish(&self, unfinished: Unfinished) -> wire::GetCapacityResponse {
+        let Unfinished {
+            mut call,
+            outcome,
             came_at,
             answered,
             refused,
             wall,
-        } = waiting;
-        let outcome = self
-            .wait_for_parent(&request, reply, came_at, answered)
-            .await;
+        } = unfinished;
+        let outcome = match outcome {
+            Some(outcome) => outcome,
+            None => self.board.node().change_in_parts(&mut call).await,
+        };
+        let outcome = match outcome {
+            Outcome::Served(reply) => {
+                let request = call.request();
+                self.wait_for_parent(request, reply, came_at, answered)
+                    .await
+            }
+            not_master @ Outcome::NotMaster(_) => not_master,
+        };
         convert::get_capacity_outcome(outcome, refused, wall)
     }
 
-    /// Not all was decided when the call came.
+    /// Asks again for what was not ready when the call came, whenever the parent has answered, but not for long.
     async fn wait_for_parent(
         &self,
         request: &GetCapacity,
@@ -144,7 +157,7 @@ impl CapacityService {
                 Some(CallAction::Answer) => return Outcome::Served(reply),
                 Some(CallAction::AskAgain { waited }) => {
                     let again = request.again(&mut reply, waited);
-                    match node.change(|node, now| node.handle_get_capacity(&again, now)) {
+                    match node.change_in_parts(GetCapacityCall::new(again)).await {
                         Outcome::Served(more) => reply.add(more),
                         not_master @ Outcome::NotMaster(_) => return not_master,
                     }
@@ -158,6 +171,11 @@ impl CapacityService {
                 },
             }
         }
+    }
+
+    /// Whether some of it waits for the parent.
+    fn waits(outcome: &Outcome<GetCapacityReply>) -> bool {
+        matches!(outcome, Outcome::Served(reply) if !reply.is_ready())
     }
 
     fn decision(&self, reply: &GetCapacityReply) -> CallDecision {
@@ -194,7 +212,7 @@ impl Capacity for CapacityService {
         Ok(Response::new(
             match self.answer(request.into_inner(), caller)? {
                 Answer::Ready(answer) => answer,
-                Answer::Waits(waiting) => self.wait(*waiting).await,
+                Answer::Later(unfinished) => self.finish(*unfinished).await,
             },
         ))
     }
@@ -213,10 +231,8 @@ impl Capacity for CapacityService {
         request: Request<wire::ReleaseCapacityRequest>,
     ) -> Result<Response<wire::ReleaseCapacityResponse>, RpcStatus> {
         let request = convert::release_capacity(request.get_ref(), caller::of(&request))?;
-        let outcome = self
-            .board
-            .node()
-            .change(|node, now| node.handle_release_capacity(&request, now));
+        let call = ReleaseCall::new(&request);
+        let outcome = self.board.node().change_in_parts(call).await;
         Ok(Response::new(convert::release_capacity_response(
             &request, outcome,
         )))

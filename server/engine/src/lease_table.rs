@@ -6,11 +6,14 @@
 //! expiry. One that comes up early, because the lease was renewed meanwhile, is scheduled again, so
 //! renewing a lease costs nothing here, and each lease is looked at about once a lease length.
 
+mod ending;
+mod expiries;
 mod holding;
 mod places;
+mod slot;
 
 pub(crate) use holding::{Holding, ServerReport, Version};
-pub(crate) use places::Slot;
+pub(crate) use slot::Slot;
 
 use std::ops::Range;
 use std::time::Duration;
@@ -20,6 +23,7 @@ use crate::demand::Demand;
 use crate::exact_sum::ExactSum;
 use crate::id::{HolderId, HolderKind};
 use crate::lease::Leases;
+use crate::lease_table::ending::Ending;
 use crate::lease_table::places::{NameHash, Places};
 use crate::planted::{self, Bug};
 use crate::time::Time;
@@ -37,6 +41,8 @@ pub(crate) struct LeaseTable {
     /// No lease that is worth anything ends later.
     in_use_until: Time,
     wants: ExactSum,
+    /// Leases that are still to be ended by a time.
+    ending: Option<Box<Ending>>,
 }
 
 impl LeaseTable {
@@ -52,6 +58,7 @@ impl LeaseTable {
             reserved: ExactSum::ZERO,
             in_use_until: Time::ZERO,
             wants: ExactSum::ZERO,
+            ending: None,
         }
     }
 
@@ -134,7 +141,9 @@ impl LeaseTable {
         if let Some(until) = holding.leases.in_use_until() {
             self.in_use_until = self.in_use_until.max(until);
         }
-        self.places.insert(holding, self.hash)
+        let slot = self.places.insert(holding, self.hash);
+        self.note_other(slot);
+        slot
     }
 
     /// Takes a holder out.
@@ -150,6 +159,7 @@ impl LeaseTable {
             // Entries of holders long gone are all that is left.
             self.places.note_empty();
             self.in_use_until = Time::ZERO;
+            self.ending = None;
         }
         Some(holding)
     }
@@ -161,6 +171,9 @@ impl LeaseTable {
         slot: Slot,
         change: impl FnOnce(&mut Leases) -> T,
     ) -> Option<T> {
+        if self.ending.is_some() {
+            self.end_leases_of(slot);
+        }
         let holding = self.get_mut(slot)?;
         let granted = holding.newest().capacity;
         let reserved = Reserved::of(&holding.leases);
@@ -192,6 +205,9 @@ impl LeaseTable {
 
     /// The newest lease of a holder that has no other one lasts until then.
     pub(crate) fn renew(&mut self, slot: Slot, expires_at: Time) {
+        if self.ending.is_some() {
+            self.end_leases_of(slot);
+        }
         let Some(holding) = self.get_mut(slot) else {
             return;
         };
@@ -199,14 +215,6 @@ impl LeaseTable {
         if !holding.newest().capacity.is_zero() {
             self.in_use_until = self.in_use_until.max(expires_at);
         }
-    }
-
-    /// Ends every lease by then, at the latest. O(n).
-    pub(crate) fn end_all_by(&mut self, time: Time) {
-        for slot in self.places.slots() {
-            self.change_leases(slot, |leases| leases.end_by(time));
-        }
-        self.in_use_until = self.in_use_until.min(time);
     }
 
     /// Changes what a holder asks for.
@@ -240,17 +248,24 @@ impl LeaseTable {
 
     /// Not later than the first expiry of any lease.
     pub(crate) fn next_expiry(&self) -> Option<Time> {
-        self.places.next_scheduled()
+        let scheduled = self.places.next_scheduled();
+        match self.ending_due() {
+            Some(due) => Some(scheduled.map_or(due, |time| time.min(due))),
+            None => scheduled,
+        }
     }
 
-    /// Looks at one holder that is due, if there is one. A holder whose last lease has ended is taken
-    /// out.
+    /// Looks at one holder that is due, if there is one, or ends leases that are to end by a time. A holder whose last
+    /// lease has ended is taken out.
     pub(crate) fn expire_one(&mut self, now: Time) -> Expired {
         let now = if planted::is(Bug::ExpiresTooEarly) {
             now + Duration::from_secs(5)
         } else {
             now
         };
+        if let Some(ended) = self.end_some() {
+            return ended;
+        }
         let Some((time, slot)) = self.places.pop_scheduled(now) else {
             return Expired::NothingDue;
         };
@@ -341,7 +356,7 @@ impl LeaseTable {
                 "{holding:?}"
             );
             assert!(
-                holding.leases.in_use_until() <= Some(self.in_use_until),
+                self.ending.is_some() || holding.leases.in_use_until() <= Some(self.in_use_until),
                 "{holding:?}"
             );
             assert!(

@@ -8,12 +8,13 @@
 //! Below the root, what there is to share is leased from a parent ([`upstream`]); a holder may be a
 //! client or a child server ([`children`]).
 //!
-//! Only a master decides anything; *not the master* is an [`Outcome`], not an error. What is known
+//! Only a master decides anything; *not the master* is an [`Outcome`](mastership::Outcome), not an error. What is known
 //! of leases is dropped whenever mastership is won or lost.
 
 pub mod ancestry;
 mod asking;
 pub mod children;
+pub mod client_calls;
 mod config;
 mod conflicts;
 mod entry;
@@ -23,12 +24,14 @@ mod looks;
 pub mod mastership;
 mod mentions;
 mod newcomers;
+pub mod parts;
 pub mod reload;
 mod resources;
 mod spans;
 mod sweep;
 pub mod totals;
 pub mod upstream;
+pub mod upstream_calls;
 
 pub use config::Config;
 
@@ -37,19 +40,19 @@ use std::time::Duration;
 
 use crate::admission::Admission;
 use crate::garbage::Garbage;
-use crate::id::{HolderId, Incarnation, MastershipId, ResourceId};
+use crate::id::{Incarnation, MastershipId, ResourceId};
 use crate::node::children::Children;
 use crate::node::conflicts::Conflicts;
 use crate::node::entry::Entry;
 use crate::node::event::NodeEvent;
-use crate::node::mastership::{Mastership, Outcome};
+use crate::node::mastership::Mastership;
+use crate::node::parts::STEPS_PER_RESOURCE;
 use crate::node::reload::InForce;
 use crate::node::resources::{ResourceSlot, Resources};
 use crate::node::sweep::Sweep;
 use crate::node::totals::NodeSums;
 use crate::node::upstream::NodeUpstream;
 use crate::planted::{self, Bug};
-use crate::request::{GetCapacity, GetCapacityReply, ReleaseCapacity, Released};
 use crate::snapshot::{Conflict, Counters, LeaseSnapshot, NodeSnapshot, ResourceSnapshot};
 use crate::template::Templates;
 use crate::time::Time;
@@ -79,12 +82,6 @@ pub enum TimeoutReason {
 
 /// Events kept for [`Node::poll_event`]; the oldest are dropped if it is not called.
 const EVENTS_MAX: usize = 4096;
-
-/// Steps of one [`Node::handle_timeout`] that resources do: to take out an ended lease, say.
-const STEPS_PER_TIMEOUT: usize = 48;
-
-/// What a resource costs at least whose timeout is due, in such steps.
-const STEPS_PER_RESOURCE: usize = 4;
 
 /// The state machine of a server node. See the [module](self).
 #[derive(Debug)]
@@ -120,6 +117,8 @@ pub struct Node {
     counters: Counters,
     /// Over all resources.
     sums: NodeSums,
+    /// What was done since the [part](parts) began that is under way.
+    steps: usize,
 }
 
 impl Node {
@@ -154,6 +153,7 @@ impl Node {
             garbage: Garbage::default(),
             counters: Counters::default(),
             sums: NodeSums::default(),
+            steps: 0,
         }
     }
 
@@ -169,83 +169,29 @@ impl Node {
         node
     }
 
-    /// A client asks for capacity. Every ask is answered by a lease or refused by name, each on its
-    /// own; a refused ask changes nothing.
-    pub fn handle_get_capacity(
-        &mut self,
-        request: &GetCapacity,
-        now: Time,
-    ) -> Outcome<GetCapacityReply> {
-        if let Err(mastership) = self.check_master(now) {
-            self.counters.redirected += 1;
-            return Outcome::NotMaster(mastership);
-        }
-        let holder = HolderId::client(request.client.clone());
-        let (leases, refused) = self.answer_each(
-            &request.asks,
-            |ask| &ask.resource,
-            |node, asked| node.handle_client_ask(&holder, request, asked, now),
-        );
-        Outcome::Served(GetCapacityReply { leases, refused })
-    }
-
-    /// A client gives back what it holds. Says of each resource, in the order of the request, what
-    /// became of it.
-    pub fn handle_release_capacity(
-        &mut self,
-        request: &ReleaseCapacity,
-        now: Time,
-    ) -> Outcome<Vec<Released>> {
-        if let Err(mastership) = self.check_master(now) {
-            self.counters.redirected += 1;
-            return Outcome::NotMaster(mastership);
-        }
-        let holder = HolderId::client(request.client.clone());
-        let caller = self.admission.find_caller(request.caller);
-        let mut results = Vec::with_capacity(request.resources.len());
-        for id in &request.resources {
-            self.bring_up_to_date(id, now);
-            let slot = self.resources.find(id);
-            let found = slot.and_then(|slot| Some((slot, self.resources.at_mut(slot)?)));
-            let Some((slot, Entry { resource, .. })) = found else {
-                results.push(Released::NotThere);
-                continue;
-            };
-            let (process, sequence) = (request.incarnation, request.sequence);
-            let result = resource.handle_release(&holder, process, sequence, caller, now);
-            match result {
-                Released::Freed => self.counters.released += 1,
-                Released::OutOfOrder => self.counters.out_of_order += 1,
-                Released::UnlessHeard(_) | Released::NotThere => {}
-            }
-            results.push(result);
-            self.settle_at(slot);
-        }
-        Outcome::Served(results)
-    }
-
     /// The time of [`Node::poll_timeout`] has come. Does a bounded amount of work, some tens of microseconds; more
     /// may be due at once.
     pub fn handle_timeout(&mut self, now: Time) {
         self.end_term_if_over(now);
+        self.begin_part();
         self.sweep_some(now);
-        let mut steps_left = STEPS_PER_TIMEOUT;
-        while steps_left > 0 {
+        while self.has_steps_left() {
             let Some(&first) = self.timeouts.first().filter(|(at, ..)| *at <= now) else {
                 return;
             };
             let (_, _, slot) = first;
             self.bring_slot_up_to_date(slot, now);
+            self.note_steps(STEPS_PER_RESOURCE);
+            let steps_left = self.steps_left();
             let Some(Entry { resource, .. }) = self.resources.at_mut(slot) else {
                 // Nobody held anything of it when it heard what concerns all.
                 self.timeouts.remove(&first);
-                steps_left = steps_left.saturating_sub(STEPS_PER_RESOURCE);
                 continue;
             };
             let done = resource.handle_timeout(steps_left, now);
-            steps_left = steps_left.saturating_sub(done.steps.max(STEPS_PER_RESOURCE));
-            if done.learned {
-                let resource = resource.id().clone();
+            let learned = done.learned.then(|| resource.id().clone());
+            self.note_steps(done.regrouping_steps);
+            if let Some(resource) = learned {
                 self.push_event(NodeEvent::LearningEnded { resource });
             }
             self.settle_at(slot);

@@ -43,6 +43,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::admission::weight::counted;
 use crate::algorithm::{self, Rule, static_share};
 use crate::demand::Demand;
 use crate::garbage::{Garbage, Heap};
@@ -62,6 +63,12 @@ use doorward_time::tolerance::Tolerance;
 /// Entries of ended leases looked at by one request. It never does more than this of others' work;
 /// what is left is done by the timer, and until then counts as in use, which is the safe side.
 const EXPIRIES_PER_REQUEST: usize = 32;
+
+/// What it takes to look at a lease that may have ended, in steps.
+pub(crate) const STEPS_PER_EXPIRY: usize = 4;
+
+/// What it takes to put a claim in another band that has a million of them.
+const STEPS_PER_CLAIM: usize = 3;
 
 /// How a mastership of the node began, in which a resource is decided about.
 #[derive(Clone, Copy, Debug)]
@@ -92,6 +99,8 @@ pub(crate) struct Resource {
     lowering: Lowerings,
     invitations: Invitations,
     expired: u64,
+    /// Entries of ended leases looked at since that was last asked.
+    looked_at: u32,
 }
 
 /// What a resource did by itself.
@@ -99,8 +108,8 @@ pub(crate) struct Resource {
 pub(crate) struct Done {
     /// Learning mode ended.
     pub(crate) learned: bool,
-    /// How many steps that took.
-    pub(crate) steps: usize,
+    /// How many steps it took to put claims in other bands.
+    pub(crate) regrouping_steps: usize,
 }
 
 impl Heap for Resource {
@@ -165,6 +174,7 @@ impl Resource {
             lowering: Lowerings::default(),
             invitations: Invitations::new(seed),
             expired: 0,
+            looked_at: 0,
         }
     }
 
@@ -235,8 +245,9 @@ impl Resource {
     /// Does up to `steps_max` steps of taking out ended leases and putting claims in other bands, and ends
     /// learning mode and the server's own lease.
     pub(crate) fn handle_timeout(&mut self, steps_max: usize, now: Time) -> Done {
-        let expired = self.expire(steps_max, now);
-        let regrouped = self.ledger.regroup(steps_max - expired, now);
+        let expired = self.expire(steps_max / STEPS_PER_EXPIRY, now);
+        let steps_left = steps_max - expired * STEPS_PER_EXPIRY;
+        let regrouped = self.ledger.regroup(steps_left / STEPS_PER_CLAIM, now);
         if self.supply.expires_at.is_some_and(|end| end <= now) {
             self.set_supply(Supply::NONE);
         }
@@ -250,8 +261,13 @@ impl Resource {
         }
         Done {
             learned,
-            steps: expired + regrouped,
+            regrouping_steps: regrouped * STEPS_PER_CLAIM,
         }
+    }
+
+    /// How many steps it took to look at leases that may have ended, since this was last asked.
+    pub(crate) fn take_expiry_steps(&mut self) -> usize {
+        std::mem::take(&mut self.looked_at) as usize * STEPS_PER_EXPIRY
     }
 
     /// What is not needed any more, and takes too long to drop here.
@@ -405,6 +421,7 @@ impl Resource {
     fn expire(&mut self, steps_max: usize, now: Time) -> usize {
         let (expired, steps) = self.ledger.expire(steps_max, now);
         self.expired += expired;
+        self.looked_at += counted(steps);
         steps
     }
 

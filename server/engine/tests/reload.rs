@@ -262,6 +262,9 @@ fn shares(node: &Node, now: Time) -> Vec<(String, f64, f64)> {
 /// More than are put in other bands at once.
 const CROWD: usize = 1_000;
 
+/// Of whom that takes many calls.
+const LARGE_CROWD: usize = 4 * CROWD;
+
 #[test]
 fn while_claims_are_put_in_other_bands_they_change_and_no_more_is_granted_than_there_is() {
     let now = Time::from_secs(1);
@@ -277,7 +280,7 @@ fn while_claims_are_put_in_other_bands_they_change_and_no_more_is_granted_than_t
     ] {
         let mut node = master(of(from));
         let mut draws = Draws(7);
-        let wants: Vec<f64> = (0..CROWD).map(|_| draws.below(4) as f64).collect();
+        let wants: Vec<f64> = (0..LARGE_CROWD).map(|_| draws.below(4) as f64).collect();
         for (client, wants) in wants.iter().enumerate() {
             ask(&mut node, client, 0, *wants, None, now);
         }
@@ -287,11 +290,11 @@ fn while_claims_are_put_in_other_bands_they_change_and_no_more_is_granted_than_t
             node.handle_timeout(now);
             // Of those that are in other bands already, and those that are not: some want something else, some
             // go, some come.
-            for client in [steps, CROWD - 1 - steps] {
+            for client in [steps, LARGE_CROWD - 1 - steps] {
                 gets(&mut node, client, wants[client] + 1.0, None, now);
             }
-            release(&mut node, CROWD / 2 + steps, 0, now);
-            gets(&mut node, CROWD + steps, 2.0, None, now);
+            release(&mut node, LARGE_CROWD / 2 + steps, 0, now);
+            gets(&mut node, LARGE_CROWD + steps, 2.0, None, now);
             node.assert_consistent();
             steps += 1;
         }

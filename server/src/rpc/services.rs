@@ -51,10 +51,10 @@ impl Services {
         match decided {
             Ok(Answer::Ready(answer)) => Answering::Ready(unary::response(&answer)),
             Err(status) => Answering::Ready(status.into_http()),
-            Ok(Answer::Waits(waiting)) => {
+            Ok(Answer::Later(unfinished)) => {
                 let service = Arc::clone(&self.service);
                 Answering::Later(Box::pin(async move {
-                    Ok(unary::response(&service.wait(*waiting).await))
+                    Ok(unary::response(&service.finish(*unfinished).await))
                 }))
             }
         }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use doorward_engine::id::Caller;
 use doorward_engine::node::ancestry::Cycle;
+use doorward_engine::node::children::GetServerCapacityCall;
 use doorward_engine::node::mastership::Outcome;
 use doorward_engine::request::server::{GetServerCapacity, Via};
 use doorward_proto::doorman as wire;
@@ -125,9 +126,8 @@ fn decide(
     (request, refused): Parsed,
     via: Via,
 ) -> Result<wire::GetServerCapacityResponse, Cycle> {
-    let outcome = board
-        .node()
-        .change(|node, now| node.handle_get_server_capacity(&request, via, now))?;
+    let call = GetServerCapacityCall::new(&request, via);
+    let outcome = board.node().change_part_by_part(call)?;
     Ok(match outcome {
         Outcome::Served(reply) => {
             convert::server_capacity::get_server_capacity_response(reply, refused, clock::wall())

@@ -11,8 +11,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use doorward_engine::id::{Caller, HolderName, Incarnation};
-use doorward_engine::node::Node;
 use doorward_engine::node::ancestry::Cycle;
+use doorward_engine::node::children::PushesCall;
 use doorward_proto::doorman as wire;
 use doorward_session::child_streams::{
     ChildStreams, Hello, StreamAction, StreamLimits, StreamState,
@@ -183,7 +183,8 @@ impl StreamsHandle {
 
     /// Tells child servers what changed for them.
     fn push(&self, held: &mut HeldStreams) {
-        let replies = self.board.node().change(Node::poll_pushes);
+        let pushes = PushesCall::default();
+        let replies = self.board.node().change_part_by_part(pushes);
         for (child, reply) in replies {
             let number = held.streams.stream_of(child.as_str());
             let line = number.and_then(|number| Some((number, held.lines.get(&number)?)));

@@ -3,10 +3,11 @@
 
 use std::time::Duration;
 
-use doorward_engine::id::ResourceId;
 use doorward_engine::node::Node;
 use doorward_engine::node::event::NodeEvent;
-use doorward_engine::request::server::{GetServerCapacity, GetServerCapacityReply};
+use doorward_engine::node::parts::InParts;
+use doorward_engine::node::upstream_calls::{UpstreamReplyCall, UpstreamRequestCall};
+use doorward_engine::request::server::{GetServerCapacity, GetServerCapacityReply, ServerLease};
 use doorward_engine::resource::parent_request::Pace;
 use doorward_proto::doorman as wire;
 use doorward_session::parent_session::{AnsweredResource, MasterInfo, Transport};
@@ -18,6 +19,9 @@ use crate::node_handle::log;
 use crate::rpc::convert::server_capacity::{self, ReadAnswer};
 use crate::rpc::cycle;
 use crate::status::learning;
+
+/// Resources of which it is looked up at once when their leases end.
+const RESOURCES_PER_LOOK: usize = 128;
 
 /// What a server says of the mastership of its node.
 pub(super) fn mastership(is_master: bool, named: &wire::Mastership) -> MasterInfo<'_> {
@@ -56,7 +60,7 @@ impl Upstream {
     pub(super) fn due(&self) -> Option<GetServerCapacity> {
         let micros = u64::try_from(clock::wall().as_micros()).unwrap_or(u64::MAX);
         self.node
-            .change(|node, now| node.poll_upstream_request(micros, now))
+            .change_part_by_part(UpstreamRequestCall::new(micros))
     }
 
     /// What a stream begins with if there is nothing to ask.
@@ -66,29 +70,40 @@ impl Upstream {
 
     /// How long the last lease of the parent is still valid.
     pub(super) fn leases_last(&self) -> Duration {
-        self.node.read(|node, now| {
-            let end = node.upstream_leases_end(now);
-            end.map_or(Duration::ZERO, |end| end.since(now))
-        })
+        let (mut last, mut after) = (None, None);
+        loop {
+            let end;
+            (end, after) = self.node.look(|node, now| {
+                node.upstream_leases_end_after(after.as_ref(), RESOURCES_PER_LOOK, now)
+            });
+            last = last.max(end);
+            if after.is_none() {
+                let now = self.node.clock().now();
+                return last.map_or(Duration::ZERO, |end| end.since(now));
+            }
+        }
     }
 
     /// Hands an answer to the node.
     pub(super) fn apply(&self, answer: ReadAnswer) {
         // The first answer tells for how long to learn.
-        let begun = self.node.change(|node, now| {
-            let leases = answer.reply.leases.iter();
-            let mut resources: Vec<&ResourceId> = leases.map(|lease| &lease.resource).collect();
-            resources.retain(|resource| node.learning_left(resource, now).is_none());
-            node.handle_upstream_reply(&answer.reply, now);
-            for (resource, problem) in answer.nonsense {
-                node.handle_invalid_upstream_answer(&resource, problem, now);
-            }
-            let begun = resources.into_iter().filter_map(|resource| {
-                let left = node.learning_left(resource, now)?;
-                Some((resource.clone(), left))
-            });
-            begun.collect::<Vec<_>>()
+        let mut begun = Vec::new();
+        let call = UpstreamReplyCall::new(&answer.reply);
+        self.node.change_part_by_part_with(call, |call, node, now| {
+            let learns = |node: &Node, lease: &ServerLease| {
+                let left = node.learning_left(&lease.resource, now)?;
+                Some((lease.resource.clone(), left))
+            };
+            let mut next: Vec<&ServerLease> = call.next_leases().iter().collect();
+            next.retain(|lease| learns(node, lease).is_none());
+            let done = call.next_part(node, now);
+            begun.extend(next.into_iter().filter_map(|lease| learns(node, lease)));
+            done
         });
+        for (resource, problem) in answer.nonsense {
+            self.node
+                .change(|node, now| node.handle_invalid_upstream_answer(&resource, problem, now));
+        }
         for (resource, left) in begun {
             learning::log_beginning(&resource, left);
         }

@@ -3,24 +3,18 @@
 //! Most resources have few holders. These are looked through; what is found under a name, or ends next, needs no index
 //! of its own. Many are in chunks, with a table of names and a heap of expiries.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 use std::hash::Hasher;
 
-use hashbrown::HashTable;
 use siphasher::sip::SipHasher13;
 
+use crate::chunked::Chunked;
 use crate::id::HolderKind;
 use crate::lease_table::Holding;
+use crate::lease_table::expiries::Expiries;
+use crate::lease_table::slot::{CHUNK, Slot};
 use crate::planted::{self, Bug};
+use crate::split_table::SplitTable;
 use crate::time::Time;
-
-/// Where a holder is in the table. Not valid any more once the holder is removed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Slot(u32);
-
-/// Holders in a chunk: a power of two. Chunks never move, so adding a holder never copies what is there.
-pub(super) const CHUNK: usize = 512;
 
 /// So many are looked through.
 pub(super) const FEW: usize = 4;
@@ -46,11 +40,17 @@ pub(super) struct Few {
 #[derive(Debug, Default)]
 pub(super) struct Many {
     chunks: Vec<Vec<Option<Holding>>>,
-    free: Vec<Slot>,
+    /// Free places, and when who was there was to be looked at last: there is an entry for that still, unless
+    /// it has come up.
+    free: Chunked<(Slot, Time)>,
+    /// There are no entries for as many of the free places, the first ones: all were forgotten.
+    without_entries: usize,
     /// The slot, and 32 bits of the hash: growing the table does not touch the holders.
-    by_name: HashTable<(Slot, u32)>,
+    by_name: SplitTable,
     /// At least one entry for every holder, not later than its next expiry.
-    expiries: BinaryHeap<Reverse<(Time, Slot)>>,
+    expiries: Expiries,
+    /// No entry has come up that is later.
+    came_up: Time,
 }
 
 /// Hashes names with a key: names come from outside, and must not be made to collide.
@@ -96,12 +96,8 @@ impl Places {
             Self::Few(few) => few.slots().find(|(_, it)| is_it(it)).map(|(slot, _)| slot),
             Self::Many(many) => {
                 let hash = hash.short(kind, name);
-                let is_it = |(slot, kept): &(Slot, u32)| {
-                    *kept == hash && many.get(*slot).is_some_and(is_it)
-                };
-                many.by_name
-                    .find(spread(hash), is_it)
-                    .map(|(slot, _)| *slot)
+                let is_it = |slot| many.get(Slot(slot)).is_some_and(is_it);
+                many.by_name.find(hash, is_it).map(Slot)
             }
         }
     }
@@ -148,7 +144,7 @@ impl Places {
     pub(super) fn schedule(&mut self, slot: Slot, time: Time) {
         match self {
             Self::Few(few) => few.due = few.due.min(time),
-            Self::Many(many) => many.expiries.push(Reverse((time, slot))),
+            Self::Many(many) => many.expiries.push((time, slot)),
         }
     }
 
@@ -156,7 +152,7 @@ impl Places {
     pub(super) fn next_scheduled(&self) -> Option<Time> {
         match self {
             Self::Few(few) => few.slots().next().map(|_| few.due),
-            Self::Many(many) => many.expiries.peek().map(|Reverse((time, _))| *time),
+            Self::Many(many) => many.expiries.first().map(|(time, _)| time),
         }
     }
 
@@ -166,7 +162,7 @@ impl Places {
         self.next_scheduled().filter(|time| *time <= now)?;
         match self {
             Self::Few(few) => few.pop(now),
-            Self::Many(many) => many.expiries.pop().map(|Reverse(entry)| entry),
+            Self::Many(many) => many.pop(),
         }
     }
 
@@ -174,7 +170,10 @@ impl Places {
     pub(super) fn note_empty(&mut self) {
         match self {
             Self::Few(few) => few.due = Time::MAX,
-            Self::Many(many) => many.expiries.clear(),
+            Self::Many(many) => {
+                many.expiries.clear();
+                many.without_entries = many.free.len();
+            }
         }
     }
 
@@ -209,6 +208,7 @@ impl Places {
     }
 
     /// All places, taken or not.
+    #[cfg(test)]
     pub(super) fn slots(&self) -> impl Iterator<Item = Slot> + use<> {
         self.slots_from(Slot::FIRST)
     }
@@ -236,9 +236,9 @@ impl Places {
                 size_of::<Many>()
                     + many.chunks.capacity() * size_of::<Vec<Option<Holding>>>()
                     + holdings * size_of::<Option<Holding>>()
-                    + many.by_name.allocation_size()
-                    + many.expiries.capacity() * size_of::<Reverse<(Time, Slot)>>()
-                    + many.free.capacity() * size_of::<Slot>()
+                    + many.by_name.memory_bytes()
+                    + many.expiries.memory_bytes()
+                    + many.free.memory_bytes()
             }
         }
     }
@@ -272,6 +272,7 @@ impl Places {
                 assert_eq!(self.len(), len + many.free.len(), "places");
                 assert_eq!(many.by_name.len(), len, "names");
                 assert!(many.expiries.len() >= len, "every holder is in the heap");
+                many.expiries.assert_consistent();
             }
         }
     }
@@ -319,9 +320,10 @@ impl Many {
         for (at, place) in holdings.iter().enumerate() {
             match place {
                 Some(holding) => many.index(Slot::of(at), holding, hash),
-                None => many.free.push(Slot::of(at)),
+                None => many.free.push((Slot::of(at), Time::ZERO)),
             }
         }
+        many.without_entries = many.free.len();
         many.chunks.push(holdings);
         many
     }
@@ -336,15 +338,33 @@ impl Many {
         self.chunks.get_mut(chunk)?.get_mut(place)
     }
 
-    fn insert(&mut self, holding: Holding, hash: NameHash) -> Slot {
-        let slot = self.free.pop();
-        let slot = slot.unwrap_or_else(|| self.add_place());
-        self.index(slot, &holding, hash);
+    fn insert(&mut self, mut holding: Holding, hash: NameHash) -> Slot {
+        let (slot, entry) = match self.free.pop() {
+            Some((slot, entry)) => (slot, Some(entry)),
+            None => (self.add_place(), None),
+        };
+        let has_entry = self.free.len() >= self.without_entries;
+        self.without_entries = self.without_entries.min(self.free.len());
+        let kept =
+            entry.filter(|entry| has_entry && *entry > self.came_up && *entry <= holding.scheduled);
+        match kept {
+            // It is looked at a little early, and one entry is enough for all who come and go.
+            Some(kept) => holding.scheduled = kept,
+            None => self.expiries.push((holding.scheduled, slot)),
+        }
+        self.name(slot, &holding, hash);
         if let Some(place) = self.place_mut(slot) {
             *place = Some(holding);
         }
-        self.sweep_expiries();
+        self.tidy_expiries();
         slot
+    }
+
+    /// Takes out the first entry of those by which holders are looked at.
+    fn pop(&mut self) -> Option<(Time, Slot)> {
+        let (time, slot) = self.expiries.pop()?;
+        self.came_up = self.came_up.max(time);
+        Some((time, slot))
     }
 
     fn add_place(&mut self) -> Slot {
@@ -361,60 +381,38 @@ impl Many {
 
     /// Enters a holder in the table of names, and in the heap.
     fn index(&mut self, slot: Slot, holding: &Holding, hash: NameHash) {
+        self.name(slot, holding, hash);
+        self.expiries.push((holding.scheduled, slot));
+    }
+
+    /// Enters a holder in the table of names.
+    fn name(&mut self, slot: Slot, holding: &Holding, hash: NameHash) {
         let hash = hash.of_holding(holding);
-        self.by_name
-            .insert_unique(spread(hash), (slot, hash), |(_, hash)| spread(*hash));
-        self.expiries.push(Reverse((holding.scheduled, slot)));
+        self.by_name.insert(hash, slot.0);
     }
 
     fn remove(&mut self, slot: Slot, hash: NameHash) -> Option<Holding> {
         let holding = self.place_mut(slot)?.take()?;
         let hash = hash.of_holding(&holding);
-        if let Ok(entry) = self
-            .by_name
-            .find_entry(spread(hash), |(kept, _)| *kept == slot)
-        {
-            entry.remove();
-        }
+        self.by_name.remove(hash, slot.0);
         if !planted::is(Bug::SlotNotFreed) {
-            self.free.push(slot);
+            self.free.push((slot, holding.scheduled));
         }
         Some(holding)
     }
 
-    /// Drops the heap's entries of holders that are gone once they are the most of it. It takes as
-    /// many insertions as there is work in here for it to happen again.
-    fn sweep_expiries(&mut self) {
-        if self.expiries.len() > 4 * self.by_name.len() + 1024 {
-            let mut entries = std::mem::take(&mut self.expiries).into_vec();
-            entries.retain(|Reverse((time, slot))| {
-                self.get(*slot)
-                    .is_some_and(|holding| holding.scheduled == *time)
-            });
-            entries.sort_unstable();
-            entries.dedup();
-            self.expiries = BinaryHeap::from(entries);
-        }
-    }
-}
-
-impl Slot {
-    /// The first of all.
-    pub(crate) const FIRST: Self = Self(0);
-
-    /// The one after it.
-    pub(crate) fn next(self) -> Self {
-        Self(self.0.saturating_add(1))
-    }
-
-    /// That place.
-    pub(super) fn of(at: usize) -> Self {
-        Self(u32::try_from(at).unwrap_or(u32::MAX))
-    }
-
-    /// Its chunk, and the place in it.
-    fn place(self) -> (usize, usize) {
-        (self.0 as usize / CHUNK, self.0 as usize % CHUNK)
+    /// Entries that mean nothing any more do not pile up: those of holders that were scheduled earlier since, or are
+    /// gone, and whose place somebody has who ends earlier.
+    fn tidy_expiries(&mut self) {
+        let chunks = &self.chunks;
+        let is_needed = |(time, slot): (Time, Slot)| {
+            let (chunk, place) = slot.place();
+            let holding = chunks
+                .get(chunk)
+                .and_then(|chunk| chunk.get(place)?.as_ref());
+            holding.is_some_and(|holding| holding.scheduled == time)
+        };
+        self.expiries.tidy(self.by_name.len(), is_needed);
     }
 }
 
@@ -426,9 +424,4 @@ fn push(chunk: &mut Vec<Option<Holding>>, place: Option<Holding>) {
         chunk.reserve_exact(more.min(CHUNK.saturating_sub(chunk.len()).max(1)));
     }
     chunk.push(place);
-}
-
-/// Spreads 32 good bits over the 64 that the table wants (it looks at both ends).
-pub(super) fn spread(hash: u32) -> u64 {
-    u64::from(hash).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }

@@ -1,7 +1,8 @@
 //! Holders are found under their names and by nothing else, sums and expiries follow them, and what they
 //! take is known.
 
-use super::places::{CHUNK, FEW, spread};
+use super::places::FEW;
+use super::slot::CHUNK;
 use super::*;
 use crate::algorithm::{Bound, Reason, Why};
 use crate::amount::Amount;
@@ -99,7 +100,7 @@ fn two_names_of_one_hash_are_two_holders() {
 fn names_are_spread_and_those_of_clients_and_servers_told_apart() {
     let table = LeaseTable::new(7);
     let names: Vec<_> = (0..1_000).map(|n| format!("holder {n}")).collect();
-    let hash = |name: &String| spread(table.hash.short(HolderKind::Client, name));
+    let hash = |name: &String| table.hash.short(HolderKind::Client, name);
     let hashes: std::collections::BTreeSet<_> = names.iter().map(hash).collect();
     assert_eq!(hashes.len(), names.len());
     let id = HolderName::new("a").unwrap();

@@ -12,6 +12,7 @@ use crate::demand::Demand;
 use crate::id::{Caller, HolderId, ResourceId};
 use crate::lease_table::ServerReport;
 use crate::node::mentions::Mentions;
+use crate::node::parts::STEPS_PER_RESOURCE;
 use crate::node::resources::IdHash;
 use crate::node::spans::Spans;
 use crate::node::{Entry, Node};
@@ -31,36 +32,78 @@ pub(super) struct HashedAsk<'a, A> {
     hash: IdHash,
 }
 
+impl HashedAsk<'_, ServerAsk> {
+    /// Of its demand curves.
+    pub(super) fn points(&self) -> usize {
+        self.ask.demand.points()
+    }
+}
+
+/// How far a request has come: what was answered so far.
+#[derive(Debug)]
+pub(super) struct Progress<L> {
+    leases: Vec<L>,
+    refused: Vec<Refusal>,
+    mentions: Mentions,
+    /// The position of the next ask.
+    next: usize,
+}
+
+impl<L> Progress<L> {
+    /// Nothing of so many asks is answered.
+    pub(super) fn of_request(asks: usize) -> Self {
+        Self {
+            leases: Vec::with_capacity(asks),
+            refused: Vec::new(),
+            mentions: Mentions::of_request(asks),
+            next: 0,
+        }
+    }
+
+    /// What was answered.
+    pub(super) fn take(&mut self) -> LeasesAndRefusals<L> {
+        (
+            std::mem::take(&mut self.leases),
+            std::mem::take(&mut self.refused),
+        )
+    }
+}
+
 impl Node {
-    /// Answers each ask of a request separately; a resource that is named twice is answered once.
-    pub(super) fn answer_each<A, L>(
+    /// Answers the next asks of a request, each separately, until the part is over; a resource that is named twice is
+    /// answered once. Returns whether all are answered.
+    pub(super) fn answer_some<A, L>(
         &mut self,
+        progress: &mut Progress<L>,
         asks: &[A],
         resource_of: impl Fn(&A) -> &ResourceId,
         mut answer: impl FnMut(&mut Self, HashedAsk<'_, A>) -> Result<L, RefusalReason>,
-    ) -> LeasesAndRefusals<L> {
-        let mut leases = Vec::with_capacity(asks.len());
-        let mut refused = Vec::new();
-        let mut mentions = Mentions::of_request(asks.len());
-        for (position, ask) in asks.iter().enumerate() {
+    ) -> bool {
+        while let Some(ask) = asks.get(progress.next) {
+            if !self.has_steps_left() {
+                return false;
+            }
+            let position = progress.next;
+            progress.next += 1;
             let resource = resource_of(ask);
             let hash = self.resources.hash(resource);
             let is_same = |at: usize| asks.get(at).map(&resource_of) == Some(resource);
-            let result = if mentions.note(position, hash, is_same) {
+            let result = if progress.mentions.note(position, hash, is_same) {
                 Err(RefusalReason::Duplicate)
             } else {
                 answer(self, HashedAsk { ask, hash })
             };
+            self.note_steps(STEPS_PER_RESOURCE);
             match result {
-                Ok(lease) => leases.push(lease),
+                Ok(lease) => progress.leases.push(lease),
                 Err(reason) => {
                     self.counters.refused += 1;
                     let resource = resource.clone();
-                    refused.push(Refusal { resource, reason });
+                    progress.refused.push(Refusal { resource, reason });
                 }
             }
         }
-        (leases, refused)
+        true
     }
 
     /// A client asks for something.

@@ -132,6 +132,7 @@ impl Node {
             return;
         };
         self.counters.expired += entry.resource.take_expired();
+        self.steps += entry.resource.take_expiry_steps();
         let weight = entry.resource.weight();
         let changes = entry.resource.take_changes();
         if weight != entry.weighed || !changes.is_empty() {

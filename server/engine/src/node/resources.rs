@@ -8,11 +8,11 @@
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-use hashbrown::HashTable;
 use siphasher::sip::SipHasher13;
 
 use crate::id::ResourceId;
 use crate::node::Entry;
+use crate::split_table::SplitTable;
 
 /// Where a resource is. Not valid any more once the resource is removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -37,7 +37,7 @@ pub(super) struct Resources {
     entries: Vec<Option<Box<Entry>>>,
     free: Vec<ResourceSlot>,
     /// With the hash: growing the table does not touch the resources.
-    by_id: HashTable<(ResourceSlot, IdHash)>,
+    by_id: SplitTable,
     in_order: BTreeMap<ResourceId, ResourceSlot>,
 }
 
@@ -48,7 +48,7 @@ impl Resources {
             seed,
             entries: Vec::new(),
             free: Vec::new(),
-            by_id: HashTable::new(),
+            by_id: SplitTable::default(),
             in_order: BTreeMap::new(),
         }
     }
@@ -78,11 +78,11 @@ impl Resources {
 
     /// The same, if its hash is known.
     pub(super) fn find_hashed(&self, id: &ResourceId, hash: IdHash) -> Option<ResourceSlot> {
-        let is_it = |(slot, kept): &(ResourceSlot, IdHash)| {
-            *kept == hash && self.at(*slot).is_some_and(|it| it.resource.id() == id)
+        let is_it = |slot| {
+            let entry = self.at(ResourceSlot(slot));
+            entry.is_some_and(|it| it.resource.id() == id)
         };
-        let found = self.by_id.find(hash.spread(), is_it);
-        found.map(|(slot, _)| *slot)
+        self.by_id.find(hash.0, is_it).map(ResourceSlot)
     }
 
     /// What is in a slot.
@@ -111,8 +111,7 @@ impl Resources {
         debug_assert!(self.find(&id).is_none(), "{id} is there already");
         let hash = self.hash(&id);
         let slot = self.place(Box::new(entry));
-        self.by_id
-            .insert_unique(hash.spread(), (slot, hash), |(_, hash)| hash.spread());
+        self.by_id.insert(hash.0, slot.0);
         self.in_order.insert(id, slot);
         slot
     }
@@ -122,12 +121,7 @@ impl Resources {
         let entry = self.entries.get_mut(slot.0 as usize)?.take()?;
         let id = entry.resource.id();
         let hash = self.hash(id);
-        if let Ok(found) = self
-            .by_id
-            .find_entry(hash.spread(), |(kept, _)| *kept == slot)
-        {
-            found.remove();
-        }
+        self.by_id.remove(hash.0, slot.0);
         self.in_order.remove(id);
         self.free.push(slot);
         Some(entry)

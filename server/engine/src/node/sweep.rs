@@ -10,6 +10,7 @@ use std::time::Duration;
 use crate::admission::TemplateSlot;
 use crate::id::ResourceId;
 use crate::node::Node;
+use crate::node::parts::{STEPS_PER_PART, STEPS_PER_RESOURCE};
 use crate::node::resources::ResourceSlot;
 use crate::planted::{self, Bug};
 use crate::time::Time;
@@ -42,11 +43,13 @@ struct UnderWay {
     after: Option<ResourceId>,
 }
 
-/// What a turn costs: so much, and one for each claim that is put elsewhere and each glob that is tried.
-const TURN: usize = 16;
+/// Steps that one [`Node::handle_timeout`] spends on turns, but for what the last of them costs: half of its
+/// [part](super::parts), so that what else is due is done beside it. A turn costs as much as any resource that is
+/// changed, and a step for each claim that is put elsewhere and each glob that is tried.
+const STEPS_MAX: usize = STEPS_PER_PART / 2;
 
-/// What one [`Node::handle_timeout`] spends on turns, but for what the last of them costs.
-const SPENT_MAX: usize = 256;
+/// Turns that take all of these steps, each of which takes as little as it can. Only if there are fewer left is it over.
+const TURNS_MAX: usize = STEPS_MAX.div_ceil(STEPS_PER_RESOURCE);
 
 impl Sweep {
     /// What somebody has heard who begins now.
@@ -107,14 +110,16 @@ impl Node {
     /// Before anything happens to a resource: it hears of what concerns every resource.
     pub(super) fn bring_up_to_date(&mut self, id: &ResourceId, now: Time) {
         if self.sweep.under_way.is_some() && !planted::is(Bug::FormerTemplateDecides) {
-            self.visit(id, now);
+            let spent = self.visit(id, now);
+            self.note_steps(spent);
         }
     }
 
     /// The same of what is in a slot.
     pub(super) fn bring_slot_up_to_date(&mut self, slot: ResourceSlot, now: Time) {
         if self.sweep.under_way.is_some() && !planted::is(Bug::FormerTemplateDecides) {
-            self.visit_at(slot, now);
+            let spent = self.visit_at(slot, now);
+            self.note_steps(spent);
         }
     }
 
@@ -125,21 +130,23 @@ impl Node {
         };
         // Those that have heard already cost next to nothing, but are looked at.
         let after = under_way.after.clone();
-        let turns = self.resources.after(after.as_ref()).take(SPENT_MAX / TURN);
+        let turns = self.resources.after(after.as_ref()).take(TURNS_MAX);
         let ids: Vec<ResourceId> = turns.map(|(id, _)| id.clone()).collect();
         let mut spent = 0;
         for id in ids {
-            if spent >= SPENT_MAX {
+            if spent >= STEPS_MAX {
                 return;
             }
             if !planted::is(Bug::TemplateKept) {
-                spent += self.visit(&id, now);
+                let turn = self.visit(&id, now);
+                self.note_steps(turn);
+                spent += turn;
             }
             if let Some(under_way) = &mut self.sweep.under_way {
                 under_way.after = Some(id);
             }
         }
-        if spent < SPENT_MAX && self.forget_templates(SPENT_MAX - spent) {
+        if spent < STEPS_MAX && self.forget_templates(STEPS_MAX - spent) {
             self.sweep.under_way = None;
         }
     }
@@ -147,19 +154,19 @@ impl Node {
     /// It is the turn of a resource. Returns what that cost.
     fn visit(&mut self, id: &ResourceId, now: Time) -> usize {
         let slot = self.resources.find(id);
-        slot.map_or(TURN, |slot| self.visit_at(slot, now))
+        slot.map_or(STEPS_PER_RESOURCE, |slot| self.visit_at(slot, now))
     }
 
     fn visit_at(&mut self, slot: ResourceSlot, now: Time) -> usize {
         let news = self.sweep.news;
         let Some(entry) = self.resources.at_mut(slot) else {
-            return TURN;
+            return STEPS_PER_RESOURCE;
         };
         let heard = std::mem::replace(&mut entry.heard, news);
         if heard == news {
-            return TURN;
+            return STEPS_PER_RESOURCE;
         }
-        let mut spent = TURN;
+        let mut spent = STEPS_PER_RESOURCE;
         if heard < self.sweep.lost {
             entry.resource.handle_upstream_lost(now);
         }

@@ -6,19 +6,13 @@ use std::time::Duration;
 use crate::id::{HolderName, ResourceId};
 use crate::node::event::NodeEvent;
 use crate::node::spans::Spans;
+use crate::node::upstream_calls::{UpstreamReplyCall, UpstreamRequestCall};
 use crate::node::{Entry, Node};
-use crate::request::server::{GetServerCapacity, GetServerCapacityReply};
-use crate::request::{Refusal, RefusalReason};
+use crate::request::RefusalReason;
+use crate::request::server::{GetServerCapacity, GetServerCapacityReply, ServerLease};
 use crate::resource::parent_answer::Applied;
 use crate::resource::parent_request::Pace;
 use crate::time::Time;
-
-/// Resources in one request, at most.
-const RESOURCES_PER_REQUEST_MAX: usize = 500;
-
-/// Points of demand curves in one request, at most, but for the last resource in it: 16 bytes each,
-/// so that a message stays well within what servers take (4 MiB).
-const POINTS_PER_REQUEST_MAX: usize = 64 * 1024;
 
 /// How far ahead of ours the clock of another server of the node may be, from which it numbers its
 /// requests: a day, in microseconds.
@@ -77,6 +71,20 @@ impl NodeUpstream {
         }
     }
 
+    /// Up to so many resources that are due, or soon: these go with what is due now.
+    pub(super) fn due_by(&self, now: Time, max: usize) -> Vec<ResourceId> {
+        let soon = now + self.pace.round / 4;
+        let due = self.due.iter().take_while(|(time, _)| *time <= soon);
+        due.take(max).map(|(_, id)| id.clone()).collect()
+    }
+
+    /// The number of the next request, by the wall clock.
+    pub(super) fn next_sequence(&mut self, wall_micros: u64) -> u64 {
+        self.wall_micros = wall_micros;
+        self.sequence = wall_micros.max(self.sequence.saturating_add(1));
+        self.sequence
+    }
+
     /// Mastership changed: nothing is asked for any more. The sequence goes on. Returns what was due.
     pub(super) fn forget(&mut self) -> BTreeSet<(Time, ResourceId)> {
         std::mem::take(&mut self.due)
@@ -90,56 +98,13 @@ impl Node {
         self.upstream.due.first().map(|(time, _)| *time)
     }
 
-    /// What to ask the parent now, if anything is due. There may be more: ask again.
-    ///
-    /// `wall_micros` is the wall clock in microseconds, from which sequences start: they grow over
-    /// restarts, and over the servers of a node.
+    /// What to ask the parent now: an [`UpstreamRequestCall`], all at once.
     pub fn poll_upstream_request(
         &mut self,
         wall_micros: u64,
         now: Time,
     ) -> Option<GetServerCapacity> {
-        let first = self.upstream.due.first().map(|(time, _)| *time)?;
-        if first > now || self.check_master(now).is_err() {
-            return None;
-        }
-        let mut request = self.upstream_greeting(now)?;
-        // What is due soon goes with what is due now.
-        let soon = now + self.upstream.pace.round / 4;
-        let ids: Vec<ResourceId> = self
-            .upstream
-            .due
-            .iter()
-            .take_while(|(time, _)| *time <= soon)
-            .take(RESOURCES_PER_REQUEST_MAX)
-            .map(|(_, id)| id.clone())
-            .collect();
-        self.upstream.wall_micros = wall_micros;
-        let sequence = wall_micros.max(self.upstream.sequence.saturating_add(1));
-        self.upstream.sequence = sequence;
-        request.sequence = Some(sequence);
-        let tolerance = self.config.clock_tolerance;
-        let mut points = 0;
-        for id in ids {
-            if points > POINTS_PER_REQUEST_MAX {
-                // The others are due still.
-                break;
-            }
-            self.bring_up_to_date(&id, now);
-            let Some(slot) = self.resources.find(&id) else {
-                continue;
-            };
-            if let Some(Entry { resource, .. }) = self.resources.at_mut(slot) {
-                request.height = request.height.max(resource.height());
-                let ask = resource.ask_upstream(sequence, now);
-                points += ask.as_ref().map_or(0, |ask| ask.demand.points());
-                request
-                    .asks
-                    .extend(ask.map(|ask| tolerance.server_ask(ask)));
-            }
-            self.settle_at(slot);
-        }
-        (!request.asks.is_empty()).then_some(request)
+        self.do_all(UpstreamRequestCall::new(wall_micros), now)
     }
 
     /// The first message of a stream to the parent if there is nothing to ask: it names this node.
@@ -157,54 +122,52 @@ impl Node {
         })
     }
 
-    /// The parent answered, or pushed a change. Every resource is handled by itself: an invalid answer changes nothing and
-    /// becomes a [`NodeEvent`].
+    /// The parent answered, or pushed a change: an [`UpstreamReplyCall`], all at once.
     pub fn handle_upstream_reply(&mut self, reply: &GetServerCapacityReply, now: Time) {
-        if reply.ancestors.contains(&self.config.name) {
-            if !std::mem::replace(&mut self.upstream.in_cycle, true) {
-                self.push_event(NodeEvent::Cycle {
-                    ancestors: reply.ancestors.clone(),
-                });
-            }
-            for lease in &reply.leases {
-                self.handle_upstream_refusal(&lease.resource, RefusalReason::RefusedByParent, now);
-            }
-            for Refusal { resource, reason } in &reply.refused {
-                self.handle_upstream_refusal(resource, *reason, now);
-            }
+        self.do_all(UpstreamReplyCall::new(reply), now);
+    }
+
+    /// What the parent says of those above it. Returns whether this node is among them.
+    pub(super) fn note_ancestors(&mut self, reply: &GetServerCapacityReply) -> bool {
+        let is_in_cycle = reply.ancestors.contains(&self.config.name);
+        let was_in_cycle = std::mem::replace(&mut self.upstream.in_cycle, is_in_cycle);
+        match (was_in_cycle, is_in_cycle) {
+            (false, true) => self.push_event(NodeEvent::Cycle {
+                ancestors: reply.ancestors.clone(),
+            }),
+            (true, false) => self.push_event(NodeEvent::CycleEnded),
+            (true, true) | (false, false) => {}
+        }
+        if !is_in_cycle {
+            self.upstream.ancestors.clone_from(&reply.ancestors);
+        }
+        is_in_cycle
+    }
+
+    pub(super) fn handle_upstream_lease(&mut self, lease: &ServerLease, now: Time) {
+        self.bring_up_to_date(&lease.resource, now);
+        let Some(Entry { resource, .. }) = self.resources.get_mut(&lease.resource) else {
             return;
-        }
-        if std::mem::replace(&mut self.upstream.in_cycle, false) {
-            self.push_event(NodeEvent::CycleEnded);
-        }
-        self.upstream.ancestors.clone_from(&reply.ancestors);
-        for lease in &reply.leases {
-            self.bring_up_to_date(&lease.resource, now);
-            let Some(Entry { resource, .. }) = self.resources.get_mut(&lease.resource) else {
-                continue;
-            };
-            let received = self.config.clock_tolerance.received_server_lease(lease);
-            match resource.handle_upstream_lease(&received, now) {
-                Ok(Applied::Behind(sequence))
-                    if sequence > self.upstream.wall_micros.saturating_add(AHEAD_MICROS) =>
-                {
-                    let problem = format!(
-                        "it answers a request of number {sequence}, which this node cannot have sent; somebody \
-                         else asked in its name"
-                    );
-                    self.handle_invalid_upstream_answer(&lease.resource, problem, now);
-                }
-                Ok(Applied::Behind(sequence)) => {
-                    self.upstream.sequence = self.upstream.sequence.max(sequence);
-                }
-                Ok(Applied::InForce | Applied::Stale) => {}
-                Err(problem) => self.handle_invalid_upstream_answer(&lease.resource, problem, now),
+        };
+        let received = self.config.clock_tolerance.received_server_lease(lease);
+        match resource.handle_upstream_lease(&received, now) {
+            Ok(Applied::Behind(sequence))
+                if sequence > self.upstream.wall_micros.saturating_add(AHEAD_MICROS) =>
+            {
+                let problem = format!(
+                    "it answers a request of number {sequence}, which this node cannot have sent; somebody \
+                     else asked in its name"
+                );
+                self.handle_invalid_upstream_answer(&lease.resource, problem, now);
             }
-            self.settle(&lease.resource);
+            Ok(Applied::Behind(sequence)) => {
+                self.upstream.sequence = self.upstream.sequence.max(sequence);
+            }
+            Ok(Applied::InForce { moved }) => self.note_steps(moved),
+            Ok(Applied::Stale) => {}
+            Err(problem) => self.handle_invalid_upstream_answer(&lease.resource, problem, now),
         }
-        for Refusal { resource, reason } in &reply.refused {
-            self.handle_upstream_refusal(resource, *reason, now);
-        }
+        self.settle(&lease.resource);
     }
 
     /// The parent's answer for a resource is invalid; `problem` is for the log.
@@ -239,11 +202,26 @@ impl Node {
     }
 
     /// When the last lease ends that this node has of its parent. None: it has none, or is the root.
-    /// O(resources): for when the parent seems to have gone back to an older mastership.
+    /// O(resources): [`Node::upstream_leases_end_after`] is for who must not hold up requests.
     pub fn upstream_leases_end(&self, now: Time) -> Option<Time> {
-        let entries = self.resources.values();
-        let ends = entries.filter_map(|entry| entry.resource.own_lease_ends());
-        ends.filter(|end| *end > now).max()
+        self.upstream_leases_end_after(None, usize::MAX, now).0
+    }
+
+    /// The same of up to `max` resources after that one in the order of their ids, and where to go on if there may be
+    /// more: for when the parent seems to have gone back to an older mastership.
+    pub fn upstream_leases_end_after(
+        &self,
+        after: Option<&ResourceId>,
+        max: usize,
+        now: Time,
+    ) -> (Option<Time>, Option<ResourceId>) {
+        let (mut end, mut seen, mut last) = (None, 0, None);
+        for (id, entry) in self.resources.after(after).take(max) {
+            let ends = entry.resource.own_lease_ends();
+            end = end.max(ends.filter(|ends| *ends > now));
+            (seen, last) = (seen + 1, Some(id));
+        }
+        (end, last.filter(|_| seen == max).cloned())
     }
 
     /// The nodes from the parent up to the root, as far as the parent has sent them.
@@ -256,7 +234,12 @@ impl Node {
         self.upstream.in_cycle
     }
 
-    fn handle_upstream_refusal(&mut self, id: &ResourceId, reason: RefusalReason, now: Time) {
+    pub(super) fn handle_upstream_refusal(
+        &mut self,
+        id: &ResourceId,
+        reason: RefusalReason,
+        now: Time,
+    ) {
         self.bring_up_to_date(id, now);
         let Some(Entry { resource, .. }) = self.resources.get_mut(id) else {
             return;

@@ -1,5 +1,6 @@
 //! The answer to a child server: its lease, and what only its parent knows of the tree as a whole.
 
+use std::ops::Bound;
 use std::time::Duration;
 
 use crate::admission::AdmissionGate;
@@ -224,5 +225,16 @@ impl Resource {
             .children()
             .iter()
             .map(|(name, slot)| (name, *slot))
+    }
+
+    /// The same after that one, in the order of their names. Absent: all of them.
+    pub(crate) fn children_after(
+        &self,
+        name: Option<&HolderName>,
+    ) -> impl Iterator<Item = (&HolderName, Slot)> {
+        let from = name.map_or(Bound::Unbounded, Bound::Excluded);
+        let children = self.ledger.children();
+        let later = children.range::<HolderName, _>((from, Bound::Unbounded));
+        later.map(|(name, slot)| (name, *slot))
     }
 }

@@ -309,9 +309,10 @@ impl Ledger {
         (gone, steps_max)
     }
 
-    /// Ends every lease by then, at the latest. O(n).
-    pub(super) fn end_all_by(&mut self, time: Time) {
-        self.table.end_all_by(time);
+    /// Ends every lease by then, at the latest: a few at once, and the others as leases are that have ended
+    /// ([`Ledger::expire`]).
+    pub(super) fn end_all_by(&mut self, time: Time, now: Time) {
+        self.table.end_all_by(time, now);
     }
 
     /// Changes what a holder may be using.

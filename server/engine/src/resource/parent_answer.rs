@@ -17,7 +17,10 @@ use crate::time::{self, Time};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Applied {
     /// It is in force.
-    InForce,
+    InForce {
+        /// How many claims that put in other bands.
+        moved: usize,
+    },
     /// It is to an older request, and nothing was changed.
     Stale,
     /// The parent has seen a request of this node with a higher sequence.
@@ -61,16 +64,14 @@ impl Resource {
         let algorithm = self
             .policy
             .apply_parent(lease.algorithm.as_ref(), &lease.terms);
-        if let Some(algorithm) = algorithm {
-            self.set_algorithm(algorithm, now);
-        }
+        let moved = algorithm.map_or(0, |algorithm| self.set_algorithm(algorithm, now));
         if is_first {
             self.decide_learning(&lease.terms, now);
         }
         self.learn_of_parent(lease, now);
         if is_first {
-            self.ledger
-                .end_all_by(now + self.longest_of_predecessors(now));
+            let longest = self.longest_of_predecessors(now);
+            self.ledger.end_all_by(now + longest, now);
         }
         if self.is_learning() {
             let learned = self.ledger.learned.get_or_insert_default();
@@ -82,7 +83,7 @@ impl Resource {
                 .followed_by(lease.capacity, expires_at, terms, is_same_granter, now);
         self.change_supply(supply, was_overcommitted);
         self.count_answered_reports(now);
-        Ok(Applied::InForce)
+        Ok(Applied::InForce { moved })
     }
 
     /// By the parent's first answer: until now, how long to learn was not known, nor how long leases are.

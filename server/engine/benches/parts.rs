@@ -1,0 +1,423 @@
+//! The longest that anybody holds the lock of a node for calls that name many resources, or concern many holders: such
+//! a call is done in parts, and others have the lock in between.
+//!
+//! Each call is made several times. Of each of its parts the fastest time counts: on a machine that does something
+//! else, too, the others were interrupted. Of these times, the sum is printed (*at once*: for so long the lock would be
+//! held without parts), the median, and the longest.
+//!
+//! `cargo bench -p doorward-engine --bench parts`; with `-- --test`, a few leases only.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::indexing_slicing,
+    reason = "a bench may panic, and prints what it measures"
+)]
+#![allow(clippy::disallowed_methods, reason = "it measures how long calls take")]
+
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use doorward_engine::admission::Rate;
+use doorward_engine::amount::Amount;
+use doorward_engine::claim::Claim;
+use doorward_engine::claim_index::ClaimIndex;
+use doorward_engine::demand::{BandDemand, ServerDemand};
+use doorward_engine::demand_curve::{DemandCurve, POINTS_MAX};
+use doorward_engine::id::{HolderName, ResourceId};
+use doorward_engine::node::children::{GetServerCapacityCall, PushesCall};
+use doorward_engine::node::client_calls::{GetCapacityCall, ReleaseCall};
+use doorward_engine::node::mastership::Mastership;
+use doorward_engine::node::parts::InParts;
+use doorward_engine::node::reload::PreparedTemplates;
+use doorward_engine::node::upstream_calls::{UpstreamReplyCall, UpstreamRequestCall};
+use doorward_engine::node::{Config, Node};
+use doorward_engine::request::server::{
+    GetServerCapacity, GetServerCapacityReply, ServerAsk, ServerLease, Via,
+};
+use doorward_engine::request::{Ask, GetCapacity, ReleaseCapacity};
+use doorward_engine::supply::ParentTerms;
+use doorward_engine::template::{AlgorithmKind, TemplateSpec, Templates};
+use doorward_engine::time::Time;
+
+const TURNS: usize = 5;
+
+const LEASE: Duration = Duration::from_secs(600);
+
+/// How large everything is.
+struct Sizes {
+    resources: usize,
+    leases: usize,
+    named: usize,
+    children: usize,
+    most: usize,
+}
+
+fn main() {
+    let is_test = std::env::args().any(|argument| argument == "--test");
+    let sizes = if is_test {
+        Sizes {
+            resources: 60,
+            leases: 3,
+            named: 40,
+            children: 2,
+            most: 1_000,
+        }
+    } else {
+        Sizes {
+            resources: 10_000,
+            leases: 100,
+            named: 1_000,
+            children: 10,
+            most: 1_000_000,
+        }
+    };
+    clients(&sizes);
+    children(&sizes);
+    parent(&sizes);
+    first_answer(&sizes);
+    newcomers(&sizes);
+}
+
+/// Requests of clients that name many resources.
+fn clients(sizes: &Sizes) {
+    let Sizes {
+        resources,
+        leases,
+        named,
+        ..
+    } = *sizes;
+    println!("{resources} resources of {leases} leases each, {named} of them in a request");
+    let now = Time::from_secs(1_000);
+    let mut node = master(false, AlgorithmKind::FairShare);
+    for holder in 0..leases {
+        for first in (0..resources).step_by(named) {
+            let all = resources.min(first + named);
+            node.handle_get_capacity(&asks(holder, first..all, 1.0), now);
+        }
+    }
+    forget(&mut node);
+    let mut asked = Calls::new("GetCapacity");
+    let mut moved = Calls::new("  after a changed kind");
+    let mut released = Calls::new("ReleaseCapacity");
+    for turn in 0..TURNS {
+        let at = now + Duration::from_secs(10 * (1 + turn as u64));
+        let first = (turn * named) % resources;
+        let range = first..resources.min(first + named);
+        let request = asks(turn, range.clone(), 2.0);
+        asked.all(&mut node, at, GetCapacityCall::new(&request));
+        let kind = match turn % 2 {
+            0 => AlgorithmKind::PriorityBands,
+            _ => AlgorithmKind::FairShare,
+        };
+        let prepared = PreparedTemplates::new(node.in_force(), templates(kind, false));
+        node.handle_prepared_templates(prepared, at).unwrap();
+        let request = asks(turn + 1, range.clone(), 3.0);
+        moved.all(&mut node, at, GetCapacityCall::new(&request));
+        while node.poll_timeout().is_some_and(|it| it.at <= at) {
+            node.handle_timeout(at);
+        }
+        let request = ReleaseCapacity {
+            client: client(turn),
+            incarnation: None,
+            caller: None,
+            sequence: None,
+            resources: range.map(resource).collect(),
+        };
+        released.all(&mut node, at, ReleaseCall::new(&request));
+        forget(&mut node);
+    }
+    asked.print();
+    moved.print();
+    released.print();
+}
+
+/// Requests of child servers, and pushes to them.
+fn children(sizes: &Sizes) {
+    let (children, resources) = (sizes.children, sizes.named);
+    println!("\n{children} child servers, {resources} resources, 64 points in a curve");
+    let now = Time::from_secs(1_000);
+    let mut node = master(false, AlgorithmKind::FairShare);
+    let demands: Vec<_> = (0..2 * children).map(demand).collect();
+    let request = |child: usize, turn: usize| GetServerCapacity {
+        server: HolderName::new(&format!("child-{child}")).unwrap(),
+        epoch: None,
+        incarnation: None,
+        caller: None,
+        mastership: None,
+        sequence: Some(turn as u64 + 1),
+        height: 1,
+        asks: (0..resources)
+            .map(|number| ServerAsk {
+                resource: resource(number),
+                demand: Arc::clone(&demands[(child + turn) % demands.len()]),
+                has: None,
+                outstanding: None,
+                reported: Vec::new(),
+                unreported: Amount::ZERO,
+                learning: false,
+            })
+            .collect(),
+    };
+    let mut asked = Calls::new("GetServerCapacity");
+    let mut pushed = Calls::new("pushes");
+    for turn in 0..TURNS {
+        let at = now + Duration::from_secs(turn as u64);
+        for child in 0..children {
+            let request = request(child, turn);
+            node.handle_subscription(&request.server, true);
+            let call = GetServerCapacityCall::new(&request, Via::Stream);
+            asked.all(&mut node, at, call).unwrap();
+        }
+        let at = at + Duration::from_millis(100);
+        pushed.begin();
+        while node.has_pushes() {
+            pushed.more(&mut node, at, PushesCall::default());
+        }
+        forget(&mut node);
+    }
+    asked.print();
+    pushed.print();
+}
+
+/// Requests to a parent, and its answers.
+fn parent(sizes: &Sizes) {
+    let resources = sizes.resources;
+    println!("\nbelow a parent, {resources} resources of 20 leases each, 500 of them in a message");
+    let mut now = Time::from_secs(1_000);
+    let mut node = master(true, AlgorithmKind::FairShare);
+    let mut asked = Calls::new("request to the parent");
+    let mut answered = Calls::new("its answer");
+    for turn in 0..2 {
+        for holder in 0..20 {
+            for first in (0..resources).step_by(1_000) {
+                let request = asks(
+                    holder,
+                    first..resources.min(first + 1_000),
+                    1.0 + turn as f64,
+                );
+                node.handle_get_capacity(&request, now);
+            }
+        }
+        now = now + Duration::from_secs(5);
+        while let Some(request) = asked.all(&mut node, now, UpstreamRequestCall::new(1)) {
+            let reply = answer(&request);
+            answered.all(&mut node, now, UpstreamReplyCall::new(&reply));
+        }
+        forget(&mut node);
+    }
+    asked.print();
+    answered.print();
+}
+
+/// The parent's first answer about a resource of many holders, all of which wait for it.
+fn first_answer(sizes: &Sizes) {
+    println!(
+        "\nbelow a parent, one resource that {} holders wait for",
+        sizes.most
+    );
+    let mut answered = Calls::new("its first answer");
+    let mut later = Calls::new("  and what is due then");
+    for _ in 0..TURNS.min(3) {
+        let now = Time::from_secs(1_000);
+        let mut node = master(true, AlgorithmKind::FairShare);
+        for holder in 0..sizes.most {
+            node.handle_get_capacity(&asks(holder, 0..1, 1.0), now);
+        }
+        forget(&mut node);
+        let at = now + Duration::from_secs(5);
+        let request = node.poll_upstream_request(1, at).unwrap();
+        let reply = answer(&request);
+        answered.all(&mut node, at, UpstreamReplyCall::new(&reply));
+        later.timeouts(&mut node, at);
+    }
+    answered.print();
+    later.print();
+}
+
+/// Holders that come, until there are many.
+fn newcomers(sizes: &Sizes) {
+    println!("\none resource, until it has {} holders", sizes.most);
+    let mut came = Calls::new("GetCapacity of newcomers");
+    for _ in 0..TURNS {
+        let now = Time::from_secs(1_000);
+        let mut node = master(false, AlgorithmKind::FairShare);
+        came.begin();
+        for holder in 0..sizes.most {
+            let request = asks(holder, 0..1, 1.0);
+            came.part(|| node.handle_get_capacity(&request, now));
+        }
+    }
+    came.print();
+}
+
+/// How long the parts of calls lasted.
+struct Calls {
+    what: &'static str,
+    calls: Vec<Vec<Duration>>,
+}
+
+impl Calls {
+    fn new(what: &'static str) -> Self {
+        let calls = Vec::new();
+        Self { what, calls }
+    }
+
+    fn begin(&mut self) {
+        self.calls.push(Vec::new());
+    }
+
+    fn part<T>(&mut self, part: impl FnOnce() -> T) -> T {
+        let began = Instant::now();
+        let answer = std::hint::black_box(part());
+        let lasted = began.elapsed();
+        self.calls.last_mut().unwrap().push(lasted);
+        answer
+    }
+
+    /// All parts of a call.
+    fn all<C: InParts>(&mut self, node: &mut Node, now: Time, call: C) -> C::Answer {
+        self.begin();
+        self.more(node, now, call)
+    }
+
+    /// The same, of a call that belongs to the one before.
+    fn more<C: InParts>(&mut self, node: &mut Node, now: Time, mut call: C) -> C::Answer {
+        loop {
+            if let Some(answer) = self.part(|| call.next_part(node, now)) {
+                return answer;
+            }
+        }
+    }
+
+    /// Everything that is due.
+    fn timeouts(&mut self, node: &mut Node, now: Time) {
+        self.begin();
+        while node.poll_timeout().is_some_and(|it| it.at <= now) {
+            self.part(|| node.handle_timeout(now));
+        }
+    }
+
+    fn print(&self) {
+        let count = self.calls.iter().map(Vec::len).max().unwrap_or_default();
+        let fastest = |part| {
+            let times = self.calls.iter().filter_map(|call| call.get(part));
+            times.min().copied().unwrap_or_default()
+        };
+        let mut parts: Vec<Duration> = (0..count).map(fastest).collect();
+        let at_once: Duration = parts.iter().sum();
+        parts.sort_unstable();
+        let at = |part: f64| parts[((count as f64 * part) as usize).min(count - 1)];
+        println!(
+            "{:26} {at_once:9.1?} at once; {count:7} parts, half of them up to {:7.1?}, 99.9 % {:7.1?}, the longest {:7.1?}",
+            self.what,
+            at(0.5),
+            at(0.999),
+            at(1.0),
+        );
+    }
+}
+
+fn master(has_parent: bool, kind: AlgorithmKind) -> Node {
+    let mut config = Config {
+        refresh_floor: Duration::ZERO,
+        has_parent,
+        ..Config::default()
+    };
+    // All come at once.
+    let at_once = Rate::new(NonZeroU32::MAX, 1);
+    config.limits.new_resources_per_template = at_once;
+    config.limits.new_leases_per_template = at_once;
+    config.limits.requests_per_template = at_once;
+    let mut node = Node::new(config, templates(kind, has_parent));
+    node.handle_mastership(Mastership::Master { epoch: Some(1) }, Time::ZERO);
+    node
+}
+
+fn templates(kind: AlgorithmKind, has_parent: bool) -> Templates {
+    if has_parent {
+        return Templates::default();
+    }
+    let spec = TemplateSpec {
+        identifier_glob: Some("bench/*".to_owned()),
+        capacity: Some(1e6),
+        kind: Some(kind),
+        lease_length: Some(LEASE),
+        refresh_interval: Some(Duration::from_secs(5)),
+        learning_mode_duration: Some(Duration::ZERO),
+        ..TemplateSpec::default()
+    };
+    Templates::parse(&[spec]).unwrap()
+}
+
+fn forget(node: &mut Node) {
+    while node.poll_event().is_some() {}
+    drop(node.poll_garbage());
+}
+
+fn resource(number: usize) -> ResourceId {
+    ResourceId::new(&format!("bench/resource-{number:05}")).unwrap()
+}
+
+fn client(number: usize) -> HolderName {
+    HolderName::new(&format!("bench-client-{number:07}")).unwrap()
+}
+
+fn asks(holder: usize, resources: std::ops::Range<usize>, wants: f64) -> GetCapacity {
+    let ask = |number| Ask {
+        resource: resource(number),
+        priority: (holder % 4) as i64,
+        wants: Amount::new(wants + ((holder * 7_919 + number) % 100_003) as f64).unwrap(),
+        has: None,
+    };
+    GetCapacity {
+        caller: None,
+        incarnation: None,
+        client: client(holder),
+        sequence: None,
+        asks: resources.map(ask).collect(),
+    }
+}
+
+fn demand(number: usize) -> Arc<ServerDemand> {
+    let mut index = ClaimIndex::default();
+    for claim in 0..1_000 {
+        let wants = 1.0 + ((claim * 7_919 + number * 31) % 10_007) as f64;
+        index.insert(Claim::of_client(Amount::new(wants).unwrap()));
+    }
+    let band = BandDemand {
+        priority: 0,
+        clients: index.total_subclients(),
+        wants: Amount::new(index.total_wants()).unwrap(),
+        curve: DemandCurve::of(&index, POINTS_MAX),
+    };
+    Arc::new(ServerDemand::new(vec![band]))
+}
+
+/// What a parent answers that has enough for all.
+fn answer(request: &GetServerCapacity) -> GetServerCapacityReply {
+    let templates = templates(AlgorithmKind::FairShare, false);
+    let leases = request.asks.iter().map(|ask| {
+        let template = templates.find(&ask.resource).unwrap();
+        ServerLease {
+            resource: ask.resource.clone(),
+            capacity: ask.demand.wants(),
+            expires_in: LEASE,
+            refresh_in: Duration::from_secs(5),
+            algorithm: Some(template.algorithm.clone()),
+            terms: ParentTerms {
+                share: ask.demand.wants(),
+                ..ParentTerms::default()
+            },
+            granted_by: None,
+            sequence: request.sequence,
+            decided: Some(true),
+        }
+    });
+    GetServerCapacityReply {
+        leases: leases.collect(),
+        ..GetServerCapacityReply::default()
+    }
+}

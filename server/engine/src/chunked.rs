@@ -1,0 +1,136 @@
+//! A long list that never moves what is in it.
+//!
+//! A vector that is full is copied to where there is more room. With a million entries that takes milliseconds, in the
+//! middle of somebody's request. So this one is in chunks, which stay where they are.
+
+/// Entries of a chunk: a power of two.
+pub(crate) const CHUNK: usize = 1_024;
+
+/// Chunks that are kept for entries to come.
+const SPARE: usize = 2;
+
+/// See the [module](self).
+#[derive(Clone, Debug)]
+pub(crate) struct Chunked<T> {
+    /// Beyond the length, what is in them means nothing.
+    chunks: Vec<Vec<T>>,
+    len: usize,
+}
+
+impl<T> Default for Chunked<T> {
+    fn default() -> Self {
+        let chunks = Vec::new();
+        Self { chunks, len: 0 }
+    }
+}
+
+impl<T: Copy> Chunked<T> {
+    /// How many entries there are.
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// An entry.
+    pub(crate) fn get(&self, at: usize) -> Option<T> {
+        if at >= self.len {
+            return None;
+        }
+        self.chunks.get(at / CHUNK)?.get(at % CHUNK).copied()
+    }
+
+    /// Puts an entry in the place of another one.
+    pub(crate) fn set(&mut self, at: usize, entry: T) {
+        let chunk = self.chunks.get_mut(at / CHUNK);
+        if let Some(place) = chunk.and_then(|chunk| chunk.get_mut(at % CHUNK)) {
+            *place = entry;
+        }
+    }
+
+    /// Puts an entry in, behind all others.
+    pub(crate) fn push(&mut self, entry: T) {
+        let (chunk, place) = (self.len / CHUNK, self.len % CHUNK);
+        if self.chunks.len() == chunk {
+            // The first chunk grows as needed: most lists are short.
+            let capacity = if chunk == 0 { 0 } else { CHUNK };
+            self.chunks.push(Vec::with_capacity(capacity));
+        }
+        if let Some(chunk) = self.chunks.get_mut(chunk) {
+            chunk.truncate(place);
+            chunk.push(entry);
+        }
+        self.len += 1;
+    }
+
+    /// Takes the last entry out.
+    pub(crate) fn pop(&mut self) -> Option<T> {
+        let last = self.get(self.len.checked_sub(1)?)?;
+        self.len -= 1;
+        if self.chunks.len() > self.len / CHUNK + SPARE {
+            self.chunks.pop();
+        }
+        Some(last)
+    }
+
+    /// Forgets all entries. O(1): their memory is given back later, a chunk at a time.
+    pub(crate) fn clear(&mut self) {
+        self.len = 0;
+    }
+
+    /// Bytes of memory behind it.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        let entries: usize = self.chunks.iter().map(Vec::capacity).sum();
+        entries * size_of::<T>() + self.chunks.capacity() * size_of::<Vec<T>>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn it_gives_its_memory_back_chunk_by_chunk() {
+        let mut list = Chunked::default();
+        (0..10 * CHUNK).for_each(|entry| list.push(entry));
+        let most = list.memory_bytes();
+        list.clear();
+        assert_eq!(list.memory_bytes(), most);
+        for entry in 0..10 {
+            list.push(entry);
+            assert_eq!(list.pop(), Some(entry));
+        }
+        assert!(list.memory_bytes() < most / 3);
+    }
+
+    proptest! {
+        #[test]
+        fn it_is_a_vector(
+            steps in prop::collection::vec((0..100_u32, any::<u32>()), 1..6_000),
+        ) {
+            let (mut list, mut expected) = (Chunked::default(), Vec::new());
+            for (step, entry) in steps {
+                match step {
+                    0 => {
+                        list.clear();
+                        expected.clear();
+                    }
+                    1..20 => prop_assert_eq!(list.pop(), expected.pop()),
+                    20..40 if !expected.is_empty() => {
+                        let at = entry as usize % expected.len();
+                        list.set(at, entry);
+                        expected[at] = entry;
+                    }
+                    _ => {
+                        list.push(entry);
+                        expected.push(entry);
+                    }
+                }
+                prop_assert_eq!(list.len(), expected.len());
+            }
+            for at in 0..expected.len() + 1 {
+                prop_assert_eq!(list.get(at), expected.get(at).copied());
+            }
+        }
+    }
+}
