@@ -17,8 +17,8 @@ mod worked;
 use doorward_limits::{Decision, Limiter, Moment, Rate, TokenBucket, Units};
 use proptest::prelude::*;
 use subject::{
-    KINDS, Kind, Op, Setting, Subject, UNIT, assert_same, cost, history, pace, play, setting,
-    subject, try_subject,
+    KINDS, Kind, Op, Setting, Subject, UNIT, assert_restored, assert_same, cost, history, pace,
+    play, setting, subject, try_subject,
 };
 
 const START: i64 = 1_767_225_600_000_000_000;
@@ -235,7 +235,8 @@ proptest! {
                 other.set_limit(&Setting { limit: limit * UNIT, ..setting }, at(now));
             }
             other.set_limit(&setting, at(now));
-            assert_same(it.as_ref(), other.as_ref(), &setting, now);
+            let changes = limits.len() + 1;
+            assert_restored(it.as_ref(), other.as_ref(), &setting, now, changes);
         }
     }
 

@@ -273,11 +273,58 @@ pub(crate) fn play(
     (now, current, answers)
 }
 
+/// As [`assert_same`], but for what windows round up, at most one part for each of so many changes, once their counts do
+/// not fit any more (`grains.rs`): then the other one never allows more.
+pub(crate) fn assert_restored(
+    one: &dyn Subject,
+    other: &dyn Subject,
+    setting: &Setting,
+    now: i64,
+    changes: usize,
+) {
+    let kind = one.kind();
+    let is_exact = |wait| one.standing(now_in(now, wait)) == other.standing(now_in(now, wait));
+    let rounds = matches!(kind, Kind::SlidingCounter | Kind::SlidingLog);
+    if !rounds || waits(setting).into_iter().all(is_exact) {
+        return assert_same(one, other, setting, now);
+    }
+    for wait in waits(setting) {
+        let at = now_in(now, wait);
+        let (exact, rounded) = (one.standing(at), other.standing(at));
+        let lost = exact
+            .remaining
+            .parts()
+            .checked_sub(rounded.remaining.parts());
+        let most = u128::try_from(changes).unwrap();
+        assert!(
+            lost.is_some_and(|lost| lost <= most),
+            "{kind:?} after {wait}: {rounded:?}, expected {exact:?}"
+        );
+        assert_eq!(exact.reset, rounded.reset, "{kind:?} after {wait}");
+        for cost in [0, 1, UNIT, 3 * UNIT, setting.limit] {
+            let cost = Units::from_parts(cost);
+            let (exact, rounded) = (one.peek(cost, at), other.peek(cost, at));
+            assert!(
+                exact.is_allowed() || !rounded.is_allowed(),
+                "{kind:?}: {cost} after {wait}"
+            );
+        }
+    }
+}
+
+fn waits(setting: &Setting) -> [i64; 7] {
+    let pace = pace(setting);
+    [0, 1, pace / 7, pace / 3, pace, 2 * pace + 1, 5 * pace]
+}
+
+fn now_in(now: i64, wait: i64) -> Moment {
+    Moment::from_nanos(now + wait)
+}
+
 /// All that can be seen of two limits, now and later, is equal.
 pub(crate) fn assert_same(one: &dyn Subject, other: &dyn Subject, setting: &Setting, now: i64) {
-    let pace = pace(setting);
-    for wait in [0, 1, pace / 7, pace / 3, pace, 2 * pace + 1, 5 * pace] {
-        let at = Moment::from_nanos(now + wait);
+    for wait in waits(setting) {
+        let at = now_in(now, wait);
         let kind = one.kind();
         assert_eq!(
             one.standing(at),
