@@ -61,7 +61,8 @@ pub struct ClientBuilder {
 
 impl Client {
     /// Starts setting up a client of that id, which must be unique among the clients of a resource
-    /// and stay the same while it lives. Of two programs with one id, the later one gets nothing.
+    /// and stay the same while it lives. Of two programs with one id, the later one gets what is free,
+    /// and nothing once the first is heard again.
     pub fn builder(client_id: impl Into<String>) -> ClientBuilder {
         ClientBuilder {
             client_id: client_id.into(),
@@ -169,7 +170,8 @@ impl ClientBuilder {
         self
     }
 
-    /// How long [`ClientBuilder::connect`] tries. Default: ten seconds.
+    /// How long [`ClientBuilder::connect`] tries. Default: ten seconds. If nobody answered, it looks for half a second more
+    /// whether an address is that of a status page.
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
         self.connect_timeout = timeout;
         self
@@ -184,10 +186,12 @@ impl ClientBuilder {
         let mut connection = self.connection()?;
         let waited = self.connect_timeout;
         let mut last = String::from("none was made");
+        let mut is_out_of_reach = false;
         let attempts = async {
             let mut pause = Duration::from_millis(50);
             while let Err(failure) = connection.connect().await {
                 last = failure.problem;
+                is_out_of_reach = matches!(failure.reason, Reason::OutOfReach);
                 let chance = clock::chance();
                 if let Reason::Overloaded(retry_in) = failure.reason {
                     tokio::time::sleep(come_back(retry_in, chance)).await;
@@ -200,7 +204,8 @@ impl ClientBuilder {
         if tokio::time::timeout(waited, attempts).await.is_ok() {
             return Ok(self.start(connection));
         }
-        if let Some(advice) = http_port::advice(connection.known()).await {
+        // Whoever is there, but busy or without a master, is not asked once more.
+        if is_out_of_reach && let Some(advice) = http_port::advice(connection.known()).await {
             last = format!("{last}. {advice}");
         }
         Err(ConnectError::NotConnected { waited, last })

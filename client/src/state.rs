@@ -62,7 +62,8 @@ pub struct ClientConfig {
     /// How long the process before this one may go on under the same id after a restart: a rolling restart starts
     /// the next process first, and the former one still finishes its work. So long a refusal because of another
     /// process is waited out. If the server says the same after that, two processes have one id by mistake, and
-    /// limiters say so. Zero: the first refusal counts. By default ten seconds, as `connect` waits for a server.
+    /// limiters say so. Zero: the first refusal counts. By default ten seconds, as `connect` waits for a server. Time in which
+    /// the other process may have ended unnoticed comes on top: a refresh interval and a quarter, at most a minute.
     pub restart_overlap: Duration,
     /// By how much our clock may be wrong. None: by a thousandth, or by a tenth where the platform has
     /// no clock whose speed nobody changes.

@@ -374,7 +374,7 @@ impl Door {
     ///
     /// # Errors
     ///
-    /// If it is refused: a number that differs among those who are refused at the same time.
+    /// If it is refused: a number by which those who are refused come back at different times.
     fn note_answer(&self, connection: &Connection, bytes: u64) -> Result<(), u64> {
         let of_address = &connection.of_address().outgoing;
         let mut goes = None;

@@ -117,14 +117,16 @@ impl Board {
         match &query.listed {
             Listed::Nothing => {}
             Listed::Only(id) => {
-                let (snapshot, template) = self.node().look(|node, now| {
+                let (snapshot, template, knows_templates) = self.node().look(|node, now| {
+                    let templates = node.templates();
                     (
                         node.resource_snapshot(id, now),
-                        node.templates().find(id).cloned(),
+                        templates.find(id).cloned(),
+                        !templates.is_empty(),
                     )
                 });
                 let is_root = status.parent.is_none();
-                status.template_match = is_root.then(|| TemplateMatch {
+                status.template_match = (is_root && knows_templates).then(|| TemplateMatch {
                     glob: template.map(|template| template.identifier_glob.clone()),
                 });
                 let mut room = Room::EMPTY_PAGE;

@@ -269,8 +269,9 @@ fn an_http_port_given_by_mistake_is_said_to_be_that() {
         let asked = [&["--server", &pages, "--timeout", "2"], command].concat();
         let output = doorward(&asked);
         check_exit(&output, 3);
-        let expected =
-            format!("{pages} is an HTTP port, as that of a status page: give the gRPC port");
+        let expected = format!(
+            "{pages} answers HTTP/1: if it is the port of a status page, give the gRPC port"
+        );
         assert!(stderr(&output).contains(&expected), "{}", stderr(&output));
     }
 }

@@ -385,14 +385,24 @@ impl ResourceState {
         if let Some(before) = self.lease.take() {
             self.former.push(before, 0.0, now);
         }
-        let since = match self.trouble {
-            Some(Trouble::AnotherProcess { since, .. }) => since,
-            _ => now,
+        let (since, before) = match self.trouble {
+            Some(Trouble::AnotherProcess {
+                since,
+                may_be_gone_for,
+                ..
+            }) => (since, may_be_gone_for),
+            _ => (now, Duration::ZERO),
         };
+        let may_be_gone_for = before.max(retry_in.unwrap_or_default().min(REFRESH_MAX));
+        // A refusal does not show that the other process is alive now: only that it is not missed yet.
+        let overlap = config.restart_overlap;
+        let lasts =
+            overlap.is_zero() || now.since(since) >= overlap.saturating_add(may_be_gone_for);
         let another = Trouble::AnotherProcess {
             message,
             since,
-            lasts: now.since(since) >= config.restart_overlap,
+            may_be_gone_for,
+            lasts,
         };
         self.refuse(another, retry_in, now);
     }

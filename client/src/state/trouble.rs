@@ -1,5 +1,7 @@
 //! Why a resource has no fresh lease.
 
+use std::time::Duration;
+
 use crate::time::Time;
 
 /// Why a resource has no fresh lease.
@@ -16,7 +18,10 @@ pub enum Trouble {
         message: String,
         /// When it was first said; no other answer came since.
         since: Time,
-        /// That is longer ago than the two processes of a restart run side by side: see
+        /// The longest time after which the server said to ask again: the other process may have gone that long before a
+        /// refusal.
+        may_be_gone_for: Duration,
+        /// Both are alive for longer than the two processes of a restart run side by side: see
         /// [`ClientConfig::restart_overlap`](crate::state::ClientConfig::restart_overlap).
         lasts: bool,
     },

@@ -5,6 +5,7 @@ use std::time::Duration;
 use doorward_session::address::Address;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio::task::JoinSet;
 
 /// How long an answer is waited for: connecting has failed already.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -14,16 +15,25 @@ const HTTP_1: &[u8] = b"HTTP/1.";
 
 /// Which of the addresses answers in HTTP/1, and what to do then. None: none of them does.
 pub async fn advice(addresses: &[Address]) -> Option<String> {
+    // All at once: connecting has taken its time already.
+    let mut asked = JoinSet::new();
     for address in addresses {
-        let answers = tokio::time::timeout(PATIENCE, answers_http(address));
-        if let Ok(Some(())) = answers.await {
-            return Some(format!(
-                "{address} is an HTTP port, as that of a status page: give the gRPC port, 6970 unless the \
-                 server's --listen says otherwise"
-            ));
-        }
+        let address = address.clone();
+        asked.spawn(async move { answers_http(&address).await.map(|()| address) });
     }
-    None
+    let found = async {
+        while let Some(answers) = asked.join_next().await {
+            if let Ok(Some(address)) = answers {
+                return Some(address);
+            }
+        }
+        None
+    };
+    let address = tokio::time::timeout(PATIENCE, found).await.ok()??;
+    Some(format!(
+        "{address} answers HTTP/1: if it is the port of a status page, give the gRPC port, 6970 unless the \
+         server's --listen says otherwise"
+    ))
 }
 
 /// Whether something there answers in HTTP/1.
