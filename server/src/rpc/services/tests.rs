@@ -1,3 +1,5 @@
+//! A call without streams beside the same call as tonic serves it.
+
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::time::Duration;
