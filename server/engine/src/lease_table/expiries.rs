@@ -51,11 +51,11 @@ impl Expiries {
         self.heap.clear();
     }
 
-    /// Looks at a few entries in turn, if most of them can mean nothing any more: as there are so many `holders`, of which
+    /// Looks at a few entries in turn, if most of them can mean nothing any more: as there are so many `places`, of which
     /// each needs one. Takes out those of which `is_needed` says so. O(log n).
-    pub(super) fn tidy(&mut self, holders: usize, is_needed: impl Fn((Time, Slot)) -> bool) {
+    pub(super) fn tidy(&mut self, places: usize, is_needed: impl Fn((Time, Slot)) -> bool) {
         for _ in 0..LOOKS {
-            if self.len() <= 2 * holders + IDLE_MIN {
+            if self.len() <= 2 * places + IDLE_MIN {
                 return;
             }
             if self.next >= self.len() {
@@ -74,6 +74,11 @@ impl Expiries {
     /// Bytes of memory behind it.
     pub(super) fn memory_bytes(&self) -> usize {
         self.heap.memory_bytes()
+    }
+
+    /// All entries, in no meaningful order.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (Time, Slot)> {
+        (0..self.len()).filter_map(|at| self.heap.get(at))
     }
 
     /// Asserts that no entry is later than those below it. O(n), for tests.

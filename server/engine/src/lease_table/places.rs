@@ -3,6 +3,7 @@
 //! Most resources have few holders. These are looked through; what is found under a name, or ends next, needs no index
 //! of its own. Many are in chunks, with a table of names and a heap of expiries.
 
+use std::collections::BTreeSet;
 use std::hash::Hasher;
 
 use siphasher::sip::SipHasher13;
@@ -271,8 +272,15 @@ impl Places {
             Self::Many(many) => {
                 assert_eq!(self.len(), len + many.free.len(), "places");
                 assert_eq!(many.by_name.len(), len, "names");
-                assert!(many.expiries.len() >= len, "every holder is in the heap");
                 many.expiries.assert_consistent();
+                let entries: BTreeSet<_> = many.expiries.iter().collect();
+                for slot in self.slots_from(Slot::FIRST) {
+                    let entry = many.get(slot).map(|holding| (holding.scheduled, slot));
+                    assert!(
+                        entry.is_none_or(|it| entries.contains(&it)),
+                        "{slot:?} is never looked at"
+                    );
+                }
             }
         }
     }
@@ -401,8 +409,8 @@ impl Many {
         Some(holding)
     }
 
-    /// Entries that mean nothing any more do not pile up: those of holders that were scheduled earlier since, or are
-    /// gone, and whose place somebody has who ends earlier.
+    /// Entries that mean nothing any more do not pile up: those of a place that somebody has who is looked at by another
+    /// one. Those of free places stay: the next who comes there may be looked at by one of them.
     fn tidy_expiries(&mut self) {
         let chunks = &self.chunks;
         let is_needed = |(time, slot): (Time, Slot)| {
@@ -410,9 +418,10 @@ impl Many {
             let holding = chunks
                 .get(chunk)
                 .and_then(|chunk| chunk.get(place)?.as_ref());
-            holding.is_some_and(|holding| holding.scheduled == time)
+            holding.is_none_or(|holding| holding.scheduled == time)
         };
-        self.expiries.tidy(self.by_name.len(), is_needed);
+        let places = self.by_name.len() + self.free.len();
+        self.expiries.tidy(places, is_needed);
     }
 }
 

@@ -247,3 +247,26 @@ fn who_is_invited_may_come_a_little_early_and_nobody_else() {
         assert_eq!(it.is_invited(at(now)), expected, "{invited} at {now} s");
     }
 }
+
+#[test]
+fn whoever_comes_into_the_place_of_one_that_is_gone_is_looked_at_in_time() {
+    for (came, stay, newcomers) in [(5_000, 100, 100), (5_000, 100, 1_000), (2_000, 10, 200)] {
+        let mut table = LeaseTable::new(7);
+        let slots: Vec<_> = (0..came)
+            .map(|n| table.insert(holding(&format!("former {n}"), 1.0, 60)))
+            .collect();
+        for slot in &slots[stay..] {
+            table.remove(*slot).unwrap();
+        }
+        for n in 0..newcomers {
+            table.insert(holding(&format!("newcomer {n}"), 1.0, 70));
+            table.assert_consistent();
+        }
+        while !matches!(table.expire_one(at(100)), Expired::NothingDue) {}
+        assert_eq!(
+            table.len(),
+            0,
+            "{came} came, {stay} stayed, {newcomers} are new"
+        );
+    }
+}
