@@ -2,7 +2,7 @@
 //!
 //! A call is decoded, parsed by [`convert`], decided by the node, and answered. Nothing
 //! is awaited in between but its turn, if it names many resources, and for a moment the parent's first answer about a
-//! resource, so a call that was accepted is always finished. [`caller`] says whom it is attributed to; [`stream`] and
+//! resource. A call whose caller leaves in between has done what it has done, as if its answer had been lost. [`caller`] says whom it is attributed to; [`stream`] and
 //! [`streams_handle`] serve child servers, [`closed`] and [`cycle`] tell them why a stream or a call ended;
 //! [`mod@services`] finds the service of a call, [`unary`] serves `GetCapacity` without streams; [`meter`] counts and times every call; [`overload`] refuses what is too much.
 
@@ -223,7 +223,8 @@ impl Capacity for CapacityService {
     ) -> Result<Response<wire::GetServerCapacityResponse>, RpcStatus> {
         let caller = caller::of(&request);
         let request = request.get_ref();
-        stream::answer(&self.board, &self.metrics, request, caller).map(Response::new)
+        let answer = stream::answer(&self.board, &self.metrics, request, caller).await;
+        answer.map(Response::new)
     }
 
     async fn release_capacity(

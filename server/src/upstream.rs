@@ -114,7 +114,7 @@ impl Upstream {
         self.hear_of_addresses();
         loop {
             self.look_at_node();
-            self.drain();
+            self.drain().await;
             self.show_state();
             self.wait().await;
         }
@@ -138,7 +138,7 @@ impl Upstream {
             }
         };
         tokio::select! {
-            heard = self.link.next() => self.hear(heard),
+            heard = self.link.next() => self.hear(heard).await,
             () = late => self.session.handle_timeout(clock::chance(), self.now()),
             // The loop looks at the node.
             () = due => {}
@@ -197,7 +197,7 @@ impl Upstream {
         }
     }
 
-    fn hear(&mut self, heard: LinkEvent) {
+    async fn hear(&mut self, heard: LinkEvent) {
         let (on, chance, now) = (self.connection, clock::chance(), self.now());
         match heard {
             LinkEvent::Connected => self.session.handle_connected(on, now),
@@ -208,12 +208,13 @@ impl Upstream {
             }
             LinkEvent::Discovered(answer) => {
                 let named = body::mastership(answer.is_master, &answer.mastership);
-                let leases_last = self.leases_last();
+                let leases_last = self.leases_last().await;
+                let now = self.now();
                 self.session
                     .handle_discovered(on, named, leases_last, chance, now);
             }
             LinkEvent::Opened => self.session.handle_opened(on, now),
-            LinkEvent::Received(response) => self.on_push(response),
+            LinkEvent::Received(response) => self.on_push(response).await,
             LinkEvent::Progress => self.session.handle_progress(on, now),
             LinkEvent::Answered(request, answer) => {
                 let reply = Reply {
@@ -224,11 +225,13 @@ impl Upstream {
                     .session
                     .handle_reply(on, &reply, Duration::ZERO, chance, now);
                 if verdict == Disposition::Keep {
-                    self.apply(answer);
+                    self.apply(answer).await;
                     self.note_answered();
                 }
             }
-            LinkEvent::NotMaster(call, mastership) => self.hear_not_master(Some(call), &mastership),
+            LinkEvent::NotMaster(call, mastership) => {
+                self.hear_not_master(Some(call), &mastership).await;
+            }
             LinkEvent::Ended => {
                 self.heard = Some("the parent ended the stream".to_owned());
                 self.session
@@ -239,9 +242,9 @@ impl Upstream {
     }
 
     /// The parent sent something on the stream.
-    fn on_push(&mut self, response: wire::GetServerCapacityResponse) {
+    async fn on_push(&mut self, response: wire::GetServerCapacityResponse) {
         if let Some(mastership) = &response.mastership {
-            return self.hear_not_master(None, mastership);
+            return self.hear_not_master(None, mastership).await;
         }
         let answer = server_capacity::parents_answer(response, clock::wall());
         let reply = Reply {
@@ -253,19 +256,19 @@ impl Upstream {
             .session
             .handle_reply(on, &reply, Duration::ZERO, chance, now);
         if verdict == Disposition::Keep {
-            self.apply(answer);
+            self.apply(answer).await;
             self.note_answered();
         }
     }
 
-    fn hear_not_master(&mut self, call: Option<u64>, mastership: &wire::Mastership) {
+    async fn hear_not_master(&mut self, call: Option<u64>, mastership: &wire::Mastership) {
         let reply = Reply {
             call,
             not_master: Some(body::mastership(false, mastership)),
             answered: &[],
         };
+        let leases_last = self.leases_last().await;
         let (on, chance, now) = (self.connection, clock::chance(), self.now());
-        let leases_last = self.leases_last();
         let verdict = self
             .session
             .handle_reply(on, &reply, leases_last, chance, now);
@@ -282,7 +285,7 @@ impl Upstream {
     }
 
     /// Does all that the session wants done.
-    fn drain(&mut self) {
+    async fn drain(&mut self) {
         while let Some(action) = self.session.poll_action() {
             match action {
                 ParentAction::Connect {
@@ -296,8 +299,8 @@ impl Upstream {
                 ParentAction::Discover => self.link.discover(),
                 ParentAction::Open => self.link.open(),
                 ParentAction::SetPace(transport) => self.set_pace(transport),
-                ParentAction::Send { is_hello } => self.send(is_hello),
-                ParentAction::Call => self.call(),
+                ParentAction::Send { is_hello } => self.send(is_hello).await,
+                ParentAction::Call => self.call().await,
                 ParentAction::Close => {
                     self.link = Link::Idle;
                     self.node.change(Node::handle_upstream_lost);
@@ -307,9 +310,10 @@ impl Upstream {
         }
     }
 
-    fn send(&mut self, is_hello: bool) {
+    async fn send(&mut self, is_hello: bool) {
+        let due = self.due().await;
         let greeting = || is_hello.then(|| self.greeting()).flatten();
-        let Some(request) = self.due().or_else(greeting) else {
+        let Some(request) = due.or_else(greeting) else {
             return;
         };
         let now = self.now();
@@ -331,8 +335,8 @@ impl Upstream {
         }
     }
 
-    fn call(&mut self) {
-        let Some(request) = self.due() else {
+    async fn call(&mut self) {
+        let Some(request) = self.due().await else {
             if self.next_due().is_none() {
                 // There is nothing to ask: what is known of the parent is that it is there.
                 self.session.handle_nothing_due();

@@ -203,6 +203,14 @@ impl LeaseTable {
         Some(result)
     }
 
+    /// The leases of a holder as they are now: those that are ended step by step have ended.
+    pub(crate) fn copy_leases(&mut self, slot: Slot) -> Option<Leases> {
+        if self.ending.is_some() {
+            self.end_leases_of(slot);
+        }
+        self.get(slot).map(|holding| holding.leases.clone())
+    }
+
     /// The newest lease of a holder that has no other one lasts until then.
     pub(crate) fn renew(&mut self, slot: Slot, expires_at: Time) {
         if self.ending.is_some() {

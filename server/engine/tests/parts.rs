@@ -13,13 +13,13 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use doorward_engine::amount::Amount;
-use doorward_engine::id::{HolderName, ResourceId};
-use doorward_engine::node::children::PushesCall;
+use doorward_engine::id::{HolderName, MastershipId, ResourceId};
+use doorward_engine::node::children::{GetServerCapacityCall, PushesCall};
 use doorward_engine::node::client_calls::{GetCapacityCall, ReleaseCall};
 use doorward_engine::node::mastership::{Mastership, Outcome};
 use doorward_engine::node::parts::InParts;
 use doorward_engine::node::reload::PreparedTemplates;
-use doorward_engine::node::upstream_calls::{UpstreamReplyCall, UpstreamRequestCall};
+use doorward_engine::node::upstream_calls::{BeganToLearn, UpstreamReplyCall, UpstreamRequestCall};
 use doorward_engine::node::{Config, Node};
 use doorward_engine::request::server::{
     GetServerCapacity, GetServerCapacityReply, ServerAsk, ServerLease, Via,
@@ -220,6 +220,95 @@ fn who_is_no_master_any_more_says_so_in_the_middle_of_a_request() {
     node.assert_consistent();
 }
 
+/// Mastership is lost, and won again.
+fn win_again(node: &mut Node, epoch: u64, now: Time) {
+    node.handle_mastership(Mastership::Unknown, now);
+    node.handle_mastership(Mastership::Master { epoch: Some(epoch) }, now);
+}
+
+/// The mastership that grants now.
+fn grants_now(node: &mut Node, now: Time) -> Option<MastershipId> {
+    let reply = served(node.handle_get_capacity(&asks(999, &[999], 1.0), now));
+    reply.leases[0].granted_by
+}
+
+#[test]
+fn a_new_mastership_in_the_middle_of_a_request_answers_all_of_it() {
+    let mut node = node(false);
+    let all: Vec<usize> = (0..100).collect();
+    let request = asks(0, &all, 1.0);
+    let mut epochs = 2..3;
+    let call = GetCapacityCall::new(&request);
+    let (reply, parts) = with_others(&mut node, call, at(1), |node| {
+        epochs
+            .by_ref()
+            .for_each(|epoch| win_again(node, epoch, at(1)));
+    });
+    let reply = served(reply);
+    assert_eq!(reply.leases.len(), 100);
+    let by = reply.leases.iter().map(|it| it.granted_by);
+    assert!(by.eq([grants_now(&mut node, at(1)); 100]));
+    assert!(parts > 100 / PER_PART + 1, "{parts}: the first one again");
+
+    let request = child_asks("child", 100, 1.0);
+    let mut epochs = 3..4;
+    let call = GetServerCapacityCall::new(&request, Via::Stream);
+    let (reply, _) = with_others(&mut node, call, at(10), |node| {
+        epochs
+            .by_ref()
+            .for_each(|epoch| win_again(node, epoch, at(10)));
+    });
+    let reply = served(reply.unwrap());
+    assert_eq!(reply.leases.len(), 100);
+    let by = reply.leases.iter().map(|it| it.granted_by);
+    assert!(by.eq([grants_now(&mut node, at(10)); 100]));
+    node.assert_consistent();
+}
+
+#[test]
+fn a_new_mastership_in_the_middle_of_pushes_pushes_nothing_of_the_former() {
+    let mut node = node(false);
+    for child in 0..20 {
+        let request = child_asks(&format!("child-{child}"), 5, 50.0);
+        node.handle_subscription(&request.server, true);
+        let reply = node.handle_get_server_capacity(&request, Via::Stream, at(10));
+        assert!(reply.is_ok());
+    }
+    let mut epochs = 2..3;
+    let (pushes, parts) = with_others(&mut node, PushesCall::default(), at(11), |node| {
+        epochs
+            .by_ref()
+            .for_each(|epoch| win_again(node, epoch, at(11)));
+    });
+    assert_eq!((pushes.len(), parts), (0, 2));
+}
+
+#[test]
+fn an_answer_of_the_parent_names_all_that_begin_to_learn_by_it() {
+    let mut node = node(true);
+    let all: Vec<usize> = (0..100).collect();
+    node.handle_get_capacity(&asks(0, &all, 1.0), at(1));
+    let request = node.poll_upstream_request(1, at(1)).unwrap();
+    let mut reply = answer(&request);
+    for lease in &mut reply.leases {
+        lease.terms.inherited_for = None;
+        lease.algorithm.as_mut().unwrap().learning_mode_duration = Duration::from_secs(60);
+    }
+    let (begun, parts) = with_others(&mut node, UpstreamReplyCall::new(&reply), at(1), |_| {});
+    assert!(parts >= 100 / PER_PART, "{parts}");
+    let expected: Vec<_> = all
+        .iter()
+        .map(|number| BeganToLearn {
+            resource: id(*number),
+            // Since mastership began.
+            left: Duration::from_secs(59),
+        })
+        .collect();
+    assert_eq!(begun, expected);
+    let (again, _) = with_others(&mut node, UpstreamReplyCall::new(&reply), at(2), |_| {});
+    assert_eq!(again, [], "they learn already");
+}
+
 #[test]
 fn another_mastership_in_the_middle_of_a_request_to_the_parent_leaves_nothing_of_it() {
     let mut node = node(true);
@@ -227,8 +316,7 @@ fn another_mastership_in_the_middle_of_a_request_to_the_parent_leaves_nothing_of
     node.handle_get_capacity(&asks(0, &all, 1.0), at(1));
     let call = UpstreamRequestCall::new(1);
     let (request, parts) = with_others(&mut node, call, at(10), |node| {
-        node.handle_mastership(Mastership::Unknown, at(10));
-        node.handle_mastership(Mastership::Master { epoch: Some(2) }, at(10));
+        win_again(node, 2, at(10));
         node.handle_get_capacity(&asks(0, &all, 1.0), at(10));
     });
     assert_eq!((request, parts), (None, 2));
@@ -262,13 +350,10 @@ fn a_request_to_the_parent_and_its_answer_in_parts_are_those_of_the_whole() {
 
     let reply = answer(&request);
     whole.handle_upstream_reply(&reply, at(10));
-    let ((), parts) = with_others(
-        &mut in_parts,
-        UpstreamReplyCall::new(&reply),
-        at(10),
-        |_| {},
-    );
+    let call = UpstreamReplyCall::new(&reply);
+    let (begun, parts) = with_others(&mut in_parts, call, at(10), |_| {});
     assert!(parts >= 300 / PER_PART, "{parts}");
+    assert_eq!(begun, [], "the parent lets nobody learn");
     for node in [&mut whole, &mut in_parts] {
         node.assert_consistent();
         let asks = asks(0, &all, 1.0);

@@ -11,8 +11,8 @@
 //! that changed is pushed. A child that does not read is disconnected: it opens a new stream, or polls.
 //!
 //! Streams are numbers, assigned here; children are the names of their nodes. The driver owns the streams, and
-//! closes them on request. It does all of it under one lock, the node's decisions included: so a child receives
-//! decisions in the order in which they were made.
+//! closes them on request. It lets one call of all children decide at a time, and puts what was decided on the
+//! streams before the next one: so a child receives decisions in the order in which they were made.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
@@ -209,7 +209,7 @@ impl ChildStreams {
     }
 
     /// A message from that child has come on a stream, the first one included. Returns whether to answer it: yes
-    /// if the stream belongs to this child. The driver sends the answer before the next event.
+    /// if the stream belongs to this child. If other events come before the answer, the driver asks again.
     pub fn handle_message(&mut self, number: u64, child: &str) -> bool {
         match self.streams.get(&number) {
             Some(Stream::Open(open)) if open.child == child => true,

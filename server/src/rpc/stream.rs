@@ -73,7 +73,7 @@ impl CapacityStreamService {
             let child = convert::server_capacity::server_id(&request)?;
             if std::mem::take(&mut is_first) {
                 // Before the first answer: what changes after it is pushed.
-                stream.greet(&child, &request, caller);
+                stream.greet(&child, &request, caller).await;
             }
             let parsed = parse(&self.metrics, &request, caller)?;
             let place = tokio::select! {
@@ -83,9 +83,8 @@ impl CapacityStreamService {
             let Some(place) = place else {
                 return Ok(());
             };
-            stream.answer(child.as_str(), place, || {
-                decide(&self.board, parsed, Via::Stream)
-            });
+            let decide = decide(&self.board, parsed, Via::Stream);
+            stream.answer(child.as_str(), place, decide).await;
         }
     }
 }
@@ -96,7 +95,7 @@ impl CapacityStreamService {
 ///
 /// `INVALID_ARGUMENT` for what is wrong with the whole request; `FAILED_PRECONDITION` if the child
 /// is an ancestor of this server.
-pub fn answer(
+pub async fn answer(
     board: &Board,
     metrics: &Metrics,
     request: &wire::GetServerCapacityRequest,
@@ -104,13 +103,14 @@ pub fn answer(
 ) -> Result<wire::GetServerCapacityResponse, RpcStatus> {
     let malformed = |status| closed::with_reason(CloseReason::Malformed, status);
     let parsed = parse(metrics, request, caller).map_err(malformed)?;
-    decide(board, parsed, Via::Poll).map_err(|cycle| cycle::refusal(&cycle))
+    let decided = decide(board, parsed, Via::Poll).await;
+    decided.map_err(|cycle| cycle::refusal(&cycle))
 }
 
 /// A request, and what of it was refused at the door.
-type Parsed = (GetServerCapacity, Vec<wire::Refusal>);
+pub(super) type Parsed = (GetServerCapacity, Vec<wire::Refusal>);
 
-fn parse(
+pub(super) fn parse(
     metrics: &Metrics,
     request: &wire::GetServerCapacityRequest,
     caller: Option<Caller>,
@@ -121,16 +121,18 @@ fn parse(
     Ok((request, refused))
 }
 
-fn decide(
+pub(super) async fn decide(
     board: &Board,
     (request, refused): Parsed,
     via: Via,
 ) -> Result<wire::GetServerCapacityResponse, Cycle> {
+    // Read before the first part: the leases end no later for whoever goes by it.
+    let wall = clock::wall();
     let call = GetServerCapacityCall::new(&request, via);
-    let outcome = board.node().change_part_by_part(call)?;
+    let outcome = board.node().change_in_parts(call).await?;
     Ok(match outcome {
         Outcome::Served(reply) => {
-            convert::server_capacity::get_server_capacity_response(reply, refused, clock::wall())
+            convert::server_capacity::get_server_capacity_response(reply, refused, wall)
         }
         Outcome::NotMaster(mastership) => wire::GetServerCapacityResponse {
             mastership: Some(convert::redirection(&mastership)),

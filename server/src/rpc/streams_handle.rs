@@ -3,8 +3,10 @@
 //! Who has a stream, when changes go out, and when and why a stream ends, is decided in
 //! [`doorward_session::child_streams`]. Here that is done to the node and the streams.
 //!
-//! One lock over all streams is held while the node decides and what it decided is put on a stream: so a
-//! child hears everything in the order in which it was decided. Nothing is awaited under it.
+//! One call of all children decides at a time, be it an answer or what is pushed, and what it decided is put on the
+//! streams before the next one decides: so a child hears everything in the order in which it was decided. A decision
+//! may come in parts, between which calls of clients go first; so whose turn it is, is awaited. The lock over the
+//! streams is held for moments only, and nothing is awaited under it.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,7 +21,7 @@ use doorward_session::child_streams::{
 };
 use doorward_session::close_reason::CloseReason;
 use doorward_session::time::Time;
-use tokio::sync::Notify;
+use tokio::sync::{Mutex as Turns, Notify};
 use tokio_util::sync::CancellationToken;
 use tonic::Status as RpcStatus;
 use tracing::{info, warn};
@@ -31,13 +33,19 @@ use crate::rpc::{closed, convert, cycle};
 use crate::status::Board;
 
 mod end_status;
+#[cfg(test)]
+mod tests;
 
 /// The streams of child servers.
 #[derive(Debug)]
 pub struct StreamsHandle {
     board: Arc<Board>,
+    /// Whose turn it is to decide. Taken before the streams, where both are.
+    turns: Turns<()>,
     /// Locked before the node, where both are.
     held: Mutex<HeldStreams>,
+    /// Something is to be pushed.
+    push_due: Notify,
     /// There is a stream whose first message has not come: something may be due earlier.
     connected: Notify,
 }
@@ -65,7 +73,9 @@ impl StreamsHandle {
         board.sessions().post_child_streams(streams.snapshot());
         let lines = BTreeMap::new();
         Self {
+            turns: Turns::new(()),
             held: Mutex::new(HeldStreams { streams, lines }),
+            push_due: Notify::new(),
             connected: Notify::new(),
             board,
         }
@@ -89,6 +99,7 @@ impl StreamsHandle {
                 }
                 // What changes within a round wakes nobody.
                 () = node.unsettled(), if !is_gathering => self.change(ChildStreams::handle_change),
+                () = self.push_due.notified() => self.push().await,
                 () = self.connected.notified() => {}
             }
         }
@@ -159,7 +170,7 @@ impl StreamsHandle {
             match action {
                 StreamAction::Subscribe(child) => self.subscribe(&child, true),
                 StreamAction::Unsubscribe(child) => self.subscribe(&child, false),
-                StreamAction::Push => self.push(held),
+                StreamAction::Push => self.push_due.notify_one(),
                 StreamAction::Close { number, closing } => self.close(held, number, closing),
             }
         }
@@ -182,26 +193,27 @@ impl StreamsHandle {
     }
 
     /// Tells child servers what changed for them.
-    fn push(&self, held: &mut HeldStreams) {
+    async fn push(&self) {
+        let _turn = self.turns.lock().await;
+        let wall = clock::wall();
         let pushes = PushesCall::default();
-        let replies = self.board.node().change_part_by_part(pushes);
+        let replies = self.board.node().change_in_parts(pushes).await;
+        let mut held = self.lock();
         for (child, reply) in replies {
             let number = held.streams.stream_of(child.as_str());
             let line = number.and_then(|number| Some((number, held.lines.get(&number)?)));
             let Some((number, line)) = line else {
                 continue;
             };
-            let response = convert::server_capacity::get_server_capacity_response(
-                reply,
-                Vec::new(),
-                clock::wall(),
-            );
+            let response =
+                convert::server_capacity::get_server_capacity_response(reply, Vec::new(), wall);
             // One that is gone is about to notice it by itself.
             if line.answers.try_send(response) == Err(NotSent::Full) {
                 warn!(%child, "the child takes nothing from its stream, which is closed");
                 held.streams.handle_full(number);
             }
         }
+        self.settle(&mut held);
     }
 
     /// Ends a stream from this side, and tells its child why.
@@ -261,8 +273,9 @@ impl Connected {
         self.over.cancelled().await;
     }
 
-    /// Its first message has come: it is that of a child from now on, or ends.
-    pub(super) fn greet(
+    /// Its first message has come: it is that of a child from now on, or ends. What is pushed to the child by then was
+    /// decided for the stream before.
+    pub(super) async fn greet(
         &mut self,
         child: &HolderName,
         first: &wire::GetServerCapacityRequest,
@@ -270,6 +283,7 @@ impl Connected {
     ) {
         let (node, limits) = (self.streams.board.node(), self.streams.board.limits());
         let incarnation = first.incarnation.and_then(Incarnation::new);
+        let _turn = self.streams.turns.lock().await;
         let mut held = self.streams.lock();
         if let Some(line) = held.lines.get_mut(&self.number) {
             line.of = Some((child.clone(), first.epoch));
@@ -310,16 +324,27 @@ impl Connected {
     }
 
     /// Decides on what a child asks and answers it, unless the stream is not that child's any more.
-    pub(super) fn answer(
+    pub(super) async fn answer(
         &self,
         child: &str,
         place: OutboxPlace<'_>,
-        decide: impl FnOnce() -> Result<wire::GetServerCapacityResponse, Cycle>,
+        decide: impl Future<Output = Result<wire::GetServerCapacityResponse, Cycle>>,
     ) {
+        let _turn = self.streams.turns.lock().await;
+        let is_its = |held: &mut HeldStreams| held.streams.handle_message(self.number, child);
+        {
+            let mut held = self.streams.lock();
+            if !is_its(&mut held) {
+                self.streams.settle(&mut held);
+                return;
+            }
+        }
+        let decided = decide.await;
         let mut held = self.streams.lock();
         let mut is_refused = false;
-        if held.streams.handle_message(self.number, child) {
-            match decide() {
+        // It may have ended meanwhile: then nobody hears the answer.
+        if is_its(&mut held) {
+            match decided {
                 Ok(answer) => {
                     is_refused = answer.mastership.is_some();
                     place.send(answer);

@@ -5,9 +5,8 @@ use std::time::Duration;
 
 use doorward_engine::node::Node;
 use doorward_engine::node::event::NodeEvent;
-use doorward_engine::node::parts::InParts;
-use doorward_engine::node::upstream_calls::{UpstreamReplyCall, UpstreamRequestCall};
-use doorward_engine::request::server::{GetServerCapacity, GetServerCapacityReply, ServerLease};
+use doorward_engine::node::upstream_calls::{BeganToLearn, UpstreamReplyCall, UpstreamRequestCall};
+use doorward_engine::request::server::{GetServerCapacity, GetServerCapacityReply};
 use doorward_engine::resource::parent_request::Pace;
 use doorward_proto::doorman as wire;
 use doorward_session::parent_session::{AnsweredResource, MasterInfo, Transport};
@@ -57,10 +56,11 @@ pub(super) fn answered(answer: &ReadAnswer) -> Vec<AnsweredResource> {
 
 impl Upstream {
     /// What is to be asked now.
-    pub(super) fn due(&self) -> Option<GetServerCapacity> {
+    // Here and below, `&mut`: others may go first in between, and what is under way on a link cannot be shared.
+    pub(super) async fn due(&mut self) -> Option<GetServerCapacity> {
         let micros = u64::try_from(clock::wall().as_micros()).unwrap_or(u64::MAX);
-        self.node
-            .change_part_by_part(UpstreamRequestCall::new(micros))
+        let call = UpstreamRequestCall::new(micros);
+        self.node.change_in_parts(call).await
     }
 
     /// What a stream begins with if there is nothing to ask.
@@ -69,11 +69,11 @@ impl Upstream {
     }
 
     /// How long the last lease of the parent is still valid.
-    pub(super) fn leases_last(&self) -> Duration {
+    pub(super) async fn leases_last(&mut self) -> Duration {
         let (mut last, mut after) = (None, None);
         loop {
             let end;
-            (end, after) = self.node.look(|node, now| {
+            (end, after) = self.node.read(|node, now| {
                 node.upstream_leases_end_after(after.as_ref(), RESOURCES_PER_LOOK, now)
             });
             last = last.max(end);
@@ -81,30 +81,19 @@ impl Upstream {
                 let now = self.node.clock().now();
                 return last.map_or(Duration::ZERO, |end| end.since(now));
             }
+            tokio::task::yield_now().await;
         }
     }
 
     /// Hands an answer to the node.
-    pub(super) fn apply(&self, answer: ReadAnswer) {
-        // The first answer tells for how long to learn.
-        let mut begun = Vec::new();
+    pub(super) async fn apply(&mut self, answer: ReadAnswer) {
         let call = UpstreamReplyCall::new(&answer.reply);
-        self.node.change_part_by_part_with(call, |call, node, now| {
-            let learns = |node: &Node, lease: &ServerLease| {
-                let left = node.learning_left(&lease.resource, now)?;
-                Some((lease.resource.clone(), left))
-            };
-            let mut next: Vec<&ServerLease> = call.next_leases().iter().collect();
-            next.retain(|lease| learns(node, lease).is_none());
-            let done = call.next_part(node, now);
-            begun.extend(next.into_iter().filter_map(|lease| learns(node, lease)));
-            done
-        });
+        let begun = self.node.change_in_parts(call).await;
         for (resource, problem) in answer.nonsense {
             self.node
                 .change(|node, now| node.handle_invalid_upstream_answer(&resource, problem, now));
         }
-        for (resource, left) in begun {
+        for BeganToLearn { resource, left } in begun {
             learning::log_beginning(&resource, left);
         }
         self.node.note_answered();

@@ -9,7 +9,7 @@ use crate::node::ancestry::Cycle;
 use crate::node::asking::Progress;
 use crate::node::event::NodeEvent;
 use crate::node::mastership::Outcome;
-use crate::node::parts::{InParts, STEPS_PER_POINT, STEPS_PER_RESOURCE};
+use crate::node::parts::{AnsweredBy, InParts, STEPS_PER_POINT, STEPS_PER_RESOURCE};
 use crate::node::spans::Spans;
 use crate::node::{Entry, Node};
 use crate::planted::{self, Bug};
@@ -97,12 +97,13 @@ impl Children {
 }
 
 /// A child server asks for capacity, on behalf of its holders. It is refused as a whole if it is an ancestor of this
-/// node; nothing is changed then.
+/// node. Nothing is changed then, but by the parts before that turned out.
 #[derive(Debug)]
 pub struct GetServerCapacityCall<'a> {
     request: &'a GetServerCapacity,
     via: Via,
     progress: Progress<ServerLease>,
+    answered_by: AnsweredBy,
 }
 
 impl<'a> GetServerCapacityCall<'a> {
@@ -112,6 +113,7 @@ impl<'a> GetServerCapacityCall<'a> {
             request,
             via,
             progress: Progress::of_request(request.asks.len()),
+            answered_by: AnsweredBy::default(),
         }
     }
 }
@@ -135,6 +137,9 @@ impl InParts for GetServerCapacityCall<'_> {
             return Some(Ok(Outcome::NotMaster(mastership)));
         }
         node.begin_part();
+        if self.answered_by.is_another(node) {
+            self.progress = Progress::of_request(request.asks.len());
+        }
         node.children.known = true;
         let holder = HolderId::server(request.server.clone());
         let is_done = node.answer_some(
@@ -166,6 +171,7 @@ pub struct PushesCall {
     /// Resources that are to be looked at still, by how many there were in the beginning: what changes meanwhile is for
     /// the next call. Absent: nobody has counted them yet.
     left: Option<usize>,
+    answered_by: AnsweredBy,
 }
 
 impl PushesCall {
@@ -180,9 +186,10 @@ impl InParts for PushesCall {
 
     fn next_part(&mut self, node: &mut Node, now: Time) -> Option<Self::Answer> {
         let mut is_done = node.check_master(now).is_err();
-        if is_done {
-            // What was granted is not this mastership's any more.
+        if self.answered_by.is_another(node) || is_done {
+            // What was granted is not this mastership's.
             self.replies.clear();
+            self.left = None;
         }
         node.begin_part();
         self.left

@@ -6,7 +6,7 @@ use std::borrow::Borrow;
 use crate::id::HolderId;
 use crate::node::asking::Progress;
 use crate::node::mastership::Outcome;
-use crate::node::parts::{InParts, STEPS_PER_RESOURCE};
+use crate::node::parts::{AnsweredBy, InParts, STEPS_PER_RESOURCE};
 use crate::node::{Entry, Node};
 use crate::request::{ClientLease, GetCapacity, GetCapacityReply, ReleaseCapacity, Released};
 use crate::time::Time;
@@ -17,13 +17,18 @@ use crate::time::Time;
 pub struct GetCapacityCall<R> {
     request: R,
     progress: Progress<ClientLease>,
+    answered_by: AnsweredBy,
 }
 
 impl<R: Borrow<GetCapacity>> GetCapacityCall<R> {
     /// Nothing is answered yet.
     pub fn new(request: R) -> Self {
         let progress = Progress::of_request(request.borrow().asks.len());
-        Self { request, progress }
+        Self {
+            request,
+            progress,
+            answered_by: AnsweredBy::default(),
+        }
     }
 
     /// What is asked.
@@ -42,6 +47,9 @@ impl<R: Borrow<GetCapacity>> InParts for GetCapacityCall<R> {
         }
         node.begin_part();
         let request = self.request.borrow();
+        if self.answered_by.is_another(node) {
+            self.progress = Progress::of_request(request.asks.len());
+        }
         let holder = HolderId::client(request.client.clone());
         let is_done = node.answer_some(
             &mut self.progress,

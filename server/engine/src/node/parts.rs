@@ -6,12 +6,14 @@
 //!
 //! That is allowed because each resource is asked for, answered and released by itself: a request of many resources is
 //! the same as a request for each of them, one after the other, under one number. What happens to a resource between
-//! two parts came before the request or after it. If mastership is lost in between, the answer says so. A call that
-//! is given up has done what it has done, as if its answer had been lost.
+//! two parts came before the request or after it. If mastership is lost in between, the answer says so; if it is lost and
+//! won again, all is answered by the new one. A call that is given up has done what it has done, as if its answer had
+//! been lost.
 //!
 //! What a part takes is counted in *steps*, and so is what [`Node::handle_timeout`] takes. What must be done first to a
 //! resource that is asked for counts too: other templates that it has to hear of, leases that have ended.
 
+use crate::id::MastershipId;
 use crate::node::Node;
 use crate::time::Time;
 
@@ -41,6 +43,19 @@ pub(super) const STEPS_PER_RESOURCE: usize = 24;
 
 /// What a point of a demand curve takes that is put in the place of another one.
 pub(super) const STEPS_PER_POINT: usize = 4;
+
+/// The mastership that answers a call.
+#[derive(Debug, Default)]
+pub(super) struct AnsweredBy(Option<MastershipId>);
+
+impl AnsweredBy {
+    /// A part begins. Returns whether there is another mastership than in the part before: it knows nothing of what
+    /// the one before has granted, which would be at the mercy of learning mode if it were answered still.
+    pub(super) fn is_another(&mut self, node: &Node) -> bool {
+        let before = self.0.replace(node.mastership_id);
+        before.is_some_and(|before| before != node.mastership_id)
+    }
+}
 
 impl Node {
     /// Does all parts of a call at once.

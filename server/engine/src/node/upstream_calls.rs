@@ -1,8 +1,10 @@
 //! What a node asks its parent, and what its answers do. Both may name hundreds of resources, and are done in
 //! [parts](super::parts).
 
+use std::time::Duration;
+
 use crate::id::{MastershipId, ResourceId};
-use crate::node::parts::{InParts, STEPS_PER_PART, STEPS_PER_RESOURCE};
+use crate::node::parts::{InParts, STEPS_PER_RESOURCE};
 use crate::node::spans::Spans;
 use crate::node::{Entry, Node};
 use crate::request::RefusalReason;
@@ -120,7 +122,8 @@ impl Node {
 }
 
 /// The parent answered, or pushed a change. Every resource is handled by itself: an invalid answer changes nothing and
-/// becomes a [`NodeEvent`](crate::node::event::NodeEvent).
+/// becomes a [`NodeEvent`](crate::node::event::NodeEvent). Answers which resources begin to learn by it, for the parent's
+/// first answer says for how long.
 #[derive(Debug)]
 pub struct UpstreamReplyCall<'a> {
     reply: &'a GetServerCapacityReply,
@@ -128,6 +131,16 @@ pub struct UpstreamReplyCall<'a> {
     in_cycle: Option<bool>,
     leases: usize,
     refused: usize,
+    begun: Vec<BeganToLearn>,
+}
+
+/// A resource that has begun to learn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BeganToLearn {
+    /// Which one.
+    pub resource: ResourceId,
+    /// For how long from then on.
+    pub left: Duration,
 }
 
 impl<'a> UpstreamReplyCall<'a> {
@@ -138,21 +151,28 @@ impl<'a> UpstreamReplyCall<'a> {
             in_cycle: None,
             leases: 0,
             refused: 0,
+            begun: Vec::new(),
         }
     }
 
-    /// The leases that the next part may bring into force; perhaps not all of them.
-    pub fn next_leases(&self) -> &'a [ServerLease] {
-        let left = self.reply.leases.get(self.leases..).unwrap_or_default();
-        let most = STEPS_PER_PART / STEPS_PER_RESOURCE;
-        left.get(..most).unwrap_or(left)
+    /// Brings a lease into force.
+    fn put_in_force(&mut self, lease: &ServerLease, node: &mut Node, now: Time) {
+        let resource = &lease.resource;
+        let learned_before = node.learning_left(resource, now).is_some();
+        node.handle_upstream_lease(lease, now);
+        if let Some(left) = node.learning_left(resource, now)
+            && !learned_before
+        {
+            let resource = resource.clone();
+            self.begun.push(BeganToLearn { resource, left });
+        }
     }
 }
 
 impl InParts for UpstreamReplyCall<'_> {
-    type Answer = ();
+    type Answer = Vec<BeganToLearn>;
 
-    fn next_part(&mut self, node: &mut Node, now: Time) -> Option<()> {
+    fn next_part(&mut self, node: &mut Node, now: Time) -> Option<Self::Answer> {
         node.begin_part();
         let reply = self.reply;
         let in_cycle = *self
@@ -166,13 +186,13 @@ impl InParts for UpstreamReplyCall<'_> {
                     let reason = RefusalReason::RefusedByParent;
                     node.handle_upstream_refusal(&lease.resource, reason, now);
                 } else {
-                    node.handle_upstream_lease(lease, now);
+                    self.put_in_force(lease, node, now);
                 }
             } else if let Some(refusal) = reply.refused.get(self.refused) {
                 self.refused += 1;
                 node.handle_upstream_refusal(&refusal.resource, refusal.reason, now);
             } else {
-                return Some(());
+                return Some(std::mem::take(&mut self.begun));
             }
         }
         None

@@ -324,6 +324,11 @@ impl Ledger {
         self.table.change_leases(slot, change)
     }
 
+    /// The leases of a holder as they are now.
+    pub(super) fn copy_leases(&mut self, slot: Slot) -> Option<Leases> {
+        self.table.copy_leases(slot)
+    }
+
     /// The newest lease of a holder that has no other one lasts until then.
     pub(super) fn renew(&mut self, slot: Slot, expires_at: Time) {
         self.table.renew(slot, expires_at);

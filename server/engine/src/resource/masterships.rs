@@ -41,8 +41,8 @@ impl Resource {
             return;
         };
         let learns = self.is_learning();
+        let granted = self.ledger.copy_leases(slot).filter(|_| !is_new);
         self.ledger.note(slot, |holding| {
-            let granted = (!is_new).then(|| holding.leases().clone());
             let past = holding.past.get_or_insert_default();
             past.masterships_mut()
                 .note(mastership, granted.as_ref(), learns);

@@ -116,7 +116,7 @@ impl Resource {
                     leases.set_apart(before, Time::MAX, now);
                 });
             }
-            HolderKind::Server => had = Some(holding.leases().clone()),
+            HolderKind::Server => had = self.ledger.copy_leases(slot),
         }
         if let Some(by) = still_waits {
             expected_by = expected_by.max(by);

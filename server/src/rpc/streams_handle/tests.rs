@@ -1,0 +1,231 @@
+//! What children hear of decisions in many parts, and who is served in between.
+
+use std::collections::BTreeMap;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::task::Poll;
+
+use doorward_engine::id::ResourceId;
+use doorward_engine::node::Config;
+use doorward_engine::node::mastership::Mastership;
+use doorward_engine::request::server::Via;
+use doorward_engine::template::{AlgorithmKind, TemplateSpec, Templates};
+use tokio_stream::{Stream, StreamExt};
+
+use super::*;
+use crate::clock::Clock;
+use crate::metrics::Metrics;
+use crate::node_handle::NodeHandle;
+use crate::rpc::child_outbox::{Outgoing, channel};
+use crate::rpc::stream;
+
+/// Far more than a part has room for.
+const RESOURCES: usize = 200;
+
+/// A master with 100 of each resource, and the streams of its children.
+struct Parent {
+    board: Arc<Board>,
+    metrics: Metrics,
+    streams: Arc<StreamsHandle>,
+}
+
+impl Parent {
+    fn new() -> Self {
+        let templates = Templates::parse(&[TemplateSpec {
+            identifier_glob: Some("*".to_owned()),
+            capacity: Some(100.0),
+            kind: Some(AlgorithmKind::FairShare),
+            lease_length: Some(Duration::from_secs(60)),
+            refresh_interval: Some(Duration::from_secs(5)),
+            learning_mode_duration: Some(Duration::ZERO),
+            ..TemplateSpec::default()
+        }])
+        .unwrap();
+        let config = Config {
+            refresh_floor: Duration::ZERO,
+            ..Config::default()
+        };
+        let node = Arc::new(NodeHandle::new(config, templates, Clock::start()));
+        let master = Mastership::Master { epoch: Some(1) };
+        node.change(|node, now| node.handle_mastership(master, now));
+        let text = String::new;
+        let board = Arc::new(Board::new(text(), text(), text(), node));
+        Self {
+            metrics: Metrics::new(&board),
+            streams: Arc::new(StreamsHandle::new(Arc::clone(&board), Duration::ZERO)),
+            board,
+        }
+    }
+
+    /// A child opens its stream.
+    async fn open(&self, name: &str) -> Child<'_> {
+        let (answers, heard) = channel();
+        let mut stream = self.streams.connect(answers);
+        let child = HolderName::new(name).unwrap();
+        stream.greet(&child, &asks(name, 0.0), None).await;
+        Child {
+            parent: self,
+            name: name.to_owned(),
+            stream,
+            heard,
+            has: BTreeMap::new(),
+        }
+    }
+
+    /// What a child may use of each resource.
+    fn books(&self, child: &str) -> BTreeMap<String, f64> {
+        let of = |resource: usize| {
+            let id = ResourceId::new(&resource_id(resource)).unwrap();
+            let children = self
+                .board
+                .node()
+                .read(|node, now| node.child_snapshots(&id, now));
+            let mut its = children
+                .into_iter()
+                .filter(|it| it.holder.name.as_str() == child);
+            (resource_id(resource), its.next().unwrap().granted)
+        };
+        (0..RESOURCES).map(of).collect()
+    }
+}
+
+/// A child's side of its stream.
+struct Child<'a> {
+    parent: &'a Parent,
+    name: String,
+    stream: Connected,
+    heard: Outgoing,
+    /// What it heard last of each resource.
+    has: BTreeMap<String, f64>,
+}
+
+impl Child<'_> {
+    /// Asks for so much of each resource, on its stream.
+    async fn ask(&self, wants: f64) {
+        let request = asks(&self.name, wants);
+        let parsed = stream::parse(&self.parent.metrics, &request, None).unwrap();
+        let place = self.stream.place().await.unwrap();
+        let decide = stream::decide(&self.parent.board, parsed, Via::Stream);
+        self.stream.answer(&self.name, place, decide).await;
+    }
+
+    /// Reads what has come. Returns how many messages that were.
+    async fn hear(&mut self) -> usize {
+        let mut messages = 0;
+        loop {
+            let next = poll_fn(|cx| match Pin::new(&mut self.heard).poll_next(cx) {
+                Poll::Ready(message) => Poll::Ready(message),
+                Poll::Pending => Poll::Ready(None),
+            });
+            let Some(message) = next.await else {
+                return messages;
+            };
+            messages += 1;
+            for answer in message.unwrap().response {
+                self.has.insert(answer.resource_id, answer.gets.capacity);
+            }
+        }
+    }
+}
+
+fn resource_id(number: usize) -> String {
+    format!("r{number:03}")
+}
+
+/// What a child sends that has one client.
+fn asks(child: &str, wants: f64) -> wire::GetServerCapacityRequest {
+    let ask = |number| wire::ServerCapacityResourceRequest {
+        resource_id: resource_id(number),
+        wants: vec![wire::PriorityBandAggregate {
+            num_clients: 1,
+            wants,
+            ..wire::PriorityBandAggregate::default()
+        }],
+        ..wire::ServerCapacityResourceRequest::default()
+    };
+    wire::GetServerCapacityRequest {
+        server_id: child.to_owned(),
+        resource: (0..RESOURCES).map(ask).collect(),
+        ..wire::GetServerCapacityRequest::default()
+    }
+}
+
+#[tokio::test]
+async fn what_a_child_heard_last_is_what_was_decided_last() {
+    let parent = Parent::new();
+    let mut first = parent.open("first").await;
+    let second = parent.open("second").await;
+    first.ask(100.0).await;
+    first.hear().await;
+    assert_eq!(first.has.values().sum::<f64>(), 100.0 * RESOURCES as f64);
+    // Each asks, and is pushed to, while the other one takes more or less.
+    let push = || parent.streams.push();
+    tokio::join!(
+        second.ask(80.0),
+        push(),
+        first.ask(90.0),
+        push(),
+        second.ask(30.0),
+        push(),
+        first.ask(60.0),
+        push(),
+    );
+    while parent.board.node().read(|node, _| node.has_pushes()) {
+        push().await;
+    }
+    assert!(first.hear().await > 2, "it was pushed to");
+    assert_eq!(first.has, parent.books("first"));
+}
+
+#[tokio::test]
+async fn clients_are_served_in_the_middle_of_an_answer() {
+    let parent = Parent::new();
+    let mut child = parent.open("child").await;
+    let node = parent.board.node();
+    let looks = async {
+        let mut seen = Vec::new();
+        // As many as there are parts, and more.
+        for _ in 0..RESOURCES {
+            seen.push(node.read(|node, _| node.resources_count()));
+            tokio::task::yield_now().await;
+        }
+        seen
+    };
+    let ((), seen) = tokio::join!(child.ask(1.0), looks);
+    let between = seen
+        .iter()
+        .filter(|count| (1..RESOURCES).contains(*count))
+        .count();
+    assert!(between > 10, "{seen:?}");
+    assert_eq!(child.hear().await, 1, "one answer all the same");
+    assert_eq!(child.has.len(), RESOURCES);
+}
+
+#[tokio::test]
+async fn a_stream_is_replaced_after_its_answer_and_an_older_mastership_answers_no_more() {
+    let parent = Parent::new();
+    let mut former = parent.open("child").await;
+    let mut later = None;
+    let (_, ()) = tokio::join!(former.ask(1.0), async {
+        // The answer has begun: the other stream is greeted after it.
+        tokio::task::yield_now().await;
+        later = Some(parent.open("child").await);
+    });
+    assert_eq!(
+        former.hear().await,
+        1,
+        "it was the child's stream until then"
+    );
+    drop(later);
+
+    let mut child = parent.open("child").await;
+    tokio::join!(child.ask(2.0), async {
+        tokio::task::yield_now().await;
+        parent.streams.end_older(u64::MAX);
+    });
+    let first = child.heard.next().await.unwrap().unwrap();
+    assert!(
+        first.response.is_empty(),
+        "no capacity of an older mastership"
+    );
+}
