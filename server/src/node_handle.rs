@@ -287,7 +287,7 @@ impl NodeHandle {
         let masterships = self.count_masterships(&node) + 1;
         let anew = node.anew(clock::incarnation());
         let former = std::mem::replace(&mut *node, anew);
-        disposal::elsewhere(move || drop(former));
+        disposal::dispose_whole(former);
         // It counts from the beginning; those who follow it must see that there is another one.
         self.masterships_before
             .store(masterships, Ordering::Relaxed);
