@@ -41,7 +41,7 @@ pub(super) fn dispose(mut garbage: Garbage) {
 pub(super) fn dispose_whole<T: Send + 'static>(whole: T) {
     let mut whole = Some(whole);
     elsewhere(Box::new(move || {
-        whole = None;
+        drop(whole.take());
         false
     }));
 }
