@@ -22,9 +22,9 @@ const PIECES: usize = 64;
 /// How long it works at a stretch.
 const BURST: Duration = Duration::from_micros(50);
 
-/// How long it rests after that. So a million leases are gone after some ten seconds, and what is given back to the
-/// system at once is some tens of megabytes.
-const REST: Duration = Duration::from_micros(1_500);
+/// How long it rests after that. So a million leases are gone after some twenty seconds, and what is given back to the
+/// system at once is some fifteen megabytes.
+const REST: Duration = Duration::from_millis(5);
 
 /// Does a little of what is done elsewhere. Returns whether something is left.
 type Work = Box<dyn FnMut() -> bool + Send>;
