@@ -24,24 +24,31 @@ impl<T> Default for Chunked<T> {
     }
 }
 
-impl<T: Copy> Chunked<T> {
+impl<T> Chunked<T> {
     /// How many entries there are.
     pub(crate) fn len(&self) -> usize {
         self.len
     }
 
-    /// An entry.
-    pub(crate) fn get(&self, at: usize) -> Option<T> {
+    /// Where an entry is.
+    pub(crate) fn place(&self, at: usize) -> Option<&T> {
         if at >= self.len {
             return None;
         }
-        self.chunks.get(at / CHUNK)?.get(at % CHUNK).copied()
+        self.chunks.get(at / CHUNK)?.get(at % CHUNK)
+    }
+
+    /// The same, to be changed.
+    pub(crate) fn place_mut(&mut self, at: usize) -> Option<&mut T> {
+        if at >= self.len {
+            return None;
+        }
+        self.chunks.get_mut(at / CHUNK)?.get_mut(at % CHUNK)
     }
 
     /// Puts an entry in the place of another one.
     pub(crate) fn set(&mut self, at: usize, entry: T) {
-        let chunk = self.chunks.get_mut(at / CHUNK);
-        if let Some(place) = chunk.and_then(|chunk| chunk.get_mut(at % CHUNK)) {
+        if let Some(place) = self.place_mut(at) {
             *place = entry;
         }
     }
@@ -61,14 +68,17 @@ impl<T: Copy> Chunked<T> {
         self.len += 1;
     }
 
-    /// Takes the last entry out.
-    pub(crate) fn pop(&mut self) -> Option<T> {
-        let last = self.get(self.len.checked_sub(1)?)?;
-        self.len -= 1;
+    /// Forgets the last entry.
+    fn shorten(&mut self) {
+        self.len = self.len.saturating_sub(1);
         if self.chunks.len() > self.len / CHUNK + SPARE {
             self.chunks.pop();
         }
-        Some(last)
+    }
+
+    /// All entries, in order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
+        self.chunks.iter().flatten().take(self.len)
     }
 
     /// Forgets all entries. O(1): their memory is given back later, a chunk at a time.
@@ -80,6 +90,34 @@ impl<T: Copy> Chunked<T> {
     pub(crate) fn memory_bytes(&self) -> usize {
         let entries: usize = self.chunks.iter().map(Vec::capacity).sum();
         entries * size_of::<T>() + self.chunks.capacity() * size_of::<Vec<T>>()
+    }
+}
+
+impl<T: Copy> Chunked<T> {
+    /// An entry.
+    pub(crate) fn get(&self, at: usize) -> Option<T> {
+        self.place(at).copied()
+    }
+
+    /// Takes the last entry out.
+    pub(crate) fn pop(&mut self) -> Option<T> {
+        let last = self.get(self.len.checked_sub(1)?)?;
+        self.shorten();
+        Some(last)
+    }
+}
+
+impl<T> Chunked<Option<T>> {
+    /// Takes out the last entry that is there, and forgets the empty ones behind it.
+    pub(crate) fn pop_filled(&mut self) -> Option<T> {
+        while let Some(last) = self.len.checked_sub(1) {
+            let entry = self.place_mut(last).and_then(Option::take);
+            self.shorten();
+            if entry.is_some() {
+                return entry;
+            }
+        }
+        None
     }
 }
 
@@ -101,6 +139,15 @@ mod tests {
             assert_eq!(list.pop(), Some(entry));
         }
         assert!(list.memory_bytes() < most / 3);
+    }
+
+    #[test]
+    fn what_is_there_is_taken_out_from_behind() {
+        let mut list = Chunked::default();
+        (0..2 * CHUNK).for_each(|entry| list.push((entry % 3 == 0).then(|| Box::new(entry))));
+        let taken = std::iter::from_fn(|| list.pop_filled().map(|entry| *entry));
+        assert!(taken.eq((0..2 * CHUNK).rev().filter(|entry| entry % 3 == 0)));
+        assert_eq!(list.len(), 0);
     }
 
     proptest! {
@@ -131,6 +178,7 @@ mod tests {
             for at in 0..expected.len() + 1 {
                 prop_assert_eq!(list.get(at), expected.get(at).copied());
             }
+            prop_assert!(list.iter().eq(&expected));
         }
     }
 }

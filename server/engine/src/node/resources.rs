@@ -10,6 +10,7 @@ use std::ops::Bound;
 
 use siphasher::sip::SipHasher13;
 
+use crate::chunked::Chunked;
 use crate::id::ResourceId;
 use crate::node::Entry;
 use crate::split_table::SplitTable;
@@ -34,8 +35,8 @@ impl IdHash {
 pub(super) struct Resources {
     seed: u64,
     /// Each by itself, so that what is gone gives its memory back.
-    entries: Vec<Option<Box<Entry>>>,
-    free: Vec<ResourceSlot>,
+    entries: Chunked<Option<Box<Entry>>>,
+    free: Chunked<ResourceSlot>,
     /// With the hash: growing the table does not touch the resources.
     by_id: SplitTable,
     in_order: BTreeMap<ResourceId, ResourceSlot>,
@@ -46,8 +47,8 @@ impl Resources {
     pub(super) fn new(seed: u64) -> Self {
         Self {
             seed,
-            entries: Vec::new(),
-            free: Vec::new(),
+            entries: Chunked::default(),
+            free: Chunked::default(),
             by_id: SplitTable::default(),
             in_order: BTreeMap::new(),
         }
@@ -87,12 +88,12 @@ impl Resources {
 
     /// What is in a slot.
     pub(super) fn at(&self, slot: ResourceSlot) -> Option<&Entry> {
-        self.entries.get(slot.0 as usize)?.as_deref()
+        self.entries.place(slot.0 as usize)?.as_deref()
     }
 
     /// The same, to be changed.
     pub(super) fn at_mut(&mut self, slot: ResourceSlot) -> Option<&mut Entry> {
-        self.entries.get_mut(slot.0 as usize)?.as_deref_mut()
+        self.entries.place_mut(slot.0 as usize)?.as_deref_mut()
     }
 
     /// The resource of that id.
@@ -118,7 +119,7 @@ impl Resources {
 
     /// Takes a resource out.
     pub(super) fn remove(&mut self, slot: ResourceSlot) -> Option<Box<Entry>> {
-        let entry = self.entries.get_mut(slot.0 as usize)?.take()?;
+        let entry = self.entries.place_mut(slot.0 as usize)?.take()?;
         let id = entry.resource.id();
         let hash = self.hash(id);
         self.by_id.remove(hash.0, slot.0);
@@ -130,12 +131,7 @@ impl Resources {
     /// Takes one out of those that are not needed any more; after that, they are not to be used.
     pub(super) fn pop(&mut self) -> Option<Box<Entry>> {
         self.in_order.pop_first();
-        while let Some(place) = self.entries.pop() {
-            if place.is_some() {
-                return place;
-            }
-        }
-        None
+        self.entries.pop_filled()
     }
 
     /// All of them, in the order of their ids.
@@ -182,9 +178,7 @@ impl Resources {
 
     fn place(&mut self, entry: Box<Entry>) -> ResourceSlot {
         if let Some(slot) = self.free.pop() {
-            if let Some(place) = self.entries.get_mut(slot.0 as usize) {
-                *place = Some(entry);
-            }
+            self.entries.set(slot.0 as usize, Some(entry));
             return slot;
         }
         self.entries.push(Some(entry));
