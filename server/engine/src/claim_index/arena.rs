@@ -1,20 +1,30 @@
 //! The nodes of the claim index's tree, by number.
 
+use crate::chunked::Chunked;
+
 /// Nodes by number. Grows by chunks, so that no insertion ever moves what is there already.
 #[derive(Clone, Debug)]
 pub(super) struct Arena<T> {
     chunks: Vec<Vec<T>>,
-    free: Vec<u32>,
+    free: Chunked<u32>,
 }
 
-/// Nodes in a chunk: a power of two.
-const CHUNK: usize = 256;
+/// Bytes in a chunk, at most. The first one is copied while it grows: for some microseconds.
+const CHUNK_BYTES: usize = 32 * 1024;
+
+impl<T> Arena<T> {
+    /// Nodes in a chunk: a power of two.
+    const CHUNK: usize = {
+        let fit = CHUNK_BYTES / size_of::<T>();
+        1 << fit.ilog2()
+    };
+}
 
 impl<T> Default for Arena<T> {
     fn default() -> Self {
         Self {
             chunks: Vec::new(),
-            free: Vec::new(),
+            free: Chunked::default(),
         }
     }
 }
@@ -26,13 +36,16 @@ impl<T: Default> Arena<T> {
             self[number] = value;
             return number;
         }
-        let full = self.chunks.last().is_none_or(|chunk| chunk.len() == CHUNK);
+        let full = self
+            .chunks
+            .last()
+            .is_none_or(|chunk| chunk.len() == Self::CHUNK);
         if full {
             // The first chunk grows as needed: most trees are small.
             let is_first = self.chunks.is_empty();
             self.chunks.reserve_exact(usize::from(is_first));
             self.chunks
-                .push(Vec::with_capacity(if is_first { 0 } else { CHUNK }));
+                .push(Vec::with_capacity(if is_first { 0 } else { Self::CHUNK }));
         }
         let chunks = self.chunks.len();
         // There is a chunk: it was there or was just pushed.
@@ -43,7 +56,7 @@ impl<T: Default> Arena<T> {
             chunk.reserve_exact(1 + chunk.len() / 4);
         }
         chunk.push(value);
-        u32::try_from((chunks - 1) * CHUNK + chunk.len() - 1).unwrap_or(u32::MAX)
+        u32::try_from((chunks - 1) * Self::CHUNK + chunk.len() - 1).unwrap_or(u32::MAX)
     }
 
     /// Takes a node out.
@@ -56,8 +69,8 @@ impl<T: Default> Arena<T> {
     pub(super) fn pair_mut(&mut self, left: u32, right: u32) -> (&mut T, &mut T) {
         debug_assert_ne!(left, right);
         let [left, right] = [left as usize, right as usize];
-        let (chunk_l, chunk_r) = (left / CHUNK, right / CHUNK);
-        let (at_l, at_r) = (left % CHUNK, right % CHUNK);
+        let (chunk_l, chunk_r) = (left / Self::CHUNK, right / Self::CHUNK);
+        let (at_l, at_r) = (left % Self::CHUNK, right % Self::CHUNK);
         #[expect(clippy::indexing_slicing, reason = "both numbers came from `insert`")]
         if chunk_l == chunk_r {
             let (low, high) = self.chunks[chunk_l].split_at_mut(at_l.max(at_r));
@@ -81,7 +94,7 @@ impl<T: Default> Arena<T> {
     /// Bytes of memory behind them.
     pub(super) fn memory_bytes(&self) -> usize {
         let nodes: usize = self.chunks.iter().map(Vec::capacity).sum();
-        nodes * size_of::<T>()
+        nodes * size_of::<T>() + self.free.memory_bytes()
     }
 }
 
@@ -93,7 +106,7 @@ impl<T> std::ops::Index<u32> for Arena<T> {
     type Output = T;
 
     fn index(&self, number: u32) -> &T {
-        &self.chunks[number as usize / CHUNK][number as usize % CHUNK]
+        &self.chunks[number as usize / Self::CHUNK][number as usize % Self::CHUNK]
     }
 }
 
@@ -103,6 +116,6 @@ impl<T> std::ops::Index<u32> for Arena<T> {
 )]
 impl<T> std::ops::IndexMut<u32> for Arena<T> {
     fn index_mut(&mut self, number: u32) -> &mut T {
-        &mut self.chunks[number as usize / CHUNK][number as usize % CHUNK]
+        &mut self.chunks[number as usize / Self::CHUNK][number as usize % Self::CHUNK]
     }
 }
