@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use crate::amount::Amount;
 use crate::claim::Claim;
 use crate::claim_index::{ClaimIndex, Level};
+use crate::demand::ClaimChange;
 use crate::planted::{self, Bug};
 use crate::rounding::ENOUGH;
 use crate::template::AlgorithmKind;
@@ -88,6 +89,14 @@ impl Bands {
     /// Takes a claim out that was put in, and puts another one in, in the same band.
     pub fn replace(&mut self, band: i64, before: Claim, after: Claim) {
         self.index_mut(band).replace(before, after);
+    }
+
+    /// A claim that was put in goes, or another one comes.
+    pub(crate) fn change(&mut self, change: ClaimChange) {
+        match change {
+            ClaimChange::Goes(band, claim) => self.remove(band, claim),
+            ClaimChange::Comes(band, claim) => self.insert(band, claim),
+        }
     }
 
     /// Whether the capacity is enough for all bands together.

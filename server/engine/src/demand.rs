@@ -2,6 +2,7 @@
 
 pub mod bounded;
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 use crate::amount::Amount;
@@ -47,6 +48,15 @@ pub struct BandDemand {
 }
 
 impl BandDemand {
+    fn for_each_claim(&self, each: impl FnMut(Claim)) {
+        self.curve.claims(self.clients).for_each(each);
+    }
+
+    /// Whether it stands for the same claims.
+    fn has_claims_of(&self, other: &Self) -> bool {
+        self.clients.to_bits() == other.clients.to_bits() && self.curve == other.curve
+    }
+
     /// What they take when the water stands there.
     pub fn at(&self, level: Level) -> f64 {
         match level {
@@ -158,11 +168,64 @@ impl Demand {
             Self::Server(demand) => {
                 for band in &demand.bands {
                     let number = band_of(kind, band.priority);
-                    band.curve
-                        .claims(band.clients)
-                        .for_each(|claim| each(number, claim));
+                    band.for_each_claim(|claim| each(number, claim));
                 }
             }
         }
     }
+
+    /// The claims that go and those that come when another demand takes its place, each with its band. Of a child
+    /// server's bands, those that are the same stay: most priorities change seldom, and each has dozens of claims.
+    pub(crate) fn for_each_change(
+        &self,
+        other: &Self,
+        kind: AlgorithmKind,
+        mut each: impl FnMut(ClaimChange),
+    ) {
+        let (Self::Server(before), Self::Server(after)) = (self, other) else {
+            self.for_each_claim(kind, |band, claim| each(ClaimChange::Goes(band, claim)));
+            other.for_each_claim(kind, |band, claim| each(ClaimChange::Comes(band, claim)));
+            return;
+        };
+        let (mut goes, mut comes) = (
+            before.bands.iter().peekable(),
+            after.bands.iter().peekable(),
+        );
+        loop {
+            let order = match (goes.peek(), comes.peek()) {
+                (Some(before), Some(after)) => before.priority.cmp(&after.priority),
+                (Some(_), None) => Ordering::Less,
+                (None, Some(_)) => Ordering::Greater,
+                (None, None) => return,
+            };
+            let before = goes.next_if(|_| order.is_le());
+            let after = comes.next_if(|_| order.is_ge());
+            if before
+                .zip(after)
+                .is_some_and(|(before, after)| before.has_claims_of(after))
+            {
+                continue;
+            }
+            if let Some(before) = before {
+                let band = band_of(kind, before.priority);
+                before.for_each_claim(|claim| each(ClaimChange::Goes(band, claim)));
+            }
+            if let Some(after) = after {
+                let band = band_of(kind, after.priority);
+                after.for_each_claim(|claim| each(ClaimChange::Comes(band, claim)));
+            }
+        }
+    }
 }
+
+/// What another demand does to the claims of a holder.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum ClaimChange {
+    /// That claim of that band is there no more.
+    Goes(i64, Claim),
+    /// That claim of that band is new.
+    Comes(i64, Claim),
+}
+
+#[cfg(test)]
+mod tests;

@@ -270,15 +270,13 @@ impl Ledger {
                 bands.replace(band, before, after);
             }
             _ => {
-                before.for_each_claim(self.kind, |band, claim| bands.remove(band, claim));
-                demand.for_each_claim(self.kind, |band, claim| bands.insert(band, claim));
+                before.for_each_change(demand, self.kind, |change| bands.change(change));
             }
         }
         if let Some(regrouping) = self.regrouping.as_mut().filter(|it| it.has(slot))
             && !planted::is(Bug::ClaimsApart)
         {
-            regrouping.remove(before);
-            regrouping.insert(demand);
+            regrouping.change(before, demand);
         }
         self.table.change_demand(slot, demand.clone());
         self.note_demand_changed();

@@ -112,6 +112,12 @@ impl Regrouping {
         demand.for_each_claim(self.kind, |band, claim| bands.remove(band, claim));
     }
 
+    /// One who is there asks for something else.
+    pub(super) fn change(&mut self, before: &Demand, demand: &Demand) {
+        let bands = &mut self.bands;
+        before.for_each_change(demand, self.kind, |change| bands.change(change));
+    }
+
     /// All are there.
     pub(super) fn finish(self) -> (AlgorithmKind, Bands) {
         (self.kind, self.bands)
