@@ -76,6 +76,7 @@ fn main() {
     };
     clients(&sizes);
     children(&sizes);
+    priorities(&sizes);
     parent(&sizes);
     first_answer(&sizes);
     newcomers(&sizes);
@@ -141,32 +142,13 @@ fn children(sizes: &Sizes) {
     let now = Time::from_secs(1_000);
     let mut node = master(false, AlgorithmKind::FairShare);
     let demands: Vec<_> = (0..2 * children).map(demand).collect();
-    let request = |child: usize, turn: usize| GetServerCapacity {
-        server: HolderName::new(&format!("child-{child}")).unwrap(),
-        epoch: None,
-        incarnation: None,
-        caller: None,
-        mastership: None,
-        sequence: Some(turn as u64 + 1),
-        height: 1,
-        asks: (0..resources)
-            .map(|number| ServerAsk {
-                resource: resource(number),
-                demand: Arc::clone(&demands[(child + turn) % demands.len()]),
-                has: None,
-                outstanding: None,
-                reported: Vec::new(),
-                unreported: Amount::ZERO,
-                learning: false,
-            })
-            .collect(),
-    };
     let mut asked = Calls::new("GetServerCapacity");
     let mut pushed = Calls::new("pushes");
     for turn in 0..TURNS {
         let at = now + Duration::from_secs(turn as u64);
         for child in 0..children {
-            let request = request(child, turn);
+            let demand = &demands[(child + turn) % demands.len()];
+            let request = child_request(child, turn, resources, demand);
             node.handle_subscription(&request.server, true);
             let call = GetServerCapacityCall::new(&request, Via::Stream);
             asked.all(&mut node, at, call).unwrap();
@@ -381,19 +363,93 @@ fn asks(holder: usize, resources: std::ops::Range<usize>, wants: f64) -> GetCapa
     }
 }
 
+/// Requests of child servers whose clients have many priorities.
+fn priorities(sizes: &Sizes) {
+    const PRIORITIES: usize = 10;
+    let (children, resources) = (sizes.children, sizes.named / 10);
+    println!(
+        "\n{children} child servers, {resources} resources, {PRIORITIES} priorities of 64 points each"
+    );
+    let now = Time::from_secs(1_000);
+    for (what, changed) in [
+        ("one priority changes", 1),
+        ("all of them change", PRIORITIES),
+    ] {
+        let mut node = master(false, AlgorithmKind::PriorityBands);
+        let demands: Vec<_> = (0..2)
+            .map(|turn| {
+                let band = |priority: usize| {
+                    let number = priority
+                        + if priority < changed {
+                            turn * PRIORITIES
+                        } else {
+                            0
+                        };
+                    band(priority as i64, number)
+                };
+                Arc::new(ServerDemand::new((0..PRIORITIES).map(band).collect()))
+            })
+            .collect();
+        let mut asked = Calls::new(what);
+        for turn in 0..=TURNS {
+            let at = now + Duration::from_secs(turn as u64);
+            for child in 0..children {
+                let request = child_request(child, turn, resources, &demands[turn % 2]);
+                let call = GetServerCapacityCall::new(&request, Via::Stream);
+                let mut first = Calls::new("the first time");
+                let calls = if turn == 0 { &mut first } else { &mut asked };
+                calls.all(&mut node, at, call).unwrap();
+            }
+            forget(&mut node);
+        }
+        asked.print();
+    }
+}
+
+fn child_request(
+    child: usize,
+    turn: usize,
+    resources: usize,
+    demand: &Arc<ServerDemand>,
+) -> GetServerCapacity {
+    GetServerCapacity {
+        server: HolderName::new(&format!("child-{child}")).unwrap(),
+        epoch: None,
+        incarnation: None,
+        caller: None,
+        mastership: None,
+        sequence: Some(turn as u64 + 1),
+        height: 1,
+        asks: (0..resources)
+            .map(|number| ServerAsk {
+                resource: resource(number),
+                demand: Arc::clone(demand),
+                has: None,
+                outstanding: None,
+                reported: Vec::new(),
+                unreported: Amount::ZERO,
+                learning: false,
+            })
+            .collect(),
+    }
+}
+
 fn demand(number: usize) -> Arc<ServerDemand> {
+    Arc::new(ServerDemand::new(vec![band(0, number)]))
+}
+
+fn band(priority: i64, number: usize) -> BandDemand {
     let mut index = ClaimIndex::default();
     for claim in 0..1_000 {
         let wants = 1.0 + ((claim * 7_919 + number * 31) % 10_007) as f64;
         index.insert(Claim::of_client(Amount::new(wants).unwrap()));
     }
-    let band = BandDemand {
-        priority: 0,
+    BandDemand {
+        priority,
         clients: index.total_subclients(),
         wants: Amount::new(index.total_wants()).unwrap(),
         curve: DemandCurve::of(&index, POINTS_MAX),
-    };
-    Arc::new(ServerDemand::new(vec![band]))
+    }
 }
 
 /// What a parent answers that has enough for all.
