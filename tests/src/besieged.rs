@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use doorward_client::Mode;
 use tempfile::TempDir;
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::{Instant, timeout};
 
 use crate::attacker::{Target, attacker};
@@ -41,6 +42,9 @@ const PACE: Duration = Duration::from_millis(10);
 /// How many calls must be answered before an attack, and after it.
 const CALLS: usize = 30;
 
+/// Attacks flood the machine: however many tests of a program run at the same time, no more than two attack.
+static TURNS: Semaphore = Semaphore::const_new(2);
+
 /// A server under attack.
 pub struct Besieged {
     /// The server.
@@ -52,6 +56,7 @@ pub struct Besieged {
     library: Crowd,
     began: Instant,
     _folder: TempDir,
+    _turn: SemaphorePermit<'static>,
 }
 
 impl Besieged {
@@ -62,6 +67,7 @@ impl Besieged {
 
     /// The same with limits of the system, as `ulimit` takes them, and templates.
     pub async fn start_limited(ulimits: &[(&str, u64)], templates: &str, flags: &[&str]) -> Self {
+        let turn = TURNS.acquire().await.unwrap();
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("templates.yaml");
         fs::write(&path, templates).unwrap();
@@ -90,6 +96,7 @@ impl Besieged {
             library,
             began,
             _folder: folder,
+            _turn: turn,
         }
     }
 

@@ -79,7 +79,7 @@ fn first_program(name: &str, dependency: &str, lock: &str) -> TempDir {
     let dependencies = dependencies.replace(DEPENDENCY, dependency);
     let manifest = format!(
         "[package]\nname = \"{name}\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\n[workspace]\n\n\
-         [profile.dev]\ndebug = \"line-tables-only\"\n\n{dependencies}\n"
+         [profile.dev]\ndebug = \"line-tables-only\"\n\n[profile.dev.package.\"*\"]\ndebug = false\n\n{dependencies}\n"
     );
     let path = |file: &str| folder.path().join(file);
     fs::write(path("Cargo.toml"), manifest).unwrap();

@@ -1,5 +1,7 @@
 //! Programs that ship have no bug that can be switched on.
 
+use std::io::BufRead;
+
 use doorward_tests::processes::program;
 
 /// What a program says that is built with the feature `planted` of a crate: `doorward_session::session_bugs::MARK` and
@@ -8,6 +10,26 @@ const MARKS: [[&str; 2]; 2] = [
     ["doorward-session was built with", " the feature planted"],
     ["doorward-engine was built with", " the feature planted"],
 ];
+
+/// As a search for each first byte: a comparison at each place takes long in a program of a hundred megabytes.
+fn contains(bytes: &[u8], text: &str) -> bool {
+    let (&first, rest) = text.as_bytes().split_first().unwrap();
+    let mut after = bytes;
+    while after.skip_until(first).unwrap() > 0 {
+        if after.starts_with(rest) {
+            return true;
+        }
+    }
+    false
+}
+
+#[test]
+fn what_a_program_contains_is_found() {
+    assert!(contains(b"a mark is in dodoorward", "doorward"));
+    assert!(contains(b"doorward", "doorward"));
+    assert!(!contains(b"doorwar", "doorward"));
+    assert!(!contains(b"", "doorward"));
+}
 
 #[test]
 fn no_program_that_ships_is_built_with_planted_bugs() {
@@ -19,9 +41,7 @@ fn no_program_that_ships_is_built_with_planted_bugs() {
     for program in [server, program("doorward")].into_iter().chain(simulator) {
         let bytes = std::fs::read(&program).unwrap();
         for mark in &marks {
-            let mut windows = bytes.windows(mark.len());
-            let is_marked = windows.any(|window| window == mark.as_bytes());
-            assert!(!is_marked, "{}: {mark}", program.display());
+            assert!(!contains(&bytes, mark), "{}: {mark}", program.display());
         }
     }
 }

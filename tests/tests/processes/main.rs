@@ -1,0 +1,24 @@
+//! Real servers, clients and command lines on loopback. Most of these tests wait, for leases to end and elections to
+//! be over, so they are one program, in which they wait at the same time. What needs the machine for itself is in
+//! programs of its own, beside this folder.
+
+mod command_line;
+mod crowd_behind_one_address;
+mod demo;
+mod election;
+mod election_cut_off;
+mod election_etcd;
+mod election_flags;
+mod election_restored;
+mod etcd_wiped;
+mod harness;
+mod ready;
+mod restart;
+mod shipped;
+mod shorter_leases;
+mod succession;
+mod templates_etcd;
+mod tree_of_processes;
+mod two_processes;
+mod what_clients_live_through;
+mod wrong_starts;
