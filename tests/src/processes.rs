@@ -23,28 +23,35 @@ pub const PATIENCE: Duration = Duration::from_secs(60);
 pub fn program(name: &str) -> PathBuf {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     let folder = FOLDER.get_or_init(|| {
-        let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
-        let release = !cfg!(debug_assertions);
-        let mut build = Command::new(cargo);
-        // With cargo's variables of this test's package, dependencies that read them would be built again.
-        for (variable, _) in std::env::vars_os() {
-            let name = variable.to_string_lossy();
-            if name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_") {
-                build.env_remove(variable);
-            }
+        if std::env::var_os("DOORWARD_TEST_PROGRAMS").is_none_or(|it| it != "built") {
+            build();
         }
-        let build = build
-            .args(["build", "--quiet", "--locked", "--bins"])
-            .args(["-p", "doorward-server", "-p", "doorward"])
-            .args(release.then_some("--release"))
-            .status()
-            .unwrap();
-        assert!(build.success(), "the programs build");
         // Tests are in target/PROFILE/deps, programs in target/PROFILE.
         let test = std::env::current_exe().unwrap();
         test.parent().unwrap().parent().unwrap().to_owned()
     });
     folder.join(format!("{name}{}", std::env::consts::EXE_SUFFIX))
+}
+
+/// Builds the programs.
+fn build() {
+    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
+    let release = !cfg!(debug_assertions);
+    let mut build = Command::new(cargo);
+    // With cargo's variables of this test's package, dependencies that read them would be built again.
+    for (variable, _) in std::env::vars_os() {
+        let name = variable.to_string_lossy();
+        if name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_") {
+            build.env_remove(variable);
+        }
+    }
+    let build = build
+        .args(["build", "--quiet", "--locked", "--bins"])
+        .args(["-p", "doorward-server", "-p", "doorward"])
+        .args(release.then_some("--release"))
+        .status()
+        .unwrap();
+    assert!(build.success(), "the programs build");
 }
 
 fn command(name: &str) -> Command {

@@ -6,7 +6,7 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use crate::amount::Amount;
-use crate::bands::band_of;
+use crate::bands::{ClaimChange, band_of};
 use crate::claim::Claim;
 use crate::claim_index::Level;
 use crate::demand_curve::DemandCurve;
@@ -216,15 +216,6 @@ impl Demand {
             }
         }
     }
-}
-
-/// What another demand does to the claims of a holder.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum ClaimChange {
-    /// That claim of that band is there no more.
-    Goes(i64, Claim),
-    /// That claim of that band is new.
-    Comes(i64, Claim),
 }
 
 #[cfg(test)]

@@ -13,8 +13,8 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use doorward_engine::amount::Amount;
-use doorward_engine::id::{HolderName, MastershipId, ResourceId};
-use doorward_engine::node::children::{GetServerCapacityCall, PushesCall};
+use doorward_engine::id::{HolderName, ResourceId};
+use doorward_engine::node::children::PushesCall;
 use doorward_engine::node::client_calls::{GetCapacityCall, ReleaseCall};
 use doorward_engine::node::mastership::{Mastership, Outcome};
 use doorward_engine::node::parts::InParts;
@@ -31,6 +31,8 @@ use doorward_engine::supply::ParentTerms;
 use doorward_engine::template::{AlgorithmKind, TemplateSpec, Templates};
 use doorward_engine::time::Time;
 use proptest::prelude::*;
+
+mod masterships;
 
 /// No part does more resources than that.
 const PER_PART: usize = 11;
@@ -209,81 +211,6 @@ fn claims_that_must_be_put_in_other_bands_first_make_a_part_shorter() {
 }
 
 #[test]
-fn who_is_no_master_any_more_says_so_in_the_middle_of_a_request() {
-    let mut node = node(false);
-    let request = asks(0, &(0..100).collect::<Vec<_>>(), 1.0);
-    let (outcome, parts) = with_others(&mut node, GetCapacityCall::new(&request), at(1), |node| {
-        node.handle_mastership(Mastership::Unknown, at(1));
-    });
-    assert_eq!(outcome, Outcome::NotMaster(Mastership::Unknown));
-    assert_eq!(parts, 2);
-    node.assert_consistent();
-}
-
-/// Mastership is lost, and won again.
-fn win_again(node: &mut Node, epoch: u64, now: Time) {
-    node.handle_mastership(Mastership::Unknown, now);
-    node.handle_mastership(Mastership::Master { epoch: Some(epoch) }, now);
-}
-
-/// The mastership that grants now.
-fn grants_now(node: &mut Node, now: Time) -> Option<MastershipId> {
-    let reply = served(node.handle_get_capacity(&asks(999, &[999], 1.0), now));
-    reply.leases[0].granted_by
-}
-
-#[test]
-fn a_new_mastership_in_the_middle_of_a_request_answers_all_of_it() {
-    let mut node = node(false);
-    let all: Vec<usize> = (0..100).collect();
-    let request = asks(0, &all, 1.0);
-    let mut epochs = 2..3;
-    let call = GetCapacityCall::new(&request);
-    let (reply, parts) = with_others(&mut node, call, at(1), |node| {
-        epochs
-            .by_ref()
-            .for_each(|epoch| win_again(node, epoch, at(1)));
-    });
-    let reply = served(reply);
-    assert_eq!(reply.leases.len(), 100);
-    let by = reply.leases.iter().map(|it| it.granted_by);
-    assert!(by.eq([grants_now(&mut node, at(1)); 100]));
-    assert!(parts > 100 / PER_PART + 1, "{parts}: the first one again");
-
-    let request = child_asks("child", 100, 1.0);
-    let mut epochs = 3..4;
-    let call = GetServerCapacityCall::new(&request, Via::Stream);
-    let (reply, _) = with_others(&mut node, call, at(10), |node| {
-        epochs
-            .by_ref()
-            .for_each(|epoch| win_again(node, epoch, at(10)));
-    });
-    let reply = served(reply.unwrap());
-    assert_eq!(reply.leases.len(), 100);
-    let by = reply.leases.iter().map(|it| it.granted_by);
-    assert!(by.eq([grants_now(&mut node, at(10)); 100]));
-    node.assert_consistent();
-}
-
-#[test]
-fn a_new_mastership_in_the_middle_of_pushes_pushes_nothing_of_the_former() {
-    let mut node = node(false);
-    for child in 0..20 {
-        let request = child_asks(&format!("child-{child}"), 5, 50.0);
-        node.handle_subscription(&request.server, true);
-        let reply = node.handle_get_server_capacity(&request, Via::Stream, at(10));
-        assert!(reply.is_ok());
-    }
-    let mut epochs = 2..3;
-    let (pushes, parts) = with_others(&mut node, PushesCall::default(), at(11), |node| {
-        epochs
-            .by_ref()
-            .for_each(|epoch| win_again(node, epoch, at(11)));
-    });
-    assert_eq!((pushes.len(), parts), (0, 2));
-}
-
-#[test]
 fn an_answer_of_the_parent_names_all_that_begin_to_learn_by_it() {
     let mut node = node(true);
     let all: Vec<usize> = (0..100).collect();
@@ -307,21 +234,6 @@ fn an_answer_of_the_parent_names_all_that_begin_to_learn_by_it() {
     assert_eq!(begun, expected);
     let (again, _) = with_others(&mut node, UpstreamReplyCall::new(&reply), at(2), |_| {});
     assert_eq!(again, [], "they learn already");
-}
-
-#[test]
-fn another_mastership_in_the_middle_of_a_request_to_the_parent_leaves_nothing_of_it() {
-    let mut node = node(true);
-    let all: Vec<usize> = (0..100).collect();
-    node.handle_get_capacity(&asks(0, &all, 1.0), at(1));
-    let call = UpstreamRequestCall::new(1);
-    let (request, parts) = with_others(&mut node, call, at(10), |node| {
-        win_again(node, 2, at(10));
-        node.handle_get_capacity(&asks(0, &all, 1.0), at(10));
-    });
-    assert_eq!((request, parts), (None, 2));
-    let request = node.poll_upstream_request(2, at(20)).unwrap();
-    assert_eq!(request.asks.len(), 100, "all is asked by the new one");
 }
 
 #[test]
