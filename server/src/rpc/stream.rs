@@ -73,7 +73,7 @@ impl CapacityStreamService {
             let child = convert::server_capacity::server_id(&request)?;
             if std::mem::take(&mut is_first) {
                 // Before the first answer: what changes after it is pushed.
-                stream.greet(&child, &request, caller).await;
+                stream.greet(&child, &request, caller);
             }
             let parsed = parse(&self.metrics, &request, caller)?;
             let place = tokio::select! {

@@ -273,9 +273,9 @@ impl Connected {
         self.over.cancelled().await;
     }
 
-    /// Its first message has come: it is that of a child from now on, or ends. What is pushed to the child by then was
-    /// decided for the stream before.
-    pub(super) async fn greet(
+    /// Its first message has come: it is that of a child from now on, or ends. It does not wait for a turn: with many
+    /// children, that may take longer than a first message may.
+    pub(super) fn greet(
         &mut self,
         child: &HolderName,
         first: &wire::GetServerCapacityRequest,
@@ -283,7 +283,6 @@ impl Connected {
     ) {
         let (node, limits) = (self.streams.board.node(), self.streams.board.limits());
         let incarnation = first.incarnation.and_then(Incarnation::new);
-        let _turn = self.streams.turns.lock().await;
         let mut held = self.streams.lock();
         if let Some(line) = held.lines.get_mut(&self.number) {
             line.of = Some((child.clone(), first.epoch));
