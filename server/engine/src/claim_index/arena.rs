@@ -6,7 +6,8 @@ use crate::chunked::Chunked;
 #[derive(Clone, Debug)]
 pub(super) struct Arena<T> {
     chunks: Vec<Vec<T>>,
-    free: Chunked<u32>,
+    /// Elsewhere, and often absent: most trees are small and never shrink.
+    free: Option<Box<Chunked<u32>>>,
 }
 
 /// Bytes in a chunk, at most. The first one is copied while it grows: for some microseconds.
@@ -24,7 +25,7 @@ impl<T> Default for Arena<T> {
     fn default() -> Self {
         Self {
             chunks: Vec::new(),
-            free: Chunked::default(),
+            free: None,
         }
     }
 }
@@ -32,7 +33,7 @@ impl<T> Default for Arena<T> {
 impl<T: Default> Arena<T> {
     /// Puts a node in, and returns its number.
     pub(super) fn insert(&mut self, value: T) -> u32 {
-        if let Some(number) = self.free.pop() {
+        if let Some(number) = self.free.as_mut().and_then(|free| free.pop()) {
             self[number] = value;
             return number;
         }
@@ -62,7 +63,7 @@ impl<T: Default> Arena<T> {
     /// Takes a node out.
     pub(super) fn remove(&mut self, number: u32) {
         self[number] = T::default();
-        self.free.push(number);
+        self.free.get_or_insert_default().push(number);
     }
 
     /// Two different nodes at once.
@@ -94,7 +95,9 @@ impl<T: Default> Arena<T> {
     /// Bytes of memory behind them.
     pub(super) fn memory_bytes(&self) -> usize {
         let nodes: usize = self.chunks.iter().map(Vec::capacity).sum();
-        nodes * size_of::<T>() + self.free.memory_bytes()
+        let free = self.free.as_ref();
+        let free = free.map_or(0, |it| size_of::<Chunked<u32>>() + it.memory_bytes());
+        nodes * size_of::<T>() + free
     }
 }
 
