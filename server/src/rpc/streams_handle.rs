@@ -3,10 +3,10 @@
 //! Who has a stream, when changes go out, and when and why a stream ends, is decided in
 //! [`doorward_session::child_streams`]. Here that is done to the node and the streams.
 //!
-//! One call of all children decides at a time, be it an answer or what is pushed, and what it decided is put on the
-//! streams before the next one decides: so a child hears everything in the order in which it was decided. A decision
-//! may come in parts, between which calls of clients go first; so whose turn it is, is awaited. The lock over the
-//! streams is held for moments only, and nothing is awaited under it.
+//! A child hears everything in the order in which it was decided. Its requests are answered one after the other. What
+//! is pushed is decided, and put on the streams, while nobody is being answered: a decision may come in parts, between
+//! which calls of clients go first, so who has to wait for that awaits it. The lock over the streams is held for moments
+//! only, and nothing is awaited under it.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,7 +21,7 @@ use doorward_session::child_streams::{
 };
 use doorward_session::close_reason::CloseReason;
 use doorward_session::time::Time;
-use tokio::sync::{Mutex as Turns, Notify};
+use tokio::sync::{Notify, RwLock};
 use tokio_util::sync::CancellationToken;
 use tonic::Status as RpcStatus;
 use tracing::{info, warn};
@@ -40,8 +40,8 @@ mod tests;
 #[derive(Debug)]
 pub struct StreamsHandle {
     board: Arc<Board>,
-    /// Whose turn it is to decide. Taken before the streams, where both are.
-    turns: Turns<()>,
+    /// Many are answered at a time, or something is pushed. Taken before the streams, where both are.
+    turns: RwLock<()>,
     /// Locked before the node, where both are.
     held: Mutex<HeldStreams>,
     /// Something is to be pushed.
@@ -73,7 +73,7 @@ impl StreamsHandle {
         board.sessions().post_child_streams(streams.snapshot());
         let lines = BTreeMap::new();
         Self {
-            turns: Turns::new(()),
+            turns: RwLock::new(()),
             held: Mutex::new(HeldStreams { streams, lines }),
             push_due: Notify::new(),
             connected: Notify::new(),
@@ -194,7 +194,7 @@ impl StreamsHandle {
 
     /// Tells child servers what changed for them.
     async fn push(&self) {
-        let _turn = self.turns.lock().await;
+        let _alone = self.turns.write().await;
         let wall = clock::wall();
         let pushes = PushesCall::default();
         let replies = self.board.node().change_in_parts(pushes).await;
@@ -329,7 +329,7 @@ impl Connected {
         place: OutboxPlace<'_>,
         decide: impl Future<Output = Result<wire::GetServerCapacityResponse, Cycle>>,
     ) {
-        let _turn = self.streams.turns.lock().await;
+        let _unpushed = self.streams.turns.read().await;
         let is_its = |held: &mut HeldStreams| held.streams.handle_message(self.number, child);
         {
             let mut held = self.streams.lock();

@@ -68,7 +68,7 @@ fn demand() -> impl Strategy<Value = Demand> {
 }
 
 proptest! {
-    /// Also of bands that come twice, which old children may send.
+    /// Also if a priority comes twice.
     #[test]
     fn what_does_not_go_and_what_comes_are_the_claims_of_the_other(
         before in demand(),

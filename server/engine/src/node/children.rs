@@ -97,7 +97,7 @@ impl Children {
 }
 
 /// A child server asks for capacity, on behalf of its holders. It is refused as a whole if it is an ancestor of this
-/// node. Nothing is changed then, but by the parts before that turned out.
+/// node. Parts that were done before that was known stay done.
 #[derive(Debug)]
 pub struct GetServerCapacityCall<'a> {
     request: &'a GetServerCapacity,

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use crate::id::{MastershipId, ResourceId};
-use crate::node::parts::{InParts, STEPS_PER_RESOURCE};
+use crate::node::parts::{AnsweredBy, InParts, STEPS_PER_RESOURCE};
 use crate::node::spans::Spans;
 use crate::node::{Entry, Node};
 use crate::request::RefusalReason;
@@ -132,6 +132,7 @@ pub struct UpstreamReplyCall<'a> {
     leases: usize,
     refused: usize,
     begun: Vec<BeganToLearn>,
+    heard_by: AnsweredBy,
 }
 
 /// A resource that has begun to learn.
@@ -152,6 +153,7 @@ impl<'a> UpstreamReplyCall<'a> {
             leases: 0,
             refused: 0,
             begun: Vec::new(),
+            heard_by: AnsweredBy::default(),
         }
     }
 
@@ -174,6 +176,10 @@ impl InParts for UpstreamReplyCall<'_> {
 
     fn next_part(&mut self, node: &mut Node, now: Time) -> Option<Self::Answer> {
         node.begin_part();
+        if self.heard_by.is_another(node) {
+            // It has asked for nothing yet: what the parent refuses was refused to the one before.
+            return Some(std::mem::take(&mut self.begun));
+        }
         let reply = self.reply;
         let in_cycle = *self
             .in_cycle

@@ -2,6 +2,7 @@
 
 use doorward_engine::id::MastershipId;
 use doorward_engine::node::children::GetServerCapacityCall;
+use doorward_engine::request::Refusal;
 
 use super::*;
 
@@ -60,6 +61,31 @@ fn a_new_mastership_in_the_middle_of_a_request_answers_all_of_it() {
     let by = reply.leases.iter().map(|it| it.granted_by);
     assert!(by.eq([grants_now(&mut node, at(10)); 100]));
     node.assert_consistent();
+}
+
+#[test]
+fn a_new_mastership_does_not_hear_what_was_refused_to_the_former() {
+    let mut node = node(true);
+    let all: Vec<usize> = (0..100).collect();
+    node.handle_get_capacity(&asks(0, &all, 1.0), at(1));
+    let request = node.poll_upstream_request(1, at(10)).unwrap();
+    let refuse = |ask: &ServerAsk| Refusal {
+        resource: ask.resource.clone(),
+        reason: RefusalReason::UnknownResource,
+    };
+    let reply = GetServerCapacityReply {
+        refused: request.asks.iter().map(refuse).collect(),
+        ..GetServerCapacityReply::default()
+    };
+    let mut epochs = 2..3;
+    with_others(&mut node, UpstreamReplyCall::new(&reply), at(10), |node| {
+        epochs.by_ref().for_each(|epoch| {
+            win_again(node, epoch, at(10));
+            node.handle_get_capacity(&asks(0, &all, 1.0), at(10));
+        });
+    });
+    let request = node.poll_upstream_request(2, at(12)).unwrap();
+    assert_eq!(request.asks.len(), 100, "it asks for all of them");
 }
 
 #[test]
