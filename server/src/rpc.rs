@@ -1,10 +1,12 @@
 //! The gRPC services: Doorman's `Capacity`, our `Admin`, health and reflection.
 //!
-//! A call is decoded, parsed by [`convert`], decided by the node, and answered. Nothing
-//! is awaited in between but its turn, if it names many resources, and for a moment the parent's first answer about a
-//! resource. A call whose caller leaves in between has done what it has done, as if its answer had been lost. [`caller`] says whom it is attributed to; [`stream`] and
-//! [`streams_handle`] serve child servers, [`closed`] and [`cycle`] tell them why a stream or a call ended;
-//! [`mod@services`] finds the service of a call, [`unary`] serves `GetCapacity` without streams; [`meter`] counts and times every call; [`overload`] refuses what is too much.
+//! A call is decoded, parsed by [`convert`], decided by the node, and answered. Nothing is awaited in between but its
+//! turn, if it names many resources, and for a moment the parent's first answer about a resource. A call whose caller
+//! leaves in between has done what it has done, as if its answer had been lost.
+//!
+//! [`caller`] says whom a call is attributed to; [`stream`] and [`streams_handle`] serve child servers, [`closed`] and
+//! [`cycle`] tell them why a stream or a call ended; [`mod@services`] finds the service of a call, [`unary`] serves
+//! `GetCapacity` without streams; [`meter`] counts and times every call; [`overload`] refuses what is too much.
 
 pub mod admin;
 pub mod caller;

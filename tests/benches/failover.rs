@@ -30,8 +30,8 @@ async fn measure(
         took.push(grant.received - ended);
         candidates.list[master].reap();
         candidates.list[master].start();
-        // All candidates are there, and have seen the present term.
-        tokio::time::sleep(Duration::from_secs(1)).await;
+        let successor = candidates.master().await;
+        candidates.until_all_follow(successor).await;
     }
     watcher.assert_one_master(what);
     took.sort();

@@ -261,6 +261,18 @@ impl Candidates {
         discovered.epoch.unwrap()
     }
 
+    /// Waits until all of them run, and know the term of that master.
+    pub async fn until_all_follow(&self, master: usize) {
+        let epoch = Some(self.epoch_of(master).await);
+        for candidate in &self.list {
+            until("all candidates know the master", async || {
+                let discovered = candidate.probe.discover().await;
+                discovered.is_ok_and(|it| it.epoch == epoch)
+            })
+            .await;
+        }
+    }
+
     /// Which one is the master. Waits until one is that is not this one.
     pub async fn master_but(&self, but: Option<usize>) -> usize {
         let began = Instant::now();

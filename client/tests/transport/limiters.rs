@@ -10,7 +10,7 @@ use doorward_client::{AcquireError, Mode, ResourceError};
 use doorward_proto::doorman::{self, refusal::Reason};
 
 use crate::fake_server::{Answer, FakeServer, granted, lease, refused};
-use crate::{PATIENCE, client};
+use crate::{PATIENCE, client, within_patience};
 
 /// A lease of 300 ms, refreshed after 20.
 fn short(capacity: f64) -> Answer {
@@ -33,10 +33,6 @@ fn unknown() -> AcquireError {
 /// Whether it is still waiting, after it was looked at once.
 async fn waits<T>(mut future: Pin<&mut impl Future<Output = T>>) -> bool {
     poll_fn(|context| Poll::Ready(future.as_mut().poll(context).is_pending())).await
-}
-
-async fn within_patience<T>(what: impl Future<Output = T>) -> T {
-    tokio::time::timeout(PATIENCE, what).await.unwrap()
 }
 
 #[tokio::test]

@@ -53,6 +53,20 @@ fn client(address: &str) -> ClientBuilder {
         .connect_timeout(PATIENCE)
 }
 
+async fn within_patience<T>(what: impl Future<Output = T>) -> T {
+    tokio::time::timeout(PATIENCE, what).await.unwrap()
+}
+
+/// Waits until a client says why it fails, in words for which that holds. It tells nobody when it begins to.
+async fn until_failure(client: &Client, holds: impl Fn(&str) -> bool) {
+    within_patience(async {
+        while !client.failure().is_some_and(|failure| holds(&failure)) {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    })
+    .await;
+}
+
 async fn until(resource: &Resource, capacity: f64) {
     let mut changes = resource.changes();
     let found = tokio::time::timeout(PATIENCE, async {

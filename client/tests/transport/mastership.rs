@@ -8,8 +8,8 @@ use doorward_client::{Capacity, Client, ClientBuilder, Hooks};
 use doorward_proto::doorman;
 use tonic::Status;
 
-use crate::PATIENCE;
 use crate::fake_server::{FakeServer, discovery, granted, lease, redirect};
+use crate::{PATIENCE, until_failure, within_patience};
 
 /// A client whose backoff is soon far beyond anybody's patience, if it grows.
 fn patient(addresses: &[&str]) -> ClientBuilder {
@@ -25,10 +25,6 @@ fn patient(addresses: &[&str]) -> ClientBuilder {
     };
     let builder = Client::builder("c").config(config);
     builder.addresses(addresses.iter().copied())
-}
-
-async fn within_patience<T>(what: impl Future<Output = T>) -> T {
-    tokio::time::timeout(PATIENCE, what).await.unwrap()
 }
 
 #[tokio::test]
@@ -81,12 +77,7 @@ async fn nobody_goes_back_to_an_older_epoch() {
     let behind = FakeServer::start(Some(behind), []).await;
     for other in [&older, &behind] {
         let (client, resource, _newest) = after_epoch_9(other).await;
-        let refused = async {
-            while !client.failure().is_some_and(|f| f.contains("out of date")) {
-                tokio::time::sleep(Duration::from_millis(1)).await;
-            }
-        };
-        within_patience(refused).await;
+        until_failure(&client, |failure| failure.contains("out of date")).await;
         assert_eq!(
             resource.capacity(),
             Capacity::Limited(8.0),

@@ -8,7 +8,7 @@ use doorward_proto::doorman;
 use tonic::Status;
 
 use crate::fake_server::{Answer, FakeServer, lease, refused};
-use crate::{PATIENCE, client};
+use crate::{PATIENCE, client, until_failure};
 
 /// Another process has the lease. To be asked again as soon as clients do.
 fn another_process() -> Answer {
@@ -116,9 +116,7 @@ async fn a_server_that_is_gone_is_the_reason_and_not_the_other_process_of_before
     let server = FakeServer::master([another_process(), gone]).await;
     let client = client(&server.address).connect().await.unwrap();
     let resource = client.resource("r").wants(10.0).open().unwrap();
-    while client.failure().is_none() {
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    until_failure(&client, |_| true).await;
     let nothing = resource.wait_for_lease(Duration::from_millis(1)).await;
     assert!(
         matches!(nothing, Err(ResourceError::NotConnected(_))),

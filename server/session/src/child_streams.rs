@@ -11,8 +11,8 @@
 //! that changed is pushed. A child that does not read is disconnected: it opens a new stream, or polls.
 //!
 //! Streams are numbers, assigned here; children are the names of their nodes. The driver owns the streams, and
-//! closes them on request. It lets one call of all children decide at a time, and puts what was decided on the
-//! streams before the next one: so a child receives decisions in the order in which they were made.
+//! closes them on request. It answers the requests of a child one after the other, and decides and sends what is
+//! pushed while no child is being answered: so a child receives decisions in the order in which they were made.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;

@@ -25,13 +25,13 @@ const PIECES: usize = 64;
 /// How long it works at a stretch.
 const BURST: Duration = Duration::from_micros(50);
 
-/// How long it rests after that. So a million leases are gone after some four seconds.
+/// How long it rests after that. So a million leases are gone after some seconds.
 const REST: Duration = Duration::from_millis(2);
 
 /// For how long memory is given back after the last piece was dropped: longer than the allocator keeps it.
 const SETTLING: Duration = Duration::from_millis(2_500);
 
-/// A block that the allocator takes from the system by itself, and returns as soon as it is freed.
+/// Bytes of a block that has pages of its own, with every allocator that we know.
 const LARGE: usize = 1 << 20;
 
 /// Does a little of what is done elsewhere. Returns whether something is left.
@@ -79,36 +79,43 @@ fn start() -> Option<Sender<Work>> {
 
 fn serve(receiver: &Receiver<Work>) {
     let mut rested = Instant::now();
-    let mut rest_if_due = || {
-        if rested.elapsed() >= BURST {
-            thread::park_timeout(REST);
-            give_back();
-            rested = Instant::now();
-        }
-    };
     while let Ok(work) = receiver.recv() {
         let mut next = Some(work);
-        let mut worked = Instant::now();
-        while worked.elapsed() < SETTLING {
-            if let Some(work) = &mut next {
-                if !work() {
-                    next = None;
-                }
-                rest_if_due();
-                worked = Instant::now();
-            } else {
-                match receiver.recv_timeout(REST) {
-                    Ok(work) => next = Some(work),
-                    Err(RecvTimeoutError::Timeout) => give_back(),
-                    Err(RecvTimeoutError::Disconnected) => return,
-                }
-            }
+        while let Some(work) = next {
+            do_in_bursts(work, &mut rested);
+            next = settle(receiver);
         }
     }
 }
 
+/// Does all of it, and rests when it is time to.
+fn do_in_bursts(mut work: Work, rested: &mut Instant) {
+    let mut is_left = true;
+    while is_left {
+        is_left = work();
+        if rested.elapsed() >= BURST {
+            thread::park_timeout(REST);
+            give_back();
+            *rested = Instant::now();
+        }
+    }
+}
+
+/// Gives memory back, until there is something to do or nothing to give back any more.
+fn settle(receiver: &Receiver<Work>) -> Option<Work> {
+    let since = Instant::now();
+    while since.elapsed() < SETTLING {
+        match receiver.recv_timeout(REST) {
+            Ok(work) => return Some(work),
+            Err(RecvTimeoutError::Timeout) => give_back(),
+            Err(RecvTimeoutError::Disconnected) => return None,
+        }
+    }
+    None
+}
+
 /// Makes the allocator look, on this thread, whether there is memory to give back: mimalloc does when a block is freed
-/// that has pages of its own. Nobody touches them, so that costs about a microsecond.
+/// that has pages of its own. Nobody writes to them, so the system need not find memory for them.
 fn give_back() {
     drop(black_box(Vec::<u8>::with_capacity(LARGE)));
 }

@@ -87,16 +87,16 @@ impl Upstream {
 
     /// Hands an answer to the node.
     pub(super) async fn apply(&mut self, answer: ReadAnswer) {
-        let masterships = self.node.masterships_count();
         let call = UpstreamReplyCall::new(&answer.reply);
-        let begun = self.node.change_in_parts(call).await;
-        let is_its = self.node.masterships_count() == masterships;
-        for (resource, problem) in answer.nonsense.into_iter().filter(|_| is_its) {
-            self.node
-                .change(|node, now| node.handle_invalid_upstream_answer(&resource, problem, now));
-        }
-        for BeganToLearn { resource, left } in begun {
-            learning::log_beginning(&resource, left);
+        if let Some(begun) = self.node.change_in_parts(call).await {
+            for (resource, problem) in answer.nonsense {
+                self.node.change(|node, now| {
+                    node.handle_invalid_upstream_answer(&resource, problem, now);
+                });
+            }
+            for BeganToLearn { resource, left } in begun {
+                learning::log_beginning(&resource, left);
+            }
         }
         self.node.note_answered();
     }

@@ -9,7 +9,7 @@ use crate::node::ancestry::Cycle;
 use crate::node::asking::Progress;
 use crate::node::event::NodeEvent;
 use crate::node::mastership::Outcome;
-use crate::node::parts::{AnsweredBy, InParts, STEPS_PER_POINT, STEPS_PER_RESOURCE};
+use crate::node::parts::{DoneIn, InParts, STEPS_PER_POINT, STEPS_PER_RESOURCE};
 use crate::node::spans::Spans;
 use crate::node::{Entry, Node};
 use crate::planted::{self, Bug};
@@ -103,7 +103,7 @@ pub struct GetServerCapacityCall<'a> {
     request: &'a GetServerCapacity,
     via: Via,
     progress: Progress<ServerLease>,
-    answered_by: AnsweredBy,
+    done_in: DoneIn,
 }
 
 impl<'a> GetServerCapacityCall<'a> {
@@ -113,7 +113,7 @@ impl<'a> GetServerCapacityCall<'a> {
             request,
             via,
             progress: Progress::of_request(request.asks.len()),
-            answered_by: AnsweredBy::default(),
+            done_in: DoneIn::default(),
         }
     }
 }
@@ -137,7 +137,7 @@ impl InParts for GetServerCapacityCall<'_> {
             return Some(Ok(Outcome::NotMaster(mastership)));
         }
         node.begin_part();
-        if self.answered_by.is_another(node) {
+        if self.done_in.is_another(node) {
             self.progress = Progress::of_request(request.asks.len());
         }
         node.children.known = true;
@@ -171,7 +171,7 @@ pub struct PushesCall {
     /// Resources that are to be looked at still, by how many there were in the beginning: what changes meanwhile is for
     /// the next call. Absent: nobody has counted them yet.
     left: Option<usize>,
-    answered_by: AnsweredBy,
+    done_in: DoneIn,
 }
 
 impl PushesCall {
@@ -186,7 +186,7 @@ impl InParts for PushesCall {
 
     fn next_part(&mut self, node: &mut Node, now: Time) -> Option<Self::Answer> {
         let mut is_done = node.check_master(now).is_err();
-        if self.answered_by.is_another(node) || is_done {
+        if self.done_in.is_another(node) || is_done {
             // What was granted is not this mastership's.
             self.replies.clear();
             self.left = None;

@@ -6,7 +6,7 @@ use std::borrow::Borrow;
 use crate::id::HolderId;
 use crate::node::asking::Progress;
 use crate::node::mastership::Outcome;
-use crate::node::parts::{AnsweredBy, InParts, STEPS_PER_RESOURCE};
+use crate::node::parts::{DoneIn, InParts, STEPS_PER_RESOURCE};
 use crate::node::{Entry, Node};
 use crate::request::{ClientLease, GetCapacity, GetCapacityReply, ReleaseCapacity, Released};
 use crate::time::Time;
@@ -17,7 +17,7 @@ use crate::time::Time;
 pub struct GetCapacityCall<R> {
     request: R,
     progress: Progress<ClientLease>,
-    answered_by: AnsweredBy,
+    done_in: DoneIn,
 }
 
 impl<R: Borrow<GetCapacity>> GetCapacityCall<R> {
@@ -27,7 +27,7 @@ impl<R: Borrow<GetCapacity>> GetCapacityCall<R> {
         Self {
             request,
             progress,
-            answered_by: AnsweredBy::default(),
+            done_in: DoneIn::default(),
         }
     }
 
@@ -47,7 +47,7 @@ impl<R: Borrow<GetCapacity>> InParts for GetCapacityCall<R> {
         }
         node.begin_part();
         let request = self.request.borrow();
-        if self.answered_by.is_another(node) {
+        if self.done_in.is_another(node) {
             self.progress = Progress::of_request(request.asks.len());
         }
         let holder = HolderId::client(request.client.clone());

@@ -44,13 +44,13 @@ pub(super) const STEPS_PER_RESOURCE: usize = 24;
 /// What a point of a demand curve takes that is put in the place of another one.
 pub(super) const STEPS_PER_POINT: usize = 4;
 
-/// The mastership that answers a call.
+/// The mastership in which a call was begun.
 #[derive(Debug, Default)]
-pub(super) struct AnsweredBy(Option<MastershipId>);
+pub(super) struct DoneIn(Option<MastershipId>);
 
-impl AnsweredBy {
+impl DoneIn {
     /// A part begins. Returns whether there is another mastership than in the part before: it knows nothing of what
-    /// the one before has granted, which would be at the mercy of learning mode if it were answered still.
+    /// was granted, asked or heard then.
     pub(super) fn is_another(&mut self, node: &Node) -> bool {
         let before = self.0.replace(node.mastership_id);
         before.is_some_and(|before| before != node.mastership_id)

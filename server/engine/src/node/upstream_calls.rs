@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use crate::id::{MastershipId, ResourceId};
-use crate::node::parts::{AnsweredBy, InParts, STEPS_PER_RESOURCE};
+use crate::id::ResourceId;
+use crate::node::parts::{DoneIn, InParts, STEPS_PER_RESOURCE};
 use crate::node::spans::Spans;
 use crate::node::{Entry, Node};
 use crate::request::RefusalReason;
@@ -28,6 +28,7 @@ pub struct UpstreamRequestCall {
     /// of a node.
     wall_micros: u64,
     begun: Option<BegunRequest>,
+    done_in: DoneIn,
 }
 
 /// A request, and what is still to be put in.
@@ -35,7 +36,6 @@ pub struct UpstreamRequestCall {
 struct BegunRequest {
     request: GetServerCapacity,
     sequence: u64,
-    mastership: MastershipId,
     due: std::vec::IntoIter<ResourceId>,
     points: usize,
 }
@@ -43,8 +43,11 @@ struct BegunRequest {
 impl UpstreamRequestCall {
     /// Nothing is in the request yet.
     pub fn new(wall_micros: u64) -> Self {
-        let begun = None;
-        Self { wall_micros, begun }
+        Self {
+            wall_micros,
+            begun: None,
+            done_in: DoneIn::default(),
+        }
     }
 }
 
@@ -53,7 +56,7 @@ impl InParts for UpstreamRequestCall {
 
     fn next_part(&mut self, node: &mut Node, now: Time) -> Option<Self::Answer> {
         node.begin_part();
-        if node.check_master(now).is_err() {
+        if node.check_master(now).is_err() || self.done_in.is_another(node) {
             return Some(None);
         }
         if self.begun.is_none() {
@@ -62,10 +65,6 @@ impl InParts for UpstreamRequestCall {
         let Some(begun) = &mut self.begun else {
             return Some(None);
         };
-        if begun.mastership != node.mastership_id {
-            // Another mastership has begun, which has leased nothing of the parent.
-            return Some(None);
-        }
         while node.has_steps_left() {
             // Beyond that many points, the others are due still.
             let next = begun.due.next();
@@ -114,7 +113,6 @@ impl Node {
         Some(BegunRequest {
             request,
             sequence,
-            mastership: self.mastership_id,
             due: due.into_iter(),
             points: 0,
         })
@@ -122,8 +120,8 @@ impl Node {
 }
 
 /// The parent answered, or pushed a change. Every resource is handled by itself: an invalid answer changes nothing and
-/// becomes a [`NodeEvent`](crate::node::event::NodeEvent). Answers which resources begin to learn by it, for the parent's
-/// first answer says for how long.
+/// becomes a [`NodeEvent`](crate::node::event::NodeEvent). Returns which resources begin to learn by it, for the parent's
+/// first answer says for how long; nothing if another mastership has begun meanwhile, which has asked for none of it.
 #[derive(Debug)]
 pub struct UpstreamReplyCall<'a> {
     reply: &'a GetServerCapacityReply,
@@ -132,7 +130,7 @@ pub struct UpstreamReplyCall<'a> {
     leases: usize,
     refused: usize,
     begun: Vec<BeganToLearn>,
-    heard_by: AnsweredBy,
+    done_in: DoneIn,
 }
 
 /// A resource that has begun to learn.
@@ -153,7 +151,7 @@ impl<'a> UpstreamReplyCall<'a> {
             leases: 0,
             refused: 0,
             begun: Vec::new(),
-            heard_by: AnsweredBy::default(),
+            done_in: DoneIn::default(),
         }
     }
 
@@ -172,13 +170,12 @@ impl<'a> UpstreamReplyCall<'a> {
 }
 
 impl InParts for UpstreamReplyCall<'_> {
-    type Answer = Vec<BeganToLearn>;
+    type Answer = Option<Vec<BeganToLearn>>;
 
     fn next_part(&mut self, node: &mut Node, now: Time) -> Option<Self::Answer> {
         node.begin_part();
-        if self.heard_by.is_another(node) {
-            // It has asked for nothing yet: what the parent refuses was refused to the one before.
-            return Some(std::mem::take(&mut self.begun));
+        if self.done_in.is_another(node) {
+            return Some(None);
         }
         let reply = self.reply;
         let in_cycle = *self
@@ -198,7 +195,7 @@ impl InParts for UpstreamReplyCall<'_> {
                 self.refused += 1;
                 node.handle_upstream_refusal(&refusal.resource, refusal.reason, now);
             } else {
-                return Some(std::mem::take(&mut self.begun));
+                return Some(Some(std::mem::take(&mut self.begun)));
             }
         }
         None

@@ -78,12 +78,14 @@ fn a_new_mastership_does_not_hear_what_was_refused_to_the_former() {
         ..GetServerCapacityReply::default()
     };
     let mut epochs = 2..3;
-    with_others(&mut node, UpstreamReplyCall::new(&reply), at(10), |node| {
+    let call = UpstreamReplyCall::new(&reply);
+    let (begun, parts) = with_others(&mut node, call, at(10), |node| {
         epochs.by_ref().for_each(|epoch| {
             win_again(node, epoch, at(10));
             node.handle_get_capacity(&asks(0, &all, 1.0), at(10));
         });
     });
+    assert_eq!((begun, parts), (None, 2));
     let request = node.poll_upstream_request(2, at(12)).unwrap();
     assert_eq!(request.asks.len(), 100, "it asks for all of them");
 }

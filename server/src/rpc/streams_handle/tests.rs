@@ -19,7 +19,7 @@ use crate::node_handle::NodeHandle;
 use crate::rpc::child_outbox::{Outgoing, channel};
 use crate::rpc::stream;
 
-/// Far more than a part has room for.
+/// Far more than are decided before the thread is given away.
 const RESOURCES: usize = 200;
 
 /// A master with 100 of each resource, and the streams of its children.
