@@ -76,7 +76,8 @@ fn main() {
     };
     clients(&sizes);
     children(&sizes);
-    priorities(&sizes);
+    priorities(&sizes, 10);
+    priorities(&sizes, 60);
     parent(&sizes);
     first_answer(&sizes);
     newcomers(&sizes);
@@ -363,47 +364,69 @@ fn asks(holder: usize, resources: std::ops::Range<usize>, wants: f64) -> GetCapa
     }
 }
 
-/// Requests of child servers whose clients have many priorities.
-fn priorities(sizes: &Sizes) {
-    const PRIORITIES: usize = 10;
-    let (children, resources) = (sizes.children, sizes.named / 10);
+/// Requests of child servers whose clients have many priorities, and what is asked of the parent for them.
+fn priorities(sizes: &Sizes, priorities: usize) {
+    let (children, resources) = (sizes.children, sizes.named / priorities);
     println!(
-        "\n{children} child servers, {resources} resources, {PRIORITIES} priorities of 64 points each"
+        "\n{children} child servers, {resources} resources, {priorities} priorities of 64 points each"
     );
     let now = Time::from_secs(1_000);
-    for (what, changed) in [
-        ("one priority changes", 1),
-        ("all of them change", PRIORITIES),
-    ] {
+    let mut first = Calls::new("the first request");
+    let mut one = Calls::new("one priority changes");
+    let mut all = Calls::new("all of them change");
+    let mut gone = Calls::new("the child is gone");
+    for changed in [1, priorities] {
+        let demands = [0, 1].map(|turn| {
+            let band = |priority: usize| {
+                let is_other = turn == 1 && priority < changed;
+                let number = priority + if is_other { priorities } else { 0 };
+                band(priority as i64, number)
+            };
+            Arc::new(ServerDemand::new((0..priorities).map(band).collect()))
+        });
+        let calls = if changed == 1 { &mut one } else { &mut all };
         let mut node = master(false, AlgorithmKind::PriorityBands);
-        let demands: Vec<_> = (0..2)
-            .map(|turn| {
-                let band = |priority: usize| {
-                    let number = priority
-                        + if priority < changed {
-                            turn * PRIORITIES
-                        } else {
-                            0
-                        };
-                    band(priority as i64, number)
-                };
-                Arc::new(ServerDemand::new((0..PRIORITIES).map(band).collect()))
-            })
-            .collect();
-        let mut asked = Calls::new(what);
         for turn in 0..=TURNS {
             let at = now + Duration::from_secs(turn as u64);
             for child in 0..children {
                 let request = child_request(child, turn, resources, &demands[turn % 2]);
                 let call = GetServerCapacityCall::new(&request, Via::Stream);
-                let mut first = Calls::new("the first time");
-                let calls = if turn == 0 { &mut first } else { &mut asked };
+                let calls = if turn == 0 { &mut first } else { &mut *calls };
                 calls.all(&mut node, at, call).unwrap();
             }
             forget(&mut node);
         }
-        asked.print();
+        gone.timeouts(&mut node, now + 2 * LEASE);
+        assert!(node.poll_timeout().is_none());
     }
+    let mut asked = Calls::new("request to the parent");
+    let mut node = master(true, AlgorithmKind::PriorityBands);
+    let mut at = now;
+    for turn in 0..=TURNS {
+        let demand = Arc::new(ServerDemand::new(
+            (0..priorities)
+                .map(|priority| band(priority as i64, priority + turn * priorities))
+                .collect(),
+        ));
+        for child in 0..children {
+            let request = child_request(child, turn, resources, &demand);
+            let call = GetServerCapacityCall::new(&request, Via::Stream);
+            first.all(&mut node, at, call).unwrap();
+        }
+        at = at + Duration::from_secs(5);
+        let mut ignored = Calls::new("");
+        let calls = if turn == 0 { &mut ignored } else { &mut asked };
+        while let Some(request) = calls.all(&mut node, at, UpstreamRequestCall::new(1)) {
+            let reply = answer_by(&request, AlgorithmKind::PriorityBands);
+            node.handle_upstream_reply(&reply, at);
+        }
+        forget(&mut node);
+    }
+    first.print();
+    one.print();
+    all.print();
+    gone.print();
+    asked.print();
 }
 
 fn child_request(
@@ -454,7 +477,11 @@ fn band(priority: i64, number: usize) -> BandDemand {
 
 /// What a parent answers that has enough for all.
 fn answer(request: &GetServerCapacity) -> GetServerCapacityReply {
-    let templates = templates(AlgorithmKind::FairShare, false);
+    answer_by(request, AlgorithmKind::FairShare)
+}
+
+fn answer_by(request: &GetServerCapacity, kind: AlgorithmKind) -> GetServerCapacityReply {
+    let templates = templates(kind, false);
     let leases = request.asks.iter().map(|ask| {
         let template = templates.find(&ask.resource).unwrap();
         ServerLease {

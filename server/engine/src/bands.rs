@@ -3,10 +3,12 @@
 //! Only PRIORITY_BANDS looks at priorities; for every other algorithm all claims are in one band.
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 
 use crate::amount::Amount;
 use crate::claim::Claim;
 use crate::claim_index::{ClaimIndex, Level};
+use crate::demand::changes::ClaimChange;
 use crate::planted::{self, Bug};
 use crate::rounding::ENOUGH;
 use crate::template::AlgorithmKind;
@@ -19,15 +21,6 @@ pub struct Bands {
     /// All others.
     #[expect(clippy::box_collection, reason = "without it, it takes one word")]
     others: Option<Box<BTreeMap<i64, ClaimIndex>>>,
-}
-
-/// What another demand of a holder does to its claims.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum ClaimChange {
-    /// That claim of that band is there no more.
-    Goes(i64, Claim),
-    /// That claim of that band is new.
-    Comes(i64, Claim),
 }
 
 impl Bands {
@@ -56,6 +49,18 @@ impl Bands {
         let only = self.get(Self::ONLY).map(|only| (Self::ONLY, only));
         let numbered = |(band, index): (&i64, _)| (*band, index);
         below.map(numbered).chain(only).chain(above.map(numbered))
+    }
+
+    /// The band of the lowest priority above that one. Absent: of all.
+    pub(crate) fn next_after(&self, band: Option<i64>) -> Option<(i64, &ClaimIndex)> {
+        let from = band.map_or(Bound::Unbounded, Bound::Excluded);
+        let others = self.others.as_ref();
+        let next = others.and_then(|others| others.range((from, Bound::Unbounded)).next());
+        let only = band.is_none_or(|band| band < Self::ONLY);
+        let only = self.get(Self::ONLY).filter(|_| only);
+        let only = only.map(|only| (Self::ONLY, only));
+        let next = next.map(|(band, index)| (*band, index));
+        next.into_iter().chain(only).min_by_key(|(band, _)| *band)
     }
 
     /// How many bands have claims.

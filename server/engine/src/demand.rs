@@ -1,12 +1,12 @@
 //! What a holder asks for: a client's claim, or a child server's demand on behalf of those below.
 
 pub mod bounded;
+pub(crate) mod changes;
 
-use std::cmp::Ordering;
 use std::sync::Arc;
 
 use crate::amount::Amount;
-use crate::bands::{ClaimChange, band_of};
+use crate::bands::band_of;
 use crate::claim::Claim;
 use crate::claim_index::Level;
 use crate::demand_curve::DemandCurve;
@@ -173,50 +173,4 @@ impl Demand {
             }
         }
     }
-
-    /// The claims that go and those that come when another demand takes its place, each with its band. Of a child
-    /// server's bands, those that are the same stay: most priorities change seldom, and each has dozens of claims.
-    pub(crate) fn for_each_change(
-        &self,
-        other: &Self,
-        kind: AlgorithmKind,
-        mut each: impl FnMut(ClaimChange),
-    ) {
-        let (Self::Server(before), Self::Server(after)) = (self, other) else {
-            self.for_each_claim(kind, |band, claim| each(ClaimChange::Goes(band, claim)));
-            other.for_each_claim(kind, |band, claim| each(ClaimChange::Comes(band, claim)));
-            return;
-        };
-        let (mut goes, mut comes) = (
-            before.bands.iter().peekable(),
-            after.bands.iter().peekable(),
-        );
-        loop {
-            let order = match (goes.peek(), comes.peek()) {
-                (Some(before), Some(after)) => before.priority.cmp(&after.priority),
-                (Some(_), None) => Ordering::Less,
-                (None, Some(_)) => Ordering::Greater,
-                (None, None) => return,
-            };
-            let before = goes.next_if(|_| order.is_le());
-            let after = comes.next_if(|_| order.is_ge());
-            if before
-                .zip(after)
-                .is_some_and(|(before, after)| before.has_claims_of(after))
-            {
-                continue;
-            }
-            if let Some(before) = before {
-                let band = band_of(kind, before.priority);
-                before.for_each_claim(|claim| each(ClaimChange::Goes(band, claim)));
-            }
-            if let Some(after) = after {
-                let band = band_of(kind, after.priority);
-                after.for_each_claim(|claim| each(ClaimChange::Comes(band, claim)));
-            }
-        }
-    }
 }
-
-#[cfg(test)]
-mod tests;

@@ -190,7 +190,7 @@ impl Node {
             };
             let done = resource.handle_timeout(steps_left, now);
             let learned = done.learned.then(|| resource.id().clone());
-            self.note_steps(done.regrouping_steps);
+            self.note_steps(done.claim_steps);
             if let Some(resource) = learned {
                 self.push_event(NodeEvent::LearningEnded { resource });
             }

@@ -97,13 +97,15 @@ pub enum Bug {
     TemplateKept,
     /// A claim that changes while all are put in other bands counts there as it was.
     ClaimsApart,
+    /// Of the claims of a child server, only those count that are put in at once.
+    ClaimsLeftBehind,
     /// A request that was decided before is decided in the same way, though something has changed since.
     OldDecisionRepeated,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 46] = [
+    pub const ALL: [Self; 47] = [
         Self::OlderLeaseForgotten,
         Self::AcknowledgementForgotten,
         Self::ExpiresTooEarly,
@@ -149,6 +151,7 @@ impl Bug {
         Self::FormerTemplateDecides,
         Self::TemplateKept,
         Self::ClaimsApart,
+        Self::ClaimsLeftBehind,
         Self::OldDecisionRepeated,
     ];
 

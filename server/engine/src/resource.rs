@@ -8,9 +8,10 @@
 //! [`pending`] which holders wait for the parent, [`learned`] what holders reported that others had
 //! granted, [`masterships`] of what masterships a child server's node spoke before, [`processes`] who has a
 //! name that several processes ask under; `safe` what clients fall back to in safe mode, [`timer`] what is
-//! due when. Here is what else happens to a resource: templates and time.
+//! due when; [`aggregate`] what goes up of what holders ask for. Here is what else happens to a resource: templates and time.
 
 mod admit;
+pub(crate) mod aggregate;
 mod arrivals;
 pub mod ask;
 mod bounded_reports;
@@ -40,6 +41,7 @@ mod view;
 pub(crate) use view::Ends;
 
 use std::borrow::Cow;
+use std::num::NonZeroU16;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -83,6 +85,15 @@ pub(crate) struct Beginning {
     pub(crate) clock_tolerance: Tolerance,
 }
 
+/// What the node's [configuration](crate::node::Config) says of each resource.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Chosen {
+    /// See [`crate::node::Config::seed`].
+    pub(crate) seed: u64,
+    /// See [`crate::node::Config::claims_at_once`].
+    pub(crate) claims_at_once: NonZeroU16,
+}
+
 /// A resource with holders, or about to have one.
 #[derive(Debug)]
 pub(crate) struct Resource {
@@ -108,8 +119,8 @@ pub(crate) struct Resource {
 pub(crate) struct Done {
     /// Learning mode ended.
     pub(crate) learned: bool,
-    /// How many steps it took to put claims in other bands.
-    pub(crate) regrouping_steps: usize,
+    /// How many steps it took to put claims where they belong.
+    pub(crate) claim_steps: usize,
 }
 
 impl Heap for Resource {
@@ -124,12 +135,12 @@ impl Resource {
         id: ResourceId,
         template: Arc<Template>,
         beginning: Beginning,
-        seed: u64,
+        chosen: Chosen,
         now: Time,
     ) -> Self {
         let supply = Supply::of_root(template.capacity);
         let policy = Policy::of_root(template);
-        let mut resource = Self::new(id, policy, supply, beginning, seed);
+        let mut resource = Self::new(id, policy, supply, beginning, chosen);
         resource.learning = resource.learning_from(now);
         resource
     }
@@ -140,7 +151,7 @@ impl Resource {
         id: ResourceId,
         template: Option<Arc<Template>>,
         beginning: Beginning,
-        seed: u64,
+        chosen: Chosen,
     ) -> Self {
         let beginning = Beginning {
             // The parent sends how long leases last that it granted.
@@ -148,7 +159,7 @@ impl Resource {
             ..beginning
         };
         let policy = Policy::of_parent(template);
-        let mut resource = Self::new(id, policy, Supply::NONE, beginning, seed);
+        let mut resource = Self::new(id, policy, Supply::NONE, beginning, chosen);
         resource.upstream = Some(Box::new(ParentFacts::new()));
         resource.learning = LearningMode::Undecided;
         resource
@@ -159,9 +170,13 @@ impl Resource {
         policy: Policy,
         supply: Supply,
         beginning: Beginning,
-        seed: u64,
+        chosen: Chosen,
     ) -> Self {
-        let ledger = Ledger::new(policy.algorithm().kind, seed);
+        let Chosen {
+            seed,
+            claims_at_once,
+        } = chosen;
+        let ledger = Ledger::new(policy.algorithm().kind, claims_at_once, seed);
         Self {
             id,
             policy,
@@ -242,11 +257,13 @@ impl Resource {
         moved
     }
 
-    /// Does up to `steps_max` steps of taking out ended leases and putting claims in other bands, and ends
+    /// Does up to `steps_max` steps of taking out ended leases and putting claims where they belong, and ends
     /// learning mode and the server's own lease.
     pub(crate) fn handle_timeout(&mut self, steps_max: usize, now: Time) -> Done {
         let expired = self.expire(steps_max / STEPS_PER_EXPIRY, now);
         let steps_left = steps_max - expired * STEPS_PER_EXPIRY;
+        let settled = self.settle(now);
+        let steps_left = steps_left.saturating_sub(settled);
         let regrouped = self.ledger.regroup(steps_left / STEPS_PER_CLAIM, now);
         if self.supply.expires_at.is_some_and(|end| end <= now) {
             self.set_supply(Supply::NONE);
@@ -261,8 +278,18 @@ impl Resource {
         }
         Done {
             learned,
-            regrouping_steps: regrouped * STEPS_PER_CLAIM,
+            claim_steps: settled + regrouped * STEPS_PER_CLAIM,
         }
+    }
+
+    /// Puts in some of the claims that are on their way. Returns how many steps that took.
+    pub(crate) fn settle(&mut self, now: Time) -> usize {
+        self.ledger.settle(now) * STEPS_PER_CLAIM
+    }
+
+    /// Whether all claims are there. If not, what is decided now is decided again soon.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.ledger.is_settled()
     }
 
     /// How many steps it took to look at leases that may have ended, since this was last asked.

@@ -2,6 +2,7 @@
 //! master, each knows itself.
 
 use std::collections::VecDeque;
+use std::num::NonZeroU16;
 use std::sync::Arc;
 
 use doorward_engine::id::{HolderName, Incarnation};
@@ -129,6 +130,16 @@ impl WayUp {
     }
 }
 
+/// Worlds are small: every other server puts in the claims of its children one by one, or two by two, so that others
+/// are seen to ask in between.
+fn claims_at_once(seed: u64) -> NonZeroU16 {
+    match seed % 4 {
+        0 => NonZeroU16::MIN,
+        1 => NonZeroU16::MIN.saturating_add(1),
+        _ => Config::default().claims_at_once,
+    }
+}
+
 impl ServerProcess {
     pub(crate) fn new(
         place: &Place,
@@ -144,6 +155,7 @@ impl ServerProcess {
             incarnation: Incarnation::new(seed).unwrap_or(Incarnation::FIRST),
             seed,
             refresh_floor: settings.refresh_floor,
+            claims_at_once: claims_at_once(seed),
             ..Config::default()
         };
         Self {

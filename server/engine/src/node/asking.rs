@@ -3,16 +3,17 @@
 //! A resource without holders is added when it is asked for. The resource decides; clients and child servers differ only
 //! in their requests and answers.
 
+use std::task::Poll;
 use std::time::Duration;
 
 use crate::admission::{AdmissionGate, CallerSlot, From};
 use crate::amount::Amount;
 use crate::claim::Claim;
 use crate::demand::Demand;
-use crate::id::{Caller, HolderId, ResourceId};
+use crate::id::{Caller, HolderId, HolderName, ResourceId};
 use crate::lease_table::ServerReport;
 use crate::node::mentions::Mentions;
-use crate::node::parts::STEPS_PER_RESOURCE;
+use crate::node::parts::{STEPS_PER_POINT, STEPS_PER_RESOURCE};
 use crate::node::resources::IdHash;
 use crate::node::spans::Spans;
 use crate::node::{Entry, Node};
@@ -32,13 +33,6 @@ pub(super) struct HashedAsk<'a, A> {
     hash: IdHash,
 }
 
-impl HashedAsk<'_, ServerAsk> {
-    /// Of its demand curves.
-    pub(super) fn points(&self) -> usize {
-        self.ask.demand.points()
-    }
-}
-
 /// How far a request has come: what was answered so far.
 #[derive(Debug)]
 pub(super) struct Progress<L> {
@@ -47,6 +41,8 @@ pub(super) struct Progress<L> {
     mentions: Mentions,
     /// The position of the next ask.
     next: usize,
+    /// Whether that one was begun in an earlier part.
+    is_begun: bool,
 }
 
 impl<L> Progress<L> {
@@ -57,6 +53,7 @@ impl<L> Progress<L> {
             refused: Vec::new(),
             mentions: Mentions::of_request(asks),
             next: 0,
+            is_begun: false,
         }
     }
 
@@ -71,29 +68,35 @@ impl<L> Progress<L> {
 
 impl Node {
     /// Answers the next asks of a request, each separately, until the part is over; a resource that is named twice is
-    /// answered once. Returns whether all are answered.
+    /// answered once. An ask that is not answered yet is gone on with in the next part. Returns whether all are answered.
     pub(super) fn answer_some<A, L>(
         &mut self,
         progress: &mut Progress<L>,
         asks: &[A],
         resource_of: impl Fn(&A) -> &ResourceId,
-        mut answer: impl FnMut(&mut Self, HashedAsk<'_, A>) -> Result<L, RefusalReason>,
+        mut answer: impl FnMut(&mut Self, HashedAsk<'_, A>) -> Poll<Result<L, RefusalReason>>,
     ) -> bool {
         while let Some(ask) = asks.get(progress.next) {
             if !self.has_steps_left() {
                 return false;
             }
             let position = progress.next;
-            progress.next += 1;
             let resource = resource_of(ask);
             let hash = self.resources.hash(resource);
             let is_same = |at: usize| asks.get(at).map(&resource_of) == Some(resource);
-            let result = if progress.mentions.note(position, hash, is_same) {
-                Err(RefusalReason::Duplicate)
+            let is_duplicate =
+                !progress.is_begun && progress.mentions.note(position, hash, is_same);
+            let result = if is_duplicate {
+                Poll::Ready(Err(RefusalReason::Duplicate))
             } else {
                 answer(self, HashedAsk { ask, hash })
             };
             self.note_steps(STEPS_PER_RESOURCE);
+            progress.is_begun = result.is_pending();
+            let Poll::Ready(result) = result else {
+                return false;
+            };
+            progress.next += 1;
             match result {
                 Ok(lease) => progress.leases.push(lease),
                 Err(reason) => {
@@ -151,16 +154,30 @@ impl Node {
         }))
     }
 
-    /// A child server asks for something, on behalf of its holders.
+    /// A child server asks for something, on behalf of its holders. If that takes longer, `decided` is what was decided so
+    /// far, and the answer comes in a later part.
     pub(super) fn handle_server_ask(
         &mut self,
         holder: &HolderId,
         request: &GetServerCapacity,
-        HashedAsk { ask, hash }: HashedAsk<'_, ServerAsk>,
+        asked: HashedAsk<'_, ServerAsk>,
         via: Via,
+        decided: &mut Option<ServerLease>,
         now: Time,
-    ) -> Result<ServerLease, RefusalReason> {
+    ) -> Poll<Result<ServerLease, RefusalReason>> {
+        let HashedAsk { ask, hash } = asked;
+        // What others ask for comes first: so no more is ever on its way than one of them has asked for.
+        if self.settle_some(&ask.resource, hash, now) {
+            return Poll::Pending;
+        }
         let tolerance = self.config.clock_tolerance;
+        let again = decided
+            .take()
+            .and_then(|before| self.answer_settled(&holder.name, &before, hash, now));
+        if let Some(lease) = again {
+            return Poll::Ready(Ok(tolerance.server_lease(lease)));
+        }
+        self.note_steps(ask.demand.points() * STEPS_PER_POINT);
         let holder_ask = HolderAsk {
             holder,
             incarnation: request.incarnation,
@@ -177,12 +194,53 @@ impl Node {
             },
             caller: CallerSlot::NOBODY,
         };
+        let mut is_settled = true;
         let decide = |resource: &mut Resource, gate: &mut AdmissionGate<'_>| {
-            resource.handle_server_ask(&holder_ask, gate, now)
+            let (kind, lease) = resource.handle_server_ask(&holder_ask, gate, now)?;
+            is_settled = kind != AnswerKind::Decided || resource.is_settled();
+            Ok((kind, lease))
         };
         let id = &ask.resource;
         let lease = self.ask_resource(id, hash, From::Child, request.caller, decide, now)?;
-        Ok(tolerance.server_lease(lease))
+        if is_settled {
+            return Poll::Ready(Ok(tolerance.server_lease(lease)));
+        }
+        *decided = Some(lease);
+        Poll::Pending
+    }
+
+    /// Puts in claims on a resource that are on their way. Returns whether there were any.
+    fn settle_some(&mut self, id: &ResourceId, hash: IdHash, now: Time) -> bool {
+        let Some(slot) = self.resources.find_hashed(id, hash) else {
+            return false;
+        };
+        let Some(Entry { resource, .. }) = self.resources.at_mut(slot) else {
+            return false;
+        };
+        if resource.is_settled() {
+            return false;
+        }
+        let steps = resource.settle(now);
+        self.note_steps(steps);
+        self.settle_at(slot);
+        true
+    }
+
+    /// What is answered to a child server that has asked before, now that all claims are there. None: it is not there any
+    /// more.
+    fn answer_settled(
+        &mut self,
+        name: &HolderName,
+        before: &ServerLease,
+        hash: IdHash,
+        now: Time,
+    ) -> Option<ServerLease> {
+        self.bring_up_to_date(&before.resource, now);
+        let slot = self.resources.find_hashed(&before.resource, hash)?;
+        let Entry { resource, .. } = self.resources.at_mut(slot)?;
+        let lease = resource.answer_settled(name, before, now);
+        self.settle_at(slot);
+        lease
     }
 
     /// A holder asks for a resource, which is added if needed. `decide` returns how the answer came about,

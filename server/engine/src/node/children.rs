@@ -5,13 +5,13 @@ use std::ops::Bound;
 use std::time::Duration;
 
 use crate::id::{HolderId, HolderName, Incarnation, ResourceId};
+use crate::node::Node;
 use crate::node::ancestry::Cycle;
 use crate::node::asking::Progress;
 use crate::node::event::NodeEvent;
 use crate::node::mastership::Outcome;
-use crate::node::parts::{DoneIn, InParts, STEPS_PER_POINT, STEPS_PER_RESOURCE};
+use crate::node::parts::{DoneIn, InParts, STEPS_PER_RESOURCE};
 use crate::node::spans::Spans;
-use crate::node::{Entry, Node};
 use crate::planted::{self, Bug};
 use crate::request::server::{GetServerCapacity, GetServerCapacityReply, ServerLease, Via};
 use crate::resource::Resource;
@@ -103,6 +103,8 @@ pub struct GetServerCapacityCall<'a> {
     request: &'a GetServerCapacity,
     via: Via,
     progress: Progress<ServerLease>,
+    /// What was decided of the next ask, before all claims were there.
+    decided: Option<ServerLease>,
     done_in: DoneIn,
 }
 
@@ -113,6 +115,7 @@ impl<'a> GetServerCapacityCall<'a> {
             request,
             via,
             progress: Progress::of_request(request.asks.len()),
+            decided: None,
             done_in: DoneIn::default(),
         }
     }
@@ -139,6 +142,7 @@ impl InParts for GetServerCapacityCall<'_> {
         node.begin_part();
         if self.done_in.is_another(node) {
             self.progress = Progress::of_request(request.asks.len());
+            self.decided = None;
         }
         node.children.known = true;
         let holder = HolderId::server(request.server.clone());
@@ -147,8 +151,7 @@ impl InParts for GetServerCapacityCall<'_> {
             &request.asks,
             |ask| &ask.resource,
             |node, asked| {
-                node.note_steps(asked.points() * STEPS_PER_POINT);
-                node.handle_server_ask(&holder, request, asked, self.via, now)
+                node.handle_server_ask(&holder, request, asked, self.via, &mut self.decided, now)
             },
         );
         is_done.then(|| {
@@ -258,7 +261,9 @@ impl Node {
         self.bring_up_to_date(&id, now);
         self.note_steps(STEPS_PER_RESOURCE);
         let tolerance = self.config.clock_tolerance;
-        let Some(Entry { resource, .. }) = self.resources.get_mut(&id) else {
+        // Once all claims are there, it is unsettled again.
+        let resource = self.resources.get_mut(&id).map(|entry| &mut entry.resource);
+        let Some(resource) = resource.filter(|resource| resource.is_settled()) else {
             self.children.place = PushPlace::After(id);
             pushes.note_done();
             return true;

@@ -2,6 +2,7 @@
 //! [parts](super::parts).
 
 use std::borrow::Borrow;
+use std::task::Poll;
 
 use crate::id::HolderId;
 use crate::node::asking::Progress;
@@ -55,7 +56,7 @@ impl<R: Borrow<GetCapacity>> InParts for GetCapacityCall<R> {
             &mut self.progress,
             &request.asks,
             |ask| &ask.resource,
-            |node, asked| node.handle_client_ask(&holder, request, asked, now),
+            |node, asked| Poll::Ready(node.handle_client_ask(&holder, request, asked, now)),
         );
         is_done.then(|| {
             let (leases, refused) = self.progress.take();

@@ -219,7 +219,7 @@ fn next_timeout(resource: &Resource, pace: Pace) -> Option<(Time, TimeoutReason)
         Timer::LeaseExpiry
         | Timer::OwnLeaseEnd
         | Timer::RefusalEnd
-        | Timer::Regrouping
+        | Timer::Claims
         | Timer::ParentRequest => TimeoutReason::LeaseExpiry,
     };
     Some((at, reason))

@@ -12,7 +12,7 @@ use crate::node::event::NodeEvent;
 use crate::node::resources::ResourceSlot;
 use crate::node::{Entry, Node};
 use crate::request::RefusalReason;
-use crate::resource::{Beginning, Resource};
+use crate::resource::{Beginning, Chosen, Resource};
 use crate::time::Time;
 
 impl Node {
@@ -66,12 +66,15 @@ impl Node {
             longer_leases: self.longer_leases,
             clock_tolerance: self.config.clock_tolerance,
         };
-        let seed = self.config.seed;
+        let chosen = Chosen {
+            seed: self.config.seed,
+            claims_at_once: self.config.claims_at_once,
+        };
         let resource = match template {
             Some(template) if !self.config.has_parent => {
-                Resource::of_root(id.clone(), template, beginning, seed, now)
+                Resource::of_root(id.clone(), template, beginning, chosen, now)
             }
-            template => Resource::of_parent(id.clone(), template, beginning, seed),
+            template => Resource::of_parent(id.clone(), template, beginning, chosen),
         };
         let slot = self
             .resources

@@ -4,11 +4,12 @@
 use std::time::Duration;
 
 use crate::id::ResourceId;
-use crate::node::parts::{DoneIn, InParts, STEPS_PER_RESOURCE};
+use crate::node::parts::{DoneIn, InParts, STEPS_PER_PART, STEPS_PER_RESOURCE};
 use crate::node::spans::Spans;
 use crate::node::{Entry, Node};
 use crate::request::RefusalReason;
 use crate::request::server::{GetServerCapacity, GetServerCapacityReply, ServerLease};
+use crate::resource::aggregate::Aggregate;
 use crate::time::Time;
 
 /// Resources in one request, at most.
@@ -17,6 +18,9 @@ const RESOURCES_PER_REQUEST_MAX: usize = 500;
 /// Points of demand curves in one request, at most, but for the last resource in it: 16 bytes each,
 /// so that a message stays well within what servers take (4 MiB).
 const POINTS_PER_REQUEST_MAX: usize = 64 * 1024;
+
+/// Points of the curves that are made for a resource before others have their turn: two of the longest curves, or three.
+const POINTS_PER_PART: usize = STEPS_PER_PART / 2;
 
 /// Resources that are only found to be due, in a step.
 const FOUND_PER_STEP: usize = 4;
@@ -38,6 +42,8 @@ struct BegunRequest {
     sequence: u64,
     due: std::vec::IntoIter<ResourceId>,
     points: usize,
+    /// Of the resource that is put in now.
+    begun: Option<(ResourceId, Aggregate)>,
 }
 
 impl UpstreamRequestCall {
@@ -66,37 +72,63 @@ impl InParts for UpstreamRequestCall {
             return Some(None);
         };
         while node.has_steps_left() {
+            if let Some((id, aggregate)) = begun.begun.take() {
+                begun.go_on(node, id, aggregate, now);
+                continue;
+            }
             // Beyond that many points, the others are due still.
             let next = begun.due.next();
             let Some(id) = next.filter(|_| begun.points <= POINTS_PER_REQUEST_MAX) else {
                 let request = self.begun.take().map(|begun| begun.request);
                 return Some(request.filter(|request| !request.asks.is_empty()));
             };
-            begun.ask(node, &id, now);
+            begun.begin(node, id, now);
         }
         None
     }
 }
 
 impl BegunRequest {
-    /// Puts in what is asked of a resource.
-    fn ask(&mut self, node: &mut Node, id: &ResourceId, now: Time) {
-        node.bring_up_to_date(id, now);
+    /// Begins to put in what is asked of a resource.
+    fn begin(&mut self, node: &mut Node, id: ResourceId, now: Time) {
+        node.bring_up_to_date(&id, now);
         node.note_steps(STEPS_PER_RESOURCE);
-        let Some(slot) = node.resources.find(id) else {
+        let Some(slot) = node.resources.find(&id) else {
             return;
         };
-        let tolerance = node.config.clock_tolerance;
         if let Some(Entry { resource, .. }) = node.resources.at_mut(slot) {
-            self.request.height = self.request.height.max(resource.height());
-            let ask = resource.ask_upstream(self.sequence, now);
-            let points = ask.as_ref().map_or(0, |ask| ask.demand.points());
-            let ask = ask.map(|ask| tolerance.server_ask(ask));
-            self.request.asks.extend(ask);
-            self.points += points;
-            // A curve is made point by point.
-            node.note_steps(points);
+            let settled = resource.settle(now);
+            let aggregate = resource.begin_aggregate();
+            node.note_steps(settled);
+            node.settle_at(slot);
+            self.go_on(node, id, aggregate, now);
         }
+    }
+
+    /// Puts in some of the curves, and when all are there, what else is asked.
+    fn go_on(&mut self, node: &mut Node, id: ResourceId, mut aggregate: Aggregate, now: Time) {
+        let Some(slot) = node.resources.find(&id) else {
+            return;
+        };
+        let Some(Entry { resource, .. }) = node.resources.at_mut(slot) else {
+            return;
+        };
+        let mut points = 0;
+        while let Some(more) = resource.aggregate_next(&mut aggregate) {
+            points += more;
+            if points >= POINTS_PER_PART {
+                node.note_steps(points);
+                self.begun = Some((id, aggregate));
+                return;
+            }
+        }
+        self.request.height = self.request.height.max(resource.height());
+        let ask = resource.ask_upstream(aggregate, self.sequence, now);
+        let ask = ask.map(|ask| node.config.clock_tolerance.server_ask(ask));
+        self.points += ask.as_ref().map_or(0, |ask| ask.demand.points());
+        self.request.asks.extend(ask);
+        // A curve is made point by point.
+        node.note_steps(points);
         node.settle_at(slot);
     }
 }
@@ -115,6 +147,7 @@ impl Node {
             sequence,
             due: due.into_iter(),
             points: 0,
+            begun: None,
         })
     }
 }

@@ -51,7 +51,6 @@ impl Arrivals {
         gate: &mut AdmissionGate<'_>,
     ) -> Result<(), RefusalReason> {
         let brought = self.priorities.get_or_insert_default();
-        brought.retain(|band, _| bands.get(*band).is_some());
         let (kind, caller) = by;
         let (has, most, of_one) = match kind {
             HolderKind::Client => {
@@ -77,6 +76,13 @@ impl Arrivals {
         }
         gate.admit_priorities(Limit::Priorities, has, more, most)?;
         gate.admit_bands(more)
+    }
+
+    /// Forgets who brought the priorities that nobody has any more. `bands` are all that somebody has.
+    pub(super) fn forget_priorities(&mut self, bands: &Bands) {
+        if let Some(brought) = &mut self.priorities {
+            brought.retain(|band, _| bands.get(*band).is_some());
+        }
     }
 
     /// These priorities were let in.

@@ -48,6 +48,24 @@ impl Resource {
         Ok((answer.kind, lease))
     }
 
+    /// The same answer once all claims are there ([`Resource::is_settled`]), some of which were on their way when the child
+    /// asked. None: it is not there any more.
+    pub(crate) fn answer_settled(
+        &mut self,
+        name: &HolderName,
+        before: &ServerLease,
+        now: Time,
+    ) -> Option<ServerLease> {
+        let slot = self.ledger.children().get(name).copied()?;
+        let asked_at = self.ledger.get(slot)?.report.as_ref()?.asked_at;
+        let again = self.regrant(slot, now);
+        let mut answer = again
+            .unwrap_or_else(|| self.current(slot, before.refresh_in, AnswerKind::Decided, now));
+        answer.decided &= before.decided != Some(false);
+        let inherited_for = before.terms.inherited_for;
+        self.server_lease(name, &answer, asked_at, inherited_for, now)
+    }
+
     /// Decides anew for a child server with a stream that did not ask, by what it last asked. None:
     /// the answer would not differ from the last one, or it has been silent for too long.
     pub(crate) fn regrant(&mut self, slot: Slot, now: Time) -> Option<Answer> {

@@ -20,6 +20,7 @@ use std::time::Duration;
 use crate::admission::AdmissionGate;
 use crate::amount::Amount;
 use crate::demand::Demand;
+use crate::id::HolderKind;
 use crate::lease::{Lease, Leases};
 use crate::lease_table::{Holding, Slot};
 use crate::past::Precedence;
@@ -259,13 +260,13 @@ impl Resource {
     /// A child server in learning mode does not know all its holders yet: as long as it asks on
     /// behalf of fewer clients than before, what it asked for before counts, here and towards our
     /// own parent.
-    pub(super) fn change_demand(&mut self, slot: Slot, ask: &HolderAsk<'_>) {
+    pub(super) fn change_demand(&mut self, slot: Slot, ask: &HolderAsk<'_>, now: Time) {
         let Some(holding) = self.ledger.get(slot) else {
             return;
         };
         let looks_small = !ask.acknowledges() && ask.demand.clients() < holding.demand.clients();
         if holding.demand != ask.demand && !looks_small {
-            self.ledger.change_demand(slot, &ask.demand);
+            self.ledger.change_demand(slot, &ask.demand, now);
         }
     }
 
@@ -275,7 +276,7 @@ impl Resource {
         };
         // By the claim it had when the capacity was lowered, so before that changes.
         let kept_if_lowered = self.lowering.kept(holding);
-        self.change_demand(slot, ask);
+        self.change_demand(slot, ask, now);
         // Whoever has all that it may use says nothing new.
         if ask.acknowledges()
             && ask.in_use() < self.ledger.get(slot).map_or(Amount::ZERO, Holding::own)
@@ -297,6 +298,9 @@ impl Resource {
             grant.waits |= most < grant.gets;
             grant.gets = grant.gets.min(most);
         }
+        if self.is_decided_again(ask, now) {
+            grant.gets = grant.gets.min(newest);
+        }
         let may_use_more = ask.in_use() > held.max(grant.gets);
         let learns = self.learning_remaining(now).is_some();
         if learns && (may_use_more || ask.in_use() > ask.to_confirm()) {
@@ -311,9 +315,12 @@ impl Resource {
     }
 
     fn decide_for_new(&mut self, ask: &HolderAsk<'_>, now: Time) -> Slot {
-        self.ledger.claim(&ask.demand);
+        self.ledger.claim(&ask.demand, now);
         let nothing = Amount::ZERO;
-        let grant = self.grant(ask, &ask.demand, nothing, nothing, nothing, now);
+        let mut grant = self.grant(ask, &ask.demand, nothing, nothing, nothing, now);
+        if self.is_decided_again(ask, now) {
+            grant.gets = nothing;
+        }
         let mut words = Vec::new();
         if self.learning_remaining(now).is_some() {
             // It wants less than it has: until it says that it has shrunk, what it has counts.
@@ -330,6 +337,13 @@ impl Resource {
         let slot = self.insert(ask, leases, &decision, now);
         self.note_granted(ask.holder, &grant);
         slot
+    }
+
+    /// Whether claims of a child server that asks are on their way still. Until they are there, it gets no more than it has:
+    /// then it is [decided about again](Resource::answer_settled).
+    fn is_decided_again(&self, ask: &HolderAsk<'_>, now: Time) -> bool {
+        let is_server = ask.holder.kind == HolderKind::Server;
+        is_server && !self.is_settled() && self.learning_remaining(now).is_none()
     }
 
     /// Puts in a holder that is not there yet, and has claimed.

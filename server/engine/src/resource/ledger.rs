@@ -4,10 +4,12 @@
 //! A claim comes, goes and changes here and nowhere else, so that all of these are in step. Whoever is
 //! about to come claims first ([`Ledger::claim`]): what it gets is decided with its claim among the others.
 
+mod claims;
 pub(super) mod regrouping;
 mod waste;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroU16;
 
 use crate::admission::weight::{Weight, counted};
 use crate::admission::{AdmissionGate, HolderChange};
@@ -24,6 +26,7 @@ use crate::request::RefusalReason;
 use crate::resource::arrivals::{Arrivals, Brings};
 use crate::resource::ask::HolderAsk;
 use crate::resource::learned::Learned;
+use crate::resource::ledger::claims::Claims;
 use crate::resource::ledger::regrouping::Regrouping;
 use crate::resource::reported::Reported;
 use crate::template::{AlgorithmKind, Shrink};
@@ -48,10 +51,8 @@ pub(super) struct Decision {
 #[derive(Debug)]
 pub(super) struct Ledger {
     table: LeaseTable,
-    /// The claims of everybody in the table.
-    bands: Bands,
-    /// By this, claims are in bands.
-    kind: AlgorithmKind,
+    /// Those of everybody in the table.
+    claims: Claims,
     /// The child servers among the holders. Absent: there are none.
     #[expect(clippy::box_collection, reason = "without it, it takes one word")]
     children: Option<Box<BTreeMap<HolderName, Slot>>>,
@@ -71,11 +72,10 @@ pub(super) struct Ledger {
 
 impl Ledger {
     /// There are no holders.
-    pub(super) fn new(kind: AlgorithmKind, seed: u64) -> Self {
+    pub(super) fn new(kind: AlgorithmKind, claims_at_once: NonZeroU16, seed: u64) -> Self {
         Self {
             table: LeaseTable::new(seed),
-            bands: Bands::default(),
-            kind,
+            claims: Claims::new(kind, claims_at_once),
             children: None,
             arrivals: Arrivals::default(),
             reported: None,
@@ -92,9 +92,9 @@ impl Ledger {
         &self.table
     }
 
-    /// Their claims.
+    /// Their claims, as far as they are there.
     pub(super) fn bands(&self) -> &Bands {
-        &self.bands
+        self.claims.bands()
     }
 
     /// What is in a slot.
@@ -131,7 +131,7 @@ impl Ledger {
 
     /// Clients served, those below child servers included.
     pub(super) fn clients(&self) -> f64 {
-        self.bands.total_subclients()
+        self.bands().total_subclients()
     }
 
     /// Grows whenever a claim comes, goes or changes.
@@ -157,7 +157,7 @@ impl Ledger {
 
     /// What takes memory.
     pub(super) fn weight(&self) -> Weight {
-        let (children, bands) = (self.children().len(), self.bands.len());
+        let (children, bands) = (self.children().len(), self.bands().len());
         Weight {
             leases: counted(self.table.len() - children),
             curves: counted(children),
@@ -171,7 +171,7 @@ impl Ledger {
     pub(super) fn memory_bytes(&self) -> usize {
         let reported = |it: &Reported| size_of::<Reported>() + it.memory_bytes();
         let reported = self.reported.as_deref().map_or(0, reported);
-        self.table.memory_bytes() + self.bands.memory_bytes() + reported
+        self.table.memory_bytes() + self.bands().memory_bytes() + reported
     }
 
     /// Whether so many priorities more may be brought ([`Arrivals::admit_priorities`]).
@@ -187,14 +187,18 @@ impl Ledger {
         gate: &mut AdmissionGate<'_>,
     ) -> Result<(), RefusalReason> {
         let regrouping = self.regrouping.as_ref();
-        let bands = regrouping.map_or(&self.bands, |regrouping| regrouping.bands());
+        let claims = regrouping.map_or(&self.claims, |regrouping| regrouping.claims());
+        if claims.are_settled() {
+            self.arrivals.forget_priorities(claims.bands());
+        }
+        let bands = claims.bands();
         self.arrivals.admit_priorities(by, more, bands, named, gate)
     }
 
     /// Who comes claims this, before it is put in.
-    pub(super) fn claim(&mut self, demand: &Demand) {
-        let bands = &mut self.bands;
-        demand.for_each_claim(self.kind, |band, claim| bands.insert(band, claim));
+    pub(super) fn claim(&mut self, demand: &Demand, now: Time) {
+        self.claims.insert(demand);
+        self.claims.settle(now);
         self.note_demand_changed();
     }
 
@@ -214,7 +218,7 @@ impl Ledger {
         self.arrivals.note_came(&holding);
         let slot = self.table.insert(holding);
         if let Some(regrouping) = self.regrouping.as_mut().filter(|it| it.has(slot)) {
-            regrouping.insert(&ask.demand);
+            regrouping.claims_mut().insert(&ask.demand);
         }
         if ask.holder.kind == HolderKind::Server {
             let children = self.children.get_or_insert_default();
@@ -258,53 +262,73 @@ impl Ledger {
     }
 
     /// A holder asks for something else from now on.
-    pub(super) fn change_demand(&mut self, slot: Slot, demand: &Demand) {
+    pub(super) fn change_demand(&mut self, slot: Slot, demand: &Demand, now: Time) {
         let Some(holding) = self.table.get(slot) else {
             return;
         };
         let before = &holding.demand;
         self.arrivals.note_demand(holding.caller, before, demand);
-        let bands = &mut self.bands;
-        match (before.only_claim(self.kind), demand.only_claim(self.kind)) {
-            (Some((band, before)), Some((same, after))) if band == same => {
-                bands.replace(band, before, after);
-            }
-            _ => {
-                before.for_each_change(demand, self.kind, |change| bands.change(change));
-            }
-        }
+        self.claims.change(before, demand);
         if let Some(regrouping) = self.regrouping.as_mut().filter(|it| it.has(slot))
             && !planted::is(Bug::ClaimsApart)
         {
-            regrouping.change(before, demand);
+            regrouping.claims_mut().change(before, demand);
         }
         self.table.change_demand(slot, demand.clone());
+        self.claims.settle(now);
         self.note_demand_changed();
     }
 
     /// Takes a holder out.
-    pub(super) fn remove(&mut self, slot: Slot) {
+    pub(super) fn remove(&mut self, slot: Slot, now: Time) {
         if let Some(gone) = self.table.remove(slot) {
             self.note_gone(slot, &gone);
+            self.claims.settle(now);
         }
     }
 
     /// Takes out leases that have ended, in up to so many steps. Returns how many holders are gone, and how
     /// many steps that took.
     pub(super) fn expire(&mut self, steps_max: usize, now: Time) -> (u64, usize) {
-        let mut gone = 0;
-        for step in 0..steps_max {
+        let (mut gone, mut children, mut steps) = (0, 0, 0);
+        while steps < steps_max {
             match self.table.expire_one(now) {
-                Expired::NothingDue => return (gone, step),
+                Expired::NothingDue => break,
                 Expired::Nobody => {}
                 Expired::Holder(slot, holding) => {
                     self.note_gone(slot, &holding);
+                    children += usize::from(holding.holder.kind == HolderKind::Server);
                     gone += 1;
                 }
                 Expired::Part => self.note_unsettled(),
             }
+            steps += 1;
         }
-        (gone, steps_max)
+        if children > 0 {
+            self.claims.settle(now);
+        }
+        (gone, steps)
+    }
+
+    /// Puts in, or takes out, some claims that are [on their way](claims). Returns how many.
+    pub(super) fn settle(&mut self, now: Time) -> usize {
+        let moved = self.claims.settle(now);
+        if moved > 0 {
+            self.note_demand_changed();
+        }
+        moved
+    }
+
+    /// Whether all claims are there.
+    pub(super) fn is_settled(&self) -> bool {
+        self.claims.are_settled()
+    }
+
+    /// When to go on with claims that are on their way, to where they are or into other bands.
+    pub(super) fn claims_due(&self) -> Option<Time> {
+        let regroups_at = self.regrouping.as_ref().map(|regrouping| regrouping.due());
+        let due = self.claims.due().into_iter().chain(regroups_at);
+        due.min()
     }
 
     /// Ends every lease by then, at the latest: a few at once, and the others as leases are that have ended
@@ -367,16 +391,17 @@ impl Ledger {
     pub(super) fn assert_consistent(&self) {
         self.table.assert_consistent();
         self.arrivals.assert_consistent(self.table.iter());
-        let indexed: usize = self.bands.iter().map(|(_, index)| index.len()).sum();
         let mut claims = 0;
         let mut children = 0;
         let mut keys = BTreeSet::new();
         for holding in self.table.iter() {
-            holding.demand.for_each_claim(self.kind, |_, _| claims += 1);
+            holding
+                .demand
+                .for_each_claim(self.kind(), |_, _| claims += 1);
             children += usize::from(holding.holder.kind == HolderKind::Server);
             keys.insert(self.key_of(&holding.holder));
         }
-        assert_eq!(indexed, claims, "claims in the index");
+        assert_eq!(self.claims.len_to_be(), claims, "claims in the index");
         self.assert_regrouped();
         assert_eq!(self.children().len(), children, "child servers");
         if let Some(reported) = &self.reported {
@@ -386,11 +411,10 @@ impl Ledger {
 
     /// A holder was taken out of the table.
     fn note_gone(&mut self, slot: Slot, gone: &Holding) {
-        let bands = &mut self.bands;
         let demand = &gone.demand;
-        demand.for_each_claim(self.kind, |band, claim| bands.remove(band, claim));
+        self.claims.remove(demand);
         if let Some(regrouping) = self.regrouping.as_mut().filter(|it| it.has(slot)) {
-            regrouping.remove(demand);
+            regrouping.claims_mut().remove(demand);
         }
         self.arrivals.note_gone(gone);
         self.forget_report(&gone.holder);

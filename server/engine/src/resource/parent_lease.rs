@@ -103,7 +103,7 @@ pub(super) struct LeaseRequest {
     pub(super) sent_at: Time,
     /// See [`Ledger::demand_version`](super::ledger::Ledger::demand_version).
     pub(super) demand_version: u64,
-    /// What all holders want.
+    /// What all holders want, as far as it says so.
     pub(super) wants: f64,
     /// Clients served.
     pub(super) clients: f64,

@@ -10,14 +10,13 @@ pub use crate::resource::parent_lease::Pace;
 use std::sync::Arc;
 
 use crate::amount::Amount;
-use crate::demand::{BandDemand, ServerDemand};
-use crate::demand_curve::{DemandCurve, POINTS_MAX};
 use crate::exact_sum::ExactSum;
 use crate::id::MastershipId;
 use crate::refresh;
 use crate::request::Has;
 use crate::request::server::{ServerAsk, ServerLease};
 use crate::resource::Resource;
+use crate::resource::aggregate::Aggregate;
 use crate::resource::parent_lease::{Changes, LeaseRequest, Needs, ParentLease};
 use crate::resource::policy::Policy;
 use crate::snapshot::UpstreamSnapshot;
@@ -187,8 +186,13 @@ impl Resource {
         })
     }
 
-    /// The request to the parent, with that sequence.
-    pub(crate) fn ask_upstream(&mut self, sequence: u64, now: Time) -> Option<ServerAsk> {
+    /// The request to the parent, with that sequence, for what holders ask for together.
+    pub(crate) fn ask_upstream(
+        &mut self,
+        aggregate: Aggregate,
+        sequence: u64,
+        now: Time,
+    ) -> Option<ServerAsk> {
         let learning = self.is_learning();
         let gives_back = self.ledger.is_empty() && !learning;
         if gives_back {
@@ -198,9 +202,11 @@ impl Resource {
         let holding = self.holding();
         let has = self.supply.expires_at.filter(|end| *end > now);
         let unreported = self.unreported();
+        let demand_version = aggregate.demand_version();
+        let (demand, wants) = aggregate.finish();
         let ask = ServerAsk {
             resource: self.id.clone(),
-            demand: Arc::new(self.aggregate()),
+            demand: Arc::new(demand),
             has: has.map(|end| Has {
                 capacity: self.supply.capacity,
                 expires_in: Some(end.since(now)),
@@ -217,8 +223,8 @@ impl Resource {
         let request = LeaseRequest {
             sequence,
             sent_at: now,
-            demand_version: self.ledger.demand_version(),
-            wants: self.ledger.table().wants().rounded_down(),
+            demand_version,
+            wants,
             clients: self.ledger.clients(),
             holding,
             learning,
@@ -257,26 +263,5 @@ impl Resource {
             }
             None => Has::untimed(Amount::ZERO),
         }
-    }
-
-    /// The demand of all holders together, band by band.
-    fn aggregate(&self) -> ServerDemand {
-        let only = self.ledger.bands().len() == 1;
-        let bands = self
-            .ledger
-            .bands()
-            .iter()
-            .map(|(priority, index)| BandDemand {
-                priority,
-                clients: index.total_subclients(),
-                wants: if only {
-                    // To the bit, so that a capacity that is enough for all is seen to be.
-                    self.ledger.table().wants().rounded_up()
-                } else {
-                    Amount::from_computed(index.total_wants())
-                },
-                curve: DemandCurve::of(index, POINTS_MAX),
-            });
-        ServerDemand::new(bands.collect())
     }
 }

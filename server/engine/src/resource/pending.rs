@@ -100,7 +100,7 @@ impl Resource {
         let held = held.unwrap_or(Amount::ZERO);
         let slot = match slot {
             Some(slot) => {
-                self.change_demand(slot, ask);
+                self.change_demand(slot, ask, now);
                 let words: Vec<_> = self.reported_leases(believed, now).collect();
                 self.ledger.change_leases(slot, |leases| {
                     if ask.acknowledges() {
@@ -122,7 +122,7 @@ impl Resource {
                     leases.grant(lease);
                 }
                 leases.grant(nothing);
-                self.ledger.claim(&ask.demand);
+                self.ledger.claim(&ask.demand, now);
                 let Share { amount, reason } = Share::WAITING_FOR_PARENT;
                 let bound = Bound::Share;
                 let decision = Decision {

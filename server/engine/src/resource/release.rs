@@ -38,11 +38,11 @@ impl Resource {
             sequence,
         };
         match holding.precedence(asks, now) {
-            Precedence::Next if is_its_own(holding, caller) => self.free(slot, holder),
+            Precedence::Next if is_its_own(holding, caller) => self.free(slot, holder, now),
             Precedence::Next | Precedence::Started => {
                 let expected_by = holding.overdue_at();
                 if expected_by <= now {
-                    return self.free(slot, holder);
+                    return self.free(slot, holder, now);
                 }
                 self.ledger
                     .change_leases(slot, |leases| leases.end_own_by(expected_by));
@@ -65,7 +65,7 @@ impl Resource {
         }
     }
 
-    fn free(&mut self, slot: Slot, holder: &HolderId) -> Released {
+    fn free(&mut self, slot: Slot, holder: &HolderId, now: Time) -> Released {
         if self
             .ledger
             .get(slot)
@@ -75,7 +75,7 @@ impl Resource {
             self.release_own(slot);
             self.ledger.forget_report(holder);
         } else {
-            self.ledger.remove(slot);
+            self.ledger.remove(slot, now);
         }
         Released::Freed
     }

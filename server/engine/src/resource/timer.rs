@@ -14,8 +14,8 @@ pub(crate) enum Timer {
     OwnLeaseEnd,
     /// When to forget that the parent refused the resource, which has no holders any more.
     RefusalEnd,
-    /// When to go on with putting all claims in other bands.
-    Regrouping,
+    /// When to go on with claims that are on their way.
+    Claims,
     /// When to end learning mode: what predecessors granted is over.
     LearningEnd,
     /// When to ask the parent.
@@ -38,7 +38,7 @@ impl Resource {
                 let upstream = upstream.filter(|_| self.ledger.is_empty());
                 upstream.and_then(|upstream| upstream.lease.refused_until())
             }
-            Timer::Regrouping => self.ledger.regroups_at(),
+            Timer::Claims => self.ledger.claims_due(),
             Timer::LearningEnd => self.learning.until(),
             Timer::ParentRequest => self.next_request(pace),
         }
@@ -52,7 +52,7 @@ impl Resource {
             (one, other) => one.or(other),
         };
         let own = earlier(due(Timer::LeaseExpiry), due(Timer::LearningEnd));
-        let own = earlier(own, due(Timer::Regrouping));
+        let own = earlier(own, due(Timer::Claims));
         if self.upstream.is_none() {
             return own;
         }

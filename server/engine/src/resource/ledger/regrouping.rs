@@ -17,6 +17,7 @@ use crate::demand::Demand;
 use crate::garbage::{FEW, Whole};
 use crate::lease_table::Slot;
 use crate::resource::ledger::Ledger;
+use crate::resource::ledger::claims::Claims;
 use crate::template::AlgorithmKind;
 use crate::time::Time;
 
@@ -26,10 +27,8 @@ const AT_ONCE: usize = 128;
 /// Claims on their way into other bands. See the [module](self).
 #[derive(Debug)]
 pub(super) struct Regrouping {
-    /// Those that are there.
-    bands: Bands,
-    /// By this, claims are in them.
-    kind: AlgorithmKind,
+    /// Those that are there, or on their way there.
+    claims: Claims,
     /// Who is in a slot before this one is there.
     next: Slot,
     /// When to go on.
@@ -40,29 +39,13 @@ pub(super) struct Regrouping {
 
 impl Regrouping {
     /// Nothing is there yet.
-    pub(super) fn begin(
-        kind: AlgorithmKind,
-        former_min_shares: BTreeMap<i64, f64>,
-        now: Time,
-    ) -> Self {
+    pub(super) fn begin(claims: Claims, former_min_shares: BTreeMap<i64, f64>, now: Time) -> Self {
         Self {
-            bands: Bands::default(),
-            kind,
+            claims,
             next: Slot::FIRST,
             due: now,
             former_min_shares,
         }
-    }
-
-    /// What the algorithm is to be.
-    pub(super) fn kind(&self) -> AlgorithmKind {
-        self.kind
-    }
-
-    /// Another algorithm, by which claims are in the same bands.
-    pub(super) fn change_kind(&mut self, kind: AlgorithmKind) {
-        debug_assert_eq!(self.kind.has_bands(), kind.has_bands());
-        self.kind = kind;
     }
 
     /// When to go on.
@@ -70,9 +53,14 @@ impl Regrouping {
         self.due
     }
 
-    /// The bands as far as they are.
-    pub(super) fn bands(&self) -> &Bands {
-        &self.bands
+    /// Those that are there.
+    pub(super) fn claims(&self) -> &Claims {
+        &self.claims
+    }
+
+    /// The same, for those who come, change and go.
+    pub(super) fn claims_mut(&mut self) -> &mut Claims {
+        &mut self.claims
     }
 
     /// The first slot of those who are not there.
@@ -88,39 +76,12 @@ impl Regrouping {
     /// Puts in who is in the next slot. Returns how many steps that took.
     pub(super) fn put_next(&mut self, slot: Slot, demand: Option<&Demand>) -> usize {
         self.next = slot.next();
-        demand.map_or(0, |demand| self.insert(demand)).max(1)
+        demand.map_or(0, |demand| self.claims.insert(demand)).max(1)
     }
 
     /// The rest is for later.
     pub(super) fn put_off(&mut self, now: Time) {
         self.due = now;
-    }
-
-    /// Puts in who has come. Returns how many claims these are.
-    pub(super) fn insert(&mut self, demand: &Demand) -> usize {
-        let (bands, mut claims) = (&mut self.bands, 0);
-        demand.for_each_claim(self.kind, |band, claim| {
-            bands.insert(band, claim);
-            claims += 1;
-        });
-        claims
-    }
-
-    /// Takes out who is gone.
-    pub(super) fn remove(&mut self, demand: &Demand) {
-        let bands = &mut self.bands;
-        demand.for_each_claim(self.kind, |band, claim| bands.remove(band, claim));
-    }
-
-    /// One who is there asks for something else.
-    pub(super) fn change(&mut self, before: &Demand, demand: &Demand) {
-        let bands = &mut self.bands;
-        before.for_each_change(demand, self.kind, |change| bands.change(change));
-    }
-
-    /// All are there.
-    pub(super) fn finish(self) -> (AlgorithmKind, Bands) {
-        (self.kind, self.bands)
     }
 }
 
@@ -133,23 +94,25 @@ impl Ledger {
         former_min_shares: BTreeMap<i64, f64>,
         now: Time,
     ) -> usize {
-        let before = self.regrouping.as_ref().map_or(self.kind, |it| it.kind());
-        if kind == before {
+        let regrouping = self.regrouping.as_ref();
+        let claims = regrouping.map_or(&self.claims, |regrouping| &regrouping.claims);
+        if kind == claims.kind() {
             return 0;
         }
         self.note_demand_changed();
-        if kind.has_bands() == self.kind.has_bands() {
-            self.kind = kind;
+        if kind.has_bands() == self.kind().has_bands() {
+            self.claims.change_kind(kind);
             if let Some(given_up) = self.regrouping.take() {
                 self.discard(Whole(given_up));
             }
             return 0;
         }
         if let Some(regrouping) = &mut self.regrouping {
-            regrouping.change_kind(kind);
+            regrouping.claims.change_kind(kind);
             return 0;
         }
-        let regrouping = Regrouping::begin(kind, former_min_shares, now);
+        let claims = self.claims.none_yet(kind);
+        let regrouping = Regrouping::begin(claims, former_min_shares, now);
         self.regrouping = Some(Box::new(regrouping));
         self.regroup(AT_ONCE, now)
     }
@@ -160,27 +123,28 @@ impl Ledger {
             return 0;
         };
         let mut steps = 0;
-        for (slot, holding) in self.table.places_from(regrouping.next()) {
+        let mut places = self.table.places_from(regrouping.next());
+        loop {
             if steps >= steps_max {
                 regrouping.put_off(now);
                 self.regrouping = Some(regrouping);
                 return steps;
             }
-            steps += regrouping.put_next(slot, holding.map(|holding| &holding.demand));
+            if !regrouping.claims.are_settled() {
+                steps += regrouping.claims.settle(now);
+            } else if let Some((slot, holding)) = places.next() {
+                steps += regrouping.put_next(slot, holding.map(|holding| &holding.demand));
+            } else {
+                break;
+            }
         }
-        let (kind, bands) = regrouping.finish();
-        self.kind = kind;
-        let former = std::mem::replace(&mut self.bands, bands);
+        drop(places);
+        let former = std::mem::replace(&mut self.claims, regrouping.claims);
         if steps > FEW || self.table.len() > FEW {
             self.discard(Whole(former));
         }
         self.note_demand_changed();
         steps
-    }
-
-    /// When to go on with that.
-    pub(in crate::resource) fn regroups_at(&self) -> Option<Time> {
-        self.regrouping.as_ref().map(|regrouping| regrouping.due())
     }
 
     /// While claims are on their way: what priorities were guaranteed before.
@@ -191,13 +155,13 @@ impl Ledger {
 
     /// By this, claims are in the bands that are in use.
     pub(in crate::resource) fn kind(&self) -> AlgorithmKind {
-        self.kind
+        self.claims.kind()
     }
 
     /// The bands that are to be in use, as far as they are there.
     pub(in crate::resource) fn bands_to_be(&self) -> &Bands {
         let regrouping = self.regrouping.as_ref();
-        regrouping.map_or(&self.bands, |regrouping| regrouping.bands())
+        regrouping.map_or(self.bands(), |regrouping| regrouping.claims.bands())
     }
 
     /// Asserts that all claims are in other bands that are said to be. O(n), for tests.
@@ -214,10 +178,13 @@ impl Ledger {
         let there = all.filter(|(slot, _)| regrouping.has(*slot));
         for (_, holding) in there {
             let demand = holding.map(|holding| &holding.demand).into_iter();
-            demand.for_each(|it| it.for_each_claim(regrouping.kind(), |_, _| claims += 1));
+            demand.for_each(|it| it.for_each_claim(regrouping.claims.kind(), |_, _| claims += 1));
         }
-        let indexed: usize = regrouping.bands().iter().map(|(_, it)| it.len()).sum();
-        assert_eq!(indexed, claims, "claims in other bands");
+        assert_eq!(
+            regrouping.claims.len_to_be(),
+            claims,
+            "claims in other bands"
+        );
     }
 }
 
