@@ -8,7 +8,6 @@ use std::ops::Bound;
 use crate::amount::Amount;
 use crate::claim::Claim;
 use crate::claim_index::{ClaimIndex, Level};
-use crate::demand::changes::ClaimChange;
 use crate::planted::{self, Bug};
 use crate::rounding::ENOUGH;
 use crate::template::AlgorithmKind;
@@ -21,6 +20,15 @@ pub struct Bands {
     /// All others.
     #[expect(clippy::box_collection, reason = "without it, it takes one word")]
     others: Option<Box<BTreeMap<i64, ClaimIndex>>>,
+}
+
+/// What another demand of a holder does to its claims.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum ClaimChange {
+    /// That claim of that band is there no more.
+    Goes(i64, Claim),
+    /// That claim of that band is new.
+    Comes(i64, Claim),
 }
 
 impl Bands {

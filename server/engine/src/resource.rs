@@ -15,7 +15,7 @@ pub(crate) mod aggregate;
 mod arrivals;
 pub mod ask;
 mod bounded_reports;
-mod child_lease;
+pub(crate) mod child_lease;
 mod decide;
 mod grant;
 mod learned;
@@ -261,7 +261,7 @@ impl Resource {
     /// learning mode and the server's own lease.
     pub(crate) fn handle_timeout(&mut self, steps_max: usize, now: Time) -> Done {
         let expired = self.expire(steps_max / STEPS_PER_EXPIRY, now);
-        let steps_left = steps_max - expired * STEPS_PER_EXPIRY;
+        let steps_left = steps_max.saturating_sub(expired * STEPS_PER_EXPIRY);
         let settled = self.settle(now);
         let steps_left = steps_left.saturating_sub(settled);
         let regrouped = self.ledger.regroup(steps_left / STEPS_PER_CLAIM, now);
@@ -302,7 +302,7 @@ impl Resource {
         self.ledger.take_waste()
     }
 
-    /// Whether there were so many holders that dropping it takes long.
+    /// Whether there were so many holders, or are so many claims, that dropping it takes long.
     pub(crate) fn has_had_many(&self) -> bool {
         self.ledger.has_had_many()
     }

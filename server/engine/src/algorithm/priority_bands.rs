@@ -37,7 +37,7 @@ impl BandShare {
     }
 }
 
-/// What the given bands get; an unknown band gets nothing. O(bands + log n for each given one).
+/// What the given bands get; an unknown band gets nothing. O(bands, and log n for each given one).
 pub fn solve(
     bands: &Bands,
     min_shares: &BTreeMap<i64, f64>,
@@ -47,8 +47,7 @@ pub fn solve(
     if bands.are_satisfied_by(supply.capacity) {
         return Rule::EnoughForAll;
     }
-    let share = |band: i64| {
-        let capacity = band_capacity(bands, min_shares, supply, band);
+    let share = |band: i64, capacity: f64| {
         let level = bands
             .get(band)
             .map_or(Level::At(0.0), |index| index.level_for(capacity));
@@ -59,10 +58,19 @@ pub fn solve(
     };
     match asked.next() {
         // What a client asks for: nothing is allocated.
-        None => Rule::Band(first, share(first)),
+        None => {
+            let capacity = band_capacity(bands, min_shares, supply, first);
+            Rule::Band(first, share(first, capacity))
+        }
         Some(second) => {
             let all = [first, second].into_iter().chain(asked);
-            Rule::Bands(all.map(|band| (band, share(band))).collect())
+            let capacities: BTreeMap<i64, f64> =
+                band_capacities(bands, min_shares, supply).collect();
+            let capacity = |band| capacities.get(&band).copied().unwrap_or_default();
+            Rule::Bands(
+                all.map(|band| (band, share(band, capacity(band))))
+                    .collect(),
+            )
         }
     }
 }
@@ -74,8 +82,19 @@ pub(crate) fn band_capacity(
     supply: &Supply,
     priority: i64,
 ) -> f64 {
+    let mut all = band_capacities(bands, min_shares, supply);
+    let own = all.find(|(band, _)| *band == priority);
+    own.map_or(0.0, |(_, capacity)| capacity)
+}
+
+/// What each band gets, from the highest priority down. O(bands) for all of them.
+fn band_capacities<'a>(
+    bands: &'a Bands,
+    min_shares: &'a BTreeMap<i64, f64>,
+    supply: &'a Supply,
+) -> impl Iterator<Item = (i64, f64)> + 'a {
     let capacity = supply.capacity.get();
-    let guaranteed = |band: i64, wants: f64| {
+    let guaranteed = move |band: i64, wants: f64| {
         if planted::is(Bug::GuaranteesForgotten) {
             return 0.0;
         }
@@ -90,16 +109,14 @@ pub(crate) fn band_capacity(
         left -= guaranteed(band, index.total_wants());
     }
     left = left.max(0.0);
-    for (band, index) in bands.iter().rev() {
+    bands.iter().rev().map(move |(band, index)| {
         let wants = index.total_wants();
         let minimum = guaranteed(band, wants);
         let beyond = wants - minimum;
         let satisfied = left >= beyond;
-        if band == priority {
-            // All it wants, to the bit, when that much is left.
-            return if satisfied { wants } else { minimum + left };
-        }
+        // All it wants, to the bit, when that much is left.
+        let gets = if satisfied { wants } else { minimum + left };
         left = if satisfied { left - beyond } else { 0.0 };
-    }
-    0.0
+        (band, gets)
+    })
 }

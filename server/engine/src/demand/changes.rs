@@ -6,19 +6,10 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use crate::bands::band_of;
+use crate::bands::{ClaimChange, band_of};
 use crate::claim::Claim;
 use crate::demand::{BandDemand, ServerDemand};
 use crate::template::AlgorithmKind;
-
-/// What another demand of a holder does to its claims.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum ClaimChange {
-    /// That claim of that band is there no more.
-    Goes(i64, Claim),
-    /// That claim of that band is new.
-    Comes(i64, Claim),
-}
 
 /// The changes that are still to be made, band by band. Of bands that are the same, nothing changes: most priorities
 /// change seldom, and each has dozens of claims.
@@ -46,6 +37,16 @@ impl ClaimChanges {
             next: [0; 2],
             of_band: Vec::new().into_iter(),
         }
+    }
+
+    /// Whether there are any left.
+    pub(crate) fn has_next(&mut self) -> bool {
+        while self.of_band.len() == 0 {
+            if !self.next_band() {
+                return false;
+            }
+        }
+        true
     }
 
     /// How many more claims come than go. O(claims), for tests.
@@ -112,14 +113,7 @@ impl Iterator for ClaimChanges {
     type Item = ClaimChange;
 
     fn next(&mut self) -> Option<ClaimChange> {
-        loop {
-            if let Some(change) = self.of_band.next() {
-                return Some(change);
-            }
-            if !self.next_band() {
-                return None;
-            }
-        }
+        self.has_next().then(|| self.of_band.next())?
     }
 }
 

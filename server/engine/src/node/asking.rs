@@ -10,7 +10,7 @@ use crate::admission::{AdmissionGate, CallerSlot, From};
 use crate::amount::Amount;
 use crate::claim::Claim;
 use crate::demand::Demand;
-use crate::id::{Caller, HolderId, HolderName, ResourceId};
+use crate::id::{Caller, HolderId, ResourceId};
 use crate::lease_table::ServerReport;
 use crate::node::mentions::Mentions;
 use crate::node::parts::{STEPS_PER_POINT, STEPS_PER_RESOURCE};
@@ -21,6 +21,7 @@ use crate::request::server::{GetServerCapacity, ServerAsk, ServerLease, Via};
 use crate::request::{Ask, ClientLease, GetCapacity, Refusal, RefusalReason};
 use crate::resource::Resource;
 use crate::resource::ask::{AnswerKind, HolderAsk};
+use crate::resource::child_lease::{ChildAnswer, Unsettled};
 use crate::time::Time;
 
 /// What is answered to a request: leases, and what is refused.
@@ -154,7 +155,7 @@ impl Node {
         }))
     }
 
-    /// A child server asks for something, on behalf of its holders. If that takes longer, `decided` is what was decided so
+    /// A child server asks for something, on behalf of its holders. If that takes longer, `unsettled` is what is known so
     /// far, and the answer comes in a later part.
     pub(super) fn handle_server_ask(
         &mut self,
@@ -162,7 +163,7 @@ impl Node {
         request: &GetServerCapacity,
         asked: HashedAsk<'_, ServerAsk>,
         via: Via,
-        decided: &mut Option<ServerLease>,
+        unsettled: &mut Option<Unsettled>,
         now: Time,
     ) -> Poll<Result<ServerLease, RefusalReason>> {
         let HashedAsk { ask, hash } = asked;
@@ -171,9 +172,9 @@ impl Node {
             return Poll::Pending;
         }
         let tolerance = self.config.clock_tolerance;
-        let again = decided
-            .take()
-            .and_then(|before| self.answer_settled(&holder.name, &before, hash, now));
+        let known = unsettled.take();
+        let again =
+            known.and_then(|known| self.answer_settled(holder, &ask.resource, hash, known, now));
         if let Some(lease) = again {
             return Poll::Ready(Ok(tolerance.server_lease(lease)));
         }
@@ -194,19 +195,17 @@ impl Node {
             },
             caller: CallerSlot::NOBODY,
         };
-        let mut is_settled = true;
         let decide = |resource: &mut Resource, gate: &mut AdmissionGate<'_>| {
-            let (kind, lease) = resource.handle_server_ask(&holder_ask, gate, now)?;
-            is_settled = kind != AnswerKind::Decided || resource.is_settled();
-            Ok((kind, lease))
+            resource.handle_server_ask(&holder_ask, gate, now)
         };
         let id = &ask.resource;
-        let lease = self.ask_resource(id, hash, From::Child, request.caller, decide, now)?;
-        if is_settled {
-            return Poll::Ready(Ok(tolerance.server_lease(lease)));
+        match self.ask_resource(id, hash, From::Child, request.caller, decide, now)? {
+            ChildAnswer::Lease(lease) => Poll::Ready(Ok(tolerance.server_lease(*lease))),
+            ChildAnswer::Unsettled(known) => {
+                *unsettled = Some(known);
+                Poll::Pending
+            }
         }
-        *decided = Some(lease);
-        Poll::Pending
     }
 
     /// Puts in claims on a resource that are on their way. Returns whether there were any.
@@ -226,19 +225,19 @@ impl Node {
         true
     }
 
-    /// What is answered to a child server that has asked before, now that all claims are there. None: it is not there any
-    /// more.
+    /// What is answered to a child server that has asked, now that all claims are there. None: it is not there any more.
     fn answer_settled(
         &mut self,
-        name: &HolderName,
-        before: &ServerLease,
+        holder: &HolderId,
+        id: &ResourceId,
         hash: IdHash,
+        known: Unsettled,
         now: Time,
     ) -> Option<ServerLease> {
-        self.bring_up_to_date(&before.resource, now);
-        let slot = self.resources.find_hashed(&before.resource, hash)?;
+        self.bring_up_to_date(id, now);
+        let slot = self.resources.find_hashed(id, hash)?;
         let Entry { resource, .. } = self.resources.at_mut(slot)?;
-        let lease = resource.answer_settled(name, before, now);
+        let lease = resource.answer_settled(&holder.name, known, now);
         self.settle_at(slot);
         lease
     }

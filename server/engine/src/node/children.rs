@@ -15,6 +15,7 @@ use crate::node::spans::Spans;
 use crate::planted::{self, Bug};
 use crate::request::server::{GetServerCapacity, GetServerCapacityReply, ServerLease, Via};
 use crate::resource::Resource;
+use crate::resource::child_lease::Unsettled;
 use crate::snapshot::LeaseSnapshot;
 use crate::time::Time;
 
@@ -103,8 +104,8 @@ pub struct GetServerCapacityCall<'a> {
     request: &'a GetServerCapacity,
     via: Via,
     progress: Progress<ServerLease>,
-    /// What was decided of the next ask, before all claims were there.
-    decided: Option<ServerLease>,
+    /// What is known of the next ask, before all claims are there.
+    unsettled: Option<Unsettled>,
     done_in: DoneIn,
 }
 
@@ -115,7 +116,7 @@ impl<'a> GetServerCapacityCall<'a> {
             request,
             via,
             progress: Progress::of_request(request.asks.len()),
-            decided: None,
+            unsettled: None,
             done_in: DoneIn::default(),
         }
     }
@@ -142,7 +143,7 @@ impl InParts for GetServerCapacityCall<'_> {
         node.begin_part();
         if self.done_in.is_another(node) {
             self.progress = Progress::of_request(request.asks.len());
-            self.decided = None;
+            self.unsettled = None;
         }
         node.children.known = true;
         let holder = HolderId::server(request.server.clone());
@@ -151,7 +152,7 @@ impl InParts for GetServerCapacityCall<'_> {
             &request.asks,
             |ask| &ask.resource,
             |node, asked| {
-                node.handle_server_ask(&holder, request, asked, self.via, &mut self.decided, now)
+                node.handle_server_ask(&holder, request, asked, self.via, &mut self.unsettled, now)
             },
         );
         is_done.then(|| {

@@ -19,8 +19,11 @@ const RESOURCES_PER_REQUEST_MAX: usize = 500;
 /// so that a message stays well within what servers take (4 MiB).
 const POINTS_PER_REQUEST_MAX: usize = 64 * 1024;
 
-/// Points of the curves that are made for a resource before others have their turn: two of the longest curves, or three.
-const POINTS_PER_PART: usize = STEPS_PER_PART / 2;
+/// What a point takes of a curve that is made.
+const STEPS_PER_CURVE_POINT: usize = 2;
+
+/// Points of the curves that are made for a resource before others have their turn, but for the last curve.
+const POINTS_PER_PART: usize = STEPS_PER_PART / STEPS_PER_CURVE_POINT;
 
 /// Resources that are only found to be due, in a step.
 const FOUND_PER_STEP: usize = 4;
@@ -117,7 +120,7 @@ impl BegunRequest {
         while let Some(more) = resource.aggregate_next(&mut aggregate) {
             points += more;
             if points >= POINTS_PER_PART {
-                node.note_steps(points);
+                node.note_steps(points * STEPS_PER_CURVE_POINT);
                 self.begun = Some((id, aggregate));
                 return;
             }
@@ -127,8 +130,7 @@ impl BegunRequest {
         let ask = ask.map(|ask| node.config.clock_tolerance.server_ask(ask));
         self.points += ask.as_ref().map_or(0, |ask| ask.demand.points());
         self.request.asks.extend(ask);
-        // A curve is made point by point.
-        node.note_steps(points);
+        node.note_steps(points * STEPS_PER_CURVE_POINT);
         node.settle_at(slot);
     }
 }

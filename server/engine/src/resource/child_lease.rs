@@ -13,7 +13,8 @@ use crate::request::server::ServerLease;
 use crate::resource::Resource;
 use crate::resource::ask::{Answer, AnswerKind, HolderAsk};
 use crate::resource::decide::without_apart;
-use crate::resource::grant;
+use crate::resource::grant::{self, Grant};
+use crate::resource::pace::Before;
 use crate::rounding::SHORTFALL;
 use crate::supply::ParentTerms;
 use crate::time::Time;
@@ -21,8 +22,35 @@ use crate::time::Time;
 /// A child server that is pushed to may be silent for so long, and twice its refresh interval.
 const SILENT_MIN: Duration = Duration::from_secs(5);
 
+/// What comes of a request of a child server.
+#[derive(Debug)]
+pub(crate) enum ChildAnswer {
+    /// The answer.
+    Lease(Box<ServerLease>),
+    /// Some of its claims are on their way: it is decided about and answered when they are there
+    /// ([`Resource::answer_settled`]). Until then it has what it had.
+    Unsettled(Unsettled),
+}
+
+/// What is known of an answer before all claims are there.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Unsettled {
+    /// How long what the child was granted before lasted, when it asked.
+    inherited_for: Duration,
+    /// What it had and wanted before it asked.
+    had: Option<Before>,
+    /// What it could keep then, if the capacity was lowered ([`lowering`](super::lowering)).
+    kept: Option<Amount>,
+    /// The latest lowering then.
+    lowering: u32,
+    /// See [`HolderAsk::floor`].
+    floor: Duration,
+    /// Whether what it asks for was decided about.
+    decided: bool,
+}
+
 impl Resource {
-    /// A request of a child server: how the answer came about, and the answer.
+    /// A request of a child server: how the answer came about, and the answer, or what is known of it.
     ///
     /// # Errors
     ///
@@ -32,73 +60,74 @@ impl Resource {
         ask: &HolderAsk<'_>,
         gate: &mut AdmissionGate<'_>,
         now: Time,
-    ) -> Result<(AnswerKind, ServerLease), RefusalReason> {
+    ) -> Result<(AnswerKind, ChildAnswer), RefusalReason> {
         let name = &ask.holder.name;
         // Of a child that does not say by which mastership it speaks: before it is granted anything.
         let is_silent = ask.mastership().is_none();
         let before = is_silent.then(|| self.granted_for(name, now));
+        let known = self.ledger.child(name);
+        let had = known.map(Before::of);
+        // By the claims it had when the capacity was lowered, so before they change.
+        let kept = known.and_then(|holding| self.lowering.kept(holding));
         let answer = self.handle_ask(ask, gate, now)?;
         let inherited_for = before.unwrap_or_else(|| self.granted_for(name, now));
+        if answer.kind == AnswerKind::Decided && !self.is_settled() {
+            let unsettled = Unsettled {
+                inherited_for,
+                had,
+                kept,
+                lowering: self.lowering.number(),
+                floor: ask.floor,
+                decided: answer.decided,
+            };
+            return Ok((answer.kind, ChildAnswer::Unsettled(unsettled)));
+        }
         let lease = self.server_lease(name, &answer, now, Some(inherited_for), now);
         if let Some(slot) = self.ledger.children().get(name).copied() {
             self.note_former_gone(slot, now);
         }
         // It was just found or put in.
         let lease = lease.ok_or(RefusalReason::NotReady)?;
-        Ok((answer.kind, lease))
+        Ok((answer.kind, ChildAnswer::Lease(Box::new(lease))))
     }
 
-    /// The same answer once all claims are there ([`Resource::is_settled`]), some of which were on their way when the child
-    /// asked. None: it is not there any more.
+    /// The answer to a child server that has asked, now that all claims are there. None: it is not there any more.
     pub(crate) fn answer_settled(
         &mut self,
         name: &HolderName,
-        before: &ServerLease,
+        known: Unsettled,
         now: Time,
     ) -> Option<ServerLease> {
         let slot = self.ledger.children().get(name).copied()?;
         let asked_at = self.ledger.get(slot)?.report.as_ref()?.asked_at;
-        let again = self.regrant(slot, now);
-        let mut answer = again
-            .unwrap_or_else(|| self.current(slot, before.refresh_in, AnswerKind::Decided, now));
-        answer.decided &= before.decided != Some(false);
-        let inherited_for = before.terms.inherited_for;
-        self.server_lease(name, &answer, asked_at, inherited_for, now)
+        let kept = if self.lowering.number() == known.lowering {
+            known.kept
+        } else {
+            let kept = self.lowering.kept(self.ledger.get(slot)?);
+            kept.into_iter().chain(known.kept).min()
+        };
+        if let Some(grant) = self.grant_anew(slot, kept, now) {
+            self.give(slot, &grant, now);
+        }
+        let after = self.ledger.get(slot).map(Before::of)?;
+        let grew = known.had.is_none_or(|had| after.wants > had.wants);
+        let waited = known.had.and_then(|had| had.waited_for(after));
+        let refresh_in = self.plan(slot, grew, waited, known.floor, now);
+        let answer = Answer {
+            decided: known.decided,
+            ..self.current(slot, refresh_in, AnswerKind::Decided, now)
+        };
+        self.note_former_gone(slot, now);
+        self.server_lease(name, &answer, asked_at, Some(known.inherited_for), now)
     }
 
     /// Decides anew for a child server with a stream that did not ask, by what it last asked. None:
     /// the answer would not differ from the last one, or it has been silent for too long.
     pub(crate) fn regrant(&mut self, slot: Slot, now: Time) -> Option<Answer> {
         let holding = self.ledger.get(slot)?;
+        let (held, newest, share_before) = (holding.own(), holding.newest(), holding.share);
         let safe_fell = self.safe_fell(holding, now);
-        if holding.pending || self.learning_remaining(now).is_some() || !self.has_lease(now) {
-            return None;
-        }
-        // A template that is gone takes nothing back: what is out runs down.
-        if !self.has_source() {
-            return None;
-        }
-        // A silent child may have ended: what it has must end.
-        let asked_at = holding
-            .report
-            .as_ref()
-            .map_or(now, |report| report.asked_at);
-        let interval = self.interval_of(holding, Duration::ZERO);
-        let interval = interval.max(self.policy.algorithm().refresh_interval);
-        if now.since(asked_at) > 2 * interval + SILENT_MIN {
-            return None;
-        }
-        let (held, newest) = (holding.own(), holding.newest());
-        let kept = self.lowering.kept(holding).unwrap_or(newest.capacity);
-        let kept = without_apart(holding, kept);
-        let share_before = holding.share;
-        let report = holding.report.as_ref().filter(|report| report.learning);
-        let unreported = report.map(|report| report.unreported);
-        let demand = holding.demand.clone();
-        let share = self.rule_for(&demand).share_of(&demand);
-        let keeps =
-            unreported.map(|unreported| grant::keeps(newest.capacity, share, unreported.min(held)));
-        let grant = self.grant_share(share, held, kept, keeps);
+        let grant = self.grant_anew(slot, self.lowering.kept(holding), now)?;
         let same = |a: Amount, b: Amount| (a.get() - b.get()).abs() <= a.get() * SHORTFALL;
         if same(grant.gets, newest.capacity) && same(grant.share.amount, share_before) && !safe_fell
         {
@@ -118,6 +147,41 @@ impl Resource {
         );
         self.note_former_gone(slot, now);
         Some(self.current(slot, refresh_in, AnswerKind::Decided, now))
+    }
+
+    /// What a child server gets by what it last asked, which may keep `kept` if the capacity was lowered. None: nothing can be
+    /// decided about it.
+    fn grant_anew(&self, slot: Slot, kept: Option<Amount>, now: Time) -> Option<Grant> {
+        let holding = self.ledger.get(slot)?;
+        if holding.pending || self.learning_remaining(now).is_some() || !self.has_lease(now) {
+            return None;
+        }
+        // A template that is gone takes nothing back: what is out runs down.
+        if !self.has_source() {
+            return None;
+        }
+        // A silent child may have ended: what it has must end.
+        let asked_at = holding
+            .report
+            .as_ref()
+            .map_or(now, |report| report.asked_at);
+        let interval = self.interval_of(holding, Duration::ZERO);
+        let interval = interval.max(self.policy.algorithm().refresh_interval);
+        if now.since(asked_at) > 2 * interval + SILENT_MIN {
+            return None;
+        }
+        let (held, newest) = (holding.own(), holding.newest());
+        let kept = kept.map_or(newest.capacity, |kept| kept.min(held));
+        let kept = without_apart(holding, kept);
+        let report = holding.report.as_ref().filter(|report| report.learning);
+        let unreported = report.map(|report| report.unreported);
+        let demand = &holding.demand;
+        let share = self.rule_for(demand).share_of(demand);
+        let keeps =
+            unreported.map(|unreported| grant::keeps(newest.capacity, share, unreported.min(held)));
+        let mut grant = self.grant_share(share, held, kept, keeps);
+        grant.leave_apart(holding);
+        Some(grant)
     }
 
     /// The answer that is made now says of no former process that it may live: the child confirms from then on what that one

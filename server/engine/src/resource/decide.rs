@@ -202,14 +202,27 @@ impl Resource {
         now: Time,
     ) -> Answer {
         self.ledger.note_request(slot, ask);
-        let planned = self.plan_refresh(slot, grew, waited, ask.floor, now);
+        let refresh_in = self.plan(slot, grew, waited, ask.floor, now);
+        self.ledger.note_unsettled();
+        self.current(slot, refresh_in, AnswerKind::Decided, now)
+    }
+
+    /// A holder was decided about. Returns when it is to come back.
+    pub(super) fn plan(
+        &mut self,
+        slot: Slot,
+        grew: bool,
+        waited: Option<Duration>,
+        floor: Duration,
+        now: Time,
+    ) -> Duration {
+        let planned = self.plan_refresh(slot, grew, waited, floor, now);
         self.ledger.note(slot, |holding| {
             holding.decided_at = now;
             holding.refresh_at = now + planned.refresh_in;
             holding.invited = planned.invited;
         });
-        self.ledger.note_unsettled();
-        self.current(slot, planned.refresh_in, AnswerKind::Decided, now)
+        planned.refresh_in
     }
 
     /// Whether what holders say they have counts, whatever we have ourselves.
@@ -287,20 +300,14 @@ impl Resource {
         let Some(holding) = self.ledger.get(slot) else {
             return slot;
         };
+        if self.is_decided_again(ask, now) {
+            return slot;
+        }
         let (held, newest) = (holding.own(), holding.newest().capacity);
         let kept = kept_if_lowered.map_or(newest, |kept| kept.min(held));
         let kept = without_apart(holding, kept);
         let mut grant = self.grant(ask, &holding.demand, held, kept, newest, now);
-        // One that is started again and again must not take what is free each time.
-        let others = holding.leases().apart_but_one();
-        if !others.is_zero() {
-            let most = Amount::from_computed(grant.share.amount.get() - others.get());
-            grant.waits |= most < grant.gets;
-            grant.gets = grant.gets.min(most);
-        }
-        if self.is_decided_again(ask, now) {
-            grant.gets = grant.gets.min(newest);
-        }
+        grant.leave_apart(holding);
         let may_use_more = ask.in_use() > held.max(grant.gets);
         let learns = self.learning_remaining(now).is_some();
         if learns && (may_use_more || ask.in_use() > ask.to_confirm()) {
@@ -339,8 +346,8 @@ impl Resource {
         slot
     }
 
-    /// Whether claims of a child server that asks are on their way still. Until they are there, it gets no more than it has:
-    /// then it is [decided about again](Resource::answer_settled).
+    /// Whether claims of a child server that asks are on their way still. Until they are there, it has what it had: it is
+    /// [decided about then](Resource::answer_settled).
     fn is_decided_again(&self, ask: &HolderAsk<'_>, now: Time) -> bool {
         let is_server = ask.holder.kind == HolderKind::Server;
         is_server && !self.is_settled() && self.learning_remaining(now).is_none()

@@ -3,6 +3,7 @@
 use crate::algorithm::{self, Bound, Reason, Share, Why};
 use crate::amount::Amount;
 use crate::demand::Demand;
+use crate::lease_table::Holding;
 use crate::resource::Resource;
 use crate::resource::ask::HolderAsk;
 use crate::resource::reported::part_of;
@@ -23,6 +24,19 @@ pub(super) struct Grant {
     /// that they have more than there is.
     pub(super) cut_from: Option<Amount>,
     pub(super) why: Why,
+}
+
+impl Grant {
+    /// One that is started again and again must not take what is free each time: what all but one of the processes may be
+    /// using that had its name counts as its own.
+    pub(super) fn leave_apart(&mut self, holding: &Holding) {
+        let others = holding.leases().apart_but_one();
+        if !others.is_zero() {
+            let most = Amount::from_computed(self.share.amount.get() - others.get());
+            self.waits |= most < self.gets;
+            self.gets = self.gets.min(most);
+        }
+    }
 }
 
 impl Resource {

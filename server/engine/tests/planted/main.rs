@@ -27,6 +27,8 @@ mod lies;
 mod limits_of_children;
 #[path = "../limits_of_clients.rs"]
 mod limits_of_clients;
+#[path = "../priorities/main.rs"]
+mod priorities;
 #[path = "../reload.rs"]
 mod reload;
 #[path = "../safe_capacity.rs"]
@@ -140,6 +142,10 @@ const FOUND: &[(Bug, &str)] = &[
     (
         Bug::ClaimsApart,
         "reload::while_claims_are_put_in_other_bands_they_change_and_no_more_is_granted_than_there_is",
+    ),
+    (
+        Bug::ClaimsLeftBehind,
+        "priorities::the_claims_of_a_child_that_is_gone_go_a_few_at_a_time",
     ),
     (
         Bug::OldDecisionRepeated,

@@ -133,7 +133,7 @@ impl Claims {
                 self.bands.change(change);
                 moved += 1;
             }
-            if moved < most || planted::is(Bug::ClaimsLeftBehind) {
+            if !changes.has_next() || planted::is(Bug::ClaimsLeftBehind) {
                 all.changes.pop_front();
             }
         }

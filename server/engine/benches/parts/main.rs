@@ -42,6 +42,8 @@ use doorward_engine::supply::ParentTerms;
 use doorward_engine::template::{AlgorithmKind, TemplateSpec, Templates};
 use doorward_engine::time::Time;
 
+mod priorities;
+
 const TURNS: usize = 5;
 
 const LEASE: Duration = Duration::from_secs(600);
@@ -76,8 +78,8 @@ fn main() {
     };
     clients(&sizes);
     children(&sizes);
-    priorities(&sizes, 10);
-    priorities(&sizes, 60);
+    priorities::all(&sizes, 10);
+    priorities::all(&sizes, 60);
     parent(&sizes);
     first_answer(&sizes);
     newcomers(&sizes);
@@ -362,71 +364,6 @@ fn asks(holder: usize, resources: std::ops::Range<usize>, wants: f64) -> GetCapa
         sequence: None,
         asks: resources.map(ask).collect(),
     }
-}
-
-/// Requests of child servers whose clients have many priorities, and what is asked of the parent for them.
-fn priorities(sizes: &Sizes, priorities: usize) {
-    let (children, resources) = (sizes.children, sizes.named / priorities);
-    println!(
-        "\n{children} child servers, {resources} resources, {priorities} priorities of 64 points each"
-    );
-    let now = Time::from_secs(1_000);
-    let mut first = Calls::new("the first request");
-    let mut one = Calls::new("one priority changes");
-    let mut all = Calls::new("all of them change");
-    let mut gone = Calls::new("the child is gone");
-    for changed in [1, priorities] {
-        let demands = [0, 1].map(|turn| {
-            let band = |priority: usize| {
-                let is_other = turn == 1 && priority < changed;
-                let number = priority + if is_other { priorities } else { 0 };
-                band(priority as i64, number)
-            };
-            Arc::new(ServerDemand::new((0..priorities).map(band).collect()))
-        });
-        let calls = if changed == 1 { &mut one } else { &mut all };
-        let mut node = master(false, AlgorithmKind::PriorityBands);
-        for turn in 0..=TURNS {
-            let at = now + Duration::from_secs(turn as u64);
-            for child in 0..children {
-                let request = child_request(child, turn, resources, &demands[turn % 2]);
-                let call = GetServerCapacityCall::new(&request, Via::Stream);
-                let calls = if turn == 0 { &mut first } else { &mut *calls };
-                calls.all(&mut node, at, call).unwrap();
-            }
-            forget(&mut node);
-        }
-        gone.timeouts(&mut node, now + 2 * LEASE);
-        assert!(node.poll_timeout().is_none());
-    }
-    let mut asked = Calls::new("request to the parent");
-    let mut node = master(true, AlgorithmKind::PriorityBands);
-    let mut at = now;
-    for turn in 0..=TURNS {
-        let demand = Arc::new(ServerDemand::new(
-            (0..priorities)
-                .map(|priority| band(priority as i64, priority + turn * priorities))
-                .collect(),
-        ));
-        for child in 0..children {
-            let request = child_request(child, turn, resources, &demand);
-            let call = GetServerCapacityCall::new(&request, Via::Stream);
-            first.all(&mut node, at, call).unwrap();
-        }
-        at = at + Duration::from_secs(5);
-        let mut ignored = Calls::new("");
-        let calls = if turn == 0 { &mut ignored } else { &mut asked };
-        while let Some(request) = calls.all(&mut node, at, UpstreamRequestCall::new(1)) {
-            let reply = answer_by(&request, AlgorithmKind::PriorityBands);
-            node.handle_upstream_reply(&reply, at);
-        }
-        forget(&mut node);
-    }
-    first.print();
-    one.print();
-    all.print();
-    gone.print();
-    asked.print();
 }
 
 fn child_request(
