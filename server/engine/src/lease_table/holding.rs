@@ -108,16 +108,6 @@ impl Holding {
         }
     }
 
-    /// A number for which something has to be read of each part of it that a request needs.
-    pub(super) fn touched(&self) -> u64 {
-        u64::from(self.lowering)
-            ^ self.share.get().to_bits()
-            ^ self.sequence
-            ^ self.newest().capacity.get().to_bits()
-            ^ self.demand.wants().get().to_bits()
-            ^ u64::from(self.invited)
-    }
-
     /// Its newest lease.
     pub(crate) fn newest(&self) -> Lease {
         self.leases.newest()

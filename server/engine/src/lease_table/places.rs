@@ -97,10 +97,7 @@ impl Places {
             Self::Few(few) => few.slots().find(|(_, it)| is_it(it)).map(|(slot, _)| slot),
             Self::Many(many) => {
                 let hash = hash.short(kind, name);
-                let is_it = |slot| many.get(Slot(slot)).is_some_and(|holding| {
-                    std::hint::black_box(holding.touched());
-                    is_it(holding)
-                });
+                let is_it = |slot| many.get(Slot(slot)).is_some_and(is_it);
                 many.by_name.find(hash, is_it).map(Slot)
             }
         }

@@ -102,8 +102,10 @@ impl BegunRequest {
         if let Some(Entry { resource, .. }) = node.resources.at_mut(slot) {
             let settled = resource.settle(now);
             let aggregate = resource.begin_aggregate();
-            node.note_steps(settled);
-            node.settle_at(slot);
+            if settled > 0 {
+                node.note_steps(settled);
+                node.settle_at(slot);
+            }
             self.go_on(node, id, aggregate, now);
         }
     }
