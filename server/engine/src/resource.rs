@@ -292,9 +292,11 @@ impl Resource {
         self.ledger.is_settled()
     }
 
-    /// How many steps it took to look at leases that may have ended, since this was last asked.
+    /// How many steps it took to look at leases that may have ended, and to change claims of child servers, since this was
+    /// last asked.
     pub(crate) fn take_expiry_steps(&mut self) -> usize {
-        std::mem::take(&mut self.looked_at) as usize * STEPS_PER_EXPIRY
+        let moved = self.ledger.take_moved() * STEPS_PER_CLAIM;
+        moved + std::mem::take(&mut self.looked_at) as usize * STEPS_PER_EXPIRY
     }
 
     /// What is not needed any more, and takes too long to drop here.

@@ -88,8 +88,9 @@ impl ClaimChanges {
         if stay.is_none_or(|(before, after)| !before.has_claims_of(after)) {
             let mut changes = Vec::new();
             let kind = self.kind;
-            add_claims(&mut changes, before, kind, ClaimChange::Goes);
+            // In between there is too much of it rather than nothing: the level is too low, not too high.
             add_claims(&mut changes, after, kind, ClaimChange::Comes);
+            add_claims(&mut changes, before, kind, ClaimChange::Goes);
             self.of_band = changes.into_iter();
         }
         true

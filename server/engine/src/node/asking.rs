@@ -167,7 +167,7 @@ impl Node {
         now: Time,
     ) -> Poll<Result<ServerLease, RefusalReason>> {
         let HashedAsk { ask, hash } = asked;
-        // What others ask for comes first: so no more is ever on its way than one of them has asked for.
+        // What others ask for comes first, so that what is on its way does not pile up.
         if self.settle_some(&ask.resource, hash, now) {
             return Poll::Pending;
         }
@@ -175,8 +175,8 @@ impl Node {
         let known = unsettled.take();
         let again =
             known.and_then(|known| self.answer_settled(holder, &ask.resource, hash, known, now));
-        if let Some(lease) = again {
-            return Poll::Ready(Ok(tolerance.server_lease(lease)));
+        if let Some(answer) = again {
+            return Poll::Ready(answer.map(|lease| tolerance.server_lease(lease)));
         }
         self.note_steps(ask.demand.points() * STEPS_PER_POINT);
         let holder_ask = HolderAsk {
@@ -233,13 +233,13 @@ impl Node {
         hash: IdHash,
         known: Unsettled,
         now: Time,
-    ) -> Option<ServerLease> {
+    ) -> Option<Result<ServerLease, RefusalReason>> {
         self.bring_up_to_date(id, now);
         let slot = self.resources.find_hashed(id, hash)?;
         let Entry { resource, .. } = self.resources.at_mut(slot)?;
-        let lease = resource.answer_settled(&holder.name, known, now);
+        let answer = resource.answer_settled(&holder.name, known, now);
         self.settle_at(slot);
-        lease
+        answer
     }
 
     /// A holder asks for a resource, which is added if needed. `decide` returns how the answer came about,

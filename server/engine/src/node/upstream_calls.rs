@@ -25,6 +25,9 @@ const STEPS_PER_CURVE_POINT: usize = 2;
 /// Points of the curves that are made for a resource before others have their turn, but for the last curve.
 const POINTS_PER_PART: usize = STEPS_PER_PART / STEPS_PER_CURVE_POINT;
 
+/// How often a request waits for the claims of a resource that are on their way. After that, what is there goes up.
+const WAITS_MAX: usize = 512;
+
 /// Resources that are only found to be due, in a step.
 const FOUND_PER_STEP: usize = 4;
 
@@ -45,8 +48,18 @@ struct BegunRequest {
     sequence: u64,
     due: std::vec::IntoIter<ResourceId>,
     points: usize,
-    /// Of the resource that is put in now.
-    begun: Option<(ResourceId, Aggregate)>,
+    /// The resource that is put in now.
+    begun: Option<Begun>,
+}
+
+/// A resource that is put in.
+#[derive(Debug)]
+struct Begun {
+    id: ResourceId,
+    /// Absent: claims are on their way still.
+    aggregate: Option<Aggregate>,
+    /// How often that was waited for.
+    waited: usize,
 }
 
 impl UpstreamRequestCall {
@@ -75,8 +88,8 @@ impl InParts for UpstreamRequestCall {
             return Some(None);
         };
         while node.has_steps_left() {
-            if let Some((id, aggregate)) = begun.begun.take() {
-                begun.go_on(node, id, aggregate, now);
+            if let Some(resource) = begun.begun.take() {
+                begun.go_on(node, resource, now);
                 continue;
             }
             // Beyond that many points, the others are due still.
@@ -96,34 +109,41 @@ impl BegunRequest {
     fn begin(&mut self, node: &mut Node, id: ResourceId, now: Time) {
         node.bring_up_to_date(&id, now);
         node.note_steps(STEPS_PER_RESOURCE);
-        let Some(slot) = node.resources.find(&id) else {
-            return;
+        let begun = Begun {
+            id,
+            aggregate: None,
+            waited: 0,
         };
-        if let Some(Entry { resource, .. }) = node.resources.at_mut(slot) {
-            let settled = resource.settle(now);
-            let aggregate = resource.begin_aggregate();
-            if settled > 0 {
-                node.note_steps(settled);
-                node.settle_at(slot);
-            }
-            self.go_on(node, id, aggregate, now);
-        }
+        self.go_on(node, begun, now);
     }
 
     /// Puts in some of the curves, and when all are there, what else is asked.
-    fn go_on(&mut self, node: &mut Node, id: ResourceId, mut aggregate: Aggregate, now: Time) {
-        let Some(slot) = node.resources.find(&id) else {
+    fn go_on(&mut self, node: &mut Node, mut begun: Begun, now: Time) {
+        let Some(slot) = node.resources.find(&begun.id) else {
             return;
         };
         let Some(Entry { resource, .. }) = node.resources.at_mut(slot) else {
             return;
         };
+        if begun.aggregate.is_none() && !resource.is_settled() && begun.waited < WAITS_MAX {
+            let settled = resource.settle(now);
+            node.note_steps(settled);
+            node.settle_at(slot);
+            begun.waited += 1;
+            self.begun = Some(begun);
+            return;
+        }
+        let mut aggregate = begun
+            .aggregate
+            .take()
+            .unwrap_or_else(|| resource.begin_aggregate());
         let mut points = 0;
         while let Some(more) = resource.aggregate_next(&mut aggregate) {
-            points += more;
+            points += more.max(1);
             if points >= POINTS_PER_PART {
                 node.note_steps(points * STEPS_PER_CURVE_POINT);
-                self.begun = Some((id, aggregate));
+                begun.aggregate = Some(aggregate);
+                self.begun = Some(begun);
                 return;
             }
         }

@@ -56,8 +56,9 @@ impl Arrivals {
             HolderKind::Client => {
                 let named = named.keys().filter(|band| bands.get(**band).is_some());
                 let by_children = brought
-                    .values()
-                    .filter(|(kind, _)| *kind != HolderKind::Client);
+                    .iter()
+                    .filter(|(_, (kind, _))| *kind != HolderKind::Client)
+                    .filter(|(band, _)| bands.get(**band).is_some());
                 let others = bands
                     .len()
                     .saturating_sub(named.count() + by_children.count());

@@ -45,7 +45,9 @@ pub(crate) struct Unsettled {
     lowering: u32,
     /// See [`HolderAsk::floor`].
     floor: Duration,
-    /// Whether what it asks for was decided about.
+    /// Whether it is decided about only then: not in learning mode, where what it has is confirmed at once.
+    is_left: bool,
+    /// Whether what it asks for was decided about, but for that.
     decided: bool,
 }
 
@@ -70,6 +72,7 @@ impl Resource {
         // By the claims it had when the capacity was lowered, so before they change.
         let kept = known.and_then(|holding| self.lowering.kept(holding));
         let answer = self.handle_ask(ask, gate, now)?;
+        let is_left = self.is_decided_again(ask, now);
         let inherited_for = before.unwrap_or_else(|| self.granted_for(name, now));
         if answer.kind == AnswerKind::Decided && !self.is_settled() {
             let unsettled = Unsettled {
@@ -78,8 +81,15 @@ impl Resource {
                 kept,
                 lowering: self.lowering.number(),
                 floor: ask.floor,
+                is_left,
                 decided: answer.decided,
             };
+            if let Some(slot) = self.ledger.children().get(name).copied() {
+                // Should it give up, it is not too early when it asks again.
+                self.ledger.note(slot, |holding| {
+                    holding.decided_at = now - ask.floor;
+                });
+            }
             return Ok((answer.kind, ChildAnswer::Unsettled(unsettled)));
         }
         let lease = self.server_lease(name, &answer, now, Some(inherited_for), now);
@@ -92,12 +102,16 @@ impl Resource {
     }
 
     /// The answer to a child server that has asked, now that all claims are there. None: it is not there any more.
+    ///
+    /// # Errors
+    ///
+    /// [`RefusalReason::NotReady`] if nothing can be decided any more: it keeps what it has.
     pub(crate) fn answer_settled(
         &mut self,
         name: &HolderName,
         known: Unsettled,
         now: Time,
-    ) -> Option<ServerLease> {
+    ) -> Option<Result<ServerLease, RefusalReason>> {
         let slot = self.ledger.children().get(name).copied()?;
         let asked_at = self.ledger.get(slot)?.report.as_ref()?.asked_at;
         let kept = if self.lowering.number() == known.lowering {
@@ -106,19 +120,24 @@ impl Resource {
             let kept = self.lowering.kept(self.ledger.get(slot)?);
             kept.into_iter().chain(known.kept).min()
         };
-        if let Some(grant) = self.grant_anew(slot, kept, now) {
-            self.give(slot, &grant, now);
+        match self.grant_anew(slot, kept, now) {
+            Some(grant) => self.give(slot, &grant, now),
+            None if known.is_left => return Some(Err(RefusalReason::NotReady)),
+            None => {}
         }
         let after = self.ledger.get(slot).map(Before::of)?;
         let grew = known.had.is_none_or(|had| after.wants > had.wants);
         let waited = known.had.and_then(|had| had.waited_for(after));
         let refresh_in = self.plan(slot, grew, waited, known.floor, now);
+        self.ledger.note_unsettled();
         let answer = Answer {
             decided: known.decided,
             ..self.current(slot, refresh_in, AnswerKind::Decided, now)
         };
         self.note_former_gone(slot, now);
-        self.server_lease(name, &answer, asked_at, Some(known.inherited_for), now)
+        let inherited_for = Some(known.inherited_for);
+        let lease = self.server_lease(name, &answer, asked_at, inherited_for, now)?;
+        Some(Ok(lease))
     }
 
     /// Decides anew for a child server with a stream that did not ask, by what it last asked. None:

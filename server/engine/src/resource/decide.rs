@@ -348,7 +348,7 @@ impl Resource {
 
     /// Whether claims of a child server that asks are on their way still. Until they are there, it has what it had: it is
     /// [decided about then](Resource::answer_settled).
-    fn is_decided_again(&self, ask: &HolderAsk<'_>, now: Time) -> bool {
+    pub(super) fn is_decided_again(&self, ask: &HolderAsk<'_>, now: Time) -> bool {
         let is_server = ask.holder.kind == HolderKind::Server;
         is_server && !self.is_settled() && self.learning_remaining(now).is_none()
     }

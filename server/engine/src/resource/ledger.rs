@@ -63,6 +63,8 @@ pub(super) struct Ledger {
     /// In learning mode, below the root: who granted them that. Absent: nobody has said anything.
     pub(super) learned: Option<Box<Learned>>,
     demand_version: u64,
+    /// Claims put in or taken out since that was last asked.
+    moved: u32,
     is_unsettled: bool,
     /// Claims on their way into other bands.
     regrouping: Option<Box<Regrouping>>,
@@ -81,6 +83,7 @@ impl Ledger {
             reported: None,
             learned: None,
             demand_version: 0,
+            moved: 0,
             is_unsettled: false,
             regrouping: None,
             waste: None,
@@ -204,7 +207,7 @@ impl Ledger {
     /// Who comes claims this, before it is put in.
     pub(super) fn claim(&mut self, demand: &Demand, now: Time) {
         self.claims.insert(demand);
-        self.claims.settle(now);
+        self.settle_some(now);
         self.note_demand_changed();
     }
 
@@ -281,7 +284,7 @@ impl Ledger {
             regrouping.claims_mut().change(before, demand);
         }
         self.table.change_demand(slot, demand.clone());
-        self.claims.settle(now);
+        self.settle_some(now);
         self.note_demand_changed();
     }
 
@@ -289,7 +292,7 @@ impl Ledger {
     pub(super) fn remove(&mut self, slot: Slot, now: Time) {
         if let Some(gone) = self.table.remove(slot) {
             self.note_gone(slot, &gone);
-            self.claims.settle(now);
+            self.settle_some(now);
         }
     }
 
@@ -314,18 +317,30 @@ impl Ledger {
             steps += 1;
         }
         if children > 0 {
-            self.claims.settle(now);
+            self.settle_some(now);
         }
         (gone, steps)
     }
 
     /// Puts in, or takes out, some claims that are [on their way](claims). Returns how many.
     pub(super) fn settle(&mut self, now: Time) -> usize {
+        let was_settled = self.is_settled();
         let moved = self.claims.settle(now);
-        if moved > 0 {
+        if !was_settled {
             self.note_demand_changed();
         }
         moved
+    }
+
+    /// The same for who has changed claims: what that takes is counted.
+    fn settle_some(&mut self, now: Time) {
+        self.moved += counted(self.claims.settle(now));
+    }
+
+    /// How many claims were put in or taken out since that was last asked, but for those that
+    /// [`Ledger::settle`] told of.
+    pub(super) fn take_moved(&mut self) -> usize {
+        std::mem::take(&mut self.moved) as usize
     }
 
     /// Whether all claims are there.

@@ -10,6 +10,7 @@ pub use crate::resource::parent_lease::Pace;
 use std::sync::Arc;
 
 use crate::amount::Amount;
+use crate::demand::ServerDemand;
 use crate::exact_sum::ExactSum;
 use crate::id::MastershipId;
 use crate::refresh;
@@ -203,7 +204,13 @@ impl Resource {
         let has = self.supply.expires_at.filter(|end| *end > now);
         let unreported = self.unreported();
         let demand_version = aggregate.demand_version();
-        let (demand, wants) = aggregate.finish();
+        let (demand, wants) = if gives_back {
+            // Claims of those who are gone may be on their way out still.
+            (ServerDemand::default(), 0.0)
+        } else {
+            aggregate.finish()
+        };
+        let clients = demand.clients();
         let ask = ServerAsk {
             resource: self.id.clone(),
             demand: Arc::new(demand),
@@ -225,7 +232,7 @@ impl Resource {
             sent_at: now,
             demand_version,
             wants,
-            clients: self.ledger.clients(),
+            clients,
             holding,
             learning,
         };

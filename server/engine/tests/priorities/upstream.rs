@@ -86,27 +86,64 @@ fn demand_of_many_priorities_goes_up_in_parts_and_is_the_same() {
     assert_eq!(second.asks[0].demand, demand(&many(9)));
 }
 
-#[test]
-fn what_goes_up_while_claims_are_on_their_way_can_be_read_and_goes_up_again() {
-    let one = |clients: u8| vec![(0, (0..clients).map(|it| it * 7).collect())];
+/// So many priorities of 64 clients that want different amounts.
+fn wide(priorities: i64) -> Wants {
+    let clients = || (0..64).map(|it| it * 3).collect();
+    (0..priorities)
+        .map(|priority| (priority, clients()))
+        .collect()
+}
+
+/// A node that puts in claims one by one, and a child that has asked for all of that, of which little is there.
+fn begun(wants: &Wants) -> Node {
     let mut child = Child::new(0);
     let mut node = leaf(Some(1), &mut child);
-    let request = child.request(&one(30));
+    let request = child.request(wants);
     let mut call = GetServerCapacityCall::new(&request, Via::Stream);
     assert!(call.next_part(&mut node, at(9)).is_none());
+    node
+}
+
+#[test]
+fn a_request_to_the_parent_waits_for_claims_that_are_on_their_way() {
+    let mut node = begun(&wide(3));
+    let (asked, parts) = asks_parent(&mut node, at(10), |node| node.assert_consistent());
+    assert_eq!(asked.asks[0].demand, demand(&wide(3)));
+    assert!(parts > 3, "{parts}");
+}
+
+#[test]
+fn if_there_are_very_many_it_can_be_read_without_and_goes_up_again() {
+    let mut node = begun(&wide(20));
     let (first, _) = asks_parent(&mut node, at(10), |_| ());
-    let band = &first.asks[0].demand.bands()[0];
-    let points = band.curve.points();
-    let (levels, demands): (Vec<f64>, Vec<f64>) =
-        points.iter().map(|it| (it.level, it.demand)).unzip();
-    let read = DemandCurve::parse(&levels, &demands, band.wants, band.clients);
-    assert_eq!(read.as_ref(), Ok(&band.curve));
-    assert!(
-        band.wants < demand(&one(30)).wants(),
-        "some are on their way"
-    );
+    for band in first.asks[0].demand.bands() {
+        let points = band.curve.points();
+        let (levels, demands): (Vec<f64>, Vec<f64>) =
+            points.iter().map(|it| (it.level, it.demand)).unzip();
+        let read = DemandCurve::parse(&levels, &demands, band.wants, band.clients);
+        assert_eq!(read.as_ref(), Ok(&band.curve));
+    }
+    let all = demand(&wide(20)).wants();
+    assert!(first.asks[0].demand.wants() < all, "some are on their way");
     node.handle_upstream_reply(&answer(&first), at(10));
     do_due(&mut node, at(10));
     let (second, _) = asks_parent(&mut node, at(12), |_| ());
-    assert_eq!(second.asks[0].demand.wants(), demand(&one(30)).wants());
+    assert_eq!(second.asks[0].demand.wants(), all);
+}
+
+#[test]
+fn who_has_no_holders_any_more_gives_all_back_whatever_is_on_its_way_out() {
+    let mut node = begun(&wide(20));
+    let gone = at(9) + LEASE - Duration::from_secs(1);
+    // The parent's lease lasts on; the child's ends before it.
+    let (request, _) = asks_parent(&mut node, at(10), |_| ());
+    node.handle_upstream_reply(&answer(&request), at(10));
+    while !node.snapshot(gone).resources.is_empty() {
+        node.handle_timeout(gone);
+        if let Some(request) = node.poll_upstream_request(1, gone) {
+            let has_holders = node.snapshot(gone).resources.iter().any(|it| it.leases > 0);
+            assert!(has_holders || request.asks[0].demand.wants().is_zero());
+            node.handle_upstream_reply(&answer(&request), gone);
+        }
+    }
 }

@@ -5,8 +5,9 @@
 //! put in by whoever changes them, and the others by whoever goes on with that. Changes are made in the order in which
 //! they came, so that no claim is ever taken out that is not there yet.
 //!
-//! Until all are there, the water level is that of a demand between the former one and the new one. No more is granted than
-//! there is, all the same: that does not depend on claims. Whoever is decided about meanwhile is decided about again.
+//! Until all are there, some bands are as they were and others as they will be; of the one in between, what comes is there
+//! before what goes. No more is granted than there is, all the same: that does not depend on claims. The child that asks is
+//! decided about when all are there; a client that asks meanwhile hears of it at its next refresh.
 
 use std::collections::VecDeque;
 use std::num::NonZeroU16;

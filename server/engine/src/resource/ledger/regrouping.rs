@@ -140,7 +140,8 @@ impl Ledger {
         }
         drop(places);
         let former = std::mem::replace(&mut self.claims, regrouping.claims);
-        if steps > FEW || self.table.len() > FEW {
+        let claims = former.bands().iter().map(|(_, index)| index.len());
+        if claims.sum::<usize>() > FEW {
             self.discard(Whole(former));
         }
         self.note_demand_changed();
