@@ -34,19 +34,18 @@ use doorward_engine::node::parts::InParts;
 use doorward_engine::node::reload::PreparedTemplates;
 use doorward_engine::node::upstream_calls::{UpstreamReplyCall, UpstreamRequestCall};
 use doorward_engine::node::{Config, Node};
-use doorward_engine::request::server::{
-    GetServerCapacity, GetServerCapacityReply, ServerAsk, ServerLease, Via,
-};
+use doorward_engine::request::server::{GetServerCapacity, ServerAsk, Via};
 use doorward_engine::request::{Ask, GetCapacity, ReleaseCapacity};
-use doorward_engine::supply::ParentTerms;
-use doorward_engine::template::{AlgorithmKind, TemplateSpec, Templates};
+use doorward_engine::template::{AlgorithmKind, Templates};
 use doorward_engine::time::Time;
 
+#[path = "../../tests/parents/mod.rs"]
+mod parents;
 mod priorities;
 
-const TURNS: usize = 5;
+use parents::{LEASE, answer};
 
-const LEASE: Duration = Duration::from_secs(600);
+const TURNS: usize = 5;
 
 /// How large everything is.
 struct Sizes {
@@ -188,7 +187,7 @@ fn parent(sizes: &Sizes) {
         }
         now = now + Duration::from_secs(5);
         while let Some(request) = asked.all(&mut node, now, UpstreamRequestCall::new(1)) {
-            let reply = answer(&request);
+            let reply = answer(&request, AlgorithmKind::FairShare);
             answered.all(&mut node, now, UpstreamReplyCall::new(&reply));
         }
         forget(&mut node);
@@ -214,7 +213,7 @@ fn first_answer(sizes: &Sizes) {
         forget(&mut node);
         let at = now + Duration::from_secs(5);
         let request = node.poll_upstream_request(1, at).unwrap();
-        let reply = answer(&request);
+        let reply = answer(&request, AlgorithmKind::FairShare);
         answered.all(&mut node, at, UpstreamReplyCall::new(&reply));
         later.timeouts(&mut node, at);
     }
@@ -325,16 +324,7 @@ fn templates(kind: AlgorithmKind, has_parent: bool) -> Templates {
     if has_parent {
         return Templates::default();
     }
-    let spec = TemplateSpec {
-        identifier_glob: Some("bench/*".to_owned()),
-        capacity: Some(1e6),
-        kind: Some(kind),
-        lease_length: Some(LEASE),
-        refresh_interval: Some(Duration::from_secs(5)),
-        learning_mode_duration: Some(Duration::ZERO),
-        ..TemplateSpec::default()
-    };
-    Templates::parse(&[spec]).unwrap()
+    parents::templates(kind, 1e6)
 }
 
 fn forget(node: &mut Node) {
@@ -409,35 +399,5 @@ fn band(priority: i64, number: usize) -> BandDemand {
         clients: index.total_subclients(),
         wants: Amount::new(index.total_wants()).unwrap(),
         curve: DemandCurve::of(&index, POINTS_MAX),
-    }
-}
-
-/// What a parent answers that has enough for all.
-fn answer(request: &GetServerCapacity) -> GetServerCapacityReply {
-    answer_by(request, AlgorithmKind::FairShare)
-}
-
-fn answer_by(request: &GetServerCapacity, kind: AlgorithmKind) -> GetServerCapacityReply {
-    let templates = templates(kind, false);
-    let leases = request.asks.iter().map(|ask| {
-        let template = templates.find(&ask.resource).unwrap();
-        ServerLease {
-            resource: ask.resource.clone(),
-            capacity: ask.demand.wants(),
-            expires_in: LEASE,
-            refresh_in: Duration::from_secs(5),
-            algorithm: Some(template.algorithm.clone()),
-            terms: ParentTerms {
-                share: ask.demand.wants(),
-                ..ParentTerms::default()
-            },
-            granted_by: None,
-            sequence: request.sequence,
-            decided: Some(true),
-        }
-    });
-    GetServerCapacityReply {
-        leases: leases.collect(),
-        ..GetServerCapacityReply::default()
     }
 }

@@ -55,7 +55,7 @@ pub(super) fn all(sizes: &Sizes, priorities: usize) {
         at = at + Duration::from_secs(5);
         let calls = if turn == 0 { &mut ignored } else { &mut asked };
         while let Some(request) = calls.all(&mut node, at, UpstreamRequestCall::new(1)) {
-            let reply = answer_by(&request, AlgorithmKind::PriorityBands);
+            let reply = answer(&request, AlgorithmKind::PriorityBands);
             node.handle_upstream_reply(&reply, at);
         }
         forget(&mut node);

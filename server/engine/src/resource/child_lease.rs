@@ -45,8 +45,8 @@ pub(crate) struct Unsettled {
     lowering: u32,
     /// See [`HolderAsk::floor`].
     floor: Duration,
-    /// Whether it is decided about only then: not in learning mode, where what it has is confirmed at once.
-    is_left: bool,
+    /// Whether nothing was decided yet: not in learning mode, where what it has is confirmed at once.
+    is_undecided: bool,
     /// Whether what it asks for was decided about, but for that.
     decided: bool,
 }
@@ -72,7 +72,7 @@ impl Resource {
         // By the claims it had when the capacity was lowered, so before they change.
         let kept = known.and_then(|holding| self.lowering.kept(holding));
         let answer = self.handle_ask(ask, gate, now)?;
-        let is_left = self.is_decided_again(ask, now);
+        let is_undecided = self.waits_for_claims(ask, now);
         let inherited_for = before.unwrap_or_else(|| self.granted_for(name, now));
         if answer.kind == AnswerKind::Decided && !self.is_settled() {
             let unsettled = Unsettled {
@@ -81,7 +81,7 @@ impl Resource {
                 kept,
                 lowering: self.lowering.number(),
                 floor: ask.floor,
-                is_left,
+                is_undecided,
                 decided: answer.decided,
             };
             if let Some(slot) = self.ledger.children().get(name).copied() {
@@ -122,7 +122,7 @@ impl Resource {
         };
         match self.grant_anew(slot, kept, now) {
             Some(grant) => self.give(slot, &grant, now),
-            None if known.is_left => return Some(Err(RefusalReason::NotReady)),
+            None if known.is_undecided => return Some(Err(RefusalReason::NotReady)),
             None => {}
         }
         let after = self.ledger.get(slot).map(Before::of)?;

@@ -207,24 +207,6 @@ impl Resource {
         self.current(slot, refresh_in, AnswerKind::Decided, now)
     }
 
-    /// A holder was decided about. Returns when it is to come back.
-    pub(super) fn plan(
-        &mut self,
-        slot: Slot,
-        grew: bool,
-        waited: Option<Duration>,
-        floor: Duration,
-        now: Time,
-    ) -> Duration {
-        let planned = self.plan_refresh(slot, grew, waited, floor, now);
-        self.ledger.note(slot, |holding| {
-            holding.decided_at = now;
-            holding.refresh_at = now + planned.refresh_in;
-            holding.invited = planned.invited;
-        });
-        planned.refresh_in
-    }
-
     /// Whether what holders say they have counts, whatever we have ourselves.
     fn learns_from_reports(&self, now: Time) -> bool {
         self.upstream.is_some() && self.learning_remaining(now).is_some()
@@ -300,7 +282,7 @@ impl Resource {
         let Some(holding) = self.ledger.get(slot) else {
             return slot;
         };
-        if self.is_decided_again(ask, now) {
+        if self.waits_for_claims(ask, now) {
             return slot;
         }
         let (held, newest) = (holding.own(), holding.newest().capacity);
@@ -325,7 +307,7 @@ impl Resource {
         self.ledger.claim(&ask.demand, now);
         let nothing = Amount::ZERO;
         let mut grant = self.grant(ask, &ask.demand, nothing, nothing, nothing, now);
-        if self.is_decided_again(ask, now) {
+        if self.waits_for_claims(ask, now) {
             grant.gets = nothing;
         }
         let mut words = Vec::new();
@@ -348,7 +330,7 @@ impl Resource {
 
     /// Whether claims of a child server that asks are on their way still. Until they are there, it has what it had: it is
     /// [decided about then](Resource::answer_settled).
-    pub(super) fn is_decided_again(&self, ask: &HolderAsk<'_>, now: Time) -> bool {
+    pub(super) fn waits_for_claims(&self, ask: &HolderAsk<'_>, now: Time) -> bool {
         let is_server = ask.holder.kind == HolderKind::Server;
         is_server && !self.is_settled() && self.learning_remaining(now).is_none()
     }

@@ -96,6 +96,24 @@ impl Resource {
         }
     }
 
+    /// A holder was decided about. Returns when it is to come back.
+    pub(super) fn plan(
+        &mut self,
+        slot: Slot,
+        grew: bool,
+        waited: Option<Duration>,
+        floor: Duration,
+        now: Time,
+    ) -> Duration {
+        let planned = self.plan_refresh(slot, grew, waited, floor, now);
+        self.ledger.note(slot, |holding| {
+            holding.decided_at = now;
+            holding.refresh_at = now + planned.refresh_in;
+            holding.invited = planned.invited;
+        });
+        planned.refresh_in
+    }
+
     /// When a holder that was just decided for should come back. `grew`: it wants more than it did.
     /// `waited`: it was invited after so long, and nothing came of it.
     pub(super) fn plan_refresh(

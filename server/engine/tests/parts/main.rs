@@ -21,25 +21,24 @@ use doorward_engine::node::parts::InParts;
 use doorward_engine::node::reload::PreparedTemplates;
 use doorward_engine::node::upstream_calls::{BeganToLearn, UpstreamReplyCall, UpstreamRequestCall};
 use doorward_engine::node::{Config, Node};
-use doorward_engine::request::server::{
-    GetServerCapacity, GetServerCapacityReply, ServerAsk, ServerLease, Via,
-};
+use doorward_engine::request::server::{GetServerCapacity, GetServerCapacityReply, ServerAsk, Via};
 use doorward_engine::request::{
     Ask, GetCapacity, GetCapacityReply, Has, RefusalReason, ReleaseCapacity, Released,
 };
-use doorward_engine::supply::ParentTerms;
-use doorward_engine::template::{AlgorithmKind, TemplateSpec, Templates};
+use doorward_engine::template::{AlgorithmKind, Templates};
 use doorward_engine::time::Time;
 use proptest::prelude::*;
 
 mod masterships;
+#[path = "../parents/mod.rs"]
+mod parents;
+
+use parents::{LEASE, answer, templates};
 
 /// No part does more resources than that.
 const PER_PART: usize = 11;
 
 const CAPACITY: f64 = 100.0;
-
-const LEASE: Duration = Duration::from_secs(600);
 
 fn id(number: usize) -> ResourceId {
     ResourceId::new(&format!("r{number:03}")).unwrap()
@@ -53,19 +52,6 @@ fn amount(value: f64) -> Amount {
     Amount::new(value).unwrap()
 }
 
-fn templates(kind: AlgorithmKind) -> Templates {
-    let spec = TemplateSpec {
-        identifier_glob: Some("*".to_owned()),
-        capacity: Some(CAPACITY),
-        kind: Some(kind),
-        lease_length: Some(LEASE),
-        refresh_interval: Some(Duration::from_secs(5)),
-        learning_mode_duration: Some(Duration::ZERO),
-        ..TemplateSpec::default()
-    };
-    Templates::parse(&[spec]).unwrap()
-}
-
 fn node(has_parent: bool) -> Node {
     let config = Config {
         refresh_floor: Duration::ZERO,
@@ -74,7 +60,7 @@ fn node(has_parent: bool) -> Node {
     };
     let templates = match has_parent {
         true => Templates::default(),
-        false => templates(AlgorithmKind::FairShare),
+        false => templates(AlgorithmKind::FairShare, CAPACITY),
     };
     let mut node = Node::new(config, templates);
     node.handle_mastership(Mastership::Master { epoch: Some(1) }, Time::ZERO);
@@ -152,30 +138,6 @@ fn child_asks(child: &str, resources: usize, wants: f64) -> GetServerCapacity {
     request
 }
 
-/// What a parent answers that gives each resource as much as it wants.
-fn answer(request: &GetServerCapacity) -> GetServerCapacityReply {
-    let templates = templates(AlgorithmKind::FairShare);
-    let lease = |ask: &ServerAsk| ServerLease {
-        resource: ask.resource.clone(),
-        capacity: ask.demand.wants(),
-        expires_in: LEASE,
-        refresh_in: Duration::from_secs(5),
-        algorithm: Some(templates.find(&ask.resource).unwrap().algorithm.clone()),
-        terms: ParentTerms {
-            share: ask.demand.wants(),
-            inherited_for: Some(Duration::ZERO),
-            ..ParentTerms::default()
-        },
-        granted_by: None,
-        sequence: request.sequence,
-        decided: Some(true),
-    };
-    GetServerCapacityReply {
-        leases: request.asks.iter().map(lease).collect(),
-        ..GetServerCapacityReply::default()
-    }
-}
-
 #[test]
 fn a_request_of_ten_resources_is_one_part_and_one_of_a_thousand_is_many() {
     let mut node = node(false);
@@ -201,7 +163,7 @@ fn claims_that_must_be_put_in_other_bands_first_make_a_part_shorter() {
     for client in 0..100 {
         node.handle_get_capacity(&asks(client, &resources, 1.0), at(1));
     }
-    let other = templates(AlgorithmKind::PriorityBands);
+    let other = templates(AlgorithmKind::PriorityBands, CAPACITY);
     let prepared = PreparedTemplates::new(node.in_force(), other);
     node.handle_prepared_templates(prepared, at(2)).unwrap();
     let call = asks(0, &resources, 1.0);
@@ -216,7 +178,7 @@ fn an_answer_of_the_parent_names_all_that_begin_to_learn_by_it() {
     let all: Vec<usize> = (0..100).collect();
     node.handle_get_capacity(&asks(0, &all, 1.0), at(1));
     let request = node.poll_upstream_request(1, at(1)).unwrap();
-    let mut reply = answer(&request);
+    let mut reply = answer(&request, AlgorithmKind::FairShare);
     for lease in &mut reply.leases {
         lease.terms.inherited_for = None;
         lease.algorithm.as_mut().unwrap().learning_mode_duration = Duration::from_secs(60);
@@ -260,7 +222,7 @@ fn a_request_to_the_parent_and_its_answer_in_parts_are_those_of_the_whole() {
     };
     assert_eq!(of(&request), of(&expected));
 
-    let reply = answer(&request);
+    let reply = answer(&request, AlgorithmKind::FairShare);
     whole.handle_upstream_reply(&reply, at(10));
     let call = UpstreamReplyCall::new(&reply);
     let (begun, parts) = with_others(&mut in_parts, call, at(10), |_| {});
@@ -364,7 +326,7 @@ fn play(node: &mut Node, what: &Meanwhile, now: Time) {
             node.handle_release_capacity(&release(*client, &[*resource]), now);
         }
         Meanwhile::Reload(kind) => {
-            let prepared = PreparedTemplates::new(node.in_force(), templates(*kind));
+            let prepared = PreparedTemplates::new(node.in_force(), templates(*kind, CAPACITY));
             node.handle_prepared_templates(prepared, now).unwrap();
         }
         Meanwhile::Timeout => node.handle_timeout(now),
@@ -465,7 +427,7 @@ proptest! {
             node.handle_get_capacity(&request, at(1));
         }
         let request = node.poll_upstream_request(1, at(10)).unwrap();
-        let mut reply = answer(&request);
+        let mut reply = answer(&request, AlgorithmKind::FairShare);
         // The last lease of the predecessor ends when leases do that are granted now.
         reply.leases[0].terms.inherited_for = Some(LEASE);
         node.handle_upstream_reply(&reply, at(10));

@@ -26,17 +26,19 @@ use doorward_engine::node::{Config, Node};
 use doorward_engine::request::server::{
     GetServerCapacity, GetServerCapacityReply, ServerAsk, ServerLease, Via,
 };
-use doorward_engine::request::{Ask, GetCapacity, Has};
+use doorward_engine::request::{Ask, GetCapacity, Has, RefusalReason};
 use doorward_engine::supply::ParentTerms;
-use doorward_engine::template::{AlgorithmKind, TemplateSpec, Templates};
+use doorward_engine::template::{AlgorithmKind, Templates};
 use doorward_engine::time::Time;
 use proptest::prelude::*;
 
+#[path = "../parents/mod.rs"]
+mod parents;
 mod upstream;
 
-const CAPACITY: f64 = 100.0;
+use parents::{LEASE, templates};
 
-const LEASE: Duration = Duration::from_secs(600);
+const CAPACITY: f64 = 100.0;
 
 const CHILDREN: usize = 3;
 
@@ -55,35 +57,28 @@ fn at(seconds: u64) -> Time {
     Time::from_secs(seconds)
 }
 
-fn templates(kind: AlgorithmKind, capacity: f64) -> Templates {
-    let spec = TemplateSpec {
-        identifier_glob: Some("*".to_owned()),
-        capacity: Some(capacity),
-        kind: Some(kind),
-        lease_length: Some(LEASE),
-        refresh_interval: Some(Duration::from_secs(5)),
-        learning_mode_duration: Some(Duration::ZERO),
-        ..TemplateSpec::default()
-    };
-    Templates::parse(&[spec]).unwrap()
-}
-
-/// A master that puts in so many claims at once; all of them if none is given.
-fn node(claims_at_once: Option<u16>, has_parent: bool) -> Node {
-    let claims_at_once = NonZeroU16::new(claims_at_once.unwrap_or(u16::MAX)).unwrap();
-    let config = Config {
+/// Of a node that puts in so many claims at once; all of them if none is given.
+fn config(claims_at_once: Option<u16>, has_parent: bool) -> Config {
+    Config {
         refresh_floor: Duration::ZERO,
         has_parent,
-        claims_at_once,
+        claims_at_once: NonZeroU16::new(claims_at_once.unwrap_or(u16::MAX)).unwrap(),
         ..Config::default()
-    };
-    let templates = match has_parent {
+    }
+}
+
+fn master(config: Config) -> Node {
+    let templates = match config.has_parent {
         true => Templates::default(),
         false => templates(AlgorithmKind::PriorityBands, CAPACITY),
     };
     let mut node = Node::new(config, templates);
     node.handle_mastership(Mastership::Master { epoch: Some(1) }, Time::ZERO);
     node
+}
+
+fn node(claims_at_once: Option<u16>, has_parent: bool) -> Node {
+    master(config(claims_at_once, has_parent))
 }
 
 fn demand(wants: &Wants) -> Arc<ServerDemand> {
@@ -280,6 +275,44 @@ fn who_gives_up_gets_what_is_right_when_it_asks_again() {
     for gives_up_after in 1..5 {
         assert_eq!(ask(Some(5), gives_up_after), expected);
     }
+}
+
+#[test]
+fn who_gives_up_does_not_come_back_too_early() {
+    let mut config = config(Some(5), false);
+    config.refresh_floor = Duration::from_secs(1);
+    let mut node = master(config);
+    let mut child = Child::new(0);
+    let request = child.request(&many(1));
+    let mut call = GetServerCapacityCall::new(&request, Via::Poll);
+    assert!(call.next_part(&mut node, at(1)).is_none());
+    do_due(&mut node, at(1));
+    let request = child.request(&many(1));
+    let answer = node.handle_get_server_capacity(&request, Via::Poll, at(1));
+    let Ok(Outcome::Served(reply)) = answer else {
+        panic!("it is the master, and no descendant");
+    };
+    assert_eq!(reply.leases[0].capacity.get(), CAPACITY);
+}
+
+#[test]
+fn a_child_about_which_nothing_can_be_decided_any_more_is_not_answered_that_it_gets_nothing() {
+    let mut node = node(Some(5), false);
+    let request = Child::new(0).request(&many(1));
+    let mut call = GetServerCapacityCall::new(&request, Via::Stream);
+    assert!(call.next_part(&mut node, at(1)).is_none());
+    node.handle_templates(Templates::default(), at(1));
+    let answer = loop {
+        if let Some(answer) = call.next_part(&mut node, at(1)) {
+            break answer;
+        }
+    };
+    let Ok(Outcome::Served(reply)) = answer else {
+        panic!("it is the master, and no descendant");
+    };
+    assert!(reply.leases.is_empty());
+    assert_eq!(reply.refused[0].reason, RefusalReason::NotReady);
+    node.assert_consistent();
 }
 
 #[test]

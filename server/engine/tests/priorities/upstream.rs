@@ -2,31 +2,8 @@
 
 use doorward_engine::node::upstream_calls::UpstreamRequestCall;
 
+use super::parents::answer;
 use super::*;
-
-/// What a parent answers that has enough for all.
-fn answer(request: &GetServerCapacity) -> GetServerCapacityReply {
-    let templates = templates(AlgorithmKind::PriorityBands, CAPACITY);
-    let lease = |ask: &ServerAsk| ServerLease {
-        resource: ask.resource.clone(),
-        capacity: ask.demand.wants(),
-        expires_in: LEASE,
-        refresh_in: Duration::from_secs(5),
-        algorithm: Some(templates.find(&ask.resource).unwrap().algorithm.clone()),
-        terms: ParentTerms {
-            share: ask.demand.wants(),
-            inherited_for: Some(Duration::ZERO),
-            ..ParentTerms::default()
-        },
-        granted_by: None,
-        sequence: request.sequence,
-        decided: Some(true),
-    };
-    GetServerCapacityReply {
-        leases: request.asks.iter().map(lease).collect(),
-        ..GetServerCapacityReply::default()
-    }
-}
 
 /// A node that has a lease of its parent, by which priorities count.
 fn leaf(claims_at_once: Option<u16>, child: &mut Child) -> Node {
@@ -34,7 +11,7 @@ fn leaf(claims_at_once: Option<u16>, child: &mut Child) -> Node {
     let request = child.request(&vec![(0, vec![1])]);
     let _ = node.handle_get_server_capacity(&request, Via::Stream, at(1));
     let (request, _) = asks_parent(&mut node, at(2), |_| ());
-    node.handle_upstream_reply(&answer(&request), at(2));
+    node.handle_upstream_reply(&answer(&request, AlgorithmKind::PriorityBands), at(2));
     do_due(&mut node, at(2));
     node
 }
@@ -80,7 +57,7 @@ fn demand_of_many_priorities_goes_up_in_parts_and_is_the_same() {
     assert_eq!(asked.asks[0].demand, demand(&wants));
     // What has changed in between goes up with the next one.
     let (mut node, first) = ask(true);
-    node.handle_upstream_reply(&answer(&first), at(11));
+    node.handle_upstream_reply(&answer(&first, AlgorithmKind::PriorityBands), at(11));
     assert_ne!(first.asks[0].demand, demand(&many(9)));
     let (second, _) = asks_parent(&mut node, at(40), |_| ());
     assert_eq!(second.asks[0].demand, demand(&many(9)));
@@ -125,7 +102,7 @@ fn if_there_are_very_many_it_can_be_read_without_and_goes_up_again() {
     }
     let all = demand(&wide(20)).wants();
     assert!(first.asks[0].demand.wants() < all, "some are on their way");
-    node.handle_upstream_reply(&answer(&first), at(10));
+    node.handle_upstream_reply(&answer(&first, AlgorithmKind::PriorityBands), at(10));
     do_due(&mut node, at(10));
     let (second, _) = asks_parent(&mut node, at(12), |_| ());
     assert_eq!(second.asks[0].demand.wants(), all);
@@ -137,13 +114,13 @@ fn who_has_no_holders_any_more_gives_all_back_whatever_is_on_its_way_out() {
     let gone = at(9) + LEASE - Duration::from_secs(1);
     // The parent's lease lasts on; the child's ends before it.
     let (request, _) = asks_parent(&mut node, at(10), |_| ());
-    node.handle_upstream_reply(&answer(&request), at(10));
+    node.handle_upstream_reply(&answer(&request, AlgorithmKind::PriorityBands), at(10));
     while !node.snapshot(gone).resources.is_empty() {
         node.handle_timeout(gone);
         if let Some(request) = node.poll_upstream_request(1, gone) {
             let has_holders = node.snapshot(gone).resources.iter().any(|it| it.leases > 0);
             assert!(has_holders || request.asks[0].demand.wants().is_zero());
-            node.handle_upstream_reply(&answer(&request), gone);
+            node.handle_upstream_reply(&answer(&request, AlgorithmKind::PriorityBands), gone);
         }
     }
 }

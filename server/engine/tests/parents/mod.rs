@@ -1,0 +1,50 @@
+//! One template for everything, and a parent that has enough for all: for tests and benches.
+
+use std::time::Duration;
+
+use doorward_engine::request::server::{
+    GetServerCapacity, GetServerCapacityReply, ServerAsk, ServerLease,
+};
+use doorward_engine::supply::ParentTerms;
+use doorward_engine::template::{AlgorithmKind, TemplateSpec, Templates};
+
+/// The length of every lease.
+pub(crate) const LEASE: Duration = Duration::from_secs(600);
+
+/// One template for every resource.
+pub(crate) fn templates(kind: AlgorithmKind, capacity: f64) -> Templates {
+    let spec = TemplateSpec {
+        identifier_glob: Some("*".to_owned()),
+        capacity: Some(capacity),
+        kind: Some(kind),
+        lease_length: Some(LEASE),
+        refresh_interval: Some(Duration::from_secs(5)),
+        learning_mode_duration: Some(Duration::ZERO),
+        ..TemplateSpec::default()
+    };
+    Templates::parse(&[spec]).unwrap()
+}
+
+/// What a parent answers that gives each resource as much as it wants, and divides by that algorithm.
+pub(crate) fn answer(request: &GetServerCapacity, kind: AlgorithmKind) -> GetServerCapacityReply {
+    let templates = templates(kind, 1.0);
+    let lease = |ask: &ServerAsk| ServerLease {
+        resource: ask.resource.clone(),
+        capacity: ask.demand.wants(),
+        expires_in: LEASE,
+        refresh_in: Duration::from_secs(5),
+        algorithm: Some(templates.find(&ask.resource).unwrap().algorithm.clone()),
+        terms: ParentTerms {
+            share: ask.demand.wants(),
+            inherited_for: Some(Duration::ZERO),
+            ..ParentTerms::default()
+        },
+        granted_by: None,
+        sequence: request.sequence,
+        decided: Some(true),
+    };
+    GetServerCapacityReply {
+        leases: request.asks.iter().map(lease).collect(),
+        ..GetServerCapacityReply::default()
+    }
+}
