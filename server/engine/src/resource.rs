@@ -287,7 +287,7 @@ impl Resource {
         self.ledger.settle(now) * STEPS_PER_CLAIM
     }
 
-    /// Whether all claims are there. If not, what is decided now is decided again soon.
+    /// Whether all claims are there. If not, a child server that asks is decided about later.
     pub(crate) fn is_settled(&self) -> bool {
         self.ledger.is_settled()
     }

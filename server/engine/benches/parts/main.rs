@@ -29,7 +29,7 @@ use doorward_engine::demand_curve::{DemandCurve, POINTS_MAX};
 use doorward_engine::id::{HolderName, ResourceId};
 use doorward_engine::node::children::{GetServerCapacityCall, PushesCall};
 use doorward_engine::node::client_calls::{GetCapacityCall, ReleaseCall};
-use doorward_engine::node::mastership::Mastership;
+use doorward_engine::node::mastership::{Mastership, Outcome};
 use doorward_engine::node::parts::InParts;
 use doorward_engine::node::reload::PreparedTemplates;
 use doorward_engine::node::upstream_calls::{UpstreamReplyCall, UpstreamRequestCall};
@@ -110,7 +110,9 @@ fn clients(sizes: &Sizes) {
         let first = (turn * named) % resources;
         let range = first..resources.min(first + named);
         let request = asks(turn, range.clone(), 2.0);
-        asked.all(&mut node, at, GetCapacityCall::new(&request));
+        let answer = asked.all(&mut node, at, GetCapacityCall::new(&request));
+        let is_served = matches!(answer, Outcome::Served(reply) if reply.refused.is_empty());
+        assert!(is_served, "otherwise it measures refusals");
         let kind = match turn % 2 {
             0 => AlgorithmKind::PriorityBands,
             _ => AlgorithmKind::FairShare,
@@ -333,7 +335,7 @@ fn forget(node: &mut Node) {
 }
 
 fn resource(number: usize) -> ResourceId {
-    ResourceId::new(&format!("bench/resource-{number:05}")).unwrap()
+    ResourceId::new(&format!("bench-resource-{number:05}")).unwrap()
 }
 
 fn client(number: usize) -> HolderName {

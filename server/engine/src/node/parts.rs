@@ -41,8 +41,8 @@ impl<C: InParts> InParts for &mut C {
 /// little more.
 pub(super) const STEPS_PER_PART: usize = 256;
 
-/// What a resource takes that is found, changed and put in its place again. So a part has room for eleven.
-pub(super) const STEPS_PER_RESOURCE: usize = 24;
+/// What a resource takes that is found, changed and put in its place again. So a part has room for ten.
+pub(super) const STEPS_PER_RESOURCE: usize = 28;
 
 /// What a point of a demand curve takes that is put in the place of another one.
 pub(super) const STEPS_PER_POINT: usize = 4;

@@ -11,7 +11,7 @@ use doorward_engine::template::{AlgorithmKind, TemplateSpec, Templates};
 /// The length of every lease.
 pub(crate) const LEASE: Duration = Duration::from_secs(600);
 
-/// One template for every resource.
+/// One template for every resource, whose id has no `/`.
 pub(crate) fn templates(kind: AlgorithmKind, capacity: f64) -> Templates {
     let spec = TemplateSpec {
         identifier_glob: Some("*".to_owned()),

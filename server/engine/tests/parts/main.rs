@@ -36,7 +36,7 @@ mod parents;
 use parents::{LEASE, answer, templates};
 
 /// No part does more resources than that.
-const PER_PART: usize = 11;
+const PER_PART: usize = 10;
 
 const CAPACITY: f64 = 100.0;
 
