@@ -233,10 +233,11 @@ fn whatever_concerns_everything_is_done_a_bounded_part_at_a_time() {
     node.handle_templates(of(20.0), now);
     let mut before = new(&node);
     while !node.is_swept() {
-        assert!(before < RESOURCES);
         node.handle_timeout(now);
         let after = new(&node);
-        assert!(after - before <= 16, "{before} to {after}");
+        // Once all have heard, one more sees that.
+        let goes_on = after > before || node.is_swept();
+        assert!(goes_on && after - before <= 16, "{before} to {after}");
         before = after;
     }
     assert_eq!(before, RESOURCES);

@@ -46,7 +46,10 @@ fn a_new_mastership_in_the_middle_of_a_request_answers_all_of_it() {
     assert_eq!(reply.leases.len(), 100);
     let by = reply.leases.iter().map(|it| it.granted_by);
     assert!(by.eq([grants_now(&mut node, at(1)); 100]));
-    assert!(parts > 100_usize.div_ceil(PER_PART), "{parts}: the first one again");
+    assert!(
+        parts > 100_usize.div_ceil(PER_PART),
+        "{parts}: the first one again"
+    );
 
     let request = child_asks("child", 100, 1.0);
     let mut epochs = 3..4;
