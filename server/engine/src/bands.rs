@@ -7,9 +7,9 @@ use std::ops::Bound;
 
 use crate::amount::Amount;
 use crate::claim::Claim;
-use crate::claim_index::{ClaimIndex, Level};
+use crate::claim_index::ClaimIndex;
 use crate::planted::{self, Bug};
-use crate::rounding::ENOUGH;
+use crate::rounding::is_enough;
 use crate::template::AlgorithmKind;
 
 /// Claim indexes by band, sorted. A band without claims is not there.
@@ -122,23 +122,15 @@ impl Bands {
 
     /// Whether the capacity is enough for all bands together.
     pub(crate) fn are_satisfied_by(&self, capacity: Amount) -> bool {
-        let mut bands = self.iter();
-        match (bands.next(), bands.next()) {
-            (None, _) => true,
-            (Some((_, only)), None) => only.level_for(capacity.get()) == Level::AboveAll,
-            _ => {
-                let wants: f64 = self.iter().map(|(_, index)| index.total_wants()).sum();
-                capacity.get() >= wants * ENOUGH
-            }
-        }
+        let others = self.others.iter().flat_map(|others| others.values());
+        let others: f64 = others.map(ClaimIndex::total_wants).sum();
+        is_enough(capacity.get(), self.only.total_wants() + others)
     }
 
     /// Σ subclients of all bands.
     pub fn total_subclients(&self) -> f64 {
-        if self.others.is_none() {
-            return self.only.total_subclients();
-        }
-        self.iter().map(|(_, index)| index.total_subclients()).sum()
+        let others = self.others.iter().flat_map(|others| others.values());
+        self.only.total_subclients() + others.map(ClaimIndex::total_subclients).sum::<f64>()
     }
 
     /// Bytes of memory behind it.

@@ -12,7 +12,7 @@
 //!   subtracted, so the relative error is a few ulp after any number of updates.
 //! * **Nobody's name is in it.** Equal claims are interchangeable, so they are one entry with a
 //!   count. A million clients that want the same are one entry.
-//! * **Wide nodes.** A B⁺ tree with up to 32 claims in a leaf and 32 children in a node is 5 levels
+//! * **Wide nodes.** A B⁺ tree with up to 16 claims in a leaf and 32 children in a node is 5 levels
 //!   deep at a million claims: a handful of cache misses. What a change will read of a node is read at once before
 //!   anything is done with it, so that memory is waited for once a level, for both claims together.
 //!
@@ -29,7 +29,7 @@ use crate::claim_index::leaf::Leaf;
 use crate::claim_index::sums::{Key, Sums};
 use crate::claim_index::tree::Tree;
 use crate::planted::{self, Bug};
-use crate::rounding::ENOUGH;
+use crate::rounding::is_enough;
 
 /// Where the water stands.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -186,14 +186,14 @@ impl ClaimIndex {
         }
     }
 
+    /// Whether the capacity is enough for all claims.
+    pub(crate) fn is_satisfied_by(&self, capacity: f64) -> bool {
+        is_enough(capacity, self.total_wants())
+    }
+
     /// The level w* at which all claims together get `capacity`, or all they want. O(log n).
     pub(crate) fn level_for(&self, capacity: f64) -> Level {
-        let enough = if planted::is(Bug::RoundingIsAShortage) {
-            1.0
-        } else {
-            ENOUGH
-        };
-        if capacity >= self.total_wants() * enough {
+        if self.is_satisfied_by(capacity) {
             return Level::AboveAll;
         }
         if planted::is(Bug::LevelOfEqualShares) {

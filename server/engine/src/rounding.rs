@@ -10,6 +10,8 @@
 //! since [`ENOUGH`] counted as all, must not be taken for a shortage by [`SHORTFALL`] afterwards. What stands
 //! below the names holds that order.
 
+use crate::planted::{self, Bug};
+
 /// How far below Σ wants a capacity may be and still count as enough for all, relative to it: 64 ε, 128
 /// operations.
 ///
@@ -17,7 +19,17 @@
 /// sum is made along the path of a search tree, at most 6 nodes of 32 entries. A level search that took this for a
 /// shortage would cut everybody, or leave one holder short by an ulp for ever. What is granted is bounded exactly
 /// elsewhere, so nothing overshoots.
-pub(crate) const ENOUGH: f64 = 1.0 - 64.0 * f64::EPSILON;
+const ENOUGH: f64 = 1.0 - 64.0 * f64::EPSILON;
+
+/// Whether a capacity is enough for all that is wanted.
+pub(crate) fn is_enough(capacity: f64, wants: f64) -> bool {
+    let enough = if planted::is(Bug::RoundingIsAShortage) {
+        1.0
+    } else {
+        ENOUGH
+    };
+    capacity >= wants * enough
+}
 
 /// A shortfall below this part of the share, or of the capacity, is rounding, not waiting for others.
 ///

@@ -9,15 +9,14 @@
 //! from the capacity. So what is handed out is the capacity, whatever e is.
 
 use crate::algorithm::{Rule, fair_share};
-use crate::claim_index::{ClaimIndex, Level};
+use crate::claim_index::ClaimIndex;
 use crate::planted::{self, Bug};
 use crate::supply::Supply;
 
 /// min(q, e·s) + max(0, q − e·s) · (C − D(e)) / (Q − D(e)), or q if there is enough for all.
 pub fn solve(index: &ClaimIndex, supply: &Supply) -> Rule {
     let capacity = supply.capacity.get();
-    // What is enough for all is decided in one place.
-    if index.level_for(capacity) == Level::AboveAll {
+    if index.is_satisfied_by(capacity) {
         return Rule::EnoughForAll;
     }
     let of_all = capacity / index.total_subclients();

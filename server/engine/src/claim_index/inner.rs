@@ -16,8 +16,8 @@ pub(super) const INNER_MAX: usize = 32;
 /// Children with the sums of their subtrees.
 ///
 /// No running sums are kept, so that an update changes one place in a node; a search adds up
-/// blocks of children, which a processor does side by side. What is beyond the length is zero, so
-/// that blocks can be added up whole.
+/// blocks of children, which a processor does side by side. What is beyond the length is zero, and ratios there are
+/// infinite, so that all can be added up and compared without waiting for the length.
 #[derive(Clone, Debug)]
 pub(super) struct Inner {
     len: u8,
@@ -54,7 +54,7 @@ impl Default for Inner {
             children: [0; INNER_MAX],
             wants: [0.0; INNER_MAX],
             subclients: [0.0; INNER_MAX],
-            bound_ratios: [0.0; INNER_MAX],
+            bound_ratios: [f64::INFINITY; INNER_MAX],
             bound_wants: [0.0; INNER_MAX],
             bound_subclients: [0.0; INNER_MAX],
         }
@@ -130,9 +130,18 @@ impl Inner {
         self.children.copy_within(from.clone(), position);
         for array in self.numbers() {
             array.copy_within(from.clone(), position);
-            array[last] = 0.0;
         }
-        self.len -= 1;
+        self.truncate(last);
+    }
+
+    /// Forgets all from a position on.
+    fn truncate(&mut self, at: usize) {
+        let gone = at..self.len();
+        for array in self.numbers() {
+            array[gone.clone()].fill(0.0);
+        }
+        self.bound_ratios[gone].fill(f64::INFINITY);
+        self.len = narrow(at);
     }
 
     fn numbers(&mut self) -> [&mut [f64; INNER_MAX]; 5] {
@@ -152,10 +161,9 @@ impl Inner {
         right.children[..moved.len()].copy_from_slice(&self.children[moved.clone()]);
         for (array, of_right) in self.numbers().into_iter().zip(right.numbers()) {
             of_right[..moved.len()].copy_from_slice(&array[moved.clone()]);
-            array[at..].fill(0.0);
         }
         right.len = narrow(moved.len());
-        self.len = narrow(at);
+        self.truncate(at);
         right
     }
 
@@ -184,8 +192,10 @@ impl Inner {
     /// The child in which `key` is, or belongs.
     pub(super) fn position_of(&self, key: Key) -> usize {
         // All of them are looked at, side by side: to halve them would wait for memory several times, one after the other.
-        let bounds = &self.bound_ratios[1..self.len()];
-        let mut position = bounds.iter().filter(|bound| **bound <= key.ratio).count();
+        let mut position = 0;
+        for bound in &self.bound_ratios[1..] {
+            position += usize::from(*bound <= key.ratio);
+        }
         // Of the bounds with the same ratio, some may be above the key. Hardly any has it: the others are not looked at.
         while position > 0
             && self.bound_ratios[position] == key.ratio

@@ -11,9 +11,13 @@
 use crate::claim_index::sums::{Key, Sums, narrow};
 
 /// Different claims in a leaf of a tree, at most.
-pub(super) const LEAF_MAX: usize = 32;
+pub(super) const LEAF_MAX: usize = 16;
 
-/// Up to `MAX` different claims, each with how often it is there.
+/// Sums that are added up side by side: one alone waits for each of its additions.
+const LANES: usize = 4;
+
+/// Up to `MAX` different claims, each with how often it is there. What is beyond the length is zero, so that all can be
+/// added up without looking at the length.
 #[derive(Clone, Debug)]
 pub(super) struct Leaf<const MAX: usize> {
     len: u8,
@@ -79,67 +83,87 @@ impl<const MAX: usize> Leaf<MAX> {
     }
 
     pub(super) fn sums(&self) -> Sums {
-        let mut sums = Sums::default();
-        for position in 0..self.len() {
-            sums.wants += self.wants_at(position);
-            sums.subclients += self.subclients_at(position);
+        let (mut wants, mut subclients) = ([0.0; LANES], [0.0; LANES]);
+        for position in 0..MAX {
+            wants[position % LANES] += self.wants_at(position);
+            subclients[position % LANES] += self.subclients_at(position);
         }
-        sums
+        Sums {
+            wants: (wants[0] + wants[1]) + (wants[2] + wants[3]),
+            subclients: (subclients[0] + subclients[1]) + (subclients[2] + subclients[3]),
+        }
     }
 
     /// The first position whose key is not before `key`.
+    ///
+    /// All are compared, side by side: a search that ends at one of them ends where the processor did not expect it.
     fn position_of(&self, key: Key) -> usize {
-        (0..self.len())
-            .find(|&at| !self.is_before(at, &key))
-            .unwrap_or(self.len())
-    }
-
-    /// Whether the claim at a position stands before `key`. Nearly all claims are of as many subclients: those are told
-    /// apart by their wants, without a division.
-    fn is_before(&self, at: usize, key: &Key) -> bool {
-        if self.subclients[at] == key.subclients {
-            return self.wants[at] < key.wants;
+        // Nearly all claims are of as many subclients: those are told apart by their wants, without a division.
+        let (mut before, mut others) = (0, 0);
+        for at in 0..MAX {
+            let is_there = self.counts[at] != 0;
+            before += usize::from(is_there & (self.wants[at] < key.wants));
+            others += usize::from(is_there & (self.subclients[at] != key.subclients));
         }
-        self.key(at).is_before(key)
+        if others == 0 {
+            return before;
+        }
+        let is_before = |at: &usize| self.key(*at).is_before(&key);
+        (0..self.len()).take_while(is_before).count()
     }
 
-    /// How often a claim is there, if it is.
-    pub(super) fn count_of(&self, key: Key) -> Option<u32> {
+    /// Where a claim is.
+    ///
+    /// # Errors
+    ///
+    /// If it is not there: where it belongs.
+    pub(super) fn find(&self, key: Key) -> Result<usize, usize> {
         let position = self.position_of(key);
-        let is_there = position < self.len() && self.key(position) == key;
-        is_there.then(|| self.counts[position])
+        if position < self.len() && self.key(position) == key {
+            Ok(position)
+        } else {
+            Err(position)
+        }
     }
 
-    /// Whether a claim can be put in without splitting the leaf.
-    pub(super) fn has_room_for(&self, key: Key) -> bool {
-        self.len() < MAX || self.count_of(key).is_some()
+    /// How often the claim at a position is there.
+    pub(super) fn count_at(&self, position: usize) -> u32 {
+        self.counts[position]
+    }
+
+    /// Whether there is room for one more claim that is not there yet.
+    pub(super) fn has_room(&self) -> bool {
+        self.len() < MAX
     }
 
     /// Puts a claim in, if there is room. Returns whether there was.
     pub(super) fn try_insert(&mut self, key: Key) -> bool {
-        self.insert_or_find(key).is_ok()
+        let place = self.find(key);
+        let fits = place.is_ok() || self.has_room();
+        if fits {
+            self.put(key, place);
+        }
+        fits
     }
 
-    /// Puts a claim in.
-    ///
-    /// # Errors
-    ///
-    /// If the leaf is full: the position where it belongs.
-    fn insert_or_find(&mut self, key: Key) -> Result<(), usize> {
-        let position = self.position_of(key);
-        if position < self.len() && self.key(position) == key {
-            self.counts[position] += 1;
-        } else if self.len() < MAX {
-            self.insert_at(position, key, 1);
-        } else {
-            return Err(position);
+    /// Puts a claim in where it was [found](Self::find) or belongs. There is room.
+    pub(super) fn put(&mut self, key: Key, place: Result<usize, usize>) {
+        match place {
+            Ok(position) => self.counts[position] += 1,
+            Err(position) => self.insert_at(position, key, 1),
         }
-        Ok(())
     }
 
     /// Puts a claim in; if the leaf was full, returns its new right neighbour.
     pub(super) fn insert(&mut self, key: Key) -> Option<Self> {
-        let position = self.insert_or_find(key).err()?;
+        let place = self.find(key);
+        let position = match place {
+            Err(position) if !self.has_room() => position,
+            _ => {
+                self.put(key, place);
+                return None;
+            }
+        };
         let mut right = self.split_off(MAX / 2);
         if position <= self.len() {
             self.insert_at(position, key, 1);
@@ -165,20 +189,33 @@ impl<const MAX: usize> Leaf<MAX> {
         self.counts.copy_within(position + 1..len, position);
         self.wants.copy_within(position + 1..len, position);
         self.subclients.copy_within(position + 1..len, position);
-        self.len -= 1;
+        self.truncate(len - 1);
+    }
+
+    /// Forgets all from a position on.
+    fn truncate(&mut self, at: usize) {
+        let gone = at..self.len();
+        self.counts[gone.clone()].fill(0);
+        self.wants[gone.clone()].fill(0.0);
+        self.subclients[gone].fill(0.0);
+        self.len = narrow(at);
     }
 
     /// Takes one claim out; returns whether it was there.
     pub(super) fn remove(&mut self, key: Key) -> bool {
-        let position = self.position_of(key);
-        if position == self.len() || self.key(position) != key {
+        let Ok(position) = self.find(key) else {
             return false;
-        }
+        };
+        self.take_at(position);
+        true
+    }
+
+    /// Takes out one claim of those at a position.
+    pub(super) fn take_at(&mut self, position: usize) {
         self.counts[position] -= 1;
         if self.counts[position] == 0 {
             self.remove_at(position);
         }
-        true
     }
 
     /// Moves everything from a position on into a new leaf.
@@ -187,7 +224,7 @@ impl<const MAX: usize> Leaf<MAX> {
         for position in at..self.len() {
             right.insert_at(position - at, self.key(position), self.counts[position]);
         }
-        self.len = narrow(at);
+        self.truncate(at);
         right
     }
 
@@ -205,7 +242,7 @@ impl<const MAX: usize> Leaf<MAX> {
         while self.len() > keep {
             let last = self.len() - 1;
             right.insert_at(0, self.key(last), self.counts[last]);
-            self.len -= 1;
+            self.truncate(last);
         }
         merge
     }

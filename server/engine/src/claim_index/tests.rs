@@ -24,7 +24,7 @@ fn dumb_demand_at(claims: &[Claim], level: f64) -> f64 {
 /// The level by filling up from the lowest ratio.
 fn dumb_level_for(claims: &[Claim], capacity: f64) -> Level {
     let total: f64 = claims.iter().map(|claim| claim.wants.get()).sum();
-    if capacity >= total * ENOUGH {
+    if is_enough(capacity, total) {
         return Level::AboveAll;
     }
     let mut sorted = claims.to_vec();

@@ -1,11 +1,11 @@
-//! Many claims, in order: a B⁺ tree with up to 32 claims in a leaf and 32 children in a node.
+//! Many claims, in order: a B⁺ tree with up to 16 claims in a leaf and 32 children in a node.
 
 use std::cell::Cell;
 
 use crate::claim_index::arena::Arena;
 use crate::claim_index::inner::{Found, INNER_MAX, Inner};
 use crate::claim_index::leaf::{LEAF_MAX, Leaf};
-use crate::claim_index::sums::{Key, Sums};
+use crate::claim_index::sums::{Key, Sums, narrow};
 
 /// The claims, in leaves below inner nodes.
 #[derive(Clone, Debug)]
@@ -36,12 +36,17 @@ const PATH_MAX: usize = 12;
 #[derive(Clone, Copy, Debug, Default)]
 struct Step {
     node: u32,
-    position: usize,
+    position: u8,
 }
 
 impl Step {
     fn of(node: u32, position: usize) -> Self {
+        let position = narrow(position);
         Self { node, position }
+    }
+
+    fn position(self) -> usize {
+        usize::from(self.position)
     }
 }
 
@@ -103,46 +108,60 @@ impl Tree {
     /// what both look at is fetched from memory side by side, and the sums that both change are made anew once. Returns
     /// whether the former was in.
     pub(super) fn replace(&mut self, before: Key, after: Key) -> bool {
-        let Some((paths, [left, entered])) = self.paths_to_replace(before, after) else {
-            let found = self.remove(before);
-            self.insert(after);
-            return found;
+        let mut paths = [[Step::default(); 2]; PATH_MAX];
+        if self.height as usize > PATH_MAX {
+            return self.replace_one_by_one(before, after);
+        }
+        let [mut left, mut entered] = self.paths_to(before, after, &mut paths);
+        let from = &self.leaves[left];
+        let Ok(position) = from.find(before) else {
+            return self.replace_one_by_one(before, after);
         };
+        let is_last = from.count_at(position) == 1;
+        if is_last && from.len() <= LEAF_MAX / 4 {
+            return self.replace_one_by_one(before, after);
+        }
+        let place = self.leaves[entered].find(after);
+        let frees_a_place = left == entered && is_last;
+        if place.is_err() && !frees_a_place && !self.leaves[entered].has_room() {
+            return self.replace_one_by_one(before, after);
+        }
         self.known = LastFound::default();
-        self.leaves[left].remove(before);
-        self.leaves[entered].try_insert(after);
-        let (mut left, mut entered) = (left, entered);
-        for (height, [from, to]) in paths
+        self.leaves[left].take_at(position);
+        if left == entered {
+            self.leaves[entered].try_insert(after);
+        } else {
+            self.leaves[entered].put(after, place);
+        }
+        for (below, [from, to]) in paths
             .into_iter()
             .take(self.height as usize)
-            .enumerate()
             .rev()
+            .enumerate()
         {
-            let below = self.height - 1 - height as u32;
+            let below = below as u32;
             let sums = self.sums_of(left, below);
-            self.inners[from.node].set_sums(from.position, sums);
+            self.inners[from.node].set_sums(from.position(), sums);
             if left != entered {
                 let sums = self.sums_of(entered, below);
-                self.inners[to.node].set_sums(to.position, sums);
+                self.inners[to.node].set_sums(to.position(), sums);
             }
             (left, entered) = (from.node, to.node);
         }
         true
     }
 
-    /// The ways down to the claim that goes and to where the other one belongs, and their leaves. None: nodes would have
-    /// to be split or merged, or there is no such claim.
-    fn paths_to_replace(
-        &self,
-        before: Key,
-        after: Key,
-    ) -> Option<([[Step; 2]; PATH_MAX], [u32; 2])> {
-        let mut paths = [[Step::default(); 2]; PATH_MAX];
+    /// As [`replace`](Self::replace), where nodes may have to be split or merged, or there is no such claim.
+    fn replace_one_by_one(&mut self, before: Key, after: Key) -> bool {
+        let found = self.remove(before);
+        self.insert(after);
+        found
+    }
+
+    /// The ways down to the claim that goes and to where the other one belongs. Returns their leaves.
+    fn paths_to(&self, before: Key, after: Key, paths: &mut [[Step; 2]; PATH_MAX]) -> [u32; 2] {
         let (mut left, mut entered) = (self.root, self.root);
         let mut touched = 0.0;
-        if self.height as usize > PATH_MAX {
-            return None;
-        }
         for steps in paths.iter_mut().take(self.height as usize) {
             let (from, to) = (&self.inners[left], &self.inners[entered]);
             let positions = [from.position_of(before), to.position_of(after)];
@@ -156,14 +175,7 @@ impl Tree {
         }
         touched += self.leaves[left].touched() + self.leaves[entered].touched();
         std::hint::black_box(touched);
-        let from = &self.leaves[left];
-        let count = from.count_of(before)?;
-        if count == 1 && from.len() <= LEAF_MAX / 4 {
-            return None;
-        }
-        let frees_a_place = left == entered && count == 1;
-        let fits = frees_a_place || self.leaves[entered].has_room_for(after);
-        fits.then_some((paths, [left, entered]))
+        [left, entered]
     }
 
     /// D(w) = Σ min(wants, w·subclients), for w ≥ 0. O(log n).
