@@ -156,3 +156,50 @@ pub fn band_of(kind: AlgorithmKind, priority: i64) -> i64 {
         _ => Bands::ONLY,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bands(wants: &[(i64, f64)]) -> Bands {
+        let mut bands = Bands::default();
+        for (band, wants) in wants {
+            bands.insert(*band, Claim::of_client(Amount::new(*wants).unwrap()));
+        }
+        bands
+    }
+
+    #[test]
+    fn a_capacity_a_rounding_below_what_all_bands_want_is_enough_and_one_below_that_is_not() {
+        let cases: [&[(i64, f64)]; 5] = [
+            &[(0, 0.3)],
+            &[(-3, 0.3)],
+            &[(1, 0.1), (2, 0.2)],
+            &[(-1, 0.1), (0, 0.2)],
+            &[(-1, 3.0), (0, 1e6), (0, 7.0), (5, 0.1)],
+        ];
+        for wants in cases {
+            let bands = bands(wants);
+            let total: f64 = wants.iter().map(|(_, wants)| wants).sum();
+            for (capacity, is_enough) in [
+                (2.0 * total, true),
+                (total, true),
+                (total.next_down().next_down(), true),
+                (total * (1.0 - 1e-12), false),
+                (0.0, false),
+            ] {
+                let capacity = Amount::new(capacity).unwrap();
+                let found = bands.are_satisfied_by(capacity);
+                assert_eq!(found, is_enough, "{capacity:?} for {wants:?}");
+            }
+        }
+        assert!(bands(&[]).are_satisfied_by(Amount::ZERO), "nobody");
+    }
+
+    #[test]
+    fn the_clients_of_all_bands_are_counted() {
+        let bands = bands(&[(-2, 1.0), (0, 1.0), (0, 2.0), (7, 1.0)]);
+        assert_eq!(bands.total_subclients(), 4.0);
+        assert_eq!(Bands::default().total_subclients(), 0.0);
+    }
+}

@@ -182,10 +182,12 @@ impl DemandCurve {
             }
         }
         points.sort_by(|a, b| a.level.total_cmp(&b.level));
-        // No more than an amount can be is sent, which is an under-estimate.
+        // No more than an amount can be is sent, which is an under-estimate. Nor more than the total: it is another sum,
+        // and a rounding above it is no curve to whoever gets it.
+        let most = wants.min(Amount::MAX.get());
         for point in &mut points {
             point.level = point.level.min(Amount::MAX.get());
-            point.demand = point.demand.min(Amount::MAX.get());
+            point.demand = point.demand.min(most);
         }
         points.dedup_by(|later, earlier| later.level <= earlier.level);
         Self::concave(points)

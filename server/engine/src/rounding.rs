@@ -16,7 +16,7 @@ use crate::planted::{self, Bug};
 /// operations.
 ///
 /// A capacity that travels through a tree arrives a rounding or two a level below the sum that was asked for; and a
-/// sum is made along the path of a search tree, at most 6 nodes of 32 entries. A level search that took this for a
+/// sum is made along the path of a search tree, of a few nodes of at most 32 entries. A level search that took this for a
 /// shortage would cut everybody, or leave one holder short by an ulp for ever. What is granted is bounded exactly
 /// elsewhere, so nothing overshoots.
 const ENOUGH: f64 = 1.0 - 64.0 * f64::EPSILON;

@@ -35,7 +35,7 @@ fn the_figure_of_memory_is_near_what_the_process_grows_by() {
     // What is measured stays, so that nothing takes the place of what was freed.
     let mut kept = Vec::new();
     let mut wrong = Vec::new();
-    let shapes: [(&str, f64, Fill); 9] = [
+    let shapes: [(&str, f64, Fill); 10] = [
         (
             "many leases of one resource",
             0.1,
@@ -51,6 +51,11 @@ fn the_figure_of_memory_is_near_what_the_process_grows_by() {
             "resources with a few leases",
             0.15,
             Box::new(|| clients(8_000, 10, 20, 1)),
+        ),
+        (
+            "resources with twenty leases",
+            0.15,
+            Box::new(|| clients(5_000, 20, 20, 1)),
         ),
         (
             "resources with a hundred leases",

@@ -3,13 +3,12 @@
 use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use doorward_proto::doorman;
 use doorward_proto::doorman::capacity_server::{Capacity, CapacityServer};
 use doorward_proto::doorward::v1::capacity_stream_server::{CapacityStream, CapacityStreamServer};
 use tokio::net::TcpListener;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio_stream::wrappers::{ReceiverStream, TcpListenerStream};
 use tokio_stream::{Stream, StreamExt};
 use tonic::{Request, Response, Status, Streaming};
@@ -40,7 +39,6 @@ struct Behaviour {
     streams: Streams,
     /// None: it is so old that it knows of no such thing.
     discovery: Option<doorman::DiscoveryResponse>,
-    delay: Duration,
     answer: Box<dyn FnMut(&Ask) -> Answer + Send>,
     /// The newest stream.
     open: Option<mpsc::Sender<Answer>>,
@@ -50,6 +48,7 @@ struct Behaviour {
 struct Service {
     behaviour: Arc<Mutex<Behaviour>>,
     seen: mpsc::UnboundedSender<(Way, Ask)>,
+    keeps_waiting: watch::Sender<bool>,
 }
 
 /// A running one. Stops when dropped.
@@ -74,11 +73,11 @@ impl FakeParent {
             behaviour: Arc::new(Mutex::new(Behaviour {
                 streams,
                 discovery: None,
-                delay: Duration::ZERO,
                 answer: Box::new(generous),
                 open: None,
             })),
             seen: sender,
+            keeps_waiting: watch::Sender::new(false),
         };
         let (stop, stopped) = oneshot::channel::<()>();
         let server = tonic::transport::Server::builder()
@@ -120,8 +119,9 @@ impl FakeParent {
         self.service.behaviour.lock().unwrap().discovery = Some(discovery);
     }
 
-    pub(crate) fn delay(&self, delay: Duration) {
-        self.service.behaviour.lock().unwrap().delay = delay;
+    /// Whether it answers nothing that is asked of it, but for greetings, until that is over.
+    pub(crate) fn keeps_waiting(&self, keeps_waiting: bool) {
+        self.service.keeps_waiting.send_replace(keeps_waiting);
     }
 
     /// Tells something unasked on the newest stream.
@@ -185,12 +185,14 @@ impl FakeParent {
 
 impl Service {
     async fn reply(&self, way: Way, ask: Ask) -> Answer {
-        let (answer, delay) = {
-            let mut behaviour = self.behaviour.lock().unwrap();
-            ((behaviour.answer)(&ask), behaviour.delay)
-        };
+        let is_greeting = ask.resource.is_empty();
+        let answer = (self.behaviour.lock().unwrap().answer)(&ask);
         let _ = self.seen.send((way, ask));
-        tokio::time::sleep(delay).await;
+        if !is_greeting {
+            let mut keeps_waiting = self.keeps_waiting.subscribe();
+            let over = keeps_waiting.wait_for(|it| !*it).await;
+            over.expect("the sender is in `self`");
+        }
         answer
     }
 }

@@ -36,7 +36,7 @@ struct Busy {
 impl Busy {
     async fn start() -> Self {
         let parent = FakeParent::start(Streams::Served).await;
-        parent.delay(Duration::from_secs(3_600));
+        parent.keeps_waiting(true);
         let server = Server::start(ServerConfig {
             calls_max: NonZeroUsize::MIN,
             ..child_config(&[&parent.address], Templates::default())

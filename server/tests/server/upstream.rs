@@ -313,12 +313,15 @@ async fn a_stream_that_leaves_one_resource_unanswered_is_not_trusted() {
 
 #[tokio::test]
 async fn a_slow_parent_is_waited_for() {
-    let parent = FakeParent::start(Streams::Served).await;
-    parent.delay(Duration::from_millis(300));
+    let mut parent = FakeParent::start(Streams::Served).await;
+    parent.keeps_waiting(true);
     let server = child(&[&parent.address]).await;
     let mut client = capacity(&server).await;
-    // The greeting is answered before.
-    let response = get(&mut client, "a", vec![asked("r", 30.0)]).await;
+    let asking = tokio::spawn(async move { get(&mut client, "a", vec![asked("r", 30.0)]).await });
+    parent.next_ask().await;
+    assert!(!asking.is_finished(), "nothing is known yet");
+    parent.keeps_waiting(false);
+    let response = asking.await.unwrap();
     assert_eq!(only(&response).gets.capacity, 30.0);
     assert_eq!(news(&server).link, ParentLink::Stream);
 }

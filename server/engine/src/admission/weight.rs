@@ -19,6 +19,12 @@ const EARLY_MAX: usize = 100;
 /// A resource with so many leases has no tables.
 const FEW: usize = 4;
 
+/// What the claims of a resource take in addition once they are more than a leaf of their tree holds.
+const TREE_BYTES: usize = 1_400;
+
+/// A resource with so many leases has no more than one leaf of claims.
+const ONE_LEAF: usize = 16;
+
 /// A lease of a client, its claim and its place in line; its name, if it is short.
 pub(crate) const LEASE_BYTES: usize = 300;
 
@@ -73,6 +79,11 @@ impl Weight {
         self.bands == 0 && self.holders() > FEW
     }
 
+    /// Whether its claims are more than a leaf.
+    fn has_tree(self) -> bool {
+        self.has_tables() && self.holders() > ONE_LEAF
+    }
+
     /// Leases that are among the first ones in its tables.
     fn early(self) -> usize {
         if self.has_tables() {
@@ -97,6 +108,8 @@ pub(crate) struct TotalWeight {
     pub(crate) curves: usize,
     /// Resources with tables.
     tables: usize,
+    /// Resources whose claims are more than a leaf.
+    trees: usize,
     /// Leases that are among the first ones in them.
     early: usize,
     /// Points of demand curves.
@@ -118,6 +131,7 @@ impl TotalWeight {
         self.leases * LEASE_BYTES
             + self.curves * CURVE_BYTES
             + self.tables * TABLES_BYTES
+            + self.trees * TREE_BYTES
             + self.early * EARLY_BYTES
             + self.points * POINT_BYTES
             + self.bands * BAND_BYTES
@@ -137,5 +151,7 @@ impl TotalWeight {
         self.early = self.early + after.early() - before.early();
         let (had, has) = (before.has_tables(), after.has_tables());
         self.tables = self.tables + usize::from(has) - usize::from(had);
+        let (had, has) = (before.has_tree(), after.has_tree());
+        self.trees = self.trees + usize::from(has) - usize::from(had);
     }
 }

@@ -104,10 +104,11 @@ fn band_capacities<'a>(
             .unwrap_or_else(of_template)
             .min(wants)
     };
-    let left = bands.iter().fold(capacity, |left, (band, index)| {
-        left - guaranteed(band, index.total_wants())
-    });
-    let mut left = left.max(0.0);
+    let mut left = capacity;
+    for (band, index) in bands.iter() {
+        left -= guaranteed(band, index.total_wants());
+    }
+    left = left.max(0.0);
     bands.iter().rev().map(move |(band, index)| {
         let wants = index.total_wants();
         let minimum = guaranteed(band, wants);

@@ -1,11 +1,11 @@
 //! An inner node of the claim index's tree: children in order, with the sums of their subtrees.
 //!
 //! Fields are apart (all ratios, all wants, …) because most steps look at one of them only. All arrays are sorted
-//! by key. Positions handed around are below the node's length, which never exceeds the arrays; that is why
+//! by key. Positions handed around are of children that are there, or of a new one, for which there is room; that is why
 //! indexing in here cannot fail.
 #![expect(
     clippy::indexing_slicing,
-    reason = "positions are below the node's length, see above"
+    reason = "positions are within the arrays, see above"
 )]
 
 use crate::claim_index::sums::{Key, Sums, narrow};
@@ -16,8 +16,8 @@ pub(super) const INNER_MAX: usize = 32;
 /// Children with the sums of their subtrees.
 ///
 /// No running sums are kept, so that an update changes one place in a node; a search adds up
-/// blocks of children, which a processor does side by side. What is beyond the length is zero, and ratios there are
-/// infinite, so that all can be added up and compared without waiting for the length.
+/// blocks of children, which a processor does side by side. Sums beyond the length are zero, and ratios
+/// there are infinite, so that all can be added up and compared without waiting for the length.
 #[derive(Clone, Debug)]
 pub(super) struct Inner {
     len: u8,
@@ -91,7 +91,7 @@ impl Inner {
         self.bound_subclients[position] = key.subclients;
     }
 
-    fn sums_at(&self, position: usize) -> Sums {
+    pub(super) fn sums_at(&self, position: usize) -> Sums {
         Sums {
             wants: self.wants[position],
             subclients: self.subclients[position],
@@ -142,6 +142,23 @@ impl Inner {
         }
         self.bound_ratios[gone].fill(f64::INFINITY);
         self.len = narrow(at);
+    }
+
+    /// Asserts that the bounds are in order, and that what is beyond the length changes no sum and no search.
+    ///
+    /// # Panics
+    ///
+    /// If they are not, or it does.
+    #[cfg(test)]
+    pub(super) fn assert_consistent(&self) {
+        let len = self.len();
+        for position in 2..len {
+            assert!(self.key(position - 1).is_before(&self.key(position)));
+        }
+        let beyond = self.wants[len..].iter().chain(&self.subclients[len..]);
+        assert!(beyond.copied().all(|it| it == 0.0), "beyond the length");
+        let mut beyond = self.bound_ratios[len..].iter();
+        assert!(beyond.all(|it| *it == f64::INFINITY), "beyond the length");
     }
 
     fn numbers(&mut self) -> [&mut [f64; INNER_MAX]; 5] {

@@ -1,11 +1,11 @@
 //! A leaf of the claim index's tree: claims in order.
 //!
 //! Fields are apart (all counts, all wants, …) because most steps look at one of them only. All arrays are sorted
-//! by key. Positions handed around are below the leaf's length, which never exceeds the arrays; that is why
+//! by key. Positions handed around are of claims that are there, or of a new one, for which there is room; that is why
 //! indexing in here cannot fail.
 #![expect(
     clippy::indexing_slicing,
-    reason = "positions are below the node's length, see above"
+    reason = "positions are within the arrays, see above"
 )]
 
 use crate::claim_index::sums::{Key, Sums, narrow};
@@ -52,7 +52,7 @@ impl<const MAX: usize> Leaf<MAX> {
         usize::from(self.len)
     }
 
-    /// A number for which all of it has to be read.
+    /// A number for which nearly all of it has to be read.
     pub(super) fn touched(&self) -> f64 {
         let lines = |array: &[f64; MAX]| array.iter().step_by(8).sum::<f64>();
         let counts: u32 = self.counts.iter().step_by(16).fold(0, |a, b| a | b);
@@ -96,9 +96,9 @@ impl<const MAX: usize> Leaf<MAX> {
 
     /// The first position whose key is not before `key`.
     ///
-    /// All are compared, side by side: a search that ends at one of them ends where the processor did not expect it.
+    /// Nearly all claims are of as many subclients: those are told apart by their wants, without a division. And all are
+    /// compared, side by side: a search that ends at one of them ends where the processor did not expect it.
     fn position_of(&self, key: Key) -> usize {
-        // Nearly all claims are of as many subclients: those are told apart by their wants, without a division.
         let (mut before, mut others) = (0, 0);
         for at in 0..MAX {
             let is_there = self.counts[at] != 0;
@@ -148,6 +148,7 @@ impl<const MAX: usize> Leaf<MAX> {
 
     /// Puts a claim in where it was [found](Self::find) or belongs. There is room.
     pub(super) fn put(&mut self, key: Key, place: Result<usize, usize>) {
+        debug_assert!(place.is_ok() || self.has_room());
         match place {
             Ok(position) => self.counts[position] += 1,
             Err(position) => self.insert_at(position, key, 1),
@@ -216,6 +217,23 @@ impl<const MAX: usize> Leaf<MAX> {
         if self.counts[position] == 0 {
             self.remove_at(position);
         }
+    }
+
+    /// Asserts that the claims are in order, and that what is beyond them is zero.
+    ///
+    /// # Panics
+    ///
+    /// If they are not.
+    #[cfg(test)]
+    pub(super) fn assert_consistent(&self) {
+        let len = self.len();
+        for position in 1..len {
+            assert!(self.key(position - 1).is_before(&self.key(position)));
+        }
+        assert!(self.counts[..len].iter().all(|count| *count > 0));
+        assert!(self.counts[len..].iter().all(|count| *count == 0));
+        let beyond = self.wants[len..].iter().chain(&self.subclients[len..]);
+        assert!(beyond.copied().all(|it| it == 0.0), "beyond the length");
     }
 
     /// Moves everything from a position on into a new leaf.

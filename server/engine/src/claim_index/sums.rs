@@ -39,7 +39,7 @@ pub(super) struct Sums {
     pub(super) subclients: f64,
 }
 
-/// A length as it is stored: of a leaf or an inner node, which have few places.
+/// A length or a position as it is stored: of a leaf or an inner node, which have few places.
 pub(super) fn narrow(len: usize) -> u8 {
     debug_assert!(len <= usize::from(u8::MAX));
     u8::try_from(len).unwrap_or(u8::MAX)

@@ -57,6 +57,11 @@ fn is_close(got: f64, expected: f64) -> bool {
 /// The index answers as the list does, at levels and capacities that matter.
 #[track_caller]
 fn check(index: &ClaimIndex, claims: &[Claim]) {
+    match &index.claims {
+        Claims::One(leaf) => leaf.assert_consistent(),
+        Claims::Few(leaf) => leaf.assert_consistent(),
+        Claims::Many(tree) => tree.assert_consistent(),
+    }
     assert_eq!(index.len(), claims.len());
     let total: f64 = claims.iter().map(|claim| claim.wants.get()).sum();
     check_close("Σ wants", index.total_wants(), total);
@@ -169,6 +174,14 @@ fn claims() -> impl Strategy<Value = Claim> {
     (wants, subclients).prop_map(|(wants, subclients)| claim(wants, subclients))
 }
 
+/// Claims that are all of as many subclients, as those of clients are. Some are equal.
+fn alike() -> impl Strategy<Value = Vec<Claim>> {
+    let wants = prop_oneof![(0..40_u32).prop_map(f64::from), 0.0..40.0];
+    let list = prop::collection::vec(wants, 2..1500);
+    (list, prop_oneof![Just(1.0), Just(0.3)])
+        .prop_map(|(wants, of)| wants.into_iter().map(|it| claim(it, of)).collect())
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
@@ -213,6 +226,28 @@ proptest! {
             prop_assert_eq!(index.total_wants().to_bits(), twice.total_wants().to_bits());
         }
         check(&index, &list);
+    }
+
+    #[test]
+    fn claims_of_as_many_subclients_change_into_each_other(
+        list in alike(),
+        changes in prop::collection::vec([any::<prop::sample::Index>(), any::<prop::sample::Index>()], 1..300),
+    ) {
+        // Half of them are there, and change into any of all: near ones, equal ones, and themselves.
+        let (there, all) = (list.len().div_ceil(2), list);
+        let mut list = all[..there].to_vec();
+        let mut index = ClaimIndex::default();
+        list.iter().for_each(|claim| index.insert(*claim));
+        for [place, after] in changes {
+            let after = *after.get(&all);
+            let before = std::mem::replace(place.get_mut(&mut list), after);
+            prop_assert!(index.replace(before, after));
+        }
+        check(&index, &list);
+        for claim in list {
+            prop_assert!(index.remove(claim));
+        }
+        prop_assert!(index.is_empty());
     }
 
     #[test]

@@ -264,6 +264,31 @@ impl Tree {
         self.known = LastFound::default();
     }
 
+    /// Asserts that each node is in order, and knows the sums of those below it.
+    ///
+    /// # Panics
+    ///
+    /// If one is not, or does not.
+    #[cfg(test)]
+    pub(super) fn assert_consistent(&self) {
+        self.assert_consistent_below(self.root, self.height);
+    }
+
+    #[cfg(test)]
+    fn assert_consistent_below(&self, node: u32, height: u32) {
+        if height == 0 {
+            self.leaves[node].assert_consistent();
+            return;
+        }
+        let inner = &self.inners[node];
+        inner.assert_consistent();
+        for position in 0..inner.len() {
+            let child = inner.child(position);
+            assert_eq!(inner.sums_at(position), self.sums_of(child, height - 1));
+            self.assert_consistent_below(child, height - 1);
+        }
+    }
+
     /// Bytes of memory behind it.
     pub(super) fn memory_bytes(&self) -> usize {
         self.leaves.memory_bytes() + self.inners.memory_bytes()
