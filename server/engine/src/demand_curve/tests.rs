@@ -164,6 +164,28 @@ proptest! {
     }
 
     #[test]
+    fn a_corner_just_below_the_end_is_not_above_it(
+        claims in prop::collection::vec((0.01..1.0f64, 0.3..1.3f64, 1..50_usize), 1..12),
+    ) {
+        // Who wants most hardly counts, and the next want nearly as much: what the two corners want differs by a rounding.
+        let highest = claims.iter().map(|(level, ..)| *level).fold(0.0, f64::max);
+        let mut index = index_of(&[(highest * (1.0 + 1e-10) * 1e-9, 1e-9)]);
+        for (level, subclients, count) in claims {
+            let claim = Claim {
+                wants: amount(level * subclients),
+                subclients: Subclients::new(subclients).unwrap(),
+            };
+            (0..count).for_each(|_| index.insert(claim));
+        }
+        let curve = DemandCurve::of(&index, POINTS_MAX);
+        let (levels, demands): (Vec<f64>, Vec<f64>) =
+            curve.points().iter().map(|p| (p.level, p.demand)).unzip();
+        let wants = Amount::from_computed(index.total_wants());
+        let parsed = DemandCurve::parse(&levels, &demands, wants, index.total_subclients());
+        prop_assert!(parsed.is_ok(), "{:?}", parsed);
+    }
+
+    #[test]
     fn what_is_sent_is_accepted_and_means_the_same(claims in claims()) {
         let index = index_of(&claims);
         let curve = DemandCurve::of(&index, POINTS_MAX);
