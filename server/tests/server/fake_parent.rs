@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use doorward_proto::doorman;
 use doorward_proto::doorman::capacity_server::{Capacity, CapacityServer};
