@@ -22,10 +22,11 @@ use doorward_client::limiter::demand::AdaptiveWants;
 use doorward_client::limiter::rate::Burst;
 use doorward_client::state::{BackoffConfig, ClientConfig};
 use doorward_client::{
-    AcquireError, Capacity, Client, ClientBuilder, ConnectError, Mode, Resource, ResourceError,
-    Source,
+    AcquireError, Capacity, Client, ClientBuilder, ConnectError, Hooks, Mode, Resource,
+    ResourceError, Source,
 };
 use doorward_proto::doorman;
+use tokio::sync::watch;
 use tokio_stream::StreamExt;
 use tonic::Status;
 
@@ -57,14 +58,29 @@ async fn within_patience<T>(what: impl Future<Output = T>) -> T {
     tokio::time::timeout(PATIENCE, what).await.unwrap()
 }
 
-/// Waits until a client says why it fails, in words for which that holds. It tells nobody when it begins to.
-async fn until_failure(client: &Client, holds: impl Fn(&str) -> bool) {
-    within_patience(async {
-        while !client.failure().is_some_and(|failure| holds(&failure)) {
-            tokio::time::sleep(Duration::from_millis(1)).await;
+/// Hears of every request that failed.
+#[derive(Default)]
+struct Failures(watch::Sender<()>);
+
+impl Hooks for Failures {
+    fn refreshed(&self, ok: bool, _took: Duration) {
+        if !ok {
+            self.0.send_replace(());
         }
-    })
-    .await;
+    }
+}
+
+impl Failures {
+    /// Waits until a client says why it fails, in words for which that holds.
+    async fn until(&self, client: &Client, holds: impl Fn(&str) -> bool) {
+        let mut failed = self.0.subscribe();
+        within_patience(async {
+            while !client.failure().is_some_and(|failure| holds(&failure)) {
+                failed.changed().await.unwrap();
+            }
+        })
+        .await;
+    }
 }
 
 async fn until(resource: &Resource, capacity: f64) {

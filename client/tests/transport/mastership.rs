@@ -9,7 +9,7 @@ use doorward_proto::doorman;
 use tonic::Status;
 
 use crate::fake_server::{FakeServer, discovery, granted, lease, redirect};
-use crate::{PATIENCE, until_failure, within_patience};
+use crate::{Failures, PATIENCE, within_patience};
 
 /// A client whose backoff is soon far beyond anybody's patience, if it grows.
 fn patient(addresses: &[&str]) -> ClientBuilder {
@@ -60,10 +60,13 @@ async fn a_master_that_is_named_and_dead_is_about_to_have_a_successor() {
 }
 
 /// A client that has a lease of a master of epoch 9, which then fails, and another server.
-async fn after_epoch_9(other: &FakeServer) -> (Client, doorward_client::Resource, FakeServer) {
+async fn after_epoch_9(
+    other: &FakeServer,
+    failures: &Arc<Failures>,
+) -> (Client, doorward_client::Resource, FakeServer) {
     let gone = Err(Status::unavailable("gone"));
     let newest = FakeServer::start(Some(discovery(true, None, 9)), [lease(8.0, 20), gone]).await;
-    let client = patient(&[&newest.address, &other.address]);
+    let client = patient(&[&newest.address, &other.address]).hooks(failures.clone());
     let client = client.connect_timeout(PATIENCE).connect().await.unwrap();
     let resource = client.resource("r").wants(10.0).open().unwrap();
     resource.wait_for_lease(PATIENCE).await.unwrap();
@@ -76,8 +79,10 @@ async fn nobody_goes_back_to_an_older_epoch() {
     let behind = discovery(false, Some(&older.address), 8);
     let behind = FakeServer::start(Some(behind), []).await;
     for other in [&older, &behind] {
-        let (client, resource, _newest) = after_epoch_9(other).await;
-        until_failure(&client, |failure| failure.contains("out of date")).await;
+        let failures = Arc::default();
+        let (client, resource, _newest) = after_epoch_9(other, &failures).await;
+        let is_old = |failure: &str| failure.contains("out of date");
+        failures.until(&client, is_old).await;
         assert_eq!(
             resource.capacity(),
             Capacity::Limited(8.0),
@@ -89,7 +94,7 @@ async fn nobody_goes_back_to_an_older_epoch() {
 #[tokio::test]
 async fn a_master_without_an_epoch_is_taken_as_it_is() {
     let other = FakeServer::start(Some(discovery(true, None, 0)), [lease(5.0, 60_000)]).await;
-    let (_client, resource, _newest) = after_epoch_9(&other).await;
+    let (_client, resource, _newest) = after_epoch_9(&other, &Arc::default()).await;
     crate::until(&resource, 5.0).await;
 }
 

@@ -1,5 +1,6 @@
 //! Two processes with one client id: a restart is waited out, and two that go on are told apart from it.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use doorward_client::limiter::rate::Burst;
@@ -8,7 +9,7 @@ use doorward_proto::doorman;
 use tonic::Status;
 
 use crate::fake_server::{Answer, FakeServer, lease, refused};
-use crate::{PATIENCE, client, until_failure};
+use crate::{Failures, PATIENCE, client};
 
 /// Another process has the lease. To be asked again as soon as clients do.
 fn another_process() -> Answer {
@@ -114,9 +115,11 @@ async fn whose_time_to_wait_is_over_during_a_restart_hears_of_the_other_process(
 async fn a_server_that_is_gone_is_the_reason_and_not_the_other_process_of_before() {
     let gone = Err(Status::unavailable("gone"));
     let server = FakeServer::master([another_process(), gone]).await;
-    let client = client(&server.address).connect().await.unwrap();
+    let failures = Arc::new(Failures::default());
+    let client = client(&server.address).hooks(failures.clone());
+    let client = client.connect().await.unwrap();
     let resource = client.resource("r").wants(10.0).open().unwrap();
-    until_failure(&client, |_| true).await;
+    failures.until(&client, |_| true).await;
     let nothing = resource.wait_for_lease(Duration::from_millis(1)).await;
     assert!(
         matches!(nothing, Err(ResourceError::NotConnected(_))),
