@@ -223,6 +223,8 @@ pub enum Reason {
     BandSatisfied,
     /// PRIORITY_BANDS, a child server: each of its bands gets its part.
     ByBand,
+    /// As all was divided when the holder last asked. Only in what is shown.
+    DividedBefore,
     /// The template is gone: nothing is granted any more, and nothing taken back.
     TemplateGone,
     /// In learning mode nothing is shared out.
@@ -334,6 +336,7 @@ impl fmt::Display for Reason {
             Self::BandSatisfied => write!(f, "there is enough for everyone of its priority"),
             Self::TemplateGone => write!(f, "its template is gone; the lease runs down"),
             Self::ByBand => write!(f, "each of its priorities gets its part"),
+            Self::DividedBefore => write!(f, "as all was divided when it last asked"),
             Self::WaitsForParent => {
                 write!(
                     f,

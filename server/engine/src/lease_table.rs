@@ -6,13 +6,16 @@
 //! expiry. One that comes up early, because the lease was renewed meanwhile, is scheduled again, so
 //! renewing a lease costs nothing here, and each lease is looked at about once a lease length.
 
+mod decided;
 mod ending;
 mod expiries;
 mod holding;
 mod places;
 mod slot;
 
+pub(crate) use decided::{Decided, DecidedBy};
 pub(crate) use holding::{Holding, ServerReport, Version};
+pub(crate) use places::KnownHash;
 pub(crate) use slot::Slot;
 
 use std::ops::Range;
@@ -30,19 +33,20 @@ use crate::time::Time;
 
 /// The holders of one resource.
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct LeaseTable {
+    places: Places,
     hash: NameHash,
     version: Version,
-    places: Places,
+    /// Leases that are still to be ended by a time.
+    ending: Option<Box<Ending>>,
+    /// No lease that is worth anything ends later.
+    in_use_until: Time,
     len: u32,
     waiting: u32,
     granted: ExactSum,
     reserved: ExactSum,
-    /// No lease that is worth anything ends later.
-    in_use_until: Time,
     wants: ExactSum,
-    /// Leases that are still to be ended by a time.
-    ending: Option<Box<Ending>>,
 }
 
 impl LeaseTable {
@@ -112,7 +116,18 @@ impl LeaseTable {
 
     /// The holder of that name.
     pub(crate) fn find(&self, kind: HolderKind, name: &str) -> Option<Slot> {
-        self.places.find(kind, name, self.hash)
+        self.places.find(kind, name, || self.hash.short(kind, name))
+    }
+
+    /// The same, of a name whose hash may be known.
+    pub(crate) fn find_known(
+        &self,
+        kind: HolderKind,
+        name: &str,
+        known: &KnownHash,
+    ) -> Option<Slot> {
+        let hash = || self.hash.known(kind, name, known);
+        self.places.find(kind, name, hash)
     }
 
     /// What is in a slot.
@@ -127,10 +142,9 @@ impl LeaseTable {
     /// Puts in a holder that is not there yet.
     pub(crate) fn insert(&mut self, holding: Holding) -> Slot {
         debug_assert!(
-            self.find(holding.holder.kind, holding.holder.name.as_str())
-                .is_none(),
+            self.find(holding.kind, holding.name.as_str()).is_none(),
             "{} is there already",
-            holding.holder
+            holding.holder()
         );
         self.note_changed();
         self.wants.add(holding.demand.wants());
@@ -338,7 +352,7 @@ impl LeaseTable {
 
     /// Bytes of memory behind it, names included (roughly: what the allocator adds is not known).
     pub(crate) fn memory_bytes(&self) -> usize {
-        let names: usize = self.iter().map(|h| h.holder.name.as_str().len() + 16).sum();
+        let names: usize = self.iter().map(|h| h.name.as_str().len() + 16).sum();
         self.places.memory_bytes() + names
     }
 

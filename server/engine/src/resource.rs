@@ -94,24 +94,27 @@ pub(crate) struct Chosen {
     pub(crate) claims_at_once: NonZeroU16,
 }
 
-/// A resource with holders, or about to have one.
+/// A resource with holders, or about to have one. A request of many resources waits for the memory of each, so what every
+/// request reads comes first and stands together, here, in the [ledger](Ledger) and in its [table](crate::lease_table::LeaseTable).
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct Resource {
     id: ResourceId,
     policy: Policy,
     supply: Supply,
+    learning: LearningMode,
     /// Where the supply comes from, below the root.
     upstream: Option<Box<ParentFacts>>,
+    /// Holders whose last leases have ended since that was last asked.
+    expired: u32,
+    /// Entries of ended leases looked at since that was last asked.
+    looked_at: u32,
     ledger: Ledger,
     beginning: Beginning,
-    learning: LearningMode,
     /// Two live processes under one name were seen, which is not reported yet.
     conflict: Option<Box<Conflict>>,
     lowering: Lowerings,
     invitations: Invitations,
-    expired: u64,
-    /// Entries of ended leases looked at since that was last asked.
-    looked_at: u32,
 }
 
 /// What a resource did by itself.
@@ -311,12 +314,18 @@ impl Resource {
 
     /// How many holders' last leases have ended since this was last asked.
     pub(crate) fn take_expired(&mut self) -> u64 {
-        std::mem::take(&mut self.expired)
+        u64::from(std::mem::take(&mut self.expired))
     }
 
     /// Two live processes under one name, if that was seen since this was last asked.
     pub(crate) fn take_conflict(&mut self) -> Option<Box<Conflict>> {
         self.conflict.take()
+    }
+
+    /// Whether something has happened that is still to be asked for: see what is taken.
+    pub(crate) fn has_news(&self) -> bool {
+        let is_looked_at = self.expired > 0 || self.looked_at > 0;
+        is_looked_at || self.conflict.is_some() || self.ledger.has_news()
     }
 
     /// Whether something changed since this was last asked that may change what child servers
@@ -449,7 +458,7 @@ impl Resource {
     /// Takes out leases that have ended, in up to so many steps. Returns how many it took.
     fn expire(&mut self, steps_max: usize, now: Time) -> usize {
         let (expired, steps) = self.ledger.expire(steps_max, now);
-        self.expired += expired;
+        self.expired += counted(expired);
         self.looked_at += counted(steps);
         steps
     }

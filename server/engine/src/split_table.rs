@@ -28,11 +28,21 @@ const UNEVEN_MAX: usize = 16;
 /// See the [module](self).
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SplitTable {
-    parts: Vec<Part>,
-    /// The part for each value of the first bits. Empty: there is one part.
+    first: Part,
+    /// None: there is no other part. Of most tables that is so, and what is in them is found with one step less.
+    more: Option<Box<More>>,
+}
+
+/// What there is once a part was split.
+#[derive(Clone, Debug)]
+struct More {
+    /// All parts but the first one, numbered from 1.
+    others: Vec<Part>,
+    /// The part for each value of the first bits.
     directory: Vec<u32>,
-    /// How many bits these are.
+    /// How many bits these are: at least one.
     bits: u32,
+    /// How many entries there are in all parts.
     len: usize,
 }
 
@@ -49,90 +59,115 @@ fn first_bits(hash: u32, bits: u32) -> usize {
 impl SplitTable {
     /// How many entries there are.
     pub(crate) fn len(&self) -> usize {
-        self.len
+        let more = self.more.as_ref();
+        more.map_or(self.first.len(), |more| more.len)
     }
 
     /// The place of that hash which `is_it`.
     pub(crate) fn find(&self, hash: u32, is_it: impl FnMut(u32) -> bool) -> Option<u32> {
-        self.parts.get(self.part_of(hash))?.find(hash, is_it)
+        self.part_for(hash).find(hash, is_it)
     }
 
     /// Puts in a place that is not there yet.
     pub(crate) fn insert(&mut self, hash: u32, place: u32) {
-        if self.parts.is_empty() {
-            self.parts.push(Part::default());
-        }
-        let mut part = self.part_of(hash);
         // Again, if all entries are on one side.
-        while self.is_to_be_split(part) {
-            self.split(part, hash);
-            part = self.part_of(hash);
+        while self.is_to_be_split(self.part_for(hash)) {
+            self.split(hash);
         }
-        if let Some(part) = self.parts.get_mut(part) {
-            part.insert(hash, place);
-            self.len += 1;
+        self.part_for_mut(hash).insert(hash, place);
+        if let Some(more) = &mut self.more {
+            more.len += 1;
         }
     }
 
     /// Takes out a place, which has that hash. Returns whether it was there.
     pub(crate) fn remove(&mut self, hash: u32, place: u32) -> bool {
-        let part = self.part_of(hash);
-        let part = self.parts.get_mut(part);
-        let is_there = part.is_some_and(|part| part.remove(hash, place));
-        self.len -= usize::from(is_there);
+        let is_there = self.part_for_mut(hash).remove(hash, place);
+        if let Some(more) = &mut self.more {
+            more.len -= usize::from(is_there);
+        }
         is_there
     }
 
     /// Bytes of memory behind it.
     pub(crate) fn memory_bytes(&self) -> usize {
-        let entries: usize = self.parts.iter().map(Part::memory_bytes).sum();
-        entries
-            + self.parts.capacity() * size_of::<Part>()
-            + self.directory.capacity() * size_of::<u32>()
+        let more = self.more.as_ref();
+        self.first.memory_bytes() + more.map_or(0, |more| more.memory_bytes())
     }
 
-    /// The position of the part for a hash.
-    fn part_of(&self, hash: u32) -> usize {
-        if self.bits == 0 {
-            return 0;
-        }
-        let part = self.directory.get(first_bits(hash, self.bits));
-        part.map_or(0, |part| *part as usize)
+    /// The part for a hash.
+    fn part_for(&self, hash: u32) -> &Part {
+        let more = self.more.as_ref();
+        more.and_then(|more| more.others.get(more.position(hash)?))
+            .unwrap_or(&self.first)
     }
 
-    fn is_to_be_split(&self, part: usize) -> bool {
-        self.parts.get(part).is_some_and(|part| {
-            let is_even = FULL << part.bits <= UNEVEN_MAX * self.len;
-            part.len() >= FULL && part.bits < BITS_MAX && is_even
+    /// The same, to be changed.
+    fn part_for_mut(&mut self, hash: u32) -> &mut Part {
+        let more = self.more.as_mut();
+        more.and_then(|more| {
+            let position = more.position(hash)?;
+            more.others.get_mut(position)
         })
+        .unwrap_or(&mut self.first)
+    }
+
+    fn is_to_be_split(&self, part: &Part) -> bool {
+        let is_even = FULL << part.bits <= UNEVEN_MAX * self.len();
+        part.len() >= FULL && part.bits < BITS_MAX && is_even
     }
 
     /// Splits the part of that hash in two.
-    fn split(&mut self, part: usize, hash: u32) {
-        let new = u32::try_from(self.parts.len()).unwrap_or(u32::MAX);
-        let Some(part) = self.parts.get_mut(part) else {
-            return;
-        };
+    fn split(&mut self, hash: u32) {
+        let len = self.len();
+        let part = self.part_for_mut(hash);
         let bits = part.bits + 1;
         let second = part.split(bits, |hash| first_bits(hash, bits) & 1 == 1);
-        self.parts.push(second);
+        let more = self.more.get_or_insert_with(|| Box::new(More::of(len)));
+        more.add(second, hash);
+    }
+}
+
+impl More {
+    /// No other part yet, and so many entries in the first one.
+    fn of(len: usize) -> Self {
+        Self {
+            others: Vec::new(),
+            directory: vec![0; 2],
+            bits: 1,
+            len,
+        }
+    }
+
+    /// Which of the other parts is for a hash. None: the first one is.
+    fn position(&self, hash: u32) -> Option<usize> {
+        let number = self.directory.get(first_bits(hash, self.bits))?;
+        (*number as usize).checked_sub(1)
+    }
+
+    /// The second half of the part that is for a hash.
+    fn add(&mut self, part: Part, hash: u32) {
+        let bits = part.bits;
+        self.others.push(part);
+        let number = u32::try_from(self.others.len()).unwrap_or(u32::MAX);
         if bits > self.bits {
-            self.double_directory();
+            let twice = self.directory.iter().flat_map(|part| [*part, *part]);
+            self.directory = twice.collect();
+            self.bits += 1;
         }
         // All values with the bits that the part had, and then a one.
         let first = first_bits(hash, bits) | 1;
         let each = 1 << (self.bits - bits);
         let values = self.directory.get_mut(first * each..(first + 1) * each);
-        values.unwrap_or_default().fill(new);
+        values.unwrap_or_default().fill(number);
     }
 
-    fn double_directory(&mut self) {
-        let before = match self.bits {
-            0 => vec![0],
-            _ => std::mem::take(&mut self.directory),
-        };
-        self.directory = before.iter().flat_map(|part| [*part, *part]).collect();
-        self.bits += 1;
+    fn memory_bytes(&self) -> usize {
+        let entries: usize = self.others.iter().map(Part::memory_bytes).sum();
+        size_of::<Self>()
+            + entries
+            + self.others.capacity() * size_of::<Part>()
+            + self.directory.capacity() * size_of::<u32>()
     }
 }
 
@@ -154,6 +189,11 @@ mod tests {
         table.find(hash(number), |it| it == number)
     }
 
+    fn parts(table: &SplitTable) -> impl Iterator<Item = &Part> {
+        let others = table.more.iter().flat_map(|more| &more.others);
+        std::iter::once(&table.first).chain(others)
+    }
+
     #[test]
     fn whatever_was_put_in_is_found_until_it_is_taken_out_while_parts_are_split() {
         let count = 40 * FULL as u32;
@@ -163,8 +203,9 @@ mod tests {
             table.insert(hash(number), number);
         }
         assert_eq!(table.len(), count as usize);
-        assert!(table.parts.len() >= 40, "{} parts", table.parts.len());
-        assert!(table.parts.iter().all(|it| it.len() <= FULL));
+        let sizes: Vec<_> = parts(&table).map(Part::len).collect();
+        assert!(sizes.len() >= 40, "{} parts", sizes.len());
+        assert!(sizes.iter().all(|it| *it <= FULL));
         let bytes = table.memory_bytes() as f64 / f64::from(count);
         assert!(bytes < 24.0, "{bytes} bytes an entry");
         for number in (0..count).step_by(3) {
@@ -184,7 +225,7 @@ mod tests {
         for number in 0..count {
             table.insert(7, number);
         }
-        assert!(table.parts.len() < 10, "it cannot be told apart");
+        assert!(parts(&table).count() < 10, "it cannot be told apart");
         for number in 0..count {
             assert_eq!(table.find(7, |it| it == number), Some(number));
         }

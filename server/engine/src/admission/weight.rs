@@ -4,14 +4,14 @@
 //! within 10 % of what the process grows by, whatever resources clients have leases of; within 30 % for child servers.
 
 /// A resource with its first lease, without what that lease weighs by itself.
-pub(crate) const RESOURCE_BYTES: usize = 680;
+pub(crate) const RESOURCE_BYTES: usize = 720;
 
 /// The tables of a resource that has more than a few leases, and what they begin with.
-const TABLES_BYTES: usize = 700;
+const TABLES_BYTES: usize = 540;
 
 /// What each of the first leases takes in addition, if a resource has more than a few: their tables grow by steps, and
 /// are partly empty.
-const EARLY_BYTES: usize = 50;
+const EARLY_BYTES: usize = 40;
 
 /// No more leases of a resource are such.
 const EARLY_MAX: usize = 100;
@@ -26,10 +26,10 @@ const TREE_BYTES: usize = 1_400;
 const ONE_LEAF: usize = 16;
 
 /// A lease of a client, its claim and its place in line; its name, if it is short.
-pub(crate) const LEASE_BYTES: usize = 300;
+pub(crate) const LEASE_BYTES: usize = 260;
 
 /// A lease of a child server, without the points of its curve.
-pub(crate) const CURVE_BYTES: usize = 590;
+pub(crate) const CURVE_BYTES: usize = 550;
 
 /// A point of a demand curve, and the claim that it stands for.
 pub(crate) const POINT_BYTES: usize = 55;

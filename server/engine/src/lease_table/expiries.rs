@@ -17,11 +17,25 @@ const LOOKS: usize = 8;
 const IDLE_MIN: usize = 1_024;
 
 /// A binary heap: no entry is later than the two below it. See the [module](self).
-#[derive(Debug, Default)]
+#[derive(Debug)]
+#[repr(C)]
 pub(super) struct Expiries {
+    /// When the first entry is due: each request asks for that, and does not have to go where the heap is. Without
+    /// entries, the end of time.
+    due: Time,
     heap: Chunked<(Time, Slot)>,
     /// The next entry that [`Expiries::tidy`] looks at.
     next: usize,
+}
+
+impl Default for Expiries {
+    fn default() -> Self {
+        Self {
+            due: Time::MAX,
+            heap: Chunked::default(),
+            next: 0,
+        }
+    }
 }
 
 impl Expiries {
@@ -30,15 +44,20 @@ impl Expiries {
         self.heap.len()
     }
 
-    /// The first entry.
-    pub(super) fn first(&self) -> Option<(Time, Slot)> {
-        self.heap.get(0)
+    /// When the first entry is due. O(1).
+    pub(super) fn due(&self) -> Option<Time> {
+        (self.due != Time::MAX).then_some(self.due)
+    }
+
+    fn note_first(&mut self) {
+        self.due = self.heap.get(0).map_or(Time::MAX, |(time, _)| time);
     }
 
     /// Puts an entry in. O(log n).
     pub(super) fn push(&mut self, entry: (Time, Slot)) {
         self.heap.push(entry);
         self.rise(self.heap.len() - 1);
+        self.note_first();
     }
 
     /// Takes the first entry out. O(log n).
@@ -49,6 +68,7 @@ impl Expiries {
     /// Forgets all entries. O(1).
     pub(super) fn clear(&mut self) {
         self.heap.clear();
+        self.note_first();
     }
 
     /// Looks at a few entries in turn, if most of them can mean nothing any more: as there are so many `places`, of which
@@ -87,6 +107,11 @@ impl Expiries {
     ///
     /// If one is.
     pub(super) fn assert_consistent(&self) {
+        assert_eq!(
+            self.due(),
+            self.heap.get(0).map(|it| it.0),
+            "the first entry"
+        );
         for at in 1..self.len() {
             assert!(
                 self.heap.get((at - 1) / 2) <= self.heap.get(at),
@@ -104,6 +129,7 @@ impl Expiries {
             self.sink(at);
             self.rise(at);
         }
+        self.note_first();
         Some(taken)
     }
 
@@ -195,7 +221,7 @@ mod tests {
                     prop_assert_eq!(heap.pop(), popped);
                 }
                 prop_assert_eq!(heap.len(), expected.len());
-                prop_assert_eq!(heap.first(), expected.peek().map(|Reverse(it)| *it));
+                prop_assert_eq!(heap.due(), expected.peek().map(|Reverse(it)| it.0));
             }
             heap.assert_consistent();
         }

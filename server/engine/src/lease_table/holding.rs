@@ -7,8 +7,9 @@ use crate::admission::CallerSlot;
 use crate::algorithm::Why;
 use crate::amount::Amount;
 use crate::demand::Demand;
-use crate::id::{HolderId, HolderKind, Incarnation, MastershipId};
+use crate::id::{HolderId, HolderKind, HolderName, Incarnation, MastershipId};
 use crate::lease::{Lease, Leases};
+use crate::lease_table::Decided;
 use crate::past::{Identity, Known, Past, Precedence};
 use crate::template::SafeCapacity;
 use crate::time::Time;
@@ -27,11 +28,13 @@ impl Version {
     }
 }
 
-/// A holder and everything known of it.
+/// A holder and everything known of it. Three lines of a processor's cache: a request waits for each.
 #[derive(Clone, Debug)]
 pub(crate) struct Holding {
-    /// Who.
-    pub holder: HolderId,
+    /// Client or child server.
+    pub kind: HolderKind,
+    /// Its name among those of its kind.
+    pub name: HolderName,
     /// What it last asked for.
     pub demand: Demand,
     /// What it says of itself, if it is a child server.
@@ -39,7 +42,7 @@ pub(crate) struct Holding {
     /// What it should have, at its last request.
     pub share: Amount,
     /// Why it got what it got.
-    pub why: Why,
+    pub decided: Decided,
     /// The newest request seen; 0 if it does not number its requests.
     pub sequence: u64,
     /// Which process has the name. None: it does not say.
@@ -74,6 +77,8 @@ pub(crate) struct Holding {
     pub(super) scheduled: Time,
 }
 
+const _: () = assert!(size_of::<Option<Holding>>() <= 3 * 64);
+
 impl Holding {
     /// A holder that was just given its first leases; the rest is to be noted.
     pub(crate) fn new(
@@ -85,11 +90,12 @@ impl Holding {
     ) -> Self {
         let scheduled = leases.next_expiry();
         Self {
-            holder,
+            kind: holder.kind,
+            name: holder.name,
             demand,
             report: None,
             share: Amount::ZERO,
-            why,
+            decided: Decided::of(why),
             sequence: 0,
             incarnation: None,
             past: None,
@@ -105,6 +111,14 @@ impl Holding {
             wants_more: false,
             leases,
             scheduled,
+        }
+    }
+
+    /// Who.
+    pub(crate) fn holder(&self) -> HolderId {
+        HolderId {
+            kind: self.kind,
+            name: self.name.clone(),
         }
     }
 
@@ -138,7 +152,7 @@ impl Holding {
     /// one request is.
     pub(crate) fn overdue_at(&self) -> Time {
         let interval = self.refresh_at.since(self.decided_at);
-        let least = match self.holder.kind {
+        let least = match self.kind {
             HolderKind::Client => OVERDUE_MIN,
             // Or clients of a node that is started again would be without leases before it has anything to confirm.
             HolderKind::Server => {

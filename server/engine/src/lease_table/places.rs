@@ -3,8 +3,8 @@
 //! Most resources have few holders. These are looked through; what is found under a name, or ends next, needs no index
 //! of its own. Many are in chunks, with a table of names and a heap of expiries.
 
+use std::cell::OnceCell;
 use std::collections::BTreeSet;
-use std::hash::Hasher;
 
 use siphasher::sip::SipHasher13;
 
@@ -37,22 +37,31 @@ pub(super) struct Few {
     due: Time,
 }
 
-/// Holders with indexes.
+/// Holders with indexes. What every request reads comes first, and stands together.
 #[derive(Debug, Default)]
+#[repr(C)]
 pub(super) struct Many {
-    chunks: Vec<Vec<Option<Holding>>>,
+    /// The slot, and 32 bits of the hash: growing the table does not touch the holders.
+    by_name: SplitTable,
+    /// The first chunk of holders, in place: most resources have no other one.
+    first: Vec<Option<Holding>>,
+    /// At least one entry for every holder, not later than its next expiry.
+    expiries: Expiries,
+    /// All other chunks.
+    others: Vec<Vec<Option<Holding>>>,
     /// Free places, and when who was there was to be looked at last: there is an entry for that still, unless
     /// it has come up.
     free: Chunked<(Slot, Time)>,
     /// There are no entries for as many of the free places, the first ones: all were forgotten.
     without_entries: usize,
-    /// The slot, and 32 bits of the hash: growing the table does not touch the holders.
-    by_name: SplitTable,
-    /// At least one entry for every holder, not later than its next expiry.
-    expiries: Expiries,
     /// No entry has come up that is later.
     came_up: Time,
 }
+
+/// The hash of one holder's name, once a table has asked for it. All tables of a node have the same key, and a request that
+/// names many resources looks for one holder in each.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct KnownHash(OnceCell<u32>);
 
 /// Hashes names with a key: names come from outside, and must not be made to collide.
 #[derive(Clone, Copy, Debug)]
@@ -64,10 +73,9 @@ pub(super) struct NameHash {
 impl NameHash {
     /// The hash of a holder's name.
     pub(super) fn of(self, kind: HolderKind, name: &str) -> u64 {
-        let mut hasher = SipHasher13::new_with_keys(self.seed, 0x646f_6f72_7761_7264);
-        hasher.write(name.as_bytes());
-        hasher.write_u8(kind as u8);
-        hasher.finish()
+        // A client and a child server of one name are different holders.
+        let of_kind = 0x646f_6f72_7761_7264 + kind as u64;
+        SipHasher13::new_with_keys(self.seed, of_kind).hash(name.as_bytes())
     }
 
     /// 32 bits of it.
@@ -76,8 +84,15 @@ impl NameHash {
         self.of(kind, name) as u32
     }
 
+    /// The same, if it may be known.
+    pub(super) fn known(self, kind: HolderKind, name: &str, known: &KnownHash) -> u32 {
+        let hash = *known.0.get_or_init(|| self.short(kind, name));
+        debug_assert_eq!(hash, self.short(kind, name), "of another name, or key");
+        hash
+    }
+
     fn of_holding(self, holding: &Holding) -> u32 {
-        self.short(holding.holder.kind, holding.holder.name.as_str())
+        self.short(holding.kind, holding.name.as_str())
     }
 }
 
@@ -91,12 +106,17 @@ impl Places {
     }
 
     /// The holder of that name.
-    pub(super) fn find(&self, kind: HolderKind, name: &str, hash: NameHash) -> Option<Slot> {
-        let is_it = |it: &Holding| it.holder.kind == kind && it.holder.name.as_str() == name;
+    pub(super) fn find(
+        &self,
+        kind: HolderKind,
+        name: &str,
+        hash: impl FnOnce() -> u32,
+    ) -> Option<Slot> {
+        let is_it = |it: &Holding| it.kind == kind && it.name.as_str() == name;
         match self {
             Self::Few(few) => few.slots().find(|(_, it)| is_it(it)).map(|(slot, _)| slot),
             Self::Many(many) => {
-                let hash = hash.short(kind, name);
+                let hash = hash();
                 let is_it = |slot| many.get(Slot(slot)).is_some_and(is_it);
                 many.by_name.find(hash, is_it).map(Slot)
             }
@@ -153,7 +173,7 @@ impl Places {
     pub(super) fn next_scheduled(&self) -> Option<Time> {
         match self {
             Self::Few(few) => few.slots().next().map(|_| few.due),
-            Self::Many(many) => many.expiries.first().map(|(time, _)| time),
+            Self::Many(many) => many.expiries.due(),
         }
     }
 
@@ -183,15 +203,15 @@ impl Places {
         match self {
             Self::Few(few) => few.holdings.len(),
             Self::Many(many) => {
-                let before = many.chunks.len().saturating_sub(1) * CHUNK;
-                before + many.chunks.last().map_or(0, Vec::len)
+                let before = many.others.len() * CHUNK;
+                before + many.last().len()
             }
         }
     }
 
     /// Whether there were so many that dropping them takes long.
     pub(super) fn are_in_chunks(&self) -> bool {
-        matches!(self, Self::Many(many) if many.chunks.len() > 1)
+        matches!(self, Self::Many(many) if !many.others.is_empty())
     }
 
     /// Drops about so many holders, which are not needed any more; after that, this is not to be used. Returns
@@ -200,10 +220,13 @@ impl Places {
         match self {
             Self::Few(_) => true,
             Self::Many(many) => {
-                for _ in 0..holders.div_ceil(CHUNK) {
-                    many.chunks.pop();
+                let chunks = holders.div_ceil(CHUNK);
+                if many.others.len() < chunks {
+                    many.first = Vec::new();
                 }
-                many.chunks.is_empty()
+                many.others
+                    .truncate(many.others.len().saturating_sub(chunks));
+                many.first.is_empty()
             }
         }
     }
@@ -221,11 +244,11 @@ impl Places {
 
     /// All holders, in no meaningful but always the same order.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Holding> {
-        let (few, many) = match self {
+        let (first, others) = match self {
             Self::Few(few) => (few.holdings.as_slice(), [].as_slice()),
-            Self::Many(many) => ([].as_slice(), many.chunks.as_slice()),
+            Self::Many(many) => (many.first.as_slice(), many.others.as_slice()),
         };
-        few.iter().chain(many.iter().flatten()).flatten()
+        first.iter().chain(others.iter().flatten()).flatten()
     }
 
     /// Bytes of memory behind it.
@@ -233,9 +256,10 @@ impl Places {
         match self {
             Self::Few(few) => few.holdings.capacity() * size_of::<Option<Holding>>(),
             Self::Many(many) => {
-                let holdings: usize = many.chunks.iter().map(Vec::capacity).sum();
+                let others: usize = many.others.iter().map(Vec::capacity).sum();
+                let holdings = many.first.capacity() + others;
                 size_of::<Many>()
-                    + many.chunks.capacity() * size_of::<Vec<Option<Holding>>>()
+                    + many.others.capacity() * size_of::<Vec<Option<Holding>>>()
                     + holdings * size_of::<Option<Holding>>()
                     + many.by_name.memory_bytes()
                     + many.expiries.memory_bytes()
@@ -332,18 +356,34 @@ impl Many {
             }
         }
         many.without_entries = many.free.len();
-        many.chunks.push(holdings);
+        many.first = holdings;
         many
     }
 
     fn get(&self, slot: Slot) -> Option<&Holding> {
         let (chunk, place) = slot.place();
-        self.chunks.get(chunk)?.get(place)?.as_ref()
+        self.chunk(chunk)?.get(place)?.as_ref()
+    }
+
+    fn chunk(&self, number: usize) -> Option<&Vec<Option<Holding>>> {
+        match number.checked_sub(1) {
+            None => Some(&self.first),
+            Some(at) => self.others.get(at),
+        }
+    }
+
+    /// The chunk that new places are in.
+    fn last(&self) -> &Vec<Option<Holding>> {
+        self.others.last().unwrap_or(&self.first)
     }
 
     fn place_mut(&mut self, slot: Slot) -> Option<&mut Option<Holding>> {
         let (chunk, place) = slot.place();
-        self.chunks.get_mut(chunk)?.get_mut(place)
+        let chunk = match chunk.checked_sub(1) {
+            None => &mut self.first,
+            Some(at) => self.others.get_mut(at)?,
+        };
+        chunk.get_mut(place)
     }
 
     fn insert(&mut self, mut holding: Holding, hash: NameHash) -> Slot {
@@ -376,15 +416,12 @@ impl Many {
     }
 
     fn add_place(&mut self) -> Slot {
-        if self.chunks.last().is_none_or(|chunk| chunk.len() == CHUNK) {
-            self.chunks.push(Vec::with_capacity(CHUNK));
+        if self.last().len() == CHUNK {
+            self.others.push(Vec::with_capacity(CHUNK));
         }
-        let chunk = self.chunks.len() - 1;
-        let place = self.chunks.last().map_or(0, Vec::len);
-        if let Some(last) = self.chunks.last_mut() {
-            push(last, None);
-        }
-        Slot::of(chunk * CHUNK + place)
+        let place = self.others.len() * CHUNK + self.last().len();
+        push(self.others.last_mut().unwrap_or(&mut self.first), None);
+        Slot::of(place)
     }
 
     /// Enters a holder in the table of names, and in the heap.
@@ -412,16 +449,13 @@ impl Many {
     /// Entries that mean nothing any more do not pile up: those of a place that somebody has who is looked at by another
     /// one. Those of free places stay: the next who comes there may be looked at by one of them.
     fn tidy_expiries(&mut self) {
-        let chunks = &self.chunks;
-        let is_needed = |(time, slot): (Time, Slot)| {
-            let (chunk, place) = slot.place();
-            let holding = chunks
-                .get(chunk)
-                .and_then(|chunk| chunk.get(place)?.as_ref());
-            holding.is_none_or(|holding| holding.scheduled == time)
-        };
         let places = self.by_name.len() + self.free.len();
-        self.expiries.tidy(places, is_needed);
+        let mut expiries = std::mem::take(&mut self.expiries);
+        expiries.tidy(places, |(time, slot)| {
+            let holding = self.get(slot);
+            holding.is_none_or(|holding| holding.scheduled == time)
+        });
+        self.expiries = expiries;
     }
 }
 

@@ -47,7 +47,7 @@ fn tables() -> [LeaseTable; 2] {
 }
 
 fn name(table: &LeaseTable, slot: Option<Slot>) -> Option<&str> {
-    Some(table.get(slot?)?.holder.name.as_str())
+    Some(table.get(slot?)?.name.as_str())
 }
 
 #[test]
@@ -75,10 +75,17 @@ fn each_of_many_holders_is_found_under_its_name_until_it_is_taken_out() {
 
 #[test]
 fn two_names_of_one_hash_are_two_holders() {
-    let (one, other) = ("holder 11362", "holder 278953");
     let mut table = LeaseTable::new(0);
-    let hash = |name| table.hash.short(HolderKind::Client, name);
-    assert_eq!(hash(one), hash(other), "the pair was looked for");
+    let hash = |name: &str| table.hash.short(HolderKind::Client, name);
+    // Of 2^32 hashes: among so many names, two have the same one.
+    let mut names = std::collections::BTreeMap::new();
+    let pair = (0..400_000).find_map(|n| {
+        let name = format!("holder {n}");
+        let other = names.insert(hash(&name), name.clone())?;
+        Some((other, name))
+    });
+    let pair = pair.unwrap();
+    let (one, other) = (pair.0.as_str(), pair.1.as_str());
     for n in 0..=FEW {
         table.insert(holding(&format!("holder {n}"), 1.0, 60));
     }
@@ -161,7 +168,8 @@ fn few_holders_and_many_are_found_scheduled_and_taken_out_alike() {
                 table.remove(slot).unwrap();
             } else {
                 let end = table.get(slot).unwrap().reserved_until();
-                let is_over = |expired| matches!(expired, Expired::Holder(_, it) if it.holder.name.as_str() == name);
+                let is_over =
+                    |expired| matches!(expired, Expired::Holder(_, it) if it.name.as_str() == name);
                 assert!(is_over(table.expire_one(end)), "{name}");
             }
             assert_eq!(table.find(HolderKind::Client, &name), None);
@@ -190,7 +198,7 @@ fn entries_of_those_who_are_gone_do_not_pile_up() {
             loop {
                 match table.expire_one(at(second)) {
                     Expired::NothingDue => break,
-                    Expired::Holder(_, it) => gone.push((second, it.holder.name.to_string())),
+                    Expired::Holder(_, it) => gone.push((second, it.name.to_string())),
                     Expired::Nobody | Expired::Part => {}
                 }
             }

@@ -11,7 +11,7 @@ use crate::amount::Amount;
 use crate::claim::Claim;
 use crate::demand::Demand;
 use crate::id::{Caller, HolderId, ResourceId};
-use crate::lease_table::ServerReport;
+use crate::lease_table::{KnownHash, ServerReport};
 use crate::node::mentions::Mentions;
 use crate::node::parts::{STEPS_PER_POINT, STEPS_PER_RESOURCE};
 use crate::node::resources::IdHash;
@@ -113,7 +113,7 @@ impl Node {
     /// A client asks for something.
     pub(super) fn handle_client_ask(
         &mut self,
-        holder: &HolderId,
+        (holder, known_hash): (&HolderId, &KnownHash),
         request: &GetCapacity,
         HashedAsk { ask, hash }: HashedAsk<'_, Ask>,
         now: Time,
@@ -121,6 +121,7 @@ impl Node {
         let tolerance = self.config.clock_tolerance;
         let holder_ask = HolderAsk {
             holder,
+            known_hash,
             incarnation: request.incarnation,
             sequence: request.sequence,
             demand: Demand::Client {
@@ -159,7 +160,7 @@ impl Node {
     /// far, and the answer comes in a later part.
     pub(super) fn handle_server_ask(
         &mut self,
-        holder: &HolderId,
+        (holder, known_hash): (&HolderId, &KnownHash),
         request: &GetServerCapacity,
         asked: HashedAsk<'_, ServerAsk>,
         via: Via,
@@ -181,6 +182,7 @@ impl Node {
         self.note_steps(ask.demand.points() * STEPS_PER_POINT);
         let holder_ask = HolderAsk {
             holder,
+            known_hash,
             incarnation: request.incarnation,
             sequence: request.sequence,
             demand: Demand::Server(ask.demand.clone()),
@@ -274,7 +276,11 @@ impl Node {
             template: *template,
         };
         let decided = decide(resource, &mut gate);
-        self.settle_at(slot);
+        if matches!(decided, Ok((AnswerKind::Repeated, _))) {
+            self.assert_settled(slot);
+        } else {
+            self.settle_at(slot);
+        }
         let (kind, answer) = decided?;
         self.count(kind);
         Ok(answer)
@@ -282,7 +288,7 @@ impl Node {
 
     fn count(&mut self, kind: AnswerKind) {
         match kind {
-            AnswerKind::Decided => self.counters.decisions += 1,
+            AnswerKind::Decided | AnswerKind::Repeated => self.counters.decisions += 1,
             AnswerKind::TooEarly => self.counters.too_early += 1,
             AnswerKind::OutOfOrder => self.counters.out_of_order += 1,
         }

@@ -5,6 +5,7 @@ use std::ops::Bound;
 use std::time::Duration;
 
 use crate::id::{HolderId, HolderName, Incarnation, ResourceId};
+use crate::lease_table::KnownHash;
 use crate::node::Node;
 use crate::node::ancestry::Cycle;
 use crate::node::asking::Progress;
@@ -147,12 +148,14 @@ impl InParts for GetServerCapacityCall<'_> {
         }
         node.children.known = true;
         let holder = HolderId::server(request.server.clone());
+        let known_hash = KnownHash::default();
+        let asker = (&holder, &known_hash);
         let is_done = node.answer_some(
             &mut self.progress,
             &request.asks,
             |ask| &ask.resource,
             |node, asked| {
-                node.handle_server_ask(&holder, request, asked, self.via, &mut self.unsettled, now)
+                node.handle_server_ask(asker, request, asked, self.via, &mut self.unsettled, now)
             },
         );
         is_done.then(|| {

@@ -5,6 +5,7 @@ use std::borrow::Borrow;
 use std::task::Poll;
 
 use crate::id::HolderId;
+use crate::lease_table::KnownHash;
 use crate::node::asking::Progress;
 use crate::node::mastership::Outcome;
 use crate::node::parts::{DoneIn, InParts, STEPS_PER_RESOURCE};
@@ -52,11 +53,13 @@ impl<R: Borrow<GetCapacity>> InParts for GetCapacityCall<R> {
             self.progress = Progress::of_request(request.asks.len());
         }
         let holder = HolderId::client(request.client.clone());
+        let known_hash = KnownHash::default();
+        let asker = (&holder, &known_hash);
         let is_done = node.answer_some(
             &mut self.progress,
             &request.asks,
             |ask| &ask.resource,
-            |node, asked| Poll::Ready(node.handle_client_ask(&holder, request, asked, now)),
+            |node, asked| Poll::Ready(node.handle_client_ask(asker, request, asked, now)),
         );
         is_done.then(|| {
             let (leases, refused) = self.progress.take();

@@ -18,21 +18,22 @@ use crate::time::Time;
 
 /// A resource, and its place.
 #[derive(Debug)]
+#[repr(C)]
 pub(super) struct Entry {
-    pub(super) resource: Resource,
-    /// Among the timeouts.
-    pub(super) scheduled: Option<(Time, TimeoutReason)>,
-    /// Among what the parent is to be asked.
-    pub(super) upstream_scheduled: Option<Time>,
     pub(super) template: TemplateSlot,
     /// Who brought it.
     pub(super) caller: CallerSlot,
-    /// What it weighed when that was last counted.
-    pub(super) weighed: Weight,
-    /// With what it is in the sums.
-    pub(super) counted: Counted,
     /// What it has heard of that concerns every resource.
     pub(super) heard: News,
+    /// What it weighed when that was last counted.
+    pub(super) weighed: Weight,
+    pub(super) resource: Resource,
+    /// Among the timeouts.
+    pub(super) scheduled: Option<(Time, TimeoutReason)>,
+    /// Among what the parent is to be asked. The end of time: it is not.
+    asks_parent_at: Time,
+    /// With what it is in the sums.
+    pub(super) counted: Counted,
 }
 
 impl Entry {
@@ -46,7 +47,7 @@ impl Entry {
         Self {
             resource,
             scheduled: None,
-            upstream_scheduled: None,
+            asks_parent_at: Time::MAX,
             template,
             caller,
             weighed: Weight::default(),
@@ -70,15 +71,19 @@ impl Entry {
             "{id} has no holders and is still there"
         );
         assert!(
-            self.scheduled.is_some() || self.upstream_scheduled.is_some() || has_parent,
+            self.scheduled.is_some() || self.asks_parent_at != Time::MAX || has_parent,
             "{id} has leases that will end, and no timeout"
         );
         if !has_heard {
             return;
         }
         let due = resource.due(Timer::ParentRequest, pace);
-        let ask = self.upstream_scheduled;
-        assert_eq!(ask, due, "when to ask the parent for {id}");
+        let ask = self.asks_parent_at;
+        assert_eq!(
+            ask,
+            due.unwrap_or(Time::MAX),
+            "when to ask the parent for {id}"
+        );
         let timeout = next_timeout(resource, pace);
         assert_eq!(self.scheduled, timeout, "the timeout of {id}");
     }
@@ -119,7 +124,7 @@ impl Heap for Forgotten {
                 self.large = Some(resource);
                 return false;
             }
-            dropped += 1 + resource.counts().0;
+            dropped += 1 + resource.holders();
         }
         false
     }
@@ -135,14 +140,18 @@ impl Node {
         self.steps += entry.resource.take_expiry_steps();
         let weight = entry.resource.weight();
         let changes = entry.resource.take_changes();
-        if weight != entry.weighed || !changes.is_empty() {
-            let before = std::mem::replace(&mut entry.weighed, weight);
+        let before = std::mem::replace(&mut entry.weighed, weight);
+        if weight != before || !changes.is_empty() {
             self.admission
                 .note_changes(changes, before, weight, entry.template);
         }
         let is_unsettled = entry.resource.take_unsettled();
-        self.sums
-            .note(&mut entry.counted, &entry.resource, is_unsettled);
+        self.sums.note(
+            &mut entry.counted,
+            [before, weight],
+            &entry.resource,
+            is_unsettled,
+        );
         if is_unsettled {
             let resource = &entry.resource;
             self.children.note_unsettled(resource.id(), resource);
@@ -152,14 +161,15 @@ impl Node {
         }
         let conflict = entry.resource.take_conflict();
         let is_gone = entry.resource.is_empty();
-        let (mut next, mut ask) = (None, None);
+        let (mut next, mut ask) = (None, Time::MAX);
         if !is_gone {
             let pace = self.upstream.pace();
             next = next_timeout(&entry.resource, pace);
-            ask = entry.resource.due(Timer::ParentRequest, pace);
+            let due = entry.resource.due(Timer::ParentRequest, pace);
+            ask = due.unwrap_or(Time::MAX);
         }
         let before = std::mem::replace(&mut entry.scheduled, next);
-        let ask_before = std::mem::replace(&mut entry.upstream_scheduled, ask);
+        let ask_before = std::mem::replace(&mut entry.asks_parent_at, ask);
         self.upstream
             .reschedule(entry.resource.id(), ask_before, ask);
         if next != before {
@@ -176,6 +186,19 @@ impl Node {
         }
         if is_gone {
             self.drop_resource(slot);
+        }
+    }
+
+    /// Debug builds only: a resource is in its place.
+    pub(super) fn assert_settled(&self, slot: ResourceSlot) {
+        if cfg!(debug_assertions)
+            && let Some(entry) = self.resources.at(slot)
+        {
+            let (resource, id) = (&entry.resource, entry.resource.id());
+            assert!(!resource.has_news(), "{id} has changed");
+            assert_eq!(entry.weighed, resource.weight(), "what {id} weighs");
+            let timeout = next_timeout(resource, self.upstream.pace());
+            assert_eq!(entry.scheduled, timeout, "the timeout of {id}");
         }
     }
 
@@ -198,7 +221,7 @@ impl Node {
     /// Nobody holds anything of it.
     fn drop_resource(&mut self, slot: ResourceSlot) {
         if let Some(entry) = self.resources.remove(slot) {
-            self.sums.note_gone(&entry.counted);
+            self.sums.note_gone(&entry.counted, entry.weighed);
             let id = entry.resource.id().clone();
             let name = weight::name_bytes(id.as_str());
             self.admission

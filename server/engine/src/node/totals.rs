@@ -6,6 +6,7 @@
 
 mod peak;
 
+use crate::admission::weight::{Weight, counted as counted_of};
 use crate::amount::Amount;
 use crate::exact_sum::ExactSum;
 use crate::node::Node;
@@ -33,11 +34,9 @@ pub struct Totals {
     pub refused_by_parent: usize,
 }
 
-/// What a resource was counted with.
+/// What a resource was counted with, besides what it [weighs](Weight).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Counted {
-    leases: u32,
-    children: u32,
     waiting: u32,
     clients: f64,
     /// Most resources have none.
@@ -66,14 +65,14 @@ pub(super) struct NodeSums {
 }
 
 impl NodeSums {
-    /// A resource has changed. `has_new_claims`: other clients may be served.
+    /// A resource has changed, which weighed so much before, and so much now. `has_new_claims`: other clients may be served.
     pub(super) fn note(
         &mut self,
         counted: &mut Counted,
+        weighed: [Weight; 2],
         resource: &Resource,
         has_new_claims: bool,
     ) {
-        let (leases, children, waiting) = resource.counts();
         let clients = if has_new_claims {
             resource.clients()
         } else {
@@ -82,12 +81,11 @@ impl NodeSums {
         let ends = resource.ends();
         let (is_same, former) = (counted.ends() == ends, counted.ends.take());
         let after = Counted {
-            leases: narrow(leases),
-            children: narrow(children),
-            waiting: narrow(waiting),
+            waiting: counted_of(resource.waiting()),
             clients,
             ends: None,
         };
+        self.replace_leases(weighed);
         if *counted != after {
             self.replace(counted, &after);
             *counted = after;
@@ -101,23 +99,27 @@ impl NodeSums {
     }
 
     /// A resource is no more.
-    pub(super) fn note_gone(&mut self, counted: &Counted) {
+    pub(super) fn note_gone(&mut self, counted: &Counted, weighed: Weight) {
+        self.replace_leases([weighed, Weight::default()]);
         self.replace(counted, &Counted::default());
         self.replace_ends(counted.ends(), Ends::default());
     }
 
+    fn replace_leases(&mut self, weighed: [Weight; 2]) {
+        let [before, after] = weighed.map(|it| (it.holders(), it.curves as usize));
+        if before == after {
+            return;
+        }
+        self.leases = self.leases + after.0 - before.0;
+        self.children = self.children + after.1 - before.1;
+        let sizes = [before, after].map(|it| Some(counted_of(it.0)).filter(|leases| *leases > 0));
+        self.sizes.replace(sizes[0], sizes[1]);
+    }
+
     fn replace(&mut self, before: &Counted, after: &Counted) {
-        let change = |sum: &mut usize, before: u32, after: u32| {
-            *sum = *sum + after as usize - before as usize;
-        };
-        change(&mut self.leases, before.leases, after.leases);
-        change(&mut self.children, before.children, after.children);
-        change(&mut self.waiting, before.waiting, after.waiting);
+        self.waiting = self.waiting + after.waiting as usize - before.waiting as usize;
         let clients = [before, after].map(|it| Amount::from_computed(it.clients));
         self.clients.replace(clients[0], clients[1]);
-        let [size_before, size_after] =
-            [before, after].map(|it| Some(it.leases).filter(|leases| *leases > 0));
-        self.sizes.replace(size_before, size_after);
     }
 
     fn replace_ends(&mut self, before: Ends, after: Ends) {
@@ -202,7 +204,8 @@ impl Node {
         let mut sums = NodeSums::default();
         for (id, entry) in self.resources.iter() {
             let mut counted = Counted::default();
-            sums.note(&mut counted, &entry.resource, true);
+            let weighed = [Weight::default(), entry.resource.weight()];
+            sums.note(&mut counted, weighed, &entry.resource, true);
             assert_eq!(entry.counted, counted, "what {id} is counted with");
         }
         assert_eq!(self.sums, sums, "sums over resources");
@@ -212,9 +215,4 @@ impl Node {
 /// Whether any of that ends later.
 fn lasts(ends: &Peak<Time>, now: Time) -> bool {
     ends.largest().is_some_and(|end| end > now)
-}
-
-/// A count of holders: their places have numbers of 32 bits.
-fn narrow(count: usize) -> u32 {
-    u32::try_from(count).unwrap_or(u32::MAX)
 }

@@ -55,18 +55,14 @@ impl NodeUpstream {
         self.pace
     }
 
-    pub(super) fn reschedule(
-        &mut self,
-        id: &ResourceId,
-        before: Option<Time>,
-        after: Option<Time>,
-    ) {
+    /// What was due then is due then. The end of time: it is not.
+    pub(super) fn reschedule(&mut self, id: &ResourceId, before: Time, after: Time) {
         if before != after {
-            if let Some(time) = before {
-                self.due.remove(&(time, id.clone()));
+            if before != Time::MAX {
+                self.due.remove(&(before, id.clone()));
             }
-            if let Some(time) = after {
-                self.due.insert((time, id.clone()));
+            if after != Time::MAX {
+                self.due.insert((after, id.clone()));
             }
         }
     }

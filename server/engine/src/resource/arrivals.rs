@@ -97,12 +97,12 @@ impl Arrivals {
     /// A holder was put in.
     pub(super) fn note_came(&mut self, holding: &Holding) {
         self.name_bytes += name_bytes(holding);
-        let change = match holding.holder.kind {
+        let change = match holding.kind {
             HolderKind::Client => HolderChange::ClientCame(holding.caller),
             HolderKind::Server => {
                 let points = points_of(&holding.demand);
                 self.points += counted(points);
-                HolderChange::ChildCame(holding.holder.name.clone(), holding.caller, points)
+                HolderChange::ChildCame(holding.name.clone(), holding.caller, points)
             }
         };
         self.changes.push(change);
@@ -111,12 +111,12 @@ impl Arrivals {
     /// A holder was taken out.
     pub(super) fn note_gone(&mut self, gone: &Holding) {
         self.name_bytes -= name_bytes(gone);
-        let change = match gone.holder.kind {
+        let change = match gone.kind {
             HolderKind::Client => HolderChange::ClientGone(gone.caller),
             HolderKind::Server => {
                 let points = points_of(&gone.demand);
                 self.points -= counted(points);
-                HolderChange::ChildGone(gone.holder.name.clone(), gone.caller, points)
+                HolderChange::ChildGone(gone.name.clone(), gone.caller, points)
             }
         };
         self.changes.push(change);
@@ -130,6 +130,11 @@ impl Arrivals {
             self.changes
                 .push(HolderChange::Points(caller, before, after));
         }
+    }
+
+    /// Whether anybody came or went since that was last asked.
+    pub(super) fn has_changes(&self) -> bool {
+        !self.changes.is_empty()
     }
 
     /// Who came and went since that was last asked.
@@ -166,5 +171,5 @@ impl Arrivals {
 
 /// What a holder's name takes if it is not kept in place: a few hundred bytes.
 fn name_bytes(holding: &Holding) -> u32 {
-    counted(weight::name_bytes(holding.holder.name.as_str()))
+    counted(weight::name_bytes(holding.name.as_str()))
 }

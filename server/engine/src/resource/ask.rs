@@ -7,7 +7,7 @@ use crate::amount::Amount;
 use crate::demand::Demand;
 use crate::id::{HolderId, Incarnation, MastershipId};
 use crate::lease::Lease;
-use crate::lease_table::ServerReport;
+use crate::lease_table::{KnownHash, ServerReport};
 use crate::past::Identity;
 use crate::planted::{self, Bug};
 use crate::request::server::ReportedLeases;
@@ -19,6 +19,8 @@ use crate::template::SafeCapacity;
 pub(crate) struct HolderAsk<'a> {
     /// Who asks.
     pub(crate) holder: &'a HolderId,
+    /// The hash of its name, if that is known.
+    pub(crate) known_hash: &'a KnownHash,
     /// Which process asks in that name.
     pub(crate) incarnation: Option<Incarnation>,
     /// See [`crate::request::GetCapacity::sequence`].
@@ -134,6 +136,9 @@ pub(crate) struct Answer {
 pub(crate) enum AnswerKind {
     /// By a decision.
     Decided,
+    /// By the same decision as before. Nothing has changed but for how long the lease lasts, and when its holder asks
+    /// again: neither what the resource weighs nor when it is due, nor anything that others wait for.
+    Repeated,
     /// The request came faster than the floor: the current lease again.
     TooEarly,
     /// The request was not newer than the newest seen: the current lease again.

@@ -54,15 +54,21 @@ impl Resource {
         if let Some(reason) = self.upstream.as_ref().and_then(|up| up.lease.refused(now)) {
             return Err(reason);
         }
-        self.expire(EXPIRIES_PER_REQUEST, now);
+        let looked_at = self.expire(EXPIRIES_PER_REQUEST, now);
         let bounded = self.bounded_ask(ask, gate.limits);
         let wants_more = bounded.is_some();
         let ask = bounded.as_ref().unwrap_or(ask);
-        let slot = self.ledger.find(ask.holder);
+        let slot = self.ledger.find_asker(ask);
         self.admit_request(slot, ask, gate, now)?;
         if let Some(slot) = slot {
             if let Some(answer) = self.repeat(slot, ask, wants_more, now) {
-                return Ok(answer);
+                let is_alone = looked_at == 0;
+                let kind = if is_alone {
+                    AnswerKind::Repeated
+                } else {
+                    AnswerKind::Decided
+                };
+                return Ok(Answer { kind, ..answer });
             }
             if let Some(answer) = self.hear_again(slot, ask, now)? {
                 return Ok(answer);
@@ -188,19 +194,6 @@ impl Resource {
             holding.repeats_in = repeats_in;
             holding.wants_more = wants_more;
         });
-        self.conclude(slot, ask, grew, waited, now)
-    }
-
-    /// The answer to a request that was decided. `grew`: more is wanted than before; `waited`: the holder was invited after
-    /// so long, and nothing came of it.
-    pub(super) fn conclude(
-        &mut self,
-        slot: Slot,
-        ask: &HolderAsk<'_>,
-        grew: bool,
-        waited: Option<Duration>,
-        now: Time,
-    ) -> Answer {
         self.ledger.note_request(slot, ask);
         let refresh_in = self.plan(slot, grew, waited, ask.floor, now);
         self.ledger.note_unsettled();
@@ -220,35 +213,35 @@ impl Resource {
         kind: AnswerKind,
         now: Time,
     ) -> Answer {
-        let safe_capacity = self.safe_capacity(now);
+        let learning_for = self.learning_for(now);
+        let safe_capacity = self.safe_capacity_in(learning_for);
         self.note_safe_capacity(slot, safe_capacity);
-        let lease = self.ledger.get(slot).map_or(
-            // Callers have just found the holder there.
-            Lease {
-                capacity: Amount::ZERO,
-                expires_at: now,
-            },
-            Holding::newest,
-        );
-        let refresh_in = match (kind, self.ledger.get(slot)) {
+        // Callers have just found the holder there.
+        let nothing = Lease {
+            capacity: Amount::ZERO,
+            expires_at: now,
+        };
+        let (mut lease, mut limited_by, mut planned) = (nothing, LimitedBy::Share, now);
+        if let Some(holding) = self.ledger.get(slot) {
+            lease = holding.newest();
+            limited_by = self.limited_by(holding, now);
+            planned = holding.refresh_at;
+        }
+        let refresh_in = if kind == AnswerKind::OutOfOrder {
             // Not before it was planned: a holder that numbers its requests wrongly must not be asked to
             // come back at once, for ever.
-            (AnswerKind::OutOfOrder, Some(holding)) => {
-                refresh_in.max(holding.refresh_at.since(now))
-            }
-            _ => refresh_in,
+            refresh_in.max(planned.since(now))
+        } else {
+            refresh_in
         };
         Answer {
             lease,
             refresh_in: refresh::within_lease(refresh_in, lease.expires_at.since(now)),
             safe_capacity,
-            limited_by: self
-                .ledger
-                .get(slot)
-                .map_or(LimitedBy::Share, |holding| self.limited_by(holding, now)),
-            learning_for: self.learning_for(now),
+            limited_by,
+            learning_for,
             kind,
-            decided: kind == AnswerKind::Decided,
+            decided: matches!(kind, AnswerKind::Decided | AnswerKind::Repeated),
         }
     }
 
@@ -354,7 +347,7 @@ impl Resource {
             return;
         };
         let had_until = Some(holding.leases().last_expiry());
-        let expires_at = self.grant_ends(&holding.holder, had_until, grant, now);
+        let expires_at = self.grant_ends(&holding.holder(), had_until, grant, now);
         let decision = self.decision(&holding.demand, grant, expires_at);
         let shrink = self.policy.algorithm().shrink;
         self.ledger.decide(slot, &decision, shrink);

@@ -20,7 +20,7 @@ use crate::demand::Demand;
 use crate::garbage::Garbage;
 use crate::id::{HolderId, HolderKind, HolderName};
 use crate::lease::{Lease, Leases};
-use crate::lease_table::{Expired, Holding, LeaseTable, Slot, Version};
+use crate::lease_table::{Decided, Expired, Holding, LeaseTable, Slot, Version};
 use crate::planted::{self, Bug};
 use crate::request::RefusalReason;
 use crate::resource::arrivals::{Arrivals, Brings};
@@ -49,10 +49,11 @@ pub(super) struct Decision {
 
 /// Who holds what. See the [module](self).
 #[derive(Debug)]
+#[repr(C)]
 pub(super) struct Ledger {
-    table: LeaseTable,
     /// Those of everybody in the table.
     claims: Claims,
+    table: LeaseTable,
     /// The child servers among the holders. Absent: there are none.
     #[expect(clippy::box_collection, reason = "without it, it takes one word")]
     children: Option<Box<BTreeMap<HolderName, Slot>>>,
@@ -108,6 +109,12 @@ impl Ledger {
     /// The holder of that name.
     pub(super) fn find(&self, holder: &HolderId) -> Option<Slot> {
         self.table.find(holder.kind, holder.name.as_str())
+    }
+
+    /// The holder that asks.
+    pub(super) fn find_asker(&self, ask: &HolderAsk<'_>) -> Option<Slot> {
+        let (kind, name) = (ask.holder.kind, ask.holder.name.as_str());
+        self.table.find_known(kind, name, ask.known_hash)
     }
 
     /// Whether there are no holders.
@@ -241,7 +248,7 @@ impl Ledger {
         let Some(holding) = self.table.get(slot) else {
             return;
         };
-        let (kind, waited) = (holding.holder.kind, holding.waits);
+        let (kind, waited) = (holding.kind, holding.waits);
         self.table.change_leases(slot, |leases| {
             grant_by_kind(leases, kind, decision.lease);
             if shrink == Shrink::Immediate {
@@ -298,7 +305,7 @@ impl Ledger {
 
     /// Takes out leases that have ended, in up to so many steps, but for what the last one takes. Returns how many holders
     /// are gone, and how many steps that took.
-    pub(super) fn expire(&mut self, steps_max: usize, now: Time) -> (u64, usize) {
+    pub(super) fn expire(&mut self, steps_max: usize, now: Time) -> (usize, usize) {
         let (mut gone, mut children, mut steps) = (0, 0, 0);
         while steps < steps_max {
             match self.table.expire_one(now) {
@@ -402,6 +409,12 @@ impl Ledger {
         std::mem::take(&mut self.is_unsettled)
     }
 
+    /// Whether something has happened that is still to be asked for.
+    pub(super) fn has_news(&self) -> bool {
+        let has_waste = self.waste.is_some();
+        self.moved > 0 || self.is_unsettled || has_waste || self.arrivals.has_changes()
+    }
+
     /// Who came and went since that was last asked.
     pub(super) fn take_changes(&mut self) -> Vec<HolderChange> {
         self.arrivals.take_changes()
@@ -422,8 +435,8 @@ impl Ledger {
             holding
                 .demand
                 .for_each_claim(self.kind(), |_, _| claims += 1);
-            children += usize::from(holding.holder.kind == HolderKind::Server);
-            keys.insert(self.key_of(&holding.holder));
+            children += usize::from(holding.kind == HolderKind::Server);
+            keys.insert(self.key_of(&holding.holder()));
         }
         assert_eq!(self.claims.len_to_be(), claims, "claims in the index");
         self.assert_regrouped();
@@ -441,14 +454,17 @@ impl Ledger {
             regrouping.claims_mut().remove(demand);
         }
         self.arrivals.note_gone(gone);
-        self.forget_report(&gone.holder);
-        if let Some(learned) = self.learned.as_mut().filter(|it| !it.is_empty()) {
-            learned.note_gone(self.table.name_hash(&gone.holder));
+        if self.reported.is_some() || self.learned.is_some() {
+            let holder = gone.holder();
+            self.forget_report(&holder);
+            if let Some(learned) = self.learned.as_mut().filter(|it| !it.is_empty()) {
+                learned.note_gone(self.table.name_hash(&holder));
+            }
         }
         if let Some(children) = self.children.as_mut()
-            && gone.holder.kind == HolderKind::Server
+            && gone.kind == HolderKind::Server
         {
-            children.remove(&gone.holder.name);
+            children.remove(&gone.name);
         }
         self.note_demand_changed();
     }
@@ -464,7 +480,7 @@ impl Decision {
     /// What of it is in no sum.
     fn write_to(&self, holding: &mut Holding) {
         holding.share = self.share;
-        holding.why = self.why;
+        holding.decided = Decided::of(self.why);
         holding.lowering = self.lowering;
     }
 }

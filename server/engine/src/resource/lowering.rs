@@ -134,10 +134,10 @@ mod tests {
         let mut leases = Leases::new(holding.newest());
         leases.grant(shrunk);
         holding = Holding::new(
-            holding.holder,
+            holding.holder(),
             holding.demand,
             leases,
-            holding.why,
+            holding.decided.why(Reason::EnoughForAll),
             Time::ZERO,
         );
         assert_eq!(holding.reserved().get(), 100.0);

@@ -130,28 +130,26 @@ impl Resource {
         let interval = self.interval_of(holding, floor);
         let newest = holding.newest();
         let wanting = newest.capacity < holding.demand.wants();
-        let others_want = self.ledger.table().waiting() > 0
-            || self.ledger.table().wants() > self.ledger.table().granted();
+        let table = self.ledger.table();
+        let others_want = || table.waiting() > 0 || table.wants() > table.granted();
         // Below the root, who waits for it may be anywhere in the tree.
-        let awaited = (others_want || self.upstream.is_some()) && holding.own() > newest.capacity;
+        let awaited = holding.own() > newest.capacity && (self.upstream.is_some() || others_want());
         // What it wants goes up to the parent now, or the answer to it comes down.
         let more_comes = self.upstream.is_some() && (grew || self.supply.expects_more());
         // On a stream, both sides send changes at once.
         let streams = holding.report.as_ref().is_some_and(|report| report.streams);
         // In learning mode, holders say that they have more than there is: who has less than its part waits
         // for those who have more.
-        let is_contested = self.confirmed_level(now).is_some();
-        let may_grant_growth = self.may_grant_growth(now);
         let planned = match self.learning_remaining(now) {
             Some(_)
-                if is_contested
-                    && (holding.waits || awaited && self.ledger.table().waiting() > 0) =>
+                if self.confirmed_level(now).is_some()
+                    && (holding.waits || awaited && table.waiting() > 0) =>
             {
                 let refresh_in = self.invitations.soon(interval, floor, waited, now);
                 Planned::soon(refresh_in, interval)
             }
             _ if streams => Planned::at_leisure(interval),
-            Some(remaining) if wanting && !(more_comes && may_grant_growth) => {
+            Some(remaining) if wanting && !(more_comes && self.may_grant_growth(now)) => {
                 Planned::at_leisure(self.invitations.after_learning(interval, floor, remaining))
             }
             _ if holding.waits || wanting && more_comes || awaited => {

@@ -8,10 +8,10 @@
 //! Not below the root, where the parent's answers count, nor in learning mode, where reports do.
 
 use crate::id::HolderKind;
-use crate::lease_table::{Holding, Slot};
+use crate::lease_table::{Decided, Holding, Slot};
 use crate::planted::{self, Bug};
 use crate::resource::Resource;
-use crate::resource::ask::{Answer, HolderAsk};
+use crate::resource::ask::{Answer, AnswerKind, HolderAsk};
 use crate::resource::pace::Before;
 use crate::time::Time;
 
@@ -43,7 +43,9 @@ impl Resource {
         self.ledger.renew(slot, expires_at);
         self.ledger
             .note(slot, |holding| holding.wants_more = wants_more);
-        Some(self.conclude(slot, ask, false, waited, now))
+        self.ledger.note_request(slot, ask);
+        let refresh_in = self.plan(slot, false, waited, ask.floor, now);
+        Some(self.current(slot, refresh_in, AnswerKind::Repeated, now))
     }
 
     /// Debug builds only.
@@ -51,8 +53,13 @@ impl Resource {
         if cfg!(debug_assertions) {
             let newest = holding.newest().capacity;
             let grant = self.grant(ask, &holding.demand, newest, newest, newest, now);
-            let known = (newest, holding.share, holding.why, holding.waits);
-            let fresh = (grant.gets, grant.share.amount, grant.why, grant.waits);
+            let known = (newest, holding.share, holding.decided, holding.waits);
+            let fresh = (
+                grant.gets,
+                grant.share.amount,
+                Decided::of(grant.why),
+                grant.waits,
+            );
             assert_eq!(known, fresh, "{}: decided as before", self.id);
         }
     }
@@ -67,7 +74,7 @@ fn is_same(holding: &Holding, ask: &HolderAsk<'_>) -> bool {
         Some(sequence) => sequence > holding.sequence,
         None => holding.sequence == 0,
     };
-    holding.holder.kind == HolderKind::Client
+    holding.kind == HolderKind::Client
         && is_next
         && is_alone
         && !holding.pending

@@ -8,6 +8,8 @@
 //! - a child adds the clients that it has gained since it last asked;
 //! - a server in learning mode does not know how many clients there are, and sends 0.
 
+use std::time::Duration;
+
 use crate::amount::Amount;
 use crate::claim::Subclients;
 use crate::lease_table::{Holding, Slot};
@@ -42,6 +44,11 @@ fn number(safe: SafeCapacity) -> f64 {
 impl Resource {
     /// What a client in safe mode may use. Below the root, the parent's value counts.
     pub(super) fn safe_capacity(&self, now: Time) -> SafeCapacity {
+        self.safe_capacity_in(self.learning_for(now))
+    }
+
+    /// The same, if learning mode still lasts for so long.
+    pub(super) fn safe_capacity_in(&self, learning_for: Option<Duration>) -> SafeCapacity {
         let terms = self.supply.terms.as_ref();
         let of_parent = terms.and_then(|terms| terms.safe_capacity);
         let template = self.policy.template();
@@ -49,7 +56,7 @@ impl Resource {
         match (of_parent, of_template) {
             (Some(safe), _) if self.safe_is_static() => safe,
             (None, Some(safe)) => safe,
-            _ if self.learning_for(now).is_some() || terms.is_some_and(|terms| terms.learning) => {
+            _ if learning_for.is_some() || terms.is_some_and(|terms| terms.learning) => {
                 SafeCapacity::Limited(Amount::ZERO)
             }
             (Some(SafeCapacity::Unlimited), _) => SafeCapacity::Unlimited,
@@ -87,6 +94,9 @@ impl Resource {
 
     /// A child server gets this with its newest lease.
     pub(super) fn note_safe_capacity(&mut self, slot: Slot, safe: SafeCapacity) {
+        if self.ledger.children().is_empty() {
+            return;
+        }
         self.ledger.note(slot, |holding| {
             if let Some(report) = &mut holding.report {
                 report.last_safe_capacity = Some(safe);

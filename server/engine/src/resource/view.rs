@@ -7,7 +7,7 @@ use crate::algorithm::{Bound, Reason, Rule, Why};
 use crate::amount::Amount;
 use crate::demand::Demand;
 use crate::id::{HolderKind, HolderName};
-use crate::lease_table::Holding;
+use crate::lease_table::{DecidedBy, Holding};
 use crate::request::{LimitedBy, RefusalReason};
 use crate::resource::Resource;
 use crate::rounding::SHORTFALL;
@@ -55,10 +55,14 @@ impl Resource {
         }
     }
 
-    /// How many leases there are, and of child servers among them; how many holders wait for others to shrink.
-    pub(crate) fn counts(&self) -> (usize, usize, usize) {
-        let (table, children) = (self.ledger.table(), self.ledger.children());
-        (table.len(), children.len(), table.waiting())
+    /// How many holders there are.
+    pub(crate) fn holders(&self) -> usize {
+        self.ledger.table().len()
+    }
+
+    /// How many holders get less than their share because of what others hold.
+    pub(crate) fn waiting(&self) -> usize {
+        self.ledger.table().waiting()
     }
 
     /// Clients served, those below child servers included.
@@ -131,7 +135,7 @@ impl Resource {
         let end = place.saturating_add(max - seen.len()).min(table.places());
         let clients = table
             .in_places(place..end)
-            .filter(|holding| holding.holder.kind == HolderKind::Client);
+            .filter(|holding| holding.kind == HolderKind::Client);
         seen.extend(clients.map(view));
         let next = Some(LeasesFrom::Place(end)).filter(|_| end < table.places());
         (seen, next)
@@ -148,7 +152,7 @@ impl Resource {
             .ledger
             .table()
             .iter()
-            .filter(|holding| holding.holder.kind == HolderKind::Client);
+            .filter(|holding| holding.kind == HolderKind::Client);
         // Once for all, so that rows agree with each other and with the sums.
         let rule = self.rule_for_all();
         let all = children.chain(clients).take(max);
@@ -172,14 +176,18 @@ impl Resource {
             let (reason, bound) = (Reason::TemplateGone, Bound::Share);
             return (Amount::ZERO, Why { reason, bound });
         }
-        let decided = holding.why.reason;
-        let confirms = self.learning_remaining(now).is_some() && !self.may_grant_growth(now);
-        if holding.pending || confirms || matches!(decided, Reason::Learning | Reason::ChildLearns)
-        {
-            return (holding.share, holding.why);
-        }
         let share = rule.share_of(&holding.demand);
         let reason = share.reason;
+        let confirms = self.learning_remaining(now).is_some() && !self.may_grant_growth(now);
+        if holding.pending
+            || confirms
+            || matches!(
+                holding.decided.reason,
+                DecidedBy::Learning | DecidedBy::ChildLearns
+            )
+        {
+            return (holding.share, holding.decided.why(reason));
+        }
         let share = self.prospect(&holding.demand, share);
         let granted = holding.newest().capacity.get();
         let rounding = SHORTFALL * share.get().max(self.supply.capacity.get());
@@ -220,7 +228,7 @@ impl Resource {
         {
             return LimitedBy::ParentLearning;
         }
-        match holding.why.bound {
+        match holding.decided.bound {
             _ if self.parent_is_behind() => LimitedBy::Parent,
             Bound::CapacityLowered => LimitedBy::CapacityLowered,
             Bound::OthersHold => LimitedBy::Others,
@@ -243,7 +251,7 @@ impl Resource {
 
 fn snapshot_of(holding: &Holding, share: Amount, why: Why) -> LeaseSnapshot {
     LeaseSnapshot {
-        holder: holding.holder.clone(),
+        holder: holding.holder(),
         priority: holding.demand.priority(),
         subclients: holding.demand.clients(),
         wants: holding.demand.wants().get(),
