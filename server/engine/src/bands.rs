@@ -50,13 +50,39 @@ impl Bands {
     }
 
     /// Bands by rising priority.
-    pub fn iter(&self) -> impl DoubleEndedIterator<Item = (i64, &ClaimIndex)> {
-        let others = || self.others.iter();
-        let below = others().flat_map(|others| others.range(..Self::ONLY));
-        let above = others().flat_map(|others| others.range(Self::ONLY + 1..));
-        let only = self.get(Self::ONLY).map(|only| (Self::ONLY, only));
-        let numbered = |(band, index): (&i64, _)| (*band, index);
-        below.map(numbered).chain(only).chain(above.map(numbered))
+    pub fn iter(&self) -> impl Iterator<Item = (i64, &ClaimIndex)> {
+        let others = self.others.iter().flat_map(|others| others.iter());
+        self.with_only(others, |band| band > Self::ONLY)
+    }
+
+    /// Bands by falling priority.
+    pub(crate) fn iter_falling(&self) -> impl Iterator<Item = (i64, &ClaimIndex)> {
+        let others = self.others.iter().flat_map(|others| others.iter().rev());
+        self.with_only(others, |band| band < Self::ONLY)
+    }
+
+    /// These bands, and the band that is kept by itself before the first of them that is behind it.
+    fn with_only<'a>(
+        &'a self,
+        mut others: impl Iterator<Item = (&'a i64, &'a ClaimIndex)>,
+        is_behind: impl Fn(i64) -> bool,
+    ) -> impl Iterator<Item = (i64, &'a ClaimIndex)> {
+        let mut only = self.get(Self::ONLY).map(|only| (Self::ONLY, only));
+        // The first of those behind it.
+        let mut next = None;
+        std::iter::from_fn(move || {
+            if next.is_some() {
+                return next.take();
+            }
+            match others.next().map(|(band, index)| (*band, index)) {
+                Some(other) if only.is_some() && is_behind(other.0) => {
+                    next = Some(other);
+                    only.take()
+                }
+                None => only.take(),
+                other => other,
+            }
+        })
     }
 
     /// The band of the lowest priority above that one. Absent: of all.
@@ -194,6 +220,27 @@ mod tests {
             }
         }
         assert!(bands(&[]).are_satisfied_by(Amount::ZERO), "nobody");
+    }
+
+    #[test]
+    fn bands_come_in_order_whichever_of_them_have_claims() {
+        for present in [
+            &[][..],
+            &[0],
+            &[-5],
+            &[3],
+            &[-5, -2, 0, 3],
+            &[-5, 3],
+            &[0, 3],
+            &[-2, 0],
+        ] {
+            let claims: Vec<_> = present.iter().map(|band| (*band, 1.0)).collect();
+            let bands = bands(&claims);
+            let rising: Vec<i64> = bands.iter().map(|(band, _)| band).collect();
+            assert_eq!(rising, present);
+            let falling = bands.iter_falling().map(|(band, _)| band);
+            assert!(falling.eq(present.iter().copied().rev()), "{present:?}");
+        }
     }
 
     #[test]

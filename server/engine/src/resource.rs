@@ -328,6 +328,11 @@ impl Resource {
         is_looked_at || self.conflict.is_some() || self.ledger.has_news()
     }
 
+    /// Whether other clients may be served since this was last asked.
+    pub(crate) fn take_new_clients(&mut self) -> bool {
+        self.ledger.take_new_clients()
+    }
+
     /// Whether something changed since this was last asked that may change what child servers
     /// should have.
     pub(crate) fn take_unsettled(&mut self) -> bool {

@@ -145,14 +145,14 @@ impl Node {
             self.admission
                 .note_changes(changes, before, weight, entry.template);
         }
-        let is_unsettled = entry.resource.take_unsettled();
+        let has_new_clients = entry.resource.take_new_clients();
         self.sums.note(
             &mut entry.counted,
             [before, weight],
             &entry.resource,
-            is_unsettled,
+            has_new_clients,
         );
-        if is_unsettled {
+        if entry.resource.take_unsettled() {
             let resource = &entry.resource;
             self.children.note_unsettled(resource.id(), resource);
         }

@@ -65,15 +65,15 @@ pub(super) struct NodeSums {
 }
 
 impl NodeSums {
-    /// A resource has changed, which weighed so much before, and so much now. `has_new_claims`: other clients may be served.
+    /// A resource has changed, which weighed so much before, and so much now. `has_new_clients`: other clients may be served.
     pub(super) fn note(
         &mut self,
         counted: &mut Counted,
         weighed: [Weight; 2],
         resource: &Resource,
-        has_new_claims: bool,
+        has_new_clients: bool,
     ) {
-        let clients = if has_new_claims {
+        let clients = if has_new_clients {
             resource.clients()
         } else {
             counted.clients

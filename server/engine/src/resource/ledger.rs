@@ -67,6 +67,8 @@ pub(super) struct Ledger {
     /// Claims put in or taken out since that was last asked.
     moved: u32,
     is_unsettled: bool,
+    /// Other clients may be served since that was last asked.
+    has_new_clients: bool,
     /// Claims on their way into other bands.
     regrouping: Option<Box<Regrouping>>,
     /// What is not needed any more, and is not to be dropped here.
@@ -86,6 +88,7 @@ impl Ledger {
             demand_version: 0,
             moved: 0,
             is_unsettled: false,
+            has_new_clients: false,
             regrouping: None,
             waste: None,
         }
@@ -215,7 +218,7 @@ impl Ledger {
     pub(super) fn claim(&mut self, demand: &Demand, now: Time) {
         self.claims.insert(demand);
         self.settle_some(now);
-        self.note_demand_changed();
+        self.note_clients_changed();
     }
 
     /// Puts in a holder that is not there yet, and has claimed.
@@ -290,9 +293,17 @@ impl Ledger {
         {
             regrouping.claims_mut().change(before, demand);
         }
+        let is_of_one = matches!(
+            (before, demand),
+            (Demand::Client { .. }, Demand::Client { .. })
+        );
         self.table.change_demand(slot, demand.clone());
         self.settle_some(now);
-        self.note_demand_changed();
+        if is_of_one {
+            self.note_demand_changed();
+        } else {
+            self.note_clients_changed();
+        }
     }
 
     /// Takes a holder out.
@@ -334,14 +345,16 @@ impl Ledger {
         let was_settled = self.is_settled();
         let moved = self.claims.settle(now);
         if !was_settled {
-            self.note_demand_changed();
+            self.note_clients_changed();
         }
         moved
     }
 
     /// The same for who has changed claims: what that takes is counted.
     fn settle_some(&mut self, now: Time) {
-        self.moved += counted(self.claims.settle(now));
+        let moved = self.claims.settle(now);
+        self.moved += counted(moved);
+        self.has_new_clients |= moved > 0;
     }
 
     /// How many claims were put in or taken out since that was last asked, but for those that
@@ -404,6 +417,11 @@ impl Ledger {
         self.is_unsettled = true;
     }
 
+    /// Whether other clients may be served since this was last asked.
+    pub(super) fn take_new_clients(&mut self) -> bool {
+        std::mem::take(&mut self.has_new_clients)
+    }
+
     /// Whether that is so since this was last asked.
     pub(super) fn take_unsettled(&mut self) -> bool {
         std::mem::take(&mut self.is_unsettled)
@@ -412,7 +430,11 @@ impl Ledger {
     /// Whether something has happened that is still to be asked for.
     pub(super) fn has_news(&self) -> bool {
         let has_waste = self.waste.is_some();
-        self.moved > 0 || self.is_unsettled || has_waste || self.arrivals.has_changes()
+        self.moved > 0
+            || self.is_unsettled
+            || self.has_new_clients
+            || has_waste
+            || self.arrivals.has_changes()
     }
 
     /// Who came and went since that was last asked.
@@ -466,9 +488,16 @@ impl Ledger {
         {
             children.remove(&gone.name);
         }
-        self.note_demand_changed();
+        self.note_clients_changed();
     }
 
+    /// Claims have come or gone.
+    fn note_clients_changed(&mut self) {
+        self.note_demand_changed();
+        self.has_new_clients = true;
+    }
+
+    /// The same clients want something else.
     fn note_demand_changed(&mut self) {
         self.demand_version += 1;
         self.note_changed();

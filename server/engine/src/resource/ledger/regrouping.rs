@@ -99,7 +99,7 @@ impl Ledger {
         if kind == claims.kind() {
             return 0;
         }
-        self.note_demand_changed();
+        self.note_clients_changed();
         if kind.has_bands() == self.kind().has_bands() {
             self.claims.change_kind(kind);
             if let Some(given_up) = self.regrouping.take() {
@@ -144,7 +144,7 @@ impl Ledger {
         if claims.sum::<usize>() > FEW {
             self.discard(Whole(former));
         }
-        self.note_demand_changed();
+        self.note_clients_changed();
         steps
     }
 
