@@ -293,13 +293,13 @@ impl Ledger {
         {
             regrouping.claims_mut().change(before, demand);
         }
-        let is_of_one = matches!(
-            (before, demand),
-            (Demand::Client { .. }, Demand::Client { .. })
-        );
+        // The claims of child servers are parts of clients, which come to another sum in another order.
+        let is_whole = matches!(demand, Demand::Client { .. })
+            && self.children.is_none()
+            && self.claims.are_settled();
         self.table.change_demand(slot, demand.clone());
         self.settle_some(now);
-        if is_of_one {
+        if is_whole {
             self.note_demand_changed();
         } else {
             self.note_clients_changed();
