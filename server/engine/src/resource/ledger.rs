@@ -352,9 +352,7 @@ impl Ledger {
 
     /// The same for who has changed claims: what that takes is counted.
     fn settle_some(&mut self, now: Time) {
-        let moved = self.claims.settle(now);
-        self.moved += counted(moved);
-        self.has_new_clients |= moved > 0;
+        self.moved += counted(self.claims.settle(now));
     }
 
     /// How many claims were put in or taken out since that was last asked, but for those that
