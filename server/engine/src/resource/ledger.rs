@@ -5,6 +5,7 @@
 //! about to come claims first ([`Ledger::claim`]): what it gets is decided with its claim among the others.
 
 mod claims;
+mod news;
 pub(super) mod regrouping;
 mod waste;
 
@@ -12,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU16;
 
 use crate::admission::weight::{Weight, counted};
-use crate::admission::{AdmissionGate, HolderChange};
+use crate::admission::AdmissionGate;
 use crate::algorithm::Why;
 use crate::amount::Amount;
 use crate::bands::Bands;
@@ -355,12 +356,6 @@ impl Ledger {
         self.moved += counted(self.claims.settle(now));
     }
 
-    /// How many claims were put in or taken out since that was last asked, but for those that
-    /// [`Ledger::settle`] told of.
-    pub(super) fn take_moved(&mut self) -> usize {
-        std::mem::take(&mut self.moved) as usize
-    }
-
     /// Whether all claims are there.
     pub(super) fn is_settled(&self) -> bool {
         self.claims.are_settled()
@@ -408,36 +403,6 @@ impl Ledger {
         if let Some(reported) = self.reported.as_mut().filter(|it| !it.is_empty()) {
             reported.forget(self.table.name_hash(holder));
         }
-    }
-
-    /// Something changed that may change what child servers should have.
-    pub(super) fn note_unsettled(&mut self) {
-        self.is_unsettled = true;
-    }
-
-    /// Whether other clients may be served since this was last asked.
-    pub(super) fn take_new_clients(&mut self) -> bool {
-        std::mem::take(&mut self.has_new_clients)
-    }
-
-    /// Whether that is so since this was last asked.
-    pub(super) fn take_unsettled(&mut self) -> bool {
-        std::mem::take(&mut self.is_unsettled)
-    }
-
-    /// Whether something has happened that is still to be asked for.
-    pub(super) fn has_news(&self) -> bool {
-        let has_waste = self.waste.is_some();
-        self.moved > 0
-            || self.is_unsettled
-            || self.has_new_clients
-            || has_waste
-            || self.arrivals.has_changes()
-    }
-
-    /// Who came and went since that was last asked.
-    pub(super) fn take_changes(&mut self) -> Vec<HolderChange> {
-        self.arrivals.take_changes()
     }
 
     /// Asserts that all that is kept agrees. O(n), for tests.
