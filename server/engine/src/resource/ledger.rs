@@ -12,8 +12,8 @@ mod waste;
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU16;
 
-use crate::admission::weight::{Weight, counted};
 use crate::admission::AdmissionGate;
+use crate::admission::weight::{Weight, counted};
 use crate::algorithm::Why;
 use crate::amount::Amount;
 use crate::bands::Bands;
