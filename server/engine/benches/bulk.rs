@@ -1,7 +1,7 @@
 //! What a request costs that names many resources at once.
 //!
-//! A thousand resources have ten holders each. Every client holds as many neighbours among them as it asks for at once, and
-//! they come in turns, so that what a request needs is not what the request before it has just read. Nobody asks for
+//! A thousand resources have ten holders each. Each client holds as many consecutive ones as it asks for at once. The
+//! clients ask one after the other, so that what a request needs is not what the request before it has just read. Nobody asks for
 //! anything else than before, which is what nearly all requests are.
 
 #![allow(

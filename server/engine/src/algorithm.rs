@@ -336,7 +336,10 @@ impl fmt::Display for Reason {
             Self::BandSatisfied => write!(f, "there is enough for everyone of its priority"),
             Self::TemplateGone => write!(f, "its template is gone; the lease runs down"),
             Self::ByBand => write!(f, "each of its priorities gets its part"),
-            Self::DividedBefore => write!(f, "as all was divided when it last asked"),
+            Self::DividedBefore => write!(
+                f,
+                "by the division when it last asked, whose numbers are not kept"
+            ),
             Self::WaitsForParent => {
                 write!(
                     f,

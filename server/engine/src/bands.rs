@@ -61,7 +61,7 @@ impl Bands {
         self.with_only(others, |band| band < Self::ONLY)
     }
 
-    /// These bands, and the band that is kept by itself before the first of them that is behind it.
+    /// Merges the band that is kept by itself into the others: it comes just before the first band that `is_behind` it.
     fn with_only<'a>(
         &'a self,
         mut others: impl Iterator<Item = (&'a i64, &'a ClaimIndex)>,

@@ -6,16 +6,17 @@
 //! expiry. One that comes up early, because the lease was renewed meanwhile, is scheduled again, so
 //! renewing a lease costs nothing here, and each lease is looked at about once a lease length.
 
-mod decided;
+mod asker;
 mod ending;
 mod expiries;
 mod holding;
+mod known_why;
 mod places;
 mod slot;
 
-pub(crate) use decided::{Decided, DecidedBy};
+pub(crate) use asker::Asker;
 pub(crate) use holding::{Holding, ServerReport, Version};
-pub(crate) use places::KnownHash;
+pub(crate) use known_why::{DecidedBy, KnownWhy};
 pub(crate) use slot::Slot;
 
 use std::ops::Range;
@@ -31,7 +32,7 @@ use crate::lease_table::places::{NameHash, Places};
 use crate::planted::{self, Bug};
 use crate::time::Time;
 
-/// The holders of one resource.
+/// The holders of one resource. In this order, what every request reads stands together.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct LeaseTable {
@@ -119,15 +120,11 @@ impl LeaseTable {
         self.places.find(kind, name, || self.hash.short(kind, name))
     }
 
-    /// The same, of a name whose hash may be known.
-    pub(crate) fn find_known(
-        &self,
-        kind: HolderKind,
-        name: &str,
-        known: &KnownHash,
-    ) -> Option<Slot> {
-        let hash = || self.hash.known(kind, name, known);
-        self.places.find(kind, name, hash)
+    /// The holder that asks.
+    pub(crate) fn find_asker(&self, asker: &Asker) -> Option<Slot> {
+        let HolderId { kind, name } = asker.holder();
+        let hash = || asker.hash(self.hash);
+        self.places.find(*kind, name.as_str(), hash)
     }
 
     /// What is in a slot.
@@ -270,7 +267,7 @@ impl LeaseTable {
 
     /// Not later than the first expiry of any lease.
     pub(crate) fn next_expiry(&self) -> Option<Time> {
-        let scheduled = self.places.next_scheduled();
+        let scheduled = self.places.next_scheduled().time();
         match self.ending_due() {
             Some(due) => Some(scheduled.map_or(due, |time| time.min(due))),
             None => scheduled,

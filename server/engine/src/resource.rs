@@ -323,9 +323,9 @@ impl Resource {
     }
 
     /// Whether something has happened that is still to be asked for: see what is taken.
-    pub(crate) fn has_news(&self) -> bool {
+    pub(crate) fn has_untaken(&self) -> bool {
         let is_looked_at = self.expired > 0 || self.looked_at > 0;
-        is_looked_at || self.conflict.is_some() || self.ledger.has_news()
+        is_looked_at || self.conflict.is_some() || self.ledger.has_untaken()
     }
 
     /// Whether other clients may be served since this was last asked.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 pub use doorward_time::Time;
+pub use doorward_time::due::Due;
 use doorward_time::tolerance;
 pub use doorward_time::tolerance::at_most;
 

@@ -2,8 +2,9 @@
 //!
 //! The engine, sessions and the client's state read no clock: every event comes with the time it happened, counted from
 //! an origin that the caller chooses (a program: when it started; the simulator and tests: zero). There is no "never"
-//! value; a deadline that may be absent is an `Option<Time>`.
+//! value; a deadline that may be absent is an `Option<Time>`, or a [`Due`](due::Due) where space matters.
 
+pub mod due;
 pub mod tolerance;
 
 use std::fmt;

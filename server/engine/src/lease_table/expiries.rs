@@ -8,7 +8,7 @@
 
 use crate::chunked::Chunked;
 use crate::lease_table::slot::Slot;
-use crate::time::Time;
+use crate::time::{Due, Time};
 
 /// Entries that one newcomer looks at.
 const LOOKS: usize = 8;
@@ -16,13 +16,12 @@ const LOOKS: usize = 8;
 /// As many entries may mean nothing, however few do mean something.
 const IDLE_MIN: usize = 1_024;
 
-/// A binary heap: no entry is later than the two below it. See the [module](self).
+/// A binary heap: no entry is later than the two below it. See the [module](self). What every request reads comes first.
 #[derive(Debug)]
 #[repr(C)]
 pub(super) struct Expiries {
-    /// When the first entry is due: each request asks for that, and does not have to go where the heap is. Without
-    /// entries, the end of time.
-    due: Time,
+    /// When the first entry is due: each request asks for that, and does not have to go where the heap is.
+    due: Due,
     heap: Chunked<(Time, Slot)>,
     /// The next entry that [`Expiries::tidy`] looks at.
     next: usize,
@@ -31,7 +30,7 @@ pub(super) struct Expiries {
 impl Default for Expiries {
     fn default() -> Self {
         Self {
-            due: Time::MAX,
+            due: Due::NEVER,
             heap: Chunked::default(),
             next: 0,
         }
@@ -45,12 +44,12 @@ impl Expiries {
     }
 
     /// When the first entry is due. O(1).
-    pub(super) fn due(&self) -> Option<Time> {
-        (self.due != Time::MAX).then_some(self.due)
+    pub(super) fn due(&self) -> Due {
+        self.due
     }
 
     fn note_first(&mut self) {
-        self.due = self.heap.get(0).map_or(Time::MAX, |(time, _)| time);
+        self.due = self.heap.get(0).map(|(time, _)| time).into();
     }
 
     /// Puts an entry in. O(log n).
@@ -108,8 +107,8 @@ impl Expiries {
     /// If one is.
     pub(super) fn assert_consistent(&self) {
         assert_eq!(
-            self.due(),
-            self.heap.get(0).map(|it| it.0),
+            self.due,
+            self.heap.get(0).map(|it| it.0).into(),
             "the first entry"
         );
         for at in 1..self.len() {
@@ -221,7 +220,7 @@ mod tests {
                     prop_assert_eq!(heap.pop(), popped);
                 }
                 prop_assert_eq!(heap.len(), expected.len());
-                prop_assert_eq!(heap.due(), expected.peek().map(|Reverse(it)| it.0));
+                prop_assert_eq!(heap.due().time(), expected.peek().map(|Reverse(it)| it.0));
             }
             heap.assert_consistent();
         }

@@ -9,7 +9,7 @@ use crate::amount::Amount;
 use crate::demand::Demand;
 use crate::id::{HolderId, HolderKind, HolderName, Incarnation, MastershipId};
 use crate::lease::{Lease, Leases};
-use crate::lease_table::Decided;
+use crate::lease_table::KnownWhy;
 use crate::past::{Identity, Known, Past, Precedence};
 use crate::template::SafeCapacity;
 use crate::time::Time;
@@ -28,7 +28,8 @@ impl Version {
     }
 }
 
-/// A holder and everything known of it. Three lines of a processor's cache: a request waits for each.
+/// A holder and everything known of it. No larger than three lines of a processor's cache: a request waits for each that
+/// it reads.
 #[derive(Clone, Debug)]
 pub(crate) struct Holding {
     /// Client or child server.
@@ -42,7 +43,7 @@ pub(crate) struct Holding {
     /// What it should have, at its last request.
     pub share: Amount,
     /// Why it got what it got.
-    pub decided: Decided,
+    pub why: KnownWhy,
     /// The newest request seen; 0 if it does not number its requests.
     pub sequence: u64,
     /// Which process has the name. None: it does not say.
@@ -95,7 +96,7 @@ impl Holding {
             demand,
             report: None,
             share: Amount::ZERO,
-            decided: Decided::of(why),
+            why: KnownWhy::of(why),
             sequence: 0,
             incarnation: None,
             past: None,

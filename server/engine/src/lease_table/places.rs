@@ -3,7 +3,6 @@
 //! Most resources have few holders. These are looked through; what is found under a name, or ends next, needs no index
 //! of its own. Many are in chunks, with a table of names and a heap of expiries.
 
-use std::cell::OnceCell;
 use std::collections::BTreeSet;
 
 use siphasher::sip::SipHasher13;
@@ -15,7 +14,7 @@ use crate::lease_table::expiries::Expiries;
 use crate::lease_table::slot::{CHUNK, Slot};
 use crate::planted::{self, Bug};
 use crate::split_table::SplitTable;
-use crate::time::Time;
+use crate::time::{Due, Time};
 
 /// So many are looked through.
 pub(super) const FEW: usize = 4;
@@ -33,8 +32,8 @@ pub(super) enum Places {
 #[derive(Debug)]
 pub(super) struct Few {
     holdings: Vec<Option<Holding>>,
-    /// Not later than when the first of them is scheduled. Without holders, it means nothing.
-    due: Time,
+    /// When the first of them is scheduled.
+    due: Due,
 }
 
 /// Holders with indexes. What every request reads comes first, and stands together.
@@ -43,7 +42,7 @@ pub(super) struct Few {
 pub(super) struct Many {
     /// The slot, and 32 bits of the hash: growing the table does not touch the holders.
     by_name: SplitTable,
-    /// The first chunk of holders, in place: most resources have no other one.
+    /// The first chunk of holders, found without a step through `others`: most resources have no other one.
     first: Vec<Option<Holding>>,
     /// At least one entry for every holder, not later than its next expiry.
     expiries: Expiries,
@@ -58,10 +57,8 @@ pub(super) struct Many {
     came_up: Time,
 }
 
-/// The hash of one holder's name, once a table has asked for it. All tables of a node have the same key, and a request that
-/// names many resources looks for one holder in each.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct KnownHash(OnceCell<u32>);
+/// What every request reads is in the first two lines of a processor's cache.
+const _: () = assert!(std::mem::offset_of!(Many, others) <= 2 * 64);
 
 /// Hashes names with a key: names come from outside, and must not be made to collide.
 #[derive(Clone, Copy, Debug)]
@@ -84,13 +81,6 @@ impl NameHash {
         self.of(kind, name) as u32
     }
 
-    /// The same, if it may be known.
-    pub(super) fn known(self, kind: HolderKind, name: &str, known: &KnownHash) -> u32 {
-        let hash = *known.0.get_or_init(|| self.short(kind, name));
-        debug_assert_eq!(hash, self.short(kind, name), "of another name, or key");
-        hash
-    }
-
     fn of_holding(self, holding: &Holding) -> u32 {
         self.short(holding.kind, holding.name.as_str())
     }
@@ -101,7 +91,7 @@ impl Places {
     pub(super) const fn new() -> Self {
         Self::Few(Few {
             holdings: Vec::new(),
-            due: Time::MAX,
+            due: Due::NEVER,
         })
     }
 
@@ -156,7 +146,7 @@ impl Places {
     /// Takes a holder out.
     pub(super) fn remove(&mut self, slot: Slot, hash: NameHash) -> Option<Holding> {
         match self {
-            Self::Few(few) => few.holdings.get_mut(slot.0 as usize)?.take(),
+            Self::Few(few) => few.remove(slot),
             Self::Many(many) => many.remove(slot, hash),
         }
     }
@@ -164,15 +154,15 @@ impl Places {
     /// A holder is to be looked at then. It is scheduled for that.
     pub(super) fn schedule(&mut self, slot: Slot, time: Time) {
         match self {
-            Self::Few(few) => few.due = few.due.min(time),
+            Self::Few(few) => few.due = few.due.or_at(time),
             Self::Many(many) => many.expiries.push((time, slot)),
         }
     }
 
     /// Not later than when the first holder is scheduled.
-    pub(super) fn next_scheduled(&self) -> Option<Time> {
+    pub(super) fn next_scheduled(&self) -> Due {
         match self {
-            Self::Few(few) => few.slots().next().map(|_| few.due),
+            Self::Few(few) => few.due,
             Self::Many(many) => many.expiries.due(),
         }
     }
@@ -180,9 +170,11 @@ impl Places {
     /// Who is scheduled by then, if anybody may be; it is to be scheduled again, or taken out. Or an entry that means
     /// nothing any more: there may be another one.
     pub(super) fn pop_scheduled(&mut self, now: Time) -> Option<(Time, Slot)> {
-        self.next_scheduled().filter(|time| *time <= now)?;
+        if !self.next_scheduled().is_by(now) {
+            return None;
+        }
         match self {
-            Self::Few(few) => few.pop(now),
+            Self::Few(few) => few.pop(),
             Self::Many(many) => many.pop(),
         }
     }
@@ -190,7 +182,7 @@ impl Places {
     /// Nobody is left: nothing is scheduled any more.
     pub(super) fn note_empty(&mut self) {
         match self {
-            Self::Few(few) => few.due = Time::MAX,
+            Self::Few(few) => debug_assert_eq!(few.due, Due::NEVER),
             Self::Many(many) => {
                 many.expiries.clear();
                 many.without_entries = many.free.len();
@@ -287,11 +279,7 @@ impl Places {
             Self::Few(few) => {
                 assert!(few.holdings.len() <= FEW, "few places");
                 assert_eq!(few.slots().count(), len, "holders");
-                let scheduled = few.slots().map(|(_, it)| it.scheduled);
-                assert!(
-                    scheduled.min() >= few.slots().next().map(|_| few.due),
-                    "due"
-                );
+                assert_eq!(few.due, few.first_due(), "due");
             }
             Self::Many(many) => {
                 assert_eq!(self.len(), len + many.free.len(), "places");
@@ -318,7 +306,7 @@ impl Few {
     }
 
     fn insert(&mut self, holding: Holding) -> Slot {
-        self.due = self.due.min(holding.scheduled);
+        self.due = self.due.or_at(holding.scheduled);
         let free = self.holdings.iter().position(Option::is_none);
         if let Some(at) = free.filter(|_| !planted::is(Bug::SlotNotFreed)) {
             if let Some(place) = self.holdings.get_mut(at) {
@@ -330,17 +318,23 @@ impl Few {
         Slot::of(self.holdings.len() - 1)
     }
 
-    /// Who is scheduled first, if that is by then. When to look next is up to the others.
-    fn pop(&mut self, now: Time) -> Option<(Time, Slot)> {
+    /// Who was scheduled first leaves no trace: a request that repeats another one moves no timer.
+    fn remove(&mut self, slot: Slot) -> Option<Holding> {
+        let gone = self.holdings.get_mut(slot.0 as usize)?.take()?;
+        self.due = self.first_due();
+        Some(gone)
+    }
+
+    fn first_due(&self) -> Due {
+        let scheduled = self.slots().map(|(_, it)| it.scheduled);
+        scheduled.min().into()
+    }
+
+    /// Who is scheduled first. When to look next is up to the others.
+    fn pop(&mut self) -> Option<(Time, Slot)> {
         let first = self.slots().map(|(slot, it)| (it.scheduled, slot)).min()?;
-        if first.0 > now {
-            // Somebody was scheduled earlier who is gone.
-            self.due = first.0;
-            return None;
-        }
         let others = self.slots().filter(|(slot, _)| *slot != first.1);
-        let due = others.map(|(_, it)| it.scheduled).min();
-        self.due = due.unwrap_or(Time::MAX);
+        self.due = others.map(|(_, it)| it.scheduled).min().into();
         Some(first)
     }
 }
@@ -450,6 +444,7 @@ impl Many {
     /// one. Those of free places stay: the next who comes there may be looked at by one of them.
     fn tidy_expiries(&mut self) {
         let places = self.by_name.len() + self.free.len();
+        // Taken out, since holders are looked at meanwhile.
         let mut expiries = std::mem::take(&mut self.expiries);
         expiries.tidy(places, |(time, slot)| {
             let holding = self.get(slot);

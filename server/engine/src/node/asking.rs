@@ -11,7 +11,7 @@ use crate::amount::Amount;
 use crate::claim::Claim;
 use crate::demand::Demand;
 use crate::id::{Caller, HolderId, ResourceId};
-use crate::lease_table::{KnownHash, ServerReport};
+use crate::lease_table::{Asker, ServerReport};
 use crate::node::mentions::Mentions;
 use crate::node::parts::{STEPS_PER_POINT, STEPS_PER_RESOURCE};
 use crate::node::resources::IdHash;
@@ -113,15 +113,14 @@ impl Node {
     /// A client asks for something.
     pub(super) fn handle_client_ask(
         &mut self,
-        (holder, known_hash): (&HolderId, &KnownHash),
+        asker: &Asker,
         request: &GetCapacity,
         HashedAsk { ask, hash }: HashedAsk<'_, Ask>,
         now: Time,
     ) -> Result<ClientLease, RefusalReason> {
         let tolerance = self.config.clock_tolerance;
         let holder_ask = HolderAsk {
-            holder,
-            known_hash,
+            asker,
             incarnation: request.incarnation,
             sequence: request.sequence,
             demand: Demand::Client {
@@ -160,7 +159,7 @@ impl Node {
     /// far, and the answer comes in a later part.
     pub(super) fn handle_server_ask(
         &mut self,
-        (holder, known_hash): (&HolderId, &KnownHash),
+        asker: &Asker,
         request: &GetServerCapacity,
         asked: HashedAsk<'_, ServerAsk>,
         via: Via,
@@ -174,6 +173,7 @@ impl Node {
         }
         let tolerance = self.config.clock_tolerance;
         let known = unsettled.take();
+        let holder = asker.holder();
         let again =
             known.and_then(|known| self.answer_settled(holder, &ask.resource, hash, known, now));
         if let Some(answer) = again {
@@ -181,8 +181,7 @@ impl Node {
         }
         self.note_steps(ask.demand.points() * STEPS_PER_POINT);
         let holder_ask = HolderAsk {
-            holder,
-            known_hash,
+            asker,
             incarnation: request.incarnation,
             sequence: request.sequence,
             demand: Demand::Server(ask.demand.clone()),

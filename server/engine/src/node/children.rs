@@ -5,7 +5,7 @@ use std::ops::Bound;
 use std::time::Duration;
 
 use crate::id::{HolderId, HolderName, Incarnation, ResourceId};
-use crate::lease_table::KnownHash;
+use crate::lease_table::Asker;
 use crate::node::Node;
 use crate::node::ancestry::Cycle;
 use crate::node::asking::Progress;
@@ -147,15 +147,13 @@ impl InParts for GetServerCapacityCall<'_> {
             self.unsettled = None;
         }
         node.children.known = true;
-        let holder = HolderId::server(request.server.clone());
-        let known_hash = KnownHash::default();
-        let asker = (&holder, &known_hash);
+        let asker = Asker::new(HolderId::server(request.server.clone()));
         let is_done = node.answer_some(
             &mut self.progress,
             &request.asks,
             |ask| &ask.resource,
             |node, asked| {
-                node.handle_server_ask(asker, request, asked, self.via, &mut self.unsettled, now)
+                node.handle_server_ask(&asker, request, asked, self.via, &mut self.unsettled, now)
             },
         );
         is_done.then(|| {

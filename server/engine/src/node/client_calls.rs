@@ -5,7 +5,7 @@ use std::borrow::Borrow;
 use std::task::Poll;
 
 use crate::id::HolderId;
-use crate::lease_table::KnownHash;
+use crate::lease_table::Asker;
 use crate::node::asking::Progress;
 use crate::node::mastership::Outcome;
 use crate::node::parts::{DoneIn, InParts, STEPS_PER_RESOURCE};
@@ -52,14 +52,12 @@ impl<R: Borrow<GetCapacity>> InParts for GetCapacityCall<R> {
         if self.done_in.is_another(node) {
             self.progress = Progress::of_request(request.asks.len());
         }
-        let holder = HolderId::client(request.client.clone());
-        let known_hash = KnownHash::default();
-        let asker = (&holder, &known_hash);
+        let asker = Asker::new(HolderId::client(request.client.clone()));
         let is_done = node.answer_some(
             &mut self.progress,
             &request.asks,
             |ask| &ask.resource,
-            |node, asked| Poll::Ready(node.handle_client_ask(asker, request, asked, now)),
+            |node, asked| Poll::Ready(node.handle_client_ask(&asker, request, asked, now)),
         );
         is_done.then(|| {
             let (leases, refused) = self.progress.take();

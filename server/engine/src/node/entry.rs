@@ -14,9 +14,9 @@ use crate::resource::Resource;
 use crate::resource::parent_request::Pace;
 use crate::resource::timer::Timer;
 use crate::snapshot::Conflict;
-use crate::time::Time;
+use crate::time::{Due, Time};
 
-/// A resource, and its place.
+/// A resource, and its place. In this order, what every request reads stands together.
 #[derive(Debug)]
 #[repr(C)]
 pub(super) struct Entry {
@@ -30,8 +30,8 @@ pub(super) struct Entry {
     pub(super) resource: Resource,
     /// Among the timeouts.
     pub(super) scheduled: Option<(Time, TimeoutReason)>,
-    /// Among what the parent is to be asked. The end of time: it is not.
-    asks_parent_at: Time,
+    /// Among what the parent is to be asked.
+    asks_parent_at: Due,
     /// With what it is in the sums.
     pub(super) counted: Counted,
 }
@@ -47,7 +47,7 @@ impl Entry {
         Self {
             resource,
             scheduled: None,
-            asks_parent_at: Time::MAX,
+            asks_parent_at: Due::NEVER,
             template,
             caller,
             weighed: Weight::default(),
@@ -71,21 +71,30 @@ impl Entry {
             "{id} has no holders and is still there"
         );
         assert!(
-            self.scheduled.is_some() || self.asks_parent_at != Time::MAX || has_parent,
+            self.scheduled.is_some() || self.asks_parent_at != Due::NEVER || has_parent,
             "{id} has leases that will end, and no timeout"
         );
         if !has_heard {
             return;
         }
-        let due = resource.due(Timer::ParentRequest, pace);
-        let ask = self.asks_parent_at;
+        self.assert_scheduled(pace);
+    }
+
+    /// Asserts that it is among the timeouts, and among what the parent is to be asked, when it is due.
+    ///
+    /// # Panics
+    ///
+    /// If it is not.
+    fn assert_scheduled(&self, pace: Pace) {
+        let id = self.resource.id();
+        let timeout = next_timeout(&self.resource, pace);
+        assert_eq!(self.scheduled, timeout, "the timeout of {id}");
+        let ask = self.resource.due(Timer::ParentRequest, pace);
         assert_eq!(
+            self.asks_parent_at.time(),
             ask,
-            due.unwrap_or(Time::MAX),
             "when to ask the parent for {id}"
         );
-        let timeout = next_timeout(resource, pace);
-        assert_eq!(self.scheduled, timeout, "the timeout of {id}");
     }
 }
 
@@ -161,12 +170,11 @@ impl Node {
         }
         let conflict = entry.resource.take_conflict();
         let is_gone = entry.resource.is_empty();
-        let (mut next, mut ask) = (None, Time::MAX);
+        let (mut next, mut ask) = (None, Due::NEVER);
         if !is_gone {
             let pace = self.upstream.pace();
             next = next_timeout(&entry.resource, pace);
-            let due = entry.resource.due(Timer::ParentRequest, pace);
-            ask = due.unwrap_or(Time::MAX);
+            ask = entry.resource.due(Timer::ParentRequest, pace).into();
         }
         let before = std::mem::replace(&mut entry.scheduled, next);
         let ask_before = std::mem::replace(&mut entry.asks_parent_at, ask);
@@ -189,16 +197,16 @@ impl Node {
         }
     }
 
-    /// Debug builds only: a resource is in its place.
+    /// Debug builds only: a resource is in its place, and [`Node::settle_at`] would change nothing.
     pub(super) fn assert_settled(&self, slot: ResourceSlot) {
         if cfg!(debug_assertions)
             && let Some(entry) = self.resources.at(slot)
         {
             let (resource, id) = (&entry.resource, entry.resource.id());
-            assert!(!resource.has_news(), "{id} has changed");
+            assert!(!resource.has_untaken(), "{id} has changed");
             assert_eq!(entry.weighed, resource.weight(), "what {id} weighs");
-            let timeout = next_timeout(resource, self.upstream.pace());
-            assert_eq!(entry.scheduled, timeout, "the timeout of {id}");
+            entry.counted.assert_is_of(resource);
+            entry.assert_scheduled(self.upstream.pace());
         }
     }
 

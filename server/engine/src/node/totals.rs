@@ -1,12 +1,12 @@
 //! Sums over all resources of a node, kept as things change.
 //!
 //! A node may have a million resources, and whoever looks holds up every request meanwhile. So nobody adds them up:
-//! each resource has what it was counted with ([`Counted`]), and after each change of it the sums change by the
+//! each resource has what it was counted with ([`Counted`], and its [`Weight`]), and after each change of it the sums change by the
 //! difference. What depends on the time is kept as when it ends.
 
 mod peak;
 
-use crate::admission::weight::{Weight, counted as counted_of};
+use crate::admission::weight::{Weight, counted as to_u32};
 use crate::amount::Amount;
 use crate::exact_sum::ExactSum;
 use crate::node::Node;
@@ -47,6 +47,19 @@ impl Counted {
     fn ends(&self) -> Ends {
         self.ends.as_deref().copied().unwrap_or_default()
     }
+
+    /// Asserts that it is what a resource is to be counted with. The number of clients is a sum, and may be another one by
+    /// a rounding.
+    ///
+    /// # Panics
+    ///
+    /// If it is not.
+    pub(super) fn assert_is_of(&self, resource: &Resource) {
+        let id = resource.id();
+        let waiting = to_u32(resource.waiting());
+        assert_eq!(self.waiting, waiting, "who waits for {id}");
+        assert_eq!(self.ends(), resource.ends(), "what ends of {id}");
+    }
 }
 
 /// The sums. See the [module](self).
@@ -81,7 +94,7 @@ impl NodeSums {
         let ends = resource.ends();
         let (is_same, former) = (counted.ends() == ends, counted.ends.take());
         let after = Counted {
-            waiting: counted_of(resource.waiting()),
+            waiting: to_u32(resource.waiting()),
             clients,
             ends: None,
         };
@@ -112,7 +125,7 @@ impl NodeSums {
         }
         self.leases = self.leases + after.0 - before.0;
         self.children = self.children + after.1 - before.1;
-        let sizes = [before, after].map(|it| Some(counted_of(it.0)).filter(|leases| *leases > 0));
+        let sizes = [before, after].map(|it| Some(to_u32(it.0)).filter(|leases| *leases > 0));
         self.sizes.replace(sizes[0], sizes[1]);
     }
 

@@ -12,7 +12,7 @@ use crate::request::RefusalReason;
 use crate::request::server::{GetServerCapacity, GetServerCapacityReply, ServerLease};
 use crate::resource::parent_answer::Applied;
 use crate::resource::parent_request::Pace;
-use crate::time::Time;
+use crate::time::{Due, Time};
 
 /// How far ahead of ours the clock of another server of the node may be, from which it numbers its
 /// requests: a day, in microseconds.
@@ -55,13 +55,13 @@ impl NodeUpstream {
         self.pace
     }
 
-    /// What was due then is due then. The end of time: it is not.
-    pub(super) fn reschedule(&mut self, id: &ResourceId, before: Time, after: Time) {
+    /// The parent was to be asked for a resource at `before`, and is to be asked at `after`.
+    pub(super) fn reschedule(&mut self, id: &ResourceId, before: Due, after: Due) {
         if before != after {
-            if before != Time::MAX {
+            if let Some(before) = before.time() {
                 self.due.remove(&(before, id.clone()));
             }
-            if after != Time::MAX {
+            if let Some(after) = after.time() {
                 self.due.insert((after, id.clone()));
             }
         }

@@ -46,7 +46,7 @@ impl Resource {
         now: Time,
     ) -> Result<(), RefusalReason> {
         // Child servers are few, and ask on behalf of many.
-        if ask.holder.kind == HolderKind::Server {
+        if ask.holder().kind == HolderKind::Server {
             return Ok(());
         }
         let Err(wait) = gate.take_request(now) else {
@@ -76,7 +76,7 @@ impl Resource {
         now: Time,
     ) -> Result<Admitted<'a>, RefusalReason> {
         if slot.is_some()
-            && ask.holder.kind == HolderKind::Client
+            && ask.holder().kind == HolderKind::Client
             && !self.policy.algorithm().kind.has_bands()
         {
             // There is nothing that it could bring.
@@ -90,14 +90,14 @@ impl Resource {
             let has: BTreeSet<i64> = before.bands(self.policy.algorithm().kind).collect();
             new.retain(|band| !has.contains(band));
         }
-        let kind = ask.holder.kind;
+        let kind = ask.holder().kind;
         let Some((caller, before)) = known else {
             if !new.is_empty() {
                 let caller = gate.enter(now);
                 self.admit_priorities((kind, caller), new.len(), gate)?;
             }
             let holders = self.ledger.table().len();
-            let caller = gate.admit_lease(ask.holder, &ask.demand, holders, now)?;
+            let caller = gate.admit_lease(ask.holder(), &ask.demand, holders, now)?;
             self.ledger.arrivals.note_priorities(&new, (kind, caller));
             return Ok(Admitted::New(HolderAsk {
                 caller,

@@ -7,7 +7,7 @@ use crate::amount::Amount;
 use crate::demand::Demand;
 use crate::id::{HolderId, Incarnation, MastershipId};
 use crate::lease::Lease;
-use crate::lease_table::{KnownHash, ServerReport};
+use crate::lease_table::{Asker, ServerReport};
 use crate::past::Identity;
 use crate::planted::{self, Bug};
 use crate::request::server::ReportedLeases;
@@ -18,9 +18,7 @@ use crate::template::SafeCapacity;
 #[derive(Clone, Debug)]
 pub(crate) struct HolderAsk<'a> {
     /// Who asks.
-    pub(crate) holder: &'a HolderId,
-    /// The hash of its name, if that is known.
-    pub(crate) known_hash: &'a KnownHash,
+    pub(crate) asker: &'a Asker,
     /// Which process asks in that name.
     pub(crate) incarnation: Option<Incarnation>,
     /// See [`crate::request::GetCapacity::sequence`].
@@ -44,6 +42,11 @@ pub(crate) struct HolderAsk<'a> {
 }
 
 impl<'a> HolderAsk<'a> {
+    /// Who asks.
+    pub(crate) fn holder(&self) -> &'a HolderId {
+        self.asker.holder()
+    }
+
     /// The same, with its reports limited to that amount.
     pub(crate) fn with_reports_up_to(&self, most: Amount) -> HolderAsk<'a> {
         let bounded = |has: Has| Has {
@@ -134,9 +137,10 @@ pub(crate) struct Answer {
 /// How an answer came about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AnswerKind {
-    /// By a decision.
+    /// By a decision, or by the same one as before while leases of the resource came up to be looked at. The resource may
+    /// have changed.
     Decided,
-    /// By the same decision as before. Nothing has changed but for how long the lease lasts, and when its holder asks
+    /// By the same decision as before. Nothing has changed but until when the lease lasts, and when its holder asks
     /// again: neither what the resource weighs nor when it is due, nor anything that others wait for.
     Repeated,
     /// The request came faster than the floor: the current lease again.

@@ -42,7 +42,7 @@ impl Resource {
         now: Time,
     ) -> Option<HolderAsk<'a>> {
         let most = self.policy.holder_bounds().wants_max?;
-        if ask.holder.kind != HolderKind::Client || ask.in_use() <= most || !self.learns(now) {
+        if ask.holder().kind != HolderKind::Client || ask.in_use() <= most || !self.learns(now) {
             return None;
         }
         let own = slot.and_then(|slot| Some(self.ledger.get(slot)?.own()));

@@ -63,7 +63,7 @@ impl Resource {
         gate: &mut AdmissionGate<'_>,
         now: Time,
     ) -> Result<(AnswerKind, ChildAnswer), RefusalReason> {
-        let name = &ask.holder.name;
+        let name = &ask.holder().name;
         // Of a child that does not say by which mastership it speaks: before it is granted anything.
         let is_silent = ask.mastership().is_none();
         let before = is_silent.then(|| self.granted_for(name, now));

@@ -62,8 +62,8 @@ impl Resource {
         self.admit_request(slot, ask, gate, now)?;
         if let Some(slot) = slot {
             if let Some(answer) = self.repeat(slot, ask, wants_more, now) {
-                let is_alone = looked_at == 0;
-                let kind = if is_alone {
+                // Leases that ended, or were only looked at, have changed when the resource is due.
+                let kind = if looked_at == 0 {
                     AnswerKind::Repeated
                 } else {
                     AnswerKind::Decided
@@ -134,7 +134,7 @@ impl Resource {
         }
         self.settle_name(slot, ask, precedence, now)?;
         if precedence != Precedence::Next {
-            self.ledger.forget_report(ask.holder);
+            self.ledger.forget_report(ask.holder());
         }
         self.note_mastership(slot, ask, false);
         Ok(None)
@@ -292,7 +292,7 @@ impl Resource {
             });
         }
         self.give(slot, &grant, now);
-        self.note_granted(ask.holder, &grant);
+        self.note_granted(ask.holder(), &grant);
         slot
     }
 
@@ -309,22 +309,22 @@ impl Resource {
             words = self.leases_of_reports(ask, grant.room, now);
         }
         let has_until = words.iter().map(|word| word.expires_at).max();
-        let expires_at = self.grant_ends(ask.holder, has_until, &grant, now);
+        let expires_at = self.grant_ends(ask.holder(), has_until, &grant, now);
         let decision = self.decision(&ask.demand, &grant, expires_at);
         let mut leases = Leases::new(decision.lease);
         if !words.is_empty() {
             words.into_iter().for_each(|word| leases.grant(word));
-            grant_by_kind(&mut leases, ask.holder.kind, decision.lease);
+            grant_by_kind(&mut leases, ask.holder().kind, decision.lease);
         }
         let slot = self.insert(ask, leases, &decision, now);
-        self.note_granted(ask.holder, &grant);
+        self.note_granted(ask.holder(), &grant);
         slot
     }
 
     /// Whether claims of a child server that asks are on their way still. Until they are there, it has what it had: it is
     /// [decided about then](Resource::answer_settled).
     pub(super) fn waits_for_claims(&self, ask: &HolderAsk<'_>, now: Time) -> bool {
-        let is_server = ask.holder.kind == HolderKind::Server;
+        let is_server = ask.holder().kind == HolderKind::Server;
         is_server && !self.is_settled() && self.learning_remaining(now).is_none()
     }
 

@@ -119,7 +119,7 @@ impl Resource {
         now: Time,
     ) -> Grant {
         let room = self.room(held, kept, self.is_overcommitted());
-        let holder = self.ledger.key_of(ask.holder);
+        let holder = self.ledger.key_of(ask.holder());
         let reported = self.ledger.reported();
         let was_cut_from = reported.and_then(|it| it.cut_from(holder));
         let had = ask.to_confirm().max(was_cut_from.unwrap_or(Amount::ZERO));

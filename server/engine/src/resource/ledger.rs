@@ -21,7 +21,7 @@ use crate::demand::Demand;
 use crate::garbage::Garbage;
 use crate::id::{HolderId, HolderKind, HolderName};
 use crate::lease::{Lease, Leases};
-use crate::lease_table::{Decided, Expired, Holding, LeaseTable, Slot, Version};
+use crate::lease_table::{Expired, Holding, KnownWhy, LeaseTable, Slot, Version};
 use crate::planted::{self, Bug};
 use crate::request::RefusalReason;
 use crate::resource::arrivals::{Arrivals, Brings};
@@ -117,8 +117,7 @@ impl Ledger {
 
     /// The holder that asks.
     pub(super) fn find_asker(&self, ask: &HolderAsk<'_>) -> Option<Slot> {
-        let (kind, name) = (ask.holder.kind, ask.holder.name.as_str());
-        self.table.find_known(kind, name, ask.known_hash)
+        self.table.find_asker(ask.asker)
     }
 
     /// Whether there are no holders.
@@ -230,7 +229,7 @@ impl Ledger {
         decision: &Decision,
         now: Time,
     ) -> Slot {
-        let (holder, demand) = (ask.holder.clone(), ask.demand.clone());
+        let (holder, demand) = (ask.holder().clone(), ask.demand.clone());
         let mut holding = Holding::new(holder, demand, leases, decision.why, now);
         holding.caller = ask.caller;
         holding.waits = decision.waits;
@@ -240,9 +239,9 @@ impl Ledger {
         if let Some(regrouping) = self.regrouping.as_mut().filter(|it| it.has(slot)) {
             regrouping.claims_mut().insert(&ask.demand);
         }
-        if ask.holder.kind == HolderKind::Server {
+        if ask.holder().kind == HolderKind::Server {
             let children = self.children.get_or_insert_default();
-            children.insert(ask.holder.name.clone(), slot);
+            children.insert(ask.holder().name.clone(), slot);
         }
         slot
     }
@@ -294,13 +293,14 @@ impl Ledger {
         {
             regrouping.claims_mut().change(before, demand);
         }
-        // The claims of child servers are parts of clients, which come to another sum in another order.
-        let is_whole = matches!(demand, Demand::Client { .. })
+        // Behind the claims of a child server are fractions of clients, whose sum depends on the order. Clients alone are
+        // whole numbers, and as many as before.
+        let are_whole_clients = matches!(demand, Demand::Client { .. })
             && self.children.is_none()
             && self.claims.are_settled();
         self.table.change_demand(slot, demand.clone());
         self.settle_some(now);
-        if is_whole {
+        if are_whole_clients {
             self.note_demand_changed();
         } else {
             self.note_clients_changed();
@@ -472,7 +472,7 @@ impl Decision {
     /// What of it is in no sum.
     fn write_to(&self, holding: &mut Holding) {
         holding.share = self.share;
-        holding.decided = Decided::of(self.why);
+        holding.why = KnownWhy::of(self.why);
         holding.lowering = self.lowering;
     }
 }

@@ -137,7 +137,7 @@ mod tests {
             holding.holder(),
             holding.demand,
             leases,
-            holding.decided.why(Reason::EnoughForAll),
+            holding.why.shown(Some(Reason::EnoughForAll)),
             Time::ZERO,
         );
         assert_eq!(holding.reserved().get(), 100.0);

@@ -109,7 +109,7 @@ impl Resource {
             None if ask.mastership().is_some() => Some(MastershipId::NOBODY),
             None => None,
         };
-        let holder = self.ledger.key_of(ask.holder);
+        let holder = self.ledger.key_of(ask.holder());
         // Without a duration, the report may be out of date at once.
         let lasts_of = |has: Has| {
             let lasts = has.expires_in.map_or(Duration::ZERO, time::at_least);

@@ -68,7 +68,7 @@ impl Resource {
     /// What a holder says it has, and what it was cut from if it still wants that.
     fn claimed(&self, slot: Option<Slot>, ask: &HolderAsk<'_>) -> Claim {
         let reported = self.ledger.reported();
-        let cut_from = reported.and_then(|it| it.cut_from(self.ledger.key_of(ask.holder)));
+        let cut_from = reported.and_then(|it| it.cut_from(self.ledger.key_of(ask.holder())));
         let mut clients = ask.demand.clients();
         let mut cut_from = cut_from.unwrap_or(Amount::ZERO);
         if ask.acknowledges() {
@@ -84,7 +84,7 @@ impl Resource {
     pub(super) fn count_report(&mut self, slot: Option<Slot>, ask: &HolderAsk<'_>, now: Time) {
         if self.learns(now) && !planted::is(Bug::ReportsNotCounted) {
             let claim = self.claimed(slot, ask);
-            let holder = self.ledger.key_of(ask.holder);
+            let holder = self.ledger.key_of(ask.holder());
             let reported = self.ledger.reported.get_or_insert_default();
             reported.count(holder, claim, ask.in_use());
         }
@@ -111,7 +111,7 @@ impl Resource {
             said: ask.in_use(),
             held,
         };
-        let holder = self.ledger.key_of(ask.holder);
+        let holder = self.ledger.key_of(ask.holder());
         let reported = self.ledger.reported.get_or_insert_default();
         reported.wait_for_answer(holder, unanswered);
     }
@@ -166,7 +166,7 @@ impl Resource {
         let counts = self
             .ledger
             .reported()?
-            .counts(self.ledger.key_of(ask.holder))?;
+            .counts(self.ledger.key_of(ask.holder()))?;
         let part = part_of(counts, level);
         let is_settled = ask.in_use() <= counts.wants || part < counts.wants;
         let own = slot.and_then(|slot| Some(self.ledger.get(slot)?.own()));
@@ -206,7 +206,7 @@ impl Resource {
         now: Time,
     ) -> Vec<Lease> {
         let cut_to = self.ledger.reported().and_then(|reported| {
-            let counts = reported.counts(self.ledger.key_of(ask.holder))?;
+            let counts = reported.counts(self.ledger.key_of(ask.holder()))?;
             let part = part_of(counts, self.confirmed_level(now)?);
             let may_be_true = reported.said_fits(self.for_reported());
             Some(part).filter(|part| *part < counts.wants && !may_be_true)
@@ -219,7 +219,7 @@ impl Resource {
         let most = most.min(cut_to.unwrap_or(Amount::MAX));
         let at_once = self.confirmed_max(ask, ask.demand.clients());
         let short = short_lease(self.policy.algorithm().refresh_interval);
-        let hands_out = ask.holder.kind == HolderKind::Server;
+        let hands_out = ask.holder().kind == HolderKind::Server;
         let mut leases = Vec::new();
         for has in ask.reports() {
             let lasts = self.report_lasts(has.expires_in, now);

@@ -58,7 +58,7 @@ impl Resource {
         if self.learning_remaining(now).is_none() {
             return false;
         }
-        if self.lease_ends(ask.holder, now) <= now + LEASE_MIN {
+        if self.lease_ends(ask.holder(), now) <= now + LEASE_MIN {
             // What it has is nearly over, and may not be made longer yet.
             return true;
         }

@@ -49,7 +49,7 @@ impl Resource {
             Precedence::Returned => {
                 self.give_name_back(slot, ask, now);
                 self.conflict = Some(Box::new(Conflict {
-                    holder: ask.holder.clone(),
+                    holder: ask.holder().clone(),
                     refused: self
                         .ledger
                         .get(slot)
@@ -64,7 +64,7 @@ impl Resource {
             Precedence::Refused => {
                 // It goes on: both still live.
                 self.conflict = Some(Box::new(Conflict {
-                    holder: ask.holder.clone(),
+                    holder: ask.holder().clone(),
                     refused: ask.incarnation,
                     at: now,
                 }));
@@ -74,7 +74,7 @@ impl Resource {
                         past.note_request(process, sequence);
                     }
                 });
-                if ask.holder.kind == HolderKind::Client {
+                if ask.holder().kind == HolderKind::Client {
                     self.ledger
                         .change_leases(slot, |leases| leases.lower_apart(process, in_use));
                 }
@@ -103,7 +103,7 @@ impl Resource {
         let was_refused = past.is_some_and(|past| past.was_refused(ask.incarnation));
         let still_waits = past.and_then(|past| past.expected_by(now));
         let mut had = None;
-        match ask.holder.kind {
+        match ask.holder().kind {
             HolderKind::Client => {
                 self.ledger.change_leases(slot, |leases| {
                     leases.set_apart(before, expected_by, now);
@@ -139,7 +139,7 @@ impl Resource {
     /// had begun to learn long before we heard of it, and what it says is out is not all. What the other one had counts
     /// besides. Where nobody learns, it does so until the other one would have been heard.
     fn part_from_former(&mut self, slot: Slot, ask: &HolderAsk<'_>, now: Time) {
-        if ask.holder.kind != HolderKind::Server || !ask.acknowledges() {
+        if ask.holder().kind != HolderKind::Server || !ask.acknowledges() {
             return;
         }
         let past = self.ledger.get(slot).and_then(|it| it.past.as_ref());
@@ -172,7 +172,7 @@ impl Resource {
             return;
         };
         let later = holding.incarnation;
-        match ask.holder.kind {
+        match ask.holder().kind {
             HolderKind::Client => {
                 self.ledger.change_leases(slot, |leases| {
                     let own = leases.take_apart(ask.incarnation);

@@ -8,7 +8,7 @@
 //! Not below the root, where the parent's answers count, nor in learning mode, where reports do.
 
 use crate::id::HolderKind;
-use crate::lease_table::{Decided, Holding, Slot};
+use crate::lease_table::{Holding, KnownWhy, Slot};
 use crate::planted::{self, Bug};
 use crate::resource::Resource;
 use crate::resource::ask::{Answer, AnswerKind, HolderAsk};
@@ -53,11 +53,11 @@ impl Resource {
         if cfg!(debug_assertions) {
             let newest = holding.newest().capacity;
             let grant = self.grant(ask, &holding.demand, newest, newest, newest, now);
-            let known = (newest, holding.share, holding.decided, holding.waits);
+            let known = (newest, holding.share, holding.why, holding.waits);
             let fresh = (
                 grant.gets,
                 grant.share.amount,
-                Decided::of(grant.why),
+                KnownWhy::of(grant.why),
                 grant.waits,
             );
             assert_eq!(known, fresh, "{}: decided as before", self.id);

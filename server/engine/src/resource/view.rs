@@ -182,11 +182,13 @@ impl Resource {
         if holding.pending
             || confirms
             || matches!(
-                holding.decided.reason,
+                holding.why.decided_by,
                 DecidedBy::Learning | DecidedBy::ChildLearns
             )
         {
-            return (holding.share, holding.decided.why(reason));
+            // Numbers of the moment are shown only if they explain what was decided then.
+            let division = Some(reason).filter(|_| share.amount == holding.share);
+            return (holding.share, holding.why.shown(division));
         }
         let share = self.prospect(&holding.demand, share);
         let granted = holding.newest().capacity.get();
@@ -228,7 +230,7 @@ impl Resource {
         {
             return LimitedBy::ParentLearning;
         }
-        match holding.decided.bound {
+        match holding.why.bound {
             _ if self.parent_is_behind() => LimitedBy::Parent,
             Bound::CapacityLowered => LimitedBy::CapacityLowered,
             Bound::OthersHold => LimitedBy::Others,

@@ -25,8 +25,8 @@ impl Ledger {
         std::mem::take(&mut self.has_new_clients)
     }
 
-    /// Whether something has happened that is still to be asked for.
-    pub(in crate::resource) fn has_news(&self) -> bool {
+    /// Whether any `take_…` of this file would return something. For assertions.
+    pub(in crate::resource) fn has_untaken(&self) -> bool {
         let has_waste = self.waste.is_some();
         self.moved > 0
             || self.is_unsettled
