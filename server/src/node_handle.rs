@@ -16,6 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use doorward_engine::admission::LoadFrom;
 use doorward_engine::node::event::NodeEvent;
 use doorward_engine::node::mastership::{Mastership, Term};
 use doorward_engine::node::{Config, Node};
@@ -32,7 +33,7 @@ use crate::status::learning;
 use crate::status::model::refusal;
 
 /// Callers and templates of which it is looked up at once what they use.
-const LOAD_PER_LOOK: usize = 512;
+const LOAD_PER_LOOK: usize = 128;
 
 /// A node on the real clock, shared by everyone in the process.
 #[derive(Debug)]
@@ -89,7 +90,7 @@ impl NodeHandle {
     /// Says how much of what the node bounds is in use now.
     pub fn post_load(&self) {
         let part = |from| self.look(|node, _| node.load_from(from, LOAD_PER_LOOK));
-        let (mut load, mut next) = part(0);
+        let (mut load, mut next) = part(LoadFrom::START);
         while let Some(from) = next {
             let more;
             (more, next) = part(from);

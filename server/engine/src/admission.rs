@@ -27,7 +27,7 @@ use std::time::Duration;
 pub use bucket::Rate;
 pub use callers::CallerSlot;
 pub(crate) use gate::{AdmissionGate, From, points_of};
-pub use load::Load;
+pub use load::{Load, LoadFrom};
 pub use template_books::TemplateSlot;
 
 use crate::admission::callers::{CallerBook, Callers};

@@ -1,15 +1,16 @@
 //! A read-only view of a node, for pages, metrics, tools and tests.
 //!
-//! Plain data that shares nothing with the node: it is taken under the node's lock, and rendered
-//! outside of it. Taking a whole one costs O(resources), which no server can afford: it looks at a few
+//! Plain data that nothing changes any more: it is taken under the node's lock, and rendered outside of it. What operators
+//! wrote, which may be long, is shared with the node and not copied. Taking a whole one costs O(resources), which no server can afford: it looks at a few
 //! resources at a time, and at a few leases.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::algorithm::Why;
 use crate::id::{HolderId, HolderName, Incarnation, ResourceId};
 use crate::request::RefusalReason;
-use crate::template::{Algorithm, SafeCapacity};
+use crate::template::{AlgorithmKind, SafeCapacity, Template};
 use crate::time::Time;
 
 /// A node at a moment.
@@ -39,12 +40,14 @@ pub struct Conflict {
 pub struct ResourceSnapshot {
     /// Its id.
     pub resource: ResourceId,
-    /// The glob of its template. Absent: the template is gone, and its leases run down.
-    pub template: Option<String>,
-    /// For people.
-    pub description: String,
-    /// How it is divided.
-    pub algorithm: Algorithm,
+    /// Its template. Absent: it is gone, and the leases run down.
+    pub template: Option<Arc<Template>>,
+    /// By which algorithm it is divided: the template's, or what the parent says.
+    pub kind: AlgorithmKind,
+    /// How long leases last.
+    pub lease_length: Duration,
+    /// How often holders ask.
+    pub refresh_interval: Duration,
     /// What there is to share.
     pub capacity: f64,
     /// What a client in safe mode falls back to.
@@ -147,6 +150,8 @@ pub struct ChildSnapshot {
 pub struct Counters {
     /// Asks that were decided.
     pub decisions: u64,
+    /// Those among them that repeated a request, since which nothing had changed.
+    pub repeats: u64,
     /// Asks answered with the current lease because they came faster than the floor.
     pub too_early: u64,
     /// Asks and releases whose sequence was not above the newest seen.

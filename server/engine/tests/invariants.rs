@@ -205,7 +205,7 @@ fn what_is_shown_at_one_moment_agrees_with_itself() {
             let rows = play.world.servers[0]
                 .node
                 .lease_snapshots(&resource(), 100, play.world.now);
-            if !all.algorithm.kind.promises_total() || all.learning_remaining.is_some() {
+            if !all.kind.promises_total() || all.learning_remaining.is_some() {
                 continue;
             }
             let decided = |row: &&LeaseSnapshot| {

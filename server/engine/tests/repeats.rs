@@ -158,6 +158,34 @@ fn one_that_comes_when_a_released_lease_would_have_ended_finds_the_resource_wher
     assert!(due > world.now, "nothing that is over is to be looked at");
 }
 
+#[test]
+fn a_request_is_repeated_until_something_changes() {
+    let mut world = World::new();
+    let second = Duration::from_secs(1);
+    let mut check = |client, wants, is_repeat: bool| {
+        let before = world.node.counters();
+        world.ask(client, 1, wants, second);
+        let after = world.node.counters();
+        assert_eq!(after.decisions - before.decisions, 1);
+        let repeats = after.repeats - before.repeats;
+        assert_eq!(repeats == 1, is_repeat, "{client} wants {wants}");
+    };
+    // The first decision changes what others are decided by; the second one is the first that changes nothing.
+    for _ in 0..2 {
+        check(1, 10.0, false);
+        check(2, 10.0, false);
+    }
+    for client in [1, 2, 1] {
+        check(client, 10.0, true);
+    }
+    check(2, 20.0, false);
+    check(1, 10.0, false);
+    check(2, 20.0, false);
+    for (client, wants) in [(1, 10.0), (2, 20.0), (1, 10.0)] {
+        check(client, wants, true);
+    }
+}
+
 /// What happens to the node.
 #[derive(Clone, Copy, Debug)]
 enum Step {

@@ -205,7 +205,7 @@ impl Tree {
         self.world.assert_consistent();
         for server in &self.world.servers {
             for snapshot in server.node.snapshot(Time::ZERO).resources {
-                let promised = snapshot.algorithm.kind.promises_total();
+                let promised = snapshot.kind.promises_total();
                 assert!(
                     !promised || snapshot.reserved <= snapshot.capacity,
                     "{}: {snapshot:?}",

@@ -30,13 +30,15 @@ pub(super) fn resource(snapshot: ResourceSnapshot) -> ResourceStatus {
     let is_known = upstream.is_none_or(|upstream| upstream.knows_algorithm);
     let above = upstream.map(|upstream| upstream.learning_remaining);
     let own_lease = upstream.map(|upstream| own_lease(&snapshot, upstream));
+    let template = snapshot.template.as_ref();
+    let description = template.map(|template| template.description.clone());
     ResourceStatus {
         learning: learning::of(snapshot.learning_remaining, above),
         own_lease,
         resource_id: snapshot.resource.to_string(),
-        template: snapshot.template,
-        description: snapshot.description,
-        algorithm: is_known.then(|| snapshot.algorithm.kind.as_str().to_owned()),
+        template: template.map(|template| template.identifier_glob.clone()),
+        description: description.unwrap_or_default(),
+        algorithm: is_known.then(|| snapshot.kind.as_str().to_owned()),
         capacity: snapshot.capacity,
         safe_capacity: snapshot.safe_capacity.map(safe_capacity_number),
         wants: snapshot.wants,
@@ -51,8 +53,8 @@ pub(super) fn resource(snapshot: ResourceSnapshot) -> ResourceStatus {
         clients_count: snapshot.clients as u64,
         waiting_count: count(snapshot.waiting),
         learning_remaining_ms: snapshot.learning_remaining.map(millis),
-        lease_length_ms: millis(snapshot.algorithm.lease_length),
-        refresh_interval_ms: millis(snapshot.algorithm.refresh_interval),
+        lease_length_ms: millis(snapshot.lease_length),
+        refresh_interval_ms: millis(snapshot.refresh_interval),
         children_count: count(snapshot.children),
         children: Vec::new(),
         leases: Vec::new(),

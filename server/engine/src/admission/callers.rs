@@ -1,15 +1,18 @@
 //! What each caller has brought that is still there.
 //!
 //! The map is bounded, too: who has nothing here and did nothing lately leaves it when somebody else comes,
-//! and once it is full, newcomers share one entry. Adding one costs a bounded amount of work.
+//! and once it is full, newcomers share one entry. Adding one costs a bounded amount of work: a storm of many addresses comes
+//! while others wait for the node, so nothing here is moved when it grows.
 
 use std::hash::Hasher;
+use std::ops::Range;
 
-use hashbrown::HashTable;
 use siphasher::sip::SipHasher13;
 
 use crate::admission::bucket::Bucket;
+use crate::chunked::Chunked;
 use crate::id::Caller;
+use crate::split_table::SplitTable;
 use crate::time::Time;
 
 /// Callers that are distinguished.
@@ -71,9 +74,9 @@ impl CallerBook {
 pub(super) struct Callers {
     seed: u64,
     max: usize,
-    books: Vec<CallerBook>,
-    free: Vec<CallerSlot>,
-    by_caller: HashTable<CallerSlot>,
+    books: Chunked<CallerBook>,
+    free: Chunked<CallerSlot>,
+    by_caller: SplitTable,
     hand: usize,
 }
 
@@ -84,12 +87,16 @@ impl Callers {
     }
 
     fn of_at_most(max: usize, seed: u64) -> Self {
+        let mut books = Chunked::default();
+        // Those of nobody, and of all who share.
+        books.push(CallerBook::default());
+        books.push(CallerBook::default());
         Self {
             seed,
             max,
-            books: vec![CallerBook::default(), CallerBook::default()],
-            free: Vec::new(),
-            by_caller: HashTable::new(),
+            books,
+            free: Chunked::default(),
+            by_caller: SplitTable::default(),
             hand: 0,
         }
     }
@@ -104,10 +111,9 @@ impl Callers {
         let Some(caller) = caller else {
             return Some(CallerSlot::NOBODY);
         };
-        let found = self
-            .by_caller
-            .find(self.hash(caller), |slot| self.is_at(*slot, caller));
-        found.copied()
+        let is_it = |slot| self.is_at(CallerSlot(slot), caller);
+        let found = self.by_caller.find(self.hash(caller), is_it);
+        found.map(CallerSlot)
     }
 
     /// Where a caller is that comes now.
@@ -125,37 +131,41 @@ impl Callers {
         };
         let slot = self.place(book);
         if let Some(caller) = caller {
-            let hash = self.hash(caller);
-            let (books, seed) = (&self.books, self.seed);
-            self.by_caller.insert_unique(hash, slot, |slot| {
-                let kept = books.get(slot.0 as usize).and_then(|book| book.caller);
-                kept.map_or(0, |caller| hash_of(seed, caller))
-            });
+            self.by_caller.insert(self.hash(caller), slot.0);
         }
         slot
     }
 
     /// What is known of a caller.
     pub(super) fn get(&self, slot: CallerSlot) -> Option<&CallerBook> {
-        self.books.get(slot.0 as usize)
+        self.books.place(slot.0 as usize)
     }
 
     /// The same, to be changed. None: nobody counts it.
     pub(super) fn get_mut(&mut self, slot: CallerSlot) -> Option<&mut CallerBook> {
-        let book = self.books.get_mut(slot.0 as usize);
+        let book = self.books.place_mut(slot.0 as usize);
         book.filter(|_| slot != CallerSlot::NOBODY)
     }
 
     /// Every caller, and those that share one entry.
-    pub(super) fn iter(&self) -> impl ExactSizeIterator<Item = &CallerBook> {
-        self.books.iter().skip(1)
+    pub(super) fn iter(&self) -> impl Iterator<Item = &CallerBook> {
+        self.in_places(0..self.places())
+    }
+
+    /// How many places there are for them, taken or free.
+    pub(super) fn places(&self) -> usize {
+        self.books.len() - 1
+    }
+
+    /// Those in some of these places.
+    pub(super) fn in_places(&self, places: Range<usize>) -> impl Iterator<Item = &CallerBook> {
+        // Nobody's place is no one's.
+        places.filter_map(|place| self.books.place(place + 1))
     }
 
     fn place(&mut self, book: CallerBook) -> CallerSlot {
         if let Some(slot) = self.free.pop() {
-            if let Some(place) = self.books.get_mut(slot.0 as usize) {
-                *place = book;
-            }
+            self.books.set(slot.0 as usize, book);
             return slot;
         }
         self.books.push(book);
@@ -170,7 +180,7 @@ impl Callers {
                 // The first two stay.
                 self.hand = 2;
             }
-            let Some(book) = self.books.get_mut(self.hand) else {
+            let Some(book) = self.books.place_mut(self.hand) else {
                 return;
             };
             let Some(caller) = book.caller.filter(|_| book.is_idle(now)) else {
@@ -178,12 +188,7 @@ impl Callers {
             };
             book.caller = None;
             let slot = CallerSlot(u32::try_from(self.hand).unwrap_or(u32::MAX));
-            let entry = self
-                .by_caller
-                .find_entry(hash_of(self.seed, caller), |kept| *kept == slot);
-            if let Ok(entry) = entry {
-                entry.remove();
-            }
+            self.by_caller.remove(self.hash(caller), slot.0);
             self.free.push(slot);
         }
     }
@@ -193,16 +198,13 @@ impl Callers {
             .is_some_and(|book| book.caller == Some(caller))
     }
 
-    fn hash(&self, caller: Caller) -> u64 {
-        hash_of(self.seed, caller)
+    /// Keyed: addresses come from outside, and must not be made to collide.
+    fn hash(&self, caller: Caller) -> u32 {
+        let mut hasher = SipHasher13::new_with_keys(self.seed, 0x6361_6c6c_6572_7321);
+        hasher.write(&caller.get().to_le_bytes());
+        // The low half.
+        hasher.finish() as u32
     }
-}
-
-/// Keyed: addresses come from outside, and must not be made to collide.
-fn hash_of(seed: u64, caller: Caller) -> u64 {
-    let mut hasher = SipHasher13::new_with_keys(seed, 0x6361_6c6c_6572_7321);
-    hasher.write(&caller.get().to_le_bytes());
-    hasher.finish()
 }
 
 #[cfg(test)]

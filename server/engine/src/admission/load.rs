@@ -5,6 +5,7 @@
 
 use crate::admission::Admission;
 use crate::admission::callers::CallerBook;
+use crate::admission::template_books::TemplateSlot;
 
 /// How much is in use. Of a limit for each caller, template or resource: the most that one of them uses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -41,6 +42,20 @@ pub struct Load {
     pub callers: usize,
 }
 
+/// Where a look at what is in use goes on: with that caller, or with the template after that one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LoadFrom {
+    /// By place.
+    Caller(usize),
+    /// When all callers have been looked at.
+    TemplateAfter(TemplateSlot),
+}
+
+impl LoadFrom {
+    /// Where a look begins.
+    pub const START: Self = Self::Caller(0);
+}
+
 impl Load {
     /// The larger one of each number, of what one caller, template or resource uses.
     pub fn include(&mut self, other: &Self) {
@@ -69,9 +84,9 @@ impl Load {
 }
 
 impl Admission {
-    /// How much is in use, as far as up to `max` callers and templates tell, from that number on; and where to go on
-    /// if there are more.
-    pub fn load_from(&self, from: usize, max: usize) -> (Load, Option<usize>) {
+    /// How much is in use, as far as up to `max` callers or templates tell, from there on; and where to go on if there
+    /// are more. O(max + log templates).
+    pub fn load_from(&self, from: LoadFrom, max: usize) -> (Load, Option<LoadFrom>) {
         let mut load = Load {
             resources: self.resources,
             leases: self.weight.holders(),
@@ -82,9 +97,17 @@ impl Admission {
             callers: self.callers.count(),
             ..Load::default()
         };
-        let mut looked = 0;
-        for CallerBook { brought, .. } in self.callers.iter().skip(from).take(max) {
-            looked += 1;
+        let next = match from {
+            LoadFrom::Caller(place) => self.load_of_callers(place, max, &mut load),
+            LoadFrom::TemplateAfter(slot) => self.load_of_templates(slot, max, &mut load),
+        };
+        (load, next)
+    }
+
+    fn load_of_callers(&self, from: usize, max: usize, load: &mut Load) -> Option<LoadFrom> {
+        let all = self.callers.places();
+        let end = from.saturating_add(max).min(all);
+        for CallerBook { brought, .. } in self.callers.in_places(from..end) {
             load.include(&Load {
                 resources_per_caller: brought.resources,
                 leases_per_caller: brought.leases,
@@ -94,20 +117,28 @@ impl Admission {
                 ..Load::default()
             });
         }
-        // Templates are numbered after all callers.
-        let callers = self.callers.iter().len();
-        let templates = self.templates.iter();
-        let skipped = (from + looked).saturating_sub(callers);
-        for book in templates.skip(skipped).take(max - looked) {
-            looked += 1;
+        if end < all {
+            return Some(LoadFrom::Caller(end));
+        }
+        self.load_of_templates(TemplateSlot::NONE, max - (end - from), load)
+    }
+
+    fn load_of_templates(
+        &self,
+        after: TemplateSlot,
+        max: usize,
+        load: &mut Load,
+    ) -> Option<LoadFrom> {
+        let mut last = after;
+        let mut books = self.templates.after(after);
+        for (slot, book) in books.by_ref().take(max) {
+            last = slot;
             load.include(&Load {
                 resources_per_template: book.resources,
                 leases_per_template: book.leases,
                 ..Load::default()
             });
         }
-        let next = from + looked;
-        let all = callers + self.templates.len();
-        (load, Some(next).filter(|next| *next < all))
+        books.next().map(|_| LoadFrom::TemplateAfter(last))
     }
 }

@@ -5,6 +5,7 @@
 //! to the other when it hears of them. A book begins when something is to be written into it.
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 
 use crate::admission::bucket::Bucket;
 
@@ -52,17 +53,13 @@ impl TemplateBooks {
         (slot != TemplateSlot::NONE).then_some(of)
     }
 
-    /// The books of templates.
-    pub(super) fn iter(&self) -> impl Iterator<Item = &TemplateBook> {
-        let of_templates = self.0.iter();
-        let of_templates = of_templates.filter(|(slot, _)| **slot != TemplateSlot::NONE);
-        of_templates.map(|(_, book)| book)
-    }
-
-    /// How many books of templates there are. O(1).
-    pub(super) fn len(&self) -> usize {
-        let of_none = usize::from(self.0.contains_key(&TemplateSlot::NONE));
-        self.0.len() - of_none
+    /// The books of templates after that one. The first one is after [`TemplateSlot::NONE`].
+    pub(super) fn after(
+        &self,
+        slot: TemplateSlot,
+    ) -> impl Iterator<Item = (TemplateSlot, &TemplateBook)> {
+        let after = (Bound::Excluded(slot), Bound::Unbounded);
+        self.0.range(after).map(|(slot, book)| (*slot, book))
     }
 
     /// Leases in all.

@@ -287,7 +287,11 @@ impl Node {
 
     fn count(&mut self, kind: AnswerKind) {
         match kind {
-            AnswerKind::Decided | AnswerKind::Repeated => self.counters.decisions += 1,
+            AnswerKind::Decided => self.counters.decisions += 1,
+            AnswerKind::Repeated => {
+                self.counters.decisions += 1;
+                self.counters.repeats += 1;
+            }
             AnswerKind::TooEarly => self.counters.too_early += 1,
             AnswerKind::OutOfOrder => self.counters.out_of_order += 1,
         }

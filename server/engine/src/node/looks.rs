@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use crate::admission::Load;
+use crate::admission::{Load, LoadFrom};
 use crate::id::{HolderId, ResourceId};
 use crate::node::Node;
 use crate::snapshot::{Conflict, LeaseSnapshot, LeasesFrom, ResourceSnapshot};
@@ -56,9 +56,9 @@ impl Node {
         shown.take(max).cloned().collect()
     }
 
-    /// How much of each limit is in use, as far as up to `max` callers and templates tell, from that number on; and
-    /// where to go on if there are more. What is in use in all is said each time.
-    pub fn load_from(&self, from: usize, max: usize) -> (Load, Option<usize>) {
+    /// How much of each limit is in use, as far as up to `max` callers or templates tell, from there on; and where to go
+    /// on if there are more. What is in use in all is said each time. O(max + log templates).
+    pub fn load_from(&self, from: LoadFrom, max: usize) -> (Load, Option<LoadFrom>) {
         let (load, next) = self.admission.load_from(from, max);
         let leases_per_resource = self.sums.leases_per_resource();
         let load = Load {
@@ -71,7 +71,7 @@ impl Node {
     /// How much of each limit is in use. O(callers + templates): [`Node::load_from`] is for who must not hold up
     /// requests.
     pub fn load(&self) -> Load {
-        self.load_from(0, usize::MAX).0
+        self.load_from(LoadFrom::START, usize::MAX).0
     }
 
     /// For how long a resource still is in learning mode. None: it is not, or nobody holds anything of it.

@@ -77,13 +77,9 @@ impl InForce {
     }
 
     /// The template for a resource, and its number.
-    pub(super) fn find(&self, id: &ResourceId) -> (TemplateSlot, Option<&Arc<Template>>) {
-        let (slot, template, _) = self.find_counted(id);
-        (slot, template)
-    }
-
-    /// The same, and how many globs were tried for that.
-    fn find_counted(&self, id: &ResourceId) -> (TemplateSlot, Option<&Arc<Template>>, usize) {
+    ///
+    /// Also how many globs were tried for that: each counts as a step.
+    pub(super) fn find(&self, id: &ResourceId) -> (TemplateSlot, Option<&Arc<Template>>, usize) {
         let (found, tried) = self.0.templates.find_with_position(id);
         let slot = found.and_then(|(position, _)| self.0.slots.get(position));
         let slot = slot.copied().unwrap_or(TemplateSlot::NONE);
@@ -193,7 +189,7 @@ impl Node {
         let Some(entry) = self.resources.at_mut(place) else {
             return 0;
         };
-        let (slot, template, tried) = self.in_force.find_counted(entry.resource.id());
+        let (slot, template, tried) = self.in_force.find(entry.resource.id());
         let template = template.map(Arc::clone);
         let before = std::mem::replace(&mut entry.template, slot);
         let leases = entry.weighed.holders();

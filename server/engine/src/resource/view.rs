@@ -30,14 +30,13 @@ pub(crate) struct Ends {
 impl Resource {
     /// What is known of it now.
     pub(crate) fn snapshot(&self, now: Time) -> ResourceSnapshot {
-        let template = self.policy.template();
+        let algorithm = self.policy.algorithm();
         ResourceSnapshot {
             resource: self.id.clone(),
-            template: template.map(|template| template.identifier_glob.clone()),
-            description: template
-                .map(|template| template.description.clone())
-                .unwrap_or_default(),
-            algorithm: self.policy.algorithm().clone(),
+            template: self.policy.template().cloned(),
+            kind: algorithm.kind,
+            lease_length: algorithm.lease_length,
+            refresh_interval: algorithm.refresh_interval,
             capacity: self.supply.capacity.get(),
             safe_capacity: Some(self.safe_capacity(now)),
             wants: self.ledger.table().wants().rounded_down(),

@@ -13,7 +13,12 @@ pub(crate) const LEASE: Duration = Duration::from_secs(600);
 
 /// One template for every resource, whose id has no `/`.
 pub(crate) fn templates(kind: AlgorithmKind, capacity: f64) -> Templates {
-    let spec = TemplateSpec {
+    Templates::parse(&[template_of(kind, capacity)]).unwrap()
+}
+
+/// That template.
+pub(crate) fn template_of(kind: AlgorithmKind, capacity: f64) -> TemplateSpec {
+    TemplateSpec {
         identifier_glob: Some("*".to_owned()),
         capacity: Some(capacity),
         kind: Some(kind),
@@ -21,8 +26,7 @@ pub(crate) fn templates(kind: AlgorithmKind, capacity: f64) -> Templates {
         refresh_interval: Some(Duration::from_secs(5)),
         learning_mode_duration: Some(Duration::ZERO),
         ..TemplateSpec::default()
-    };
-    Templates::parse(&[spec]).unwrap()
+    }
 }
 
 /// What a parent answers that gives each resource as much as it wants, and divides by that algorithm.

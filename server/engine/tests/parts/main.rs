@@ -25,7 +25,7 @@ use doorward_engine::request::server::{GetServerCapacity, GetServerCapacityReply
 use doorward_engine::request::{
     Ask, GetCapacity, GetCapacityReply, Has, RefusalReason, ReleaseCapacity, Released,
 };
-use doorward_engine::template::{AlgorithmKind, Templates};
+use doorward_engine::template::{AlgorithmKind, TemplateSpec, Templates};
 use doorward_engine::time::Time;
 use proptest::prelude::*;
 
@@ -33,7 +33,7 @@ mod masterships;
 #[path = "../parents/mod.rs"]
 mod parents;
 
-use parents::{LEASE, answer, templates};
+use parents::{LEASE, answer, template_of, templates};
 
 /// No part does more resources than that.
 const PER_PART: usize = 10;
@@ -154,6 +154,41 @@ fn a_request_of_ten_resources_is_one_part_and_one_of_a_thousand_is_many() {
     assert_eq!(served(released), vec![Released::Freed; 1_000]);
     assert!(parts >= 1_000 / PER_PART, "{parts}");
     assert_eq!(node.resources_count(), 0);
+}
+
+#[test]
+fn globs_that_are_tried_for_resources_nobody_has_yet_make_a_part_shorter() {
+    // Alike in how they begin and end, and without any text between: they are tried one by one.
+    let alike = |number: usize| {
+        let classes = (0..10).map(|bit| {
+            if number >> bit & 1 == 0 {
+                "[xy]"
+            } else {
+                "[xz]"
+            }
+        });
+        format!("r{}*", classes.collect::<String>())
+    };
+    let globs = (0..1_000).map(alike).chain(["*".to_owned()]);
+    let specs: Vec<TemplateSpec> = globs
+        .map(|glob| TemplateSpec {
+            identifier_glob: Some(glob),
+            ..template_of(AlgorithmKind::FairShare, CAPACITY)
+        })
+        .collect();
+    let mut node = node(false);
+    node.handle_templates(Templates::parse(&specs).unwrap(), at(1));
+    let resources: Vec<usize> = (0..PER_PART).collect();
+    let call = asks(0, &resources, 1.0);
+    let mut check = |parts_min, parts_max, seconds| {
+        let call = GetCapacityCall::new(&call);
+        let (reply, parts) = with_others(&mut node, call, at(seconds), |_| {});
+        assert_eq!(served(reply).leases.len(), PER_PART);
+        assert!((parts_min..=parts_max).contains(&parts), "{parts} parts");
+    };
+    check(PER_PART, PER_PART, 2);
+    // Now they are known.
+    check(1, 2, 3);
 }
 
 #[test]
