@@ -14,11 +14,13 @@ use doorward_engine::request::server::{GetServerCapacity, Via};
 use doorward_proto::doorman as wire;
 use doorward_proto::doorward::v1::capacity_stream_server::CapacityStream;
 use doorward_session::close_reason::CloseReason;
+use tokio::task;
 use tokio_stream::Stream;
 use tonic::{Request, Response, Status as RpcStatus, Streaming};
 
 use crate::clock;
 use crate::metrics::Metrics;
+use crate::rpc::convert::server_capacity::ReadRequest;
 use crate::rpc::streams_handle::{Connected, StreamsHandle};
 use crate::rpc::{caller, child_outbox, closed, convert, cycle, meter};
 use crate::status::Board;
@@ -75,7 +77,7 @@ impl CapacityStreamService {
                 // Before the first answer: what changes after it is pushed.
                 stream.greet(&child, &request, caller);
             }
-            let parsed = parse(&self.metrics, &request, caller)?;
+            let parsed = parse(&self.metrics, &request, caller).await?;
             let place = tokio::select! {
                 place = stream.place() => place,
                 () = stream.over() => return Ok(()),
@@ -102,7 +104,7 @@ pub async fn answer(
     caller: Option<Caller>,
 ) -> Result<wire::GetServerCapacityResponse, RpcStatus> {
     let malformed = |status| closed::with_reason(CloseReason::Malformed, status);
-    let parsed = parse(metrics, request, caller).map_err(malformed)?;
+    let parsed = parse(metrics, request, caller).await.map_err(malformed)?;
     let decided = decide(board, parsed, Via::Poll).await;
     decided.map_err(|cycle| cycle::refusal(&cycle))
 }
@@ -110,13 +112,23 @@ pub async fn answer(
 /// A request, and what of it was refused at the door.
 pub(super) type Parsed = (GetServerCapacity, Vec<wire::Refusal>);
 
-pub(super) fn parse(
+/// Resources that are read before others are served: dozens of points each.
+const RESOURCES_AT_ONCE: usize = 64;
+
+pub(super) async fn parse(
     metrics: &Metrics,
-    request: &wire::GetServerCapacityRequest,
+    message: &wire::GetServerCapacityRequest,
     caller: Option<Caller>,
 ) -> Result<Parsed, RpcStatus> {
-    let (request, refused) =
-        convert::server_capacity::get_server_capacity(request, caller, clock::wall())?;
+    let wall = clock::wall();
+    let mut read = ReadRequest::begin(message, caller)?;
+    for (number, resources) in message.resource.chunks(RESOURCES_AT_ONCE).enumerate() {
+        if number > 0 {
+            task::yield_now().await;
+        }
+        read.read(resources, wall);
+    }
+    let ReadRequest { request, refused } = read;
     metrics.count_malformed(refused.len());
     Ok((request, refused))
 }

@@ -22,6 +22,7 @@ use doorward_session::child_streams::{
 use doorward_session::close_reason::CloseReason;
 use doorward_session::time::Time;
 use tokio::sync::{Notify, RwLock};
+use tokio::task;
 use tokio_util::sync::CancellationToken;
 use tonic::Status as RpcStatus;
 use tracing::{info, warn};
@@ -198,22 +199,28 @@ impl StreamsHandle {
         let wall = clock::wall();
         let pushes = PushesCall::default();
         let replies = self.board.node().change_in_parts(pushes).await;
-        let mut held = self.lock();
         for (child, reply) in replies {
-            let number = held.streams.stream_of(child.as_str());
-            let line = number.and_then(|number| Some((number, held.lines.get(&number)?)));
-            let Some((number, line)) = line else {
-                continue;
-            };
             let response =
                 convert::server_capacity::get_server_capacity_response(reply, Vec::new(), wall);
-            // One that is gone is about to notice it by itself.
-            if line.answers.try_send(response) == Err(NotSent::Full) {
-                warn!(%child, "the child takes nothing from its stream, which is closed");
-                held.streams.handle_full(number);
-            }
+            self.push_to(&child, response);
+            // There may be a hundred children, and a thousand resources of each.
+            task::yield_now().await;
         }
-        self.settle(&mut held);
+        self.settle(&mut self.lock());
+    }
+
+    fn push_to(&self, child: &HolderName, response: wire::GetServerCapacityResponse) {
+        let mut held = self.lock();
+        let number = held.streams.stream_of(child.as_str());
+        let line = number.and_then(|number| Some((number, held.lines.get(&number)?)));
+        let Some((number, line)) = line else {
+            return;
+        };
+        // One that is gone is about to notice it by itself.
+        if line.answers.try_send(response) == Err(NotSent::Full) {
+            warn!(%child, "the child takes nothing from its stream, which is closed");
+            held.streams.handle_full(number);
+        }
     }
 
     /// Ends a stream from this side, and tells its child why.

@@ -36,38 +36,52 @@ const MASTERSHIPS_MAX: usize = 64;
 /// The most nodes from a parent up to the root.
 const ANCESTORS_MAX: usize = 64;
 
-/// A child server's request, and the resources of it that are refused at the door.
-///
-/// # Errors
-///
-/// `INVALID_ARGUMENT` for what is wrong with the whole request.
-pub fn get_server_capacity(
-    request: &wire::GetServerCapacityRequest,
-    caller: Option<Caller>,
-    wall: Duration,
-) -> Result<(GetServerCapacity, Vec<wire::Refusal>), RpcStatus> {
-    let server = server_id(request)?;
-    check_count(request.resource.len())?;
-    let mut asks = Vec::with_capacity(request.resource.len());
-    let mut refused = Vec::new();
-    for asked in &request.resource {
-        match server_ask(asked, wall) {
-            Ok(ask) => asks.push(ask),
-            Err(message) => refused.push(refusal(&asked.resource_id, message)),
+/// A child server's request as far as it has been read: it may name a thousand resources with dozens of points each, and
+/// others are served in between.
+#[derive(Debug)]
+pub struct ReadRequest {
+    /// What is asked.
+    pub request: GetServerCapacity,
+    /// Resources that are refused at the door.
+    pub refused: Vec<wire::Refusal>,
+}
+
+impl ReadRequest {
+    /// A request of which no resource has been read.
+    ///
+    /// # Errors
+    ///
+    /// `INVALID_ARGUMENT` for what is wrong with the whole request.
+    pub fn begin(
+        request: &wire::GetServerCapacityRequest,
+        caller: Option<Caller>,
+    ) -> Result<Self, RpcStatus> {
+        let server = server_id(request)?;
+        check_count(request.resource.len())?;
+        let request = GetServerCapacity {
+            caller,
+            incarnation: request.incarnation.and_then(Incarnation::new),
+            mastership: request.mastership.map(MastershipId::new),
+            server,
+            sequence: request.sequence,
+            // A Doorman server does not say; it is taken for a leaf.
+            epoch: request.epoch,
+            height: request.height.unwrap_or(1).clamp(1, 64),
+            asks: Vec::with_capacity(request.resource.len()),
+        };
+        let refused = Vec::new();
+        Ok(Self { request, refused })
+    }
+
+    /// Reads some more resources of it.
+    pub fn read(&mut self, resources: &[wire::ServerCapacityResourceRequest], wall: Duration) {
+        for asked in resources {
+            match server_ask(asked, wall) {
+                Ok(ask) => self.request.asks.push(ask),
+                Err(message) => self.refused.push(refusal(&asked.resource_id, message)),
+            }
         }
     }
-    let request = GetServerCapacity {
-        caller,
-        incarnation: request.incarnation.and_then(Incarnation::new),
-        mastership: request.mastership.map(MastershipId::new),
-        server,
-        sequence: request.sequence,
-        // A Doorman server does not say; it is taken for a leaf.
-        epoch: request.epoch,
-        height: request.height.unwrap_or(1).clamp(1, 64),
-        asks,
-    };
-    Ok((request, refused))
 }
 
 /// Whose request it is.
