@@ -21,6 +21,7 @@
 mod arena;
 mod inner;
 mod leaf;
+mod leaf_subclients;
 mod sums;
 mod tree;
 
@@ -231,8 +232,8 @@ impl ClaimIndex {
     /// Bytes of memory behind it, for benches and limits.
     pub fn memory_bytes(&self) -> usize {
         match &self.claims {
-            Claims::One(_) => 0,
-            Claims::Few(leaf) => size_of_val(&**leaf),
+            Claims::One(leaf) => leaf.memory_bytes(),
+            Claims::Few(leaf) => size_of_val(&**leaf) + leaf.memory_bytes(),
             Claims::Many(tree) => size_of_val(&**tree) + tree.memory_bytes(),
         }
     }

@@ -92,7 +92,12 @@ impl<T: Default> Arena<T> {
         }
     }
 
-    /// Bytes of memory behind them.
+    /// All of them, and those that are free.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
+        self.chunks.iter().flatten()
+    }
+
+    /// Bytes of memory behind them, but for what each has elsewhere.
     pub(super) fn memory_bytes(&self) -> usize {
         let nodes: usize = self.chunks.iter().map(Vec::capacity).sum();
         let free = self.free.as_ref();

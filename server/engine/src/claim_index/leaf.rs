@@ -8,6 +8,7 @@
     reason = "positions are within the arrays, see above"
 )]
 
+use crate::claim_index::leaf_subclients::LeafSubclients;
 use crate::claim_index::sums::{Key, Sums, narrow};
 
 /// Different claims in a leaf of a tree, at most.
@@ -23,7 +24,7 @@ pub(super) struct Leaf<const MAX: usize> {
     len: u8,
     counts: [u32; MAX],
     wants: [f64; MAX],
-    subclients: [f64; MAX],
+    subclients: LeafSubclients<MAX>,
 }
 
 impl<const MAX: usize> Default for Leaf<MAX> {
@@ -32,7 +33,7 @@ impl<const MAX: usize> Default for Leaf<MAX> {
             len: 0,
             counts: [0; MAX],
             wants: [0.0; MAX],
-            subclients: [0.0; MAX],
+            subclients: LeafSubclients::default(),
         }
     }
 }
@@ -52,24 +53,30 @@ impl<const MAX: usize> Leaf<MAX> {
         usize::from(self.len)
     }
 
+    /// Bytes of memory behind it.
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.subclients.memory_bytes()
+    }
+
     /// A number for which nearly all of it has to be read.
     pub(super) fn touched(&self) -> f64 {
         let lines = |array: &[f64; MAX]| array.iter().step_by(8).sum::<f64>();
         let counts: u32 = self.counts.iter().step_by(16).fold(0, |a, b| a | b);
-        lines(&self.wants) + lines(&self.subclients) + f64::from(counts)
+        let subclients = self.subclients.each().map_or(0.0, lines);
+        lines(&self.wants) + subclients + f64::from(counts)
     }
 
     pub(super) fn key(&self, position: usize) -> Key {
         Key {
             ratio: self.ratio_at(position),
             wants: self.wants[position],
-            subclients: self.subclients[position],
+            subclients: self.subclients.at(position),
         }
     }
 
     /// Not stored: a division costs less than the memory would.
     fn ratio_at(&self, position: usize) -> f64 {
-        self.wants[position] / self.subclients[position]
+        self.wants[position] / self.subclients.at(position)
     }
 
     /// Σ wants at a position: equal claims times their count.
@@ -79,37 +86,43 @@ impl<const MAX: usize> Leaf<MAX> {
 
     /// Σ subclients at a position.
     fn subclients_at(&self, position: usize) -> f64 {
-        self.subclients[position] * f64::from(self.counts[position])
+        self.subclients.at(position) * f64::from(self.counts[position])
     }
 
     pub(super) fn sums(&self) -> Sums {
-        let (mut wants, mut subclients) = ([0.0; LANES], [0.0; LANES]);
-        for position in 0..MAX {
-            wants[position % LANES] += self.wants_at(position);
-            subclients[position % LANES] += self.subclients_at(position);
-        }
+        // As whole numbers, which they are.
+        let clients = || f64::from(self.counts.iter().sum::<u32>());
+        let subclients = self.subclients.each();
         Sums {
-            wants: (wants[0] + wants[1]) + (wants[2] + wants[3]),
-            subclients: (subclients[0] + subclients[1]) + (subclients[2] + subclients[3]),
+            wants: self.sum_of(&self.wants),
+            subclients: subclients.map_or_else(clients, |each| self.sum_of(each)),
         }
+    }
+
+    /// The sum of a number of each claim, as often as it is there.
+    fn sum_of(&self, numbers: &[f64; MAX]) -> f64 {
+        let mut sums = [0.0; LANES];
+        for (position, number) in numbers.iter().enumerate() {
+            sums[position % LANES] += number * f64::from(self.counts[position]);
+        }
+        (sums[0] + sums[1]) + (sums[2] + sums[3])
     }
 
     /// The first position whose key is not before `key`.
     ///
-    /// Nearly all claims are of as many subclients: those are told apart by their wants, without a division. And all are
-    /// compared, side by side: a search that ends at one of them ends where the processor did not expect it.
+    /// Clients are told apart by their wants, without a division. And all are compared, side by side: a search that ends
+    /// at one of them ends where the processor did not expect it.
     fn position_of(&self, key: Key) -> usize {
-        let (mut before, mut others) = (0, 0);
+        if self.subclients.each().is_some() || key.subclients != 1.0 {
+            let is_before = |at: &usize| self.key(*at).is_before(&key);
+            return (0..self.len()).take_while(is_before).count();
+        }
+        let mut position = 0;
         for at in 0..MAX {
             let is_there = self.counts[at] != 0;
-            before += usize::from(is_there & (self.wants[at] < key.wants));
-            others += usize::from(is_there & (self.subclients[at] != key.subclients));
+            position += usize::from(is_there & (self.wants[at] < key.wants));
         }
-        if others == 0 {
-            return before;
-        }
-        let is_before = |at: &usize| self.key(*at).is_before(&key);
-        (0..self.len()).take_while(is_before).count()
+        position
     }
 
     /// Where a claim is.
@@ -178,10 +191,9 @@ impl<const MAX: usize> Leaf<MAX> {
         let len = self.len();
         self.counts.copy_within(position..len, position + 1);
         self.wants.copy_within(position..len, position + 1);
-        self.subclients.copy_within(position..len, position + 1);
         self.counts[position] = count;
         self.wants[position] = key.wants;
-        self.subclients[position] = key.subclients;
+        self.subclients.insert(position, key.subclients, len);
         self.len += 1;
     }
 
@@ -189,16 +201,20 @@ impl<const MAX: usize> Leaf<MAX> {
         let len = self.len();
         self.counts.copy_within(position + 1..len, position);
         self.wants.copy_within(position + 1..len, position);
-        self.subclients.copy_within(position + 1..len, position);
-        self.truncate(len - 1);
+        self.subclients.remove(position, len);
+        self.truncate_but_subclients(len - 1);
     }
 
     /// Forgets all from a position on.
     fn truncate(&mut self, at: usize) {
+        self.subclients.truncate(at, self.len());
+        self.truncate_but_subclients(at);
+    }
+
+    fn truncate_but_subclients(&mut self, at: usize) {
         let gone = at..self.len();
         self.counts[gone.clone()].fill(0);
-        self.wants[gone.clone()].fill(0.0);
-        self.subclients[gone].fill(0.0);
+        self.wants[gone].fill(0.0);
         self.len = narrow(at);
     }
 
@@ -232,7 +248,12 @@ impl<const MAX: usize> Leaf<MAX> {
         }
         assert!(self.counts[..len].iter().all(|count| *count > 0));
         assert!(self.counts[len..].iter().all(|count| *count == 0));
-        let beyond = self.wants[len..].iter().chain(&self.subclients[len..]);
+        let each = self.subclients.each().map_or(&[][..], |each| &each[len..]);
+        assert!(
+            len > 0 || self.subclients.each().is_none(),
+            "nothing is kept of nobody"
+        );
+        let beyond = self.wants[len..].iter().chain(each);
         assert!(beyond.copied().all(|it| it == 0.0), "beyond the length");
     }
 

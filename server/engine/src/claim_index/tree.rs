@@ -291,7 +291,8 @@ impl Tree {
 
     /// Bytes of memory behind it.
     pub(super) fn memory_bytes(&self) -> usize {
-        self.leaves.memory_bytes() + self.inners.memory_bytes()
+        let leaves: usize = self.leaves.iter().map(Leaf::memory_bytes).sum();
+        leaves + self.leaves.memory_bytes() + self.inners.memory_bytes()
     }
 
     fn sums_of(&self, node: u32, height: u32) -> Sums {
