@@ -47,7 +47,7 @@ pub(super) struct Many {
     /// At least one entry for every holder, not later than its next expiry.
     expiries: Expiries,
     /// All other chunks.
-    others: Vec<Vec<Option<Holding>>>,
+    others: Vec<Vec<AlignedPlace>>,
     /// Free places, and when who was there was to be looked at last: there is an entry for that still, unless
     /// it has come up.
     free: Chunked<(Slot, Time)>,
@@ -56,6 +56,14 @@ pub(super) struct Many {
     /// No entry has come up that is later.
     came_up: Time,
 }
+
+/// A place that begins with a line of a processor's cache. Allocators align to less, and a holder would be in four lines
+/// instead of three.
+#[derive(Debug)]
+#[repr(align(64))]
+struct AlignedPlace(Option<Holding>);
+
+const _: () = assert!(size_of::<AlignedPlace>() <= 3 * 64);
 
 /// What every request reads is in the first two lines of a processor's cache.
 const _: () = assert!(std::mem::offset_of!(Many, others) <= 2 * 64);
@@ -196,7 +204,7 @@ impl Places {
             Self::Few(few) => few.holdings.len(),
             Self::Many(many) => {
                 let before = many.others.len() * CHUNK;
-                before + many.last().len()
+                before + many.len_of_last()
             }
         }
     }
@@ -240,7 +248,8 @@ impl Places {
             Self::Few(few) => (few.holdings.as_slice(), [].as_slice()),
             Self::Many(many) => (many.first.as_slice(), many.others.as_slice()),
         };
-        first.iter().chain(others.iter().flatten()).flatten()
+        let others = others.iter().flatten().map(|place| &place.0);
+        first.iter().chain(others).flatten()
     }
 
     /// Bytes of memory behind it.
@@ -251,7 +260,7 @@ impl Places {
                 let others: usize = many.others.iter().map(Vec::capacity).sum();
                 let holdings = many.first.capacity() + others;
                 size_of::<Many>()
-                    + many.others.capacity() * size_of::<Vec<Option<Holding>>>()
+                    + many.others.capacity() * size_of::<Vec<AlignedPlace>>()
                     + holdings * size_of::<Option<Holding>>()
                     + many.by_name.memory_bytes()
                     + many.expiries.memory_bytes()
@@ -356,28 +365,23 @@ impl Many {
 
     fn get(&self, slot: Slot) -> Option<&Holding> {
         let (chunk, place) = slot.place();
-        self.chunk(chunk)?.get(place)?.as_ref()
-    }
-
-    fn chunk(&self, number: usize) -> Option<&Vec<Option<Holding>>> {
-        match number.checked_sub(1) {
-            None => Some(&self.first),
-            Some(at) => self.others.get(at),
+        match chunk.checked_sub(1) {
+            None => self.first.get(place)?.as_ref(),
+            Some(at) => self.others.get(at)?.get(place)?.0.as_ref(),
         }
     }
 
-    /// The chunk that new places are in.
-    fn last(&self) -> &Vec<Option<Holding>> {
-        self.others.last().unwrap_or(&self.first)
+    /// Places of the chunk that new ones are in.
+    fn len_of_last(&self) -> usize {
+        self.others.last().map_or(self.first.len(), Vec::len)
     }
 
     fn place_mut(&mut self, slot: Slot) -> Option<&mut Option<Holding>> {
         let (chunk, place) = slot.place();
-        let chunk = match chunk.checked_sub(1) {
-            None => &mut self.first,
-            Some(at) => self.others.get_mut(at)?,
-        };
-        chunk.get_mut(place)
+        match chunk.checked_sub(1) {
+            None => self.first.get_mut(place),
+            Some(at) => Some(&mut self.others.get_mut(at)?.get_mut(place)?.0),
+        }
     }
 
     fn insert(&mut self, mut holding: Holding, hash: NameHash) -> Slot {
@@ -410,11 +414,14 @@ impl Many {
     }
 
     fn add_place(&mut self) -> Slot {
-        if self.last().len() == CHUNK {
+        if self.len_of_last() == CHUNK {
             self.others.push(Vec::with_capacity(CHUNK));
         }
-        let place = self.others.len() * CHUNK + self.last().len();
-        push(self.others.last_mut().unwrap_or(&mut self.first), None);
+        let place = self.others.len() * CHUNK + self.len_of_last();
+        match self.others.last_mut() {
+            None => push(&mut self.first, None),
+            Some(chunk) => chunk.push(AlignedPlace(None)),
+        }
         Slot::of(place)
     }
 
@@ -454,8 +461,8 @@ impl Many {
     }
 }
 
-/// Adds a place to a chunk. The first chunk grows as needed, and by little at a time: most resources have few holders, and
-/// each place is large.
+/// Adds a place to the first chunk, which grows as needed, and by little at a time: most resources have few holders, and each
+/// place is large.
 fn push(chunk: &mut Vec<Option<Holding>>, place: Option<Holding>) {
     if chunk.len() == chunk.capacity() {
         let more = 1 + chunk.len() / 4;
