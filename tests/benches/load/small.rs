@@ -11,10 +11,13 @@ use crate::stalls::Stall;
 use crate::storm::break_loose;
 use crate::subject::{Place, Subject, Templates};
 use crate::throughput::Figures;
-use crate::{latencies, memory, runtime, stalled, stalls};
+use crate::{latencies, memory, population, runtime, stalled, stalls, tally, throughput};
 
 pub(crate) fn run() -> ExitCode {
     latencies::check();
+    population::check();
+    tally::check();
+    throughput::check();
     let place = Place::default();
     let own = std::env::current_exe().unwrap();
     let server = Subject::server(&place, Templates::FAIR, &[]);
