@@ -192,7 +192,8 @@ fn throughput(place: &Place, flags: LoadFlags, pace: Pace, json: bool) {
 fn described(flags: &LoadFlags, pace: Pace) -> String {
     let mut text = match pace {
         Pace::Closed { in_flight } => format!(
-            "closed loop, {} connections with {in_flight} in flight each",
+            "closed loop, {} connections with {in_flight} in flight each (nobody asks while all wait, so the latencies \
+             omit stalls: `open` has those)",
             flags.connections
         ),
         Pace::Open { per_second } => format!(
