@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::stalls::Stall;
+use crate::stall::Stall;
 
 const EXAMPLES: &str = "\
 Examples, each after `cargo bench -p doorward-tests --bench load --`:

@@ -7,17 +7,19 @@ use std::time::Duration;
 
 use crate::generator::{Extent, Load, Pace};
 use crate::population::Population;
-use crate::stalls::Stall;
+use crate::stall::Stall;
 use crate::storm::break_loose;
 use crate::subject::{Place, Subject, Templates};
 use crate::throughput::Figures;
-use crate::{latencies, memory, population, runtime, stalled, stalls, tally, throughput};
+use crate::{holds, latencies, memory, population, runtime, stalled, stalls, tally, throughput};
 
 pub(crate) fn run() -> ExitCode {
     latencies::check();
     population::check();
     tally::check();
     throughput::check();
+    holds::check();
+    stalled::check();
     let place = Place::default();
     let own = std::env::current_exe().unwrap();
     let server = Subject::server(&place, Templates::FAIR, &[]);
@@ -122,6 +124,7 @@ async fn check_stalls() {
         stalled.print();
         assert_eq!(stalled.runs(), 1);
         assert!(stalled.json()["worst_ms"][0].as_f64().unwrap() > 0.0);
+        assert!(stalled.json()["holds_above_50us"][0].is_u64());
         measured += 1;
     })
     .await;

@@ -42,7 +42,7 @@ const FLAGS: [&str; 20] = [
 ];
 
 /// The templates of a server that is measured.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Templates {
     /// By what resources are divided.
     pub(crate) kind: &'static str,
@@ -52,6 +52,8 @@ pub(crate) struct Templates {
     pub(crate) lease_length: Duration,
     /// How many templates stand before the one that matches, and do not match.
     pub(crate) globs_before: usize,
+    /// How the names of those begin: other names are other globs.
+    pub(crate) globs_named: &'static str,
 }
 
 impl Templates {
@@ -61,6 +63,7 @@ impl Templates {
         capacity: 1_000_000,
         lease_length: Duration::from_secs(3_600),
         globs_before: 0,
+        globs_named: "a",
     };
 
     /// Writes them to a file, at once.
@@ -70,12 +73,13 @@ impl Templates {
             capacity,
             lease_length,
             globs_before,
+            globs_named,
         } = *self;
         let seconds = lease_length.as_secs();
         let algorithm = format!("kind: {kind}, lease_length: {seconds}s, refresh_interval: 1s");
         let mut text = "resources:\n".to_owned();
         for number in 0..globs_before {
-            let glob = format!("load/*-{number}-[a-q]*");
+            let glob = format!("load/*-{globs_named}{number}-[a-q]*");
             let _ = writeln!(
                 text,
                 "- {{identifier_glob: '{glob}', capacity: 1, algorithm: {{{algorithm}}}}}"
@@ -177,6 +181,12 @@ impl Subject {
             Process::Server { server, .. } => server,
             Process::Echo(_) | Process::Elsewhere => panic!("no server was started"),
         }
+    }
+
+    /// What a server that was started says in `/metrics`.
+    pub(crate) fn metrics(&mut self) -> String {
+        let server = self.started();
+        tokio::task::block_in_place(|| server.get("/metrics"))
     }
 
     /// Where the templates are of a server that was started.
