@@ -18,7 +18,7 @@ Examples, each after `cargo bench -p doorward-tests --bench load --`:
   open --address 10.0.0.7:6970 --rate 500  of a server that runs already
   stalls                              what reloads, scrapes and accidents do to clients
   storm --clients 19500               everybody comes at once
-  memory                              of connections and leases, and what is given back
+  memory                              of connections, streams and leases, and what is given back
 
 The server is started for it, in the profile of the bench, on a core of its own. Latencies of the open loop count
 from when a request was due. See docs/performance.md.";
@@ -123,6 +123,10 @@ pub(crate) enum Mode {
         /// Connections on which nothing happens.
         #[arg(long, default_value_t = 10_000)]
         connections: usize,
+
+        /// Streams of child servers on which nothing happens.
+        #[arg(long, default_value_t = 5_000)]
+        streams: usize,
 
         /// How many resources there are.
         #[arg(long, default_value_t = 10_000)]

@@ -141,12 +141,14 @@ fn run(flags: Flags, place: &Place) {
         }
         Mode::Memory {
             connections,
+            streams,
             resources,
             leases,
             rest,
         } => {
             let size = memory::Size {
                 connections,
+                streams,
                 resources,
                 leases,
                 rest,
