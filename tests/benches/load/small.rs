@@ -2,22 +2,28 @@
 //! nothing.
 
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 use std::time::Duration;
 
-use crate::generator::{Extent, Load, Pace};
+use doorward_tests::processes::{freeze, thaw};
+use tokio::time::Instant;
+
+use crate::generator::{Extent, Load, Pace, rest_until};
 use crate::population::Population;
 use crate::stall::Stall;
 use crate::storm::break_loose;
 use crate::subject::{Place, Subject, Templates};
 use crate::throughput::Figures;
-use crate::{holds, latencies, memory, population, runtime, stalled, stalls, tally, throughput};
+use crate::{
+    holds, latencies, memory, population, probe, runtime, stalled, stalls, tally, throughput,
+};
 
 pub(crate) fn run() -> ExitCode {
     latencies::check();
     population::check();
     tally::check();
     throughput::check();
+    probe::check();
     holds::check();
     stalled::check();
     let place = Place::default();
@@ -35,6 +41,7 @@ pub(crate) fn run() -> ExitCode {
     }
     println!("loads: every request is answered");
     check_time(&server);
+    check_nothing_is_omitted();
     drop(server);
     check_storm();
     runtime().block_on(check_memory());
@@ -78,6 +85,38 @@ fn check_time(subject: &Subject) {
     let figures = Figures::of("server", subject, load(subject, pace, 2, extent));
     assert_eq!(figures.calls, 50);
     assert_eq!(figures.latencies.count(), 50);
+}
+
+/// A server that stands still delays all that is due meanwhile, and not only those who ask when it stops. It stands
+/// still before anything is due, and goes on so long after that: however slow the machine is, it is no shorter.
+fn check_nothing_is_omitted() {
+    const STANDS_STILL: Duration = Duration::from_millis(320);
+    let own = std::env::current_exe().unwrap();
+    let echo = Subject::echo(&Place::default(), &own);
+    let process = echo.process().unwrap();
+    freeze(process);
+    let extent = Extent::Time {
+        warm_up: Duration::ZERO,
+        measured: Duration::from_secs(1),
+    };
+    let pace = Pace::Open { per_second: 500.0 };
+    let goes_on = Once::new();
+    // It is asked for when the first call is due, and once more at the end.
+    let measured = load(&echo, pace, 2, extent).run(|| {
+        goes_on.call_once(|| {
+            rest_until(Instant::now() + STANDS_STILL);
+            thaw(process);
+        });
+        None
+    });
+    assert_eq!(measured.tally.calls, 500, "all that were due");
+    let latencies = measured.tally.latencies.sorted();
+    assert_eq!(latencies.count(), 500, "all are answered");
+    assert!(latencies.max() >= STANDS_STILL, "{latencies}");
+    // At least the 110 that were due in the first 220 ms.
+    let late = latencies.beyond(Duration::from_millis(100));
+    assert!(late >= 100, "{late} of 500 calls are late: {latencies}");
+    println!("nothing is omitted: {late} of 500 calls wait for a server that stands still");
 }
 
 /// Everybody comes in.

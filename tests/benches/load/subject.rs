@@ -197,7 +197,8 @@ impl Subject {
         }
     }
 
-    fn process(&self) -> Option<u32> {
+    /// Its process, if it was started here.
+    pub(crate) fn process(&self) -> Option<u32> {
         match &self.process {
             Process::Server { server, .. } => Some(server.process()),
             Process::Echo(child) => Some(child.id()),
