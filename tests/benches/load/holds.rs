@@ -1,5 +1,8 @@
 //! How long a server held the lock of its node, as it says itself in `/metrics`: what a client waits for may be the
-//! lock, and may be anything else, such as a neighbour of the machine.
+//! lock, and may be anything else.
+//!
+//! The server goes by the clock. If the system takes its core away while it holds the lock, it holds it the longer: on
+//! a machine where others are at work, holds of some milliseconds say nothing of the server.
 
 use std::time::Duration;
 
