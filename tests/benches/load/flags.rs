@@ -114,7 +114,8 @@ pub(crate) enum Mode {
         #[arg(long, default_value_t = 3)]
         runs: usize,
 
-        /// Another flag for the server, as in --server-flag=--listen-backlog=128.
+        /// Another flag for the server, as in --server-flag=--listen-backlog=128. Limits are lifted, but for those that
+        /// are given so.
         #[arg(long = "server-flag", value_name = "FLAG")]
         server_flags: Vec<String>,
     },

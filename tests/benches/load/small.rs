@@ -119,12 +119,18 @@ fn check_nothing_is_omitted() {
     println!("nothing is omitted: {late} of 500 calls wait for a server that stands still");
 }
 
-/// Everybody comes in.
+/// Everybody comes in, also those who are refused at first, and are told when to come back.
 fn check_storm() {
+    check_storm_of(100, &[]);
+    // Ten times as many at once.
+    check_storm_of(26, &["--new-leases-per-second-per-template-max=2"]);
+}
+
+fn check_storm_of(clients: usize, flags: &[&str]) {
     let place = Place::default();
-    let server = Subject::server(&place, Templates::FAIR, &[]);
-    let storm = break_loose(server.address, 100, 7, 10, || server.cpu_time());
-    assert_eq!(storm.waited.count(), 100);
+    let server = Subject::server(&place, Templates::FAIR, flags);
+    let storm = break_loose(server.address, clients, 7, 10, || server.cpu_time());
+    assert_eq!(storm.waited.count(), clients as u64);
     assert_eq!((storm.refused_for_ever, storm.broken), (0, 0), "{storm:?}");
     storm.print();
     assert!(storm.json()["resets"].is_u64());

@@ -16,7 +16,7 @@ use tempfile::TempDir;
 
 use crate::cores::Cores;
 
-/// Limits that would refuse a single address what is measured here, raised.
+/// Limits that would refuse a single address what is measured here, raised: each flag with its value.
 const FLAGS: [&str; 20] = [
     "--calls-per-second-per-address-max",
     "100000000",
@@ -125,7 +125,7 @@ enum Process {
 }
 
 impl Subject {
-    /// Starts `doorward-server` on a core of its own, with other flags beside those that lift limits.
+    /// Starts `doorward-server` on a core of its own, with other flags beside those that lift limits, or in their place.
     pub(crate) fn server(place: &Place, templates: Templates, flags: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("templates.yaml");
@@ -136,7 +136,7 @@ impl Subject {
             "--templates",
             file.to_str().unwrap(),
         ];
-        let flags = [&own[..], &FLAGS[..], flags].concat();
+        let flags = [&own[..], &lifted(flags), flags].concat();
         // What is built is not built on one core.
         let program = place
             .program
@@ -225,6 +225,16 @@ impl Drop for Subject {
             let _ = child.wait();
         }
     }
+}
+
+/// The flags that lift limits, but for those that are given.
+fn lifted(given: &[&str]) -> Vec<&'static str> {
+    let names: Vec<&str> = given
+        .iter()
+        .filter_map(|flag| flag.split('=').next())
+        .collect();
+    let pairs = FLAGS.chunks(2).filter(|pair| !names.contains(&pair[0]));
+    pairs.flatten().copied().collect()
 }
 
 /// Builds this bench as cargo builds anything unless told otherwise: no link-time optimisation, sixteen units a
