@@ -44,6 +44,15 @@ pub fn cpu_time(process: u32) -> Duration {
     Duration::from_millis(ticks * 1_000 / TICKS_PER_SECOND)
 }
 
+/// What the metrics of a server say by that name, with its labels if it has others than the node's. None: nothing.
+pub fn value(metrics: &str, name: &str) -> Option<f64> {
+    metrics.lines().find_map(|line| {
+        let (labels, value) = line.strip_prefix(name)?.split_once(' ')?;
+        let is_name = labels.is_empty() || labels.starts_with('{');
+        is_name.then(|| value.parse().ok())?
+    })
+}
+
 /// How often each limit has refused something, by its name, as the metrics of a server say.
 pub fn refused(metrics: &str) -> Vec<(String, u64)> {
     let limits = metrics.lines().filter_map(|line| {

@@ -80,7 +80,7 @@ async fn until_granted(
 ) -> Result<Outcome, Failure> {
     for _ in 0..TRIES {
         match holders.ask(wire, client).await {
-            Ok(outcome) if outcome.refused == 0 && outcome.unanswered == 0 => return Ok(outcome),
+            Ok(outcome) if outcome.is_complete() => return Ok(outcome),
             // Not every server was started for this.
             Ok(_) => sleep(Duration::from_millis(200)).await,
             Err(Failure::Refused {

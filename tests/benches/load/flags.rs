@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::stalls::Stall;
+use crate::stall::Stall;
 
 const EXAMPLES: &str = "\
 Examples, each after `cargo bench -p doorward-tests --bench load --`:
@@ -18,7 +18,7 @@ Examples, each after `cargo bench -p doorward-tests --bench load --`:
   open --address 10.0.0.7:6970 --rate 500  of a server that runs already
   stalls                              what reloads, scrapes and accidents do to clients
   storm --clients 19500               everybody comes at once
-  memory                              of connections and leases, and what is given back
+  memory                              of connections, streams and leases, and what is given back
 
 The server is started for it, in the profile of the bench, on a core of its own. Latencies of the open loop count
 from when a request was due. See docs/performance.md.";
@@ -46,7 +46,8 @@ pub(crate) struct Flags {
 /// What is measured.
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum Mode {
-    /// A closed loop: the next request when the last one is answered.
+    /// A closed loop: the next request when the last one is answered. It finds out how many a second there can be. Its
+    /// latencies omit stalls, for nobody asks while all wait: `open` has those.
     Closed {
         /// How many requests are in flight on each connection.
         #[arg(long, default_value_t = 32)]
@@ -55,7 +56,8 @@ pub(crate) enum Mode {
         #[command(flatten)]
         load: LoadFlags,
     },
-    /// An open loop: requests are due at a fixed rate, whatever the answers take.
+    /// An open loop: requests are due at a fixed rate, whatever the answers take. p50, p99, p99.9 and the worst, of the
+    /// server and of a raw echo.
     Open {
         /// How many are due each second.
         #[arg(long, default_value_t = 10_000.0, value_name = "PER_SECOND")]
@@ -112,7 +114,8 @@ pub(crate) enum Mode {
         #[arg(long, default_value_t = 3)]
         runs: usize,
 
-        /// Another flag for the server, as in --server-flag=--listen-backlog=128.
+        /// Another flag for the server, as in --server-flag=--listen-backlog=128. Limits are lifted, but for those that
+        /// are given so.
         #[arg(long = "server-flag", value_name = "FLAG")]
         server_flags: Vec<String>,
     },
@@ -121,6 +124,10 @@ pub(crate) enum Mode {
         /// Connections on which nothing happens.
         #[arg(long, default_value_t = 10_000)]
         connections: usize,
+
+        /// Streams of child servers on which nothing happens.
+        #[arg(long, default_value_t = 5_000)]
+        streams: usize,
 
         /// How many resources there are.
         #[arg(long, default_value_t = 10_000)]

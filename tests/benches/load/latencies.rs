@@ -44,6 +44,12 @@ impl Quantiles {
         Duration::from_nanos(self.0.get(index).copied().unwrap_or(0))
     }
 
+    /// How many took that long, or longer.
+    pub(crate) fn beyond(&self, span: Duration) -> u64 {
+        let sooner = |took: &u64| Duration::from_nanos(*took) < span;
+        (self.0.len() - self.0.partition_point(sooner)) as u64
+    }
+
     /// The worst.
     pub(crate) fn max(&self) -> Duration {
         self.at(1.0)
@@ -94,6 +100,8 @@ pub(crate) fn check() {
     assert_eq!(sorted.at(0.5), Duration::from_millis(501));
     assert_eq!(sorted.at(0.999), Duration::from_millis(1_000));
     assert_eq!(sorted.max(), Duration::from_secs(7));
+    assert_eq!(sorted.beyond(Duration::from_millis(999)), 3);
+    assert_eq!(sorted.beyond(Duration::from_secs(8)), 0);
     assert_eq!(median(&[3, 1, 2]), Some(2));
     assert_eq!(median::<u8>(&[]), None);
 }

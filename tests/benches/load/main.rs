@@ -9,11 +9,13 @@ mod echo;
 mod fill;
 mod flags;
 mod generator;
+mod holds;
 mod latencies;
 mod memory;
 mod population;
 mod probe;
 mod small;
+mod stall;
 mod stalled;
 mod stalls;
 mod storm;
@@ -36,7 +38,7 @@ use crate::fill::{fill, holders};
 use crate::flags::{Flags, LoadFlags, Mode};
 use crate::generator::{Extent, Load, Pace};
 use crate::population::Population;
-use crate::stalls::Stall;
+use crate::stall::Stall;
 use crate::storm::break_loose;
 use crate::subject::{Place, Subject, Templates, plain_build};
 use crate::throughput::Figures;
@@ -104,7 +106,8 @@ fn run(flags: Flags, place: &Place) {
             if !json {
                 println!(
                     "{resources} resources, {leases} leases; the worst that a client sees that asks every {:?}, \
-                     median of {runs} runs\n",
+                     median of {runs} runs. How often the server held its lock for so long is of all runs; in brackets, \
+                     while nothing happened\n",
                     stalls::PACE
                 );
                 stalled::print_heading();
@@ -138,12 +141,14 @@ fn run(flags: Flags, place: &Place) {
         }
         Mode::Memory {
             connections,
+            streams,
             resources,
             leases,
             rest,
         } => {
             let size = memory::Size {
                 connections,
+                streams,
                 resources,
                 leases,
                 rest,
@@ -192,7 +197,8 @@ fn throughput(place: &Place, flags: LoadFlags, pace: Pace, json: bool) {
 fn described(flags: &LoadFlags, pace: Pace) -> String {
     let mut text = match pace {
         Pace::Closed { in_flight } => format!(
-            "closed loop, {} connections with {in_flight} in flight each",
+            "closed loop, {} connections with {in_flight} in flight each (nobody asks while all wait, so the latencies \
+             omit stalls: `open` has those)",
             flags.connections
         ),
         Pace::Open { per_second } => format!(

@@ -1,10 +1,11 @@
 //! Who asks for what: clients by number, each of which holds some resources, and asks for all of them at once.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use doorward_proto::doorman::{
-    GetCapacityRequest, GetCapacityResponse, Lease, ReleaseCapacityRequest,
-    ReleaseCapacityResponse, ResourceRequest,
+    GetCapacityRequest, GetCapacityResponse, Lease, Refusal, ReleaseCapacityRequest,
+    ReleaseCapacityResponse, ResourceRequest, ResourceResponse,
 };
 
 use crate::wire::{Failure, GET_CAPACITY, RELEASE_CAPACITY, Wire};
@@ -34,15 +35,39 @@ pub(crate) struct Outcome {
     pub(crate) granted: u64,
     /// Resources that were refused by the node.
     pub(crate) refused: u64,
+    /// Those of them that were refused without a time to come back.
+    pub(crate) refused_for_ever: u64,
+    /// When to come back: the latest time that was said.
+    pub(crate) comes_back_in: Option<Duration>,
     /// Resources that the answer says nothing of: this server is not the master.
     pub(crate) unanswered: u64,
 }
 
 impl Outcome {
+    /// What an answer says to a request for so many resources. None: it has more than was asked for.
+    fn of(answer: &GetCapacityResponse, asked: usize) -> Option<Self> {
+        let times = answer.refused.iter().map(|refusal| refusal.retry_in_ms);
+        let (granted, refused) = (answer.response.len(), answer.refused.len());
+        Some(Self {
+            granted: granted as u64,
+            refused: refused as u64,
+            refused_for_ever: times.clone().filter(Option::is_none).count() as u64,
+            comes_back_in: times.flatten().max().map(Duration::from_millis),
+            unanswered: asked.checked_sub(granted + refused)? as u64,
+        })
+    }
+
+    /// Whether everything was granted that was asked for.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.refused + self.unanswered == 0
+    }
+
     /// This one and the other.
     pub(crate) fn add(&mut self, other: Self) {
         self.granted += other.granted;
         self.refused += other.refused;
+        self.refused_for_ever += other.refused_for_ever;
+        self.comes_back_in = self.comes_back_in.max(other.comes_back_in);
         self.unanswered += other.unanswered;
     }
 }
@@ -107,12 +132,12 @@ impl Population {
     pub(crate) async fn ask(&self, wire: &Wire, client: usize) -> Result<Outcome, Failure> {
         let request = self.request(client);
         let answer: GetCapacityResponse = wire.call(GET_CAPACITY, &request).await?;
-        let (granted, refused) = (answer.response.len(), answer.refused.len());
-        if granted + refused > self.each {
+        let Some(outcome) = Outcome::of(&answer, self.each) else {
             return Err(Failure::Broken("more is answered than asked".to_owned()));
-        }
+        };
         // Of an answer that leaves some out, the next request reports nothing new.
-        let answered = answer.response.iter().take_while(|_| granted == self.each);
+        let is_complete = outcome.is_complete();
+        let answered = answer.response.iter().take_while(|_| is_complete);
         for (number, given) in answered.enumerate() {
             if given.resource_id != request.resource[number].resource_id {
                 return Err(Failure::Broken("another resource is answered".to_owned()));
@@ -120,11 +145,7 @@ impl Population {
             let bits = given.gets.capacity.to_bits();
             self.lease(client, number).store(bits, Ordering::Relaxed);
         }
-        Ok(Outcome {
-            granted: granted as u64,
-            refused: refused as u64,
-            unanswered: (self.each - granted - refused) as u64,
-        })
+        Ok(outcome)
     }
 
     /// Gives back everything that a client has.
@@ -157,4 +178,34 @@ fn lease(capacity: f64) -> Lease {
         refresh_in_ms: None,
         granted_by: None,
     }
+}
+
+/// What answers come to: granted, refused with a time and without one, left out, and more than was asked for.
+pub(crate) fn check() {
+    let granted = ResourceResponse::default();
+    let refused = |retry_in_ms| Refusal {
+        retry_in_ms,
+        ..Refusal::default()
+    };
+    let answer = GetCapacityResponse {
+        response: vec![granted.clone(), granted],
+        refused: vec![refused(Some(2_000)), refused(None), refused(Some(700))],
+        ..GetCapacityResponse::default()
+    };
+    let expected = Outcome {
+        granted: 2,
+        refused: 3,
+        refused_for_ever: 1,
+        comes_back_in: Some(Duration::from_secs(2)),
+        unanswered: 4,
+    };
+    assert_eq!(Outcome::of(&answer, 9), Some(expected));
+    assert_eq!(Outcome::of(&answer, 4), None);
+    assert!(!expected.is_complete());
+    let nothing = GetCapacityResponse::default();
+    assert!(Outcome::of(&nothing, 0).is_some_and(|it| it.is_complete()));
+    let mut twice = expected;
+    twice.add(expected);
+    assert_eq!((twice.refused_for_ever, twice.unanswered), (2, 8));
+    assert_eq!(twice.comes_back_in, expected.comes_back_in);
 }

@@ -23,10 +23,23 @@ struct Call {
     took: Option<Duration>,
 }
 
+/// All calls, in the order in which they were due.
 #[derive(Debug, Default)]
 struct Book {
     calls: Vec<Call>,
     broken: Option<String>,
+}
+
+impl Book {
+    /// The worst of the calls that were due within a span of time, which ends before the second moment. None: one of
+    /// them is not answered yet, or not all of them are there, since none that was due later is.
+    fn worst(&self, from: Instant, until: Instant) -> Option<Duration> {
+        let is_past = self.calls.last().is_some_and(|last| last.due >= until);
+        let within = |call: &&Call| call.due >= from && call.due < until;
+        let took = self.calls.iter().filter(within).map(|call| call.took);
+        let took: Vec<Duration> = took.collect::<Option<_>>()?;
+        is_past.then(|| took.into_iter().max())?
+    }
 }
 
 /// A client that asks until it is dropped.
@@ -74,14 +87,10 @@ impl Probe {
             rest_until(Instant::now() + 10 * self.pace);
             let book = self.book.lock().unwrap();
             assert!(book.broken.is_none(), "{:?}", book.broken);
-            let within = |call: &&Call| call.due >= from && call.due < until;
-            let calls: Vec<Call> = book.calls.iter().filter(within).copied().collect();
-            let is_past = book.calls.last().is_some_and(|last| last.due >= until);
-            drop(book);
-            let took: Option<Vec<Duration>> = calls.iter().map(|call| call.took).collect();
-            if let (true, Some(worst)) = (is_past, took.and_then(|took| took.into_iter().max())) {
+            if let Some(worst) = book.worst(from, until) {
                 return worst;
             }
+            drop(book);
             assert!(Instant::now() < deadline, "a call is not answered");
         }
     }
@@ -133,4 +142,34 @@ async fn ask_on(
             }
         });
     }
+}
+
+/// The worst within a span: what was due before or after does not count, and nothing is left out that may be worse.
+pub(crate) fn check() {
+    let begins = Instant::now();
+    let at = |millis| begins + Duration::from_millis(millis);
+    let call = |due, took: Option<u64>| Call {
+        due: at(due),
+        took: took.map(Duration::from_millis),
+    };
+    let mut book = Book {
+        calls: vec![
+            call(0, Some(900)),
+            call(2, Some(5)),
+            call(4, None),
+            call(6, Some(3)),
+        ],
+        broken: None,
+    };
+    assert_eq!(book.worst(at(2), at(4)), Some(Duration::from_millis(5)));
+    assert_eq!(book.worst(at(0), at(4)), Some(Duration::from_millis(900)));
+    // One is not answered; one that was due within may not be there yet.
+    assert_eq!(book.worst(at(2), at(6)), None);
+    assert_eq!(book.worst(at(6), at(8)), None);
+    assert_eq!(book.worst(at(3), at(4)), None, "nobody asked");
+    book.calls[2].took = Some(Duration::from_millis(40));
+    assert_eq!(book.worst(at(2), at(6)), Some(Duration::from_millis(40)));
+    // Who is due later need not be answered.
+    book.calls.push(call(8, None));
+    assert_eq!(book.worst(at(6), at(8)), Some(Duration::from_millis(3)));
 }

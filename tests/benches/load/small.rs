@@ -2,19 +2,30 @@
 //! nothing.
 
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 use std::time::Duration;
 
-use crate::generator::{Extent, Load, Pace};
+use doorward_tests::processes::{freeze, thaw};
+use tokio::time::Instant;
+
+use crate::generator::{Extent, Load, Pace, rest_until};
 use crate::population::Population;
-use crate::stalls::Stall;
+use crate::stall::Stall;
 use crate::storm::break_loose;
 use crate::subject::{Place, Subject, Templates};
 use crate::throughput::Figures;
-use crate::{latencies, memory, runtime, stalled, stalls};
+use crate::{
+    holds, latencies, memory, population, probe, runtime, stalled, stalls, tally, throughput,
+};
 
 pub(crate) fn run() -> ExitCode {
     latencies::check();
+    population::check();
+    tally::check();
+    throughput::check();
+    probe::check();
+    holds::check();
+    stalled::check();
     let place = Place::default();
     let own = std::env::current_exe().unwrap();
     let server = Subject::server(&place, Templates::FAIR, &[]);
@@ -30,6 +41,7 @@ pub(crate) fn run() -> ExitCode {
     }
     println!("loads: every request is answered");
     check_time(&server);
+    check_nothing_is_omitted();
     drop(server);
     check_storm();
     runtime().block_on(check_memory());
@@ -75,12 +87,50 @@ fn check_time(subject: &Subject) {
     assert_eq!(figures.latencies.count(), 50);
 }
 
-/// Everybody comes in.
+/// A server that stands still delays all that is due meanwhile, and not only those who ask when it stops. It stands
+/// still before anything is due, and goes on so long after that: however slow the machine is, it is no shorter.
+fn check_nothing_is_omitted() {
+    const STANDS_STILL: Duration = Duration::from_millis(320);
+    let own = std::env::current_exe().unwrap();
+    let echo = Subject::echo(&Place::default(), &own);
+    let process = echo.process().unwrap();
+    freeze(process);
+    let extent = Extent::Time {
+        warm_up: Duration::ZERO,
+        measured: Duration::from_secs(1),
+    };
+    let pace = Pace::Open { per_second: 500.0 };
+    let goes_on = Once::new();
+    // It is asked for when the first call is due, and once more at the end.
+    let measured = load(&echo, pace, 2, extent).run(|| {
+        goes_on.call_once(|| {
+            rest_until(Instant::now() + STANDS_STILL);
+            thaw(process);
+        });
+        None
+    });
+    assert_eq!(measured.tally.calls, 500, "all that were due");
+    let latencies = measured.tally.latencies.sorted();
+    assert_eq!(latencies.count(), 500, "all are answered");
+    assert!(latencies.max() >= STANDS_STILL, "{latencies}");
+    // At least the 110 that were due in the first 220 ms.
+    let late = latencies.beyond(Duration::from_millis(100));
+    assert!(late >= 100, "{late} of 500 calls are late: {latencies}");
+    println!("nothing is omitted: {late} of 500 calls wait for a server that stands still");
+}
+
+/// Everybody comes in, also those who are refused at first, and are told when to come back.
 fn check_storm() {
+    check_storm_of(100, &[]);
+    // Ten times as many at once.
+    check_storm_of(26, &["--new-leases-per-second-per-template-max=2"]);
+}
+
+fn check_storm_of(clients: usize, flags: &[&str]) {
     let place = Place::default();
-    let server = Subject::server(&place, Templates::FAIR, &[]);
-    let storm = break_loose(server.address, 100, 7, 10, || server.cpu_time());
-    assert_eq!(storm.waited.count(), 100);
+    let server = Subject::server(&place, Templates::FAIR, flags);
+    let storm = break_loose(server.address, clients, 7, 10, || server.cpu_time());
+    assert_eq!(storm.waited.count(), clients as u64);
     assert_eq!((storm.refused_for_ever, storm.broken), (0, 0), "{storm:?}");
     storm.print();
     assert!(storm.json()["resets"].is_u64());
@@ -89,18 +139,21 @@ fn check_storm() {
 async fn check_memory() {
     let size = memory::Size {
         connections: 5,
+        streams: 3,
         resources: 10,
         leases: 100,
         rest: Duration::from_millis(50),
     };
-    let mut moments = 0;
+    let (mut moments, mut accounts) = (0, 0);
     memory::measure(&Place::default(), size, |moment| {
         moment.print();
         assert!(moment.json()["resident"].is_u64());
         moments += 1;
+        accounts += u32::from(moment.json()["account"].as_u64().is_some_and(|it| it > 0));
     })
     .await;
-    assert_eq!(moments, 9);
+    // The server counts leases twice.
+    assert_eq!((moments, accounts), (12, 2));
 }
 
 /// Whatever happens, every call of the client is answered.
@@ -119,6 +172,7 @@ async fn check_stalls() {
         stalled.print();
         assert_eq!(stalled.runs(), 1);
         assert!(stalled.json()["worst_ms"][0].as_f64().unwrap() > 0.0);
+        assert!(stalled.json()["holds_above_50us"][0].is_u64());
         measured += 1;
     })
     .await;

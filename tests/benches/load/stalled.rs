@@ -4,15 +4,25 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::holds::{Holds, LONG};
 use crate::latencies::median;
+
+/// What was seen in a span of time.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Window {
+    /// How long the client waited at worst.
+    pub(crate) worst: Duration,
+    /// How long the server held its lock, by its own account.
+    pub(crate) holds: Holds,
+}
 
 /// What one kind of stall came to.
 #[derive(Clone, Debug)]
 pub(crate) struct Stalled {
     what: &'static str,
-    /// The worst of each run.
-    baselines: Vec<Duration>,
-    worst: Vec<Duration>,
+    /// A window of each run in which nothing happened, and one in which it did.
+    baselines: Vec<Window>,
+    meanwhile: Vec<Window>,
 }
 
 impl Stalled {
@@ -21,56 +31,102 @@ impl Stalled {
         Self {
             what,
             baselines: Vec::new(),
-            worst: Vec::new(),
+            meanwhile: Vec::new(),
         }
     }
 
-    /// One run more: the worst of a window in which nothing happened, and of one in which it did.
-    pub(crate) fn note(&mut self, baseline: Duration, worst: Duration) {
+    /// One run more: a window in which nothing happened, and one in which it did.
+    pub(crate) fn note(&mut self, baseline: Window, meanwhile: Window) {
         self.baselines.push(baseline);
-        self.worst.push(worst);
+        self.meanwhile.push(meanwhile);
     }
 
     /// How often it was measured.
     pub(crate) fn runs(&self) -> usize {
-        self.worst.len()
+        self.meanwhile.len()
     }
 
+    /// By how much the median of the worst is above that of the baselines.
     fn beyond(&self) -> Duration {
-        let worst = median(&self.worst).unwrap_or_default();
-        worst.saturating_sub(median(&self.baselines).unwrap_or_default())
+        median_worst(&self.meanwhile).saturating_sub(median_worst(&self.baselines))
     }
 
     /// One line.
     pub(crate) fn print(&self) {
-        let figures = |all: &[Duration]| format!("{:.2?}", median(all).unwrap_or_default());
+        let [long, very_long] = LONG.map(|span| {
+            let all = |windows| total(windows, span).map_or("-".to_owned(), |it| it.to_string());
+            format!("{} ({})", all(&self.meanwhile), all(&self.baselines))
+        });
         println!(
-            "{:22} {:>10} {:>10} {:>10}   {:.2?}",
+            "{:22} {:>10} {:>10} {:>10} {long:>12} {very_long:>9}   {:.2?}",
             self.what,
-            figures(&self.baselines),
-            figures(&self.worst),
+            format!("{:.2?}", median_worst(&self.baselines)),
+            format!("{:.2?}", median_worst(&self.meanwhile)),
             format!("{:.2?}", self.beyond()),
-            self.worst,
+            worst(&self.meanwhile),
         );
     }
 
     pub(crate) fn json(&self) -> Value {
-        let millis = |all: &[Duration]| -> Vec<f64> {
-            all.iter().map(|it| it.as_secs_f64() * 1e3).collect()
+        let millis = |windows: &[Window]| -> Vec<f64> {
+            let all = windows.iter();
+            all.map(|it| it.worst.as_secs_f64() * 1e3).collect()
         };
+        let held = |windows: &[Window], span| -> Vec<Option<u64>> {
+            windows.iter().map(|it| it.holds.beyond(span)).collect()
+        };
+        let [long, very_long] = LONG;
         json!({
             "stall": self.what,
             "baseline_ms": millis(&self.baselines),
-            "worst_ms": millis(&self.worst),
+            "worst_ms": millis(&self.meanwhile),
             "beyond_ms": self.beyond().as_secs_f64() * 1e3,
+            "baseline_holds_above_50us": held(&self.baselines, long),
+            "holds_above_50us": held(&self.meanwhile, long),
+            "baseline_holds_above_1ms": held(&self.baselines, very_long),
+            "holds_above_1ms": held(&self.meanwhile, very_long),
         })
     }
+}
+
+fn worst(windows: &[Window]) -> Vec<Duration> {
+    windows.iter().map(|it| it.worst).collect()
+}
+
+fn median_worst(windows: &[Window]) -> Duration {
+    median(&worst(windows)).unwrap_or_default()
+}
+
+/// How often the lock was held for longer, in all windows together. None: the server does not say.
+fn total(windows: &[Window], span: Duration) -> Option<u64> {
+    windows.iter().map(|it| it.holds.beyond(span)).sum()
 }
 
 /// The heading of what [`Stalled::print`] prints.
 pub(crate) fn print_heading() {
     println!(
-        "{:22} {:>10} {:>10} {:>10}   the worst of each run",
-        "", "baseline", "meanwhile", "beyond"
+        "{:22} {:>10} {:>10} {:>10} {:>12} {:>9}   the worst of each run",
+        "", "baseline", "meanwhile", "beyond", "held > 50 µs", "> 1 ms"
     );
+}
+
+/// The difference of medians, which is never below nothing.
+pub(crate) fn check() {
+    let window = |millis| Window {
+        worst: Duration::from_millis(millis),
+        ..Window::default()
+    };
+    let mut stalled = Stalled::new("anything");
+    assert_eq!(stalled.beyond(), Duration::ZERO);
+    for (baseline, meanwhile) in [(9, 4), (1, 90), (2, 7)] {
+        stalled.note(window(baseline), window(meanwhile));
+    }
+    assert_eq!(
+        (stalled.runs(), stalled.beyond()),
+        (3, Duration::from_millis(5))
+    );
+    let mut quiet = Stalled::new("anything");
+    quiet.note(window(3), window(2));
+    assert_eq!(quiet.beyond(), Duration::ZERO);
+    assert!(quiet.json()["holds_above_1ms"][0].is_null());
 }

@@ -10,10 +10,12 @@ use doorward_tests::processes::{freeze, thaw};
 use doorward_tests::proxy::Proxy;
 use tokio::time::{Instant, sleep, sleep_until};
 
-use crate::fill::{fill, holders};
+use crate::fill::{empty, fill, holders};
+use crate::holds::Holds;
 use crate::population::Population;
 use crate::probe::Probe;
-use crate::stalled::Stalled;
+use crate::stall::Stall;
+use crate::stalled::{Stalled, Window};
 use crate::subject::{Place, Subject, Templates};
 use crate::wire::{GET_STATUS, Wire};
 
@@ -37,62 +39,27 @@ pub(crate) struct Size {
     pub(crate) short_lease: Duration,
 }
 
-/// What may make clients wait.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum Stall {
-    /// Templates are read again: many globs before the one that matches.
-    Reload,
-    /// All resources are divided by another algorithm.
-    ChangedKind,
-    /// GET /metrics.
-    Metrics,
-    /// GET /status.
-    Status,
-    /// GET /.
-    Page,
-    /// `GetStatus`.
-    GetStatus,
-    /// All leases end, as soon one after the other as they were granted.
-    Expiry,
-    /// All leases end at once: the server did nothing for a while.
-    ExpiryAtOnce,
-    /// The server loses its mastership, and all leases with it; then it is the master again.
-    Mastership,
-}
-
-impl Stall {
-    /// All of them.
-    pub(crate) const ALL: [Self; 9] = [
-        Self::Reload,
-        Self::ChangedKind,
-        Self::Metrics,
-        Self::Status,
-        Self::Page,
-        Self::GetStatus,
-        Self::Expiry,
-        Self::ExpiryAtOnce,
-        Self::Mastership,
-    ];
-}
-
 /// A full server, and who asks it all the time.
 struct Full {
     subject: Subject,
     holders: Arc<Population>,
-    probe: Probe,
+    probe: Arc<Probe>,
     size: Size,
+    /// Those in force.
+    templates: Templates,
 }
 
 impl Full {
     async fn start(place: &Place, size: Size, templates: Templates, flags: &[&str]) -> Self {
         let subject = Subject::server(place, templates, flags);
         let holders = holders(size.leases, size.resources);
-        let probe = Probe::start(subject.address, PACE);
+        let probe = Arc::new(Probe::start(subject.address, PACE));
         Self {
             subject,
             holders,
             probe,
             size,
+            templates,
         }
     }
 
@@ -100,33 +67,44 @@ impl Full {
         fill(self.subject.address, &self.holders).await.unwrap()
     }
 
-    /// The worst of a window in which nothing happens.
-    async fn baseline(&self) -> Duration {
+    /// A window in which nothing happens.
+    async fn baseline(&mut self) -> Window {
         // What was before is over.
         sleep(self.size.window / 4).await;
-        let from = Instant::now();
-        sleep(self.size.window).await;
-        self.worst_since(from)
+        self.meanwhile(async |_: &mut Subject| {}).await
     }
 
-    /// The worst of a window in which something happens, which begins now.
-    async fn meanwhile(&mut self, happens: impl AsyncFnOnce(&mut Subject)) -> Duration {
+    /// A window in which something happens, which begins soon.
+    async fn meanwhile(&mut self, happens: impl AsyncFnOnce(&mut Subject)) -> Window {
+        let before = Holds::of(&self.subject.metrics());
+        // What reading them takes is over.
+        sleep(self.size.window / 8).await;
         let from = Instant::now();
         happens(&mut self.subject).await;
         // What it leaves to be done is done soon after.
         let settled = Instant::now() + self.size.window / 2;
         sleep_until(settled.max(from + self.size.window)).await;
-        self.worst_since(from)
+        let worst = tokio::task::block_in_place(|| self.probe.worst_since(from));
+        let after = Holds::of(&self.subject.metrics());
+        Window {
+            worst,
+            holds: after.since(&before),
+        }
     }
 
-    fn worst_since(&self, from: Instant) -> Duration {
-        tokio::task::block_in_place(|| self.probe.worst_since(from))
+    /// Other templates, if they are others, without a look at what that takes.
+    async fn change_quietly(&mut self, templates: Templates) {
+        if self.templates != templates {
+            reload(&mut self.subject, templates);
+            self.templates = templates;
+            sleep(self.size.window / 2).await;
+        }
     }
 
     async fn measure(&mut self, stalled: &mut Stalled, happens: impl AsyncFnOnce(&mut Subject)) {
         let baseline = self.baseline().await;
-        let worst = self.meanwhile(happens).await;
-        stalled.note(baseline, worst);
+        let meanwhile = self.meanwhile(happens).await;
+        stalled.note(baseline, meanwhile);
     }
 }
 
@@ -146,17 +124,16 @@ pub(crate) async fn measure(
     stalls: &[Stall],
     mut tell: impl FnMut(Stalled),
 ) {
-    let of_full = |stall: &Stall| {
-        !matches!(
-            stall,
-            Stall::Expiry | Stall::ExpiryAtOnce | Stall::Mastership
-        )
-    };
-    if stalls.iter().any(of_full) {
+    let of_full: Vec<Stall> = stalls
+        .iter()
+        .copied()
+        .filter(|stall| stall.is_of_full_server())
+        .collect();
+    if !of_full.is_empty() {
         let mut full = Full::start(place, size, scarce(size), &[]).await;
         full.fill().await;
-        for stall in stalls.iter().filter(|stall| of_full(stall)) {
-            tell(look_or_change(&mut full, *stall).await);
+        for stall in of_full {
+            tell(look_or_change(&mut full, stall).await);
         }
     }
     for stall in stalls {
@@ -173,44 +150,58 @@ pub(crate) async fn measure(
 }
 
 async fn look_or_change(full: &mut Full, stall: Stall) -> Stalled {
-    let size = full.size;
-    let mut stalled = Stalled::new(match stall {
-        Stall::Reload => "reload",
-        Stall::ChangedKind => "changed kind",
-        Stall::Metrics => "GET /metrics",
-        Stall::Status => "GET /status",
-        Stall::Page => "GET /",
-        _ => "GetStatus",
-    });
-    for run in 0..size.runs {
+    let mut stalled = Stalled::new(stall.name());
+    // As after a run: each of them finds the same.
+    full.change_quietly(templates_of(stall, full.size, 1)).await;
+    for run in 0..full.size.runs {
         match stall {
-            Stall::Reload | Stall::ChangedKind => {
-                let is_other = run % 2 == 0;
-                let before = if is_other { size.globs } else { size.globs / 2 };
-                let templates = match stall {
-                    Stall::Reload => Templates {
-                        globs_before: before,
-                        ..scarce(size)
-                    },
-                    _ if is_other => Templates {
-                        kind: "PROPORTIONAL_SHARE",
-                        ..scarce(size)
-                    },
-                    _ => scarce(size),
-                };
-                full.measure(&mut stalled, async |subject| reload(subject, templates))
-                    .await;
-            }
             Stall::Metrics => get(full, &mut stalled, "/metrics").await,
             Stall::Status => get(full, &mut stalled, "/status").await,
             Stall::Page => get(full, &mut stalled, "/").await,
-            _ => {
+            Stall::ResourcePage => get(full, &mut stalled, "/resource?id=load/r-0000000").await,
+            Stall::LimitsPage => get(full, &mut stalled, "/limits").await,
+            Stall::GetStatus => {
                 full.measure(&mut stalled, async |subject| get_status(subject).await)
+                    .await;
+            }
+            Stall::Released => {
+                let holders = Arc::clone(&full.holders);
+                full.measure(&mut stalled, async |subject| {
+                    empty(subject.address, &holders).await.unwrap();
+                })
+                .await;
+                full.fill().await;
+            }
+            _ => {
+                full.templates = templates_of(stall, full.size, run);
+                let templates = full.templates;
+                full.measure(&mut stalled, async |subject| reload(subject, templates))
                     .await;
             }
         }
     }
     stalled
+}
+
+/// Which templates are in force after a run: every other run there are others.
+fn templates_of(stall: Stall, size: Size, run: usize) -> Templates {
+    let is_other = run.is_multiple_of(2);
+    match stall {
+        Stall::Reload => Templates {
+            globs_before: size.globs,
+            globs_named: if is_other { "b" } else { "a" },
+            ..scarce(size)
+        },
+        Stall::ChangedKind if is_other => Templates {
+            kind: "PROPORTIONAL_SHARE",
+            ..scarce(size)
+        },
+        Stall::ChangedBands if is_other => Templates {
+            kind: "PRIORITY_BANDS",
+            ..scarce(size)
+        },
+        _ => scarce(size),
+    }
 }
 
 /// New templates, and waits until they are in force.
@@ -240,9 +231,9 @@ async fn get_status(subject: &mut Subject) {
 
 async fn expiry(place: &Place, size: Size, at_once: bool) -> Stalled {
     let mut stalled = Stalled::new(if at_once {
-        "all expire at once"
+        Stall::ExpiryAtOnce.name()
     } else {
-        "all expire"
+        Stall::Expiry.name()
     });
     let templates = Templates {
         lease_length: size.short_lease,
@@ -261,19 +252,23 @@ async fn expiry(place: &Place, size: Size, at_once: bool) -> Stalled {
         );
         let baseline = full.baseline().await;
         // A server takes off a little, since its clock may be wrong.
-        sleep_until(first - size.short_lease / 20).await;
-        if at_once {
-            full.probe.pause();
-            let process = full.subject.started().process();
-            freeze(process);
-            sleep_until(last + Duration::from_secs(1)).await;
-            thaw(process);
-            full.probe.go_on();
-        }
-        let worst = full.meanwhile(async |_: &mut Subject| {
-            sleep_until(last).await;
+        sleep_until(first - size.short_lease / 20 - size.window / 4).await;
+        let probe = Arc::clone(&full.probe);
+        let meanwhile = full.meanwhile(async |subject| {
+            if at_once {
+                probe.pause();
+                let process = subject.started().process();
+                freeze(process);
+                sleep_until(last + Duration::from_secs(1)).await;
+                thaw(process);
+                probe.go_on();
+                // And as long again, once everything is done.
+                sleep(size.window / 2).await;
+            } else {
+                sleep_until(last).await;
+            }
         });
-        stalled.note(baseline, worst.await);
+        stalled.note(baseline, meanwhile.await);
     }
     stalled
 }
@@ -287,7 +282,7 @@ async fn mastership(place: &Place, size: Size) -> [Stalled; 2] {
     let mut full = Full::start(place, size, scarce(size), &flags).await;
     let is_master = "this server is the master";
     full.subject.started().wait_for_log(is_master);
-    let mut lost = Stalled::new("mastership lost");
+    let mut lost = Stalled::new(Stall::Mastership.name());
     let mut gained = Stalled::new("mastership gained");
     for _ in 0..size.runs {
         for client in 0..full.holders.clients() {

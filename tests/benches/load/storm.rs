@@ -1,8 +1,8 @@
 //! Everybody comes at once: so many clients connect to a fresh server at the same moment, each on a connection of its
 //! own, and go on until they have a lease.
 //!
-//! A client that is refused comes back when it is told to; one whose connection breaks, a little later, and later
-//! each time.
+//! A client that is refused comes back when it is told to. One that is told no time, or whose connection breaks, comes
+//! back a little later, and later each time.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -11,6 +11,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
+use tonic::Code;
 
 use crate::generator::runtime;
 use crate::latencies::{Latencies, Quantiles};
@@ -33,7 +34,7 @@ pub(crate) struct Storm {
     pub(crate) waited: Quantiles,
     /// Connections that were reset, or refused.
     pub(crate) resets: u64,
-    /// Requests that were refused with a time to come back.
+    /// Requests that were refused with a time to come back, as a call or by the node.
     pub(crate) refused: u64,
     /// Requests that were refused without one.
     pub(crate) refused_for_ever: u64,
@@ -131,11 +132,17 @@ async fn come_in(
             }
             other => {
                 match other {
+                    // It keeps its connection.
                     Failure::Refused { .. } => tries.refused_for_ever += 1,
-                    Failure::Reset(_) => tries.resets += 1,
-                    Failure::Broken(_) => tries.broken += 1,
+                    Failure::Reset(_) => {
+                        tries.resets += 1;
+                        open = None;
+                    }
+                    Failure::Broken(_) => {
+                        tries.broken += 1;
+                        open = None;
+                    }
                 }
-                open = None;
                 pause = (pause * 2).min(TRIED_AGAIN_MAX);
                 // Not all at the same moment.
                 pause / 2 + pause.mul_f64((client % 97) as f64 / 194.0)
@@ -159,13 +166,14 @@ async fn try_once(
         };
         *open = Some(wire.clone());
         let outcome = population.ask(&wire, client).await?;
-        if outcome.granted == 1 {
+        if outcome.is_complete() {
             Ok(wire)
+        } else if outcome.unanswered > 0 {
+            Err(Failure::Broken("the server is not the master".to_owned()))
         } else {
-            // A newcomer too many, of the resource: the answer says when, and clients ask again after a second.
             Err(Failure::Refused {
-                code: 8,
-                comes_back_in: Some(Duration::from_secs(1)),
+                code: Code::ResourceExhausted.into(),
+                comes_back_in: outcome.comes_back_in,
                 message: "refused by the node".to_owned(),
             })
         }

@@ -16,7 +16,7 @@ use tempfile::TempDir;
 
 use crate::cores::Cores;
 
-/// Limits that would refuse a single address what is measured here, raised.
+/// Limits that would refuse a single address what is measured here, raised: each flag with its value.
 const FLAGS: [&str; 20] = [
     "--calls-per-second-per-address-max",
     "100000000",
@@ -42,7 +42,7 @@ const FLAGS: [&str; 20] = [
 ];
 
 /// The templates of a server that is measured.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Templates {
     /// By what resources are divided.
     pub(crate) kind: &'static str,
@@ -52,6 +52,8 @@ pub(crate) struct Templates {
     pub(crate) lease_length: Duration,
     /// How many templates stand before the one that matches, and do not match.
     pub(crate) globs_before: usize,
+    /// How the names of those begin: other names are other globs.
+    pub(crate) globs_named: &'static str,
 }
 
 impl Templates {
@@ -61,6 +63,7 @@ impl Templates {
         capacity: 1_000_000,
         lease_length: Duration::from_secs(3_600),
         globs_before: 0,
+        globs_named: "a",
     };
 
     /// Writes them to a file, at once.
@@ -70,12 +73,13 @@ impl Templates {
             capacity,
             lease_length,
             globs_before,
+            globs_named,
         } = *self;
         let seconds = lease_length.as_secs();
         let algorithm = format!("kind: {kind}, lease_length: {seconds}s, refresh_interval: 1s");
         let mut text = "resources:\n".to_owned();
         for number in 0..globs_before {
-            let glob = format!("load/*-{number}-[a-q]*");
+            let glob = format!("load/*-{globs_named}{number}-[a-q]*");
             let _ = writeln!(
                 text,
                 "- {{identifier_glob: '{glob}', capacity: 1, algorithm: {{{algorithm}}}}}"
@@ -121,7 +125,7 @@ enum Process {
 }
 
 impl Subject {
-    /// Starts `doorward-server` on a core of its own, with other flags beside those that lift limits.
+    /// Starts `doorward-server` on a core of its own, with other flags beside those that lift limits, or in their place.
     pub(crate) fn server(place: &Place, templates: Templates, flags: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("templates.yaml");
@@ -132,7 +136,7 @@ impl Subject {
             "--templates",
             file.to_str().unwrap(),
         ];
-        let flags = [&own[..], &FLAGS[..], flags].concat();
+        let flags = [&own[..], &lifted(flags), flags].concat();
         // What is built is not built on one core.
         let program = place
             .program
@@ -179,6 +183,12 @@ impl Subject {
         }
     }
 
+    /// What a server that was started says in `/metrics`.
+    pub(crate) fn metrics(&mut self) -> String {
+        let server = self.started();
+        tokio::task::block_in_place(|| server.get("/metrics"))
+    }
+
     /// Where the templates are of a server that was started.
     pub(crate) fn templates(&self) -> PathBuf {
         match &self.process {
@@ -187,7 +197,8 @@ impl Subject {
         }
     }
 
-    fn process(&self) -> Option<u32> {
+    /// Its process, if it was started here.
+    pub(crate) fn process(&self) -> Option<u32> {
         match &self.process {
             Process::Server { server, .. } => Some(server.process()),
             Process::Echo(child) => Some(child.id()),
@@ -214,6 +225,16 @@ impl Drop for Subject {
             let _ = child.wait();
         }
     }
+}
+
+/// The flags that lift limits, but for those that are given.
+fn lifted(given: &[&str]) -> Vec<&'static str> {
+    let names: Vec<&str> = given
+        .iter()
+        .filter_map(|flag| flag.split('=').next())
+        .collect();
+    let pairs = FLAGS.chunks(2).filter(|pair| !names.contains(&pair[0]));
+    pairs.flatten().copied().collect()
 }
 
 /// Builds this bench as cargo builds anything unless told otherwise: no link-time optimisation, sixteen units a

@@ -9,13 +9,15 @@ use crate::wire::Failure;
 /// The books of one who asks, and of all together.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
-    /// How long calls took, those that failed too.
+    /// How long calls took that were granted all that they asked for.
     pub(crate) latencies: Latencies,
+    /// How long the others took: how fast a server fails says nothing of how fast it grants.
+    pub(crate) failed: Latencies,
     /// What calls were answered.
     pub(crate) outcome: Outcome,
-    /// Calls that were sent.
+    /// Calls that were sent and count, whatever came of them.
     pub(crate) calls: u64,
-    /// Calls that the server refused.
+    /// Calls that the server refused, also before anything counts.
     pub(crate) refused: u64,
     /// Calls that the server refused without a time to come back.
     pub(crate) refused_for_ever: u64,
@@ -30,7 +32,13 @@ impl Tally {
     pub(crate) fn note(&mut self, ended: &Result<Outcome, Failure>, took: Option<Duration>) {
         if let Some(took) = took {
             self.calls += 1;
-            self.latencies.note(took);
+            let succeeded = matches!(ended, Ok(outcome) if outcome.is_complete());
+            let latencies = if succeeded {
+                &mut self.latencies
+            } else {
+                &mut self.failed
+            };
+            latencies.note(took);
         }
         match ended {
             Ok(outcome) if took.is_some() => self.outcome.add(*outcome),
@@ -52,6 +60,7 @@ impl Tally {
     /// All of another one, too.
     pub(crate) fn add(&mut self, other: Self) {
         self.latencies.add(other.latencies);
+        self.failed.add(other.failed);
         self.outcome.add(other.outcome);
         self.calls += other.calls;
         self.refused += other.refused;
@@ -61,4 +70,38 @@ impl Tally {
             self.first_failure = other.first_failure;
         }
     }
+}
+
+/// Failures are counted, and are not among the latencies of what was granted.
+pub(crate) fn check() {
+    let second = Some(Duration::from_secs(1));
+    let granted = Outcome {
+        granted: 1,
+        ..Outcome::default()
+    };
+    let refused_by_node = Outcome {
+        refused: 1,
+        refused_for_ever: 1,
+        ..Outcome::default()
+    };
+    let refused = |comes_back_in| Failure::Refused {
+        code: 8,
+        comes_back_in,
+        message: String::new(),
+    };
+    let mut tally = Tally::default();
+    tally.note(&Ok(granted), Some(Duration::from_millis(1)));
+    tally.note(&Ok(refused_by_node), second);
+    tally.note(&Err(refused(second)), second);
+    tally.note(&Err(refused(None)), second);
+    tally.note(&Err(Failure::Broken(String::new())), second);
+    // Before anything counts.
+    tally.note(&Ok(granted), None);
+    assert_eq!((tally.calls, tally.refused, tally.broken), (5, 2, 1));
+    assert_eq!((tally.refused_for_ever, tally.outcome.granted), (1, 1));
+    let mut all = Tally::default();
+    all.add(tally);
+    let (latencies, failed) = (all.latencies.sorted(), all.failed.sorted());
+    assert_eq!((latencies.count(), failed.count()), (1, 4));
+    assert_eq!(latencies.max(), Duration::from_millis(1));
 }

@@ -14,14 +14,18 @@ use crate::subject::Subject;
 #[derive(Debug)]
 pub(crate) struct Figures {
     name: &'static str,
-    /// How long calls took.
+    /// How long calls took that were granted all that they asked for.
     pub(crate) latencies: Quantiles,
+    /// How long the others took.
+    failed: Quantiles,
     /// What they were answered.
     pub(crate) outcome: Outcome,
     /// Calls that were sent and count.
     pub(crate) calls: u64,
     /// Calls that were refused.
     pub(crate) refused: u64,
+    /// Those of them that were refused without a time to come back.
+    refused_for_ever: u64,
     /// Calls that got no answer.
     pub(crate) broken: u64,
     first_failure: Option<String>,
@@ -41,9 +45,11 @@ impl Figures {
         Self {
             name,
             latencies: tally.latencies.sorted(),
+            failed: tally.failed.sorted(),
             outcome: tally.outcome,
             calls: tally.calls,
             refused: tally.refused,
+            refused_for_ever: tally.refused_for_ever,
             broken: tally.broken,
             first_failure: tally.first_failure,
             lasted,
@@ -51,13 +57,14 @@ impl Figures {
         }
     }
 
+    /// Of those that were granted all that they asked for.
     fn per_second(&self) -> f64 {
-        self.calls as f64 / self.lasted.as_secs_f64()
+        self.latencies.count() as f64 / self.lasted.as_secs_f64()
     }
 
-    /// What a call costs the server.
+    /// What a call costs the server, whatever comes of it.
     fn cpu_each(&self) -> Option<Duration> {
-        Some(self.cpu?.div_f64(self.calls.max(1) as f64))
+        Some(cpu_each(self.cpu?, self.calls))
     }
 
     /// The heading of what [`Figures::print`] prints.
@@ -83,19 +90,31 @@ impl Figures {
             of_echo.unwrap_or_else(|| "-".to_owned()),
             self.latencies,
         );
+        if self.failed.count() + self.refused + self.broken > 0 {
+            self.print_failures();
+        }
+    }
+
+    fn print_failures(&self) {
         let Outcome {
             refused,
+            refused_for_ever,
             unanswered,
             ..
         } = self.outcome;
-        if self.refused + self.broken + refused + unanswered > 0 {
-            println!(
-                "  refused {} calls and {refused} resources, {unanswered} not answered, {} broken: {}",
-                self.refused,
-                self.broken,
-                self.first_failure.as_deref().unwrap_or("none failed")
-            );
-        }
+        println!(
+            "  {} calls failed, which are not among the latencies; the slowest took {:.1?}",
+            self.failed.count(),
+            self.failed.max(),
+        );
+        println!(
+            "  refused {} calls and {refused} resources, of these {} and {refused_for_ever} without a time to come \
+             back; {unanswered} resources not answered, {} calls broken: {}",
+            self.refused,
+            self.refused_for_ever,
+            self.broken,
+            self.first_failure.as_deref().unwrap_or("no call failed")
+        );
     }
 
     pub(crate) fn json(&self) -> Value {
@@ -105,9 +124,24 @@ impl Figures {
             "cpu_us": self.cpu_each().map(|each| each.as_secs_f64() * 1e6),
             "latency": self.latencies.json(),
             "granted": self.outcome.granted,
+            "failed": self.failed.json(),
             "refused_calls": self.refused,
+            "refused_calls_without_time": self.refused_for_ever,
             "refused_resources": self.outcome.refused,
+            "refused_resources_without_time": self.outcome.refused_for_ever,
             "broken": self.broken,
         })
     }
+}
+
+fn cpu_each(cpu: Duration, calls: u64) -> Duration {
+    cpu.div_f64(calls.max(1) as f64)
+}
+
+/// What a call costs: of many, and of none.
+pub(crate) fn check() {
+    let second = Duration::from_secs(1);
+    assert_eq!(cpu_each(second, 4), Duration::from_millis(250));
+    assert_eq!(cpu_each(second, 200_000), Duration::from_micros(5));
+    assert_eq!(cpu_each(Duration::ZERO, 0), Duration::ZERO);
 }

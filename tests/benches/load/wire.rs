@@ -7,8 +7,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use bytes::{BufMut, Bytes, BytesMut};
-use h2::RecvStream;
 use h2::client::{Builder, SendRequest};
+use h2::{RecvStream, SendStream};
 use prost::Message;
 use tokio::net::TcpSocket;
 use tokio::time::timeout;
@@ -19,6 +19,7 @@ use tonic::codegen::http::{HeaderMap, HeaderValue, Method, Request, Uri, Version
 pub(crate) const GET_CAPACITY: &str = "/doorman.Capacity/GetCapacity";
 pub(crate) const RELEASE_CAPACITY: &str = "/doorman.Capacity/ReleaseCapacity";
 pub(crate) const GET_STATUS: &str = "/doorward.admin.v1.Admin/GetStatus";
+pub(crate) const STREAM_SERVER_CAPACITY: &str = "/doorward.v1.CapacityStream/StreamServerCapacity";
 
 /// Room for answers that are read at once whatever their size.
 const WINDOW: u32 = 1 << 24;
@@ -91,6 +92,14 @@ pub(crate) struct Wire {
     get_capacity: Uri,
 }
 
+/// Messages in both directions, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Stream {
+    _wire: Wire,
+    _requests: SendStream<Bytes>,
+    _answers: RecvStream,
+}
+
 impl Wire {
     /// Connects, from an address of one's choice, and begins to speak HTTP/2.
     pub(crate) async fn open(to: SocketAddr, from: Option<IpAddr>) -> Result<Self, Failure> {
@@ -157,6 +166,29 @@ impl Wire {
     ) -> Result<A, Failure> {
         let answer = timeout(span, self.call(method, message)).await;
         answer.unwrap_or_else(|_| Err(Failure::Broken(format!("no answer within {span:?}"))))
+    }
+
+    /// Begins messages in both directions: sends the first one, and waits for the beginning of the first answer.
+    pub(crate) async fn stream(
+        &self,
+        method: &str,
+        message: &impl Message,
+    ) -> Result<Stream, Failure> {
+        let mut sender = self.requests.clone().ready().await?;
+        let (answer, mut requests) =
+            sender.send_request(head(uri(&self.authority, method)), false)?;
+        requests.send_data(framed(message), false)?;
+        let (head, mut answers) = answer.await?.into_parts();
+        let Some(first) = answers.data().await else {
+            check(&answers.trailers().await?.unwrap_or(head.headers))?;
+            return Err(Failure::Broken("the stream is over".to_owned()));
+        };
+        answers.flow_control().release_capacity(first?.len())?;
+        Ok(Stream {
+            _wire: self.clone(),
+            _requests: requests,
+            _answers: answers,
+        })
     }
 }
 
