@@ -128,8 +128,17 @@ pub fn unread(number: u64) -> RpcStatus {
     with_pushback(message, after)
 }
 
+/// What is answered to the `number`th whose message does not arrive.
+pub fn late(patience: Duration, number: u64) -> RpcStatus {
+    let message = format!("no complete message within {patience:?}");
+    come_back(RpcStatus::deadline_exceeded(message), pushback(number))
+}
+
 fn with_pushback(message: String, after: Duration) -> RpcStatus {
-    let mut status = RpcStatus::resource_exhausted(message);
+    come_back(RpcStatus::resource_exhausted(message), after)
+}
+
+fn come_back(mut status: RpcStatus, after: Duration) -> RpcStatus {
     let millis = u64::try_from(after.as_millis()).unwrap_or(u64::MAX);
     status.metadata_mut().insert(PUSHBACK, millis.into());
     status
