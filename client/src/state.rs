@@ -14,6 +14,7 @@ mod lease;
 mod message;
 mod mode;
 mod resource;
+mod retry;
 mod trouble;
 
 use std::collections::BTreeMap;
@@ -28,6 +29,7 @@ pub use resource::ResourceState;
 pub use trouble::Trouble;
 
 use crate::capacity::Allowance;
+use crate::state::retry::Retry;
 use crate::time::{Time, Tolerance};
 
 /// The largest amount a server takes.
@@ -308,8 +310,15 @@ impl ClientState {
     }
 
     /// A master has answered the request of that number. Returns whether the answer counts: only
-    /// that to the newest request does.
-    pub fn handle_response(&mut self, sequence: u64, response: &Response, now: Time) -> bool {
+    /// that to the newest request does. `chance` is uniform in 0…1: it spreads waits after refusals that
+    /// tell no time. All of one answer are asked for again together.
+    pub fn handle_response(
+        &mut self,
+        sequence: u64,
+        response: &Response,
+        chance: f64,
+        now: Time,
+    ) -> bool {
         let Some(under_way) = self.take_under_way(sequence) else {
             return false;
         };
@@ -322,7 +331,14 @@ impl ClientState {
                 continue;
             };
             if let Some(state) = self.resources.get_mut(&granted.resource) {
-                state.grant(granted, wanted, under_way.sent_at, &self.config, now);
+                state.grant(
+                    granted,
+                    wanted,
+                    under_way.sent_at,
+                    &self.config,
+                    chance,
+                    now,
+                );
             }
         }
         for refused in &response.refused {
@@ -331,23 +347,28 @@ impl ClientState {
             }
             if let Some(state) = self.resources.get_mut(&refused.resource) {
                 let message = refused.message.clone();
+                let retry = Retry {
+                    told: refused.retry_in,
+                    chance,
+                };
                 let trouble = match refused.kind {
                     RefusalKind::AnotherProcess => {
-                        state.give_way(message, refused.retry_in, &self.config, now);
+                        state.give_way(message, retry, &self.config, now);
                         continue;
                     }
                     RefusalKind::Unknown => Trouble::UnknownResource(message),
                     RefusalKind::NotReady => Trouble::NotReady(message),
                     RefusalKind::Other => Trouble::Refused(message),
                 };
-                state.refuse(trouble, refused.retry_in, now);
+                state.refuse(trouble, retry, now);
             }
         }
         for resource in unanswered.keys() {
             if let Some(state) = self.resources.get_mut(resource) {
                 // This is how an old server says that it knows no template.
                 let message = "the server did not answer for it".to_owned();
-                state.refuse(Trouble::UnknownResource(message), None, now);
+                let trouble = Trouble::UnknownResource(message);
+                state.refuse(trouble, Retry::untold(chance), now);
             }
         }
         true

@@ -13,6 +13,7 @@ use crate::state::former::Former;
 use crate::state::lease::Lease;
 use crate::state::message::{Granted, Has, LimitedBy};
 use crate::state::mode::Mode;
+use crate::state::retry::{REFRESH_MAX, Retry};
 use crate::state::trouble::Trouble;
 use crate::state::{ClientConfig, SPAN_MAX};
 use crate::time::Time;
@@ -44,23 +45,14 @@ pub struct ResourceState {
     tells_decided: bool,
     /// It did not decide about the wants of the last request, and hears them at `refresh_at`.
     is_held: bool,
-    /// It refused, and said when to ask again: who comes earlier is refused again, whatever it wants.
+    /// It refused, and said when to ask again, or waits for its own parent: who comes earlier is refused again,
+    /// whatever it wants.
     is_asked_to_wait: bool,
     trouble: Option<Trouble>,
 }
 
 /// No client sets a lower floor.
 const REFRESH_MIN: Duration = Duration::from_millis(10);
-
-/// Never refreshed slower, whatever a server says: an interval of an hour, applied by mistake, would
-/// keep from us for an hour that it was taken back. Refusals, too, may ask for no longer wait.
-const REFRESH_MAX: Duration = Duration::from_secs(60);
-
-/// How long to wait after a resource was refused, when no lease says so.
-const RETRY_REFUSED: Duration = Duration::from_secs(5);
-
-/// How long to wait for a server that waits for its parent.
-const RETRY_NOT_READY: Duration = Duration::from_secs(1);
 
 impl ClientConfig {
     fn refresh_floor(&self) -> Duration {
@@ -153,7 +145,8 @@ impl ResourceState {
         // One that has many resources does not ask more often for that.
         let since_sent = |gap: Duration| last_sent.map_or(Time::ZERO, |sent| sent + gap);
         let refresh_at = self.refresh_at.max(since_sent(config.refresh_floor()));
-        if !self.has_news() {
+        // Nothing was decided at a refusal, so no gap counts: by it many would come back together.
+        if !self.has_news() || self.is_asked_to_wait {
             return refresh_at;
         }
         // A refusal tells nothing of a floor.
@@ -162,7 +155,7 @@ impl ResourceState {
         } else {
             config.early_gap
         };
-        if self.is_held || self.is_asked_to_wait {
+        if self.is_held {
             refresh_at.max(since_sent(gap))
         } else {
             refresh_at.min(since_sent(gap))
@@ -306,10 +299,11 @@ impl ResourceState {
         wanted: f64,
         sent_at: Time,
         config: &ClientConfig,
+        chance: f64,
         now: Time,
     ) {
         if let Err(problem) = granted.check() {
-            self.refuse(Trouble::Malformed(problem), None, now);
+            self.refuse(Trouble::Malformed(problem), Retry::untold(chance), now);
             return;
         }
         let tolerance = config.clock_tolerance.unwrap_or_default();
@@ -378,7 +372,7 @@ impl ResourceState {
     pub(super) fn give_way(
         &mut self,
         message: String,
-        retry_in: Option<Duration>,
+        retry: Retry,
         config: &ClientConfig,
         now: Time,
     ) {
@@ -393,7 +387,7 @@ impl ResourceState {
             }) => (since, may_be_gone_for),
             _ => (now, Duration::ZERO),
         };
-        let may_be_gone_for = before.max(retry_in.unwrap_or_default().min(REFRESH_MAX));
+        let may_be_gone_for = before.max(retry.told.unwrap_or_default().min(REFRESH_MAX));
         // A refusal does not show that the other process is alive now: only that it is not missed yet.
         let overlap = config.restart_overlap;
         let lasts =
@@ -404,21 +398,18 @@ impl ResourceState {
             may_be_gone_for,
             lasts,
         };
-        self.refuse(another, retry_in, now);
+        self.refuse(another, retry, now);
     }
 
     /// The resource got no lease, and perhaps a time to ask again. The one it has stays valid.
-    pub(super) fn refuse(&mut self, trouble: Trouble, retry_in: Option<Duration>, now: Time) {
-        self.refresh_in = match retry_in {
-            Some(retry_in) => retry_in.clamp(RETRY_NOT_READY, REFRESH_MAX),
-            None if matches!(trouble, Trouble::NotReady(_)) => RETRY_NOT_READY,
-            None if self.lease(now).is_some() => self.refresh_in.max(RETRY_REFUSED),
-            None => RETRY_REFUSED,
-        };
+    pub(super) fn refuse(&mut self, trouble: Trouble, retry: Retry, now: Time) {
+        let is_not_ready = matches!(trouble, Trouble::NotReady(_));
+        let usual = self.lease(now).map_or(Duration::ZERO, |_| self.refresh_in);
+        self.refresh_in = retry.wait(is_not_ready, usual);
         self.trouble = Some(trouble);
         self.wants_answered = Some(self.wants);
         self.is_held = false;
-        self.is_asked_to_wait = retry_in.is_some();
+        self.is_asked_to_wait = retry.told.is_some() || is_not_ready;
         self.refresh_at = now + self.refresh_in;
     }
 

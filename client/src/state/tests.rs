@@ -56,12 +56,12 @@ fn refusal(kind: RefusalKind) -> Response {
     }
 }
 
-/// Sends at `sent` and gets the answer at `answered`.
+/// Sends at `sent` and gets the answer at `answered`. Waits that the client spreads are the shortest.
 #[track_caller]
 fn exchange(client: &mut ClientState, sent: f64, answered: f64, response: &Response) -> Request {
     assert_eq!(client.next_step(at(sent)), Step::Send, "at {sent}");
     let request = client.request(|_| 0.0, at(sent));
-    assert!(client.handle_response(request.sequence, response, at(answered)));
+    assert!(client.handle_response(request.sequence, response, 0.0, at(answered)));
     request
 }
 
@@ -152,7 +152,7 @@ fn check_confirmed(mode: Mode, leased: f64, confirmed: Granted, lease: f64) {
     let what = format!("{mode:?} {leased} {confirmed:?}");
     let request = client.request(|_| 12.0, at(10.0));
     assert_eq!(request.asks[0].has.map(|has| has.capacity), Some(12.0));
-    assert!(client.handle_response(request.sequence, &answer(confirmed), at(11.0)));
+    assert!(client.handle_response(request.sequence, &answer(confirmed), 0.0, at(11.0)));
     let newest = client.resource(R).unwrap().lease(at(11.0));
     assert_eq!(newest.map(|it| it.capacity), Some(lease), "{what}");
     // As long as a former lease lasts, what is in flight is told as before.
@@ -211,7 +211,7 @@ fn many_former_leases_count_as_a_few_and_never_as_less() {
         let told = request.asks[0].has.map(|has| has.capacity);
         assert_eq!(told, (number > 0).then_some(100.0), "{number}");
         let answer = answer(granted(capacity, 600, 5));
-        assert!(client.handle_response(request.sequence, &answer, at(now)));
+        assert!(client.handle_response(request.sequence, &answer, 0.0, at(now)));
     }
 }
 
@@ -221,11 +221,11 @@ fn an_answer_to_an_older_request_changes_nothing() {
     let first = client.request(|_| 0.0, at(0.0));
     client.handle_failure(first.sequence, 0.0, at(5.0));
     let second = client.request(|_| 0.0, at(5.0));
-    assert!(!client.handle_response(first.sequence, &answer(granted(99.0, 60, 5)), at(6.0)));
+    assert!(!client.handle_response(first.sequence, &answer(granted(99.0, 60, 5)), 0.0, at(6.0)));
     check(&client, 6.0, 0.0, Source::Mode);
-    assert!(client.handle_response(second.sequence, &answer(granted(4.0, 60, 5)), at(6.0)));
+    assert!(client.handle_response(second.sequence, &answer(granted(4.0, 60, 5)), 0.0, at(6.0)));
     // And not after the newest either.
-    assert!(!client.handle_response(first.sequence, &answer(granted(99.0, 60, 5)), at(7.0)));
+    assert!(!client.handle_response(first.sequence, &answer(granted(99.0, 60, 5)), 0.0, at(7.0)));
     check(&client, 7.0, 4.0, Source::Lease);
 }
 
@@ -401,7 +401,7 @@ fn a_resource_that_is_closed_is_released_if_a_lease_is_held_or_may_come() {
     assert!(!client.clone().close(R, at(0.0)));
     let request = client.request(|_| 0.0, at(0.0));
     assert!(client.clone().close(R, at(0.0)));
-    client.handle_response(request.sequence, &answer(granted(8.0, 60, 5)), at(0.0));
+    client.handle_response(request.sequence, &answer(granted(8.0, 60, 5)), 0.0, at(0.0));
     assert!(client.close(R, at(1.0)));
     assert_eq!(client.next_step(at(1.0)), Step::Wait(None));
 }
@@ -430,7 +430,7 @@ fn the_last_lease_ends_with_the_longest_that_is_valid() {
         granted: vec![granted(5.0, 20, 5), other],
         refused: Vec::new(),
     };
-    assert!(client.handle_response(request.sequence, &answer, at(1.0)));
+    assert!(client.handle_response(request.sequence, &answer, 0.0, at(1.0)));
     // Counted from when it was asked for, less a thousandth.
     assert_eq!(client.leases_end(at(30.0)), Some(at(40.96)));
     assert_eq!(client.leases_end(at(40.96)), None);
@@ -445,7 +445,7 @@ fn a_clock_that_may_be_wrong_counts_less_and_tells_more() {
     let mut client = ClientState::new(config, 100);
     assert!(client.open(R, 0, Mode::Pessimistic, 10.0, at(0.0)));
     let request = client.request(|_| 0.0, at(0.0));
-    assert!(client.handle_response(request.sequence, &answer(granted(8.0, 60, 5)), at(1.0)));
+    assert!(client.handle_response(request.sequence, &answer(granted(8.0, 60, 5)), 0.0, at(1.0)));
     assert_eq!(client.leases_end(at(1.0)), Some(at(54.0)));
     let request = client.request(|_| 0.0, at(10.0));
     let has = request.asks[0].has.unwrap();

@@ -258,7 +258,7 @@ fn handle(shared: &Shared, done: Done) {
     match outcome {
         Outcome::Answered(response) => {
             let response = convert::response(response, sent_since_epoch);
-            apply_answer(shared, book, sequence, &response, now);
+            apply_answer(shared, book, sequence, &response, clock::chance(), now);
             shared.hooks.refreshed(true, took);
         }
         Outcome::Redirected => book.state.handle_redirect(sequence),
@@ -284,12 +284,13 @@ fn handle(shared: &Shared, done: Done) {
     }
 }
 
-/// A server answered: what it says counts, and what is new of it is logged once.
+/// A server answered: what it says counts, and what is new of it is logged once. `chance` is uniform in 0…1.
 pub(crate) fn apply_answer(
     shared: &Shared,
     mut book: MutexGuard<'_, Book>,
     sequence: u64,
     response: &Response,
+    chance: f64,
     now: Time,
 ) {
     let troubled = |book: &Book| -> BTreeMap<String, Trouble> {
@@ -302,7 +303,7 @@ pub(crate) fn apply_answer(
     };
     let before = troubled(&book);
     let idle_before = idle_while_learning(&book, now);
-    book.state.handle_response(sequence, response, now);
+    book.state.handle_response(sequence, response, chance, now);
     book.failure = None;
     let after = troubled(&book);
     let idle_after = idle_while_learning(&book, now);

@@ -39,6 +39,7 @@ use crate::limit::{Full, Limit};
 use crate::planted::{self, Bug};
 use crate::request::RefusalReason;
 use crate::time::Time;
+use doorward_time::spread;
 
 /// Who is refused comes back after so long, and not all at once.
 const COME_BACK: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(5));
@@ -368,24 +369,16 @@ impl Admission {
         self.full(limit, rate.per_second.get() as usize, wait)
     }
 
-    /// Refuses, and says when to come back: not before `at_least`, and others at other times. Multiples of
-    /// the golden ratio: however many are refused, they come back evenly.
+    /// Refuses, and says when to come back: not before `at_least`, and others at other times.
     fn full(&mut self, limit: Limit, max: usize, at_least: Duration) -> RefusalReason {
-        /// 2^32 divided by the golden ratio.
-        const STEP: u64 = 2_654_435_769;
         if let Some(refused) = self.refused.get_mut(limit as usize) {
             *refused += 1;
         }
         self.refusals += 1;
-        let (least, most) = COME_BACK;
-        let part = self.refusals.wrapping_mul(STEP) & u64::from(u32::MAX);
-        #[expect(clippy::cast_precision_loss, reason = "below 2^32")]
-        let part = part as f64 / 2_f64.powi(32);
-        let spread = least + most.saturating_sub(least).mul_f64(part);
         RefusalReason::Full(Full {
             limit,
             max: u64::try_from(max).unwrap_or(u64::MAX),
-            retry_in: at_least + spread,
+            retry_in: at_least + spread::evenly(self.refusals, COME_BACK),
         })
     }
 }

@@ -75,6 +75,7 @@ pub mod planted;
 mod refresh;
 pub mod request;
 pub mod resource;
+mod retry;
 pub mod rounding;
 pub mod snapshot;
 mod split_table;

@@ -53,6 +53,7 @@ use crate::node::sweep::Sweep;
 use crate::node::totals::NodeSums;
 use crate::node::upstream::NodeUpstream;
 use crate::planted::{self, Bug};
+use crate::retry::Retries;
 use crate::snapshot::{Conflict, Counters, LeaseSnapshot, NodeSnapshot, ResourceSnapshot};
 use crate::template::Templates;
 use crate::time::Time;
@@ -108,6 +109,7 @@ pub struct Node {
     conflicts: Conflicts,
     resources: Resources,
     admission: Admission,
+    retries: Retries,
     /// The next timeout of every resource that has one.
     timeouts: BTreeSet<(Time, TimeoutReason, ResourceSlot)>,
     upstream: NodeUpstream,
@@ -134,6 +136,7 @@ impl Node {
         Self {
             mastership_id: MastershipId::of(config.incarnation, 0),
             admission: Admission::new(config.seed),
+            retries: Retries::new(config.seed),
             conflicts: Conflicts::default(),
             resources: Resources::new(config.seed),
             config,

@@ -163,6 +163,19 @@ pub struct Refusal {
     pub resource: ResourceId,
     /// Why.
     pub reason: RefusalReason,
+    /// When to ask again. Absent: whenever the holder thinks fit.
+    pub retry_in: Option<Duration>,
+}
+
+impl Refusal {
+    /// With the time that the reason has, if it has one.
+    pub const fn new(resource: ResourceId, reason: RefusalReason) -> Self {
+        Self {
+            resource,
+            reason,
+            retry_in: reason.retry_in(),
+        }
+    }
 }
 
 /// Why a resource got no lease, and what to do.
@@ -189,6 +202,19 @@ pub enum RefusalReason {
     /// A limit is reached.
     #[error("{0}")]
     Full(Full),
+}
+
+impl RefusalReason {
+    /// When to ask again, if the reason tells.
+    pub const fn retry_in(self) -> Option<Duration> {
+        match self {
+            Self::AnotherProcess(retry_in) => Some(retry_in),
+            Self::Full(full) => Some(full.retry_in),
+            Self::UnknownResource | Self::Duplicate | Self::NotReady | Self::RefusedByParent => {
+                None
+            }
+        }
+    }
 }
 
 /// What became of a release.

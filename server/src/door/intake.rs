@@ -20,6 +20,7 @@ use crate::door::caller_address::CallerAddress;
 use crate::door::connection::Connection;
 use crate::door::{Door, density};
 use crate::limits::ServerLimit;
+use crate::rpc::overload;
 
 /// What stands before each message: whether it is compressed, and its length.
 const PREFIX: usize = 5;
@@ -225,10 +226,8 @@ where
             .get_or_insert_with(|| Box::pin(tokio::time::sleep(patience)));
         std::task::ready!(deadline.as_mut().poll(cx));
         self.release();
-        self.door.refuse(ServerLimit::Patience);
-        Poll::Ready(RpcStatus::deadline_exceeded(format!(
-            "no complete message within {patience:?}"
-        )))
+        let number = self.door.refuse(ServerLimit::Patience);
+        Poll::Ready(overload::late(patience, number))
     }
 }
 

@@ -209,11 +209,7 @@ fn refusal_message(refused: Refusal) -> wire::Refusal {
         RefusalReason::Full(_) => wire::refusal::Reason::TooMany,
     };
     wire::Refusal {
-        retry_in_ms: match refused.reason {
-            RefusalReason::AnotherProcess(retry_in) => Some(millis(retry_in)),
-            RefusalReason::Full(full) => Some(millis(full.retry_in)),
-            _ => None,
-        },
+        retry_in_ms: refused.retry_in.map(millis),
         resource_id: Some(refused.resource.to_string()),
         reason: Some(reason.into()),
         message: Some(match refused.reason {

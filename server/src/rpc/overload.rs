@@ -20,6 +20,7 @@ use std::task::Context;
 use std::time::Duration;
 
 use doorward_engine::time::Time;
+use doorward_session::time::spread;
 use tokio::time::Sleep;
 use tonic::Status as RpcStatus;
 use tonic::body::Body;
@@ -47,16 +48,9 @@ pub const PUSHBACK: &str = "grpc-retry-pushback-ms";
 /// After how long to try again: from the first to before the second.
 pub const PUSHBACK_SPREAD: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(5));
 
-/// After how long the `number`th call that is refused is to be tried again. Multiples of the golden
-/// ratio: however many are refused, they come back evenly.
+/// After how long the `number`th call that is refused is to be tried again.
 pub fn pushback(number: u64) -> Duration {
-    /// 2^32 divided by the golden ratio.
-    const STEP: u64 = 2_654_435_769;
-    let (least, most) = PUSHBACK_SPREAD;
-    let part = number.wrapping_mul(STEP) & u64::from(u32::MAX);
-    #[expect(clippy::cast_precision_loss, reason = "below 2^32")]
-    let part = part as f64 / 2_f64.powi(32);
-    least + most.saturating_sub(least).mul_f64(part)
+    spread::evenly(number, PUSHBACK_SPREAD)
 }
 
 /// What is answered to the `number`th who comes beyond a limit: when to come back, and what sets it.
@@ -134,8 +128,17 @@ pub fn unread(number: u64) -> RpcStatus {
     with_pushback(message, after)
 }
 
+/// What is answered to the `number`th whose message does not arrive.
+pub fn late(patience: Duration, number: u64) -> RpcStatus {
+    let message = format!("no complete message within {patience:?}");
+    come_back(RpcStatus::deadline_exceeded(message), pushback(number))
+}
+
 fn with_pushback(message: String, after: Duration) -> RpcStatus {
-    let mut status = RpcStatus::resource_exhausted(message);
+    come_back(RpcStatus::resource_exhausted(message), after)
+}
+
+fn come_back(mut status: RpcStatus, after: Duration) -> RpcStatus {
     let millis = u64::try_from(after.as_millis()).unwrap_or(u64::MAX);
     status.metadata_mut().insert(PUSHBACK, millis.into());
     status

@@ -118,6 +118,9 @@ async fn a_message_that_does_not_arrive_in_full_is_given_up() {
     for part in [&half[..], &half[..3], &[]] {
         let late = answered(&server, part).await;
         assert_eq!(late.code(), Code::DeadlineExceeded, "{late}");
+        let pushback = late.metadata().get("grpc-retry-pushback-ms");
+        let pushback: u64 = pushback.unwrap().to_str().unwrap().parse().unwrap();
+        assert!((1_000..5_000).contains(&pushback), "{pushback}");
     }
     assert_eq!(refused(&server, ServerLimit::Patience), 3);
     serves(&server).await;

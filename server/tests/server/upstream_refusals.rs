@@ -1,8 +1,11 @@
 //! A server below the root whose parent refuses what it is asked, or answers nonsense.
 
+use std::collections::BTreeSet;
+
 use doorward_proto::doorman;
 use doorward_proto::doorman::refusal::Reason;
 use doorward_server::status::ParentLink;
+use tokio::task::JoinSet;
 use tonic::Status;
 
 use crate::fake_parent::{FakeParent, Streams, answer_each, generous, lease, refuse, response};
@@ -34,6 +37,8 @@ async fn what_else_the_parent_refuses_is_said_to_be_the_parents() {
     let response = get(&mut client, "a", vec![asked("r", 30.0)]).await;
     let message = response.refused[0].message();
     assert!(message.contains("parent refuses it"), "{message}");
+    let retry_in_ms = response.refused[0].retry_in_ms();
+    assert!((5_000..7_000).contains(&retry_in_ms), "{retry_in_ms}");
 }
 
 #[tokio::test]
@@ -47,6 +52,36 @@ async fn a_parent_that_is_not_ready_is_asked_again_soon() {
     parent.answer(generous);
     let response = get(&mut client, "a", vec![asked("r", 30.0)]).await;
     assert_eq!(only(&response).gets.capacity, 30.0);
+}
+
+#[tokio::test]
+async fn clients_that_hear_not_ready_together_are_told_different_times_to_come_back() {
+    let parent = FakeParent::start(Streams::Served).await;
+    parent.answer(refuse(Reason::NotReady));
+    let server = child(&[&parent.address]).await;
+    let client = capacity(&server).await;
+    let ask = |number: usize| {
+        let mut client = client.clone();
+        async move {
+            let asks = ["r", "q"].map(|resource| asked(resource, 1.0));
+            let response = get(&mut client, &format!("c{number}"), asks.to_vec()).await;
+            let times = response.refused.iter().map(|refused| {
+                assert_eq!(refused.reason(), Reason::NotReady);
+                refused.retry_in_ms()
+            });
+            times.collect::<BTreeSet<u64>>()
+        }
+    };
+    let calls: JoinSet<_> = (0..10).map(ask).collect();
+    let told = calls.join_all().await;
+    // What one client is refused together it asks for again together.
+    assert!(told.iter().all(|times| times.len() == 1), "{told:?}");
+    let times: BTreeSet<u64> = told.into_iter().flatten().collect();
+    assert!(
+        times.iter().all(|time| (1_000..2_000).contains(time)),
+        "{times:?}"
+    );
+    assert_eq!(times.len(), 10, "{times:?}");
 }
 
 #[tokio::test]

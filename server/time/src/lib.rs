@@ -1,10 +1,12 @@
-//! A point in time, as all that is pure counts it; and by how much clocks may [differ](tolerance).
+//! A point in time, as all that is pure counts it; by how much clocks may [differ](tolerance); and waits that are
+//! [spread].
 //!
 //! The engine, sessions and the client's state read no clock: every event comes with the time it happened, counted from
 //! an origin that the caller chooses (a program: when it started; the simulator and tests: zero). There is no "never"
 //! value; a deadline that may be absent is an `Option<Time>`, or a [`Due`](due::Due) where space matters.
 
 pub mod due;
+pub mod spread;
 pub mod tolerance;
 
 use std::fmt;

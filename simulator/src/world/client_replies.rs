@@ -31,11 +31,7 @@ pub(super) fn response(reply: &GetCapacityReply) -> Response {
             _ => RefusalKind::Other,
         },
         message: refused.reason.to_string(),
-        retry_in: match refused.reason {
-            RefusalReason::AnotherProcess(retry_in) => Some(retry_in),
-            RefusalReason::Full(full) => Some(full.retry_in),
-            _ => None,
-        },
+        retry_in: refused.retry_in,
     });
     Response {
         granted: granted.collect(),

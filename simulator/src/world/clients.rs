@@ -327,6 +327,8 @@ impl World<'_> {
     /// A client is answered.
     pub(super) fn on_reply(&mut self, number: u32, sequence: u64, answer: RequestResult) {
         let now = self.now;
+        let mut chance = self.chance.fork(number.into()).fork(sequence);
+        let chance = chance.uniform();
         let Some(client) = self.client(number) else {
             return;
         };
@@ -347,7 +349,7 @@ impl World<'_> {
                 client.finder.handle_answer();
                 let leases = reply.leases.iter();
                 let granted = leases.fold(0.0, |sum, lease| sum + lease.capacity.get());
-                if state.handle_response(sequence, &response(&reply), local) {
+                if state.handle_response(sequence, &response(&reply), chance, local) {
                     self.work.refreshes += 1;
                     self.note(1, number.into(), granted);
                     self.note_answer(number, &reply);

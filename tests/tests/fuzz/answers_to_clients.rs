@@ -95,7 +95,8 @@ fn answer(
         return state.handle_failure(sequence, 0.1, now);
     };
     let Some(mastership) = &response.mastership else {
-        assert!(state.handle_response(sequence, &convert::response(response, WALL), now));
+        let response = convert::response(response, WALL);
+        assert!(state.handle_response(sequence, &response, 0.1, now));
         return;
     };
     let leases_last = || {

@@ -210,7 +210,7 @@ fn an_overloaded_server_is_obeyed_though_a_lease_ends() {
     assert_eq!(wait(&client, 5.0), 20.0);
     check(&client, 9.0, 8.0, Source::Lease);
     // An answer that comes late to a request that was given up changes nothing.
-    assert!(!client.handle_response(request.sequence, &answer(granted(9.0, 60, 5)), at(6.0)));
+    assert!(!client.handle_response(request.sequence, &answer(granted(9.0, 60, 5)), 0.0, at(6.0)));
     client.handle_overloaded(request.sequence, Duration::ZERO, 0.0, at(6.0));
     assert_eq!(wait(&client, 5.0), 20.0);
 }
@@ -225,4 +225,59 @@ fn wants_that_an_overloaded_server_did_not_hear_are_sent_when_it_will() {
     waits_until(&client, 2.0, 5.0);
     let request = exchange(&mut client, 5.0, 5.0, &answer(granted(8.0, 60, 30)));
     assert_eq!(request.asks[0].wants, 20.0);
+}
+
+/// When clients come back that were all refused at time 0, by a server that tells no time, and want something else at once.
+fn back_after(kind: RefusalKind) -> Vec<f64> {
+    let returns = |number: u32| {
+        let mut client = client(Mode::Safe);
+        let request = client.request(|_| 0.0, at(0.0));
+        let chance = f64::from(number) / 1_000.0;
+        assert!(client.handle_response(request.sequence, &refusal(kind), chance, at(0.0)));
+        if kind == RefusalKind::NotReady {
+            client.ask(R, 20.0);
+        }
+        wait(&client, 0.0)
+    };
+    (0..1_000).map(returns).collect()
+}
+
+#[test]
+fn clients_that_an_older_server_refuses_together_do_not_come_back_together() {
+    for (kind, least, most) in [
+        (RefusalKind::NotReady, 1.0, 2.0),
+        (RefusalKind::Other, 5.0, 6.25),
+        (RefusalKind::Unknown, 5.0, 6.25),
+    ] {
+        let mut tenths = [0; 10];
+        for back in back_after(kind) {
+            assert!((least..most).contains(&back), "{kind:?}: {back}");
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "0 to 9"
+            )]
+            let tenth = ((back - least) / (most - least) * 10.0) as usize;
+            tenths[tenth] += 1;
+        }
+        assert!(
+            tenths.iter().all(|count| (90..=110).contains(count)),
+            "{kind:?}: {tenths:?}"
+        );
+    }
+}
+
+#[test]
+fn all_that_is_refused_in_one_answer_is_asked_for_again_in_one_request() {
+    let mut client = client(Mode::Safe);
+    assert!(client.open("other", 0, Mode::Safe, 1.0, at(0.0)));
+    let request = client.request(|_| 0.0, at(0.0));
+    let mut told = refusal(RefusalKind::NotReady);
+    told.refused.push(Refused {
+        resource: "other".to_owned(),
+        ..told.refused[0].clone()
+    });
+    assert!(client.handle_response(request.sequence, &told, 0.7, at(0.0)));
+    let back = wait(&client, 0.0);
+    assert_eq!(client.request(|_| 0.0, at(back)).asks.len(), 2);
 }

@@ -11,7 +11,7 @@ fn requests(client: &mut ClientState, seconds: f64, answer: impl Fn() -> Respons
         match client.next_step(now) {
             Step::Send => {
                 let request = client.request(|_| 0.0, now);
-                client.handle_response(request.sequence, &answer(), now);
+                client.handle_response(request.sequence, &answer(), 0.0, now);
                 count += 1;
                 assert_ne!(client.next_step(now), Step::Send, "it asks in a busy loop");
             }
@@ -248,6 +248,7 @@ proptest! {
     fn no_answers_make_a_client_ask_all_the_time_or_never(
         answers in proptest::collection::vec(any_response(), 1..40),
         mode in proptest::sample::select(vec![Mode::Safe, Mode::Optimistic, Mode::Pessimistic]),
+        chance in 0.0..1.0_f64,
     ) {
         let mut client = ClientState::new(ClientConfig::default(), 100);
         client.open(R, 0, mode, 10.0, at(0.0));
@@ -269,7 +270,7 @@ proptest! {
             }
             sent = Some(now);
             let request = client.request(|_| 0.0, now);
-            client.handle_response(request.sequence, response, now);
+            client.handle_response(request.sequence, response, chance, now);
             let allowed = client.allowance(R, now);
             if let Capacity::Limited(amount) = allowed.capacity {
                 prop_assert!((0.0..=AMOUNT_MAX).contains(&amount), "{amount}");

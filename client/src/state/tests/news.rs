@@ -96,7 +96,7 @@ fn news_that_come_while_a_request_is_under_way_are_not_taken_for_answered() {
     let mut client = client(Mode::Safe);
     let request = client.request(|_| 0.0, at(0.0));
     client.ask(R, 20.0);
-    client.handle_response(request.sequence, &told(true, 5.0), at(0.3));
+    client.handle_response(request.sequence, &told(true, 5.0), 0.0, at(0.3));
     answered(&client, 10.0);
     assert_eq!(client.next_step(at(0.3)), Step::Send);
 }

@@ -103,7 +103,7 @@ impl Node {
                 Err(reason) => {
                     self.counters.refused += 1;
                     let resource = resource.clone();
-                    progress.refused.push(Refusal { resource, reason });
+                    progress.refused.push(Refusal::new(resource, reason));
                 }
             }
         }

@@ -60,7 +60,8 @@ impl<R: Borrow<GetCapacity>> InParts for GetCapacityCall<R> {
             |node, asked| Poll::Ready(node.handle_client_ask(&asker, request, asked, now)),
         );
         is_done.then(|| {
-            let (leases, refused) = self.progress.take();
+            let (leases, mut refused) = self.progress.take();
+            node.retries.tell(&mut refused);
             Outcome::Served(GetCapacityReply { leases, refused })
         })
     }

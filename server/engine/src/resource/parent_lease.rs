@@ -21,10 +21,11 @@ use std::time::Duration;
 use crate::amount::Amount;
 use crate::planted::{self, Bug};
 use crate::request::RefusalReason;
+use crate::retry;
 use crate::time::Time;
 
 /// How long to wait after a refusal.
-const REFUSED_LENGTH: Duration = Duration::from_secs(5);
+const REFUSED_LENGTH: Duration = retry::PARENT_REFUSED;
 
 /// The longest wait of a process that is refused because of another one of its node: so the conflict is reported for
 /// as long as both live.

@@ -72,10 +72,8 @@ fn a_new_mastership_does_not_hear_what_was_refused_to_the_former() {
     let all: Vec<usize> = (0..100).collect();
     node.handle_get_capacity(&asks(0, &all, 1.0), at(1));
     let request = node.poll_upstream_request(1, at(10)).unwrap();
-    let refuse = |ask: &ServerAsk| Refusal {
-        resource: ask.resource.clone(),
-        reason: RefusalReason::UnknownResource,
-    };
+    let refuse =
+        |ask: &ServerAsk| Refusal::new(ask.resource.clone(), RefusalReason::UnknownResource);
     let reply = GetServerCapacityReply {
         refused: request.asks.iter().map(refuse).collect(),
         ..GetServerCapacityReply::default()

@@ -94,7 +94,7 @@ impl Player {
         }
         for refusal in reply.refused {
             writeln!(output, "refused: {refusal}").unwrap();
-            if let RefusalReason::AnotherProcess(retry_in) = refusal.reason {
+            if let Some(retry_in) = refusal.retry_in {
                 writeln!(output, "asks again in {}", roughly(retry_in)).unwrap();
             }
         }
@@ -209,10 +209,10 @@ impl Player {
             reply.ancestors = ancestors.split(',').map(str::to_owned).collect();
         }
         match command.text("refused") {
-            Some(reason) => reply.refused.push(Refusal {
-                resource: resource(command)?,
-                reason: refusal(reason)?,
-            }),
+            Some(reason) => {
+                let refused = Refusal::new(resource(command)?, refusal(reason)?);
+                reply.refused.push(refused);
+            }
             None => {
                 let sequence = asked.and_then(|asked| asked.sequence);
                 reply.leases.push(lease(command, sequence)?);

@@ -390,7 +390,7 @@ pub fn parents_answer(response: wire::GetServerCapacityResponse, sent_at: Durati
             _ => RefusalReason::RefusedByParent,
         };
         if let Ok(resource) = ResourceId::new(refused.resource_id()) {
-            answer.reply.refused.push(Refusal { resource, reason });
+            answer.reply.refused.push(Refusal::new(resource, reason));
         }
     }
     let ancestors = response.ancestor.into_iter().take(ANCESTORS_MAX);
@@ -409,10 +409,9 @@ pub fn refuse_unanswered(asked: &GetServerCapacity, answer: &mut ReadAnswer) {
     let answered: BTreeSet<ResourceId> = leased.chain(refused).chain(nonsense).cloned().collect();
     let silent = asked.asks.iter().map(|ask| &ask.resource);
     let unknown = silent.filter(|resource| !answered.contains(*resource));
-    reply.refused.extend(unknown.map(|resource| Refusal {
-        resource: resource.clone(),
-        reason: RefusalReason::UnknownResource,
-    }));
+    let unknown =
+        unknown.map(|resource| Refusal::new(resource.clone(), RefusalReason::UnknownResource));
+    reply.refused.extend(unknown);
 }
 
 /// A span as it is sent, as far as such spans go.

@@ -136,10 +136,10 @@ fn an_answer_arrives_as_it_was_sent() {
     };
     let sent = GetServerCapacityReply {
         leases: vec![lease],
-        refused: vec![Refusal {
-            resource: ResourceId::new("other").expect("an id"),
-            reason: RefusalReason::NotReady,
-        }],
+        refused: vec![Refusal::new(
+            ResourceId::new("other").expect("an id"),
+            RefusalReason::NotReady,
+        )],
         ancestors: vec!["eu".to_owned(), "root".to_owned()],
     };
     let message = get_server_capacity_response(sent.clone(), Vec::new(), WALL);
@@ -237,10 +237,10 @@ fn a_parent_of_the_old_kind_is_understood() {
     assert_eq!(lease.algorithm, None);
     assert_eq!(
         answer.reply.refused,
-        [Refusal {
-            resource: ResourceId::new("nobody-knows").expect("an id"),
-            reason: RefusalReason::UnknownResource,
-        }]
+        [Refusal::new(
+            ResourceId::new("nobody-knows").expect("an id"),
+            RefusalReason::UnknownResource,
+        )]
     );
 }
 
