@@ -10,7 +10,7 @@ use std::time::Duration;
 use crate::algorithm::Why;
 use crate::id::{HolderId, HolderName, Incarnation, ResourceId};
 use crate::request::RefusalReason;
-use crate::template::{AlgorithmKind, SafeCapacity, Template};
+use crate::template::{AlgorithmKind, SafeCapacity, Shrink, Template};
 use crate::time::Time;
 
 /// A node at a moment.
@@ -44,6 +44,8 @@ pub struct ResourceSnapshot {
     pub template: Option<Arc<Template>>,
     /// By which algorithm it is divided: the template's, or what the parent says.
     pub kind: AlgorithmKind,
+    /// How a lease that shrinks counts.
+    pub shrink: Shrink,
     /// How long leases last.
     pub lease_length: Duration,
     /// How often holders ask.

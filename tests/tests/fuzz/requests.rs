@@ -191,8 +191,8 @@ impl FuzzedServer {
             );
             assert!(resource.granted <= resource.reserved, "{resource:?}");
             // What shrinks at once may still be in use, as a child server reports it.
-            let promises = resource.algorithm.kind.promises_total()
-                && resource.algorithm.shrink == Shrink::Acknowledged;
+            let promises =
+                resource.kind.promises_total() && resource.shrink == Shrink::Acknowledged;
             if promises && !self.was_lowered {
                 assert!(resource.reserved <= resource.capacity, "{resource:?}");
             }

@@ -61,7 +61,7 @@ fn serve(templates: &Templates) {
         assert_eq!(reply.leases.len() + reply.refused.len(), 1);
         node.assert_consistent();
         if let Some(found) = node.resource_snapshot(&resource, now)
-            && found.algorithm.kind.promises_total()
+            && found.kind.promises_total()
         {
             assert!(found.reserved <= found.capacity, "{found:?}");
         }

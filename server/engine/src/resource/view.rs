@@ -35,6 +35,7 @@ impl Resource {
             resource: self.id.clone(),
             template: self.policy.template().cloned(),
             kind: algorithm.kind,
+            shrink: algorithm.shrink,
             lease_length: algorithm.lease_length,
             refresh_interval: algorithm.refresh_interval,
             capacity: self.supply.capacity.get(),

@@ -1,5 +1,9 @@
 //! What goes out comes in as the same; what makes no sense is refused by name.
 
+use std::sync::Arc;
+
+use doorward_engine::demand::ServerDemand;
+use doorward_engine::demand_curve::DemandCurve;
 use doorward_engine::request::Has;
 use doorward_engine::template::{Algorithm, AlgorithmKind, Shrink};
 
@@ -51,20 +55,11 @@ fn request() -> GetServerCapacity {
     }
 }
 
-/// The whole request.
-fn get_server_capacity(
-    message: &wire::GetServerCapacityRequest,
-) -> Result<(GetServerCapacity, Vec<wire::Refusal>), RpcStatus> {
-    let mut read = ReadRequest::begin(message, None)?;
-    read.read(&message.resource, WALL);
-    Ok((read.request, read.refused))
-}
-
 #[test]
 fn a_request_arrives_as_it_was_sent() {
     let sent = request();
     let message = get_server_capacity_request(&sent, WALL);
-    let (got, refused) = get_server_capacity(&message).expect("valid");
+    let (got, refused) = get_server_capacity(&message, None, WALL).expect("valid");
     assert_eq!(got, sent);
     assert_eq!(refused, []);
 }
@@ -165,7 +160,7 @@ fn a_child_of_the_old_kind_is_taken_for_so_many_equals() {
         }],
         ..wire::GetServerCapacityRequest::default()
     };
-    let (got, refused) = get_server_capacity(&message).expect("valid");
+    let (got, refused) = get_server_capacity(&message, None, WALL).expect("valid");
     assert_eq!(refused, []);
     assert_eq!(got.height, 1);
     let ask = &got.asks[0];
@@ -198,12 +193,12 @@ fn what_a_child_cannot_mean_is_refused_by_name() {
     for (change, message) in cases {
         let mut request = get_server_capacity_request(&request(), WALL);
         change(&mut request.resource[0]);
-        let (got, refused) = get_server_capacity(&request).expect("the rest is valid");
+        let (got, refused) = get_server_capacity(&request, None, WALL).expect("the rest is valid");
         assert_eq!(got.asks, []);
         assert!(refused[0].message().contains(message), "{:?}", refused[0]);
     }
     let nobody = wire::GetServerCapacityRequest::default();
-    assert!(get_server_capacity(&nobody).is_err());
+    assert!(get_server_capacity(&nobody, None, WALL).is_err());
 }
 
 #[test]

@@ -1,0 +1,187 @@
+//! What a child server asks, from the wire into the engine: a message may name a thousand resources, so it is read a few of
+//! them at a time.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use doorward_engine::amount::Amount;
+use doorward_engine::claim::Subclients;
+use doorward_engine::demand::{BandDemand, ServerDemand};
+use doorward_engine::demand_curve::DemandCurve;
+use doorward_engine::id::{Caller, HolderName, Incarnation, MastershipId, ResourceId};
+use doorward_engine::request::Has;
+use doorward_engine::request::server::{GetServerCapacity, ReportedLeases, ServerAsk};
+use doorward_proto::doorman as wire;
+use tonic::Status as RpcStatus;
+
+use super::{BANDS_MAX, MASTERSHIPS_MAX};
+use crate::rpc::convert::{check_count, has, refusal};
+
+/// A child server's request as far as it has been read: it may name a thousand resources with dozens of points each, and
+/// others are served in between.
+#[derive(Debug)]
+pub struct ReadRequest {
+    /// What is asked.
+    pub request: GetServerCapacity,
+    /// Resources that are refused at the door.
+    pub refused: Vec<wire::Refusal>,
+}
+
+impl ReadRequest {
+    /// A request of which no resource has been read.
+    ///
+    /// # Errors
+    ///
+    /// `INVALID_ARGUMENT` for what is wrong with the whole request.
+    pub fn begin(
+        request: &wire::GetServerCapacityRequest,
+        caller: Option<Caller>,
+    ) -> Result<Self, RpcStatus> {
+        let server = server_id(request)?;
+        check_count(request.resource.len())?;
+        let request = GetServerCapacity {
+            caller,
+            incarnation: request.incarnation.and_then(Incarnation::new),
+            mastership: request.mastership.map(MastershipId::new),
+            server,
+            sequence: request.sequence,
+            // A Doorman server does not say; it is taken for a leaf.
+            epoch: request.epoch,
+            height: request.height.unwrap_or(1).clamp(1, 64),
+            asks: Vec::with_capacity(request.resource.len()),
+        };
+        let refused = Vec::new();
+        Ok(Self { request, refused })
+    }
+
+    /// Reads some more resources of it.
+    pub fn read(&mut self, resources: &[wire::ServerCapacityResourceRequest], wall: Duration) {
+        for asked in resources {
+            match server_ask(asked, wall) {
+                Ok(ask) => self.request.asks.push(ask),
+                Err(message) => self.refused.push(refusal(&asked.resource_id, message)),
+            }
+        }
+    }
+}
+
+/// A child server's request, read at once, and the resources of it that are refused at the door.
+///
+/// # Errors
+///
+/// As of [`ReadRequest::begin`].
+pub fn get_server_capacity(
+    message: &wire::GetServerCapacityRequest,
+    caller: Option<Caller>,
+    wall: Duration,
+) -> Result<(GetServerCapacity, Vec<wire::Refusal>), RpcStatus> {
+    let mut read = ReadRequest::begin(message, caller)?;
+    read.read(&message.resource, wall);
+    Ok((read.request, read.refused))
+}
+
+/// Whose request it is.
+///
+/// # Errors
+///
+/// `INVALID_ARGUMENT` if that is no name.
+pub fn server_id(request: &wire::GetServerCapacityRequest) -> Result<HolderName, RpcStatus> {
+    HolderName::new(&request.server_id)
+        .map_err(|error| RpcStatus::invalid_argument(format!("server_id {error}")))
+}
+
+fn server_ask(
+    asked: &wire::ServerCapacityResourceRequest,
+    wall: Duration,
+) -> Result<ServerAsk, String> {
+    let resource =
+        ResourceId::new(&asked.resource_id).map_err(|error| format!("resource_id {error}"))?;
+    let said = |error: String| format!("{resource}: {error}");
+    let has = asked.has.as_ref().map(|lease| has(lease, wall));
+    let has = has.transpose().map_err(said)?;
+    let outstanding = asked.outstanding.map(Amount::new).transpose();
+    let outstanding = outstanding.map_err(|error| said(format!("outstanding {error}")))?;
+    let outstanding = outstanding.map(|capacity| Has {
+        expires_in: asked.outstanding_for_ms.map(Duration::from_millis),
+        ..Has::untimed(capacity)
+    });
+    let unreported = asked.unheard.map(Amount::new).transpose();
+    let unreported = unreported.map_err(|error| said(format!("unheard {error}")))?;
+    // More than are kept apart on the other side make no sense.
+    let mut reported = Vec::with_capacity(asked.reported.len().min(MASTERSHIPS_MAX));
+    for part in asked.reported.iter().take(MASTERSHIPS_MAX) {
+        let capacity = Amount::new(part.capacity);
+        reported.push(ReportedLeases {
+            granted_by: part.granted_by.map(MastershipId::new),
+            capacity: capacity.map_err(|error| said(format!("reported {error}")))?,
+        });
+    }
+    if asked.wants.len() > BANDS_MAX {
+        return Err(said(format!(
+            "wants has {} priorities; at most {BANDS_MAX}",
+            asked.wants.len()
+        )));
+    }
+    let mut seen = BTreeSet::new();
+    let mut bands = Vec::with_capacity(asked.wants.len());
+    for wanted in &asked.wants {
+        if !seen.insert(wanted.priority) {
+            return Err(said(format!("priority {} is given twice", wanted.priority)));
+        }
+        let band = band(wanted);
+        let place = |error| said(format!("priority {}: {error}", wanted.priority));
+        bands.push(band.map_err(place)?);
+    }
+    Ok(ServerAsk {
+        reported,
+        unreported: unreported.unwrap_or(Amount::ZERO),
+        demand: Arc::new(ServerDemand::new(bands)),
+        has,
+        outstanding,
+        learning: asked.learning.unwrap_or_default(),
+        resource,
+    })
+}
+
+fn band(wanted: &wire::PriorityBandAggregate) -> Result<BandDemand, String> {
+    let wants = Amount::new(wanted.wants).map_err(|error| format!("wants {error}"))?;
+    if wanted.num_clients < 0 {
+        return Err(format!(
+            "num_clients is {}; give a number that is not negative",
+            wanted.num_clients
+        ));
+    }
+    // Exactly, since it is no more than the most there may be.
+    let count = wanted.num_clients as f64;
+    if count > Subclients::MAX.get() {
+        return Err(format!(
+            "num_clients is {}; at most {}",
+            wanted.num_clients,
+            Subclients::MAX.get()
+        ));
+    }
+    let curve = if wanted.level.is_empty() && wanted.demand.is_empty() {
+        // Counts and sums only: one claim of so many equals.
+        let clients = if wants.is_zero() {
+            count
+        } else {
+            count.max(1.0)
+        };
+        return Ok(BandDemand {
+            priority: wanted.priority,
+            clients,
+            wants,
+            curve: DemandCurve::of_equals(wants, clients),
+        });
+    } else {
+        DemandCurve::parse(&wanted.level, &wanted.demand, wants, count)
+            .map_err(|error| format!("the demand curve {error}"))?
+    };
+    Ok(BandDemand {
+        priority: wanted.priority,
+        clients: count,
+        wants,
+        curve,
+    })
+}
