@@ -41,6 +41,8 @@ pub struct ResourceState {
     refresh_at: Time,
     /// How long it was last asked to wait.
     refresh_in: Duration,
+    /// How often to refresh the newest lease.
+    interval: Duration,
     /// Whether the server tells if it decided: then news need not keep a gap above its floor.
     tells_decided: bool,
     /// It did not decide about the wants of the last request, and hears them at `refresh_at`.
@@ -75,6 +77,7 @@ impl ResourceState {
             safe_capacity: None,
             refresh_at: now,
             refresh_in: Duration::ZERO,
+            interval: Duration::ZERO,
             tells_decided: false,
             is_held: false,
             is_asked_to_wait: false,
@@ -342,6 +345,7 @@ impl ResourceState {
         let remaining = expires_at.since(now);
         let refresh_in = granted.refresh_in.min(REFRESH_MAX);
         self.refresh_in = refresh_in.min(remaining - remaining / 8);
+        self.interval = self.refresh_in;
         self.refresh_at = now + self.refresh_in;
     }
 
@@ -404,7 +408,7 @@ impl ResourceState {
     /// The resource got no lease, and perhaps a time to ask again. The one it has stays valid.
     pub(super) fn refuse(&mut self, trouble: Trouble, retry: Retry, now: Time) {
         let is_not_ready = matches!(trouble, Trouble::NotReady(_));
-        let usual = self.lease(now).map_or(Duration::ZERO, |_| self.refresh_in);
+        let usual = self.lease(now).map_or(Duration::ZERO, |_| self.interval);
         self.refresh_in = retry.wait(is_not_ready, usual);
         self.trouble = Some(trouble);
         self.wants_answered = Some(self.wants);

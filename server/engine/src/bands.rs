@@ -7,7 +7,7 @@ use std::ops::Bound;
 
 use crate::amount::Amount;
 use crate::claim::Claim;
-use crate::claim_index::ClaimIndex;
+use crate::claim_index::{ClaimIndex, EmptiedTree};
 use crate::planted::{self, Bug};
 use crate::rounding::is_enough;
 use crate::template::AlgorithmKind;
@@ -113,24 +113,21 @@ impl Bands {
         self.index_mut(band).insert(claim);
     }
 
-    /// Takes a claim out that was put in.
-    pub fn remove(&mut self, band: i64, claim: Claim) {
+    /// Takes a claim out that was put in. Returns the tree of the band that is empty now, if it was a large one.
+    pub fn remove(&mut self, band: i64, claim: Claim) -> Option<EmptiedTree> {
         if band == Self::ONLY {
-            self.only.remove(claim);
-            return;
+            return self.only.remove(claim);
         }
-        let Some(others) = &mut self.others else {
-            return;
-        };
-        if let Some(index) = others.get_mut(&band) {
-            index.remove(claim);
-            if index.is_empty() {
-                others.remove(&band);
-            }
+        let others = self.others.as_mut()?;
+        let index = others.get_mut(&band)?;
+        let emptied = index.remove(claim);
+        if index.is_empty() {
+            others.remove(&band);
         }
         if others.is_empty() {
             self.others = None;
         }
+        emptied
     }
 
     /// Takes a claim out that was put in, and puts another one in, in the same band.
@@ -138,11 +135,15 @@ impl Bands {
         self.index_mut(band).replace(before, after);
     }
 
-    /// A claim that was put in goes, or another one comes.
-    pub(crate) fn change(&mut self, change: ClaimChange) {
+    /// A claim that was put in goes, or another one comes. Returns the tree of the band that is empty now, if it was a
+    /// large one.
+    pub(crate) fn change(&mut self, change: ClaimChange) -> Option<EmptiedTree> {
         match change {
             ClaimChange::Goes(band, claim) => self.remove(band, claim),
-            ClaimChange::Comes(band, claim) => self.insert(band, claim),
+            ClaimChange::Comes(band, claim) => {
+                self.insert(band, claim);
+                None
+            }
         }
     }
 

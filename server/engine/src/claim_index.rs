@@ -129,6 +129,11 @@ impl Claims {
     }
 }
 
+/// The tree of an index whose last claim is gone, which once had many. Its leaves are all there still: to drop a hundred
+/// thousand of them takes long, so drop it where nobody waits.
+#[derive(Debug)]
+pub struct EmptiedTree(#[expect(dead_code, reason = "it is to be dropped")] Box<Tree>);
+
 impl ClaimIndex {
     /// How many claims are in it.
     pub fn len(&self) -> usize {
@@ -156,18 +161,22 @@ impl ClaimIndex {
         self.len += 1;
     }
 
-    /// Takes a claim out that was put in, equal to the bit. O(log n). Returns whether it was in.
-    pub fn remove(&mut self, claim: Claim) -> bool {
+    /// Takes a claim out that was put in, equal to the bit. O(log n). Returns the tree that is empty now, if it was a large
+    /// one.
+    pub fn remove(&mut self, claim: Claim) -> Option<EmptiedTree> {
         let found = self.claims.remove(Key::of(claim));
         debug_assert!(found, "{claim:?} is not in the index");
         if found {
             self.len -= 1;
         }
-        if self.len == 0 {
-            // A tree gives its memory back.
-            self.claims = Claims::default();
+        if self.len > 0 {
+            return None;
         }
-        found
+        // A tree gives its memory back.
+        match std::mem::take(&mut self.claims) {
+            Claims::Many(tree) if tree.has_had_many() => Some(EmptiedTree(tree)),
+            _ => None,
+        }
     }
 
     /// Takes a claim out that was put in, and puts another one in. O(log n). Returns whether the former was in.

@@ -1,7 +1,7 @@
 //! When a client that was refused should ask again.
 //!
 //! After an outage all clients come back at once, and a server may have to refuse all of them: it has no lease itself yet.
-//! So that they do not come together again, each is told another time. What a client is refused in one answer it asks for
+//! So that they do not come together again, each is told a different time. What a client is refused in one answer it asks for
 //! again together: else it would come once for each resource. A child server is told no such time. There are few, and how
 //! often they ask goes by their rounds.
 //!
@@ -17,11 +17,11 @@ use crate::request::{Refusal, RefusalReason};
 /// After how long a parent is asked again that has refused a resource.
 pub(crate) const PARENT_REFUSED: Duration = Duration::from_secs(5);
 
-/// A tree knows what there is within seconds. A client whose lease ends soon must not lose it by this wait.
+/// A tree knows what there is within seconds. The range is short, for a client's lease may end soon.
 const NOT_READY: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(2));
 
-/// Whoever comes before the parent was asked again is refused again: so is everybody for a while where two processes of
-/// this node live.
+/// Whoever comes before the parent was asked again is refused again. Where the parent says that another process of this node
+/// has the lease, it is asked later, and so is everybody refused until then.
 const REFUSED_BY_PARENT: (Duration, Duration) = (PARENT_REFUSED, Duration::from_secs(7));
 
 /// Tells clients that are refused when to ask again.

@@ -1,8 +1,8 @@
 //! A read-only view of a node, for pages, metrics, tools and tests.
 //!
-//! Plain data that nothing changes any more: it is taken under the node's lock, and rendered outside of it. What operators
-//! wrote, which may be long, is shared with the node and not copied. Taking a whole one costs O(resources), which no server can afford: it looks at a few
-//! resources at a time, and at a few leases.
+//! Plain data that nothing changes any more: it is taken under the node's lock, and rendered outside of it. What
+//! operators wrote, which may be long, is shared with the node and not copied. Taking a whole one costs O(resources),
+//! which no server can afford: it looks at a few resources at a time, and at a few leases.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -389,6 +389,35 @@ fn whoever_drives_a_node_drops_what_it_has_forgotten_a_few_leases_at_a_time() {
 }
 
 #[test]
+fn the_claims_of_those_who_are_gone_are_dropped_where_nobody_waits() {
+    let now = Time::from_secs(1);
+    let bands = spec("*", AlgorithmKind::PriorityBands, 100.0);
+    let mut node = master(templates(&[bands]));
+    // Their wants differ: equal ones are one claim.
+    for client in 0..20_000 {
+        ask(&mut node, client, 0, 1.0 + client as f64, None, now);
+    }
+    while node.poll_garbage().is_some() {}
+    // One of priority 0 stays.
+    ask(
+        &mut node,
+        0,
+        0,
+        1.0,
+        None,
+        now + LEASE - Duration::from_secs(1),
+    );
+    drain(&mut node, now + LEASE + Duration::from_secs(1));
+    assert_eq!(node.resources_count(), 1);
+    let garbage = format!("{:?}", node.poll_garbage());
+    assert_eq!(
+        garbage.matches("EmptiedTree").count(),
+        2,
+        "of two priorities"
+    );
+}
+
+#[test]
 fn guarantees_of_priorities_count_until_all_claims_are_together() {
     let now = Time::from_secs(1);
     let mut bands = spec("*", AlgorithmKind::PriorityBands, 100.0);

@@ -37,6 +37,9 @@ mod end_status;
 #[cfg(test)]
 mod tests;
 
+/// Leases that are put into messages before other tasks go first: some hundred microseconds.
+const CONVERTED_AT_ONCE: usize = 256;
+
 /// The streams of child servers.
 #[derive(Debug)]
 pub struct StreamsHandle {
@@ -199,12 +202,17 @@ impl StreamsHandle {
         let wall = clock::wall();
         let pushes = PushesCall::default();
         let replies = self.board.node().change_in_parts(pushes).await;
+        let mut converted = 0;
         for (child, reply) in replies {
+            converted += reply.leases.len();
             let response =
                 convert::server_capacity::get_server_capacity_response(reply, Vec::new(), wall);
             self.push_to(&child, response);
-            // There may be a hundred children, and a thousand resources of each.
-            task::yield_now().await;
+            // Not after each child: on a busy server it comes back after all other tasks, and nobody is answered meanwhile.
+            if converted >= CONVERTED_AT_ONCE {
+                converted = 0;
+                task::yield_now().await;
+            }
         }
         self.settle(&mut self.lock());
     }

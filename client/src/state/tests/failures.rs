@@ -97,6 +97,21 @@ fn who_is_refused_while_a_lease_is_left_asks_no_more_often_than_to_refresh_it() 
     }
 }
 
+#[test]
+fn a_wait_after_a_refusal_does_not_lengthen_the_next_one() {
+    let mut client = client(Mode::Safe);
+    exchange(&mut client, 0.0, 0.0, &answer(granted(8.0, 60, 1)));
+    let mut now = 1.0;
+    for (chance, waits) in [(1.0, 6.25), (0.0, 5.0), (0.5, 5.625)] {
+        assert_eq!(client.next_step(at(now)), Step::Send, "at {now}");
+        let request = client.request(|_| 0.0, at(now));
+        let refused = refusal(RefusalKind::Other);
+        assert!(client.handle_response(request.sequence, &refused, chance, at(now)));
+        assert_eq!(wait(&client, now), waits, "with a chance of {chance}");
+        now += waits;
+    }
+}
+
 /// How long a client waits after the request that is due fails.
 #[track_caller]
 fn wait_after_failure(client: &mut ClientState, now: f64) -> f64 {

@@ -1,8 +1,8 @@
 //! What each caller has brought that is still there.
 //!
 //! The map is bounded, too: who has nothing here and did nothing lately leaves it when somebody else comes,
-//! and once it is full, newcomers share one entry. Adding one costs a bounded amount of work: a storm of many addresses comes
-//! while others wait for the node, so nothing here is moved when it grows.
+//! and once it is full, newcomers share one entry. Adding one costs a bounded amount of work: a storm of
+//! many addresses comes while others wait for the node, so nothing here is moved when it grows.
 
 use std::hash::Hasher;
 use std::ops::Range;

@@ -120,7 +120,11 @@ impl Admission {
         if end < all {
             return Some(LoadFrom::Caller(end));
         }
-        self.load_of_templates(TemplateSlot::NONE, max - (end - from), load)
+        self.load_of_templates(
+            TemplateSlot::NONE,
+            max.saturating_sub(end.saturating_sub(from)),
+            load,
+        )
     }
 
     fn load_of_templates(

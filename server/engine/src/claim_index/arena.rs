@@ -92,6 +92,11 @@ impl<T: Default> Arena<T> {
         }
     }
 
+    /// How many there are, and places that are free. O(chunks).
+    pub(super) fn places(&self) -> usize {
+        self.chunks.iter().map(Vec::len).sum()
+    }
+
     /// All of them, and those that are free.
     pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
         self.chunks.iter().flatten()

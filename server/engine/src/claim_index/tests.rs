@@ -110,7 +110,10 @@ fn claims_in_rising_falling_and_equal_order_come_out_again() {
         claims.iter().for_each(|claim| index.insert(*claim));
         check(&index, &claims);
         for (taken, claim) in claims.iter().enumerate() {
-            assert!(index.remove(*claim));
+            let emptied = index.remove(*claim);
+            // Of many different claims, the last one leaves a tree that somebody else has to drop.
+            let is_last = taken + 1 == claims.len();
+            assert_eq!(emptied.is_some(), is_last && order != 2, "{taken}");
             if taken % 500 == 0 {
                 check(&index, &claims[taken + 1..]);
             }
@@ -245,7 +248,9 @@ proptest! {
         }
         check(&index, &list);
         for claim in list {
-            prop_assert!(index.remove(claim));
+            let before = index.len();
+            index.remove(claim);
+            prop_assert_eq!(index.len(), before - 1);
         }
         prop_assert!(index.is_empty());
     }

@@ -6,6 +6,7 @@ use crate::claim_index::arena::Arena;
 use crate::claim_index::inner::{Found, INNER_MAX, Inner};
 use crate::claim_index::leaf::{LEAF_MAX, Leaf};
 use crate::claim_index::sums::{Key, Sums, narrow};
+use crate::garbage::FEW;
 
 /// The claims, in leaves below inner nodes.
 #[derive(Clone, Debug)]
@@ -62,6 +63,11 @@ impl Tree {
             height: 0,
             known: LastFound::default(),
         }
+    }
+
+    /// Whether there were once so many claims that dropping it takes long. O(chunks).
+    pub(super) fn has_had_many(&self) -> bool {
+        self.leaves.places() > FEW
     }
 
     /// Σ wants and Σ subclients of all claims.

@@ -1,8 +1,8 @@
 //! Sums over all resources of a node, kept as things change.
 //!
 //! A node may have a million resources, and whoever looks holds up every request meanwhile. So nobody adds them up:
-//! each resource has what it was counted with ([`Counted`], and its [`Weight`]), and after each change of it the sums change by the
-//! difference. What depends on the time is kept as when it ends.
+//! each resource has what it was counted with ([`Counted`], and its [`Weight`]), and after each change of it the sums
+//! change by the difference. What depends on the time is kept as when it ends.
 
 mod peak;
 

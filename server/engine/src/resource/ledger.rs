@@ -73,7 +73,7 @@ pub(super) struct Ledger {
     /// Claims on their way into other bands.
     regrouping: Option<Box<Regrouping>>,
     /// What is not needed any more, and is not to be dropped here.
-    waste: Option<Box<Garbage>>,
+    waste: Waste,
 }
 
 impl Ledger {
@@ -91,7 +91,7 @@ impl Ledger {
             is_unsettled: false,
             has_new_clients: false,
             regrouping: None,
-            waste: None,
+            waste: Waste::default(),
         }
     }
 
@@ -287,11 +287,13 @@ impl Ledger {
         };
         let before = &holding.demand;
         self.arrivals.note_demand(holding.caller, before, demand);
-        self.claims.change(before, demand);
+        self.claims.change(before, demand, &mut self.waste);
         if let Some(regrouping) = self.regrouping.as_mut().filter(|it| it.has(slot))
             && !planted::is(Bug::ClaimsApart)
         {
-            regrouping.claims_mut().change(before, demand);
+            regrouping
+                .claims_mut()
+                .change(before, demand, &mut self.waste);
         }
         // Behind the claims of a child server are fractions of clients, whose sum depends on the order. Clients alone are
         // whole numbers, and as many as before.
@@ -344,7 +346,7 @@ impl Ledger {
     /// Puts in, or takes out, some claims that are [on their way](claims). Returns how many.
     pub(super) fn settle(&mut self, now: Time) -> usize {
         let was_settled = self.is_settled();
-        let moved = self.claims.settle(now);
+        let moved = self.claims.settle(now, &mut self.waste);
         if !was_settled {
             self.note_clients_changed();
         }
@@ -353,7 +355,7 @@ impl Ledger {
 
     /// The same for who has changed claims: what that takes is counted.
     fn settle_some(&mut self, now: Time) {
-        self.moved += counted(self.claims.settle(now));
+        self.moved += counted(self.claims.settle(now, &mut self.waste));
     }
 
     /// Whether all claims are there.
@@ -434,9 +436,9 @@ impl Ledger {
     /// A holder was taken out of the table.
     fn note_gone(&mut self, slot: Slot, gone: &Holding) {
         let demand = &gone.demand;
-        self.claims.remove(demand);
+        self.claims.remove(demand, &mut self.waste);
         if let Some(regrouping) = self.regrouping.as_mut().filter(|it| it.has(slot)) {
-            regrouping.claims_mut().remove(demand);
+            regrouping.claims_mut().remove(demand, &mut self.waste);
         }
         self.arrivals.note_gone(gone);
         if self.reported.is_some() || self.learned.is_some() {

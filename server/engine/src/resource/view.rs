@@ -178,6 +178,7 @@ impl Resource {
         }
         let share = rule.share_of(&holding.demand);
         let reason = share.reason;
+        let share = self.prospect(&holding.demand, share);
         let confirms = self.learning_remaining(now).is_some() && !self.may_grant_growth(now);
         if holding.pending
             || confirms
@@ -187,10 +188,9 @@ impl Resource {
             )
         {
             // Numbers of the moment are shown only if they explain what was decided then.
-            let division = Some(reason).filter(|_| share.amount == holding.share);
+            let division = Some(reason).filter(|_| share == holding.share);
             return (holding.share, holding.why.shown(division));
         }
-        let share = self.prospect(&holding.demand, share);
         let granted = holding.newest().capacity.get();
         let rounding = SHORTFALL * share.get().max(self.supply.capacity.get());
         let missing = share.get() - granted;

@@ -16,7 +16,9 @@ use std::sync::Arc;
 use crate::bands::Bands;
 use crate::demand::changes::ClaimChanges;
 use crate::demand::{Demand, ServerDemand};
+use crate::garbage::Whole;
 use crate::planted::{self, Bug};
+use crate::resource::ledger::waste::Waste;
 use crate::template::AlgorithmKind;
 use crate::time::Time;
 
@@ -89,11 +91,13 @@ impl Claims {
     }
 
     /// A holder is gone.
-    pub(super) fn remove(&mut self, demand: &Demand) {
+    pub(super) fn remove(&mut self, demand: &Demand, waste: &mut Waste) {
         match demand {
             Demand::Client { .. } => {
-                if let Some((band, claim)) = demand.only_claim(self.kind) {
-                    self.bands.remove(band, claim);
+                if let Some((band, claim)) = demand.only_claim(self.kind)
+                    && let Some(emptied) = self.bands.remove(band, claim)
+                {
+                    waste.push(Whole(emptied));
                 }
             }
             Demand::Server(before) => self.send_off(Arc::clone(before), Arc::default()),
@@ -101,7 +105,7 @@ impl Claims {
     }
 
     /// A holder asks for something else.
-    pub(super) fn change(&mut self, before: &Demand, after: &Demand) {
+    pub(super) fn change(&mut self, before: &Demand, after: &Demand, waste: &mut Waste) {
         if let (Demand::Server(before), Demand::Server(after)) = (before, after) {
             self.send_off(Arc::clone(before), Arc::clone(after));
             return;
@@ -111,7 +115,7 @@ impl Claims {
                 self.bands.replace(band, before, after);
             }
             _ => {
-                self.remove(before);
+                self.remove(before, waste);
                 self.insert(after);
             }
         }
@@ -119,7 +123,7 @@ impl Claims {
 
     /// Puts in, or takes out, some claims that are on their way: as many as may be at once. The rest is due, after what
     /// was due before. Returns how many.
-    pub(super) fn settle(&mut self, now: Time) -> usize {
+    pub(super) fn settle(&mut self, now: Time, waste: &mut Waste) -> usize {
         let Some(all) = &mut self.on_their_way else {
             return 0;
         };
@@ -131,7 +135,9 @@ impl Claims {
                 return moved;
             }
             for change in changes.by_ref().take(most - moved) {
-                self.bands.change(change);
+                if let Some(emptied) = self.bands.change(change) {
+                    waste.push(Whole(emptied));
+                }
                 moved += 1;
             }
             if !changes.has_next() || planted::is(Bug::ClaimsLeftBehind) {

@@ -27,7 +27,7 @@ impl Ledger {
 
     /// Whether any `take_…` of this file would return something. For assertions.
     pub(in crate::resource) fn has_untaken(&self) -> bool {
-        let has_waste = self.waste.is_some();
+        let has_waste = !self.waste.is_empty();
         self.moved > 0
             || self.is_unsettled
             || self.has_new_clients

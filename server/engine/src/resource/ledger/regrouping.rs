@@ -131,7 +131,7 @@ impl Ledger {
                 return steps;
             }
             if !regrouping.claims.are_settled() {
-                steps += regrouping.claims.settle(now);
+                steps += regrouping.claims.settle(now, &mut self.waste);
             } else if let Some((slot, holding)) = places.next() {
                 steps += regrouping.put_next(slot, holding.map(|holding| &holding.demand));
             } else {

@@ -3,6 +3,20 @@
 use crate::garbage::{FEW, Garbage, Heap};
 use crate::resource::ledger::Ledger;
 
+/// What a ledger does not need any more. Mostly nothing: then it takes one word.
+#[derive(Debug, Default)]
+pub(super) struct Waste(Option<Box<Garbage>>);
+
+impl Waste {
+    pub(super) fn push(&mut self, heap: impl Heap + 'static) {
+        self.0.get_or_insert_default().push(heap);
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_none()
+    }
+}
+
 impl Ledger {
     /// Learning is over: what holders say is no news any more.
     pub(in crate::resource) fn forget_reports(&mut self) {
@@ -21,11 +35,11 @@ impl Ledger {
 
     /// What is not needed any more, and takes too long to drop here.
     pub(in crate::resource) fn take_waste(&mut self) -> Option<Box<Garbage>> {
-        self.waste.take()
+        self.waste.0.take()
     }
 
     pub(super) fn discard(&mut self, heap: impl Heap + 'static) {
-        self.waste.get_or_insert_default().push(heap);
+        self.waste.push(heap);
     }
 
     /// Whether there were so many holders, or are so many claims, that dropping it takes long.
