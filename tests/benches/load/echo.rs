@@ -13,7 +13,7 @@ use doorward_proto::doorman::{
     GetServerCapacityRequest, GetServerCapacityResponse, Lease, LimitedBy, Mastership,
     ReleaseCapacityRequest, ReleaseCapacityResponse, ResourceResponse,
 };
-use tokio::net::TcpListener;
+use tokio::net::TcpSocket;
 use tonic::transport::Server;
 use tonic::transport::server::TcpIncoming;
 use tonic::{Request, Response, Status};
@@ -84,7 +84,14 @@ pub(crate) fn serve(listen: SocketAddr) {
         .build()
         .unwrap();
     runtime.block_on(async {
-        let listener = TcpListener::bind(listen).await.unwrap();
+        // As many may wait to be accepted as the system lets: a storm of connections is to meet no other limit.
+        let socket = match listen {
+            SocketAddr::V4(_) => TcpSocket::new_v4(),
+            SocketAddr::V6(_) => TcpSocket::new_v6(),
+        };
+        let socket = socket.unwrap();
+        socket.bind(listen).unwrap();
+        let listener = socket.listen(u32::from(u16::MAX)).unwrap();
         let address = listener.local_addr().unwrap().to_string();
         println!("{address}");
         std::io::stdout().flush().unwrap();

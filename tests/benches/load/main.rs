@@ -128,15 +128,21 @@ fn run(flags: Flags, place: &Place) {
             server_flags,
         } => {
             let server_flags: Vec<&str> = server_flags.iter().map(String::as_str).collect();
-            for _ in 0..runs {
-                let subject = Subject::server(place, Templates::FAIR, &server_flags);
+            let measure = |name, subject: &Subject| {
                 let read = || subject.cpu_time();
-                let storm = break_loose(subject.address, clients, addresses, resources, read);
+                let storm = break_loose(name, subject.address, clients, addresses, resources, read);
                 if json {
                     println!("{}", storm.json());
                 } else {
                     storm.print();
                 }
+            };
+            let own = std::env::current_exe().unwrap();
+            for _ in 0..runs {
+                let server = Subject::server(place, Templates::FAIR, &server_flags);
+                measure("doorward-server", &server);
+                drop(server);
+                measure("echo", &Subject::echo(place, &own));
             }
         }
         Mode::Memory {

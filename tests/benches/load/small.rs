@@ -131,7 +131,9 @@ fn check_storm() {
 fn storm_of(clients: usize, flags: &[&str]) -> Storm {
     let place = Place::default();
     let server = Subject::server(&place, Templates::FAIR, flags);
-    let storm = break_loose(server.address, clients, 7, 10, || server.cpu_time());
+    let storm = break_loose("server", server.address, clients, 7, 10, || {
+        server.cpu_time()
+    });
     assert_eq!(storm.waited.count(), clients as u64);
     assert_eq!((storm.refused_for_ever, storm.broken), (0, 0), "{storm:?}");
     storm.print();

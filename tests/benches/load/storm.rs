@@ -1,5 +1,5 @@
 //! Everybody comes at once: so many clients connect to a fresh server at the same moment, each on a connection of its
-//! own, and go on until they have a lease.
+//! own, and go on until they have a lease. An echo shows what it costs without a quota server behind it.
 //!
 //! A client that is refused comes back when it is told to. One that is told no time, or whose connection breaks, comes
 //! back a little later, and later each time.
@@ -30,6 +30,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// What a storm came to.
 #[derive(Debug, Default)]
 pub(crate) struct Storm {
+    /// Who was measured.
+    name: &'static str,
     /// How long it took until each had its lease.
     pub(crate) waited: Quantiles,
     /// Connections that were reset, or refused.
@@ -57,6 +59,7 @@ struct Tries {
 
 /// So many clients, from so many addresses, all of which share so many resources.
 pub(crate) fn break_loose(
+    name: &'static str,
     address: SocketAddr,
     clients: usize,
     addresses: usize,
@@ -78,7 +81,11 @@ pub(crate) fn break_loose(
                 (wire, begins.elapsed(), tries)
             });
         }
-        let (mut waited, mut storm) = (Latencies::default(), Storm::default());
+        let mut waited = Latencies::default();
+        let mut storm = Storm {
+            name,
+            ..Storm::default()
+        };
         let mut connections = Vec::new();
         while let Some(come) = coming.join_next().await {
             let (wire, took, tries) = come.unwrap();
@@ -185,27 +192,29 @@ async fn try_once(
 impl Storm {
     pub(crate) fn print(&self) {
         println!(
-            "{} clients; p50 {:.2?}, p99 {:.2?}, the last after {:.2?}",
+            "{}: {} clients; p50 {:.2?}, p99 {:.2?}, the last after {:.2?}",
+            self.name,
             self.waited.count(),
             self.waited.at(0.5),
             self.waited.at(0.99),
             self.waited.max()
         );
         println!(
-            "resets {}, refused {}, refused without a time to come back {}, otherwise broken {}",
+            "  resets {}, refused {}, refused without a time to come back {}, otherwise broken {}",
             self.resets, self.refused, self.refused_for_ever, self.broken
         );
         if let Some(cpu) = self.cpu {
             let each = cpu / u32::try_from(self.waited.count().max(1)).unwrap();
-            println!("the server was busy for {cpu:.2?}, {each:.1?} a client");
+            println!("  it was busy for {cpu:.2?}, {each:.1?} a client");
         }
         if let Some(failure) = &self.first_failure {
-            println!("first failure: {failure}");
+            println!("  first failure: {failure}");
         }
     }
 
     pub(crate) fn json(&self) -> Value {
         json!({
+            "name": self.name,
             "waited": self.waited.json(),
             "resets": self.resets,
             "refused": self.refused,
