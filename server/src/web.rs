@@ -99,12 +99,18 @@ async fn limits(State(site): State<Site>) -> Response {
 
 #[derive(Debug, Deserialize)]
 struct ResourceQuery {
+    #[serde(default)]
     id: String,
 }
 
 async fn resource(State(site): State<Site>, Query(query): Query<ResourceQuery>) -> Response {
-    let Ok(id) = ResourceId::new(&query.id) else {
-        return (StatusCode::BAD_REQUEST, "id is no resource id\n").into_response();
+    let id = match ResourceId::new(&query.id) {
+        Ok(id) => id,
+        Err(problem) => {
+            return bad_request(&format!(
+                "the id {problem} (example: /resource?id=db/orders)"
+            ));
+        }
     };
     let look = move |board: &Board| {
         let status = board.status(Some(&id), LEASES_SHOWN);

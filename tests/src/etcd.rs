@@ -19,6 +19,7 @@ use tokio::time::Instant;
 use crate::certificates::{Authority, Certified};
 use crate::processes::PATIENCE;
 use member::Member;
+pub use member::find;
 
 mod keys;
 mod member;

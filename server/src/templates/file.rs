@@ -54,8 +54,8 @@ pub enum TemplateFileError {
 #[derive(Debug)]
 pub struct TemplateFile {
     reading: Reading,
-    /// What was read last, whether or not it was valid. None: it could not be read.
-    content: Option<Vec<u8>>,
+    /// What was read last, whether or not it was valid; or why it could not be read.
+    content: Result<Vec<u8>, String>,
     touched: watch::Receiver<u64>,
     /// How long it may be empty.
     empty_max: Duration,
@@ -78,7 +78,7 @@ impl TemplateFile {
             .ok();
         let mut file = Self {
             reading: Reading::of(path),
-            content: None,
+            content: Ok(Vec::new()),
             touched,
             empty_max: EMPTY_MAX,
             _watcher: watcher,
@@ -139,10 +139,10 @@ impl TemplateFile {
         self.reading.content().await
     }
 
-    /// Reads the file, if its content is another than before.
+    /// Reads the file, if its content is another than before, or cannot be read for another reason.
     async fn look(&mut self) -> Option<Result<Templates, TemplateFileError>> {
         let content = self.content().await;
-        if content.as_ref().ok() == self.content.as_ref() {
+        if known(&content) == self.content {
             return None;
         }
         Some(self.parse(content).await)
@@ -153,11 +153,16 @@ impl TemplateFile {
         &mut self,
         content: io::Result<Vec<u8>>,
     ) -> Result<Templates, TemplateFileError> {
-        let known = content.as_ref().ok().cloned();
+        let known = known(&content);
         let parsed = parsed(self.reading.path(), content).await;
         self.content = known;
         parsed
     }
+}
+
+/// By what a content is told from the one before it.
+fn known(content: &io::Result<Vec<u8>>) -> Result<Vec<u8>, String> {
+    content.as_ref().cloned().map_err(ToString::to_string)
 }
 
 /// Reads a template file once.
@@ -304,6 +309,15 @@ mod tests {
         fs::remove_file(&path).unwrap();
         let error = file.changed().await.unwrap_err().to_string();
         assert!(error.starts_with("cannot read templates from"), "{error}");
+        assert!(file.look().await.is_none());
+        // It cannot be read still, but why is another matter.
+        fs::create_dir(&path).unwrap();
+        let error = file.changed().await.unwrap_err().to_string();
+        assert!(error.contains("it is a directory"), "{error}");
+        assert!(file.look().await.is_none());
+        fs::remove_dir(&path).unwrap();
+        let error = file.changed().await.unwrap_err().to_string();
+        assert!(!error.contains("it is a directory"), "{error}");
         fs::write(&path, document(4)).unwrap();
         assert_eq!(capacity(&file.changed().await.unwrap()), 4.0);
     }
@@ -429,7 +443,7 @@ mod tests {
         assert!(error.contains("is larger than"), "{error}");
         assert_eq!(
             file.content.map(|content| content.len()),
-            Some(DOCUMENT_BYTES_MAX + 1)
+            Ok(DOCUMENT_BYTES_MAX + 1)
         );
     }
 

@@ -1,12 +1,15 @@
 //! What the load generator is told.
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 
 use crate::stall::Stall;
+
+/// More requests in a second no single program sends.
+const RATE_MAX: f64 = 10_000_000.0;
 
 const EXAMPLES: &str = "\
 Examples, each after `cargo bench -p doorward-tests --bench load --`:
@@ -17,7 +20,7 @@ Examples, each after `cargo bench -p doorward-tests --bench load --`:
   open --rate 20000 --leases 1000000  latencies at a fixed rate
   open --address 10.0.0.7:6970 --rate 500  of a server that runs already
   stalls                              what reloads, scrapes and accidents do to clients
-  storm --clients 19500               everybody comes at once
+  storm --clients 18000               everybody comes at once
   memory                              of connections, streams and leases, and what is given back
 
 The server is started for it, in the profile of the bench, on a core of its own. Latencies of the open loop count
@@ -35,7 +38,7 @@ pub(crate) struct Flags {
     pub(crate) json: bool,
 
     /// Measures this build of the server instead of the one of this workspace: for pairs.
-    #[arg(long, global = true, value_name = "PROGRAM")]
+    #[arg(long, global = true, value_parser = program_at, value_name = "PROGRAM")]
     pub(crate) server: Option<PathBuf>,
 
     /// Given by cargo.
@@ -50,7 +53,7 @@ pub(crate) enum Mode {
     /// latencies omit stalls, for nobody asks while all wait: `open` has those.
     Closed {
         /// How many requests are in flight on each connection.
-        #[arg(long, default_value_t = 32)]
+        #[arg(long, default_value_t = 32, value_parser = some)]
         in_flight: usize,
 
         #[command(flatten)]
@@ -60,7 +63,7 @@ pub(crate) enum Mode {
     /// server and of a raw echo.
     Open {
         /// How many are due each second.
-        #[arg(long, default_value_t = 10_000.0, value_name = "PER_SECOND")]
+        #[arg(long, default_value_t = 10_000.0, value_parser = rate, value_name = "PER_SECOND")]
         rate: f64,
 
         #[command(flatten)]
@@ -73,7 +76,7 @@ pub(crate) enum Mode {
         stalls: Vec<Stall>,
 
         /// How many resources there are.
-        #[arg(long, default_value_t = 10_000)]
+        #[arg(long, default_value_t = 10_000, value_parser = some)]
         resources: usize,
 
         /// How many leases of them.
@@ -85,11 +88,11 @@ pub(crate) enum Mode {
         globs: usize,
 
         /// How often each is measured.
-        #[arg(long, default_value_t = 5)]
+        #[arg(long, default_value_t = 5, value_parser = some)]
         runs: usize,
 
         /// For how long the client is looked at, at least.
-        #[arg(long, default_value = "2s", value_parser = span)]
+        #[arg(long, default_value = "2s", value_parser = lasting)]
         window: Duration,
 
         /// How long leases last that are to expire: longer than filling takes.
@@ -99,19 +102,19 @@ pub(crate) enum Mode {
     /// Everybody connects at the same moment.
     Storm {
         /// How many: each needs a file here, and one in the server.
-        #[arg(long, default_value_t = 19_500)]
+        #[arg(long, default_value_t = 18_000, value_parser = some)]
         clients: usize,
 
         /// From how many addresses.
-        #[arg(long, default_value_t = 100)]
+        #[arg(long, default_value_t = 100, value_parser = some)]
         addresses: usize,
 
         /// How many resources they share.
-        #[arg(long, default_value_t = 1_000)]
+        #[arg(long, default_value_t = 1_000, value_parser = some)]
         resources: usize,
 
         /// How often.
-        #[arg(long, default_value_t = 3)]
+        #[arg(long, default_value_t = 3, value_parser = some)]
         runs: usize,
 
         /// Another flag for the server, as in --server-flag=--listen-backlog=128. Limits are lifted, but for those that
@@ -122,7 +125,7 @@ pub(crate) enum Mode {
     /// What memory a server has, and what it gives back.
     Memory {
         /// Connections on which nothing happens.
-        #[arg(long, default_value_t = 10_000)]
+        #[arg(long, default_value_t = 10_000, value_parser = some)]
         connections: usize,
 
         /// Streams of child servers on which nothing happens.
@@ -130,7 +133,7 @@ pub(crate) enum Mode {
         streams: usize,
 
         /// How many resources there are.
-        #[arg(long, default_value_t = 10_000)]
+        #[arg(long, default_value_t = 10_000, value_parser = some)]
         resources: usize,
 
         /// How many leases of them.
@@ -149,27 +152,51 @@ pub(crate) enum Mode {
     },
 }
 
+impl Mode {
+    /// The load, if it is one.
+    pub(crate) fn load(&self) -> Option<&LoadFlags> {
+        match self {
+            Self::Closed { load, .. } | Self::Open { load, .. } => Some(load),
+            Self::Stalls { .. } | Self::Storm { .. } | Self::Memory { .. } | Self::Echo { .. } => {
+                None
+            }
+        }
+    }
+
+    /// Whether the flags fit together.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        let Some(load) = self.load().filter(|load| load.each > load.resources) else {
+            return Ok(());
+        };
+        Err(format!(
+            "--each {} is more than the {} --resources there are, and nobody asks twice for one",
+            load.each, load.resources
+        ))
+    }
+}
+
 /// A load, whatever its loop.
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct LoadFlags {
-    /// Asks a server that runs already, and starts none: no time of its processor is known.
-    #[arg(long)]
+    /// Asks a server that runs already, and starts none: no time of its processor is known. It needs a template for
+    /// `load/*`, and limits that let one address ask so often.
+    #[arg(long, value_parser = address, value_name = "HOST:PORT")]
     pub(crate) address: Option<SocketAddr>,
 
     /// How many connections.
-    #[arg(long, default_value_t = 8)]
+    #[arg(long, default_value_t = 8, value_parser = some)]
     pub(crate) connections: usize,
 
     /// How many clients take turns [default: as many as there are resources, and as ask at once].
-    #[arg(long)]
+    #[arg(long, value_parser = some)]
     pub(crate) clients: Option<usize>,
 
     /// How many resources there are.
-    #[arg(long, default_value_t = 1_000)]
+    #[arg(long, default_value_t = 1_000, value_parser = some)]
     pub(crate) resources: usize,
 
     /// How many of them each client asks for in one request.
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = some)]
     pub(crate) each: usize,
 
     /// How many leases others have of the resources meanwhile.
@@ -177,15 +204,15 @@ pub(crate) struct LoadFlags {
     pub(crate) leases: usize,
 
     /// For how long.
-    #[arg(long, default_value = "10s", value_parser = span)]
+    #[arg(long, default_value = "10s", value_parser = lasting)]
     pub(crate) lasts: Duration,
 
     /// So many requests instead, every one of which counts: for counting instructions.
-    #[arg(long)]
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) requests: Option<u64>,
 
     /// From how many threads [default: as many as there are cores beside the server's].
-    #[arg(long)]
+    #[arg(long, value_parser = some)]
     pub(crate) threads: Option<usize>,
 
     /// Also measures an echo with cargo's default profile and the system's allocator, and builds it if need be.
@@ -193,10 +220,53 @@ pub(crate) struct LoadFlags {
     pub(crate) default_echo: bool,
 
     /// How often everything is measured, in turns.
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = some)]
     pub(crate) runs: usize,
 }
 
 fn span(text: &str) -> Result<Duration, String> {
     doorward_documents::parse_duration(text).map_err(|error| error.to_string())
+}
+
+fn lasting(text: &str) -> Result<Duration, String> {
+    let span = span(text)?;
+    if span.is_zero() {
+        return Err("longer than nothing, please".to_owned());
+    }
+    Ok(span)
+}
+
+fn some(text: &str) -> Result<usize, String> {
+    let number = text.parse::<usize>().map_err(|error| error.to_string())?;
+    if number == 0 {
+        return Err("at least 1".to_owned());
+    }
+    Ok(number)
+}
+
+fn rate(text: &str) -> Result<f64, String> {
+    let rate = text.parse::<f64>().map_err(|error| error.to_string())?;
+    if !(0.001..=RATE_MAX).contains(&rate) {
+        return Err(format!("from 0.001 to {RATE_MAX}"));
+    }
+    Ok(rate)
+}
+
+fn address(text: &str) -> Result<SocketAddr, String> {
+    let mut found = text.to_socket_addrs().map_err(|error| error.to_string())?;
+    found
+        .next()
+        .ok_or_else(|| "the name has no address".to_owned())
+}
+
+/// Cargo starts a bench in the folder of its package, so a path from there would be another one than was meant.
+fn program_at(text: &str) -> Result<PathBuf, String> {
+    let path = PathBuf::from(text);
+    if !path.is_absolute() {
+        return Err("give an absolute path, as \"$PWD/target/release/doorward-server\"".to_owned());
+    }
+    if !path.is_file() {
+        return Err("no such file".to_owned());
+    }
+    Ok(path)
 }

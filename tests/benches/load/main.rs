@@ -25,13 +25,16 @@ mod throughput;
 mod wire;
 
 use std::fmt::Write as _;
+use std::net::TcpStream;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use clap::Parser;
+use clap::error::ErrorKind;
+use clap::{CommandFactory, Parser};
 use doorward_server::files;
+use doorward_tests::etcd;
 
 use crate::cores::Cores;
 use crate::fill::{fill, holders};
@@ -61,28 +64,68 @@ fn main() -> ExitCode {
         arguments.push("closed".to_owned());
     }
     let flags = Flags::parse_from(arguments);
+    if let Err(problem) = flags.mode.check() {
+        let mut command = Flags::command();
+        command.error(ErrorKind::ValueValidation, problem).exit();
+    }
     if let Mode::Echo { listen } = flags.mode {
         echo::serve(listen);
         return ExitCode::SUCCESS;
     }
-    files::raise_limit();
+    if let Err(problem) = check_surroundings(&flags.mode, files::raise_limit()) {
+        eprintln!("load: {problem}");
+        return ExitCode::FAILURE;
+    }
     let cores = Cores::divide();
     if let Some(cores) = &cores {
         cores.leave_server_alone();
     }
     let program = flags.server.clone();
-    run(flags, &Place { cores, program });
-    ExitCode::SUCCESS
+    if program.is_none() && flags.mode.load().is_none_or(|load| load.address.is_none()) {
+        eprintln!("building doorward-server, if need be: that may take minutes");
+    }
+    if run(flags, &Place { cores, program }) {
+        ExitCode::SUCCESS
+    } else {
+        eprintln!("load: no call was granted what it asked for");
+        ExitCode::FAILURE
+    }
 }
 
-fn run(flags: Flags, place: &Place) {
+/// Whether what it needs is there, before anything is measured. So many files may be open.
+fn check_surroundings(mode: &Mode, files: usize) -> Result<(), String> {
+    /// What is open beside connections.
+    const OTHER_FILES: usize = 100;
+    if let Some(address) = mode.load().and_then(|load| load.address) {
+        TcpStream::connect(address)
+            .map_err(|error| format!("cannot connect to {address}: {error}"))?;
+    }
+    if let Mode::Storm { clients, .. } = mode
+        && clients + OTHER_FILES > files
+    {
+        return Err(format!(
+            "{clients} clients need a file each, and only {files} may be open: raise the limit (ulimit -n), or name \
+             fewer --clients"
+        ));
+    }
+    if let Mode::Stalls { stalls, .. } = mode
+        && (stalls.is_empty() || stalls.contains(&Stall::Mastership))
+    {
+        let etcd = etcd::find();
+        etcd.map_err(|problem| format!("`mastership` needs an etcd. {problem}"))?;
+    }
+    Ok(())
+}
+
+/// Returns whether any call was granted what it asked for.
+fn run(flags: Flags, place: &Place) -> bool {
     let json = flags.json;
     match flags.mode {
         Mode::Closed { in_flight, load } => {
-            throughput(place, load, Pace::Closed { in_flight }, json);
+            return throughput(place, load, Pace::Closed { in_flight }, json);
         }
         Mode::Open { rate, load } => {
-            throughput(place, load, Pace::Open { per_second: rate }, json);
+            return throughput(place, load, Pace::Open { per_second: rate }, json);
         }
         Mode::Stalls {
             stalls,
@@ -169,6 +212,7 @@ fn run(flags: Flags, place: &Place) {
         }
         Mode::Echo { .. } => {}
     }
+    true
 }
 
 /// For what is no load.
@@ -180,8 +224,10 @@ fn runtime() -> tokio::runtime::Runtime {
         .unwrap()
 }
 
-/// Sets the same load on all that are to be compared, and prints what came of it.
-fn throughput(place: &Place, flags: LoadFlags, pace: Pace, json: bool) {
+/// Sets the same load on all that are to be compared, and prints what came of it. Returns whether any call of each was
+/// granted what it asked for.
+fn throughput(place: &Place, flags: LoadFlags, pace: Pace, json: bool) -> bool {
+    let mut have_any = true;
     let default_echo = flags.default_echo.then(plain_build);
     if !json {
         println!("{}\n", described(&flags, pace));
@@ -196,8 +242,10 @@ fn throughput(place: &Place, flags: LoadFlags, pace: Pace, json: bool) {
             } else {
                 figures.print(echo);
             }
+            have_any &= figures.has_any();
         }
     }
+    have_any
 }
 
 fn described(flags: &LoadFlags, pace: Pace) -> String {

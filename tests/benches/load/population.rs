@@ -29,7 +29,7 @@ pub(crate) struct Population {
 }
 
 /// What came of a request.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Outcome {
     /// Leases that were granted, or confirmed.
     pub(crate) granted: u64,
@@ -41,6 +41,8 @@ pub(crate) struct Outcome {
     pub(crate) comes_back_in: Option<Duration>,
     /// Resources that the answer says nothing of: this server is not the master.
     pub(crate) unanswered: u64,
+    /// What the first refusal says.
+    pub(crate) why: Option<String>,
 }
 
 impl Outcome {
@@ -54,6 +56,10 @@ impl Outcome {
             refused_for_ever: times.clone().filter(Option::is_none).count() as u64,
             comes_back_in: times.flatten().max().map(Duration::from_millis),
             unanswered: asked.checked_sub(granted + refused)? as u64,
+            why: answer.refused.first().and_then(|refusal| {
+                let id = refusal.resource_id.as_deref()?;
+                Some(format!("{id}: {}", refusal.message.as_deref()?))
+            }),
         })
     }
 
@@ -69,6 +75,9 @@ impl Outcome {
         self.refused_for_ever += other.refused_for_ever;
         self.comes_back_in = self.comes_back_in.max(other.comes_back_in);
         self.unanswered += other.unanswered;
+        if self.why.is_none() {
+            self.why = other.why;
+        }
     }
 }
 
@@ -184,6 +193,8 @@ fn lease(capacity: f64) -> Lease {
 pub(crate) fn check() {
     let granted = ResourceResponse::default();
     let refused = |retry_in_ms| Refusal {
+        resource_id: Some("r".to_owned()),
+        message: Some(format!("{retry_in_ms:?}")),
         retry_in_ms,
         ..Refusal::default()
     };
@@ -198,14 +209,15 @@ pub(crate) fn check() {
         refused_for_ever: 1,
         comes_back_in: Some(Duration::from_secs(2)),
         unanswered: 4,
+        why: Some("r: Some(2000)".to_owned()),
     };
-    assert_eq!(Outcome::of(&answer, 9), Some(expected));
+    assert_eq!(Outcome::of(&answer, 9), Some(expected.clone()));
     assert_eq!(Outcome::of(&answer, 4), None);
     assert!(!expected.is_complete());
     let nothing = GetCapacityResponse::default();
     assert!(Outcome::of(&nothing, 0).is_some_and(|it| it.is_complete()));
-    let mut twice = expected;
-    twice.add(expected);
+    let mut twice = expected.clone();
+    twice.add(expected.clone());
     assert_eq!((twice.refused_for_ever, twice.unanswered), (2, 8));
     assert_eq!(twice.comes_back_in, expected.comes_back_in);
 }

@@ -41,7 +41,7 @@ impl Tally {
             latencies.note(took);
         }
         match ended {
-            Ok(outcome) if took.is_some() => self.outcome.add(*outcome),
+            Ok(outcome) if took.is_some() => self.outcome.add(outcome.clone()),
             Ok(_) => {}
             Err(failure) => {
                 match failure {
@@ -90,7 +90,7 @@ pub(crate) fn check() {
         message: String::new(),
     };
     let mut tally = Tally::default();
-    tally.note(&Ok(granted), Some(Duration::from_millis(1)));
+    tally.note(&Ok(granted.clone()), Some(Duration::from_millis(1)));
     tally.note(&Ok(refused_by_node), second);
     tally.note(&Err(refused(second)), second);
     tally.note(&Err(refused(None)), second);

@@ -67,6 +67,11 @@ impl Figures {
         Some(cpu_each(self.cpu?, self.calls))
     }
 
+    /// Whether any call was granted what it asked for.
+    pub(crate) fn has_any(&self) -> bool {
+        self.latencies.count() > 0
+    }
+
     /// The heading of what [`Figures::print`] prints.
     pub(crate) fn print_heading() {
         println!(
@@ -100,6 +105,7 @@ impl Figures {
             refused,
             refused_for_ever,
             unanswered,
+            ref why,
             ..
         } = self.outcome;
         println!(
@@ -113,7 +119,10 @@ impl Figures {
             self.refused,
             self.refused_for_ever,
             self.broken,
-            self.first_failure.as_deref().unwrap_or("no call failed")
+            self.first_failure
+                .as_deref()
+                .or(why.as_deref())
+                .unwrap_or("nothing else is known")
         );
     }
 

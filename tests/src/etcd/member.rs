@@ -159,21 +159,32 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
+/// Whether there is an etcd. If not, what to do.
+///
+/// # Errors
+///
+/// If there is none that runs.
+pub fn find() -> Result<PathBuf, String> {
+    let named = std::env::var_os("DOORWARD_TEST_ETCD").map(PathBuf::from);
+    let test = std::env::current_exe().unwrap();
+    // Below the target folder, which is above the test.
+    let mut brought = test.ancestors().map(|above| above.join("tests/etcd/etcd"));
+    let brought = brought.find(|path| path.is_file());
+    let binary = named.or(brought).unwrap_or_else(|| PathBuf::from("etcd"));
+    if runs(&binary, &[]) {
+        return Ok(binary);
+    }
+    Err(format!(
+        "{} is no etcd that runs: tests/install-etcd brings one, or name one in DOORWARD_TEST_ETCD",
+        binary.display()
+    ))
+}
+
 /// An etcd, and flags that spare time and that not every version has.
 fn binary() -> &'static (PathBuf, Vec<String>) {
     static FOUND: OnceLock<(PathBuf, Vec<String>)> = OnceLock::new();
     FOUND.get_or_init(|| {
-        let named = std::env::var_os("DOORWARD_TEST_ETCD").map(PathBuf::from);
-        let test = std::env::current_exe().unwrap();
-        // Below the target folder, which is above the test.
-        let mut brought = test.ancestors().map(|above| above.join("tests/etcd/etcd"));
-        let brought = brought.find(|path| path.is_file());
-        let binary = named.or(brought).unwrap_or_else(|| PathBuf::from("etcd"));
-        assert!(
-            runs(&binary, &[]),
-            "{} is no etcd that runs: run ./tests/run, which brings one",
-            binary.display()
-        );
+        let binary = find().unwrap_or_else(|problem| panic!("{problem}"));
         // They hold no data that anybody will miss.
         let no_fsync = "--unsafe-no-fsync";
         let flags = runs(&binary, &[no_fsync]).then(|| no_fsync.to_owned());
