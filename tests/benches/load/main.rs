@@ -33,6 +33,7 @@ use std::time::Duration;
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
+use doorward_server::door::DoorConfig;
 use doorward_server::files;
 use doorward_tests::etcd;
 
@@ -100,13 +101,20 @@ fn check_surroundings(mode: &Mode, files: usize) -> Result<(), String> {
         TcpStream::connect(address)
             .map_err(|error| format!("cannot connect to {address}: {error}"))?;
     }
-    if let Mode::Storm { clients, .. } = mode
-        && clients + OTHER_FILES > files
-    {
-        return Err(format!(
-            "{clients} clients need a file each, and only {files} may be open: raise the limit (ulimit -n), or name \
-             fewer --clients"
-        ));
+    if let Mode::Storm { clients, .. } = mode {
+        if clients + OTHER_FILES > files {
+            return Err(format!(
+                "{clients} clients need a file each, and only {files} may be open: raise the limit (ulimit -n), or \
+                 name fewer --clients"
+            ));
+        }
+        // The server may open as many.
+        let kept = DoorConfig::for_files(files).grpc.connections;
+        if *clients > kept {
+            eprintln!(
+                "load: as {files} files may be open, the server keeps {kept} connections, and resets others for more"
+            );
+        }
     }
     if let Mode::Stalls { stalls, .. } = mode
         && (stalls.is_empty() || stalls.contains(&Stall::Mastership))
