@@ -12,7 +12,7 @@ const FILES: [&str; 3] = [
     "doorward/admin/v1/admin.proto",
 ];
 
-/// What is printed as JSON, if the feature `json` is on.
+/// Messages with a JSON form, if the feature `json` is on.
 const ADMIN: &str = ".doorward.admin.v1";
 const JSON: &str = "#[cfg_attr(feature = \"json\", derive(serde::Serialize))]";
 
@@ -26,10 +26,10 @@ fn main() -> Result<(), Box<dyn Error>> {
         println!("cargo::rerun-if-changed={file}");
     }
     let descriptors = protox::compile(FILES, ["."])?;
-    // Served by gRPC reflection.
+    // For gRPC reflection.
     let out = PathBuf::from(env::var("OUT_DIR")?);
     fs::write(out.join("descriptors.bin"), descriptors.encode_to_vec())?;
-    // Whoever calls a service brings its own channel: the generated code alone needs none.
+    // The callers bring their own channels, so the generated code needs no transport.
     tonic_prost_build::configure()
         .build_transport(false)
         .type_attribute(ADMIN, JSON)

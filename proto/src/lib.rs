@@ -1,9 +1,8 @@
-//! Doorward's wire protocol as Rust types: generated code, how the status reads as JSON, and how limits stand.
+//! Doorward's wire protocol as Rust types: generated code, the JSON form of the status, and the judgement of limits.
 //!
-//! [`doorman`] is Doorman's protocol (package `doorman`, proto2) with optional fields numbered
-//! from 101 that an old peer ignores. [`doorward`] carries the same messages on streams. [`admin`]
-//! is what operators and tools need beyond it. The meaning of every field stands in the `.proto`
-//! files beside this crate, and in `docs/protocol.md`.
+//! [`doorman`] is Doorman's protocol (package `doorman`, proto2) with optional fields numbered from 101 that an old
+//! peer ignores. [`doorward`] carries the same messages on streams. [`admin`] has the server's status for operators and
+//! tools. The `.proto` files beside this crate define every field; `docs/protocol.md` explains how they work together.
 
 /// Doorman's protocol: clients and child servers ask for capacity and get leases.
 #[allow(missing_docs, clippy::all, reason = "generated code")]
@@ -24,11 +23,11 @@ pub mod doorward {
 mod json;
 mod limits;
 
-/// The version of [`admin::v1::GetStatusResponse`] as a model: it grows when a field is renamed, removed or given
-/// another meaning, and not when one is added.
+/// Version of the model [`admin::v1::GetStatusResponse`]. It grows when a field is renamed, removed or given another
+/// meaning, and not when one is added.
 pub const STATUS_SCHEMA_VERSION: u32 = 1;
 
-/// What a server says of itself to operators and tools.
+/// The status of a server, for operators and tools.
 #[allow(missing_docs, clippy::all, reason = "generated code")]
 pub mod admin {
     /// The first version of the admin service.

@@ -1,12 +1,14 @@
-//! How a limit of a server stands: the same judgement on pages and in the command line's tables.
+//! The judgement of a limit: nearly reached or not, the same on pages and in the command line's
+//! tables.
 
 use crate::admin::v1::LimitStatus;
 
 impl LimitStatus {
-    /// From this part of its bound on a limit is nearly reached.
+    /// Use in percent from which a limit is nearly reached.
     pub const NEARLY_PERCENT: u64 = 80;
 
-    /// How much of the bound is in use, in whole percent, rounded down. Absent: that is not known.
+    /// Returns the used part of the bound in whole percent, rounded down, or `None` if it is not
+    /// known.
     pub fn percent(&self) -> Option<u64> {
         let (used, max) = (u128::from(self.used?), u128::from(self.max?));
         match max {
@@ -15,7 +17,8 @@ impl LimitStatus {
         }
     }
 
-    /// Whether an operator should look at it: it is nearly reached, or has refused something.
+    /// Returns whether an operator should look at the limit: it is nearly reached, or has caused
+    /// refusals.
     pub fn stands_out(&self) -> bool {
         self.refused_count > 0 || self.percent().is_some_and(|it| it >= Self::NEARLY_PERCENT)
     }

@@ -1,4 +1,4 @@
-//! The status between this version and the one before, which had no pages and said nothing of what is absent.
+//! Compatibility of the status with the previous version, which had no pages and marked no value as absent.
 
 use doorward_proto::admin::v1::{
     ChildStatus, EtcdStatus, GetStatusRequest, GetStatusResponse, OwnLeaseStatus, ParentStatus,
@@ -6,8 +6,8 @@ use doorward_proto::admin::v1::{
 };
 use prost::Message;
 
-/// What changed since, as it was.
-mod before {
+/// The messages that have changed since, in their previous form.
+mod previous {
     #[derive(Clone, PartialEq, prost::Message)]
     pub(super) struct Request {
         #[prost(string, tag = "1")]
@@ -111,43 +111,43 @@ mod before {
     }
 }
 
-/// All that was said, of a server that has everything.
-fn said_before() -> before::Response {
+/// Returns a response with every field set, from a server that has everything.
+fn previous_response() -> previous::Response {
     let text = |text: &str| text.to_owned();
-    before::Response {
+    previous::Response {
         node: text("eu"),
         master_address: text("eu-0:1"),
         epoch: 7,
         templates: 2,
-        resource: vec![before::Resource {
+        resource: vec![previous::Resource {
             resource_id: text("r"),
             template: text("*"),
             algorithm: text("STATIC"),
             safe_capacity: -1.0,
             learning_remaining_ms: 5,
-            own_lease: Some(before::OwnLease {
+            own_lease: Some(previous::OwnLease {
                 refused: text("no"),
                 parent_learns_for_ms: Some(3),
             }),
-            child: vec![before::Child {
+            child: vec![previous::Child {
                 child: text("eu1"),
                 clients: 4.0,
             }],
         }],
         templates_problem: text("bad"),
-        parent: Some(before::Parent {
+        parent: Some(previous::Parent {
             configured_address: vec![text("root:1")],
             problem: text("away"),
         }),
         ancestor: vec![text("root")],
-        etcd: Some(before::Etcd {
+        etcd: Some(previous::Etcd {
             problem: text("down"),
             master_for_ms: Some(9),
         }),
-        states: Some(before::States {
+        states: Some(previous::States {
             parent_session: text("polling"),
             election: text("master"),
-            child_streams: vec![before::StateCount {
+            child_streams: vec![previous::StateCount {
                 state: text("open"),
                 count: 3,
             }],
@@ -156,8 +156,8 @@ fn said_before() -> before::Response {
     }
 }
 
-/// The same, as it is said now.
-fn said_now() -> GetStatusResponse {
+/// Returns the same response in today's form.
+fn current_response() -> GetStatusResponse {
     let text = |text: &str| Some(text.to_owned());
     GetStatusResponse {
         node: "eu".to_owned(),
@@ -205,24 +205,24 @@ fn said_now() -> GetStatusResponse {
 }
 
 #[test]
-fn a_server_of_the_version_before_is_read_in_full() {
-    let bytes = said_before().encode_to_vec();
+fn a_program_reads_a_previous_server_in_full() {
+    let bytes = previous_response().encode_to_vec();
     let status = GetStatusResponse::decode(bytes.as_slice()).unwrap();
-    assert_eq!(status, said_now());
+    assert_eq!(status, current_response());
     assert_eq!((status.schema_version, status.next_token), (0, None));
 }
 
 #[test]
-fn what_a_server_of_the_version_before_left_empty_is_absent() {
-    let bytes = before::Response {
-        resource: vec![before::Resource {
-            own_lease: Some(before::OwnLease::default()),
-            ..before::Resource::default()
+fn fields_that_a_previous_server_leaves_empty_are_absent() {
+    let bytes = previous::Response {
+        resource: vec![previous::Resource {
+            own_lease: Some(previous::OwnLease::default()),
+            ..previous::Resource::default()
         }],
-        parent: Some(before::Parent::default()),
-        etcd: Some(before::Etcd::default()),
-        states: Some(before::States::default()),
-        ..before::Response::default()
+        parent: Some(previous::Parent::default()),
+        etcd: Some(previous::Etcd::default()),
+        states: Some(previous::States::default()),
+        ..previous::Response::default()
     }
     .encode_to_vec();
     let status = GetStatusResponse::decode(bytes.as_slice()).unwrap();
@@ -239,23 +239,23 @@ fn what_a_server_of_the_version_before_left_empty_is_absent() {
 }
 
 #[test]
-fn a_program_of_the_version_before_reads_a_server_of_this_one() {
+fn a_previous_program_reads_a_current_server() {
     let status = GetStatusResponse {
         schema_version: 1,
         next_token: Some("r".to_owned()),
         resources_count: Some(20_000),
-        ..said_now()
+        ..current_response()
     };
-    let read = before::Response::decode(status.encode_to_vec().as_slice()).unwrap();
-    assert_eq!(read, said_before());
+    let read = previous::Response::decode(status.encode_to_vec().as_slice()).unwrap();
+    assert_eq!(read, previous_response());
     let nothing = GetStatusResponse::default().encode_to_vec();
-    let read = before::Response::decode(nothing.as_slice()).unwrap();
-    assert_eq!(read, before::Response::default());
+    let read = previous::Response::decode(nothing.as_slice()).unwrap();
+    assert_eq!(read, previous::Response::default());
 }
 
 #[test]
-fn a_program_of_the_version_before_asks_for_no_pages() {
-    let asked = before::Request {
+fn a_previous_program_asks_for_no_pages() {
+    let asked = previous::Request {
         resource_id: "r".to_owned(),
         leases_max: 3,
     };
