@@ -64,7 +64,7 @@ use crate::world::uses::Uses;
 const WALL_MICROS: u64 = 1_700_000_000_000_000;
 
 /// What the stream of faults is forked with: no client has that number.
-const MISHAPS: u64 = u64::MAX;
+const FAULT_RNG: u64 = u64::MAX;
 
 /// What the stream of etcd is forked with.
 const ETCD: u64 = u64::MAX - 1;
@@ -117,7 +117,7 @@ pub struct World<'a> {
     chance: Chance,
     /// Decides about faults, and about nothing else: the same seed has the same ones, whatever the
     /// templates and the network are, so that two runs can be compared.
-    mishaps: Chance,
+    fault_rng: Chance,
     events: Events,
     mail: Mail,
     places: Vec<Place>,
@@ -197,7 +197,7 @@ impl<'a> World<'a> {
             hash: SipHasher13::new_with_keys(0, 0),
             work: Work::default(),
             asserts: false,
-            mishaps: chance.fork(MISHAPS),
+            fault_rng: chance.fork(FAULT_RNG),
             chance,
         };
         world.build_tree();

@@ -9,7 +9,7 @@
 //! script goes on too, but the last failure is its exit code, and Ctrl-C ends it.
 
 mod keyboard;
-mod stage;
+mod session;
 mod typed_line;
 
 use std::io::{self, IsTerminal, Write};
@@ -24,7 +24,7 @@ use crate::output;
 use doorward_pages::terminal::palette::{Palette, Tone};
 
 use keyboard::CompletedNames;
-use stage::ShellStage;
+use session::ShellSession;
 use typed_line::ShellLine;
 
 pub(crate) async fn run(common: &Common) -> Result<(), Failure> {
@@ -33,7 +33,7 @@ pub(crate) async fn run(common: &Common) -> Result<(), Failure> {
     let interactive = io::stdin().is_terminal();
     let palette = common.color.of_stdout();
     let names = CompletedNames::default();
-    let mut stage = ShellStage::new(common.clone(), palette, names.clone());
+    let mut session = ShellSession::new(common.clone(), palette, names.clone());
     if interactive && common.output == Output::Table {
         let servers = common.addresses().join(", ");
         let hint =
@@ -43,23 +43,23 @@ pub(crate) async fn run(common: &Common) -> Result<(), Failure> {
     let outcome = if interactive {
         let mut ended = pin!(termination()?);
         tokio::select! {
-            outcome = converse(&mut stage, palette, common.color, names) => outcome,
+            outcome = converse(&mut session, palette, common.color, names) => outcome,
             () = &mut ended => Ok(()),
         }
     } else {
         let mut ended = pin!(interruption()?);
         tokio::select! {
-            outcome = perform(&mut stage, common.color) => outcome,
+            outcome = perform(&mut session, common.color) => outcome,
             () = &mut ended => Err(Failure::No("the script was interrupted".to_owned())),
         }
     };
-    stage.close().await;
+    session.close().await;
     outcome
 }
 
 /// With somebody who types.
 async fn converse(
-    stage: &mut ShellStage,
+    session: &mut ShellSession,
     palette: Palette,
     color: ColorFlag,
     names: CompletedNames,
@@ -67,7 +67,7 @@ async fn converse(
     let (mut lines, done) = keyboard::read_typed(palette, names);
     while let Some(line) = lines.recv().await {
         let played = tokio::select! {
-            played = play(stage, &line) => played,
+            played = play(session, &line) => played,
             _ = tokio::signal::ctrl_c() => Err(Failure::No("given up".to_owned())),
         };
         match played {
@@ -84,14 +84,14 @@ async fn converse(
 }
 
 /// What a script says.
-async fn perform(stage: &mut ShellStage, color: ColorFlag) -> Result<(), Failure> {
+async fn perform(session: &mut ShellSession, color: ColorFlag) -> Result<(), Failure> {
     let (mut lines, done) = keyboard::read_script();
     let mut failed: Option<Failure> = None;
     let mut failures = 0;
     let mut number = 0;
     while let Some(line) = lines.recv().await {
         number += 1;
-        match play(stage, &line).await {
+        match play(session, &line).await {
             Ok(Goes::On) => {}
             Ok(Goes::Away) => break,
             // Nobody reads on.
@@ -119,10 +119,10 @@ enum Goes {
     Away,
 }
 
-async fn play(stage: &mut ShellStage, line: &str) -> Result<Goes, Failure> {
+async fn play(session: &mut ShellSession, line: &str) -> Result<Goes, Failure> {
     match typed_line::parse(line).map_err(Failure::Usage)? {
         ShellLine::Quit => Ok(Goes::Away),
-        line => stage.play(line).await.map(|()| Goes::On),
+        line => session.play(line).await.map(|()| Goes::On),
     }
 }
 

@@ -77,7 +77,7 @@ fn digest(templates: &Templates) -> SmolStr {
 
 impl World<'_> {
     /// A server of a place with an election takes part in it.
-    pub(super) fn contend(&mut self, id: ServerId) {
+    pub(super) fn join_election(&mut self, id: ServerId) {
         let (now, shortest) = (self.now, self.scenario.servers.election.0);
         let ttl = match shortest < TTL_MIN {
             true => TTL_AT_ONCE,
@@ -110,7 +110,7 @@ impl World<'_> {
                 has_history: true,
             }),
         };
-        server.contender = Some(Box::new(Candidacy::new(config, local)));
+        server.candidacy = Some(Box::new(Candidacy::new(config, local)));
         self.begin_to_follow(id);
         self.change_candidate(id, |candidate, now| {
             candidate.handle_able(is_able, now);
@@ -118,16 +118,16 @@ impl World<'_> {
     }
 
     /// All servers that take part in elections.
-    pub(super) fn contenders(&self) -> Vec<ServerId> {
+    pub(super) fn candidates(&self) -> Vec<ServerId> {
         let places = 0..self.places.len() as u32;
-        places.flat_map(|place| self.contenders_of(place)).collect()
+        places.flat_map(|place| self.candidates_of(place)).collect()
     }
 
     /// Those of a place.
-    pub(super) fn contenders_of(&self, place: u32) -> Vec<ServerId> {
+    pub(super) fn candidates_of(&self, place: u32) -> Vec<ServerId> {
         let servers = self.places.get(place as usize).map(|it| &it.servers);
         let all = servers.into_iter().flatten();
-        let all = all.filter(|server| server.contender.is_some());
+        let all = all.filter(|server| server.candidacy.is_some());
         all.map(|server| ServerId {
             place,
             term: server.term,
@@ -146,11 +146,11 @@ impl World<'_> {
             return;
         };
         let local = place.clock.shows(now);
-        let contender = place.server(id.term).and_then(|it| it.contender.as_mut());
-        let Some(contender) = contender else { return };
-        change(&mut contender.candidate, local);
+        let candidacy = place.server(id.term).and_then(|it| it.candidacy.as_mut());
+        let Some(candidacy) = candidacy else { return };
+        change(&mut candidacy.candidate, local);
         self.drain_candidate(id, local);
-        self.obey(id, local);
+        self.apply_standing(id, local);
         self.replace_if_over(id, local);
         self.plan(id.place);
     }
@@ -158,8 +158,8 @@ impl World<'_> {
     fn drain_candidate(&mut self, id: ServerId, local: Time) {
         loop {
             let server = self.place(id.place).and_then(|place| place.server(id.term));
-            let contender = server.and_then(|server| server.contender.as_mut());
-            match contender.and_then(|it| it.candidate.poll_action()) {
+            let candidacy = server.and_then(|server| server.candidacy.as_mut());
+            match candidacy.and_then(|it| it.candidate.poll_action()) {
                 Some(CandidateAction::Ask(asking)) => self.ask_etcd(id, asking),
                 Some(CandidateAction::ApplyTemplates) => self.apply_templates(id, local),
                 // For people.
@@ -170,17 +170,17 @@ impl World<'_> {
     }
 
     /// Brings a candidate's standing into force.
-    fn obey(&mut self, id: ServerId, local: Time) {
+    fn apply_standing(&mut self, id: ServerId, local: Time) {
         let server = self.place(id.place).and_then(|place| place.server(id.term));
         let Some(server) = server else { return };
-        let Some(contender) = &mut server.contender else {
+        let Some(candidacy) = &mut server.candidacy else {
             return;
         };
-        let standing = contender.candidate.standing(local);
-        if contender.applied == standing {
+        let standing = candidacy.candidate.standing(local);
+        if candidacy.applied == standing {
             return;
         }
-        contender.applied = standing.clone();
+        candidacy.applied = standing.clone();
         let before = server.node.masterships();
         let mut longer_leases = Duration::ZERO;
         match standing {
@@ -226,12 +226,12 @@ impl World<'_> {
 
     fn replace_if_over(&mut self, id: ServerId, local: Time) {
         let server = self.place(id.place).and_then(|place| place.server(id.term));
-        let Some((slot, contender)) =
-            server.and_then(|it| it.contender.as_ref().map(|c| (it.slot, c)))
+        let Some((slot, candidacy)) =
+            server.and_then(|it| it.candidacy.as_ref().map(|c| (it.slot, c)))
         else {
             return;
         };
-        if contender.candidate.state(local) == CandidateState::Over {
+        if candidacy.candidate.state(local) == CandidateState::Over {
             self.end_server(id);
             self.start_server(id.place, slot);
         }
@@ -245,8 +245,8 @@ impl World<'_> {
         };
         let local = place.clock.shows(now);
         let server = place.server(id.term);
-        let contender = server.and_then(|server| server.contender.as_ref());
-        let due = contender.and_then(|it| it.candidate.poll_timeout());
+        let candidacy = server.and_then(|server| server.candidacy.as_ref());
+        let due = candidacy.and_then(|it| it.candidate.poll_timeout());
         if due.is_some_and(|due| due <= local) {
             self.change_candidate(id, |candidate, now| candidate.handle_timeout(now));
         }
@@ -265,18 +265,18 @@ impl World<'_> {
         };
         let sent = place.clock.shows(sent);
         let server = place.server(id.term);
-        if let Some(contender) = server.and_then(|server| server.contender.as_mut()) {
-            contender.lease = granted.or(contender.lease);
+        if let Some(candidacy) = server.and_then(|server| server.candidacy.as_mut()) {
+            candidacy.lease = granted.or(candidacy.lease);
             let until = sent + ttl.mul_f64(TERM);
-            contender.may_lead_until = contender.may_lead_until.max(until);
+            candidacy.may_lead_until = candidacy.may_lead_until.max(until);
         }
     }
 
     /// How long the leases of a server last.
     pub(super) fn ttl_of(&mut self, id: ServerId) -> Duration {
         let server = self.place(id.place).and_then(|place| place.server(id.term));
-        let contender = server.and_then(|server| server.contender.as_ref());
-        contender.map_or(Duration::ZERO, |it| it.candidate.config().ttl)
+        let candidacy = server.and_then(|server| server.candidacy.as_ref());
+        candidacy.map_or(Duration::ZERO, |it| it.candidate.config().ttl)
     }
 
     /// New templates have come to a server of the root.
@@ -289,9 +289,9 @@ impl World<'_> {
         let Some(server) = place.server(id.term) else {
             return;
         };
-        match &mut server.contender {
-            Some(contender) => {
-                contender.waiting.push_back(templates);
+        match &mut server.candidacy {
+            Some(candidacy) => {
+                candidacy.waiting.push_back(templates);
                 self.hand_in_templates(id);
             }
             None => {
@@ -307,16 +307,16 @@ impl World<'_> {
         let server = self.place(id.place).and_then(|place| place.server(id.term));
         let Some(ServerProcess {
             templates,
-            contender: Some(contender),
+            candidacy: Some(candidacy),
             ..
         }) = server
         else {
             return;
         };
-        if contender.candidate.has_templates_waiting() {
+        if candidacy.candidate.has_templates_waiting() {
             return;
         }
-        let Some(next) = contender.waiting.front() else {
+        let Some(next) = candidacy.waiting.front() else {
             return;
         };
         let next = NextTemplates {
@@ -334,16 +334,16 @@ impl World<'_> {
     fn apply_templates(&mut self, id: ServerId, local: Time) {
         let server = self.place(id.place).and_then(|place| place.server(id.term));
         let Some(server) = server else { return };
-        let Some(contender) = &mut server.contender else {
+        let Some(candidacy) = &mut server.candidacy else {
             return;
         };
-        let Some(templates) = contender.waiting.pop_front() else {
+        let Some(templates) = candidacy.waiting.pop_front() else {
             return;
         };
         let former = std::mem::replace(&mut server.templates, templates.clone());
         let is_master = server.node.mastership(local).is_master();
         server.node.handle_templates(templates, local);
-        contender.candidate.handle_applied(local);
+        candidacy.candidate.handle_applied(local);
         if is_master {
             self.note_granted_by(&former, local);
         }

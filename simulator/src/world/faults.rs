@@ -73,7 +73,7 @@ impl World<'_> {
     }
 
     fn some_time(&mut self, per_hour: f64) -> Duration {
-        let seconds = self.mishaps.exponential(3600.0 / per_hour);
+        let seconds = self.fault_rng.exponential(3600.0 / per_hour);
         Duration::from_secs_f64(seconds.min(1e9))
     }
 
@@ -158,7 +158,7 @@ impl World<'_> {
             self.events.put(Time::ZERO + next, What::Fault(number));
         }
         let total: f64 = fault.choices.iter().map(|(weight, _)| weight).sum();
-        let mut drawn = self.mishaps.uniform() * total;
+        let mut drawn = self.fault_rng.uniform() * total;
         for (weight, event) in &fault.choices {
             drawn -= weight;
             if drawn < 0.0 {
@@ -308,7 +308,7 @@ impl World<'_> {
     }
 
     fn change_elections(&mut self, take: Span, length: Option<Span>) {
-        let until = length.map(|(least, most)| self.now + self.mishaps.duration(least, most));
+        let until = length.map(|(least, most)| self.now + self.fault_rng.duration(least, most));
         let text = if take.0 == take.1 {
             format!("elections take {:?}", take.0)
         } else {
@@ -324,7 +324,7 @@ impl World<'_> {
     }
 
     fn partition(&mut self, number: u32, from: Side, length: Span) {
-        let until = self.now + self.mishaps.duration(length.0, length.1);
+        let until = self.now + self.fault_rng.duration(length.0, length.1);
         let whom = match from {
             Side::Parent => "its parent",
             Side::Below => "all below it",
@@ -411,7 +411,7 @@ impl World<'_> {
 
     fn crash(&mut self, clients: &ClientChoice, length: Option<Span>) {
         let chosen = self.choose_clients(clients);
-        let until = length.map(|(least, most)| self.now + self.mishaps.duration(least, most));
+        let until = length.map(|(least, most)| self.now + self.fault_rng.duration(least, most));
         let text = format!("{} crashes", self.names_of(&chosen));
         self.mark(until, MarkKind::Crash, text);
         // For ever is longer than the simulation.

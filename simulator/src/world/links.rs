@@ -93,7 +93,7 @@ impl World<'_> {
                 ParentAction::Connect { .. } => {
                     // Whatever was on its way on the last one does not hold this one up.
                     if let Some(server) = self.server_of(id) {
-                        server.parent_link.is_stuck = false;
+                        server.parent_link.is_stalled = false;
                     }
                     self.connect(id);
                 }
@@ -256,9 +256,9 @@ impl World<'_> {
         let (now, scenario) = (self.now, self.scenario);
         let way = scenario.network.to_parent(child.place);
         if self.is_cut(child.place) {
-            self.stick(child, None);
+            self.stall_connection(child, None);
         }
-        if self.is_cut(child.place) || self.is_stuck(child) {
+        if self.is_cut(child.place) || self.is_stalled(child) {
             self.work.messages += 1;
             self.work.lost += 1;
             return;
@@ -287,17 +287,21 @@ impl World<'_> {
     }
 
     /// Something is lost in a partition, on the connection of that number or on whatever there is.
-    pub(super) fn stick(&mut self, child: ServerId, connection: Option<ConnectionNumber>) {
+    pub(super) fn stall_connection(
+        &mut self,
+        child: ServerId,
+        connection: Option<ConnectionNumber>,
+    ) {
         if let Some(server) = self.server_of(child)
             && connection.is_none_or(|number| number == server.parent_link.session.connection())
         {
-            server.parent_link.is_stuck = true;
+            server.parent_link.is_stalled = true;
         }
     }
 
-    fn is_stuck(&mut self, child: ServerId) -> bool {
+    fn is_stalled(&mut self, child: ServerId) -> bool {
         let server = self.server_of(child);
-        server.is_some_and(|server| server.parent_link.is_stuck)
+        server.is_some_and(|server| server.parent_link.is_stalled)
     }
 
     /// Something arrives at a server of the parent.
@@ -310,7 +314,7 @@ impl World<'_> {
     ) {
         let (now, protocol) = (self.now, self.scenario.servers.parent_protocol);
         if self.is_cut(child.place) {
-            self.stick(child, Some(connection));
+            self.stall_connection(child, Some(connection));
             return;
         }
         let Some(place) = self.place(to.place) else {
@@ -355,7 +359,7 @@ impl World<'_> {
         let now = self.now;
         // That a connection is over is found out by both sides.
         if self.is_cut(id.place) && !matches!(what, Down::Closed(_)) {
-            self.stick(id, Some(connection));
+            self.stall_connection(id, Some(connection));
             return;
         }
         let chance = self.chance.uniform();

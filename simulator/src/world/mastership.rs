@@ -62,8 +62,8 @@ impl World<'_> {
         let Some(server) = place.server(id.term) else {
             return;
         };
-        let contender = server.contender.as_ref();
-        if contender.is_some_and(|it| !it.waiting.is_empty()) {
+        let candidacy = server.candidacy.as_ref();
+        if candidacy.is_some_and(|it| !it.waiting.is_empty()) {
             let former = server.templates.clone();
             self.note_granted_by(&former, local);
         }
@@ -94,7 +94,7 @@ impl World<'_> {
         let claims = place.servers.iter().map(|server| MasterClaim {
             term: server.term,
             is_twin: server.is_twin,
-            may_lead_until: server.contender.as_ref().map(|it| it.may_lead_until),
+            may_lead_until: server.candidacy.as_ref().map(|it| it.may_lead_until),
             is_master: server.node.mastership(local).is_master(),
         });
         if may_decide(by.term, claims, local) {

@@ -54,7 +54,7 @@ impl World<'_> {
     pub(super) fn clients_leave(&mut self, clients: &ClientChoice, length: Option<Span>) {
         let now = self.now;
         let chosen = self.choose_clients(clients);
-        let until = length.map(|(least, most)| now + self.mishaps.duration(least, most));
+        let until = length.map(|(least, most)| now + self.fault_rng.duration(least, most));
         let text = format!("{} leaves", self.names_of(&chosen));
         self.mark(until, MarkKind::Leave, text);
         // For ever is longer than the simulation.
@@ -89,7 +89,7 @@ impl World<'_> {
     ) {
         let now = self.now;
         let chosen = self.choose_clients(clients);
-        let until = length.map(|(least, most)| now + self.mishaps.duration(least, most));
+        let until = length.map(|(least, most)| now + self.fault_rng.duration(least, most));
         let what = resource.map_or("its resource", ResourceId::as_str);
         let text = format!("{} does not use {what}", self.names_of(&chosen));
         self.mark(until, MarkKind::Close, text);

@@ -79,7 +79,7 @@ pub(crate) struct ServerProcess {
     /// It is the master, or was until its term ended a moment ago.
     pub(crate) leads: bool,
     /// Its part in the election. None: there is none.
-    pub(crate) contender: Option<Box<Candidacy>>,
+    pub(crate) candidacy: Option<Box<Candidacy>>,
     pub(crate) node: Node,
     pub(crate) parent_link: WayUp,
     /// Until then it does nothing.
@@ -110,7 +110,7 @@ pub(crate) struct WayUp {
     pub(crate) is_down: bool,
     /// Something on this connection was lost in a partition. What comes later would have to wait for it:
     /// nothing more passes until there is another connection.
-    pub(crate) is_stuck: bool,
+    pub(crate) is_stalled: bool,
     /// When the last message arrives, up and down: connections keep their order.
     pub(crate) last_up: Time,
     pub(crate) last_down: Time,
@@ -123,7 +123,7 @@ impl WayUp {
             session: ParentSession::new(parents),
             to: None,
             is_down: false,
-            is_stuck: false,
+            is_stalled: false,
             last_up: Time::ZERO,
             last_down: Time::ZERO,
         }
@@ -163,7 +163,7 @@ impl ServerProcess {
             slot,
             is_twin: false,
             leads: false,
-            contender: None,
+            candidacy: None,
             node: Node::new(config, templates.clone()),
             templates,
             parent_link: WayUp::new(Arc::clone(&place.parents)),
@@ -198,8 +198,8 @@ impl ServerProcess {
         let late = session.poll_timeout();
         let below = self.below.streams.poll_timeout();
         let waiting = undecided_calls::due(&self.waiting);
-        let contender = self.contender.as_ref();
-        let election = contender.and_then(|it| it.candidate.poll_timeout());
+        let candidacy = self.candidacy.as_ref();
+        let election = candidacy.and_then(|it| it.candidate.poll_timeout());
         let local = [timeout, ask, late, below, waiting, election];
         let local = local.into_iter().flatten().min();
         local.map(|at| clock.when(at))

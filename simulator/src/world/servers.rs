@@ -54,7 +54,7 @@ impl World<'_> {
         if is_alone {
             self.begin_term_if_master(id, Duration::ZERO);
         } else {
-            self.contend(id);
+            self.join_election(id);
         }
         self.plan(number);
     }

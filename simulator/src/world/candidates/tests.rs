@@ -46,7 +46,7 @@ fn master(world: &World<'_>) -> (u64, usize) {
 fn states(world: &World<'_>) -> Vec<CandidateState> {
     let place = &world.places[0];
     let local = place.clock.shows(world.now);
-    let all = place.servers.iter().filter_map(|it| it.contender.as_ref());
+    let all = place.servers.iter().filter_map(|it| it.candidacy.as_ref());
     let mut states: Vec<CandidateState> = all.map(|it| it.candidate.state(local)).collect();
     states.sort_unstable();
     states

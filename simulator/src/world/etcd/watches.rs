@@ -44,7 +44,7 @@ impl World<'_> {
 
     fn follow_of(&mut self, id: ServerId) -> Option<&mut KeyWatch> {
         let server = self.place(id.place)?.server(id.term)?;
-        server.contender.as_mut().map(|it| &mut it.follow)
+        server.candidacy.as_mut().map(|it| &mut it.follow)
     }
 
     /// A server begins to follow its keys.
@@ -74,7 +74,7 @@ impl World<'_> {
 
     /// Nobody gets anything more: everybody who follows reads anew.
     pub(super) fn break_watches(&mut self) {
-        for id in self.contenders() {
+        for id in self.candidates() {
             let again = self.now + self.etcd.some_time(AGAIN);
             if let Some(follow) = self.follow_of(id) {
                 follow.watch += 1;
@@ -121,7 +121,7 @@ impl World<'_> {
     pub(in crate::world) fn tell_keys(&mut self, node: u32) {
         let now = self.now;
         let reading = self.etcd.store.read(node);
-        for id in self.contenders_of(node) {
+        for id in self.candidates_of(node) {
             let Some(way) = self.way_to_etcd(id).filter(|way| way.back_cut_until <= now) else {
                 continue;
             };

@@ -15,7 +15,7 @@ use crate::world::message::ServerId;
 impl World<'_> {
     /// The servers of a place that are not its master send whoever asks to one another.
     pub(super) fn send_in_circles(&mut self, number: u32, length: Span) {
-        let until = self.now + self.mishaps.duration(length.0, length.1);
+        let until = self.now + self.fault_rng.duration(length.0, length.1);
         let name = self.name_of(number);
         let text = format!("{name}'s servers send from one to the other, not to the master");
         self.mark(Some(until), MarkKind::Addresses, text);
@@ -54,7 +54,7 @@ impl World<'_> {
 
     /// Whoever looks for the servers of a place finds addresses at which nobody is, and one of them.
     pub(super) fn tell_of_few(&mut self, number: u32, length: Span) {
-        let until = self.now + self.mishaps.duration(length.0, length.1);
+        let until = self.now + self.fault_rng.duration(length.0, length.1);
         let name = self.name_of(number);
         let text = format!("whoever looks for {name}'s servers finds those that are gone");
         self.mark(Some(until), MarkKind::Addresses, text);
@@ -62,7 +62,7 @@ impl World<'_> {
         if slots < 2 {
             return;
         }
-        let left = self.mishaps.below(slots);
+        let left = self.fault_rng.below(slots);
         let Some(place) = self.place(number) else {
             return;
         };

@@ -8,11 +8,11 @@ impl World<'_> {
         let many = self.places.len();
         let place = match choice {
             NodeChoice::Node(place) => *place,
-            NodeChoice::Any => self.mishaps.below(many),
-            NodeChoice::AnyBelowRoot if many > 1 => 1 + self.mishaps.below(many - 1),
+            NodeChoice::Any => self.fault_rng.below(many),
+            NodeChoice::AnyBelowRoot if many > 1 => 1 + self.fault_rng.below(many - 1),
             NodeChoice::AnyBelowRoot => 0,
             NodeChoice::AnyOf(places) => {
-                let chosen = self.mishaps.below(places.len());
+                let chosen = self.fault_rng.below(places.len());
                 places.get(chosen).copied().unwrap_or_default()
             }
         };
@@ -28,7 +28,7 @@ impl World<'_> {
         let many = choice.count.min(all);
         let mut chosen: Vec<u32> = Vec::with_capacity(many);
         while chosen.len() < many {
-            let client = self.mishaps.below(all) as u32;
+            let client = self.fault_rng.below(all) as u32;
             if many * 2 > all || !chosen.contains(&client) {
                 if many * 2 > all {
                     // Nearly all: take them in order from there.
@@ -57,7 +57,7 @@ impl World<'_> {
             .collect();
         let many = choice.count.min(meant.len());
         for place in 0..many {
-            let other = place + self.mishaps.below(meant.len() - place);
+            let other = place + self.fault_rng.below(meant.len() - place);
             meant.swap(place, other);
         }
         meant.truncate(many);

@@ -14,7 +14,7 @@ impl World<'_> {
     /// takes.
     pub(super) fn kill(&mut self, number: u32, length: Option<Span>) {
         let (least, most) = length.unwrap_or(self.elections.take);
-        let until = self.now + self.mishaps.duration(least, most);
+        let until = self.now + self.fault_rng.duration(least, most);
         let text = format!("{} loses its master", self.name_of(number));
         self.mark(Some(until), MarkKind::Kill, text);
         self.note(5, number.into(), 0.0);
@@ -43,8 +43,8 @@ impl World<'_> {
     /// Its master starts anew, and knows nothing. Another candidate is the master after an election.
     pub(super) fn restart(&mut self, number: u32, length: Span) {
         let (least, most) = self.elections.take;
-        let lasts = self.mishaps.duration(length.0, length.1);
-        let election = self.mishaps.duration(least, most);
+        let lasts = self.fault_rng.duration(length.0, length.1);
+        let election = self.fault_rng.duration(least, most);
         let has_election = self.place(number).is_some_and(|it| it.slots.len() > 1);
         let until = self.now + lasts;
         let succession = self.now + election;
@@ -68,7 +68,7 @@ impl World<'_> {
         let Some(server) = self.place(number).and_then(|it| it.server(id.term)) else {
             return;
         };
-        if server.contender.is_none() {
+        if server.candidacy.is_none() {
             self.take_down_server(id, now);
         } else if server.is_frozen(now) {
             server.is_to_resign = true;
@@ -119,7 +119,7 @@ impl World<'_> {
     pub(super) fn tell_able(&mut self, number: u32) {
         let now = self.now;
         let able = self.place(number).is_some_and(|it| it.unable_until <= now);
-        for id in self.contenders_of(number) {
+        for id in self.candidates_of(number) {
             self.change_candidate(id, |candidate, now| {
                 candidate.handle_able(able, now);
             });

@@ -13,7 +13,7 @@ use crate::world::faults::FaultEnd;
 impl World<'_> {
     /// All servers of a place stop, and start again when this is over.
     pub(super) fn stop(&mut self, number: u32, length: Span) {
-        let until = self.now + self.mishaps.duration(length.0, length.1);
+        let until = self.now + self.fault_rng.duration(length.0, length.1);
         let text = format!("all servers of {} stop", self.name_of(number));
         self.mark(Some(until), MarkKind::Kill, text);
         self.note(5, number.into(), 0.0);
@@ -30,13 +30,13 @@ impl World<'_> {
         let (then, text) = match back {
             None => (None, "etcd is wiped".to_owned()),
             Some((least, most)) => {
-                let back = self.mishaps.duration(least, most);
+                let back = self.fault_rng.duration(least, most);
                 let then = now.since(Time::ZERO).saturating_sub(back);
                 let text = format!("etcd is restored to what it was {back:?} ago");
                 (Some(Time::ZERO + then), text)
             }
         };
-        let until = length.map(|(least, most)| now + self.mishaps.duration(least, most));
+        let until = length.map(|(least, most)| now + self.fault_rng.duration(least, most));
         self.mark(until, MarkKind::Election, text);
         let Some(until) = until else {
             return self.set_etcd_back(then);
@@ -53,7 +53,7 @@ impl World<'_> {
     /// What the servers of a place ask etcd is lost in part, and answered late.
     pub(super) fn disturb_etcd(&mut self, number: u32, loss: f64, late: Span, length: Span) {
         let now = self.now;
-        let until: Time = now + self.mishaps.duration(length.0, length.1);
+        let until: Time = now + self.fault_rng.duration(length.0, length.1);
         let text = format!(
             "{} loses {loss} of what it asks etcd, and is answered {:?} late at most",
             self.name_of(number),
@@ -71,10 +71,10 @@ impl World<'_> {
     pub(super) fn heal_etcd(&mut self) {
         let now = self.now;
         let mut held = Vec::new();
-        for id in self.contenders() {
+        for id in self.candidates() {
             self.notice_cut(id, now);
             let server = self.place(id.place).and_then(|place| place.server(id.term));
-            held.extend(server.and_then(|it| it.contender.as_ref()?.lease));
+            held.extend(server.and_then(|it| it.candidacy.as_ref()?.lease));
         }
         for lease in self.etcd.store.leases() {
             if !held.contains(&lease) {

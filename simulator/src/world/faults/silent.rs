@@ -20,7 +20,7 @@ impl World<'_> {
         let elected = || {
             let lease = self.etcd.store.master_lease(number)?;
             let mut all = place.servers.iter();
-            all.find(|it| it.contender.as_ref().and_then(|it| it.lease) == Some(lease))
+            all.find(|it| it.candidacy.as_ref().and_then(|it| it.lease) == Some(lease))
         };
         let server = place.master(self.now).or_else(elected)?;
         Some(ServerId {
@@ -32,8 +32,8 @@ impl World<'_> {
     /// Nothing more is heard of a server in etcd: its lease ends no earlier than then, unless it is renewed.
     pub(super) fn silence(&mut self, id: ServerId, until: Time) {
         let server = self.place(id.place).and_then(|place| place.server(id.term));
-        let contender = server.and_then(|server| server.contender.as_ref());
-        if let Some(lease) = contender.and_then(|it| it.lease) {
+        let candidacy = server.and_then(|server| server.candidacy.as_ref());
+        if let Some(lease) = candidacy.and_then(|it| it.lease) {
             self.etcd.keep_lease(lease, until);
         }
     }
@@ -42,8 +42,8 @@ impl World<'_> {
     pub(super) fn freeze(&mut self, number: u32, length: Span) {
         let now = self.now;
         let (least, most) = self.elections.take;
-        let until = now + self.mishaps.duration(length.0, length.1);
-        let succession = now + self.mishaps.duration(least, most);
+        let until = now + self.fault_rng.duration(length.0, length.1);
+        let succession = now + self.fault_rng.duration(least, most);
         let text = format!("{}'s master is frozen", self.name_of(number));
         self.mark(Some(until), MarkKind::Freeze, text);
         let Some(id) = self.leader(number) else {
@@ -75,8 +75,8 @@ impl World<'_> {
     pub(super) fn isolate(&mut self, number: u32, whose: NodeServers, way: ToEtcd, length: Span) {
         let now = self.now;
         let (least, most) = self.elections.take;
-        let until = now + self.mishaps.duration(length.0, length.1);
-        let succession = now + self.mishaps.duration(least, most);
+        let until = now + self.fault_rng.duration(length.0, length.1);
+        let succession = now + self.fault_rng.duration(least, most);
         let name = self.name_of(number);
         let text = match (whose, way) {
             (NodeServers::Master, ToEtcd::Both) => {
@@ -102,7 +102,7 @@ impl World<'_> {
             let is_meant = match whose {
                 NodeServers::Master => leading == Some(slot),
                 NodeServers::Others => leading != Some(slot),
-                NodeServers::Some => self.mishaps.happens(SOME),
+                NodeServers::Some => self.fault_rng.happens(SOME),
                 NodeServers::All => true,
             };
             if is_meant {
@@ -195,7 +195,7 @@ impl World<'_> {
         };
         let former = server.templates.clone();
         let is_master = server.node.mastership(local).is_master();
-        if is_master && server.contender.is_none() {
+        if is_master && server.candidacy.is_none() {
             self.note_granted_by(&former, local);
         }
         self.offer_templates(id, templates);

@@ -34,7 +34,7 @@ impl World<'_> {
 
     fn twin_node(&mut self, number: u32, length: Span) {
         let now = self.now;
-        let until = now + self.mishaps.duration(length.0, length.1);
+        let until = now + self.fault_rng.duration(length.0, length.1);
         let text = format!("a second process of {} runs", self.name_of(number));
         self.mark(Some(until), MarkKind::Twin, text);
         let seed = self.chance.bits();
@@ -61,7 +61,7 @@ impl World<'_> {
         };
         place.servers.push(server);
         for client in &mut self.clients {
-            if client.place == number && self.mishaps.happens(CONNECTED) {
+            if client.place == number && self.fault_rng.happens(CONNECTED) {
                 client.connected = Some(id.term);
             }
         }
@@ -76,7 +76,7 @@ impl World<'_> {
 
     fn twin_clients(&mut self, choice: &ClientChoice, length: Span) {
         let now = self.now;
-        let until = now + self.mishaps.duration(length.0, length.1);
+        let until = now + self.fault_rng.duration(length.0, length.1);
         let chosen = self.choose_clients(choice);
         let text = format!("a second process of {} runs", self.names_of(&chosen));
         self.mark(Some(until), MarkKind::Twin, text);

@@ -57,7 +57,7 @@ struct HolderOutput<'a> {
 }
 
 /// All clients of the shell.
-pub(super) struct ShellStage {
+pub(super) struct ShellSession {
     common: Common,
     palette: Palette,
     names: CompletedNames,
@@ -65,7 +65,7 @@ pub(super) struct ShellStage {
     held: BTreeMap<(String, String), ShellLease>,
 }
 
-impl ShellStage {
+impl ShellSession {
     pub(super) fn new(common: Common, palette: Palette, names: CompletedNames) -> Self {
         Self {
             common,
