@@ -1,12 +1,9 @@
 //! Templates in a file that operators edit.
 //!
-//! The file is read again when its content changes. Editors and Kubernetes replace files rather
-//! than write into them, so it is the directory that is watched, and what counts is whether the
-//! content is another than before. Where the operating system tells of no changes (some network
-//! file systems), the file is looked at every `LOOK_INTERVAL` all the same.
-//!
-//! What is read at all, and for how long: see `reading`. Whatever is wrong with a later
-//! version, the last good one stays in force.
+//! The server reads the file every second and compares its content. So it sees a file that is written in place, a
+//! file that an editor replaces, and a symbolic link that Kubernetes turns to another folder, on every file system.
+//! `reading` says which files are read, and for how long. If a later version is invalid or cannot be read, the last
+//! valid one stays in force.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -14,25 +11,15 @@ use std::time::Duration;
 
 use doorward_documents::{DocumentError, parse_bytes};
 use doorward_engine::template::Templates;
-use notify::{RecommendedWatcher, RecursiveMode, Watcher};
 use thiserror::Error;
-use tokio::sync::watch;
-use tracing::warn;
 
 use super::reading::Reading;
 
-/// How often the file is looked at when nobody tells of changes.
-const LOOK_INTERVAL: Duration = Duration::from_secs(5);
+/// Interval between two reads of the file.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How long to wait for an editor to finish what it began.
-const SETTLE: Duration = Duration::from_millis(100);
-
-/// How long to wait for that at most: in a directory with, say, a busy log file there is no rest.
-const SETTLE_MAX: Duration = Duration::from_secs(1);
-
-/// How long a file may be empty before that is refused: a program that writes into it, instead of replacing it, first
-/// empties it.
-const EMPTY_MAX: Duration = Duration::from_secs(1);
+/// Share of the interval after which a new content is read again: an editor may still be writing.
+const SETTLES_PER_INTERVAL: u32 = 10;
 
 /// Why templates could not be had from a file.
 #[derive(Debug, Error)]
@@ -56,32 +43,20 @@ pub struct TemplateFile {
     reading: Reading,
     /// What was read last, whether or not it was valid; or why it could not be read.
     content: Result<Vec<u8>, String>,
-    touched: watch::Receiver<u64>,
-    /// How long it may be empty.
-    empty_max: Duration,
-    /// Watches for as long as it lives. None: it could not be set up.
-    _watcher: Option<RecommendedWatcher>,
+    poll_interval: Duration,
 }
 
 impl TemplateFile {
-    /// Reads the file, and watches it from now on.
+    /// Reads the file for the first time.
     ///
     /// # Errors
     ///
     /// If it cannot be read or is invalid.
     pub async fn open(path: &Path) -> Result<(Self, Templates), TemplateFileError> {
-        let (sender, touched) = watch::channel(0);
-        let watcher = watch_directory(path, sender)
-            .inspect_err(|error| {
-                warn!(path = %path.display(), %error, "cannot watch; looking from time to time");
-            })
-            .ok();
         let mut file = Self {
             reading: Reading::of(path),
             content: Ok(Vec::new()),
-            touched,
-            empty_max: EMPTY_MAX,
-            _watcher: watcher,
+            poll_interval: POLL_INTERVAL,
         };
         let templates = file.read_again().await?;
         Ok((file, templates))
@@ -104,46 +79,38 @@ impl TemplateFile {
     /// If it cannot be read any more or is invalid: said once for each content.
     pub async fn changed(&mut self) -> Result<Templates, TemplateFileError> {
         loop {
-            self.touched_within(LOOK_INTERVAL).await;
+            tokio::time::sleep(self.poll_interval).await;
             if let Some(read) = self.look().await {
                 return read;
             }
         }
     }
 
-    /// Waits until something happens to the file, for that long at most, and then until nothing more does.
-    async fn touched_within(&mut self, longest: Duration) {
-        tokio::select! {
-            touched = self.touched.changed() => match touched {
-                Ok(()) => {}
-                // Nobody tells of changes: look from time to time.
-                Err(_) => tokio::time::sleep(longest).await,
-            },
-            () = tokio::time::sleep(longest) => {}
-        }
-        // Until nothing more happens for a moment.
-        let rest = async {
-            while let Ok(Ok(())) = tokio::time::timeout(SETTLE, self.touched.changed()).await {}
-        };
-        // Whether it came to rest or not: what counts is the content.
-        let _ = tokio::time::timeout(SETTLE_MAX, rest).await;
-    }
-
-    /// What is in the file. If it is empty, somebody may be about to write into it.
+    /// Returns the content. If the file is empty, waits an interval first: a program that writes into a file, instead
+    /// of replacing it, empties it before.
     async fn content(&mut self) -> io::Result<Vec<u8>> {
         let content = self.reading.content().await;
         if !content.as_ref().is_ok_and(Vec::is_empty) {
             return content;
         }
-        self.touched_within(self.empty_max).await;
+        tokio::time::sleep(self.poll_interval).await;
         self.reading.content().await
     }
 
     /// Reads the file, if its content is another than before, or cannot be read for another reason.
     async fn look(&mut self) -> Option<Result<Templates, TemplateFileError>> {
-        let content = self.content().await;
-        if known(&content) == self.content {
-            return None;
+        let mut content = self.content().await;
+        // A file that is written without a pause is read as it is after an interval.
+        for _ in 0..SETTLES_PER_INTERVAL {
+            if known(&content) == self.content {
+                return None;
+            }
+            tokio::time::sleep(self.poll_interval / SETTLES_PER_INTERVAL).await;
+            let before = known(&content);
+            content = self.content().await;
+            if known(&content) == before {
+                break;
+            }
         }
         Some(self.parse(content).await)
     }
@@ -187,30 +154,18 @@ async fn parsed(path: &Path, content: io::Result<Vec<u8>>) -> Result<Templates, 
     Ok(parsed?)
 }
 
-fn watch_directory(path: &Path, sender: watch::Sender<u64>) -> notify::Result<RecommendedWatcher> {
-    let directory = match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
-    let mut watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
-        // Reading the file is no change of it, and would be reported again and again.
-        if event.is_ok_and(|event| !event.kind.is_access()) {
-            sender.send_modify(|count| *count += 1);
-        }
-    })?;
-    watcher.watch(directory, RecursiveMode::NonRecursive)?;
-    Ok(watcher)
-}
-
 #[cfg(test)]
 mod tests {
     use std::fs;
     use std::sync::Arc;
-    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
     use doorward_documents::DOCUMENT_BYTES_MAX;
 
     use super::*;
+
+    /// Far more than a read takes.
+    const PATIENCE: Duration = Duration::from_secs(20);
 
     fn document(capacity: u32) -> String {
         format!(
@@ -223,12 +178,19 @@ mod tests {
         templates.iter().next().unwrap().capacity.get()
     }
 
+    /// Opens a file that is read every few milliseconds.
+    async fn open_at(path: &Path) -> (TemplateFile, Templates) {
+        let (mut file, templates) = TemplateFile::open(path).await.unwrap();
+        file.poll_interval = Duration::from_millis(10);
+        (file, templates)
+    }
+
     /// A directory with a template file in it, open.
     async fn open() -> (tempfile::TempDir, PathBuf, TemplateFile) {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("templates.yaml");
         fs::write(&path, document(1)).unwrap();
-        let (file, templates) = TemplateFile::open(&path).await.unwrap();
+        let (file, templates) = open_at(&path).await;
         assert_eq!(capacity(&templates), 1.0);
         (directory, path, file)
     }
@@ -259,9 +221,25 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_file_that_is_written_in_parts_is_read_when_it_is_whole() {
+        let (_directory, path, mut file) = open().await;
+        fs::write(&path, document(2)).unwrap();
+        let reads = AtomicUsize::new(0);
+        file.reading = Reading::by(&path, move |path| {
+            let content = fs::read(path);
+            let part = reads.fetch_add(1, Ordering::SeqCst) as u32;
+            if part < 3 {
+                fs::write(path, document(3 + part))?;
+            }
+            content
+        });
+        assert_eq!(capacity(&file.changed().await.unwrap()), 5.0);
+        assert!(file.look().await.is_none());
+    }
+
+    #[tokio::test]
     async fn a_file_that_stays_empty_is_refused_once() {
         let (_directory, path, mut file) = open().await;
-        file.empty_max = Duration::ZERO;
         fs::write(&path, "").unwrap();
         let error = file.changed().await.unwrap_err().to_string();
         assert!(error.contains("empty"), "{error}");
@@ -293,7 +271,7 @@ mod tests {
         // As Kubernetes mounts a config map: the file is a link through a link to a directory.
         std::os::unix::fs::symlink("1", at("..data")).unwrap();
         std::os::unix::fs::symlink("..data/t.yaml", at("t.yaml")).unwrap();
-        let (mut file, templates) = TemplateFile::open(&at("t.yaml")).await.unwrap();
+        let (mut file, templates) = open_at(&at("t.yaml")).await;
         assert_eq!(capacity(&templates), 1.0);
         std::os::unix::fs::symlink("2", at("..new")).unwrap();
         fs::rename(at("..new"), at("..data")).unwrap();
@@ -323,31 +301,11 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_change_is_seen_in_a_directory_that_is_never_at_rest() {
-        let (directory, path, mut file) = open().await;
-        let noise = directory.path().join("log");
-        let stop = Arc::new(AtomicBool::new(false));
-        let stopped = Arc::clone(&stop);
-        let writer = std::thread::spawn(move || {
-            while !stopped.load(Ordering::Relaxed) {
-                fs::write(&noise, "noise").unwrap();
-            }
-        });
-        fs::write(&path, document(2)).unwrap();
-        // Far more than it takes: without a limit it would take for ever.
-        let read = tokio::time::timeout(4 * LOOK_INTERVAL, file.changed()).await;
-        stop.store(true, Ordering::Relaxed);
-        writer.join().unwrap();
-        assert_eq!(capacity(&read.expect("seen in time").unwrap()), 2.0);
-    }
-
-    #[tokio::test]
     async fn a_file_written_anew_with_the_same_content_is_no_change() {
         let (directory, path, mut file) = open().await;
         let new = directory.path().join("new");
         fs::write(&new, document(1)).unwrap();
         fs::rename(&new, &path).unwrap();
-        file.touched.changed().await.unwrap();
         assert!(file.look().await.is_none());
         fs::write(&path, document(2)).unwrap();
         assert_eq!(capacity(&file.changed().await.unwrap()), 2.0);
@@ -371,7 +329,7 @@ mod tests {
             (directory.path(), "it is a directory"),
             (Path::new("/dev/zero"), "it is a device"),
         ] {
-            let checked = tokio::time::timeout(4 * LOOK_INTERVAL, check(path)).await;
+            let checked = tokio::time::timeout(PATIENCE, check(path)).await;
             let Ok(checked) = checked else {
                 // Whoever waits there must come back, or this would never end.
                 let _writer = fs::OpenOptions::new().write(true).open(path);
@@ -390,7 +348,7 @@ mod tests {
         let new = directory.path().join("new");
         make_pipe(&new);
         fs::rename(&new, &path).unwrap();
-        let changed = tokio::time::timeout(4 * LOOK_INTERVAL, file.changed()).await;
+        let changed = tokio::time::timeout(PATIENCE, file.changed()).await;
         let Ok(changed) = changed else {
             let _writer = fs::OpenOptions::new().write(true).open(&path);
             panic!("it is read");
