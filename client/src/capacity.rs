@@ -1,4 +1,4 @@
-//! How much a client may use of a resource: now, and until when that holds.
+//! Allowance of a client on a resource: the amount now, and the time until which it holds.
 
 mod safe;
 
@@ -7,20 +7,20 @@ use std::fmt;
 pub use crate::capacity::safe::{GrantedSafeCapacity, InSafeMode};
 use crate::time::Time;
 
-/// How much may be used: per second for a rate, at once for a gauge.
+/// An amount that a client may use: per second for a rate, at once for a gauge.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Capacity {
-    /// At most so much; finite, not negative. 0 is nothing.
+    /// At most this amount; finite, not negative. 0 is nothing.
     Limited(f64),
-    /// As much as is wanted.
+    /// No limit.
     Unlimited,
 }
 
 impl Capacity {
-    /// Nothing.
+    /// No capacity.
     pub const NONE: Self = Self::Limited(0.0);
 
-    /// The number; infinity for no limit.
+    /// Returns the amount, or infinity for no limit.
     pub const fn get(self) -> f64 {
         match self {
             Self::Limited(capacity) => capacity,
@@ -38,36 +38,36 @@ impl fmt::Display for Capacity {
     }
 }
 
-/// Where a capacity comes from.
+/// Origin of a capacity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
     /// A valid lease.
     Lease,
-    /// The client's mode: there is no valid lease, or only one of 0 by a server in learning mode.
+    /// The client's mode: there is no valid lease, or only a lease of 0 from a server in learning mode.
     Mode,
 }
 
-/// What a client may use, with the moment that changes by itself: a lease ends and a safe capacity is
-/// halved whether or not anybody is awake to notice, so limiters are handed what comes after it, too.
+/// Capacity of a client now, and after the moment at which it changes by itself. A lease ends and a safe capacity
+/// halves even if the client's task does not run. So limiters receive the following capacity in advance.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Allowance {
-    /// Now.
+    /// Capacity now.
     pub capacity: Capacity,
-    /// Where it comes from.
+    /// Origin of the capacity.
     pub source: Source,
-    /// Until when, if it ends by itself.
+    /// End of this capacity, if it ends by itself.
     pub until: Option<Time>,
-    /// From then on.
+    /// Capacity after that end.
     pub then: Capacity,
-    /// In safe mode: what follows later, if nobody says something else. None: `then` stays.
+    /// In safe mode: the later capacities, unless something else is published. None: `then` stays.
     pub safe: Option<InSafeMode>,
 }
 
 impl Allowance {
-    /// Nothing, until something else is published.
+    /// No capacity, until something else is published.
     pub const NONE: Self = Self::by_mode(Capacity::NONE);
 
-    /// By the client's mode, until something else is published.
+    /// Returns an allowance by the client's mode, until something else is published.
     pub const fn by_mode(capacity: Capacity) -> Self {
         Self {
             capacity,
@@ -78,12 +78,12 @@ impl Allowance {
         }
     }
 
-    /// What may be used at a time, however late that is.
+    /// Returns the capacity at a time, however late that is.
     pub fn at(&self, now: Time) -> Capacity {
         self.seen_at(now).capacity
     }
 
-    /// What it is at a time, and when that changes by itself.
+    /// Returns the allowance as it is at a time, with its next change.
     #[must_use]
     pub fn seen_at(&self, now: Time) -> Self {
         match (self.until, self.safe) {

@@ -1,4 +1,4 @@
-//! A client: an identity towards servers, and the task that keeps its leases.
+//! A client: its identity towards servers, and the task that keeps its leases.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
@@ -21,12 +21,12 @@ use crate::transport::connection::{Connection, Reason};
 use crate::transport::http_port;
 use crate::transport::task::{self, Book, Shared};
 
-/// The longest id, in bytes.
+/// Largest length of an id, in bytes.
 const ID_BYTES_MAX: usize = 256;
 
-/// A client of one node: keeps leases on resources, in one background task, until it is closed.
-/// Cheap to clone. When the last clone and the last resource are dropped, it releases what it holds
-/// in the background; [`Client::close`] waits for that.
+/// A client of one node. One background task keeps its leases until the client is closed. Cheap to clone. When the last
+/// clone and the last resource are dropped, the client releases its leases in the background; [`Client::close`] waits
+/// for that.
 #[derive(Clone)]
 pub struct Client {
     shared: Arc<Shared>,
@@ -34,7 +34,7 @@ pub struct Client {
     mode: Mode,
 }
 
-/// Closes the client when it is dropped.
+/// A guard that closes the client when it is dropped.
 pub(crate) struct CloseGuard {
     shared: Arc<Shared>,
 }
@@ -45,7 +45,7 @@ impl Drop for CloseGuard {
     }
 }
 
-/// Sets a client up.
+/// Settings of a client before it starts.
 #[must_use = "nothing happens until `connect` or `connect_lazy`"]
 pub struct ClientBuilder {
     client_id: String,
@@ -60,9 +60,9 @@ pub struct ClientBuilder {
 }
 
 impl Client {
-    /// Starts setting up a client of that id, which must be unique among the clients of a resource
-    /// and stay the same while it lives. Of two programs with one id, the later one gets what is free,
-    /// and nothing once the first is heard again.
+    /// Creates a builder for a client with this id. The id must be unique among the clients of a resource, and must
+    /// stay the same while the client lives. If two programs have one id, the later one gets only free capacity, and
+    /// nothing once the server hears the first one again.
     pub fn builder(client_id: impl Into<String>) -> ClientBuilder {
         ClientBuilder {
             client_id: client_id.into(),
@@ -77,17 +77,17 @@ impl Client {
         }
     }
 
-    /// A client for tests that needs no server, and the [fake](crate::fake) that says what it gets.
+    /// Creates a client for tests that needs no server, and the [fake server](crate::fake) that answers it.
     pub fn fake(client_id: impl Into<String>) -> (Self, FakeServer) {
         Self::builder(client_id).fake()
     }
 
-    /// The client's id.
+    /// Returns the client's id.
     pub fn id(&self) -> &str {
         &self.shared.client_id
     }
 
-    /// Starts setting up the use of a resource.
+    /// Creates a builder for the use of a resource.
     pub fn resource(&self, id: impl Into<String>) -> ResourceBuilder<'_> {
         ResourceBuilder {
             client: self,
@@ -99,14 +99,14 @@ impl Client {
         }
     }
 
-    /// What the last attempt to refresh said, if it failed.
+    /// Returns the error of the last attempt to refresh, if it failed.
     pub fn failure(&self) -> Option<String> {
         self.shared.book().failure.clone()
     }
 
-    /// Releases everything and ends. Resources and limiters report that they are closed from now
-    /// on. Waits for the release to be answered, at most two seconds; leases that could not be
-    /// released expire. So do those of which permits are out: that work may still be going on.
+    /// Releases all leases and ends the client. From now on, resources and limiters report that they are closed. Waits
+    /// at most two seconds for the server's answer; leases that could not be released expire. A lease whose permits are
+    /// still out also expires, because its work may still run.
     pub async fn close(self) {
         let mut closed = self.shared.closed.subscribe();
         self.shared.close();
@@ -116,10 +116,9 @@ impl Client {
 }
 
 impl ClientBuilder {
-    /// Adds a server's address, `host:port` or `http://host:port`. Several are tried in turn; any
-    /// server of the node will do, since it says who the master is. With the feature `etcd`, one
-    /// may be that of a node in etcd, `etcd://host:port/node`: see [finding
-    /// servers](crate#finding-servers).
+    /// Adds a server's address, `host:port` or `http://host:port`. The client tries several in turn. Any server of the
+    /// node will do, because every server names the master. With the feature `etcd`, one address may be that of a node
+    /// in etcd, `etcd://host:port/node`: see [finding servers](crate#finding-servers).
     pub fn address(mut self, address: impl Into<String>) -> Self {
         self.addresses.push(address.into());
         self
@@ -131,47 +130,47 @@ impl ClientBuilder {
         self
     }
 
-    /// How etcd is reached, for an address that does not say so: `etcd:///node`.
+    /// Sets the access to etcd, for an address without hosts: `etcd:///node`.
     #[cfg(feature = "etcd")]
     pub fn etcd(mut self, etcd: crate::etcd::Etcd) -> Self {
         self.etcd = Some(etcd);
         self
     }
 
-    /// What to use when a lease ended unrenewed, unless a resource says otherwise. Default: safe.
+    /// Sets the mode for resources that set none: the behaviour when a lease ended without a refresh. Default: safe.
     pub fn mode(mut self, mode: Mode) -> Self {
         self.mode = mode;
         self
     }
 
-    /// How to behave towards servers: gaps, timeouts, backoff.
+    /// Sets the behaviour towards servers: gaps, timeouts, backoff.
     pub fn config(mut self, config: ClientConfig) -> Self {
         self.config = config;
         self
     }
 
-    /// By how much this machine's clock may be wrong, as in [`ClientConfig::clock_tolerance`].
+    /// Sets the largest error of this machine's clock, as in [`ClientConfig::clock_tolerance`].
     pub fn clock_tolerance(mut self, tolerance: Tolerance) -> Self {
         self.config.clock_tolerance = Some(tolerance);
         self
     }
 
-    /// How long a former process of this id may go on beside this one before limiters fail with
-    /// [`AcquireError::AnotherProcess`](crate::AcquireError::AnotherProcess), as in [`ClientConfig::restart_overlap`].
+    /// Sets the time for which a previous process of this id may run beside this one. After it, limiters fail with
+    /// [`AcquireError::AnotherProcess`](crate::AcquireError::AnotherProcess); see [`ClientConfig::restart_overlap`].
     /// Default: ten seconds.
     pub fn restart_overlap(mut self, overlap: Duration) -> Self {
         self.config.restart_overlap = overlap;
         self
     }
 
-    /// Where to report what happens.
+    /// Sets the receiver of events.
     pub fn hooks(mut self, hooks: Arc<dyn Hooks>) -> Self {
         self.hooks = Some(hooks);
         self
     }
 
-    /// How long [`ClientBuilder::connect`] tries. Default: ten seconds. If nobody answered, it looks for half a second more
-    /// whether an address is that of a status page.
+    /// Sets the time for which [`ClientBuilder::connect`] tries. Default: ten seconds. If no server answered, it takes
+    /// half a second more to check whether an address is that of a status page.
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
         self.connect_timeout = timeout;
         self
@@ -181,7 +180,7 @@ impl ClientBuilder {
     ///
     /// # Errors
     ///
-    /// If an address or the id does not parse, or no master answered in time.
+    /// If an address or the id is invalid, or no master answered in time.
     pub async fn connect(self) -> Result<Client, ConnectError> {
         let mut connection = self.connection()?;
         let waited = self.connect_timeout;
@@ -204,19 +203,19 @@ impl ClientBuilder {
         if tokio::time::timeout(waited, attempts).await.is_ok() {
             return Ok(self.start(connection));
         }
-        // Whoever is there, but busy or without a master, is not asked once more.
+        // The check concerns servers that are out of reach, and not servers that are busy or have no master.
         if is_out_of_reach && let Some(advice) = http_port::advice(connection.known()).await {
             last = format!("{last}. {advice}");
         }
         Err(ConnectError::NotConnected { waited, last })
     }
 
-    /// Starts the client without waiting for a server; resources work by their modes until one
-    /// answers. Must be called within a tokio runtime.
+    /// Starts the client without waiting for a server. Resources work by their modes until a server answers. Must be
+    /// called within a tokio runtime.
     ///
     /// # Errors
     ///
-    /// If an address or the id does not parse.
+    /// If an address or the id is invalid.
     pub fn connect_lazy(self) -> Result<Client, ConnectError> {
         let connection = self.connection()?;
         Ok(self.start(connection))
@@ -240,11 +239,11 @@ impl ClientBuilder {
         ))
     }
 
-    /// A client for tests that needs no server, and the [fake](crate::fake) that says what it gets. Addresses
-    /// and timeouts do not count; mode and hooks do.
+    /// Creates a client for tests that needs no server, and the [fake server](crate::fake) that answers it. Addresses
+    /// and timeouts have no effect; mode and hooks have.
     pub fn fake(mut self) -> (Client, FakeServer) {
         self.clock = Clock::start_by_timers();
-        // Its server answers once, and says what is the case.
+        // The fake server's first answer is final.
         self.config.restart_overlap = Duration::ZERO;
         let client = self.client(Some(FakeAnswers::default()));
         let server = FakeServer::new(client.shared.clone());
@@ -292,7 +291,7 @@ impl ClientBuilder {
     }
 }
 
-/// Sets up the use of a resource.
+/// Settings of a resource before it opens.
 #[must_use = "nothing happens until `open`"]
 pub struct ResourceBuilder<'a> {
     client: &'a Client,
@@ -304,36 +303,36 @@ pub struct ResourceBuilder<'a> {
 }
 
 impl ResourceBuilder<'_> {
-    /// Higher is more important, if the resource's algorithm looks at it. Default: 0.
+    /// Sets the priority: higher is more important, if the resource's algorithm uses priorities. Default: 0.
     pub fn priority(mut self, priority: i64) -> Self {
         self.priority = priority;
         self
     }
 
-    /// What is wanted to begin with. Default: 0, which gets nothing.
+    /// Sets the amount wanted at the start. Default: 0, which gets nothing.
     pub fn wants(mut self, wants: f64) -> Self {
         self.wants = wants;
         self
     }
 
-    /// What to use when a lease ended unrenewed. Default: the client's.
+    /// Sets the mode: the behaviour when a lease ended without a refresh. Default: the client's mode.
     pub fn mode(mut self, mode: Mode) -> Self {
         self.mode = mode;
         self
     }
 
-    /// Measures what is wanted from what is acquired from the resource's limiter, from now on.
+    /// Measures the wanted amount from now on, by the calls of the resource's limiter.
     pub fn adaptive_wants(mut self, adaptive: AdaptiveWants) -> Self {
         self.wants = self.wants.max(adaptive.least);
         self.adaptive = Some(adaptive);
         self
     }
 
-    /// Starts using the resource. Returns at once; see [`Resource::wait_for_lease`].
+    /// Opens the resource. Returns at once; see [`Resource::wait_for_lease`].
     ///
     /// # Errors
     ///
-    /// If the id or the wants do not do, the resource is open already, or the client is closed.
+    /// If the id or the wants are invalid, the resource is already open, or the client is closed.
     pub fn open(self) -> Result<Resource, ResourceError> {
         if !is_id(&self.id) {
             return Err(ResourceError::BadId(self.id));
@@ -359,7 +358,7 @@ impl ResourceBuilder<'_> {
             drop(book);
             return Err(ResourceError::AlreadyOpen(self.id));
         }
-        // Released and opened again before the release was sent: then it is not to be.
+        // The resource was closed, and opens again before the release was sent. So it must not be released.
         book.releases.retain(|id| *id != self.id);
         book.slots.insert(self.id, slot.clone());
         drop(book);

@@ -1,4 +1,4 @@
-//! The only file that reads clocks and draws chance, with the counter inside it.
+//! Clocks and random numbers of the client; no other file may read them.
 
 mod counter;
 
@@ -11,16 +11,16 @@ use doorward_limits::Moment;
 use crate::clock::counter::Counter;
 use crate::time::{Time, Tolerance};
 
-/// A clock, from when it was made.
+/// A clock that starts at 0.
 #[derive(Clone, Debug)]
 pub(crate) enum Clock {
     /// [The clock that leases count on](doorward_clock).
     OfLeases(Arc<LeaseClock>),
-    /// That of tokio's timers, which tests pause and set: for a fake client.
+    /// The clock of tokio's timers, which tests pause and set, for a fake client.
     OfTimers(tokio::time::Instant),
 }
 
-/// The clock that leases count on, and what is cheaper to read.
+/// The clock that leases count on, with a source that is cheaper to read.
 #[derive(Debug)]
 pub(crate) struct LeaseClock {
     origin: Instant,
@@ -46,8 +46,9 @@ impl Clock {
         })
     }
 
-    /// The same for local limits, or less by up to [`FAST_CLOCK_BEHIND`](crate::limiter::FAST_CLOCK_BEHIND): cheap, once
-    /// that has [started](Clock::start_fast).
+    /// Returns the time for local limits. It may be behind by up to
+    /// [`FAST_CLOCK_BEHIND`](crate::limiter::FAST_CLOCK_BEHIND), and is cheap to read once the fast clock has
+    /// [started](Clock::start_fast).
     #[inline]
     pub(crate) fn fast_now(&self) -> Moment {
         match self {
@@ -56,24 +57,24 @@ impl Clock {
         }
     }
 
-    /// Apart, so that who calls a limiter can have all of it in place.
+    /// A function of its own, so that a limiter's call can be inlined.
     #[cold]
     fn timers_now(&self) -> Moment {
         Moment::ORIGIN.after(self.now().since_origin())
     }
 
-    /// Gets ready to be read fast, in the background.
+    /// Prepares the fast clock in the background.
     pub(crate) fn start_fast(&self) {
         if let Self::OfLeases(clock) = self {
             let clock = Arc::clone(clock);
-            // It spins. Nobody waits for it: a runtime that ends would wait for a task of its own. Without a thread, the
-            // clock of leases is read.
+            // The measurement spins in a thread of its own, because a runtime that ends would wait for its task.
+            // Without the thread, limiters read the clock of leases.
             let thread = std::thread::Builder::new().name("doorward-clock".to_owned());
             drop(thread.spawn(move || clock.counter.start()));
         }
     }
 
-    /// Sleeps until this clock has come to a time. Cancel safe.
+    /// Sleeps until this clock reaches a time. Cancel safe.
     pub(crate) async fn sleep_until(&self, time: Time) {
         match self {
             Self::OfLeases(clock) => {
@@ -93,7 +94,7 @@ impl LeaseClock {
     }
 }
 
-/// By how much this platform's clock may be wrong, if nobody says something else.
+/// Returns the default tolerance of this platform's clock.
 pub(crate) const fn tolerance() -> Tolerance {
     if doorward_clock::IS_STEERED {
         Tolerance::STEERED
@@ -102,7 +103,7 @@ pub(crate) const fn tolerance() -> Tolerance {
     }
 }
 
-/// Since the Unix epoch, by the wall clock; zero if it is set before that.
+/// Returns the wall-clock time since the Unix epoch, or zero if the clock is set before it.
 #[expect(clippy::disallowed_methods, reason = "this is the file that may")]
 pub(crate) fn since_epoch() -> Duration {
     SystemTime::now()
@@ -110,12 +111,12 @@ pub(crate) fn since_epoch() -> Duration {
         .unwrap_or_default()
 }
 
-/// Which process this is, or which client of it: another one each time. Not 0, which is none.
+/// Draws the number that identifies a process, or a client within it. Never 0, which means absent.
 pub(crate) fn incarnation() -> u64 {
     rand::random::<u64>().max(1)
 }
 
-/// Uniform in 0…1.
+/// Draws a number, uniform in 0…1.
 pub(crate) fn chance() -> f64 {
     rand::random()
 }

@@ -1,4 +1,4 @@
-//! The concurrency limiter as a program uses it.
+//! The concurrency limiter in a program's interface.
 
 use std::sync::Arc;
 
@@ -11,20 +11,19 @@ use crate::resource::Handle;
 use crate::slot::Slot;
 use crate::time::Time;
 
-/// Hands out as many permits at once as the lease allows, and follows it as it changes. Cheap to
-/// clone; clones share one limit.
+/// A limiter of permits in flight, which follows the lease as it changes. Cheap to clone; clones share one limit.
 ///
-/// A lease that shrinks below what is in flight takes effect as permits come back; until then, what
-/// is in flight is what the client reports that it has.
+/// A lease that shrinks below the permits in flight takes effect as permits come back. Until then, the client reports
+/// the permits in flight as the amount that it has.
 #[derive(Clone)]
 pub struct ConcurrencyLimiter {
-    /// What the handle has as well, for who has no time to look there.
+    /// The handle's gate, copied for speed.
     gate: &'static Gate,
     slot: Arc<Slot>,
     handle: Arc<Handle>,
 }
 
-/// The right to do one thing (or several) at once. Given back when dropped.
+/// The right to do one thing (or several) at once. It is given back when it is dropped.
 #[must_use = "a permit that is dropped is given back"]
 #[derive(Debug)]
 pub struct Permit {
@@ -41,7 +40,7 @@ impl ConcurrencyLimiter {
         }
     }
 
-    /// Waits for a permit. First come, first served. Safe to cancel.
+    /// Waits for a permit, in order of arrival. Safe to cancel.
     ///
     /// # Errors
     ///
@@ -54,9 +53,9 @@ impl ConcurrencyLimiter {
     ///
     /// # Errors
     ///
-    /// If none are asked for, or the client is closed. And if there are none because no template matches the
-    /// resource, or because another process has had the client id for longer than a
-    /// [restart](crate::ClientBuilder::restart_overlap) takes.
+    /// If `permits` is 0, or the client is closed. If no permit may be out because no template matches the resource, or
+    /// because another process has had the client id for longer than a [restart](crate::ClientBuilder::restart_overlap)
+    /// takes.
     pub async fn acquire_many(&self, permits: u64) -> Result<Permit, AcquireError> {
         if permits == 0 {
             return Err(AcquireError::BadCost(0.0));
@@ -69,7 +68,7 @@ impl ConcurrencyLimiter {
         let _turn = waiter.turn().await;
         let mut limited = false;
         loop {
-            // Before looking, so that no change is missed.
+            // Registers before it looks, so that it misses no change.
             let changed = self.gate.changed.notified();
             tokio::pin!(changed);
             changed.as_mut().enable();
@@ -86,7 +85,7 @@ impl ConcurrencyLimiter {
                 .until()
                 .filter(|until| *until > self.clock().now());
             match until {
-                // The limit changes by itself then.
+                // At that time, the limit changes by itself.
                 Some(until) => tokio::select! {
                     () = self.clock().sleep_until(until) => {}
                     () = &mut changed => {}
@@ -96,17 +95,17 @@ impl ConcurrencyLimiter {
         }
     }
 
-    /// Takes a permit if there is one.
+    /// Takes a permit if one is free.
     ///
     /// # Errors
     ///
-    /// [`AcquireError::Blocked`] if all are out; when to come back, if there are none until the client
-    /// hears next how many there may be. And as [`ConcurrencyLimiter::acquire_many`].
+    /// [`AcquireError::Blocked`] if all permits are out. [`AcquireError::RetryAfter`] if there are none until the
+    /// client's next answer, with the time until then. Otherwise as [`ConcurrencyLimiter::acquire_many`].
     #[inline]
     pub fn try_acquire(&self) -> Result<Permit, AcquireError> {
         match self.at_once(1) {
             Some(true) => Ok(self.permit(1)),
-            // There are some, and all are out.
+            // The limit is above 0, and all permits are out.
             Some(false) => {
                 self.note_limited();
                 Err(AcquireError::Blocked)
@@ -115,7 +114,8 @@ impl ConcurrencyLimiter {
         }
     }
 
-    /// Without a lock. None: that cannot say, or others wait, who come first. What it says is measured.
+    /// Decides without a lock, and measures the demand. None: only a lock can decide, or other callers wait and come
+    /// first.
     #[inline]
     fn at_once(&self, permits: u64) -> Option<bool> {
         if !self.gate.queue.is_empty() {
@@ -144,7 +144,7 @@ impl ConcurrencyLimiter {
         answer.map_err(|error| self.until_next_answer(error))
     }
 
-    /// How many permits are out.
+    /// Returns the number of permits that are out.
     pub fn in_flight(&self) -> u64 {
         self.state().in_flight()
     }
@@ -160,7 +160,7 @@ impl ConcurrencyLimiter {
         Ok(self.permit(permits))
     }
 
-    /// What was taken.
+    /// Creates the permit after the limiter has admitted it.
     #[inline]
     fn permit(&self, permits: u64) -> Permit {
         if self.slot.is_observed {
@@ -173,16 +173,16 @@ impl ConcurrencyLimiter {
         }
     }
 
-    /// Why there is none now, as far as the last answer knows.
+    /// Returns the reason for the refusal, as far as the last answer tells it.
     fn refusal(&self, now: Time) -> AcquireError {
         let view = self.slot.view.borrow();
-        let hopeless = self.handle.hopeless(&view, now);
-        hopeless
+        let permanent_failure = self.handle.permanent_failure(&view, now);
+        permanent_failure
             .filter(|_| allows_none(view.allowance, now))
             .unwrap_or(AcquireError::Blocked)
     }
 
-    /// If no permit can come back: when the next answer is due, which may change that.
+    /// If no permit can come back: replaces the error by the time until the next answer, which may change the limit.
     fn until_next_answer(&self, error: AcquireError) -> AcquireError {
         let now = self.clock().now();
         let view = self.slot.view.borrow();
@@ -196,7 +196,7 @@ impl ConcurrencyLimiter {
         }
     }
 
-    /// Somebody wants so much besides what is in flight and waiting.
+    /// Measures demand for this amount in addition to the permits in flight and waiting.
     fn measure(&self, wanted: f64) {
         if let Some(measured) = &self.slot.measured {
             let waiting = self.gate.queue.waiting().cost;
@@ -220,7 +220,7 @@ impl ConcurrencyLimiter {
     }
 }
 
-/// Whether not even one permit may be out.
+/// Returns whether not even one permit may be out.
 fn allows_none(allowance: Allowance, now: Time) -> bool {
     allowance.at(now).get() < 1.0
 }

@@ -1,10 +1,10 @@
-//! What can go wrong for a user of the library.
+//! Errors of the library.
 
 use std::time::Duration;
 
 use thiserror::Error;
 
-/// Why a client could not be set up.
+/// An error of setting a client up.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ConnectError {
     /// No address was given.
@@ -13,64 +13,64 @@ pub enum ConnectError {
     /// An address does not parse.
     #[error("\"{address}\" is not an address: {problem}; give host:port or http://host:port")]
     BadAddress {
-        /// As given, or as a server named it, with what cannot be seen made visible.
+        /// The address as given, or as a server named it, with invisible characters escaped.
         address: String,
-        /// What is wrong with it.
+        /// The problem.
         problem: String,
     },
     /// An address of a node in etcd cannot be used.
     #[error("{0}")]
     BadNodeAddress(String),
     /// The client id is empty or too long.
-    #[error("the client id {0:?} does not do; give 1 to 256 printable bytes")]
+    #[error("the client id {0:?} is invalid; give 1 to 256 printable bytes")]
     BadClientId(String),
     /// No server answered in time.
     #[error("not connected: no server answered within {waited:?}; the last error was: {last}")]
     NotConnected {
-        /// How long it was tried.
+        /// Time for which it tried.
         waited: Duration,
-        /// What the last attempt said.
+        /// Error of the last attempt.
         last: String,
     },
 }
 
-/// Why a resource could not be opened, or what is wanted of it not be changed.
+/// An error of opening a resource or of changing its wants.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum ResourceError {
     /// The resource id is empty or too long.
-    #[error("the resource id {0:?} does not do; give 1 to 256 printable bytes")]
+    #[error("the resource id {0:?} is invalid; give 1 to 256 printable bytes")]
     BadId(String),
     /// The client uses the resource already.
     #[error("{0} is open already; share its handle")]
     AlreadyOpen(String),
-    /// Wants must be a number that a server takes.
+    /// The wants are not a number that a server accepts.
     #[error("cannot want {0}; give a finite number from 0 to 10^15")]
     BadWants(f64),
     /// No template matches the resource: no server will grant it until an operator adds one.
     #[error("{resource} is unknown: {message}")]
     Unknown {
-        /// Which.
+        /// Id of the resource.
         resource: String,
-        /// What the server said.
+        /// The server's message.
         message: String,
     },
     /// Another live process has the lease under the same client id.
     #[error("{resource} got no lease: {}", another_process(client_id))]
     AnotherProcess {
-        /// Which resource.
+        /// Id of the resource.
         resource: String,
-        /// The id that both have.
+        /// Id that both processes have.
         client_id: String,
     },
-    /// The server refused the resource for another reason, or its answer made no sense.
+    /// The server refused the resource for another reason, or its answer was invalid.
     #[error("{resource} got no lease: {message}")]
     Refused {
-        /// Which.
+        /// Id of the resource.
         resource: String,
-        /// What the server said, or what is wrong with what it said.
+        /// The server's message, or the problem with its answer.
         message: String,
     },
-    /// No server could be asked.
+    /// No server was reachable.
     #[error("not connected: {0}")]
     NotConnected(String),
     /// The client or the resource was closed.
@@ -78,33 +78,33 @@ pub enum ResourceError {
     Closed,
 }
 
-/// Why nothing was acquired from a limiter.
+/// A limiter's error: nothing was acquired.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum AcquireError {
-    /// Over the limit now.
+    /// The cost is over the limit now.
     #[error("over the limit; come back in {retry_after:?}")]
     RetryAfter {
-        /// When it would be admitted if the rate stays as it is; if nothing may be used now, when the
-        /// client hears next whether something may.
+        /// Time until the limiter would admit the cost if the rate stays. If nothing may be used now: the time until
+        /// the client's next answer.
         retry_after: Duration,
     },
-    /// Nothing more may be used until the capacity grows or what is in flight comes back.
+    /// Nothing more may be used until the capacity grows or permits come back.
     #[error("nothing more may be used at present")]
     Blocked,
-    /// No template matches the resource, so no server will grant it until an operator adds one; and
-    /// neither a lease from before nor the mode allows anything.
+    /// No template matches the resource, so no server grants it until an operator adds one. Neither an earlier lease
+    /// nor the mode allows anything.
     #[error("the resource is unknown: {message}")]
     UnknownResource {
-        /// What the server said.
+        /// The server's message.
         message: String,
     },
-    /// Another live process has the lease under the same client id, and has had it for longer than a restart takes.
+    /// Another live process has the lease under the same client id, for longer than a restart takes.
     #[error("{}", another_process(client_id))]
     AnotherProcess {
-        /// The id that both have.
+        /// Id that both processes have.
         client_id: String,
     },
-    /// The cost is no number, negative or infinite; or no permits were asked for.
+    /// The cost is not a number, negative or infinite; or the number of permits is 0.
     #[error("cannot acquire {0}; give a finite number that is not negative")]
     BadCost(f64),
     /// The client or the resource was closed.
@@ -112,7 +112,7 @@ pub enum AcquireError {
     Closed,
 }
 
-/// What is wrong, and what to do.
+/// Returns the problem and its remedy.
 fn another_process(client_id: &str) -> String {
     format!(
         "another running process has the client id {client_id:?}; give each process an id of its own, or stop one of them"

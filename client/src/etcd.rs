@@ -1,4 +1,4 @@
-//! How etcd is reached, for a program that says so itself.
+//! Access to etcd, for a program that configures it in code.
 //!
 //! ```
 //! use std::sync::Arc;

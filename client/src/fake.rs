@@ -1,8 +1,8 @@
 //! Tests of programs that use this library, without a server.
 //!
-//! [`Client::fake`](crate::Client::fake) gives a client and a [`FakeServer`]. The client is the real one, with
-//! its limiters, modes and hooks; the fake answers at once whatever it asks, with what the test has set. There
-//! is no network and no background task, so a plain `#[test]` is enough, unless it awaits something.
+//! [`Client::fake`](crate::Client::fake) creates a client and a [`FakeServer`]. The client is the real one, with its
+//! limiters, modes and hooks. The fake server answers each of its requests at once, with the values that the test has
+//! set. There is no network and no background task, so a plain `#[test]` is enough, unless it awaits something.
 //!
 //! ```
 //! use doorward_client::limiter::rate::Burst;
@@ -13,23 +13,23 @@
 //! let database = client.resource("db/orders").wants(50.0).mode(Mode::Pessimistic).open()?;
 //! assert_eq!(database.capacity(), Capacity::Limited(30.0));
 //!
-//! // What does the program do when there is nothing to be had?
+//! // No capacity: the limiter refuses.
 //! server.set_capacity("db/orders", 0.0);
 //! let limiter = database.rate_limiter(Burst::default());
 //! assert!(limiter.try_acquire(1.0).is_err());
 //!
-//! // And when no server answers for so long that every lease is over?
+//! // No server answers until every lease has expired: the mode decides.
 //! server.stop();
 //! assert_eq!(database.capacity(), Capacity::NONE);
 //! # Ok::<(), doorward_client::ResourceError>(())
 //! ```
 //!
-//! **Who has set nothing gets all that is wanted**: as from a real server that has plenty. A client gets what it
-//! wants, up to the capacity; so one that wants 0 gets 0.
+//! **A resource without settings gets all that the client wants**, as from a real server with enough capacity. A client
+//! gets no more than it wants, so a client that wants 0 gets 0.
 //!
-//! **Time** is that of tokio's timers, which a test may stop: under `#[tokio::test(start_paused = true)]`
-//! (tokio's feature `test-util`) a thousand acquisitions of a rate limiter take their time by that clock, and
-//! none of yours. A lease lasts for a week by that clock, or until [`FakeServer::stop`].
+//! **Time** is that of tokio's timers, which a test may pause. Under `#[tokio::test(start_paused = true)]` (tokio's
+//! feature `test-util`), a thousand acquisitions of a rate limiter take their time by that clock, and no real time. A
+//! lease lasts for a week by that clock, or until [`FakeServer::stop`].
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -42,17 +42,17 @@ use crate::slot::lock;
 use crate::state::{Granted, LimitedBy, RefusalKind, Refused, Response, SPAN_MAX};
 use crate::transport::task::{self, Shared};
 
-/// The refresh interval of every lease: nobody has to wait for it.
+/// Refresh interval of every lease; no test waits for it.
 const REFRESH_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Says what a fake client gets. Each change reaches its resources and limiters before the call returns. Cheap
+/// A server for a fake client. Each change reaches the client's resources and limiters before the call returns. Cheap
 /// to clone; clones are the same server. It does not keep the client open.
 #[derive(Clone)]
 pub struct FakeServer {
     shared: Arc<Shared>,
 }
 
-/// What a fake client's requests are answered.
+/// Answers to a fake client's requests.
 #[derive(Debug, Default)]
 pub(crate) struct FakeAnswers {
     settings: Mutex<Settings>,
@@ -64,13 +64,13 @@ struct Settings {
     resources: BTreeMap<String, Setting>,
 }
 
-/// What was set of a resource.
+/// Settings of one resource.
 #[derive(Clone, Debug, Default)]
 struct Setting {
-    /// None: as much as is wanted.
+    /// Capacity; None: no limit.
     capacity: Option<f64>,
     safe_capacity: Option<f64>,
-    /// No lease, whatever the capacity.
+    /// Refusal: no lease, whatever the capacity.
     refusal: Option<(RefusalKind, String)>,
 }
 
@@ -79,8 +79,8 @@ impl FakeServer {
         Self { shared }
     }
 
-    /// From now on there is so much of a resource for this client; it gets what it wants of that. A number that
-    /// no server gives, such as one below 0, is no lease, as it is from a real server.
+    /// Sets this client's capacity of a resource; the client gets no more than it wants. An invalid number, such as one
+    /// below 0, gives no lease, as from a real server.
     pub fn set_capacity(&self, resource: &str, capacity: f64) {
         self.change(resource, |setting| {
             setting.capacity = Some(capacity);
@@ -88,23 +88,24 @@ impl FakeServer {
         });
     }
 
-    /// What a client in safe mode uses of a resource at most when its lease is over. Until it is set, nothing.
+    /// Sets the safe capacity: the largest amount that a client in safe mode uses after its lease ended. The default is
+    /// nothing.
     pub fn set_safe_capacity(&self, resource: &str, safe_capacity: f64) {
         self.change(resource, |setting| {
             setting.safe_capacity = Some(safe_capacity);
         });
     }
 
-    /// From now on no template matches a resource, as `message` says. A lease that it has stays valid, as it
-    /// does with a real server.
+    /// Refuses a resource as unknown, with `message`, as if no template matched it. A valid lease stays valid, as with
+    /// a real server.
     pub fn set_unknown(&self, resource: &str, message: &str) {
         self.change(resource, |setting| {
             setting.refusal = Some((RefusalKind::Unknown, message.to_owned()));
         });
     }
 
-    /// From now on another process has the lease of a resource under this client's id, and goes on for longer than
-    /// a restart takes. The client's own lease is over.
+    /// Refuses a resource because another process has the lease under this client's id, for longer than a restart
+    /// takes. The client's own lease ends.
     pub fn set_another_process(&self, resource: &str) {
         self.change(resource, |setting| {
             let message = "the fake server says that another process has the client id";
@@ -112,23 +113,23 @@ impl FakeServer {
         });
     }
 
-    /// No server answers any more, and every lease is over: what may be used, modes say.
+    /// Stops answering and ends every lease, so modes decide.
     pub fn stop(&self) {
         self.settings(|settings| settings.is_down = true);
     }
 
-    /// A server answers again.
+    /// Answers again.
     pub fn start(&self) {
         self.settings(|settings| settings.is_down = false);
     }
 
-    /// Has the client ask again for what it wants now: by what its limiters measured, if it is to measure that.
+    /// Makes the client ask again for its current wants, with the measured ones of its limiters.
     pub fn refresh(&self) {
         self.shared.measure();
         self.shared.wake();
     }
 
-    /// What the client wants of a resource. None: it has not opened it.
+    /// Returns the client's wants of a resource, or `None` if it has not opened it.
     pub fn wants(&self, resource: &str) -> Option<f64> {
         let book = self.shared.book();
         Some(book.state.resource(resource)?.wants())
@@ -157,7 +158,7 @@ impl fmt::Debug for FakeServer {
 }
 
 impl FakeAnswers {
-    /// Does at once what the background task of a real client does when it is woken.
+    /// Answers at once, as the background task of a real client does when it is woken.
     pub(crate) fn serve(&self, shared: &Shared) {
         if shared.closing.load(Ordering::SeqCst) {
             shared.close_slots();
@@ -175,9 +176,9 @@ impl FakeAnswers {
         } else {
             let (sequence, wanted) = book.state.ask_at_once(now);
             let response = settings.response(&wanted);
-            // Hooks are called, and may set something.
+            // Releases the lock, because hooks may call the server.
             drop(settings);
-            // The same test waits for the same time.
+            // One test gets the same waits in every run.
             task::apply_answer(shared, book, sequence, &response, 0.0, now);
         }
         shared.publish();

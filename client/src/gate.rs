@@ -1,10 +1,10 @@
-//! What a permit needs when it is given back: the limiter that it was taken from, and whom that concerns.
+//! A gate: a concurrency limiter with its waiting callers, as a permit needs it to be given back.
 //!
-//! To count references to it would cost as much as the permit does. So gates are never freed: one that nobody uses any
-//! more is the next resource's. There are as many as resources with a concurrency limiter were open at once.
+//! Counting references to it would cost as much as the permit itself. So gates are never freed: the next resource takes
+//! an unused one. There are as many as resources with a concurrency limiter were open at once.
 //!
-//! A permit keeps its resource open, as handles do. When the last handle goes while permits are out, what is to be done
-//! then is [kept](Gate::keep) until the last permit is given back.
+//! A permit keeps its resource open, as handles do. If the last handle is dropped while permits are out, the gate
+//! [keeps](Gate::keep) the work that must follow until the last permit comes back.
 
 use std::fmt;
 use std::ops::Deref;
@@ -17,38 +17,39 @@ use crate::capacity::Allowance;
 use crate::limiter::concurrency::LeasedPermits;
 use crate::queue::Queue;
 
-/// A concurrency limiter, and who waits for it.
+/// A concurrency limiter, and its waiting callers.
 #[derive(Default)]
 pub(crate) struct Gate {
     pub(crate) limiter: LeasedPermits,
     pub(crate) queue: Queue,
-    /// A permit came back, or what [a slot](crate::slot::Slot) tells all who wait.
+    /// Notification that a permit came back, or that [a slot](crate::slot::Slot) has news for all waiting callers.
     pub(crate) changed: Notify,
-    /// Dropped when no permit is out any more.
+    /// Value that is dropped when no permit is out any more.
     kept: Mutex<Option<Box<dyn Send>>>,
     is_kept: AtomicBool,
 }
 
-/// The use of a gate, until it is dropped. No permit of it is out then.
+/// The use of a gate, until it is dropped. By then no permit of it is out.
 pub(crate) struct OpenGate(&'static Gate);
 
-/// Gates that nobody uses.
+/// Unused gates.
 static FREE: Mutex<Vec<&'static Gate>> = Mutex::new(Vec::new());
 
 impl Gate {
-    /// Drops something as soon as no permit is out.
+    /// Drops a value as soon as no permit is out.
     pub(crate) fn keep(&self, what: Box<dyn Send>) {
         *self.kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(what);
-        // Who gives the last permit back sees this, or this call sees that it is back (`SeqCst`, as the permits are).
+        // Either the caller that gives the last permit back sees this, or this call sees that the permit is back. For
+        // that, both use `SeqCst`.
         self.is_kept.store(true, Ordering::SeqCst);
         self.let_go();
     }
 
-    /// Gives back permits that were taken.
+    /// Gives back permits.
     #[inline]
     pub(crate) fn release(&self, permits: u64) {
         self.limiter.release(permits);
-        // Who joins later sees what was just given back.
+        // A caller that joins the queue later sees the permits that just came back.
         if !self.queue.is_empty() {
             self.changed.notify_waiters();
         }
@@ -60,15 +61,15 @@ impl Gate {
     #[cold]
     fn let_go(&self) {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        // Not before the lock: in between, somebody else may have emptied this gate, and the next resource may have kept
-        // something here while permits of its own are out.
+        // Looks only under the lock: before it, another thread may have emptied this gate, and the next resource may
+        // have kept something here while its own permits are out.
         if self.limiter.in_flight() > 0 {
             return;
         }
         let what = kept.take();
         self.is_kept.store(false, Ordering::SeqCst);
         drop(kept);
-        // It may give this gate to somebody else.
+        // Dropping it may give this gate to another resource.
         drop(what);
     }
 }
@@ -81,7 +82,7 @@ impl Default for OpenGate {
 }
 
 impl OpenGate {
-    /// For permits.
+    /// Returns the gate, for permits.
     pub(crate) fn get(&self) -> &'static Gate {
         self.0
     }
@@ -129,7 +130,7 @@ mod tests {
         gate
     }
 
-    /// Counts how often it was dropped.
+    /// A value that counts its drops.
     struct Dropped(Arc<AtomicU64>);
 
     impl Drop for Dropped {
@@ -139,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_goes_with_the_last_permit() {
+    fn a_kept_value_is_dropped_with_the_last_permit() {
         let (gate, dropped) = (open(2.0), Arc::new(AtomicU64::new(0)));
         assert!(gate.limiter.try_acquire(2, Time::ZERO));
         gate.keep(Box::new(Dropped(dropped.clone())));
@@ -151,9 +152,9 @@ mod tests {
         assert_eq!(dropped.load(Ordering::SeqCst), 2, "none is out");
     }
 
-    /// The last permit comes back in the moment in which the last handle goes.
+    /// The last permit comes back at the moment at which the last handle is dropped.
     #[test]
-    fn what_is_kept_goes_once_whoever_is_last() {
+    fn a_kept_value_is_dropped_once_in_a_race() {
         for _ in 0..500 {
             let (gate, dropped) = (open(2.0), Arc::new(AtomicU64::new(0)));
             assert!(gate.limiter.try_acquire(2, Time::ZERO));
@@ -167,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gate_that_is_used_again_admits_nothing_until_it_is_told() {
+    fn a_reused_gate_admits_nothing_until_it_gets_an_allowance() {
         drop(open(5.0));
         let gate = OpenGate::default();
         assert!(!gate.limiter.try_acquire(1, Time::ZERO));

@@ -1,4 +1,4 @@
-//! What may be used of a resource at a moment, as a program sees it.
+//! The allowance of a resource at a moment, as a program sees it.
 
 use std::time::Duration;
 
@@ -7,25 +7,25 @@ use crate::slot::View;
 use crate::state::LimitedBy;
 use crate::time::Time;
 
-/// What may be used of a resource at a moment, where that comes from, and why it is no more.
+/// Capacity of a resource at a moment, with its origin and its limit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Holding {
-    /// How much may be used.
+    /// Amount that may be used.
     pub capacity: Capacity,
-    /// By a lease; or by the client's mode, because there is none but perhaps one of 0 by a server in
-    /// learning mode.
+    /// Origin: a lease, or the client's mode. By mode there is no lease, or only a lease of 0 from a server in learning
+    /// mode.
     pub source: Source,
-    /// How long the lease still lasts, if there is one.
+    /// Remaining time of the lease, if there is one.
     pub remaining: Option<Duration>,
-    /// How long this holds at most if nothing more is heard: until the lease ends, or a safe capacity is
-    /// halved. None: it does not end by itself.
+    /// Longest time for which the capacity holds without an answer: until the lease ends, or until a safe capacity
+    /// halves. None: it does not end by itself.
     pub changes_in: Option<Duration>,
-    /// How much may be used from then on.
+    /// Amount that may be used after that.
     pub then: Capacity,
-    /// Why the lease is no larger. None: there is none, or an older server does not say.
+    /// Reason why the lease is not larger. None: there is no lease, or an older server granted it.
     pub limited_by: Option<LimitedBy>,
-    /// How much longer learning mode lasts at most, of the server or of one above it. None: nobody
-    /// learns, or the server does not say.
+    /// Longest remaining time of learning mode, of the server or of one above it. None: neither is in learning mode, or
+    /// the server does not send the time.
     pub learning_for: Option<Duration>,
 }
 
@@ -52,7 +52,7 @@ impl Holding {
         }
     }
 
-    /// What is news to who follows a resource: not that time goes by.
+    /// Returns the part whose change a follower of the resource sees. The passing of time is not part of it.
     pub(crate) fn news(&self) -> (Capacity, Source, bool) {
         let is_learning = self.limited_by.is_some_and(LimitedBy::is_learning);
         (self.capacity, self.source, is_learning)

@@ -1,39 +1,39 @@
-//! Where a program's own metrics hook in.
+//! Hooks for a program's own metrics.
 
 use std::time::Duration;
 
 use crate::capacity::{Capacity, Source};
 
-/// Called by the client as things happen. Every method does nothing unless you say otherwise. They
-/// are called from the client's task and from limiters: count, and return.
+/// Receiver of the client's events. By default every method does nothing. The client's task and the limiters call them,
+/// so a method should count and return.
 pub trait Hooks: Send + Sync {
-    /// A request was answered by a master, or failed, after that long.
+    /// Reports that a master answered a request, or that it failed, after a time.
     fn refreshed(&self, ok: bool, took: Duration) {
         let _ = (ok, took);
     }
 
-    /// What may be used of a resource has changed.
+    /// Reports that the capacity of a resource has changed.
     fn capacity_changed(&self, resource: &str, capacity: Capacity, source: Source) {
         let _ = (resource, capacity, source);
     }
 
-    /// A resource was refused, or its answer made no sense.
+    /// Reports that a server refused a resource, or that its answer was invalid.
     fn refused(&self, resource: &str, message: &str) {
         let _ = (resource, message);
     }
 
-    /// The master's epoch was `forgotten` for the lower one `instead`, since the last lease is over:
-    /// the node's masterships have begun again, because etcd was wiped or restored from a backup.
+    /// Reports that the client forgot the master's epoch `forgotten` for the lower one `instead`, because its last
+    /// lease ended. The node's masterships have started again: etcd was wiped or restored from a backup.
     fn mastership_forgotten(&self, forgotten: u64, instead: u64) {
         let _ = (forgotten, instead);
     }
 
-    /// A limiter admitted `cost` of a resource.
+    /// Reports that a limiter admitted `cost` of a resource.
     fn admitted(&self, resource: &str, cost: f64) {
         let _ = (resource, cost);
     }
 
-    /// A limiter made somebody wait, or refused.
+    /// Reports that a limiter made a caller wait, or refused it.
     fn limited(&self, resource: &str) {
         let _ = resource;
     }

@@ -1,40 +1,41 @@
-//! Doorward's client: lease capacity of a shared resource, and throttle yourself to it.
+//! Doorward's client: leases capacity of a shared resource, and throttles the program to it.
 //!
 //! ```no_run
 //! use doorward_client::limiter::rate::Burst;
 //! use doorward_client::{Client, Mode};
 //!
 //! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
-//! // One client per program. Its id must be unique among those that share a resource.
+//! // One client per program. Its id must be unique among the clients of a resource.
 //! let client = Client::builder("frontend-7").address("127.0.0.1:6970").connect().await?;
 //!
-//! // One handle per resource: say what you could use…
+//! // One handle per resource: say how much you could use…
 //! let database = client.resource("example/fair").wants(50.0).mode(Mode::Safe).open()?;
 //!
-//! // …and let the limiter hold you to what you get, as it changes.
+//! // …and let the limiter hold you to your lease, as it changes.
 //! let limiter = database.rate_limiter(Burst::default());
 //! for _query in 0..1000 {
 //!     limiter.acquire(1.0).await?;
 //!     // Do one thing that costs 1.
 //! }
 //!
-//! // Give back what you hold, for others to use at once.
+//! // Release the leases, so that other clients can use them at once.
 //! client.close().await;
 //! # Ok(())
 //! # }
 //! ```
 //!
-//! While a lease is valid the client obeys it. When it cannot be renewed, the resource's [`Mode`]
-//! says what to use: nothing (pessimistic), what it wants (optimistic), or what it wants up to the safe
-//! capacity that came with the last lease (safe). [`Holding`] says what there is, why it is no more, and for how long.
+//! While a lease is valid, the client obeys it. When the client cannot refresh it, the resource's [`Mode`] decides: a
+//! pessimistic client uses nothing, an optimistic client uses what it wants, and a client in safe mode uses what it
+//! wants up to the safe capacity of its last lease. [`Holding`] says how much a program may use, for how long, and why
+//! it is not more.
 //!
-//! `docs/clients.md` in the repository begins in an empty folder; [`fake`] is for tests.
+//! The tutorial `docs/clients.md` in the repository starts from an empty folder. For tests there is [`fake`].
 //!
 //! # Finding servers
 //!
-//! An address is that of a server, `host:port`; any server of the node will do, since it says who
-//! the master is, and several are tried in turn. With the feature `etcd`, it may also be that of a node
-//! whose servers are registered in etcd:
+//! An address is that of a server, `host:port`. Any server of the node will do, because every server names the master.
+//! The client tries several addresses in turn. With the feature `etcd`, an address may also be that of a node whose
+//! servers are registered in etcd:
 //!
 //! ```text
 //! etcd://HOST:PORT[,HOST:PORT…]/NODE[?KEY=VALUE[&KEY=VALUE…]]
@@ -42,26 +43,23 @@
 //! etcd://etcd-0:2379/eu?ca=/etc/etcd/ca.pem&user=reader&password_file=/etc/etcd/password
 //! ```
 //!
-//! The keys are `prefix` (what the keys of all nodes begin with, `/doorward/nodes` if absent), `ca`,
-//! `cert` and `key` (PEM files; with `ca`, etcd is reached by TLS), `user` and `password_file`. What
-//! is no plain letter in the name or in a value is percent-encoded. `etcd:///NODE` leaves all that
-//! to [`ClientBuilder::etcd`]. Nothing is read from the environment.
+//! The keys are `prefix` (the prefix of the keys of all nodes, `/doorward/nodes` if absent), `ca`, `cert` and `key`
+//! (PEM files; with `ca`, the client uses TLS for etcd), `user` and `password_file`. Percent-encode special characters
+//! in names and values. `etcd:///NODE` leaves the rest to [`ClientBuilder::etcd`]. The library reads nothing from the
+//! environment.
 //!
-//! etcd is asked when the client connects, and again when it has to find a server anew: when a call
-//! failed, or when none of the servers it knows has a master. The master that etcd names is tried
-//! first, then the node's other servers, then other addresses that were given. The client keeps no
-//! connection to etcd, waits for it two seconds at most (and at most half the time a call has), and
-//! asks it no more often than its backoff lets it try; while etcd is away, the servers that were
-//! known last count.
+//! The client reads etcd when it connects, and again when it has to find a server: after a failed call, or when no
+//! known server has a master. It tries the master that etcd names first, then the node's other servers, then the other
+//! given addresses. It keeps no connection to etcd. It waits for etcd at most two seconds, and at most half the time of
+//! a call, and reads it no more often than its backoff allows. While etcd is unreachable, the last known servers count.
 //!
-//! While the servers of a node elect a master, the client asks about every second; see the
-//! [`state`] for what else it does when something fails.
+//! While the servers of a node elect a master, the client asks about every second. [`state`] describes its behaviour
+//! after other failures.
 //!
 //! # The two halves
 //!
-//! [`state`] and [`limiter`] are pure: no clock, no network, no chance but what they are handed.
-//! They compile without the feature `transport` and are what the simulator runs. The rest is a
-//! tokio and tonic shell around them.
+//! [`state`] and [`limiter`] are pure: time and random numbers are arguments, and they use no network. They compile
+//! without the feature `transport`, and the simulator runs them. The rest is a tokio and tonic shell around them.
 
 pub mod capacity;
 pub mod limiter;
@@ -116,17 +114,17 @@ pub use hooks::{Hooks, NoHooks};
 pub use rate_limiter::RateLimiter;
 #[cfg(feature = "transport")]
 pub use resource::Resource;
-/// What is read off the wire, for who tests that: no part of the library's interface.
+/// Conversion of wire messages, for tests of it. Not part of the library's interface.
 #[cfg(feature = "transport")]
 #[doc(hidden)]
 pub use transport::convert as wire;
 
-/// The same mistake is made at a shell: for the command line, and no part of the library's interface.
+/// Detection of an HTTP port, for the command line. Not part of the library's interface.
 #[cfg(feature = "transport")]
 #[doc(hidden)]
 pub use transport::http_port;
 
-/// The programs in the guide compile.
+/// The guide, whose programs compile as tests.
 #[cfg(all(doctest, feature = "transport"))]
 #[doc = include_str!("../../docs/clients.md")]
 struct Guide;

@@ -1,9 +1,8 @@
 //! Limiters that follow a changing capacity: pure, and for many threads without a lock.
 //!
-//! [`rate`] is for what is counted per second, [`concurrency`] for what is counted at once. Both
-//! are handed an [`crate::capacity::Allowance`] and the time, and look at the end of a lease
-//! themselves at each call, so that nobody overruns because a task was late to wake, or the process was frozen. [`demand`]
-//! measures what would be used if there were no limit; [`tally`] counts that among threads.
+//! [`rate`] limits amounts per second, [`concurrency`] amounts at once. Both receive a [`crate::capacity::Allowance`]
+//! and the time. At each call they check the end of the lease themselves, so a late task or a frozen process causes no
+//! overrun. [`demand`] measures the use that would occur without a limit; [`tally`] counts it among threads.
 
 use std::time::Duration;
 
@@ -13,6 +12,6 @@ pub mod rate;
 mod supply;
 pub mod tally;
 
-/// By how much a clock that is cheap to read may be behind a good one, where limiters are asked by it. For so long before
-/// the end of a lease they want the good one.
+/// Largest delay of a cheap clock behind a good one, where limiters use it. For that time before the end of a lease
+/// they need the good one.
 pub const FAST_CLOCK_BEHIND: Duration = Duration::from_millis(2);

@@ -1,4 +1,4 @@
-//! Who waits for a limiter: first come, first served.
+//! Queue of the callers that wait for a limiter, in order of arrival.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,30 +7,30 @@ use tokio::sync::MutexGuard;
 
 use crate::slot::lock;
 
-/// Those who wait for one limiter.
+/// Callers that wait for one limiter.
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
     turn: tokio::sync::Mutex<()>,
     waiting: Mutex<Waiting>,
-    /// How many wait, for who only wants to know whether somebody does.
+    /// Number of waiting callers, for a check without the lock.
     length: AtomicU64,
 }
 
-/// How many wait, and how much for.
+/// Number of waiting callers, and the sum of their costs.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Waiting {
     pub(crate) count: u64,
     pub(crate) cost: f64,
 }
 
-/// Somebody who waits, for as long as it lives.
+/// A waiting caller, as long as it lives.
 pub(crate) struct Waiter<'a> {
     queue: &'a Queue,
     cost: f64,
 }
 
 impl Queue {
-    /// Somebody waits for so much from now on.
+    /// Adds a caller that waits for `cost`.
     pub(crate) fn join(&self, cost: f64) -> Waiter<'_> {
         let mut waiting = lock(&self.waiting);
         waiting.count += 1;
@@ -39,8 +39,8 @@ impl Queue {
         Waiter { queue: self, cost }
     }
 
-    /// Whether nobody waits. Who gives something back and then sees nobody here is seen by who joins later and then
-    /// looks for it: both are in one order for all (`SeqCst`, as what is given back must be).
+    /// Returns whether no caller waits. If a caller gives something back and then sees an empty queue, a caller that
+    /// joins later sees what came back. For that, both use `SeqCst`.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.length.load(Ordering::SeqCst) == 0
@@ -52,7 +52,7 @@ impl Queue {
 }
 
 impl Waiter<'_> {
-    /// When all who came before it have been served, or have gone.
+    /// Waits until all earlier callers have been served, or have left.
     pub(crate) async fn turn(&self) -> MutexGuard<'_, ()> {
         self.queue.turn.lock().await
     }
@@ -62,7 +62,7 @@ impl Drop for Waiter<'_> {
     fn drop(&mut self) {
         let mut waiting = lock(&self.queue.waiting);
         waiting.count -= 1;
-        // Nobody waits for anything: rounding must not pretend otherwise.
+        // With an empty queue the cost is exactly 0, without rounding errors.
         waiting.cost = if waiting.count == 0 {
             0.0
         } else {

@@ -1,8 +1,8 @@
-//! The rate limiter as a program uses it.
+//! The rate limiter in a program's interface.
 //!
-//! A call goes one of two ways. Mostly it reads a fast clock, and replaces one word ([`LeasedRate::try_acquire_at_once`]).
-//! Where that cannot say, or somebody waits, it reads the clock of leases and decides behind locks. What is measured and
-//! said to hooks is the same both ways.
+//! A call has two paths. Usually it reads a fast clock, and replaces one word ([`LeasedRate::try_acquire_at_once`]). If
+//! that cannot decide, or if callers wait, it reads the clock of leases and decides behind locks. Measurements and
+//! hooks are the same on both paths.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,14 +15,13 @@ use crate::resource::Handle;
 use crate::slot::Slot;
 use crate::time::Time;
 
-/// Admits what the lease allows per second, and follows it as it changes. Cheap to clone; clones
-/// share one limit.
+/// A limiter of a rate, which follows the lease as it changes. Cheap to clone; clones share one limit.
 ///
-/// What is admitted in any span of time is at most what the rates in force gave in it, plus one
-/// [`Burst`](crate::limiter::rate::Burst). It obeys the end of a lease to the moment.
+/// In any span of time, it admits at most the amount that the rates in force gave, plus one
+/// [`Burst`](crate::limiter::rate::Burst). It obeys the end of a lease exactly.
 #[derive(Clone)]
 pub struct RateLimiter {
-    /// That of the handle, for who has no time to look there.
+    /// The handle's slot, copied for speed.
     slot: Arc<Slot>,
     handle: Arc<Handle>,
 }
@@ -35,14 +34,14 @@ impl RateLimiter {
         }
     }
 
-    /// Waits until `cost` may be used, and uses it. First come, first served: a dear request is not
-    /// overtaken by cheap ones. Safe to cancel: a wait that is dropped has used nothing.
+    /// Waits until `cost` may be used, and uses it. Callers are served in order of arrival: cheap requests do not
+    /// overtake an expensive one. Safe to cancel: a dropped wait has used nothing.
     ///
     /// # Errors
     ///
-    /// If the cost is no finite number from 0 up, or the client is closed. And if nothing may be used
-    /// because no template matches the resource, or because another process has had the client id for longer than
-    /// a [restart](crate::ClientBuilder::restart_overlap) takes. Anything else is waited out.
+    /// If the cost is not a finite number from 0 up, or the client is closed. If nothing may be used because no
+    /// template matches the resource, or because another process has had the client id for longer than a
+    /// [restart](crate::ClientBuilder::restart_overlap) takes. In all other cases, the call waits.
     pub async fn acquire(&self, cost: f64) -> Result<(), AcquireError> {
         check_cost(cost)?;
         self.measure(cost);
@@ -55,7 +54,7 @@ impl RateLimiter {
         let _turn = waiter.turn().await;
         let mut limited = false;
         loop {
-            // Before looking, so that no change is missed.
+            // Registers before it looks, so that it misses no change.
             let changed = slot.changed.notified();
             tokio::pin!(changed);
             changed.as_mut().enable();
@@ -81,16 +80,16 @@ impl RateLimiter {
         }
     }
 
-    /// Uses `cost` if it may be used now.
+    /// Uses `cost` if the limiter admits it now.
     ///
     /// # Errors
     ///
-    /// When to come back, if not: when as much has come in, or when the client hears next how much
-    /// may be used, if nothing may be now. And as [`RateLimiter::acquire`].
+    /// [`AcquireError::RetryAfter`] with the time to wait: until enough has come in, or, if nothing may be used now,
+    /// until the client's next answer. Otherwise as [`RateLimiter::acquire`].
     #[inline(always)]
     #[expect(
         clippy::inline_always,
-        reason = "a constant cost, and the parts of an answer that nobody uses, cost nothing then"
+        reason = "constant costs and unused parts of an answer cost nothing then"
     )]
     pub fn try_acquire(&self, cost: f64) -> Result<(), AcquireError> {
         check_cost(cost)?;
@@ -100,7 +99,7 @@ impl RateLimiter {
                 self.note_admitted(cost);
                 Ok(())
             }
-            // Something comes in, so that nobody need say why not.
+            // The rate is above 0, so the refusal needs no reason from the last answer.
             Some(Err(NotNow::RetryAfter { retry_after })) => {
                 self.note_limited();
                 Err(AcquireError::RetryAfter { retry_after })
@@ -109,11 +108,11 @@ impl RateLimiter {
         }
     }
 
-    /// Without a lock. None: that cannot say, or others wait, who come first.
+    /// Decides without a lock. None: only a lock can decide, or other callers wait and come first.
     #[inline(always)]
     #[expect(
         clippy::inline_always,
-        reason = "a constant cost, and the parts of an answer that nobody uses, cost nothing then"
+        reason = "constant costs and unused parts of an answer cost nothing then"
     )]
     fn at_once(&self, cost: f64) -> Option<Result<(), NotNow>> {
         let slot = &*self.slot;
@@ -125,16 +124,16 @@ impl RateLimiter {
             .try_acquire_at_once(cost, slot.clock.fast_now())
     }
 
-    /// The error is in a box, which a register can say. Had the caller to give room for it, every answer would be
-    /// written there, and nothing left out of which nobody asks.
+    /// Decides behind a lock. The error is boxed, so that the result fits a register. Otherwise every answer would be
+    /// written to the caller's memory, even the parts that the caller does not read.
     #[cold]
     fn try_slowly(&self, cost: f64) -> Result<(), Box<AcquireError>> {
-        // Those who wait come first.
+        // Waiting callers come first.
         let waiting = self.slot.rate_queue.waiting().cost;
         let answer = if waiting > 0.0 {
             let now = self.clock().now();
             Err(match self.state().look(waiting + cost, now) {
-                // There is enough, and those who wait are about to be served.
+                // There is enough, and the waiting callers will be served in a moment.
                 Ok(()) => AcquireError::RetryAfter {
                     retry_after: Duration::from_millis(1),
                 },
@@ -163,11 +162,12 @@ impl RateLimiter {
         }
     }
 
-    /// Why not now, as far as the limiter and the last answer know.
+    /// Returns the reason for the refusal, as far as the limiter and the last answer know it.
     fn refusal(&self, not_now: NotNow, now: Time) -> AcquireError {
         let view = self.slot.view.borrow();
-        let hopeless = self.handle.hopeless(&view, now);
-        if let Some(error) = hopeless.filter(|_| view.allowance.at(now) == Capacity::NONE) {
+        let permanent_failure = self.handle.permanent_failure(&view, now);
+        if let Some(error) = permanent_failure.filter(|_| view.allowance.at(now) == Capacity::NONE)
+        {
             return error;
         }
         match not_now {
@@ -176,7 +176,7 @@ impl RateLimiter {
         }
     }
 
-    /// If nothing comes in at present: when the next answer is due, which may change that.
+    /// If the rate is 0: replaces the error by the time until the next answer, which may change the rate.
     fn until_next_answer(&self, error: AcquireError) -> AcquireError {
         let now = self.clock().now();
         let view = self.slot.view.borrow();
@@ -210,7 +210,7 @@ impl RateLimiter {
         }
     }
 
-    /// Apart, as what is rare: so the rest of a call is short enough to stand where it is called.
+    /// A function of its own because it is rare, so that the rest of a call is short enough to be inlined.
     #[inline(never)]
     fn tell_admitted(&self, cost: f64) {
         self.handle.shared.hooks.admitted(&self.slot.id, cost);

@@ -1,4 +1,4 @@
-//! A resource as a program uses it.
+//! A resource in a program's interface.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,14 +19,14 @@ use crate::state::{AMOUNT_MAX, Trouble};
 use crate::time::Time;
 use crate::transport::task::Shared;
 
-/// A resource that a client uses. Cheap to clone; when the last clone and the last limiter made of
-/// it are dropped, the resource is released.
+/// A resource that a client uses. Cheap to clone. When the last clone and its last limiter are
+/// dropped, the client releases the resource.
 #[derive(Clone)]
 pub struct Resource {
     handle: Arc<Handle>,
 }
 
-/// What clones of a resource and its limiters share.
+/// State that clones of a resource and its limiters share.
 pub(crate) struct Handle {
     pub(crate) slot: Arc<Slot>,
     pub(crate) shared: Arc<Shared>,
@@ -34,7 +34,7 @@ pub(crate) struct Handle {
     guard: Arc<CloseGuard>,
 }
 
-/// Stops using the resource when it is dropped: when there is no handle any more, and no permit.
+/// A guard that closes the resource when it is dropped, after the last handle and the last permit.
 struct Closing {
     slot: Arc<Slot>,
     shared: Arc<Shared>,
@@ -52,24 +52,25 @@ impl Resource {
         }
     }
 
-    /// Its id.
+    /// Returns the resource's id.
     pub fn id(&self) -> &str {
         &self.handle.slot.id
     }
 
-    /// How much may be used now.
+    /// Returns the amount that may be used now.
     pub fn capacity(&self) -> Capacity {
         self.holding().capacity
     }
 
-    /// How much may be used now, where that comes from, and why it is no more.
+    /// Returns the amount that may be used now, with its origin and its limit.
     pub fn holding(&self) -> Holding {
         let now = self.handle.shared.clock.now();
         Holding::of(&self.handle.slot.view.borrow(), now)
     }
 
-    /// What may be used now, and each time that this changes, or that learning mode begins or ends.
-    /// Ends when the client is closed. A reader that is slow sees the newest, not every one.
+    /// Returns a stream of the holding: now, and each time that the capacity changes, or that
+    /// learning mode begins or ends. It ends when the client is closed. A slow reader gets the
+    /// newest value, and not every one.
     pub fn changes(&self) -> impl Stream<Item = Holding> + Send + Unpin + use<> {
         let clock = self.handle.shared.clock.clone();
         let views = WatchStream::new(self.handle.slot.view.subscribe());
@@ -85,7 +86,7 @@ impl Resource {
         )
     }
 
-    /// What is wanted now.
+    /// Returns the current wants.
     pub fn wants(&self) -> f64 {
         let book = self.handle.shared.book();
         book.state
@@ -93,12 +94,11 @@ impl Resource {
             .map_or(0.0, crate::state::ResourceState::wants)
     }
 
-    /// Changes what is wanted. The server hears of it at once, or as soon as the gap between early
-    /// requests allows.
+    /// Changes the wants. The server hears of it at once, or after the gap between early requests.
     ///
     /// # Errors
     ///
-    /// If it is no finite number from 0 to 10¹⁵, or the client is closed.
+    /// If the wants are not a finite number from 0 to 10¹⁵, or the client is closed.
     pub fn ask(&self, wants: f64) -> Result<(), ResourceError> {
         check_wants(wants)?;
         if self.handle.slot.is_closed() {
@@ -109,7 +109,8 @@ impl Resource {
         Ok(())
     }
 
-    /// Why there is no fresh lease, if something is wrong. A valid lease may still be held.
+    /// Returns the reason why there is no fresh lease, if something is wrong. The client may still
+    /// hold a valid lease.
     pub fn problem(&self) -> Option<ResourceError> {
         let view = self.handle.slot.view.borrow().clone();
         if view.closed {
@@ -126,12 +127,12 @@ impl Resource {
             .map(ResourceError::NotConnected)
     }
 
-    /// Waits for a lease, at most that long.
+    /// Waits for a lease, for `timeout` at most.
     ///
     /// # Errors
     ///
-    /// If the resource is unknown or refused, if no server could be asked in time, or if the client
-    /// is closed. If another process has the client id: once that lasts for longer than a
+    /// If the resource is unknown or refused, if no server answered in time, or if the client is
+    /// closed. If another process has the client id: after a
     /// [restart](crate::ClientBuilder::restart_overlap), or when the time is over.
     pub async fn wait_for_lease(&self, timeout: Duration) -> Result<Capacity, ResourceError> {
         let mut views = self.handle.slot.view.subscribe();
@@ -148,7 +149,7 @@ impl Resource {
         }
     }
 
-    /// Waits until a server has answered a request that wanted this much, at most that long.
+    /// Waits until a server has answered a request with these wants, for `timeout` at most.
     ///
     /// # Errors
     ///
@@ -173,8 +174,8 @@ impl Resource {
         }
     }
 
-    /// The rate limiter of this resource, for what is counted per second. There is one: the burst
-    /// of the first call counts.
+    /// Returns the rate limiter of this resource, for amounts per second. A resource has one: the
+    /// burst of the first call counts.
     pub fn rate_limiter(&self, burst: Burst) -> RateLimiter {
         let Handle { slot, shared, .. } = &*self.handle;
         let _first = slot
@@ -184,7 +185,7 @@ impl Resource {
         RateLimiter::new(self.handle.clone())
     }
 
-    /// The concurrency limiter of this resource, for what is counted at once. There is one.
+    /// Returns the concurrency limiter of this resource, for amounts at once. A resource has one.
     pub fn concurrency_limiter(&self) -> ConcurrencyLimiter {
         let gate = self.handle.slot.concurrency.get_or_init(OpenGate::default);
         self.handle.catch_up();
@@ -205,7 +206,7 @@ impl Resource {
         }
     }
 
-    /// The best reason there is why nothing came in time.
+    /// Returns the best known reason for a timeout.
     fn not_in_time(&self, otherwise: &str) -> ResourceError {
         let failure = self.handle.shared.book().failure.clone();
         let trouble = self.handle.slot.view.borrow().trouble.clone();
@@ -220,15 +221,15 @@ impl Resource {
 
 impl Handle {
     pub(crate) fn rate_state(&self) -> &LeasedRate {
-        // Limiters are made by `Resource::rate_limiter`, which has set it.
+        // Only `Resource::rate_limiter` makes limiters, and it has set the rate.
         self.slot
             .rate
             .get_or_init(|| LeasedRate::new(Burst::default(), self.shared.clock.now()))
     }
 
-    /// If nothing may be used, and waiting does not help: why.
-    pub(crate) fn hopeless(&self, view: &View, now: Time) -> Option<AcquireError> {
-        match view.hopeless(now)? {
+    /// If nothing may be used, and waiting does not help: returns the reason.
+    pub(crate) fn permanent_failure(&self, view: &View, now: Time) -> Option<AcquireError> {
+        match view.permanent_failure(now)? {
             Trouble::AnotherProcess { .. } => Some(AcquireError::AnotherProcess {
                 client_id: self.shared.client_id.clone(),
             }),
@@ -238,7 +239,7 @@ impl Handle {
         }
     }
 
-    /// A limiter made while an allowance was published may have missed it.
+    /// Applies the current allowance, which a limiter may have missed while it was made.
     fn catch_up(&self) {
         let view = self.slot.view.borrow();
         self.slot.feed(&view, self.shared.clock.now());
@@ -273,7 +274,7 @@ impl Drop for Closing {
     }
 }
 
-/// A number that a server takes as wants.
+/// Checks that a server accepts the number as wants.
 pub(crate) fn check_wants(wants: f64) -> Result<(), ResourceError> {
     if (0.0..=AMOUNT_MAX).contains(&wants) {
         Ok(())

@@ -1,4 +1,4 @@
-//! What one open resource is to its handles and limiters.
+//! Shared state of an open resource, for its handles and limiters.
 
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
@@ -15,28 +15,28 @@ use crate::queue::Queue;
 use crate::state::{Lease, LimitedBy, ResourceState, Trouble};
 use crate::time::Time;
 
-/// When to come back at the earliest for an answer that is on its way.
+/// Shortest time until an answer that is on its way.
 const ANSWER_MIN: Duration = Duration::from_millis(10);
 
-/// What handles see of a resource.
+/// State of a resource that handles see.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct View {
     pub(crate) allowance: Allowance,
-    /// The lease, if it was valid when this was published.
+    /// Lease, if it was valid at the time of publication.
     pub(crate) lease: Option<Lease>,
     pub(crate) limited_by: Option<LimitedBy>,
     pub(crate) learning_until: Option<Time>,
     pub(crate) trouble: Option<Trouble>,
     pub(crate) wants: f64,
-    /// The wants of the newest request that was answered.
+    /// Wants of the newest answered request.
     pub(crate) answered: Option<f64>,
-    /// When the client asks next, or did if the answer is on its way.
+    /// Time of the client's next request, or of the one under way.
     pub(crate) next_answer: Option<Time>,
     pub(crate) closed: bool,
 }
 
 impl View {
-    /// Of a resource that was just opened.
+    /// Returns the view of a resource that was just opened.
     fn new(wants: f64) -> Self {
         Self {
             allowance: Allowance::NONE,
@@ -51,7 +51,7 @@ impl View {
         }
     }
 
-    /// What is seen of it now.
+    /// Returns the present view of a resource.
     fn of(resource: &ResourceState, next_answer: Option<Time>, closed: bool, now: Time) -> Self {
         Self {
             allowance: resource.allowance(now),
@@ -66,36 +66,36 @@ impl View {
         }
     }
 
-    /// The lease, if it is valid now.
+    /// Returns the lease, if it is valid now.
     pub(crate) fn lease(&self, now: Time) -> Option<Lease> {
         self.lease.filter(|lease| lease.expires_at > now)
     }
 
-    /// If there is no lease, and will be none before somebody changes something: why.
-    pub(crate) fn hopeless(&self, now: Time) -> Option<&Trouble> {
-        let is_hopeless = |trouble: &&Trouble| {
+    /// If there is no lease, and an operator or user must act before there can be one: returns the problem.
+    pub(crate) fn permanent_failure(&self, now: Time) -> Option<&Trouble> {
+        let is_permanent = |trouble: &&Trouble| {
             matches!(
                 trouble,
                 Trouble::UnknownResource(_) | Trouble::AnotherProcess { lasts: true, .. }
             )
         };
-        let trouble = self.trouble.as_ref().filter(is_hopeless)?;
+        let trouble = self.trouble.as_ref().filter(is_permanent)?;
         self.lease(now).is_none().then_some(trouble)
     }
 
-    /// How long until the next answer is due, by which what may be used may change.
+    /// Returns the time until the next answer is due, which may change the capacity.
     pub(crate) fn answer_in(&self, now: Time) -> Option<Duration> {
         self.next_answer.map(|at| at.since(now).max(ANSWER_MIN))
     }
 
-    /// Whether the answer is no, and waiting would not help.
+    /// Returns whether the server refused the resource, and waiting would not help.
     pub(crate) fn is_refused(&self) -> bool {
         self.trouble
             .as_ref()
             .is_some_and(|trouble| !trouble.passes())
     }
 
-    /// Whether a request that wanted so much was answered by a lease.
+    /// Returns whether a lease answered a request with these wants.
     pub(crate) fn is_answer_to(&self, wants: f64) -> bool {
         self.answered == Some(wants) && self.trouble.is_none()
     }
@@ -105,16 +105,16 @@ impl View {
 pub(crate) struct Slot {
     pub(crate) id: String,
     pub(crate) view: watch::Sender<View>,
-    /// The limiters, once there are any: at most one of a kind, since two would each use all.
+    /// The limiters, if any: at most one of a kind, because two would each use the whole lease.
     pub(crate) rate: OnceLock<LeasedRate>,
     pub(crate) concurrency: OnceLock<OpenGate>,
     pub(crate) clock: Clock,
     pub(crate) measured: Option<Measured>,
-    /// Somebody gave hooks, which limiters are to call.
+    /// Whether the program gave hooks, for limiters to call.
     pub(crate) is_observed: bool,
-    /// The allowance or the trouble has changed, or the resource was closed.
+    /// Notification that the allowance or the problem has changed, or that the resource was closed.
     pub(crate) changed: Notify,
-    /// Who waits for the rate limiter. Those who wait for permits are not in the way: they wait at the gate.
+    /// Callers that wait for the rate limiter. Callers that wait for permits wait at the gate.
     pub(crate) rate_queue: Queue,
 }
 
@@ -140,8 +140,8 @@ impl Slot {
         }
     }
 
-    /// Tells handles and limiters what the state of the resource is, and when the next answer is due,
-    /// if that is news. Returns what may be used now, if that has changed.
+    /// Publishes the state of the resource and the time of the next answer to handles and limiters, if they changed.
+    /// Returns the capacity, if it has changed.
     pub(crate) fn publish(
         &self,
         resource: &ResourceState,
@@ -149,7 +149,7 @@ impl Slot {
         now: Time,
     ) -> Option<Allowance> {
         let before = self.view.borrow().clone();
-        // What is closed is fed nothing any more.
+        // A closed resource publishes nothing.
         if before.closed {
             return None;
         }
@@ -179,13 +179,13 @@ impl Slot {
             view.closed = true;
             view.allowance = Allowance::NONE;
             view.lease = None;
-            // Those who do not look whether it is closed find nothing.
+            // Limiters that do not check whether it is closed have nothing to give.
             self.feed(view, self.clock.now());
         });
         self.notify();
     }
 
-    /// Has all who wait look again.
+    /// Wakes all waiting callers.
     fn notify(&self) {
         self.changed.notify_waiters();
         if let Some(gate) = self.concurrency.get() {
@@ -193,7 +193,7 @@ impl Slot {
         }
     }
 
-    /// Hands limiters what is seen. To be called with the view, so that no older one is handed after a newer one.
+    /// Feeds the limiters. The caller must hold the view, so that an older view never follows a newer one.
     pub(crate) fn feed(&self, seen: &View, now: Time) {
         if let Some(limiter) = self.rate.get() {
             limiter.handle_allowance(seen.allowance, now);
@@ -207,14 +207,14 @@ impl Slot {
         self.view.borrow().closed
     }
 
-    /// What is in use whether or not a lease allows it.
+    /// Returns the number of permits that are out, whether or not a lease allows them.
     pub(crate) fn in_flight(&self) -> f64 {
         self.concurrency
             .get()
             .map_or(0.0, |gate| gate.limiter.in_flight() as f64)
     }
 
-    /// If demand is measured: what to ask for, if that is worth a request, and how often to look.
+    /// If demand is measured: returns the wants, if they are worth a request, and the time between two looks.
     pub(crate) fn measured_wants(&self, now: Time) -> Option<(Option<f64>, Duration)> {
         let measured = self.measured.as_ref()?;
         let wants = if let Some(gate) = self.concurrency.get() {
@@ -231,7 +231,7 @@ impl Slot {
     }
 }
 
-/// Nothing panics while holding one of these; should something, what is in it is still right.
+/// Locks a mutex. No code panics while it holds one of these; even after a panic, the value would be consistent.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

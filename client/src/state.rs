@@ -1,13 +1,12 @@
-//! What a client holds, when it refreshes, and what it falls back to: pure.
+//! State of a client: its leases, its refreshes and its fallbacks; pure.
 //!
-//! [`ClientState`] knows no clock, no network and no chance but what it is handed; the transport
-//! and the simulator drive the same one. The contract: call a `handle_*` or a command, then act on
-//! [`ClientState::next_step`] until it says to wait. One request is under way at a time.
+//! [`ClientState`] uses no clock, no network and no random numbers but its arguments; the transport and the simulator
+//! drive the same state. The contract: call a `handle_*` method or a command, then act on [`ClientState::next_step`]
+//! until it says to wait. One request is under way at a time.
 //!
-//! **An answer is applied only if it answers the newest request.** That makes what a request says
-//! the client `has` a proof: no older answer can raise it afterwards, so the server may give the
-//! rest to others. **Leases count from when the request was sent**, so the client's view of a
-//! lease ends no later than the server's.
+//! **An answer is applied only if it answers the newest request.** That makes `has` in a request a proof: no older
+//! answer can raise the client's use afterwards, so the server may grant the rest to other clients. **Leases count from
+//! the moment when the request was sent**, so the client's view of a lease ends no later than the server's.
 
 mod former;
 mod lease;
@@ -32,43 +31,40 @@ use crate::capacity::Allowance;
 use crate::state::retry::Retry;
 use crate::time::{Time, Tolerance};
 
-/// The largest amount a server takes.
+/// Largest amount that a server accepts.
 pub const AMOUNT_MAX: f64 = 1e15;
 
-/// The longest span that a server may tell: no template has longer leases.
+/// Longest duration that a server may send: no template has longer leases.
 pub const SPAN_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// The least wait when a lease is about to end while no server answers.
+/// Shortest wait when a lease is about to end while no server answers.
 const RETRY_MIN: Duration = Duration::from_millis(100);
 
-/// How a client behaves towards servers.
+/// Settings of a client's behaviour towards servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClientConfig {
-    /// The least time between two requests of which the second comes before its refresh interval
-    /// is over, because something else is wanted now: towards a server that does not tell whether it
-    /// decided. A little above the server's refresh floor, below which it would answer without a
-    /// decision.
+    /// Shortest time between a request and an early one for changed wants, towards a server that does not send
+    /// `decided`. It is a little above the server's refresh floor, below which the server answers without a decision.
     pub early_gap: Duration,
-    /// The same, towards a server that tells whether it decided, and if it did not, when it will. By
-    /// default a tenth of a second: wants that change all the time make ten requests a second of one
-    /// client and no more, and nobody waits for longer than a few rounds of the tree (of 50 ms), in
-    /// which servers gather what changes anyway.
+    /// The same, towards a server that sends `decided`, and the time of its next decision. The default is a tenth of a
+    /// second: a client whose wants change all the time makes at most ten requests a second, and a change waits for no
+    /// longer than two rounds of the tree (of 50 ms), in which servers gather changes anyway.
     pub news_gap: Duration,
-    /// Never refreshed faster, whatever a server says: it may give leases of a millisecond. By default a
-    /// tenth of a second, as for news. Leases that are not much longer end before they are refreshed.
+    /// Shortest time between two refreshes, whatever a server asks for: a server may grant leases of a millisecond. The
+    /// default is a tenth of a second, as for changed wants. Leases that are not much longer end before their refresh.
     pub refresh_floor: Duration,
-    /// How long an answer is waited for.
+    /// Time after which a call fails.
     pub timeout: Duration,
-    /// How long to wait after failures.
+    /// Waits after failures.
     pub backoff: BackoffConfig,
-    /// How long the process before this one may go on under the same id after a restart: a rolling restart starts
-    /// the next process first, and the former one still finishes its work. So long a refusal because of another
-    /// process is waited out. If the server says the same after that, two processes have one id by mistake, and
-    /// limiters say so. Zero: the first refusal counts. By default ten seconds, as `connect` waits for a server. Time in which
-    /// the other process may have ended unnoticed comes on top: a refresh interval and a quarter, at most a minute.
+    /// Time for which the previous process may run under the same id after a restart. A rolling restart starts the next
+    /// process first, while the previous one finishes its work. For that time, the client waits out a refusal because
+    /// of another process. If the server refuses after that, two processes have one id by mistake, and limiters return
+    /// the error. Zero: the first refusal counts. The default is ten seconds, as for `connect`. The time in which the
+    /// other process may have ended unnoticed is added: a refresh interval and a quarter, at most a minute.
     pub restart_overlap: Duration,
-    /// By how much our clock may be wrong. None: by a thousandth, or by a tenth where the platform has
-    /// no clock whose speed nobody changes.
+    /// Largest error of this machine's clock. None: a thousandth, or a tenth where the platform has no clock of
+    /// constant speed.
     pub clock_tolerance: Option<Tolerance>,
 }
 
@@ -86,12 +82,12 @@ impl Default for ClientConfig {
     }
 }
 
-/// What the driver is to do.
+/// Next action of the driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Send what [`ClientState::request`] gives.
+    /// Send the request of [`ClientState::request`].
     Send,
-    /// Nothing until then, or until something happens.
+    /// Wait until a time, or until something happens.
     Wait(Option<Time>),
 }
 
@@ -100,19 +96,19 @@ pub enum Step {
 struct UnderWay {
     sequence: u64,
     sent_at: Time,
-    /// What was wanted in it.
+    /// Wants of the request.
     wanted: BTreeMap<String, f64>,
 }
 
-/// Nothing is sent for a while.
+/// A time in which the client sends nothing.
 #[derive(Clone, Copy, Debug)]
 struct Pause {
     until: Time,
-    /// An overloaded server said so. Else it is our own patience after a failure.
+    /// Whether an overloaded server asked for the pause. Otherwise it is the client's own backoff.
     is_by_server: bool,
 }
 
-/// Everything a client knows. See the [module](self).
+/// State of a client. See the [module](self).
 #[derive(Clone, Debug)]
 pub struct ClientState {
     config: ClientConfig,
@@ -125,8 +121,8 @@ pub struct ClientState {
 }
 
 impl ClientState {
-    /// A client with no resources. `sequence` must be above that of every request this client id
-    /// has ever sent: start it from the wall clock in microseconds.
+    /// Creates a client without resources. `sequence` must be above that of every earlier request of this client id:
+    /// start it at the wall clock in microseconds.
     pub fn new(config: ClientConfig, sequence: u64) -> Self {
         Self {
             config,
@@ -139,7 +135,7 @@ impl ClientState {
         }
     }
 
-    /// Starts to use a resource. Returns false if it is used already.
+    /// Opens a resource. Returns false if it is already open.
     pub fn open(
         &mut self,
         resource: &str,
@@ -153,7 +149,7 @@ impl ClientState {
         }
         let state = ResourceState::new(priority, mode, wants, now);
         self.resources.insert(resource.to_owned(), state);
-        // Whoever had leases of all else was patient; this one has none yet.
+        // The pause may be long because all other resources have leases; this one has none yet.
         if let Some(pause) = self.pause.as_mut().filter(|pause| !pause.is_by_server) {
             let patience = self.config.backoff.cap_without_lease;
             pause.until = pause.until.min(now + patience);
@@ -161,10 +157,10 @@ impl ClientState {
         true
     }
 
-    /// Stops using a resource. Returns whether there is a lease to release.
+    /// Closes a resource. Returns whether there is a lease to release.
     pub fn close(&mut self, resource: &str, now: Time) -> bool {
         let gone = self.resources.remove(resource);
-        // A request under way may still bring a lease that nobody will use.
+        // A request under way may still bring a lease that the client will not use.
         let asked = self
             .under_way
             .as_mut()
@@ -172,26 +168,26 @@ impl ClientState {
         gone.is_some_and(|gone| gone.lease(now).is_some()) || asked
     }
 
-    /// Changes what is wanted of a resource; the server hears of it soon.
+    /// Changes the wants of a resource; the server hears of it soon.
     pub fn ask(&mut self, resource: &str, wants: f64) {
         if let Some(state) = self.resources.get_mut(resource) {
             state.wants = wants;
         }
     }
 
-    /// A resource that is used.
+    /// Returns an open resource.
     pub fn resource(&self, resource: &str) -> Option<&ResourceState> {
         self.resources.get(resource)
     }
 
-    /// The resources that are used.
+    /// Returns all open resources.
     pub fn resources(&self) -> impl Iterator<Item = (&str, &ResourceState)> {
         self.resources
             .iter()
             .map(|(id, state)| (id.as_str(), state))
     }
 
-    /// When the last lease ends that is valid now.
+    /// Returns the end of the last valid lease.
     pub fn leases_end(&self, now: Time) -> Option<Time> {
         let ends = self
             .resources
@@ -200,26 +196,26 @@ impl ClientState {
         ends.max()
     }
 
-    /// What may be used of a resource from now on; nothing if it is not used.
+    /// Returns the allowance of a resource from now on; nothing if it is not open.
     pub fn allowance(&self, resource: &str, now: Time) -> Allowance {
         self.resources
             .get(resource)
             .map_or(Allowance::NONE, |state| state.allowance(now))
     }
 
-    /// The next number for a request or a release.
+    /// Returns the next number for a request or a release.
     pub fn next_sequence(&mut self) -> u64 {
         self.sequence += 1;
         self.sequence
     }
 
-    /// Failures in a row.
+    /// Returns the number of failures in a row.
     pub fn failures(&self) -> u32 {
         self.backoff.failures()
     }
 
-    /// When the next answer about a resource is due, as far as that is up to us: when the client asks
-    /// next, or did. None: the resource is not used.
+    /// Returns the time of the client's next request for a resource, or of the one under way. None: the resource is not
+    /// open.
     pub fn next_answer(&self, resource: &str) -> Option<Time> {
         let state = self.resources.get(resource)?;
         let is_asked = |asked: &&UnderWay| asked.wanted.contains_key(resource);
@@ -229,9 +225,9 @@ impl ClientState {
         Some(self.not_before(state.due(self.last_sent, &self.config)))
     }
 
-    /// What to do now.
+    /// Returns the next action.
     pub fn next_step(&self, now: Time) -> Step {
-        // What may be used changes by itself then.
+        // At that time, an allowance changes by itself.
         let changes = self
             .resources
             .values()
@@ -251,8 +247,8 @@ impl ClientState {
         Step::Wait(Some(changes.map_or(due, |changes| due.min(changes))))
     }
 
-    /// As if a request for every resource were sent now, whenever they are due: what a fake server answers.
-    /// Returns its number, and what is wanted of each.
+    /// Sends a request for every resource now, even if none is due, for a fake server. Returns its number and the wants
+    /// of each resource.
     #[cfg(feature = "transport")]
     pub(crate) fn ask_at_once(&mut self, now: Time) -> (u64, BTreeMap<String, f64>) {
         let sequence = self.next_sequence();
@@ -266,7 +262,7 @@ impl ClientState {
         (sequence, wanted)
     }
 
-    /// Every lease ends now: a fake server is down for longer than any of them lasts.
+    /// Ends every lease now: a fake server is down for longer than any of them lasts.
     #[cfg(feature = "transport")]
     pub(crate) fn end_leases(&mut self, now: Time) {
         for state in self.resources.values_mut() {
@@ -278,7 +274,7 @@ impl ClientState {
         self.pause.map_or(due, |pause| due.max(pause.until))
     }
 
-    /// The request to send now. `in_flight` tells what of a resource is in use beyond any lease.
+    /// Creates the request to send now. `in_flight` returns the amount of a resource in use.
     pub fn request(&mut self, in_flight: impl Fn(&str) -> f64, now: Time) -> Request {
         let sequence = self.next_sequence();
         let tolerance = self.config.clock_tolerance.unwrap_or_default();
@@ -309,9 +305,9 @@ impl ClientState {
         Request { sequence, asks }
     }
 
-    /// A master has answered the request of that number. Returns whether the answer counts: only
-    /// that to the newest request does. `chance` is uniform in 0…1: it spreads waits after refusals that
-    /// tell no time. All of one answer are asked for again together.
+    /// Handles a master's answer to the request of that number. Returns whether the answer counts: only an answer to
+    /// the newest request does. `chance` is uniform in 0…1 and spreads the waits after refusals that name no time. The
+    /// client asks again for all resources of one answer together.
     pub fn handle_response(
         &mut self,
         sequence: u64,
@@ -326,7 +322,7 @@ impl ClientState {
         self.pause = None;
         let mut unanswered = under_way.wanted;
         for granted in &response.granted {
-            // What was not asked, or twice, is passed over.
+            // Ignores answers for a resource that was not asked for, or twice.
             let Some(wanted) = unanswered.remove(&granted.resource) else {
                 continue;
             };
@@ -365,7 +361,7 @@ impl ClientState {
         }
         for resource in unanswered.keys() {
             if let Some(state) = self.resources.get_mut(resource) {
-                // This is how an old server says that it knows no template.
+                // An old server answers in this way if no template matches.
                 let message = "the server did not answer for it".to_owned();
                 let trouble = Trouble::UnknownResource(message);
                 state.refuse(trouble, Retry::untold(chance), now);
@@ -374,20 +370,20 @@ impl ClientState {
         true
     }
 
-    /// The request of that number went nowhere: an error, a timeout. `chance` is uniform in 0…1.
+    /// Handles a failure of the request of that number: an error or a timeout. `chance` is uniform in 0…1.
     pub fn handle_failure(&mut self, sequence: u64, chance: f64, now: Time) {
         self.fail(sequence, FailureKind::OutOfReach, chance, now);
     }
 
-    /// The request of that number reached a server of the node, but there is no master to answer
-    /// it: one is about to be elected. `chance` is uniform in 0…1.
+    /// Handles a request that reached a server of the node while there is no master. An election is under way. `chance`
+    /// is uniform in 0…1.
     pub fn handle_masterless(&mut self, sequence: u64, chance: f64, now: Time) {
         self.fail(sequence, FailureKind::Masterless, chance, now);
     }
 
-    /// A server is too busy to answer the request of that number, and said when to come back. That is
-    /// obeyed, also where a lease ends before: who comes back earlier is turned away again. The server
-    /// is there, so nothing has failed. `chance` is uniform in 0…1.
+    /// Handles an answer of an overloaded server, with its time to come back. The client obeys it even if a lease ends
+    /// before, because the server would turn an earlier request away again. The server is reachable, so this is no
+    /// failure. `chance` is uniform in 0…1.
     pub fn handle_overloaded(&mut self, sequence: u64, retry_in: Duration, chance: f64, now: Time) {
         if self.take_under_way(sequence).is_none() {
             return;
@@ -408,7 +404,7 @@ impl ClientState {
             .backoff
             .fail(kind, self.config.backoff, is_served, chance, now);
         let mut until = now + wait;
-        // Never so long that a valid lease could not be refreshed in time if a server was up.
+        // Never waits so long that a valid lease could not be refreshed in time if a server was up.
         for state in self.resources.values() {
             if let Some(expiry) = state.expiry(now) {
                 let in_time = now + (expiry.since(now) / 2).max(RETRY_MIN);
@@ -421,8 +417,7 @@ impl ClientState {
         });
     }
 
-    /// The request of that number was answered "not the master, go there": it is sent again at
-    /// once.
+    /// Handles a redirect of the request of that number: it is sent again at once.
     pub fn handle_redirect(&mut self, sequence: u64) {
         if self.take_under_way(sequence).is_some() {
             self.pause = None;
@@ -435,12 +430,12 @@ impl ClientState {
             .take_if(|under_way| under_way.sequence == sequence)
     }
 
-    /// Whether a request is under way.
+    /// Returns whether a request is under way.
     pub fn is_asking(&self) -> bool {
         self.under_way.is_some()
     }
 
-    /// Whether the request of that number is under way.
+    /// Returns whether the request of that number is under way.
     pub fn is_asking_by(&self, sequence: u64) -> bool {
         let under_way = self.under_way.as_ref();
         under_way.is_some_and(|under_way| under_way.sequence == sequence)

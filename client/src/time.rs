@@ -1,5 +1,4 @@
-//! A point in time, as the pure half knows it: how long after an origin the caller chooses; and by how much the clock may
-//! be wrong that shows it.
+//! Points in time of the pure half, since an origin that the caller chooses, and the tolerance of clocks.
 
 pub use doorward_session::time::Time;
 pub use doorward_session::time::tolerance::{BadTolerance, Tolerance};

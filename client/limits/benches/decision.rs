@@ -1,9 +1,9 @@
-//! What a decision costs, beside the crates `governor` and `leaky-bucket`.
+//! Cost of a decision, compared with the crates `governor` and `leaky-bucket`.
 //!
 //! `cargo bench -p doorward-limits --features std-clock --bench decision`
 //!
-//! All contenders of a table take turns within each round, and are compared with `governor`. *Same
-//! clock* means that both read an atomic number that stands for the time; *own clock* is what each reads by default.
+//! All contenders of a table take turns within each round, and are compared with `governor`. *Same clock* means that
+//! both read an atomic number as the time; *own clock* means that each reads its default clock.
 
 #![allow(
     clippy::unwrap_used,
@@ -29,7 +29,7 @@ use crate::turns::{TAKES, contender, four, race};
 #[path = "paired/turns.rs"]
 mod turns;
 
-/// So many a second, and at once.
+/// Rate per second, and burst.
 const RATE: u32 = 1_000_000;
 
 fn rate() -> Rate {
@@ -45,7 +45,7 @@ fn quota() -> Quota {
     Quota::per_second(rate).allow_burst(rate)
 }
 
-/// One thread, one limit.
+/// Compares one limit in one thread.
 fn one_limit(rounds: usize) {
     let second = Duration::from_secs(1);
     let fake = FakeRelativeClock::default();
@@ -159,7 +159,7 @@ fn one_limit(rounds: usize) {
     );
 }
 
-/// One thread, one limit, each with the clock that it comes with.
+/// Compares one limit in one thread, each with its own clock.
 fn own_clocks(rounds: usize) {
     let rate_u32 = NonZeroU32::new(u32::MAX).unwrap();
     let governor = RateLimiter::direct(Quota::per_second(rate_u32).allow_burst(rate_u32));
@@ -203,7 +203,7 @@ fn own_clocks(rounds: usize) {
     );
 }
 
-/// Keys by name, each with its limit.
+/// Compares limits by key.
 fn keyed(rounds: usize, count: usize) {
     let names: Vec<String> = (0..count).map(|it| format!("client-{it:08}")).collect();
     let governor: DefaultKeyedRateLimiter<String> = RateLimiter::keyed(quota());
@@ -212,7 +212,7 @@ fn keyed(rounds: usize, count: usize) {
     let clock = StdClock::new();
     let now = || doorward_limits::Clock::now(&clock);
     for name in &names {
-        // Both are to remember every key while this runs.
+        // Both must keep every key while this runs.
         map.charge(
             keys.key().text(name).finish(),
             Units::whole(u64::from(RATE) * 600),
@@ -244,7 +244,7 @@ fn keyed(rounds: usize, count: usize) {
     );
 }
 
-/// Four threads on one limit, and on many.
+/// Compares four threads on one limit, and on many.
 fn four_threads(rounds: usize) {
     const MANY: usize = 10_000;
     let takes = TAKES * 10;
@@ -316,7 +316,7 @@ fn four_threads(rounds: usize) {
 }
 
 fn main() {
-    // `cargo test --benches` runs this too: a round is enough then.
+    // `cargo test --benches` runs this too; one round is enough then.
     let quick = std::env::args().any(|arg| arg == "--test");
     let rounds = if quick { 1 } else { 201 };
     one_limit(rounds);

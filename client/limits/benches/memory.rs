@@ -1,5 +1,5 @@
-//! What a key costs in memory: fills a map with a million keys that are all in use, and reads from the operating system
-//! how much the process has grown.
+//! Memory of a key: fills a map with a million keys in use, and reads the growth of the process from the operating
+//! system.
 //!
 //! `cargo bench -p doorward-limits --features std-clock --bench memory`
 
@@ -11,7 +11,7 @@ use doorward_limits::{
     SlidingLog, TokenBucket, Units,
 };
 
-/// How much memory the process has.
+/// Returns the memory of the process.
 fn resident_bytes() -> Option<usize> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find(|line| line.starts_with("VmRSS:"))?;
@@ -36,12 +36,12 @@ fn measure<A: Algorithm + Clone>(name: &str, algorithm: A, keys_in_use: u64, tak
         .map(|(after, before)| after.saturating_sub(before) as f64 / keys_in_use as f64);
     let each = each.map_or("unknown".to_owned(), |each| format!("{each:.0}"));
     println!("{name:<28} {takes:>8}  {each:>12}");
-    // What one has given back would count for the next one.
+    // Memory that one map frees would reduce the figure of the next.
     std::mem::forget(map);
 }
 
 fn main() {
-    // `cargo test --benches` runs this too: a few are enough then.
+    // `cargo test --benches` runs this too; a few keys are enough then.
     let quick = std::env::args().any(|arg| arg == "--test");
     let keys: u64 = if quick { 1_000 } else { 1_000_000 };
     let rate: Rate = "1000/h".parse().unwrap();

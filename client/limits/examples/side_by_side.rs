@@ -1,7 +1,8 @@
-//! Every algorithm under the same traffic, side by side: `cargo run -p doorward-limits --example side_by_side`.
+//! All algorithms under the same traffic, side by side: `cargo run -p doorward-limits --example side_by_side`.
 //!
-//! Three seconds, a twentieth of a second a column. For each algorithm: how many pass (`·` if all that came are refused),
-//! and how much is left. With `--svg`, the same as a drawing, which `docs/limits.svg` is.
+//! It covers three seconds, with a twentieth of a second per column. For each algorithm it prints the number of
+//! requests that pass (`·` if all are refused) and the amount left. With `--svg` it prints the drawing
+//! `docs/limits.svg`.
 
 #![allow(clippy::print_stdout, reason = "it prints")]
 
@@ -13,11 +14,11 @@ use doorward_limits::{
     SettingsError, SlidingCounter, SlidingLog, TokenBucket, Units, WarmUp,
 };
 
-/// Columns, and how long each lasts.
+/// Number of columns, and the time of each.
 const COLUMNS: usize = 60;
 const COLUMN: Duration = Duration::from_millis(50);
 
-/// How many requests come in each column: few, then a burst, then twice the rate, a rest, and a burst again.
+/// Returns the number of requests in each column: few, then a burst, then twice the rate, a rest, and a burst again.
 fn traffic() -> Vec<u64> {
     let mut traffic = vec![0; COLUMNS];
     let few = (0..16).step_by(4).map(|at| (at, 1));
@@ -32,15 +33,15 @@ fn traffic() -> Vec<u64> {
     traffic
 }
 
-/// What one algorithm did.
+/// Results of one algorithm.
 struct Row {
     name: &'static str,
     passed: Vec<u64>,
-    /// Of the limit, at the end of each column.
+    /// Part of the limit that is left at the end of each column.
     left: Vec<f64>,
 }
 
-/// When a column begins.
+/// Returns the start of a column.
 fn at(column: usize) -> Moment {
     let columns = u32::try_from(column).unwrap_or(u32::MAX);
     Moment::ORIGIN.after(COLUMN.saturating_mul(columns))
@@ -53,7 +54,7 @@ fn row<A: Algorithm>(name: &'static str, algorithm: A) -> Row {
     for (column, count) in traffic().into_iter().enumerate() {
         for _ in 0..count {
             if let Decision::Allowed(allowed) = limiter.take(1, at(column)) {
-                // Who waits passes in a later column.
+                // A delayed request passes in a later column.
                 let later = allowed.delay.as_nanos().div_ceil(COLUMN.as_nanos());
                 let later = column + usize::try_from(later).unwrap_or(COLUMNS);
                 if let Some(passed) = passed.get_mut(later) {
@@ -105,7 +106,7 @@ fn bar(left: f64) -> char {
     BARS.get(steps.count()).copied().unwrap_or(' ')
 }
 
-/// The picture, line by line.
+/// Returns the picture as text.
 pub(crate) fn text() -> Result<String, Box<dyn std::error::Error>> {
     let traffic = traffic();
     let mut text = String::new();
@@ -126,7 +127,7 @@ pub(crate) fn text() -> Result<String, Box<dyn std::error::Error>> {
     Ok(text)
 }
 
-/// The same as a drawing.
+/// Returns the picture as a drawing.
 pub(crate) fn svg() -> Result<String, Box<dyn std::error::Error>> {
     const WIDTH: usize = 12;
     const HEIGHT: usize = 44;

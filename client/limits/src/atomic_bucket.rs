@@ -1,13 +1,13 @@
 //! A token bucket in one 64-bit word, for many threads without a lock.
 //!
-//! Use it where one limit stands on the way of every request. It answers what [`TokenBucket`] and [`Gcra`] answer,
-//! field by field. The word holds a theoretical arrival time, as GCRA does: if time goes back, or two threads read
-//! their clocks in another order than they come, it sees a little less, never more.
+//! Use it where every request passes one limit. Its answers equal those of [`TokenBucket`] and [`Gcra`], field by
+//! field. The word holds a theoretical arrival time, as in GCRA. If time goes back, or two threads use their clock
+//! readings in another order, the bucket shows a little less, never more.
 //!
-//! The [word](crate::word) counts exactly, and what it cannot say is kept exactly behind a lock, also over years: once its
-//! base is too far away, one take moves it.
+//! The [word](crate::word) counts exactly. A lock protects exact numbers for states that do not fit the word. This also
+//! works over years: when its base is too far away, one take moves it.
 //!
-//! A change of limit keeps the ratio to the drop. What is left over of a drop is lost once the word has it.
+//! A change of limit keeps the ratio, rounded to a drop. The word does not keep the rest of a drop.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -26,18 +26,18 @@ pub struct AtomicBucket {
     parked: Mutex<Parked>,
 }
 
-/// What is kept behind the lock.
+/// State behind the lock.
 #[derive(Debug)]
 struct Parked {
     bucket: TokenBucket,
-    /// How full the bucket is, if the word is parked.
+    /// Level of the bucket, if the word is parked.
     level: Level,
-    /// From when the word counts, if it has ever counted by these settings.
+    /// Start of the word's count, if it has ever counted by these settings.
     base: Option<Moment>,
 }
 
 impl AtomicBucket {
-    /// A full bucket.
+    /// Creates a full bucket.
     pub fn new(bucket: TokenBucket) -> Self {
         Self {
             word: Word::parked(),
@@ -49,7 +49,7 @@ impl AtomicBucket {
         }
     }
 
-    /// An empty bucket, for what must not begin with a burst.
+    /// Creates an empty bucket, for limits that must not begin with a burst.
     pub fn empty(bucket: TokenBucket, now: Moment) -> Self {
         let empty = Self::new(bucket);
         let mut parked = empty.lock();
@@ -58,7 +58,7 @@ impl AtomicBucket {
         empty
     }
 
-    /// Takes so much if it is there.
+    /// Takes `cost` if it is available.
     #[inline]
     pub fn take(&self, cost: Units, now: Moment) -> Decision {
         let take = self.word.step(now, |view, missing| {
@@ -75,7 +75,7 @@ impl AtomicBucket {
         }
     }
 
-    /// What a take would answer. A peek of 0 only looks.
+    /// Returns the answer that a take would get. A peek of 0 only looks.
     #[inline]
     pub fn peek(&self, cost: Units, now: Moment) -> Decision {
         let look = self
@@ -87,7 +87,7 @@ impl AtomicBucket {
         }
     }
 
-    /// How the bucket stands, also when it refuses.
+    /// Returns the standing of the bucket, even if it refuses.
     pub fn standing(&self, now: Moment) -> Standing {
         match self.word.step(now, |_, missing| Some((None, missing))) {
             Some((view, missing)) => view.standing(missing),
@@ -95,7 +95,7 @@ impl AtomicBucket {
         }
     }
 
-    /// Takes so much whether or not it is there.
+    /// Takes `cost`, available or not.
     pub fn charge(&self, cost: Units, now: Moment) {
         if cost == Units::ZERO {
             return;
@@ -110,7 +110,7 @@ impl AtomicBucket {
         }
     }
 
-    /// Gives back so much. What is more than full is lost.
+    /// Gives back `cost`. Any amount above full is lost.
     pub fn refund(&self, cost: Units, now: Moment) {
         if cost == Units::ZERO {
             return;
@@ -124,7 +124,7 @@ impl AtomicBucket {
         }
     }
 
-    /// Another limit from now on. What is available keeps its ratio, so nothing bursts.
+    /// Sets another limit. The available part keeps its ratio, so nothing bursts.
     pub fn set_limit(&self, next: TokenBucket, now: Moment) {
         self.parked(|parked| {
             parked.level.change(parked.bucket.flow(), next.flow(), now);
@@ -133,7 +133,7 @@ impl AtomicBucket {
         });
     }
 
-    /// Whether all is available.
+    /// Returns whether everything is available.
     pub fn is_fresh(&self, now: Moment) -> bool {
         match self.word.step(now, |_, missing| Some((None, missing == 0))) {
             Some((_, fresh)) => fresh,
@@ -141,12 +141,12 @@ impl AtomicBucket {
         }
     }
 
-    /// What is agreed.
+    /// Returns the settings.
     pub fn algorithm(&self) -> TokenBucket {
         self.lock().bucket
     }
 
-    /// Does one operation behind the lock, and lets the word speak again if it can.
+    /// Does one operation behind the lock, and activates the word again if possible.
     #[cold]
     fn parked<R>(&self, operation: impl FnOnce(&mut Parked) -> R) -> R {
         let mut parked = self.lock();
@@ -159,7 +159,7 @@ impl AtomicBucket {
         answer
     }
 
-    /// Lets the word speak again, if 56 bits can say how full the bucket is.
+    /// Activates the word again, if 56 bits can hold the level.
     fn unpark(&self, parked: &mut Parked, word: ParkedWord) {
         let Some(view) = View::of(parked.bucket.flow()) else {
             return;
@@ -204,7 +204,7 @@ mod tests {
         TokenBucket::new(burst, rate.parse().unwrap()).unwrap()
     }
 
-    /// Or a take that had read the former settings could not see that they are others.
+    /// Otherwise a take that had read the previous settings could not notice the change.
     #[test]
     fn other_settings_have_another_tag() {
         let (word, now) = (AtomicBucket::new(bucket(10, "10/s")), Moment::ORIGIN);
@@ -216,7 +216,7 @@ mod tests {
         word.set_limit(bucket(20, "10/s"), now);
         let second = tag();
         assert_ne!(second, first, "another limit");
-        // So long after the base that the word cannot say it.
+        // This is too long after the base for the word.
         let later = now.after(Duration::from_secs(10 * 365 * 86_400));
         assert!(word.take(Units::ONE, later).is_allowed());
         assert_ne!(tag(), second, "another base");

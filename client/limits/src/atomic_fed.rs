@@ -1,18 +1,18 @@
 //! A bucket that a lease feeds, in one 64-bit word, for many threads without a lock.
 //!
-//! It answers what [`FedBucket`] answers, which it keeps behind a lock for what a [word](crate::word) cannot say: what
-//! comes in changes, now or by itself; nothing comes in; a cost above the burst; a rate so uneven that 56 bits do not
-//! hold its drops. Then the word is parked, the exact bucket decides, and the word speaks again if it can.
+//! Its answers equal those of [`FedBucket`]. It keeps a `FedBucket` behind a lock for cases that do not fit a
+//! [word](crate::word): the supply changes, by a call or by itself; there is no supply; a cost is above the burst; a
+//! rate is so uneven that 56 bits do not hold its drops. Then the word is parked, the exact bucket decides, and the
+//! word becomes active again if possible.
 //!
-//! **The end of what comes in** is part of the settings by which the word is read, so every take looks at it: one that
-//! comes after it, however late, is decided behind the lock.
+//! **The end of the supply** is part of the word's settings, so every take checks it. A take after the end, however
+//! late, is decided behind the lock.
 //!
-//! **A fast clock may be behind.** Who takes by a clock that is cheap to read and may show a little less than it
-//! should ([`AtomicFedBucket::take_at_once`]) says by how much, and is sent to the lock for as long before the end:
-//! there the time is to be read anew. If a clock shows more than it should, as much comes in earlier, and no more in
-//! all.
+//! **A fast clock may be behind.** A caller may use a clock that is cheap to read and shows a little less than the time
+//! ([`AtomicFedBucket::take_at_once`]). The bucket knows its largest delay, and sends the caller to the lock for that
+//! long before the end, to read the time again. If a clock is ahead, the supply comes earlier, but not more in total.
 //!
-//! If time goes back, or two threads read their clocks in another order than they come, it sees a little less, never
+//! If time goes back, or two threads use their clock readings in another order, the bucket shows a little less, never
 //! more.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -28,22 +28,23 @@ use crate::word::{MISSING_MAX, Outcome, ParkedWord, View, Word};
 #[derive(Debug)]
 pub struct AtomicFedBucket {
     word: Word,
-    /// By so many nanoseconds may a fast clock be behind.
+    /// Largest delay of a fast clock, in nanoseconds.
     behind: u64,
     parked: Mutex<Parked>,
 }
 
-/// What is kept behind the lock.
+/// State behind the lock.
 #[derive(Debug)]
 struct Parked {
-    /// How the bucket stands, if the word is parked; what comes in, in any case.
+    /// The supply; if the word is parked, also the level.
     bucket: FedBucket,
-    /// How the word was read last, and when what comes in changes by itself.
+    /// Last settings of the word, and the time at which the supply changes by itself.
     spoke: Option<(View, Option<Moment>)>,
 }
 
 impl AtomicFedBucket {
-    /// An empty bucket into which nothing comes. A clock by which is taken at once may be so much behind.
+    /// Creates an empty bucket without supply. `behind` is the largest delay of a clock for
+    /// [`AtomicFedBucket::take_at_once`].
     pub fn new(now: Moment, behind: Duration) -> Self {
         Self {
             word: Word::parked(),
@@ -55,17 +56,18 @@ impl AtomicFedBucket {
         }
     }
 
-    /// Something else comes in from now on. Nothing is taken by what came in before once this has returned.
+    /// Sets another supply. Once this has returned, nothing is taken by the previous one.
     pub fn feed(&self, feed: Feed, now: Moment) {
         self.parked(|bucket| bucket.feed(feed, now));
     }
 
-    /// The same by itself, while somebody wants so much: what has come in for that stays, also above the burst.
+    /// Sets the supply that follows by itself, while a request for `cost` waits. Units that have come in for that
+    /// request stay, even above the burst.
     pub fn turn(&self, feed: Feed, cost: Units, now: Moment) {
         self.parked(|bucket| bucket.turn_to(feed, cost, now));
     }
 
-    /// Takes so much if it is there.
+    /// Takes `cost` if it is available.
     #[inline]
     pub fn take(&self, cost: Units, now: Moment) -> Decision {
         match self.take_at_once(cost, now) {
@@ -74,28 +76,27 @@ impl AtomicFedBucket {
         }
     }
 
-    /// Takes so much if it is there, or says that it is not. None: that is not to be said without the lock, for which a
-    /// better clock is to be read.
+    /// Takes `cost` if it is available, or refuses. None: only the lock can decide, with a better clock.
     #[inline(always)]
     #[expect(
         clippy::inline_always,
-        reason = "a constant cost, and the parts of an answer that nobody uses, cost nothing then"
+        reason = "constant costs and unused parts of an answer cost nothing then"
     )]
     pub fn take_at_once(&self, cost: Units, now: Moment) -> Option<Decision> {
         let take = |view: View, missing| {
             let outcome = view.take(missing, cost);
             match outcome {
-                // Also if nothing is taken: what is above a full bucket is lost to who looks.
+                // Written even if nothing is taken: a look at a full bucket drops the amount above it.
                 Outcome::Taken(missing) => Some((Some(missing), outcome)),
                 Outcome::Short(_) => Some((None, outcome)),
-                // The bucket fills up to it.
+                // The bucket must fill up to the cost.
                 Outcome::AboveLimit => None,
             }
         };
         self.word.step_then(now, take, |view, outcome| {
             if let Outcome::Short(drops) = outcome {
-                // What comes in later than that may be something else. By a product, at most MISSING_MAX: a quotient would
-                // cost who only asks whether it is allowed.
+                // After that time the supply may be another one. The check is a product of at most MISSING_MAX: a
+                // quotient would slow callers that only need to know whether they are allowed.
                 let since = now.nanos().wrapping_sub(view.base).cast_unsigned();
                 if drops > (view.span - since) * view.drops {
                     return None;
@@ -105,12 +106,12 @@ impl AtomicFedBucket {
         })
     }
 
-    /// What a take would answer.
+    /// Returns the answer that a take would get.
     pub fn peek(&self, cost: Units, now: Moment) -> Decision {
         self.parked(|bucket| bucket.peek(cost, now))
     }
 
-    /// Does one operation behind the lock, and lets the word speak again if it can.
+    /// Does one operation behind the lock, and activates the word again if possible.
     #[cold]
     fn parked<R>(&self, operation: impl FnOnce(&mut FedBucket) -> R) -> R {
         let mut parked = self.lock();
@@ -124,7 +125,7 @@ impl AtomicFedBucket {
         answer
     }
 
-    /// Lets the word speak again, if 56 bits can say how full the bucket is.
+    /// Activates the word again, if 56 bits can hold the level.
     fn unpark(&self, parked: &mut Parked, word: ParkedWord) {
         let feed = parked.bucket.fed();
         let turn = feed.then.map(|(turn, _)| turn);
@@ -137,7 +138,7 @@ impl AtomicFedBucket {
             return;
         };
         if let Some((spoke, to)) = parked.spoke {
-            // Mostly what comes in is the same, and so are the settings.
+            // Usually the supply is the same, and so are the settings.
             let since = at.nanos().wrapping_sub(spoke.base).cast_unsigned();
             let is_same = spoke.is_alike(view);
             if is_same && to == turn && at.nanos() >= spoke.base && since <= spoke.span {

@@ -1,10 +1,11 @@
-//! Ban: who does it too often is shut out for long.
+//! Ban: a caller that exceeds a threshold is refused for a long time.
 //!
-//! More than `threshold` in the interval that began with its first request is an offence: refused from then on until
-//! the end of the interval and the length of the ban. 2,000 pass, the 2,001st bans. Nothing prolongs it, and neither a
-//! refund nor another limit lifts it. For brute force: failed log-ins are charged, and a peek asks before the next.
+//! An interval begins with the first request. More than `threshold` in one interval is an offence. From then on, all
+//! requests are refused until the end of the interval plus the length of the ban. With a threshold of 2,000, the
+//! 2,001st request bans. Nothing prolongs a ban, and neither a refund nor another limit lifts it. Use it against brute
+//! force: charge failed log-ins, and peek before the next one.
 //!
-//! Attempts count, also those that another limit refuses ([`Algorithm::attempt`]).
+//! Attempts count, even those that another limit refuses ([`Algorithm::attempt`]).
 
 use std::time::Duration;
 
@@ -17,45 +18,45 @@ use crate::rest::Rest;
 use crate::units::Units;
 use crate::window::{length, nanos_until};
 
-/// So many in an interval, or a ban.
+/// A threshold per interval, and the ban after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ban {
     threshold: Units,
     /// In nanoseconds.
     interval: u64,
-    /// In nanoseconds; longer than time lasts if it is more.
+    /// In nanoseconds; a length beyond the range of time lasts for ever.
     ban: u128,
 }
 
-/// What one key has done.
+/// State of one key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BanState {
     phase: Phase,
-    /// The latest change.
+    /// Time of the latest change.
     at: Moment,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Phase {
-    /// Nothing counts.
+    /// No request counts.
     Idle,
     /// An interval has begun.
     Counting {
         since: Moment,
-        /// Parts of a unit that are left of the threshold.
+        /// Remaining parts of a unit below the threshold.
         left: u128,
         rest: Rest,
     },
-    /// More than the threshold.
+    /// The threshold was exceeded.
     Banned { until: i128 },
 }
 
 impl Ban {
-    /// More than the rate's amount in one of its periods leads to a ban of that length.
+    /// Creates a ban of length `ban`, after more than the rate's amount in one of its periods.
     ///
     /// # Errors
     ///
-    /// If the rate is by the calendar: an interval begins with a request.
+    /// If the rate is by the calendar, because an interval begins with a request.
     pub const fn new(rate: Rate, ban: Duration) -> Result<Self, SettingsError> {
         match length(rate) {
             Ok(interval) => Ok(Self {
@@ -67,18 +68,18 @@ impl Ban {
         }
     }
 
-    /// When an interval ends.
+    /// Returns the end of an interval that began at `since`.
     const fn end(&self, since: Moment) -> i128 {
         since.nanos() as i128 + self.interval as i128
     }
 
-    /// Until when an offence bans that happens in the interval that began then.
+    /// Returns the end of a ban for an offence in the interval that began at `since`.
     fn ban_end(&self, since: Moment) -> i128 {
         let ban = i128::try_from(self.ban).unwrap_or(i128::MAX);
         self.end(since).saturating_add(ban)
     }
 
-    /// The phase that is right now.
+    /// Returns the phase at this time.
     fn phase<'a>(&self, state: &'a BanState, now: Moment) -> &'a Phase {
         let now = i128::from(now.max(state.at).nanos());
         match &state.phase {
@@ -88,7 +89,7 @@ impl Ban {
         }
     }
 
-    /// What counts so much leads to.
+    /// Returns the phase after `cost` is counted.
     fn counted(&self, state: &BanState, cost: Units, now: Moment) -> Phase {
         let (since, left, rest) = match self.phase(state, now) {
             Phase::Idle => (now.max(state.at), self.threshold.parts(), Rest::NONE),

@@ -1,6 +1,7 @@
-//! Clocks, for who does not want to hand in the time.
+//! Clocks, for callers that do not pass the time themselves.
 //!
-//! A limit is handed the time, so that tests and simulations make their own. [`Clocked`] reads a clock for it.
+//! A limit takes the time as an argument, so that tests and simulations can choose it. [`Clocked`] reads a clock for
+//! it.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
@@ -13,32 +14,32 @@ use crate::moment::Moment;
 use crate::shared::SharedLimit;
 use crate::units::Units;
 
-/// What shows the time.
+/// A source of the time.
 pub trait Clock: Send + Sync {
-    /// The time.
+    /// Returns the time.
     fn now(&self) -> Moment;
 }
 
-/// A clock that stands still until somebody sets it: for tests and simulations.
+/// A clock that stands still until it is set, for tests and simulations.
 #[derive(Debug, Default)]
 pub struct ManualClock {
     nanos: AtomicI64,
 }
 
 impl ManualClock {
-    /// A clock that shows that time.
+    /// Creates a clock that shows this time.
     pub const fn new(now: Moment) -> Self {
         Self {
             nanos: AtomicI64::new(now.nanos()),
         }
     }
 
-    /// Shows another time from now on, an earlier one too.
+    /// Sets another time, later or earlier.
     pub fn set(&self, now: Moment) {
         self.nanos.store(now.nanos(), Ordering::Relaxed);
     }
 
-    /// Shows a time that is so much later.
+    /// Advances the time.
     pub fn advance(&self, span: Duration) {
         self.set(self.now().after(span));
     }
@@ -65,7 +66,7 @@ impl<C: Clock + ?Sized> Clock for std::sync::Arc<C> {
     }
 }
 
-/// A limit, and the clock that it goes by.
+/// A limit with its clock.
 #[derive(Debug)]
 pub struct Clocked<L, C> {
     limit: L,
@@ -73,17 +74,17 @@ pub struct Clocked<L, C> {
 }
 
 impl<L, C: Clock> Clocked<L, C> {
-    /// That limit, by that clock.
+    /// Combines a limit and a clock.
     pub const fn new(limit: L, clock: C) -> Self {
         Self { limit, clock }
     }
 
-    /// The limit, for instance to set another one.
+    /// Returns the limit, for instance to set another one.
     pub const fn limit(&self) -> &L {
         &self.limit
     }
 
-    /// What the clock shows.
+    /// Returns the clock's time.
     #[inline]
     pub fn now(&self) -> Moment {
         self.clock.now()
@@ -91,29 +92,29 @@ impl<L, C: Clock> Clocked<L, C> {
 }
 
 impl<L: SharedLimit, C: Clock> Clocked<L, C> {
-    /// Takes so much now if it is there.
+    /// Takes `cost` now if it is available.
     #[inline]
     pub fn take(&self, cost: impl Into<Units>) -> Decision {
         self.limit.take(cost.into(), self.now())
     }
 
-    /// What a take would answer now.
+    /// Returns the answer that a take would get now.
     #[inline]
     pub fn peek(&self, cost: impl Into<Units>) -> Decision {
         self.limit.peek(cost.into(), self.now())
     }
 
-    /// How the limit stands now.
+    /// Returns the standing of the limit now.
     pub fn standing(&self) -> Standing {
         self.limit.standing(self.now())
     }
 
-    /// Takes so much now whether or not it is there.
+    /// Takes `cost` now, available or not.
     pub fn charge(&self, cost: impl Into<Units>) {
         self.limit.charge(cost.into(), self.now());
     }
 
-    /// Gives back so much now.
+    /// Gives back `cost` now.
     pub fn refund(&self, cost: impl Into<Units>) {
         self.limit.refund(cost.into(), self.now());
     }
@@ -124,13 +125,13 @@ where
     A: Algorithm + Clone,
     C: Clock,
 {
-    /// Takes so much of a key's limit now if it is there.
+    /// Takes `cost` of a key's limit now if it is available.
     #[inline]
     pub fn take_for(&self, key: Key, cost: impl Into<Units>) -> Decision {
         self.limit.take(key, cost.into(), self.now())
     }
 
-    /// What a take would answer now.
+    /// Returns the answer that a take would get now.
     #[inline]
     pub fn peek_for(&self, key: Key, cost: impl Into<Units>) -> Decision {
         self.limit.peek(key, cost.into(), self.now())

@@ -1,61 +1,61 @@
-//! What a limit answers.
+//! Answers of a limit.
 
 use std::fmt;
 use std::time::Duration;
 
 use crate::units::Units;
 
-/// The answer to who wants to take something.
+/// The answer to a take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "what is refused must not be done"]
 pub enum Decision {
-    /// It is taken.
+    /// The cost is taken.
     Allowed(Allowed),
-    /// Nothing is taken. The same passes after this long, if nothing else happens, and not a nanosecond earlier.
+    /// A refusal. The same request passes after this time, if nothing else happens, and not a nanosecond earlier.
     After(Duration),
-    /// Nothing is taken, and no wait would help, until the limit is another one.
+    /// A refusal. No wait helps until the limit changes.
     Never(Reason),
 }
 
-/// What has been allowed, and how the limit stands after it.
+/// An allowed cost, and the standing of the limit after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Allowed {
-    /// The most that is allowed right after. [`Units::MAX`] where any cost is (warm-up).
+    /// Largest amount that is allowed right after. [`Units::MAX`] where any cost is (warm-up).
     pub remaining: Units,
-    /// How long until all is available again; 0 if it is.
+    /// Time until everything is available again; 0 if it is.
     pub reset: Duration,
-    /// How long to wait before it is done; 0 but for a queue and for warm-up.
+    /// Time to wait before the work may start; above 0 only for a queue and for warm-up.
     pub delay: Duration,
     /// Whether more than the soft limit is in use, for a limit that has one.
     pub warn: bool,
 }
 
-/// How a limit stands, whatever it would answer.
+/// The standing of a limit, independent of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Standing {
-    /// The most that is allowed now; nothing in debt, during a ban, or past the deadline of a queue.
+    /// Largest amount that is allowed now; 0 in debt, during a ban, or past the deadline of a queue.
     pub remaining: Units,
-    /// How long until all is available again; 0 if it is.
+    /// Time until everything is available again; 0 if it is.
     pub reset: Duration,
 }
 
-/// Why no wait would help.
+/// Reason why no wait helps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Reason {
     /// The cost is above the limit, whatever is left of it.
     CostAboveLimit,
-    /// Nothing comes in: the rate is 0.
+    /// The rate is 0, so no units come in.
     RateIsZero,
 }
 
 impl Decision {
-    /// Whether it is allowed.
+    /// Returns whether the cost is allowed.
     #[inline]
     pub const fn is_allowed(&self) -> bool {
         matches!(self, Self::Allowed(_))
     }
 
-    /// How long until the same passes; none if it has passed, or never does.
+    /// Returns the time until the same request passes; `None` if it has passed, or never does.
     #[inline]
     pub const fn retry_after(&self) -> Option<Duration> {
         match self {
@@ -66,7 +66,7 @@ impl Decision {
 }
 
 impl Standing {
-    /// What is allowed at once with such a standing after it.
+    /// Returns the allowance of an immediate start with this standing.
     #[inline]
     pub(crate) const fn allowed(self) -> Allowed {
         Allowed {
@@ -79,7 +79,7 @@ impl Standing {
 }
 
 impl Reason {
-    /// In one word, for logs and answers.
+    /// Returns the reason as one word, for logs and answers.
     pub const fn word(self) -> &'static str {
         match self {
             Self::CostAboveLimit => "cost_above_limit",

@@ -1,28 +1,28 @@
-//! Limits that cannot be.
+//! Errors of settings.
 
 use thiserror::Error;
 
 use crate::rate::Rate;
 use crate::units::Units;
 
-/// Why there is no such limit.
+/// An error of a limit's settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum SettingsError {
-    /// A rate by the calendar where time flows.
+    /// A calendar rate for an algorithm whose time flows.
     #[error("{rate}: a month or a year of the calendar is a fixed window; give a number of days")]
     CalendarRate {
         /// The rate.
         rate: Rate,
     },
-    /// Exact numbers would not fit.
+    /// Exact numbers do not fit.
     #[error("{size} at {rate}: such fine parts of so much cannot be counted; give a rounder rate")]
     TooFine {
-        /// What fits at once.
+        /// Largest amount at once.
         size: Units,
-        /// What comes in.
+        /// Rate of the supply.
         rate: Rate,
     },
-    /// A rate of 0 for what counts in time.
+    /// A rate of 0 for an algorithm that counts in time.
     #[error("{rate}: this algorithm counts in time, and needs a rate above 0")]
     RateIsZero {
         /// The rate.
@@ -33,7 +33,7 @@ pub enum SettingsError {
         "a cold factor of {cold_factor}: give 1 or more, as in 3 for a start at a third of the rate"
     )]
     ColdFactor {
-        /// What was given.
+        /// The given factor.
         cold_factor: Units,
     },
 }

@@ -1,16 +1,17 @@
-//! A bucket that a lease feeds: its rate is what somebody else grants, until then.
+//! A bucket that a lease feeds: another party grants its rate, until a time.
 //!
-//! It differs from a [`TokenBucket`] whose limit is set in three ways, all for the same reason: what a lease gains,
-//! another holder has just lost, and may have spent its burst.
+//! It differs in three ways from a [`TokenBucket`] whose limit is set, all for one reason: units that a lease gains
+//! come from another holder, which may have spent its burst.
 //!
-//! - It begins empty, and a change of what comes in never gives anything: the amount stays, cut to the new burst. (Who
-//!   sets a limit of their own keeps the ratio: a tenth that is left stays a tenth.)
-//! - A rate of 0 empties it: there is nothing to spend at 0, and nothing is left over for later. So does no limit.
-//! - A cost above the burst waits until as much has come in: the bucket fills up to the request that waits.
+//! - It begins empty, and a change of supply adds nothing: the amount stays, cut to the new burst. (A token bucket
+//!   whose limit is set keeps the ratio: a tenth that is left stays a tenth.)
+//! - A rate of 0 empties it, so nothing can be spent at rate 0, and nothing is left for later. *No limit* empties it
+//!   too.
+//! - A cost above the burst waits until enough has come in: the bucket fills up to the waiting request.
 //!
-//! A lease ends whether or not anybody is awake to notice, so the bucket is handed what comes after it, too.
+//! A lease ends even if no code runs at that time. So the bucket receives the following supply in advance.
 //!
-//! What is taken in any span is at most what the rates in force gave in it, plus one burst, or one request if that is
+//! In any span, at most the amount that the rates in force gave is taken, plus one burst, or one request if that is
 //! larger.
 
 use std::time::Duration;
@@ -22,21 +23,21 @@ use crate::token_bucket::TokenBucket;
 use crate::units::Units;
 use crate::wide::{scaled_up, times_over};
 
-/// What comes in.
+/// Supply of a bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Supply {
-    /// A bucket's rate, and its burst. A rate of 0 is nothing.
+    /// Rate of a token bucket, and its burst. A rate of 0 is no supply.
     Limited(TokenBucket),
-    /// As much as is wanted.
+    /// No limit.
     Unlimited,
 }
 
-/// What comes in now, and what will.
+/// The supply now, and the following one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Feed {
-    /// Now.
+    /// Supply now.
     pub supply: Supply,
-    /// From a moment on: something else, by itself.
+    /// Supply from a moment on, by itself.
     pub then: Option<(Moment, Supply)>,
 }
 
@@ -44,13 +45,13 @@ pub struct Feed {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FedBucket {
     feed: Feed,
-    /// Drops ([`crate::flow`]) of the present supply.
+    /// Level in drops ([`crate::flow`]) of the present supply.
     there: i128,
     at: Moment,
 }
 
 impl Supply {
-    /// Nothing.
+    /// No supply.
     pub const NOTHING: Self = Self::Limited(TokenBucket::NOTHING);
 
     #[inline]
@@ -61,8 +62,8 @@ impl Supply {
         }
     }
 
-    /// The most that is kept while this comes in and somebody wants so much. What was left over cannot be spent at 0;
-    /// what is free is not saved up for later.
+    /// Returns the largest level while this supplies the bucket and a request for `cost` waits. A rest cannot be spent
+    /// at rate 0, and a supply without limit is not saved up.
     #[inline]
     fn most(&self, cost: Units) -> i128 {
         match self.flow() {
@@ -73,7 +74,7 @@ impl Supply {
 }
 
 impl FedBucket {
-    /// An empty bucket into which nothing comes.
+    /// Creates an empty bucket without supply.
     pub const fn new(now: Moment) -> Self {
         Self {
             feed: Feed {
@@ -85,12 +86,13 @@ impl FedBucket {
         }
     }
 
-    /// Something else comes in from now on.
+    /// Sets another supply.
     pub fn feed(&mut self, feed: Feed, now: Moment) {
         self.turn_to(feed, Units::ZERO, now);
     }
 
-    /// The same by itself, while somebody wants so much: what has come in for that stays, also above the burst.
+    /// Sets the supply that follows by itself, while a request for `cost` waits. Units that have come in for that
+    /// request stay, even above the burst.
     pub(crate) fn turn_to(&mut self, feed: Feed, cost: Units, now: Moment) {
         self.fill(cost, now);
         self.switch(feed.supply, cost);
@@ -98,7 +100,7 @@ impl FedBucket {
         self.fill(cost, now);
     }
 
-    /// Takes so much if it is there.
+    /// Takes `cost` if it is available.
     #[inline]
     pub fn take(&mut self, cost: Units, now: Moment) -> Decision {
         self.fill(cost, now);
@@ -120,28 +122,28 @@ impl FedBucket {
         Decision::Allowed(standing.allowed())
     }
 
-    /// What a take would answer.
+    /// Returns the answer that a take would get.
     pub fn peek(&self, cost: Units, now: Moment) -> Decision {
         self.clone().take(cost, now)
     }
 
-    /// What comes in now, as it was last set or seen.
+    /// Returns the supply, as it was last set or seen.
     pub const fn supply(&self) -> &Supply {
         &self.feed.supply
     }
 
-    /// What comes in, and when something else does by itself.
+    /// Returns the supply, and its next change by itself.
     pub(crate) const fn fed(&self) -> &Feed {
         &self.feed
     }
 
-    /// So much is missing of a full bucket, and when that was so. Nothing of one without a limit.
+    /// Returns the missing amount of a full bucket, and its time. Without a limit it is 0.
     pub(crate) fn missing(&self) -> (i128, Moment) {
         let full = self.feed.supply.flow().map_or(0, Flow::full);
         (full - self.there, self.at)
     }
 
-    /// So much is missing of a full bucket at that time, or would have been by what comes in now.
+    /// Sets the missing amount of a full bucket at a time, by the present supply.
     pub(crate) fn set_missing(&mut self, missing: i128, at: Moment) {
         let full = self.feed.supply.flow().map_or(0, Flow::full);
         self.there = full - missing;
@@ -187,8 +189,7 @@ impl FedBucket {
         }
     }
 
-    /// The amount stays, rounded down to the drops of what comes in next, and cut to its burst, or to the cost that
-    /// waits.
+    /// Keeps the amount, rounded down to drops of the next supply, and cut to its burst or to the waiting cost.
     fn switch(&mut self, next: Supply, cost: Units) {
         self.there = match (self.feed.supply.flow(), next.flow()) {
             (Some(flow), Some(to)) => in_drops_of(to, flow, self.there).min(next.most(cost)),
@@ -196,7 +197,7 @@ impl FedBucket {
         };
     }
 
-    /// How long until so much has come in, if nothing changes but by itself.
+    /// Returns the time until `cost` has come in, if nothing changes but by itself.
     fn refusal(&self, flow: &Flow, cost: Units, now: Moment) -> Decision {
         let after = |nanos: u128| {
             let behind = u128::from(self.at.nanos_since(now));
@@ -221,8 +222,8 @@ impl FedBucket {
     }
 }
 
-/// So many drops of one flow in those of another one, rounded down. Below 0 if a clock that is a little behind
-/// another one looks at what that one saw taken.
+/// Converts drops of one flow to those of another, rounded down. The result is below 0 if a clock is a little behind
+/// another one by which units were taken.
 fn in_drops_of(to: &Flow, flow: &Flow, drops: i128) -> i128 {
     if to.part() == flow.part() {
         return drops;
@@ -266,7 +267,7 @@ mod tests {
         bucket.feed(always(limited(10, "3/s")), at(0));
         waits(&bucket, 1, 0, 333_333_334);
         assert!(bucket.take(2.into(), at(SECOND)).is_allowed());
-        // One is left: it stays one, whatever the rate becomes.
+        // One is left: it stays one at any later rate.
         for (burst, rate) in [(1_000, "1000/s"), (10, "7/h"), (1, "1/s"), (20, "4999/day")] {
             bucket.feed(always(limited(burst, rate)), at(SECOND));
             assert!(bucket.peek(1.into(), at(SECOND)).is_allowed());
@@ -314,7 +315,7 @@ mod tests {
         let never = Decision::Never(Reason::RateIsZero);
         assert_eq!(bucket.peek(9.into(), at(0)), never);
         assert_eq!(bucket.take(1.into(), at(4 * SECOND)), never);
-        // Who waits across the end finds what came before it, though the burst is less.
+        // A request that waits across the end keeps the units from before it, although the burst is smaller.
         let mut bucket = FedBucket::new(at(0));
         bucket.feed(feed(limited(1, "1/s")), at(0));
         assert!(bucket.take(6.into(), at(3 * SECOND)).is_allowed());

@@ -1,8 +1,8 @@
-//! Fixed window: so many in each minute, hour or month of the clock.
+//! Fixed window: a limit in each minute, hour or month of the clock.
 //!
-//! Windows are aligned to 1970 in UTC, as envoyproxy/ratelimit has them, or to the calendar. The cheapest, and the one
-//! that people understand; but around a boundary, twice the limit passes within any time, however short. What is
-//! charged beyond the limit ends with its window; what is given back lowers the window in which it arrives.
+//! Windows are aligned to 1970 in UTC, as in envoyproxy/ratelimit, or to the calendar. It is the cheapest algorithm and
+//! easy to understand, but around a boundary twice the limit passes within any time, however short. A charge beyond the
+//! limit ends with its window; a refund lowers the window in which it arrives.
 
 use crate::algorithm::Algorithm;
 use crate::decision::{Decision, Reason, Standing};
@@ -12,14 +12,14 @@ use crate::rest::Rest;
 use crate::units::Units;
 use crate::window::{Window, nanos_until};
 
-/// So many in each window.
+/// A limit in each window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FixedWindow {
     limit: Units,
     window: Window,
 }
 
-/// What was used in the latest window.
+/// Use in the latest window.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FixedWindowState {
     /// In parts of a unit.
@@ -29,7 +29,7 @@ pub struct FixedWindowState {
 }
 
 impl FixedWindow {
-    /// The rate's amount in each of its periods.
+    /// Creates a limit of the rate's amount in each of its periods.
     pub const fn new(rate: Rate) -> Self {
         Self {
             limit: rate.amount(),
@@ -37,13 +37,13 @@ impl FixedWindow {
         }
     }
 
-    /// So much in each window.
+    /// Creates a limit in each window.
     pub fn of(limit: impl Into<Units>, window: Window) -> Self {
         let limit = limit.into();
         Self { limit, window }
     }
 
-    /// The window that counts: that of now, or a later one that was seen; and what is used in it.
+    /// Returns the window that counts, and its use. It is the present window, or a later one that was seen.
     #[inline]
     fn used(&self, state: &FixedWindowState, now: Moment) -> (i64, u128) {
         let window = self.window.of_moment(now);
@@ -62,7 +62,7 @@ impl FixedWindow {
         }
     }
 
-    /// From now on, so much is used in a window.
+    /// Sets the use of a window.
     #[inline]
     fn set(state: &mut FixedWindowState, window: i64, used: u128) {
         if window != state.window || used == 0 {
@@ -133,11 +133,11 @@ impl Algorithm for FixedWindow {
                     .scale(there, next.limit.parts(), self.limit.parts());
                 next.limit.parts().saturating_sub(there)
             }
-            // A debt of as many parts.
+            // A debt keeps its amount in parts.
             None => next.limit.parts().saturating_add(used - self.limit.parts()),
         };
         if next.window != self.window {
-            // Not before the window that was seen already.
+            // Not before the window that was already seen.
             let seen = i64::try_from(self.window.start(window)).unwrap_or(i64::MIN);
             let now = now.max(Moment::from_nanos(seen));
             state.window = next.window.of_moment(now);

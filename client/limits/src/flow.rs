@@ -1,15 +1,15 @@
-//! What comes in, what fits, and what is missing: the exact arithmetic of buckets.
+//! Exact arithmetic of buckets: supply, size and missing amount.
 //!
-//! A rate of A parts of a unit in P nanoseconds, reduced, gives *a* drops a nanosecond, if a drop is 1/p of a part.
-//! A cost of c parts is c·p drops. So everything that can happen to a bucket (time, costs) is a whole number of
-//! drops, and nothing drifts: not 3/s, not 4,999/day, not in ten years.
+//! A rate of A parts of a unit in P nanoseconds, reduced, gives *a* drops per nanosecond, if a drop is 1/p of a part. A
+//! cost of c parts is c·p drops. So every change of a bucket (time, costs) is a whole number of drops, and nothing
+//! drifts: not 3/s, not 4,999/day, not in ten years.
 //!
-//! What is kept is what is *missing* in drops, from 0 (full) by the size (empty) up to any debt. A bucket that is
-//! known by what is missing is a meter by its level, a queue by its backlog, and GCRA by how far its theoretical
-//! arrival time is ahead: missing drops = (TAT − now)·a.
+//! The state is the *missing* amount in drops, from 0 (full) over the size (empty) to any debt. By its missing amount,
+//! a bucket is a meter with its level, a queue with its backlog, and GCRA with its theoretical arrival time (TAT):
+//! missing drops = (TAT − now)·a.
 //!
-//! A change of limit keeps a ratio, and a ratio need not be whole: then the drop that is partly there counts as
-//! missing, which nobody can see, since all else is whole; and [`Rest`] remembers the part for the next change.
+//! A change of limit keeps a ratio, and the result need not be whole. Then a partly available drop counts as missing.
+//! No answer shows that, because all other amounts are whole. [`Rest`] keeps the part for the next change.
 
 use std::time::Duration;
 
@@ -21,29 +21,29 @@ use crate::rest::Rest;
 use crate::units::Units;
 use crate::wide::gcd;
 
-/// A size, and what flows in.
+/// A size and a supply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Flow {
     size: Units,
-    /// The size in drops.
+    /// Size in drops.
     full: i128,
-    /// Drops a nanosecond.
+    /// Drops per nanosecond.
     drops: u64,
-    /// Drops a part of a unit; at least 1.
+    /// Drops per part of a unit; at least 1.
     part: u64,
 }
 
-/// The most drops that fit, so that sums and products below cannot overflow.
+/// Largest size in drops, so that the sums and products below cannot overflow.
 const FULL_MAX: u128 = 1 << 120;
 
-/// The most drops a nanosecond, for the same reason: 2⁶² times all nanoseconds that there are is 2¹²⁶.
+/// Largest number of drops per nanosecond, for the same reason: 2⁶² times the whole range of nanoseconds is 2¹²⁶.
 const DROPS_MAX: u128 = 1 << 62;
 
-/// What is missing at most. A debt of 32 times the largest size; what is beyond it is forgiven.
+/// Largest missing amount: a debt of 32 times the largest size. A debt beyond it is forgiven.
 pub(crate) const MISSING_MAX: i128 = 1 << 125;
 
 impl Flow {
-    /// Nothing fits, and nothing comes in.
+    /// Size 0 without supply.
     pub(crate) const NOTHING: Self = Self {
         size: Units::ZERO,
         full: 0,
@@ -71,7 +71,7 @@ impl Flow {
         })
     }
 
-    /// So many parts in so many nanoseconds, two numbers that have no common divisor. None if that is too much.
+    /// Creates a flow of `parts` in `nanos`, two numbers without a common divisor. None if it does not fit.
     pub(crate) fn reduced(size: Units, parts: u64, nanos: u64) -> Option<Self> {
         let full = size.parts().checked_mul(u128::from(nanos))?;
         let fits = full <= FULL_MAX && u128::from(parts) <= DROPS_MAX && nanos > 0;
@@ -83,37 +83,37 @@ impl Flow {
         })
     }
 
-    /// What fits.
+    /// Returns the size.
     #[inline]
     pub(crate) const fn size(&self) -> Units {
         self.size
     }
 
-    /// Drops that fit.
+    /// Returns the size in drops.
     #[inline]
     pub(crate) const fn full(&self) -> i128 {
         self.full
     }
 
-    /// Drops a part of a unit.
+    /// Returns the drops per part of a unit.
     #[inline]
     pub(crate) const fn part(&self) -> u64 {
         self.part
     }
 
-    /// Drops a nanosecond.
+    /// Returns the drops per nanosecond.
     #[inline]
     pub(crate) const fn drops(&self) -> u64 {
         self.drops
     }
 
-    /// What comes in so many nanoseconds: at most 2⁶² · 2⁶⁴ drops.
+    /// Returns the supply in a number of nanoseconds: at most 2⁶² · 2⁶⁴ drops.
     #[inline]
     pub(crate) const fn in_nanos(&self, nanos: u64) -> i128 {
         self.drops as i128 * nanos as i128
     }
 
-    /// So much in drops; what is far beyond any debt is cut.
+    /// Converts a cost to drops, cut at the largest missing amount.
     #[inline]
     pub(crate) fn in_drops(&self, cost: Units) -> i128 {
         let part = u128::from(self.part);
@@ -126,13 +126,13 @@ impl Flow {
         drops.min(MISSING_MAX as u128) as i128
     }
 
-    /// What is missing after so many nanoseconds.
+    /// Returns the missing amount after a number of nanoseconds.
     #[inline]
     pub(crate) fn after(&self, missing: i128, nanos: u64) -> i128 {
         (missing - self.in_nanos(nanos)).max(0)
     }
 
-    /// What is missing once the cost is taken, or why it is not.
+    /// Returns the missing amount after the cost is taken, or the shortage if it is not.
     #[inline]
     pub(crate) fn take(&self, missing: i128, cost: Units) -> Result<i128, Short> {
         if cost.parts() > self.size.parts() {
@@ -147,26 +147,26 @@ impl Flow {
         }
     }
 
-    /// What is missing once so much is charged.
+    /// Returns the missing amount after a charge.
     #[inline]
     pub(crate) fn charge(&self, missing: i128, cost: Units) -> i128 {
         (missing + self.in_drops(cost)).min(MISSING_MAX)
     }
 
-    /// What is missing once so much is given back.
+    /// Returns the missing amount after a refund.
     #[inline]
     pub(crate) fn refund(&self, missing: i128, cost: Units) -> i128 {
         (missing - self.in_drops(cost)).max(0)
     }
 
-    /// The most that can be taken while so much is missing.
+    /// Returns the largest amount that can be taken.
     #[inline]
     pub(crate) fn remaining(&self, missing: i128) -> Units {
         let there = (self.full - missing).max(0) as u128;
         Units::from_parts(divided(there, self.part))
     }
 
-    /// The nanoseconds until so many drops have come in, rounded up; none if they never do.
+    /// Returns the nanoseconds in which a number of drops comes in, rounded up; `None` if they never do.
     #[inline]
     pub(crate) fn nanos_for(&self, drops: i128) -> Option<u128> {
         let drops = drops.max(0) as u128;
@@ -177,7 +177,7 @@ impl Flow {
         }
     }
 
-    /// How the bucket stands, by a clock that is so far behind the last change.
+    /// Returns the standing of the bucket, by a clock that is `behind` the last change.
     #[inline]
     pub(crate) fn standing(&self, missing: i128, behind: u64) -> Standing {
         let reset = match self.nanos_for(missing) {
@@ -191,7 +191,7 @@ impl Flow {
         }
     }
 
-    /// What to tell who comes too early.
+    /// Returns the refusal for a shortage.
     #[inline]
     pub(crate) fn refusal(&self, short: Short, behind: u64) -> Decision {
         let drops = match short {
@@ -204,11 +204,11 @@ impl Flow {
         }
     }
 
-    /// What is missing by another rule, the ratio of what is there being kept, or the debt.
+    /// Returns the missing amount under another rule, which keeps the ratio of the available part, or the debt.
     pub(crate) fn change(&self, next: &Self, missing: i128, rest: &mut Rest) -> i128 {
         let there = self.full - missing;
         if there < 0 {
-            // What the rest has is owed less.
+            // The debt is smaller by the rest.
             let owed = rest.scale_debt(there.unsigned_abs(), next.part, self.part);
             let owed = i128::try_from(owed).unwrap_or(MISSING_MAX);
             return next.full.saturating_add(owed).min(MISSING_MAX);
@@ -222,16 +222,16 @@ impl Flow {
     }
 }
 
-/// What is short of a cost.
+/// Shortage for a cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Short {
-    /// So many drops.
+    /// Missing drops.
     By(i128),
-    /// It is more than ever fits.
+    /// The cost is above the size.
     Always,
 }
 
-/// Divides by a number of 64 bits, mostly by a short division.
+/// Divides by a number of 64 bits, usually by a short division.
 #[inline]
 fn divided(number: u128, by: u64) -> u128 {
     match u64::try_from(number) {

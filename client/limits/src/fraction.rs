@@ -1,23 +1,23 @@
 //! The simplest fraction between two numbers: the one with the smallest denominator.
 //!
-//! A share such as 33.751938442 a second is exact in parts so small that a bucket of it has more drops
-//! ([`crate::flow`]) than a word can count. A fraction that is a little less, and has a small denominator, has few.
+//! A share such as 33.751938442 per second is exact only in very small parts, so a bucket of it has more drops
+//! ([`crate::flow`]) than a word can count. A slightly lower fraction with a small denominator has few.
 //!
-//! It is found by continued fractions: whole parts are split off both numbers, and the rests are turned over, until a
-//! whole number lies between them.
+//! The search uses continued fractions: it splits the whole parts off both numbers and inverts the rests, until a whole
+//! number lies between them.
 
-/// Whole numbers up to here are exact in floating point.
+/// Largest whole number that floating point represents exactly.
 const EXACT_MAX: f64 = (1_u64 << 53) as f64;
 
-/// Numerator and denominator of the fraction from `least` to `most` that has the smallest denominator, and of whole
-/// numbers the largest. None if there is none whose denominator is at most that, and that can be told from its neighbours;
-/// if they are no positive numbers; if `least` is above `most`.
+/// Returns numerator and denominator of the fraction from `least` to `most` with the smallest denominator; among whole
+/// numbers, the largest. None if every such denominator is above `under_max` or beyond exact floating point, if the
+/// numbers are not positive, or if `least` is above `most`.
 pub(crate) fn simplest(least: f64, most: f64, under_max: u64) -> Option<(u64, u64)> {
     if !(least > 0.0 && most >= least && most < EXACT_MAX) {
         return None;
     }
     if most.floor() >= least {
-        // Of all whole numbers the largest: each has the same period.
+        // The largest whole number: each has the same period.
         return exact(most.floor(), 1.0);
     }
     let under_max = (under_max as f64).min(EXACT_MAX);
@@ -41,7 +41,7 @@ pub(crate) fn simplest(least: f64, most: f64, under_max: u64) -> Option<(u64, u6
     None
 }
 
-/// Both as whole numbers, if floating point has them exactly.
+/// Returns both as whole numbers, if floating point represents them exactly.
 fn exact(over: f64, under: f64) -> Option<(u64, u64)> {
     let is_exact = over < EXACT_MAX && under < EXACT_MAX;
     #[expect(
@@ -52,7 +52,7 @@ fn exact(over: f64, under: f64) -> Option<(u64, u64)> {
     is_exact.then_some((over as u64, under as u64))
 }
 
-/// The next approximation, from the last two.
+/// Returns the next approximation, from the last two.
 fn next(before: (f64, f64), last: (f64, f64), whole: f64) -> (f64, f64) {
     (whole * last.0 + before.0, whole * last.1 + before.1)
 }

@@ -1,10 +1,11 @@
-//! GCRA: a token bucket that remembers nothing but one point in time.
+//! GCRA: a token bucket whose state is one point in time.
 //!
-//! The theoretical arrival time (TAT) is when the bucket is full again. With T = 1/rate, a take passes if
-//! max(TAT, now) + cost·T − now ≤ burst·T. Every answer is that of [`crate::TokenBucket`], field by field, as long
-//! as time does not go back: then GCRA, which does not know when it was last asked, sees a little less, never more.
+//! The theoretical arrival time (TAT) is the time at which the bucket is full again. With T = 1/rate, a take passes if
+//! max(TAT, now) + cost·T − now ≤ burst·T. Every answer equals that of [`crate::TokenBucket`], field by field, as long
+//! as time does not go back. GCRA does not know the time of its last request, so after a step back it shows a little
+//! less, never more.
 //!
-//! The TAT is kept in drops ([`crate::flow`]), that is in parts of a nanosecond of which 1/rate is a whole number.
+//! The TAT is kept in drops ([`crate::flow`]), which are parts of a nanosecond such that 1/rate is a whole number.
 
 use crate::algorithm::Algorithm;
 use crate::decision::{Decision, Standing};
@@ -21,7 +22,7 @@ pub struct Gcra {
     flow: Flow,
 }
 
-/// When one bucket is full again.
+/// Time at which one bucket is full again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GcraState {
     /// In drops since the origin.
@@ -29,15 +30,15 @@ pub struct GcraState {
     rest: Rest,
 }
 
-/// Before every moment: 2⁶² drops a nanosecond times 2⁶³ of them is 2¹²⁵.
+/// A time before every moment: 2⁶² drops per nanosecond times 2⁶³ nanoseconds is 2¹²⁵.
 const LONG_AGO: i128 = -(1 << 126);
 
 impl Gcra {
-    /// A bucket of that size.
+    /// Creates a bucket with this burst.
     ///
     /// # Errors
     ///
-    /// If the rate is 0 or by the calendar, or if it is so uneven that parts of so large a burst cannot be counted.
+    /// If the rate is 0 or by the calendar, or so uneven that parts of such a large burst cannot be counted.
     pub fn new(burst: impl Into<Units>, rate: Rate) -> Result<Self, SettingsError> {
         let flow = Flow::new(burst.into(), rate)?;
         if flow.drops() == 0 {
@@ -46,24 +47,24 @@ impl Gcra {
         Ok(Self { flow })
     }
 
-    /// What flows in.
+    /// Returns the flow.
     pub(crate) const fn flow(&self) -> &Flow {
         &self.flow
     }
 
-    /// Now, in drops.
+    /// Returns the time in drops.
     #[inline]
     fn drops_at(&self, now: Moment) -> i128 {
         i128::from(self.flow.drops()) * i128::from(now.nanos())
     }
 
-    /// What is missing now.
+    /// Returns the missing amount now.
     #[inline]
     fn missing(&self, state: &GcraState, now: Moment) -> i128 {
         (state.tat - self.drops_at(now)).clamp(0, MISSING_MAX)
     }
 
-    /// So much was missing at that time, and now it is another amount.
+    /// Sets the missing amount, which was `before` until now.
     #[inline]
     fn set(&self, state: &mut GcraState, before: i128, missing: i128, now: Moment) {
         state.tat = self.drops_at(now) + missing;

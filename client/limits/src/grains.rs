@@ -1,34 +1,35 @@
 //! Counts in grains: parts of a part of a unit, so fine that a change of limit leaves no fraction.
 //!
-//! While a limit stays, a grain is a part. If all counts become by/of of what they were, a grain becomes 1/of of what it
-//! was. Ratios of limits are small numbers, and grains that are no longer needed are dropped, so counts stay exact; if
-//! they no longer fit, they are rounded up in the finest grains that do.
+//! While a limit stays, a grain is a part. If all counts change by the factor by/of, a grain becomes 1/of of its
+//! previous size. Ratios of limits are small numbers, and grains that are no longer needed are removed, so counts stay
+//! exact. If they no longer fit, they are rounded up in the finest grains that do.
 
 use crate::wide::{gcd, scaled_up};
 use std::num::NonZeroU64;
 
-/// Grains of a part, at least one.
+/// Number of grains per part, at least one.
 pub(crate) type Grains = NonZeroU64;
 
-/// What is counted at most, in grains: a debt that no window can hold.
+/// Largest count in grains: a debt that no window can hold.
 pub(crate) const COUNT_MAX: u128 = 1 << 126;
 
-/// The most grains of a part, and the most that a limit may have of them.
+/// Largest number of grains per part, and per limit.
 const GRAINS_MAX: u128 = 1 << 62;
 const LIMIT_MAX: u128 = 1 << 124;
 
-/// How counts change.
+/// A change of counts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scaling {
     by: u128,
     of: u128,
     finer: u32,
-    /// Grains of a part from then on.
+    /// Grains per part after the change.
     pub(crate) grains: Grains,
 }
 
 impl Scaling {
-    /// All counts times `by`/`of`, the largest being so much; by limits of so many parts, at most. `of` is not 0.
+    /// Creates a change of all counts by the factor `by`/`of`; `largest` is the largest count, and limits have at most
+    /// `limit` parts. `of` is not 0.
     pub(crate) fn new(grains: Grains, by: u128, of: u128, largest: u128, limit: u128) -> Self {
         let common = gcd(by, of).max(1);
         let (by, of) = (by / common, of / common);
@@ -60,7 +61,8 @@ impl Scaling {
         }
     }
 
-    /// Counts become whole parts, rounded up, if a limit of so many parts does not fit in such fine grains.
+    /// Creates a change of counts to whole parts, rounded up, if a limit of `limit` parts does not fit in such fine
+    /// grains.
     pub(crate) fn to_parts(grains: Grains, limit: u128) -> Option<Self> {
         let fits = u128::from(grains.get()) <= (LIMIT_MAX / limit.max(1)).max(1);
         (!fits).then_some(Self {
@@ -71,13 +73,13 @@ impl Scaling {
         })
     }
 
-    /// A count after the change, rounded up.
+    /// Returns a count after the change, rounded up.
     pub(crate) fn of(&self, count: u128) -> u128 {
         scaled_up(count << self.finer, self.by, self.of).min(COUNT_MAX)
     }
 }
 
-/// The largest number by which all counts can be divided, and the grains with them.
+/// Returns the largest number that divides all counts and the grains, and the grains after the division.
 pub(crate) fn coarser(grains: Grains, counts: impl IntoIterator<Item = u128>) -> (u128, Grains) {
     let grains = u128::from(grains.get());
     let common = counts

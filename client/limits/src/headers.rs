@@ -1,11 +1,11 @@
 //! Decisions as HTTP headers: text, byte for byte.
 //!
-//! `RateLimit-Policy` and `RateLimit` are structured fields as in the IETF draft (httpapi-ratelimit-headers, -11):
-//! the first lists all policies that apply, the second has the strictest one ([`several::strictest`]). `Retry-After` is
-//! at least a second, and absent if no wait would help. `X-RateLimit-*` are for clients that know nothing else.
+//! `RateLimit-Policy` and `RateLimit` are structured fields as in the IETF draft (httpapi-ratelimit-headers, -11). The
+//! first lists all policies that apply; the second has the strictest one ([`several::strictest`]). `Retry-After` is at
+//! least a second, and absent if no wait helps. `X-RateLimit-*` are for clients that know no other headers.
 //!
-//! Amounts are rounded down, times up. A name that has other characters than printable ASCII, which a structured
-//! field cannot say, gets a question mark for each.
+//! Amounts are rounded down, times up. A character of a name that is not printable ASCII becomes a question mark,
+//! because a structured field cannot contain it.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -17,37 +17,38 @@ use crate::units::Units;
 /// A limit as callers see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Policy<'a> {
-    /// What it is called.
+    /// Name of the limit.
     pub name: &'a str,
-    /// How much.
+    /// Amount.
     pub quota: Units,
-    /// In what time; none for what is counted at once.
+    /// Time of the amount; none for a limit of permits at once.
     pub window: Option<Duration>,
-    /// What is counted; none for requests.
+    /// Unit; none for requests.
     pub unit: Option<&'a str>,
-    /// For whom.
+    /// Partition key of the caller.
     pub partition_key: Option<&'a [u8]>,
 }
 
-/// Whether there are `X-RateLimit-*`, too.
+/// Form of the `X-RateLimit-*` headers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Legacy {
-    /// None.
+    /// No such headers.
     #[default]
     Off,
-    /// The reset in seconds from now, as Envoy has it.
+    /// The reset in seconds from now, as in Envoy.
     Delta,
-    /// The reset as a second since 1970, as GitHub has it.
+    /// The reset as a second since 1970, as in GitHub's API.
     Epoch {
-        /// Now, since 1970.
+        /// Time now, since 1970.
         now: Duration,
     },
 }
 
-/// The most that a structured field can say.
+/// Largest integer of a structured field.
 const INTEGER_MAX: u128 = 999_999_999_999_999;
 
-/// The headers, by name. `answers` has one for each policy; `jitter` is added to the wait of who is refused.
+/// Returns the headers, by name. `answers` has one answer for each policy; `jitter` is added to the wait of a refused
+/// caller.
 pub fn headers(
     policies: &[Policy<'_>],
     answers: &[Answer],
@@ -113,7 +114,7 @@ fn integer(units: Units) -> u128 {
     u128::from(units.floor()).min(INTEGER_MAX)
 }
 
-/// Whole seconds, rounded up.
+/// Returns whole seconds, rounded up.
 fn seconds(span: Duration) -> u128 {
     span.as_nanos().div_ceil(1_000_000_000).min(INTEGER_MAX)
 }
@@ -132,7 +133,7 @@ fn quoted(text: &str) -> String {
     quoted
 }
 
-/// Bytes as a structured field has them: base64 with padding.
+/// Returns bytes as a structured field has them: base64 with padding.
 fn base64(bytes: &[u8]) -> String {
     let letter = |six: u32| {
         let six = u8::try_from(six & 63).unwrap_or(0);

@@ -1,19 +1,20 @@
-//! So many at once: what is counted while it lasts, not by time. For many threads, without a lock.
+//! A limit of permits at once, counted while they are out and not by time. For many threads, without a lock.
 //!
-//! A limit that shrinks below what is out takes nothing away: it takes effect as permits come back. It may change by
-//! itself at a moment; who takes looks at the time for that.
+//! A limit that shrinks below the permits out takes none away; it takes effect as permits come back. It may change by
+//! itself at a moment, so a take reads the time.
 //!
 //! # One word
 //!
-//! The lower 50 bits of a word say how many permits are out, the upper 14 are a tag. Who sets a limit, and there is one
-//! at a time, makes the tag odd, writes the limit, and makes the tag even again. Who takes reads the word, then the
-//! limit, and replaces the word if it still is the same. So nobody takes by a limit that is over once the call that
-//! changed it has returned, nor by half of one. (But if limits changed 8,192 times meanwhile and as many permits were
-//! out as before.) Who finds an odd tag, or a limit that is over, asks for the lock.
+//! The lower 50 bits of a word are the number of permits out, the upper 14 are a tag. A thread that sets a limit holds
+//! a lock. It makes the tag odd, writes the limit, and makes the tag even again. A thread that takes reads the word,
+//! then the limit, and replaces the word if it is unchanged. So no thread takes by a limit that had already been
+//! replaced when the call that changed it returned, nor by half of one. (The exception: limits changed 8,192 times in
+//! between, and the number of permits is the same.) A thread that finds an odd tag, or a limit that has ended, uses the
+//! lock.
 //!
-//! Whoever waits for permits says so and then looks at the word; whoever gives back changes the word and then looks
-//! whether anybody waits. One of both sees the other: for that, what is read and written of the word is in one order
-//! for all (`SeqCst`), as it must be of what says that somebody waits.
+//! A thread that waits for permits announces that and then looks at the word; a thread that gives back changes the word
+//! and then looks for waiting threads. At least one of them sees the other. For that, accesses to the word have one
+//! order for all threads (`SeqCst`), and so must accesses to the announcement.
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering, fence};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -21,20 +22,20 @@ use std::time::Duration;
 
 use crate::moment::Moment;
 
-/// Permits that are out, and how many may be.
+/// Number of permits out, and its limit.
 #[derive(Debug)]
 pub struct InFlight {
     word: AtomicU64,
-    /// How many may be out. Written, with `ends`, while the tag is odd, by who has the lock.
+    /// Largest number of permits. Written, with `ends`, while the tag is odd, by the holder of the lock.
     limit: AtomicU64,
-    /// When that is over for who reads a fast clock, in nanoseconds since the origin.
+    /// End of that limit for readers of a fast clock, in nanoseconds since the origin.
     ends: AtomicI64,
-    /// By so many nanoseconds may a fast clock be behind.
+    /// Largest delay of a fast clock, in nanoseconds.
     behind: u64,
     then: Mutex<Option<(Moment, u64)>>,
 }
 
-/// What a thread has read, which may be of several limits.
+/// Values that a thread has read, perhaps of several limits.
 #[derive(Clone, Copy)]
 struct Seen {
     word: u64,
@@ -42,20 +43,20 @@ struct Seen {
     ends: i64,
 }
 
-/// The word is another one than it was.
+/// Error: another thread has changed the word.
 #[derive(Debug)]
 struct Changed;
 
 const COUNT_BITS: u32 = 50;
 const COUNT: u64 = (1 << COUNT_BITS) - 1;
-/// One more in the tag: its lowest bit says that the limit is being written.
+/// One step of the tag: its lowest bit means that the limit is being written.
 const TAG: u64 = 1 << COUNT_BITS;
 
 impl InFlight {
-    /// The most that are ever out, whatever the limit.
+    /// Largest number of permits out, whatever the limit.
     pub const MOST: u64 = COUNT;
 
-    /// None are out, and none may be. A clock by which is taken at once may be so much behind.
+    /// Creates a limit of 0. `behind` is the largest delay of a clock for [`InFlight::take_at_once`].
     pub const fn new(behind: Duration) -> Self {
         let nanos = behind.as_nanos();
         Self {
@@ -71,14 +72,14 @@ impl InFlight {
         }
     }
 
-    /// So many may be out from now on, none being no limit; and from a moment on so many, by itself.
+    /// Sets the limit (`None` is no limit), and the limit that follows by itself at a moment.
     pub fn set_limit(&self, limit: Option<u64>, then: Option<(Moment, Option<u64>)>) {
         let mut kept = self.lock();
         *kept = then.map(|(turn, limit)| (turn, most(limit)));
         self.write(most(limit), *kept);
     }
 
-    /// Takes so many if no more than the limit are out then. Returns whether they were taken.
+    /// Takes `permits` if the limit admits them. Returns whether they were taken.
     #[inline]
     pub fn take(&self, permits: u64, now: Moment) -> bool {
         match self.take_at_once(permits, now) {
@@ -87,8 +88,8 @@ impl InFlight {
         }
     }
 
-    /// Takes so many if no more than the limit are out then. None: that is not to be said without the lock, for which a
-    /// better clock is to be read; or none may be out at all.
+    /// Takes `permits` if the limit admits them. None: only the lock can decide, with a better clock; or the limit is
+    /// 0.
     #[inline]
     pub fn take_at_once(&self, permits: u64, now: Moment) -> Option<bool> {
         loop {
@@ -110,12 +111,12 @@ impl InFlight {
             limit: self.limit.load(Ordering::Relaxed),
             ends: self.ends.load(Ordering::Relaxed),
         };
-        // Who reads a limit of a later tag sees in `replace` that the word has changed.
+        // A thread that reads a limit of a later tag sees in `replace` that the word has changed.
         fence(Ordering::Acquire);
         seen
     }
 
-    /// Takes so many by what was seen, if they are within its limit, unless the word is another one by now.
+    /// Takes `permits` by the values that were read, if they are within the limit, and if the word is unchanged.
     #[inline]
     fn replace(&self, seen: Seen, permits: u64) -> Result<bool, Changed> {
         let wanted = (seen.word & COUNT).saturating_add(permits);
@@ -130,7 +131,7 @@ impl InFlight {
         replaced.map(|_| true).map_err(|_| Changed)
     }
 
-    /// Gives back so many that were taken.
+    /// Gives back `permits`.
     #[inline]
     pub fn release(&self, permits: u64) {
         let before = self.word.fetch_sub(permits, Ordering::SeqCst) & COUNT;
@@ -140,20 +141,20 @@ impl InFlight {
         }
     }
 
-    /// How many are out.
+    /// Returns the number of permits out.
     #[inline]
     pub fn get(&self) -> u64 {
         self.word.load(Ordering::SeqCst) & COUNT
     }
 
-    /// When the limit changes by itself, if that is known and was not seen to be over.
+    /// Returns the time at which the limit changes by itself, unless that has already happened.
     pub fn turn(&self) -> Option<Moment> {
         self.lock().map(|(turn, _)| turn)
     }
 
     #[cold]
     fn take_with_lock(&self, permits: u64, now: Moment) -> bool {
-        // Nobody else sets a limit.
+        // The lock keeps other threads from setting a limit.
         let mut then = self.lock();
         if let Some((_, limit)) = then.take_if(|(turn, _)| *turn <= now) {
             self.write(limit, None);
@@ -169,12 +170,12 @@ impl InFlight {
         taken.is_ok()
     }
 
-    /// For who has the lock.
+    /// Writes the limit; the caller holds the lock.
     fn write(&self, limit: u64, then: Option<(Moment, u64)>) {
         self.word.fetch_add(TAG, Ordering::SeqCst);
         let is_odd = self.word.load(Ordering::Relaxed) & TAG != 0;
         debug_assert!(is_odd, "it would be taken by half a limit");
-        // Nobody sees the limit together with the former word.
+        // No thread sees the new limit together with the previous word.
         fence(Ordering::Release);
         let ends = then.map_or(i64::MAX, |(turn, _)| {
             turn.nanos().saturating_sub_unsigned(self.behind)
@@ -259,8 +260,8 @@ mod tests {
         assert!(out.take(1, NOW), "who has the lock writes no limit");
     }
 
-    /// Threads take and give back all the time, and count those who are in. Limits shrink and grow meanwhile: once one
-    /// is set, nobody gets in above it.
+    /// Threads take and give back all the time, and count the permits. Limits shrink and grow meanwhile: after a limit
+    /// is set, no thread takes above it.
     #[test]
     fn threads_never_take_more_than_the_limit_that_is_in_force() {
         const LIMITS: [u64; 3] = [3, 1, 2];
@@ -287,7 +288,7 @@ mod tests {
             for round in 0..6_000 {
                 out.set_limit(Some(LIMITS[round % 3]), None);
                 if LIMITS[round % 3] == 1 {
-                    // From some moment on at most one is in, as nobody may join two.
+                    // From some moment on at most one permit is out, because a second one is never admitted.
                     while out.get() > 1 {
                         thread::yield_now();
                     }

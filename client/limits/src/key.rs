@@ -1,11 +1,11 @@
-//! Whom a limit counts: keys, made of parts.
+//! Keys of limits, made of parts.
 //!
-//! A key is a hash of 128 bits that is keyed by a secret seed. So a key takes the same memory however long its parts
-//! are, no text of a caller is kept, and nobody who does not know the seed can make two callers share a key: of 2³²
-//! keys, two are the same by chance once in 2⁶⁵ times.
+//! A key is a hash of 128 bits with a secret seed. So a key takes the same memory however long its parts are, the map
+//! keeps no text of a caller, and without the seed it is impossible to make two callers share a key. Of 2³² keys, two
+//! are equal by chance with a probability of 2⁻⁶⁵.
 //!
-//! Parts stand for themselves: `text("ab").text("c")` and `text("a").text("bc")` are different keys, and so are the text
-//! `"7"` and the number 7.
+//! Parts keep their boundaries and kinds: `text("ab").text("c")` and `text("a").text("bc")` are different keys, and so
+//! are the text `"7"` and the number 7.
 
 use std::hash::Hasher;
 use std::net::{IpAddr, Ipv6Addr};
@@ -13,18 +13,18 @@ use std::net::{IpAddr, Ipv6Addr};
 use siphasher::sip128::{Hasher128, SipHasher13};
 use thiserror::Error;
 
-/// Makes keys: the same parts give the same key.
+/// Maker of keys: equal parts give equal keys.
 #[derive(Clone, Debug)]
 pub struct Keys {
     empty: SipHasher13,
     ipv6_prefix: u8,
 }
 
-/// Whom a limit counts.
+/// Key of one limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Key(u128);
 
-/// A key of which more parts may come.
+/// A key to which more parts may be added.
 #[derive(Clone, Debug)]
 #[must_use = "a key is made by `finish`"]
 pub struct KeyParts {
@@ -32,16 +32,16 @@ pub struct KeyParts {
     ipv6_prefix: u8,
 }
 
-/// What is no length of a prefix.
+/// Error: an invalid prefix length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("an IPv6 prefix of {0} bits; give 0 to 128, mostly 64")]
 pub struct InvalidPrefix(pub u8);
 
-/// One subscriber has 2⁶⁴ IPv6 addresses, mostly.
+/// Default prefix: usually one subscriber has 2⁶⁴ IPv6 addresses.
 const IPV6_PREFIX: u8 = 64;
 
 impl Keys {
-    /// Keys by a secret seed, which should be drawn by chance when the program starts.
+    /// Creates a maker of keys with a secret seed, which should be random for each start of the program.
     pub fn new(seed: [u64; 2]) -> Self {
         let [one, other] = seed;
         Self {
@@ -50,11 +50,11 @@ impl Keys {
         }
     }
 
-    /// How many bits of an IPv6 address say who it is: 64 if nothing else is said.
+    /// Sets the number of bits of an IPv6 address that identify a caller. Default: 64.
     ///
     /// # Errors
     ///
-    /// If there are not as many.
+    /// If an IPv6 address has fewer bits.
     pub fn with_ipv6_prefix(mut self, bits: u8) -> Result<Self, InvalidPrefix> {
         if u32::from(bits) > Ipv6Addr::BITS {
             return Err(InvalidPrefix(bits));
@@ -63,7 +63,7 @@ impl Keys {
         Ok(self)
     }
 
-    /// A key without parts, to begin with.
+    /// Starts a key without parts.
     #[inline]
     pub fn key(&self) -> KeyParts {
         KeyParts {
@@ -73,7 +73,7 @@ impl Keys {
     }
 }
 
-/// What a part is, so that parts of different kinds are never the same.
+/// Kinds of parts, so that parts of different kinds are never equal.
 mod kind {
     pub(super) const TEXT: u8 = 1;
     pub(super) const NUMBER: u8 = 2;
@@ -82,20 +82,20 @@ mod kind {
 }
 
 impl KeyParts {
-    /// A text: a name, a header, a path.
+    /// Adds a text: a name, a header, a path.
     #[inline]
     pub fn text(self, text: &str) -> Self {
         self.part(kind::TEXT, text.as_bytes())
     }
 
-    /// A number.
+    /// Adds a number.
     #[inline]
     pub fn number(self, number: u64) -> Self {
         self.part(kind::NUMBER, &number.to_le_bytes())
     }
 
-    /// Where somebody comes from: an IPv4 address, or the prefix of an IPv6 address. An IPv4 address that is written as
-    /// an IPv6 one (`::ffff:192.0.2.1`) is the IPv4 address.
+    /// Adds the caller's address: an IPv4 address, or the prefix of an IPv6 address. An IPv4 address in IPv6 form
+    /// (`::ffff:192.0.2.1`) counts as the IPv4 address.
     #[inline]
     pub fn address(self, address: IpAddr) -> Self {
         match address.to_canonical() {
@@ -109,7 +109,7 @@ impl KeyParts {
         }
     }
 
-    /// The key.
+    /// Returns the key.
     #[inline]
     pub fn finish(self) -> Key {
         Key(self.hasher.finish128().as_u128())
@@ -125,13 +125,13 @@ impl KeyParts {
 }
 
 impl Key {
-    /// The bits by which a map finds it.
+    /// Returns the bits for the lookup within a shard.
     #[inline]
     pub(crate) const fn low(self) -> u64 {
         self.0 as u64
     }
 
-    /// Other bits, by which it finds the map.
+    /// Returns other bits, for the choice of the shard.
     #[inline]
     pub(crate) const fn high(self) -> u64 {
         (self.0 >> 64) as u64
@@ -155,7 +155,7 @@ mod tests {
             keys().key().text("ab").text("c"),
             keys().key().text("a").text("bc"),
             keys().key().text("abc"),
-            // What stands before the next text, as text.
+            // The text that separates the parts internally, as text.
             keys().key().text("ab\u{1}c"),
             keys().key().text("7"),
             keys().key().number(7),

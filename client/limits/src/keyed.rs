@@ -1,16 +1,16 @@
 //! A limit for each key, for many threads, within bounds.
 //!
-//! Keys are spread over shards, each behind a lock of its own that is held for one decision. Only keys that differ from
-//! a fresh one are remembered. Each operation also looks at two other keys of its shard and forgets those that have
-//! become fresh again, so idle keys leave without a scan and without a thread; a key in use never leaves. [`Keyed::sweep`]
-//! does the same while nobody asks.
+//! Keys are spread over shards. Each has its own lock, which is held for one decision. Only keys that differ from a
+//! fresh one are stored. Each operation also looks at two other keys of its shard and forgets those that have become
+//! fresh again. So idle keys leave without a scan and without a thread, and a key in use never leaves. [`Keyed::sweep`]
+//! does the same while no caller asks.
 //!
-//! There are never more keys than the bound. At the bound, new keys share one more limit, the overflow, and
-//! [`Figures::overflowed`] counts what it decided. A key that finds room later begins fresh.
+//! The number of keys never exceeds the bound. At the bound, all new keys share one more limit, the overflow, and
+//! [`Figures::overflowed`] counts its decisions. A key that finds room later begins fresh.
 //!
-//! Another limit ([`Keyed::set_limit`]) is in force at once for all keys, and carries each key over when the key is looked
-//! at next, by the time at which the limit changed: that is as if all had been carried over then. No lock is held
-//! for a walk over all keys, unless limits change eight times before all keys of a shard have been looked at.
+//! Another limit ([`Keyed::set_limit`]) is in force at once for all keys. The map converts each key when it next looks
+//! at it, by the time of the change, with the same result as if it had converted all keys then. No lock is held for a
+//! walk over all keys, unless limits change eight times before all keys of a shard have been looked at.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -30,76 +30,76 @@ use crate::units::Units;
 /// A limit for each key.
 pub struct Keyed<A: Algorithm> {
     shards: Box<[Mutex<Shard<A>>]>,
-    /// What keys share that found no room.
+    /// Limit that keys without room share.
     overflow: Mutex<(A, A::State)>,
     keys_max: usize,
-    /// Where to begin to look for room.
+    /// Shard at which the next search for room begins.
     next_shard: AtomicUsize,
     keys: AtomicUsize,
     overflowed: AtomicU64,
     forgotten: AtomicU64,
 }
 
-/// What a map of keys has been doing.
+/// Statistics of a map of keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Figures {
-    /// How many keys are remembered.
+    /// Number of stored keys.
     pub keys: usize,
-    /// How many operations of keys without room went to the limit that they share.
+    /// Number of operations of keys without room, which used the shared limit.
     pub overflowed: u64,
-    /// How many keys have been forgotten because they were fresh again.
+    /// Number of keys that were forgotten because they were fresh again.
     pub forgotten: u64,
 }
 
 /// One part of the keys.
 struct Shard<A: Algorithm> {
-    /// Where each key is in the slab.
+    /// Place of each key in the slab.
     places: HashTable<u32>,
     slab: Slab<Entry<A::State>>,
     limits: Limits<A>,
     /// The next place to look at.
     cursor: u32,
-    /// How many places are to be looked at until every key is by the limit in force.
+    /// Number of places to look at until every key is converted to the limit in force.
     outdated: usize,
 }
 
-/// What is remembered of one key.
+/// State of one key.
 struct Entry<S> {
     key: Key,
-    /// By which limit the state is.
+    /// Generation of the limit by which the state counts.
     generation: NonZeroU32,
     state: S,
 }
 
-/// The limit in force, and those before it by which some keys still are.
+/// The limit in force, and previous ones by which some keys still count.
 struct Limits<A> {
     now: A,
-    /// Former limits, the oldest first, and when the next one took over.
+    /// Previous limits, the oldest first, each with the time at which the next one replaced it.
     former: VecDeque<(A, Moment)>,
-    /// The number of the limit in force.
+    /// Generation of the limit in force.
     generation: NonZeroU32,
 }
 
-/// How many shards: more than cores, so that two threads seldom meet.
+/// Number of shards: more than cores, so that two threads seldom meet.
 const SHARDS: usize = 64;
 
-/// Keys that one operation looks at besides its own.
+/// Number of other keys that one operation looks at.
 const LOOKS: usize = 2;
 
-/// Keys that an operation looks at that finds no room for its own.
+/// Number of keys that an operation looks at if it finds no room for its own.
 const LOOKS_FOR_ROOM: usize = 16;
 
-/// Former limits that a shard remembers before it carries all keys over at once.
+/// Number of previous limits that a shard keeps before it converts all keys at once.
 const FORMER_MAX: usize = 8;
 
 impl<A: Algorithm + Clone> Keyed<A> {
-    /// A limit for each of at most so many keys, all fresh.
+    /// Creates a limit for each of at most `keys_max` keys, all fresh.
     pub fn new(algorithm: A, keys_max: usize) -> Self {
         let shard = || Mutex::new(Shard::new(algorithm.clone()));
         Self {
             shards: (0..SHARDS).map(|_| shard()).collect(),
             overflow: Mutex::new((algorithm.clone(), algorithm.fresh())),
-            // Places are numbered by 32 bits.
+            // Places have numbers of 32 bits.
             keys_max: keys_max.min(u32::MAX as usize),
             next_shard: AtomicUsize::new(0),
             keys: AtomicUsize::new(0),
@@ -108,32 +108,32 @@ impl<A: Algorithm + Clone> Keyed<A> {
         }
     }
 
-    /// Takes so much of the key's limit if it is there.
+    /// Takes `cost` of the key's limit if it is available.
     pub fn take(&self, key: Key, cost: Units, now: Moment) -> Decision {
         self.update(key, now, |limit, state| limit.take(state, cost, now))
     }
 
-    /// What a take would answer. A peek of 0 only looks.
+    /// Returns the answer that a take would get. A peek of 0 only looks.
     pub fn peek(&self, key: Key, cost: Units, now: Moment) -> Decision {
         self.update(key, now, |limit, state| limit.peek(state, cost, now))
     }
 
-    /// How the key's limit stands, also when it refuses.
+    /// Returns the standing of the key's limit, even if it refuses.
     pub fn standing(&self, key: Key, now: Moment) -> Standing {
         self.update(key, now, |limit, state| limit.standing(state, now))
     }
 
-    /// Takes so much whether or not it is there.
+    /// Takes `cost`, available or not.
     pub fn charge(&self, key: Key, cost: Units, now: Moment) {
         self.update(key, now, |limit, state| limit.charge(state, cost, now));
     }
 
-    /// Gives back so much. What is more than full is lost.
+    /// Gives back `cost`. Any amount above full is lost.
     pub fn refund(&self, key: Key, cost: Units, now: Moment) {
         self.update(key, now, |limit, state| limit.refund(state, cost, now));
     }
 
-    /// Another limit for all keys from now on. What is available keeps its ratio, so nothing bursts.
+    /// Sets another limit for all keys. The available part keeps its ratio, so nothing bursts.
     pub fn set_limit(&self, next: &A, now: Moment) {
         for shard in &self.shards {
             lock(shard).set_limit(next.clone(), now);
@@ -144,8 +144,8 @@ impl<A: Algorithm + Clone> Keyed<A> {
         *limit = next.clone();
     }
 
-    /// Looks at so many keys of every shard, and forgets those that are fresh. Returns how many it has forgotten.
-    /// For who wants memory back while nobody asks: operations do as much by themselves.
+    /// Looks at a number of keys of every shard, and forgets those that are fresh. Returns the number of forgotten
+    /// keys. Operations do the same; call it to free memory while no caller asks.
     pub fn sweep(&self, keys_of_each_shard: usize, now: Moment) -> usize {
         let mut forgotten = 0;
         for shard in &self.shards {
@@ -155,7 +155,7 @@ impl<A: Algorithm + Clone> Keyed<A> {
         forgotten
     }
 
-    /// What has been going on.
+    /// Returns the statistics.
     pub fn figures(&self) -> Figures {
         Figures {
             keys: self.keys.load(Ordering::Relaxed),
@@ -164,7 +164,7 @@ impl<A: Algorithm + Clone> Keyed<A> {
         }
     }
 
-    /// Does something to a key's state.
+    /// Changes a key's state.
     #[inline]
     fn update<R>(&self, key: Key, now: Moment, operation: impl Fn(&A, &mut A::State) -> R) -> R {
         let mut shard = lock(self.shard(key));
@@ -204,8 +204,8 @@ impl<A: Algorithm + Clone> Keyed<A> {
         count_one() || (self.look_for_room(shard, now) && count_one())
     }
 
-    /// Forgets a key that is fresh, in this shard or in another one that nobody is using; not if there are many to look
-    /// at before it is found.
+    /// Forgets one fresh key, in this shard or in another one that no thread uses. Gives up if it would have to look at
+    /// many.
     #[cold]
     fn look_for_room(&self, shard: &mut Shard<A>, now: Moment) -> bool {
         if self.note(shard.look(LOOKS_FOR_ROOM, now)) > 0 {
@@ -214,7 +214,7 @@ impl<A: Algorithm + Clone> Keyed<A> {
         let mut looks = LOOKS_FOR_ROOM;
         let begin = self.next_shard.fetch_add(1, Ordering::Relaxed);
         for other in self.shards.iter().cycle().skip(begin % SHARDS).take(SHARDS) {
-            // Who waited for a second lock could wait for ever.
+            // Waiting for a second lock could be a deadlock.
             let Ok(mut other) = other.try_lock() else {
                 continue;
             };
@@ -230,7 +230,7 @@ impl<A: Algorithm + Clone> Keyed<A> {
         false
     }
 
-    /// So many keys have been forgotten.
+    /// Records forgotten keys.
     fn note(&self, forgotten: usize) -> usize {
         if forgotten > 0 {
             self.keys.fetch_sub(forgotten, Ordering::Relaxed);
@@ -272,7 +272,7 @@ impl<A: Algorithm + Clone> Shard<A> {
         self.places.find(key.low(), is_it).copied()
     }
 
-    /// Does something to the state at a place, and says whether it is fresh then.
+    /// Changes the state at a place, and returns whether it is fresh afterwards.
     fn update<R>(
         &mut self,
         place: u32,
@@ -286,7 +286,7 @@ impl<A: Algorithm + Clone> Shard<A> {
                 let fresh = self.limits.now.is_fresh(&entry.state, now);
                 (answer, fresh)
             }
-            // Never so: places are of keys that are there. A fresh state answers.
+            // Never reached, because places belong to stored keys. A fresh state answers.
             None => {
                 debug_assert!(false, "a place without a key");
                 let limit = &self.limits.now;
@@ -315,7 +315,7 @@ impl<A: Algorithm + Clone> Shard<A> {
             found.remove();
         }
         if self.slab.is_empty() {
-            // A storm of keys is over: its memory is for others.
+            // A storm of keys is over: frees its memory.
             self.slab = Slab::new();
             self.places = HashTable::new();
             self.cursor = 0;
@@ -324,7 +324,7 @@ impl<A: Algorithm + Clone> Shard<A> {
         }
     }
 
-    /// Looks at the next places: carries their keys over, and forgets the fresh ones. Returns how many.
+    /// Looks at the next places: converts their keys, and forgets the fresh ones. Returns the number of forgotten keys.
     fn look(&mut self, places: usize, now: Moment) -> usize {
         let mut forgotten = 0;
         for _ in 0..places.min(self.slab.places()) {
@@ -368,7 +368,7 @@ impl<A: Algorithm + Clone> Shard<A> {
 }
 
 impl<A: Algorithm> Limits<A> {
-    /// Brings a state to the limit in force, through all that were between.
+    /// Converts a state to the limit in force, through all limits in between.
     #[inline]
     fn carry_over(&self, entry: &mut Entry<A::State>) {
         let behind = self.generation.get() - entry.generation.get();

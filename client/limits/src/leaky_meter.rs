@@ -1,7 +1,7 @@
-//! Leaky bucket as a meter: what pours in must fit, and leaks at a rate.
+//! Leaky bucket as a meter: a cost must fit, and the level leaks at a rate.
 //!
-//! A take passes if level + cost ≤ capacity. Capacity − level is what a token bucket has in tokens, so both answer the
-//! same in every field; a meter is the right picture where what is in use is thought of, not what is left.
+//! A take passes if level + cost ≤ capacity. Capacity − level equals the tokens of a token bucket, so both give the
+//! same answers in every field. Choose a meter if you think of the amount in use, and not of the amount left.
 
 use crate::algorithm::Algorithm;
 use crate::decision::{Decision, Standing};
@@ -18,16 +18,16 @@ pub struct LeakyMeter {
     flow: Flow,
 }
 
-/// How much is in one of them.
+/// Level of one bucket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeakyMeterState(Level);
 
 impl LeakyMeter {
-    /// A bucket of that size, which leaks at that rate; at a rate of 0, never.
+    /// Creates a bucket with this capacity, which leaks at this rate; at a rate of 0, never.
     ///
     /// # Errors
     ///
-    /// If the rate is by the calendar, or if it is so uneven that parts of so large a capacity cannot be counted.
+    /// If the rate is by the calendar, or so uneven that parts of such a large capacity cannot be counted.
     pub fn new(capacity: impl Into<Units>, rate: Rate) -> Result<Self, SettingsError> {
         let flow = Flow::new(capacity.into(), rate)?;
         Ok(Self { flow })

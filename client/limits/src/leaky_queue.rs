@@ -1,11 +1,11 @@
-//! Leaky bucket as a queue: what is accepted is done one after the other, at a rate.
+//! Leaky bucket as a queue: accepted work starts one after the other, at a rate.
 //!
-//! The backlog is a meter's level. Who is accepted waits backlog/rate, the first not at all; who would wait for longer
-//! than a deadline is refused, and who does not fit in the capacity, too. The backlog includes the rest of the one
-//! that is being served, so the capacity is nginx's `burst` + 1. Starts are rounded up to a nanosecond, so what
-//! starts in any span, its last one left out, is at most rate·span and a nanosecond's worth.
+//! The backlog is a meter's level. Accepted work waits for backlog/rate, the first not at all. Work that would wait
+//! longer than a deadline is refused, and so is work that does not fit in the capacity. The backlog includes the rest
+//! of the work that is being served, so the capacity is nginx's `burst` + 1. Starts are rounded up to a nanosecond. So
+//! the work that starts in any span, without its last start, is at most rate·span plus the amount of a nanosecond.
 //!
-//! A deadline of 0 takes only who need not wait.
+//! A deadline of 0 accepts only work that need not wait.
 
 use std::time::Duration;
 
@@ -22,20 +22,20 @@ use crate::units::Units;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeakyQueue {
     flow: Flow,
-    /// The longest wait, in nanoseconds.
+    /// Longest wait, in nanoseconds.
     wait_max: u128,
 }
 
-/// The backlog of one queue.
+/// Backlog of one queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeakyQueueState(Level);
 
 impl LeakyQueue {
-    /// A queue for so much, the one being served included, with a longest wait.
+    /// Creates a queue with a capacity, which includes the work being served, and a longest wait.
     ///
     /// # Errors
     ///
-    /// If the rate is by the calendar, or if it is so uneven that parts of so large a capacity cannot be counted.
+    /// If the rate is by the calendar, or so uneven that parts of such a large capacity cannot be counted.
     pub fn new(
         capacity: impl Into<Units>,
         rate: Rate,
@@ -47,7 +47,7 @@ impl LeakyQueue {
         })
     }
 
-    /// How long the backlog takes, by the clock that was given; none if for ever.
+    /// Returns the time of the backlog, by the given clock; `None` if it is infinite.
     #[inline]
     fn wait(&self, reading: Reading) -> Option<u128> {
         match self.flow.nanos_for(reading.missing)? {
@@ -65,7 +65,7 @@ impl LeakyQueue {
         standing
     }
 
-    /// What to say, and what the backlog becomes if it is accepted.
+    /// Returns the decision, and the backlog after an acceptance.
     #[inline]
     fn decide(&self, reading: Reading, cost: Units) -> (Decision, Option<i128>) {
         let taken = self.flow.take(reading.missing, cost);
@@ -88,7 +88,7 @@ impl LeakyQueue {
             };
             return (Decision::Allowed(allowed), Some(missing));
         }
-        // The later of both instants: in time for the deadline, and when it fits.
+        // The later of two times: the wait is within the deadline, and the work fits.
         let in_time = Decision::After(span(wait.saturating_sub(self.wait_max)));
         let fits = match taken {
             Ok(_) => in_time,

@@ -1,4 +1,4 @@
-//! What is missing of one bucket at a time: the state that token bucket, meter and queue share.
+//! Missing amount of one bucket: the state that token bucket, meter and queue share.
 
 use crate::decision::{Decision, Standing};
 use crate::flow::{Flow, Short};
@@ -6,7 +6,7 @@ use crate::moment::Moment;
 use crate::rest::Rest;
 use crate::units::Units;
 
-/// What is missing, and when that was so.
+/// Missing amount, and its time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Level {
     /// In drops ([`crate::flow`]).
@@ -15,7 +15,7 @@ pub(crate) struct Level {
     rest: Rest,
 }
 
-/// What is missing now, and how far the clock is behind the last change.
+/// Missing amount now, and the delay of the clock behind the last change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Reading {
     pub(crate) missing: i128,
@@ -23,14 +23,14 @@ pub(crate) struct Reading {
 }
 
 impl Level {
-    /// Nothing is missing.
+    /// A full bucket.
     pub(crate) const FULL: Self = Self {
         missing: 0,
         at: Moment::FIRST,
         rest: Rest::NONE,
     };
 
-    /// All is missing.
+    /// Returns an empty bucket.
     pub(crate) const fn empty(flow: &Flow, now: Moment) -> Self {
         Self {
             missing: flow.full(),
@@ -39,7 +39,7 @@ impl Level {
         }
     }
 
-    /// So much is missing at that time.
+    /// Returns a bucket with this missing amount at a time.
     pub(crate) const fn missing_at(missing: i128, at: Moment) -> Self {
         Self {
             missing,
@@ -48,7 +48,7 @@ impl Level {
         }
     }
 
-    /// What was missing when it last changed, and when that was.
+    /// Returns the missing amount at the last change, and its time.
     pub(crate) const fn as_set(&self) -> (i128, Moment) {
         (self.missing, self.at)
     }
@@ -61,7 +61,7 @@ impl Level {
         }
     }
 
-    /// So much was missing now, and from now on it is another amount.
+    /// Sets the missing amount, which was `before` until now.
     #[inline]
     pub(crate) fn set(&mut self, before: Reading, missing: i128, now: Moment) {
         self.missing = missing;
@@ -71,7 +71,7 @@ impl Level {
         }
     }
 
-    /// What a take would lead to.
+    /// Returns the answer that a take would get.
     #[inline]
     pub(crate) fn peek(&self, flow: &Flow, cost: Units, now: Moment) -> Decision {
         let reading = self.read(flow, now);
@@ -119,7 +119,7 @@ impl Level {
     }
 }
 
-/// What to say of it.
+/// Returns the decision for the result of a take.
 #[inline]
 fn answer(flow: &Flow, taken: Result<i128, Short>, behind: u64) -> Decision {
     match taken {

@@ -11,79 +11,84 @@
 //!     Decision::After(wait) => println!("come back in {wait:?}"),
 //!     Decision::Never(reason) => println!("{reason}, so no wait would help"),
 //! }
-//! // It costs more than was thought: settle. What was not used comes back by `refund`.
+//! // The cost was higher than expected: charge the difference. Unused units come back by `refund`.
 //! limit.charge(5, now);
 //! assert!(!limit.take(1, now).is_allowed());
-//! // Another limit: what is left keeps its ratio, so nothing bursts.
+//! // Another limit: the available part keeps its ratio, so nothing bursts.
 //! limit.set_limit(TokenBucket::new(100, "100/s".parse()?)?, now);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
 //! The time is an argument, in nanoseconds since any origin (1970 in UTC for windows of the calendar). A rate is one
 //! value that is parsed: `100/s`, `5000/h`, `10/min`, `4999/day`, `2000/1200s`, and for fixed windows `7/month`.
-//! Amounts have nine decimal places; what is no amount (negative, not a number, too large) is refused by name when it is
-//! made ([`InvalidUnits`]), and so is a limit that cannot be ([`SettingsError`]). Nothing panics.
+//! Amounts have nine decimal places. An invalid amount (negative, not a number, too large) gives an error with its
+//! reason ([`InvalidUnits`]), and so do invalid settings ([`SettingsError`]). Nothing panics.
 //!
-//! # Which algorithm for what
+//! # Choice of an algorithm
 //!
-//! | for | take | it guarantees, over any window |
+//! | purpose | take | its guarantee, over any window |
 //! | --- | --- | --- |
-//! | so many a second, with some at once: the usual limit of an API | [`TokenBucket`] | in any span of w at most burst + rate·w |
+//! | a rate with a burst: the usual limit of an API | [`TokenBucket`] | in any span of w at most burst + rate·w |
 //! | the same in one word of memory, for a million keys, or without a lock | [`Gcra`] | the same, field by field |
-//! | the same, thought of as a level that must not run over | [`LeakyMeter`] | the same |
-//! | what lies behind must get an even stream: wait instead of failing | [`LeakyQueue`] | what starts in a span of w, the last one left out: at most rate·w; nobody waits longer than the deadline |
+//! | the same, as a level that must not run over | [`LeakyMeter`] | the same |
+//! | an even stream for a backend: wait instead of failing | [`LeakyQueue`] | the work that starts in a span of w, without its last start: at most rate·w; no longer wait than the deadline |
 //! | quotas of a clock's hour, of a day, of a calendar's month, as people read them on a bill | [`FixedWindow`] | the limit in each window; **twice the limit** around a boundary |
 //! | log-ins, codes by text message: small limits that must hold for every window | [`SlidingLog`] | the limit in every window, exactly; 8 bytes a request |
 //! | the same for large limits, with two numbers a key | [`SlidingCounter`] | the limit in each aligned window; at most limit + ⌈p·limit⌉ in one that ends at position p |
-//! | what is cold after a rest: caches, pools, just-in-time compilers | [`WarmUp`] | at most rate·w; from cold, a slow start of the length that was given |
-//! | brute force: who does it too often is shut out for long | [`Ban`] | the threshold in each interval, then nothing until the ban ends |
+//! | a backend that is cold after a rest: caches, pools, just-in-time compilers | [`WarmUp`] | at most rate·w; from cold, a slow start of the given length |
+//! | brute force: a caller that exceeds a threshold is refused for long | [`Ban`] | the threshold in each interval, then nothing until the ban ends |
 //! | a warning before the refusal | [`SoftHard`] around any of them | its decisions |
 //! | several at once: by address *and* by name, requests *and* tokens | [`several`] | each its own; none is charged if one refuses |
-//! | a rate that a lease grants | [`FedBucket`] | what the leases gave in it, and one burst |
-//! | so many at once, however long it takes, for many threads | [`InFlight`] | the limit |
+//! | a rate that a lease grants | [`FedBucket`] | the amount that the leases gave in it, and one burst |
+//! | a number of permits at once, however long they are out, for many threads | [`InFlight`] | the limit |
 //!
-//! If you do not know, take a token bucket with a burst of what comes in a second. N an hour is not N/3600 a second: if
-//! the hour is meant, take a window.
+//! If in doubt, take a token bucket whose burst is the amount of one second. N an hour is not N/3600 a second: if you
+//! mean the hour, take a window.
 //!
 //! # The same traffic
 //!
-//! 10 a second (10 at once, where there is a burst), a twentieth of a second a column: how many pass, `·` if all that
-//! came are refused, and how much is left. Few come, then 16 at once (`g`, letters go on after 9), then 20 a second;
-//! after a rest, 16 again. The example `side_by_side` draws it.
+//! The rate is 10 per second (10 at once, where there is a burst), and a column is a twentieth of a second. For each
+//! algorithm, the picture shows the number that pass (`·` if all are refused, letters go on after 9) and the amount
+//! left. At first a few requests come, then 16 at once (`g`), then 20 per second; after a rest, 16 again. The example
+//! `side_by_side` draws it.
 //!
 //! ```text
 #![doc = include_str!("side_by_side.txt")]
 //! ```
 //!
-//! Buckets let the burst pass and then every other one. A queue lets all start evenly, the refused ones being those who
-//! would have waited for longer than half a second. A fixed window lets 16 pass around the first boundary: 6 and 10. A
-//! log never has more than 10 within a second; a counter estimates that, and errs for a while. Warm-up is slow after
-//! each rest. A ban shuts all out.
+//! Buckets let the burst pass and then every other request. A queue lets all start evenly; it refuses those that would
+//! wait longer than half a second. A fixed window lets 16 pass around the first boundary: 6 and 10. A log never has
+//! more than 10 within a second; a counter estimates that, and errs for a while. Warm-up is slow after each rest. A ban
+//! refuses everything.
 //!
-//! # At the edges
+//! # Edge cases
 //!
-//! - **First use**: all is available. **Exactly**: a token that is due at T is there at T; what was logged at t counts
-//!   during [t, t + window).
-//! - **Waits are exact**: after the wait that a refusal names, and not a nanosecond earlier, the same passes.
-//! - **Refused** requests change nothing: who keeps knocking gets in as early as who waits. A ban counts attempts.
-//! - **Debt** has no floor: [`Limiter::charge`] is always applied, and until it is paid all are refused, also costs of 0.
-//! - **Time that goes back** is no time. GCRA, which does not know when it was asked, sees a little less then.
-//! - **A change of limit** first brings the state up to date; then what is available keeps its ratio, and a debt its
-//!   amount. After a limit of 0 nothing is available. [`FedBucket`] keeps the amount instead, and says why.
-//! - **Numbers are whole**, of parts so fine that rate, cost and time fit in them: nothing drifts, at 3/s or 4,999/day, in
-//!   ten years. Only the area under a warm-up's slope is computed in floating point, to a nanosecond.
+//! - **First use**: everything is available. **Exactly**: a token that is due at T is available at T; a request that
+//!   was logged at t counts during [t, t + window).
+//! - **Waits are exact**: after the wait of a refusal, and not a nanosecond earlier, the same request passes.
+//! - **Refused** requests change nothing: a caller that keeps asking gets in as early as one that waits. A ban counts
+//!   attempts.
+//! - **Debt** has no floor: [`Limiter::charge`] always applies, and until the debt is paid every request is refused,
+//!   even one of cost 0.
+//! - **Time that goes back** counts as no time. GCRA does not know the time of its last request, and shows a little
+//!   less then.
+//! - **A change of limit** first brings the state up to date. Then the available part keeps its ratio, and a debt its
+//!   amount. After a limit of 0 nothing is available. [`FedBucket`] keeps the amount instead; its documentation has the
+//!   reason.
+//! - **Numbers are whole**, of parts so fine that rate, cost and time fit in them: nothing drifts, at 3/s or 4,999/day,
+//!   in ten years. Only the area under a warm-up's slope is computed in floating point, to a nanosecond.
 //!
 //! # Many keys, many threads
 //!
-//! What is agreed ([`Algorithm`]) is apart from what is remembered of a key ([`Algorithm::State`]), so a million keys
-//! store a million small states.
+//! The settings ([`Algorithm`]) are separate from the state of a key ([`Algorithm::State`]), so a million keys store a
+//! million small states.
 //!
-//! - [`Keyed`]: a limit for each key, for many threads, within bounds. Idle keys leave by themselves, keys in use never;
-//!   at the bound, new keys share one limit, and a figure says so.
+//! - [`Keyed`]: a limit for each key, for many threads, within bounds. Idle keys leave by themselves, keys in use
+//!   never. At the bound, new keys share one limit, which the statistics count.
 //! - [`Key`] from parts: text, numbers, addresses (IPv6 by prefix), hashed with a secret.
 //! - [`AtomicBucket`]: a token bucket in one word, without a lock; [`AtomicFedBucket`]: one that a lease feeds.
 //! - [`Shared`]: any other limit, behind a short lock.
-//! - [`Clocked`] hands in the time of a clock of your choice; the feature `std-clock` brings a fast one.
+//! - [`Clocked`] reads a clock of your choice; the feature `std-clock` has a fast one.
 //!
 //! # For callers
 //!

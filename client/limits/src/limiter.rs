@@ -13,61 +13,61 @@ pub struct Limiter<A: Algorithm> {
 }
 
 impl<A: Algorithm> Limiter<A> {
-    /// A limit of which all is available.
+    /// Creates a limit with everything available.
     pub fn new(algorithm: A) -> Self {
         let state = algorithm.fresh();
         Self { algorithm, state }
     }
 
-    /// Takes so much if it is there.
+    /// Takes `cost` if it is available.
     #[inline]
     pub fn take(&mut self, cost: impl Into<Units>, now: Moment) -> Decision {
         self.algorithm.take(&mut self.state, cost.into(), now)
     }
 
-    /// What a take would answer; a peek of 0 only looks.
+    /// Returns the answer that a take would get; a peek of 0 only looks.
     #[inline]
     pub fn peek(&self, cost: impl Into<Units>, now: Moment) -> Decision {
         self.algorithm.peek(&self.state, cost.into(), now)
     }
 
-    /// Somebody wanted so much, and another limit refused: a ban takes note.
+    /// Records an attempt that another limit refused, for a ban.
     pub fn attempt(&mut self, cost: impl Into<Units>, now: Moment) {
         self.algorithm.attempt(&mut self.state, cost.into(), now);
     }
 
-    /// How the limit stands, also when it refuses.
+    /// Returns the standing of the limit, even if it refuses.
     pub fn standing(&self, now: Moment) -> Standing {
         self.algorithm.standing(&self.state, now)
     }
 
-    /// Takes so much whether or not it is there.
+    /// Takes `cost`, available or not.
     pub fn charge(&mut self, cost: impl Into<Units>, now: Moment) {
         self.algorithm.charge(&mut self.state, cost.into(), now);
     }
 
-    /// Gives back so much.
+    /// Gives back `cost`.
     pub fn refund(&mut self, cost: impl Into<Units>, now: Moment) {
         self.algorithm.refund(&mut self.state, cost.into(), now);
     }
 
-    /// Another limit from now on. What is available keeps its ratio, so nothing bursts.
+    /// Sets another limit. The available part keeps its ratio, so nothing bursts.
     pub fn set_limit(&mut self, next: A, now: Moment) {
         self.algorithm.change(&next, &mut self.state, now);
         self.algorithm = next;
     }
 
-    /// Whether all is available, so that nothing need be remembered.
+    /// Returns whether everything is available, so that the state can be forgotten.
     pub fn is_fresh(&self, now: Moment) -> bool {
         self.algorithm.is_fresh(&self.state, now)
     }
 
-    /// What is agreed.
+    /// Returns the settings.
     pub fn algorithm(&self) -> &A {
         &self.algorithm
     }
 
-    /// What is remembered.
+    /// Returns the state.
     pub fn state(&self) -> &A::State {
         &self.state
     }

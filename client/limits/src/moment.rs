@@ -1,7 +1,7 @@
-//! A point in time: whole nanoseconds since an origin, before it as well.
+//! A point in time: whole nanoseconds since an origin, or before it.
 //!
-//! Windows that are aligned to the calendar take the origin for the beginning of 1970 in UTC. All else takes any
-//! origin, as long as it stays one.
+//! Windows that are aligned to the calendar need 1970 in UTC as the origin. Everything else works with any constant
+//! origin.
 
 use std::time::Duration;
 
@@ -13,25 +13,25 @@ impl Moment {
     /// The origin.
     pub const ORIGIN: Self = Self(0);
 
-    /// The first moment that can be said.
+    /// The first moment of the range.
     pub const FIRST: Self = Self(i64::MIN);
 
-    /// The last moment that can be said: 292 years after the origin.
+    /// The last moment of the range: 292 years after the origin.
     pub const LAST: Self = Self(i64::MAX);
 
-    /// So many nanoseconds after the origin, or before it.
+    /// Returns the moment a number of nanoseconds after the origin, or before it.
     #[inline]
     pub const fn from_nanos(nanos: i64) -> Self {
         Self(nanos)
     }
 
-    /// How many nanoseconds after the origin.
+    /// Returns the nanoseconds after the origin.
     #[inline]
     pub const fn nanos(self) -> i64 {
         self.0
     }
 
-    /// The nanoseconds since an earlier moment; 0 if it is not earlier.
+    /// Returns the nanoseconds since an earlier moment; 0 if it is not earlier.
     #[inline]
     pub const fn nanos_since(self, earlier: Self) -> u64 {
         if self.0 > earlier.0 {
@@ -41,14 +41,14 @@ impl Moment {
         }
     }
 
-    /// So many nanoseconds later, at most the last moment.
+    /// Returns a moment that is later by nanoseconds, at most the last moment.
     #[inline]
     #[must_use]
     pub const fn after_nanos(self, nanos: u64) -> Self {
         Self(self.0.saturating_add_unsigned(nanos))
     }
 
-    /// So much later, at most the last moment.
+    /// Returns a moment that is later by a span, at most the last moment.
     #[inline]
     #[must_use]
     pub fn after(self, span: Duration) -> Self {
@@ -60,7 +60,7 @@ impl Moment {
     }
 }
 
-/// A span of so many nanoseconds; the longest span there is if it is longer.
+/// Returns a span of nanoseconds, at most the longest span.
 #[inline]
 pub(crate) fn span(nanos: u128) -> Duration {
     match u64::try_from(nanos) {
@@ -73,7 +73,7 @@ pub(crate) fn span(nanos: u128) -> Duration {
 fn long_span(nanos: u128) -> Duration {
     const SECOND: u128 = 1_000_000_000;
     match u64::try_from(nanos / SECOND) {
-        // The rest of a division by a second is less than one.
+        // The rest of a division by a second is less than a second.
         Ok(seconds) => Duration::new(seconds, u32::try_from(nanos % SECOND).unwrap_or(0)),
         Err(_) => Duration::MAX,
     }

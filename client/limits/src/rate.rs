@@ -1,7 +1,7 @@
-//! So much in such a time, as one value: `100/s`, `5000/h`, `10/min`.
+//! An amount in a time, as one value: `100/s`, `5000/h`, `10/min`.
 //!
-//! The amount and its period stay together and exact. 4,999 a day has no period of whole nanoseconds: who rounds it
-//! is wrong by some in a year, and one that takes two bare numbers is soon handed them the wrong way round.
+//! The amount and its period stay together and exact. 4,999 per day has no period of whole nanoseconds, so a rounded
+//! one errs by several units in a year. An interface with two bare numbers also invites swapped arguments.
 
 use std::fmt;
 use std::num::NonZeroU64;
@@ -12,41 +12,41 @@ use thiserror::Error;
 
 use crate::units::{InvalidUnits, Units};
 
-/// So much in such a time.
+/// An amount in a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Rate {
     amount: Units,
     period: Period,
 }
 
-/// What a rate counts in.
+/// Period of a rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Period {
-    /// So many nanoseconds.
+    /// A number of nanoseconds.
     Nanos(NonZeroU64),
-    /// A month of the calendar, in UTC: for fixed windows alone, as no two need be equally long.
+    /// A month of the calendar, in UTC; only for fixed windows, because months differ in length.
     Month,
-    /// A year of the calendar, in UTC: for fixed windows alone.
+    /// A year of the calendar, in UTC; only for fixed windows.
     Year,
 }
 
-/// What is no rate.
+/// Error: an invalid rate.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum InvalidRate {
     /// There is no slash.
-    #[error("{0:?} is no rate; give an amount and a period, as in 100/s, 5000/h, 10/min")]
+    #[error("{0:?} is not a rate; give an amount and a period, as in 100/s, 5000/h, 10/min")]
     NoPeriod(String),
-    /// What is before the slash is no amount.
+    /// The text before the slash is not an amount.
     #[error("the amount {amount:?} {problem}")]
     Amount {
-        /// What is there.
+        /// The text.
         amount: String,
-        /// What is wrong with it.
+        /// The problem.
         problem: InvalidUnits,
     },
-    /// What is behind the slash is no period.
+    /// The text behind the slash is not a period.
     #[error(
-        "{0:?} is no period; give ns, us, ms, s, min, h, day, week, month or year, as in 100/s or 100/10s"
+        "{0:?} is not a period; give ns, us, ms, s, min, h, day, week, month or year, as in 100/s or 100/10s"
     )]
     Period(String),
     /// The period is 0, or longer than 584 years.
@@ -55,7 +55,7 @@ pub enum InvalidRate {
 }
 
 impl Rate {
-    /// So much in such a time.
+    /// Creates a rate of an amount in a time.
     ///
     /// # Errors
     ///
@@ -68,19 +68,19 @@ impl Rate {
         Ok(Self { amount, period })
     }
 
-    /// So much a second.
+    /// Creates a rate per second.
     pub const fn per_second(amount: Units) -> Self {
         const SECOND: NonZeroU64 = NonZeroU64::new(1_000_000_000).unwrap();
         let period = Period::Nanos(SECOND);
         Self { amount, period }
     }
 
-    /// A measured or granted number a second, to 15 digits: below a million in a longer period, so that small ones keep
-    /// theirs. At most 4·10¹⁸, which is as good as no limit.
+    /// Creates a rate from a measured or granted number per second, to 15 digits. Below a million it uses a longer
+    /// period, so that small rates keep their digits. The largest rate is 4·10¹⁸, practically no limit.
     ///
     /// # Errors
     ///
-    /// If it is no number, negative, or infinite.
+    /// If the number is not a number, negative, or infinite.
     pub fn from_per_second(per_second: f64) -> Result<Self, InvalidUnits> {
         const MOST: f64 = 4e18;
         let seconds: u64 = match per_second {
@@ -89,7 +89,7 @@ impl Rate {
             _ => 1_000_000,
         };
         let amount = match per_second {
-            // No number has parts of a unit there that mean anything.
+            // At that size, a floating-point number has no meaningful parts of a unit.
             it if it >= 1e9 && it.is_finite() => it.min(MOST).round(),
             it => it * seconds as f64,
         };
@@ -98,23 +98,23 @@ impl Rate {
         Ok(Self::new(amount, period).unwrap_or(Self::per_second(amount)))
     }
 
-    /// So much in a month or year of the calendar.
+    /// Creates a rate for a month or year of the calendar.
     pub const fn per(amount: Units, period: Period) -> Self {
         Self { amount, period }
     }
 
-    /// How much.
+    /// Returns the amount.
     pub const fn amount(self) -> Units {
         self.amount
     }
 
-    /// In what time.
+    /// Returns the period.
     pub const fn period(self) -> Period {
         self.period
     }
 }
 
-/// The names of the periods, the first being the one that is printed; and how many nanoseconds.
+/// Names of the periods, the printed one first, and their nanoseconds.
 const PERIODS: &[(&[&str], u64)] = &[
     (&["ns", "nanosecond", "nanoseconds"], 1),
     (&["us", "µs", "microsecond", "microseconds"], 1_000),
@@ -193,7 +193,7 @@ impl fmt::Display for Period {
     }
 }
 
-/// As it is parsed.
+/// The text parses to the same rate.
 impl fmt::Display for Rate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.amount, self.period)
@@ -269,7 +269,7 @@ mod tests {
         }
         check(
             "100",
-            "\"100\" is no rate; give an amount and a period, as in 100/s, 5000/h, 10/min",
+            "\"100\" is not a rate; give an amount and a period, as in 100/s, 5000/h, 10/min",
         );
         check("-1/s", "the amount \"-1\" is negative");
         check("NaN/s", "the amount \"NaN\" is not a number");
@@ -284,10 +284,10 @@ mod tests {
         );
         check("1/0s", "a period is from 1 ns to 584 years");
         check("1/99999999999h", "a period is from 1 ns to 584 years");
-        // A minute or a month?
+        // `m` could be a minute or a month.
         check(
             "10/m",
-            "\"m\" is no period; give ns, us, ms, s, min, h, day, week, month or year, as in 100/s or 100/10s",
+            "\"m\" is not a period; give ns, us, ms, s, min, h, day, week, month or year, as in 100/s or 100/10s",
         );
     }
 }

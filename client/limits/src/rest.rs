@@ -1,16 +1,16 @@
-//! What is left over when a ratio is not whole.
+//! Rest of a ratio that is not whole.
 //!
-//! A part of a drop, as a fraction. While a limit stays, only whole drops come and go, so the part changes no
-//! answer; the next change of limit counts it, so that going there and back again restores. If the fraction no
-//! longer fits 128 bits, it is given up: less than a drop is lost, and never is anything gained.
+//! It is a part of a drop, as a fraction. While a limit stays, only whole drops come and go, so the part changes no
+//! answer. The next change of limit counts it, so that a change and its reverse restore the state. If the fraction no
+//! longer fits 128 bits, it is dropped: less than a drop is lost, and nothing is gained.
 
 use crate::wide::{gcd, times_over};
 
-/// A part of a drop that is there though it counts as missing. Mostly there is none.
+/// Available part of a drop that counts as missing. Usually there is none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Rest(Option<Box<Fraction>>);
 
-/// Less than 1, more than 0, reduced.
+/// A reduced fraction, above 0 and below 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Fraction {
     above: u128,
@@ -21,7 +21,7 @@ impl Rest {
     /// No part of a drop.
     pub(crate) const NONE: Self = Self(None);
 
-    /// All is there: nothing is left over.
+    /// Removes the part, because everything is available.
     #[inline]
     pub(crate) fn clear(&mut self) {
         if self.0.is_some() {
@@ -29,7 +29,7 @@ impl Rest {
         }
     }
 
-    /// So many drops and the rest, times `by`/`of`, rounded down; the rest is what that leaves. Nothing if `of` is 0.
+    /// Returns the drops and the rest, times `by`/`of`, rounded down, and keeps the new rest. Returns 0 if `of` is 0.
     pub(crate) fn scale(&mut self, drops: u128, by: u128, of: u128) -> u128 {
         if by == of {
             return drops;
@@ -41,7 +41,7 @@ impl Rest {
         let common = gcd(by, of).max(1);
         let (by, of) = (by / common, of / common);
         let (whole, left) = times_over(drops, by, of);
-        // What is left of the drops is left/of; the rest becomes above·by / (below·of).
+        // The rest of the drops is left/of; the old rest becomes above·by / (below·of).
         let sum = rest.and_then(|rest| {
             let below = rest.below.checked_mul(of)?;
             let above = rest.above.checked_mul(by)?;
@@ -52,7 +52,7 @@ impl Rest {
         whole.saturating_add(above / below)
     }
 
-    /// A debt of so many drops, less the rest, times `by`/`of`, rounded up; the rest is what that leaves.
+    /// Returns a debt of drops, less the rest, times `by`/`of`, rounded up, and keeps the new rest.
     pub(crate) fn scale_debt(&mut self, drops: u128, by: u64, of: u64) -> u128 {
         if by == of {
             return drops;

@@ -1,13 +1,13 @@
 //! Several limits at once: all must allow, or none is charged.
 //!
-//! A log-in may be limited by address *and* by name, a query by requests *and* by what it costs. All are asked first;
+//! A log-in may be limited by address *and* by name, a query by requests *and* by its cost. All limits are asked first;
 //! only if all allow does each take its own cost. The answer is that of the strictest one, by its place in the list:
 //!
 //! - refused: the one with the longest wait (*never* is the longest), then the first;
-//! - allowed: the one that lets the fewest more like this pass (remaining/cost, a cost of 0 counting as 1), then the one
-//!   with the longer reset, then the first.
+//! - allowed: the one that lets the fewest more such requests pass (remaining/cost, a cost of 0 counting as 1), then
+//!   the one with the longer reset, then the first.
 //!
-//! A ban takes note of attempts, also of those that another limit refuses.
+//! A ban records attempts, even those that another limit refuses.
 
 use std::cmp::Ordering;
 use std::time::Duration;
@@ -19,19 +19,19 @@ use crate::moment::Moment;
 use crate::units::Units;
 use crate::wide::compare_products;
 
-/// Any limit, whatever its algorithm: what several of them are made of.
+/// A limit of any algorithm, for use together with others.
 pub trait Limit {
-    /// Takes so much if it is there.
+    /// Takes `cost` if it is available.
     fn take(&mut self, cost: Units, now: Moment) -> Decision;
-    /// What a take would answer.
+    /// Returns the answer that a take would get.
     fn peek(&self, cost: Units, now: Moment) -> Decision;
-    /// Another limit refused this.
+    /// Records an attempt that another limit refused.
     fn attempt(&mut self, cost: Units, now: Moment);
-    /// How it stands, also when it refuses.
+    /// Returns the standing, even if it refuses.
     fn standing(&self, now: Moment) -> Standing;
-    /// Takes so much whether or not it is there.
+    /// Takes `cost`, available or not.
     fn charge(&mut self, cost: Units, now: Moment);
-    /// Gives back so much.
+    /// Gives back `cost`.
     fn refund(&mut self, cost: Units, now: Moment);
 }
 
@@ -61,44 +61,44 @@ impl<A: Algorithm> Limit for Limiter<A> {
     }
 }
 
-/// One of several limits, and what this costs it.
+/// One of several limits, and its cost of the request.
 pub struct Part<'a> {
-    /// What it is called.
+    /// Name of the limit.
     pub name: &'a str,
     /// The limit.
     pub limit: &'a mut dyn Limit,
-    /// What this costs it; 0 only asks.
+    /// Cost of the request; 0 only asks.
     pub cost: Units,
 }
 
-/// What several limits answer.
+/// The answer of several limits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use = "what is refused must not be done"]
 pub struct Verdict<'a> {
-    /// The answer of all: that of the strictest limit.
+    /// Decision of all: that of the strictest limit.
     pub decision: Decision,
-    /// The strictest limit, by its place in the list.
+    /// Place of the strictest limit in the list.
     pub strictest: usize,
     /// Its name.
     pub name: &'a str,
-    /// How it stands now.
+    /// Its standing now.
     pub standing: Standing,
-    /// All that refuse, by their place in the list.
+    /// Places of all limits that refuse.
     pub refused_by: Vec<usize>,
 }
 
-/// What one of several limits answers.
+/// The answer of one of several limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Answer {
-    /// What it says.
+    /// Its decision.
     pub decision: Decision,
-    /// How it stands now.
+    /// Its standing now.
     pub standing: Standing,
-    /// What this costs it.
+    /// Cost of the request.
     pub cost: Units,
 }
 
-/// Takes from all of them, or from none. If there are none, nothing limits it, and there is nothing to tell.
+/// Takes from all limits, or from none. Returns `None` if there are no limits.
 pub fn take<'a>(parts: &mut [Part<'a>], now: Moment) -> Option<Verdict<'a>> {
     let answers = asked(parts, now);
     if answers.iter().all(|it| it.decision.is_allowed()) {
@@ -111,7 +111,7 @@ pub fn take<'a>(parts: &mut [Part<'a>], now: Moment) -> Option<Verdict<'a>> {
     }
     let answers = parts.iter_mut().zip(answers).map(|(part, answer)| {
         part.limit.attempt(part.cost, now);
-        // A ban that begins now stands otherwise.
+        // A ban that begins now has another standing.
         let standing = part.limit.standing(now);
         Answer { standing, ..answer }
     });
@@ -119,7 +119,7 @@ pub fn take<'a>(parts: &mut [Part<'a>], now: Moment) -> Option<Verdict<'a>> {
     verdict(parts, &answers)
 }
 
-/// What a take would answer, without taking.
+/// Returns the answer that a take would get, without taking.
 pub fn peek<'a>(parts: &[Part<'a>], now: Moment) -> Option<Verdict<'a>> {
     verdict(parts, &asked(parts, now))
 }
@@ -157,9 +157,9 @@ fn verdict<'a>(parts: &[Part<'a>], answers: &[Answer]) -> Option<Verdict<'a>> {
     })
 }
 
-/// The strictest of several answers, by its place; none if there are none.
+/// Returns the place of the strictest of several answers; `None` if there are none.
 pub fn strictest(answers: &[Answer]) -> Option<usize> {
-    // The first of those that are equally restrictive.
+    // The first of those that are equally strict.
     let places = answers.iter().enumerate();
     let most = places.reduce(|most, it| {
         if restriction(it.1, most.1) == Ordering::Greater {
@@ -171,7 +171,7 @@ pub fn strictest(answers: &[Answer]) -> Option<usize> {
     most.map(|(place, _)| place)
 }
 
-/// Whether one answer is more restrictive than another one.
+/// Compares the strictness of two answers.
 fn restriction(one: &Answer, other: &Answer) -> Ordering {
     match (one.decision, other.decision) {
         (Decision::Allowed(_), Decision::Allowed(_)) => {
@@ -188,7 +188,7 @@ fn restriction(one: &Answer, other: &Answer) -> Ordering {
     }
 }
 
-/// How long a refusal makes wait: never is longest.
+/// Returns the wait of a refusal, for a comparison: never is longest.
 fn waits(decision: Decision) -> (u8, Duration) {
     match decision {
         Decision::Allowed(_) => (0, Duration::ZERO),

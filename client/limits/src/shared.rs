@@ -1,4 +1,4 @@
-//! Limits that threads share: one limit behind a short lock, and what all shared limits have in common.
+//! Limits that threads share: one limit behind a short lock, and the interface of all shared limits.
 
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,19 +12,19 @@ use crate::units::Units;
 
 /// A limit that many threads use by reference. [`AtomicBucket`] needs no lock; [`Shared`] has any algorithm.
 pub trait SharedLimit: Send + Sync {
-    /// Takes so much if it is there.
+    /// Takes `cost` if it is available.
     fn take(&self, cost: Units, now: Moment) -> Decision;
 
-    /// What a take would answer. A peek of 0 only looks.
+    /// Returns the answer that a take would get. A peek of 0 only looks.
     fn peek(&self, cost: Units, now: Moment) -> Decision;
 
-    /// How the limit stands, also when it refuses.
+    /// Returns the standing of the limit, even if it refuses.
     fn standing(&self, now: Moment) -> Standing;
 
-    /// Takes so much whether or not it is there.
+    /// Takes `cost`, available or not.
     fn charge(&self, cost: Units, now: Moment);
 
-    /// Gives back so much. What is more than full is lost.
+    /// Gives back `cost`. Any amount above full is lost.
     fn refund(&self, cost: Units, now: Moment);
 }
 
@@ -34,25 +34,25 @@ pub struct Shared<A: Algorithm> {
 }
 
 impl<A: Algorithm> Shared<A> {
-    /// A limit of which all is available.
+    /// Creates a limit with everything available.
     pub fn new(algorithm: A) -> Self {
         Self {
             limiter: Mutex::new(Limiter::new(algorithm)),
         }
     }
 
-    /// Another limit from now on. What is available keeps its ratio, so nothing bursts.
+    /// Sets another limit. The available part keeps its ratio, so nothing bursts.
     pub fn set_limit(&self, next: A, now: Moment) {
         self.lock().set_limit(next, now);
     }
 
-    /// Whether all is available.
+    /// Returns whether everything is available.
     pub fn is_fresh(&self, now: Moment) -> bool {
         self.lock().is_fresh(now)
     }
 
     fn lock(&self) -> MutexGuard<'_, Limiter<A>> {
-        // Whoever panicked did so before or after a decision: no limiter panics within one.
+        // No limiter panics within a decision.
         self.limiter.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

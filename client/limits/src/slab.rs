@@ -1,15 +1,15 @@
-//! Places for entries that come and go: memory grows a chunk at a time, so that none of it is empty for long.
+//! Places for entries that come and go. Memory grows by a chunk at a time, so that little of it stays empty.
 
 /// Entries by place.
 pub(crate) struct Slab<T> {
     chunks: Vec<Box<[Option<T>]>>,
-    /// Places that are free, the next one last.
+    /// Free places, the next one last.
     free: Vec<u32>,
-    /// How many places have ever been taken.
+    /// Number of places that were ever taken.
     used: u32,
 }
 
-/// Entries a chunk.
+/// Number of entries per chunk.
 const CHUNK: usize = 64;
 
 impl<T> Slab<T> {
@@ -21,7 +21,7 @@ impl<T> Slab<T> {
         }
     }
 
-    /// One more than the highest place that an entry may have.
+    /// Returns one more than the highest place of an entry.
     pub(crate) const fn places(&self) -> usize {
         self.used as usize
     }
@@ -41,7 +41,7 @@ impl<T> Slab<T> {
         self.slot(place)?.as_mut()
     }
 
-    /// Puts an entry somewhere. The caller holds fewer than 2³² of them.
+    /// Stores an entry and returns its place. The caller holds fewer than 2³² of them.
     pub(crate) fn insert(&mut self, entry: T) -> u32 {
         let place = self.free.pop().unwrap_or_else(|| {
             self.used += 1;

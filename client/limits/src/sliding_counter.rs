@@ -1,9 +1,10 @@
-//! Sliding counter: two numbers that stand for a sliding window.
+//! Sliding counter: two numbers that approximate a sliding window.
 //!
-//! estimate = current + previous·(1 − position), where the position is how much of the present window is over: as if
-//! what the window before used had come evenly. A take passes if ⌊estimate⌋ + cost ≤ limit. Rounded down, so that 6.5 of 7
-//! and 49.5 of 50 let one more pass. What passes within any window's length is at most limit + ⌈position·limit⌉; a
-//! window later, all is forgotten. Two counters a key, whatever the limit.
+//! estimate = current + previous·(1 − position), where the position is the elapsed part of the present window. It
+//! assumes that the use of the previous window was even. A take passes if ⌊estimate⌋ + cost ≤ limit. The estimate is
+//! rounded down, so 6.5 of 7 and 49.5 of 50 let one more pass. Within any window's length, at most limit +
+//! ⌈position·limit⌉ passes. Use of a window is forgotten after two windows. The state is two counters per key, whatever
+//! the limit.
 
 use std::num::NonZeroU64;
 
@@ -25,16 +26,16 @@ pub struct SlidingCounter {
     window: NonZeroU64,
 }
 
-/// What was counted.
+/// Counts of one key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlidingCounterState {
-    /// In the window of the latest change, in grains.
+    /// Count in the window of the latest change, in grains.
     current: u128,
-    /// In the window before.
+    /// Count in the previous window.
     previous: u128,
-    /// The latest change.
+    /// Time of the latest change.
     at: Moment,
-    /// Grains that are one part of a unit: more than 1 if a change of limit led to fractions.
+    /// Grains per part of a unit: more than 1 if a change of limit led to fractions.
     grains: Grains,
 }
 
@@ -43,15 +44,15 @@ pub struct SlidingCounterState {
 struct Reading {
     current: u128,
     previous: u128,
-    /// Nanoseconds of the window that are over.
+    /// Elapsed nanoseconds of the window.
     position: u64,
     grains: u128,
-    /// How far the clock is behind the latest change.
+    /// Delay of the clock behind the latest change.
     behind: u64,
 }
 
 impl SlidingCounter {
-    /// The rate's amount in about any of its periods.
+    /// Creates a limit of about the rate's amount in any of its periods.
     ///
     /// # Errors
     ///
@@ -66,7 +67,7 @@ impl SlidingCounter {
         }
     }
 
-    /// The window of a moment, counted from 1970, and how much of it is over.
+    /// Returns the window of a moment, counted from 1970, and its elapsed part.
     #[inline]
     fn place(&self, now: Moment) -> (i128, u64) {
         let (now, window) = (i128::from(now.nanos()), i128::from(self.window.get()));
@@ -92,7 +93,7 @@ impl SlidingCounter {
         }
     }
 
-    /// The estimate in grains, rounded down.
+    /// Returns the estimate in grains, rounded down.
     #[inline]
     fn estimate(&self, reading: &Reading) -> u128 {
         let window = self.window.get();
@@ -102,11 +103,12 @@ impl SlidingCounter {
             .saturating_add(times_over(reading.previous, left, u128::from(window)).0)
     }
 
-    /// If the estimate is above the limit: what it is to become, and what it is, so that the debt stays.
+    /// If the estimate is above the limit: returns its new value and its present one, such that the debt keeps its
+    /// amount.
     fn indebted(&self, reading: &Reading, limit: u128, to: u128) -> Option<(u128, u128)> {
         let window = u128::from(self.window.get());
         let left = window - u128::from(reading.position);
-        // In parts of a grain of which a window's nanoseconds are one; in grains if those do not fit.
+        // In units of a grain divided by the window's nanoseconds; in grains if those do not fit.
         let exact = || {
             let fades = reading.previous.checked_mul(left)?;
             let estimate = reading.current.checked_mul(window)?.checked_add(fades)?;
@@ -120,7 +122,7 @@ impl SlidingCounter {
         (estimate > limit).then(|| ((estimate - limit).saturating_add(to), estimate))
     }
 
-    /// The estimate in whole units, rounded down, as parts.
+    /// Returns the estimate in whole units, rounded down, as parts.
     #[inline]
     fn used(&self, reading: &Reading) -> u128 {
         let unit = Units::ONE.parts();
@@ -148,14 +150,14 @@ impl SlidingCounter {
         }
     }
 
-    /// How long until the estimate is so low that the cost passes.
+    /// Returns the time until the estimate is so low that the cost passes.
     fn wait(&self, reading: &Reading, cost: Units) -> Decision {
         let window = u128::from(self.window.get());
         let unit = Units::ONE.parts();
         // The estimate must be below this, in grains.
         let room = self.limit.saturating_sub(cost).parts() / unit + 1;
         let room = room.saturating_mul(unit).saturating_mul(reading.grains);
-        // From which position on, if so much counts for ever and so much fades.
+        // Returns the position from which the cost passes, if `stays` never fades and `fades` does.
         let position = |stays: u128, fades: u128| {
             let left = room.checked_sub(stays).filter(|left| *left > 0)?;
             let lasts = match fades {
@@ -194,7 +196,7 @@ impl SlidingCounter {
         state.grains = grains;
     }
 
-    /// So much is counted from now on.
+    /// Sets the counts.
     fn set(state: &mut SlidingCounterState, reading: &Reading, now: Moment) {
         state.current = reading.current.min(COUNT_MAX);
         state.previous = reading.previous;
@@ -268,7 +270,7 @@ impl Algorithm for SlidingCounter {
         let largest = state.current.max(state.previous);
         let scaling = |by, of| Scaling::new(state.grains, by, of, largest, most);
         if limit == to {
-            // Nothing changes.
+            // The limit is the same.
         } else if let Some((by, of)) =
             self.indebted(&reading, limit * reading.grains, to * reading.grains)
         {
@@ -280,7 +282,7 @@ impl Algorithm for SlidingCounter {
             Self::apply(state, scaling(to, limit));
         }
         if next.window != self.window {
-            // What counted counts as if it had just come, so that nothing bursts.
+            // The use counts as if it had just come, so that nothing bursts.
             state.current = state.current.saturating_add(state.previous).min(COUNT_MAX);
             state.previous = 0;
         }

@@ -1,8 +1,8 @@
-//! Sliding log: so many within any window, exactly.
+//! Sliding log: a limit within any window, exactly.
 //!
-//! Every request is remembered for one window, [t, t + window): the sum of what is remembered never exceeds the limit.
-//! No window, wherever it begins, sees more; the price is the memory: 8 bytes a request of cost 1, 24 if costs differ.
-//! So it is for small limits whose exactness matters, such as log-ins.
+//! Every request is stored for one window, [t, t + window), and the sum of the stored requests never exceeds the limit.
+//! So no window, wherever it begins, has more. The price is memory: 8 bytes for a request of cost 1, 24 if costs
+//! differ. Use it for small limits whose exactness matters, such as log-ins.
 
 use std::collections::VecDeque;
 use std::num::NonZeroU64;
@@ -16,36 +16,36 @@ use crate::rate::Rate;
 use crate::units::Units;
 use crate::window::{length, nanos_until};
 
-/// So many within any window.
+/// A limit within any window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlidingLog {
     limit: Units,
     window: NonZeroU64,
 }
 
-/// What is remembered.
+/// Stored requests of one key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SlidingLogState {
     entries: Entries,
-    /// The latest change.
+    /// Time of the latest change.
     at: Moment,
 }
 
-/// A request of cost 1.
+/// Cost of a usual request, in parts.
 const ONE: u128 = Units::ONE.parts();
 
 /// Requests, oldest first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Entries {
     times: VecDeque<Moment>,
-    /// In grains, as many as there are times; or none if every cost is 1 and a grain is a part.
+    /// Costs in grains, one for each time; empty if every cost is 1 and a grain is a part.
     costs: VecDeque<u128>,
     sum: u128,
     grains: Grains,
 }
 
 impl SlidingLog {
-    /// The rate's amount within any of its periods.
+    /// Creates a limit of the rate's amount within any of its periods.
     ///
     /// # Errors
     ///
@@ -60,23 +60,23 @@ impl SlidingLog {
         }
     }
 
-    /// The limit in grains: there are never so many that it does not fit.
+    /// Returns the limit in grains; their number always fits.
     #[inline]
     const fn limit_in(&self, grains: u128) -> u128 {
         self.limit.parts() * grains
     }
 
-    /// When a request of that time no longer counts.
+    /// Returns the time from which a request of `time` no longer counts.
     #[inline]
     fn end_of(&self, time: Moment) -> i128 {
         i128::from(time.nanos()) + i128::from(self.window.get())
     }
 
-    /// How many of the oldest entries no longer count.
+    /// Returns the number of the oldest entries that no longer count.
     fn over(&self, state: &SlidingLogState, now: Moment) -> usize {
         let now = i128::from(now.max(state.at).nanos());
         let times = &state.entries.times;
-        // Mostly few are over: look at the oldest first.
+        // Usually few are over, so the search begins at the oldest.
         match times.front() {
             Some(time) if self.end_of(*time) <= now => {
                 times.partition_point(|time| self.end_of(*time) <= now)
@@ -85,7 +85,7 @@ impl SlidingLog {
         }
     }
 
-    /// What counts, in grains, once so many of the oldest entries do not.
+    /// Returns the sum in grains without the oldest `over` entries.
     fn used(state: &SlidingLogState, over: usize) -> u128 {
         if over == state.entries.times.len() {
             return 0;
@@ -103,7 +103,7 @@ impl SlidingLog {
         }
     }
 
-    /// When so much more than the limit is used, how long until it is not.
+    /// Returns the time until an excess above the limit is over.
     fn wait(&self, state: &SlidingLogState, over: usize, excess: u128, now: Moment) -> Decision {
         let mut freed = 0_u128;
         for (index, time) in state.entries.times.iter().enumerate().skip(over) {
@@ -112,11 +112,11 @@ impl SlidingLog {
                 return Decision::After(span(nanos_until(self.end_of(*time), now)));
             }
         }
-        // The cost alone is above the limit, and that was refused before.
+        // Only a cost above the limit gets here, and that was already refused.
         Decision::Never(Reason::CostAboveLimit)
     }
 
-    /// What is answered, and how many entries are over.
+    /// Returns the decision, and the number of entries that are over.
     fn decide(&self, state: &SlidingLogState, cost: Units, now: Moment) -> (Decision, usize) {
         let over = self.over(state, now);
         if cost > self.limit {
@@ -140,7 +140,7 @@ impl SlidingLog {
         )
     }
 
-    /// Something is to change: what is over goes.
+    /// Removes the entries that are over, before a change.
     fn prune(state: &mut SlidingLogState, over: usize, now: Moment) {
         state.entries.forget(over);
         state.at = state.at.max(now);
@@ -174,7 +174,7 @@ impl Entries {
         if costs_differ || !self.costs.is_empty() {
             self.costs.push_back(cost);
         }
-        // A quarter more at a time, and no more than the limit takes, so that little is reserved for nothing.
+        // Grows by a quarter, and not beyond the limit, so that little memory is wasted.
         let (count, room) = (self.times.len(), self.times.capacity());
         if count == room {
             let more = (count / 4 + 4).min(most.saturating_sub(count)).max(1);
@@ -184,7 +184,7 @@ impl Entries {
         self.sum = self.sum.saturating_add(cost);
     }
 
-    /// So many of the oldest go.
+    /// Removes the oldest entries.
     fn forget(&mut self, count: usize) {
         if count == 0 {
             return;
@@ -201,7 +201,7 @@ impl Entries {
         }
     }
 
-    /// Takes so much from the newest.
+    /// Removes an amount from the newest entries.
     fn refund(&mut self, mut parts: u128) {
         while parts > 0
             && let Some(time) = self.times.pop_back()
@@ -215,8 +215,8 @@ impl Entries {
         }
     }
 
-    /// All as the scaling says. What is left of them as the oldest go is rounded up, whenever that is, if it cannot be
-    /// exact.
+    /// Scales all entries. If the result cannot be exact, the sum of the entries that remain after any number of the
+    /// oldest have left is rounded up.
     fn apply(&mut self, scaling: Scaling) {
         let (mut sum, mut scaled_sum) = (0_u128, 0);
         let mut costs = VecDeque::with_capacity(self.times.len());
@@ -298,9 +298,9 @@ impl Algorithm for SlidingLog {
         let (grains, used) = (entries.grains_of_part(), entries.sum);
         let scaling = |by, of| Scaling::new(entries.grains, by, of, used, most);
         if limit == to {
-            // Nothing changes.
+            // The limit is the same.
         } else if used > limit * grains {
-            // A debt, of an amount that stays.
+            // A debt keeps its amount.
             let owed = used - limit * grains;
             entries.apply(scaling((to * grains).saturating_add(owed), used));
         } else if limit == 0 {

@@ -1,8 +1,8 @@
 //! Soft and hard limit: a warning before the refusal.
 //!
-//! Decisions are those of the algorithm inside. Beyond the soft limit they carry a warning, so that a caller can slow
-//! down, or be warned, before it is refused. A refusal always warns. When the hard limit changes, the soft one keeps its
-//! ratio to it, unless another one is given.
+//! Decisions come from the algorithm inside. Beyond the soft limit they carry a warning, so that a caller can slow down
+//! before it is refused. A refusal always warns. When the hard limit changes, the soft one keeps its ratio to it,
+//! unless another one is given.
 
 use std::cmp::Ordering;
 
@@ -16,13 +16,13 @@ use crate::wide::compare_products;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SoftHard<A> {
     hard: A,
-    /// So much of `of`.
+    /// The soft limit, as a part of `of`.
     soft: Units,
     of: Units,
 }
 
 impl<A: Algorithm> SoftHard<A> {
-    /// More than `soft` in use leads to a warning.
+    /// Creates a limit that warns if more than `soft` is in use.
     pub fn new(hard: A, soft: impl Into<Units>) -> Self {
         Self {
             of: hard.limit(),
@@ -31,7 +31,7 @@ impl<A: Algorithm> SoftHard<A> {
         }
     }
 
-    /// The same with another hard limit, to which the soft one keeps its ratio.
+    /// Returns the same with another hard limit; the soft one keeps its ratio to it.
     #[must_use]
     pub fn with_hard<B: Algorithm>(&self, hard: B) -> SoftHard<B> {
         SoftHard {
@@ -41,12 +41,12 @@ impl<A: Algorithm> SoftHard<A> {
         }
     }
 
-    /// The algorithm inside.
+    /// Returns the algorithm inside.
     pub const fn hard(&self) -> &A {
         &self.hard
     }
 
-    /// Whether more than the soft limit is in use.
+    /// Returns whether more than the soft limit is in use.
     pub fn warns(&self, state: &A::State, now: Moment) -> bool {
         self.is_beyond(self.hard.standing(state, now).remaining)
     }

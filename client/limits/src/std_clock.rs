@@ -1,4 +1,4 @@
-//! A fast clock.
+//! A fast clock: the processor's counter, from 1970 on.
 
 #![expect(
     clippy::disallowed_methods,
@@ -10,11 +10,11 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use crate::clock::Clock;
 use crate::moment::Moment;
 
-/// The processor's counter where it has a steady one, or else the system's monotonic clock; from the beginning of 1970 in
-/// UTC as the wall clock had it when this was made. So windows begin with the hour, and setting the wall clock moves none
+/// The processor's steady counter, or, where there is none, the system's monotonic clock. It counts from 1970 in UTC,
+/// by the wall clock at the time of its creation. So windows begin with the hour, and setting the wall clock moves none
 /// of them.
 ///
-/// The first one that a program makes measures how fast the counter is, which may take some milliseconds.
+/// The first clock of a program measures the counter's speed, which may take some milliseconds.
 #[derive(Clone, Debug)]
 pub struct StdClock {
     clock: quanta::Clock,
@@ -23,7 +23,7 @@ pub struct StdClock {
 }
 
 impl StdClock {
-    /// A clock that shows what the wall clock shows now.
+    /// Creates a clock that shows the wall clock's present time.
     pub fn new() -> Self {
         let clock = quanta::Clock::new();
         let anchor = clock.raw();

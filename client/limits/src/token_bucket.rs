@@ -1,8 +1,8 @@
-//! Token bucket: so many at once, refilled at a rate.
+//! Token bucket: a burst at once, refilled at a rate.
 //!
 //! tokens = min(burst, tokens + rate·Δt). In any closed span of w, at most burst + rate·w is taken. A cost may be
-//! anything up to the burst. What is charged leads into debt without a floor, which the rate pays back; till then
-//! nothing passes.
+//! anything up to the burst. A charge may lead into debt without a floor. The rate pays it back, and until then nothing
+//! passes.
 
 use crate::algorithm::Algorithm;
 use crate::decision::{Decision, Standing};
@@ -22,48 +22,48 @@ pub struct TokenBucket {
     flow: Flow,
 }
 
-/// What is in one bucket.
+/// Tokens of one bucket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TokenBucketState(Level);
 
 impl TokenBucket {
-    /// A bucket of that size. A rate of 0 never refills it.
+    /// Creates a bucket with this burst. A rate of 0 never refills it.
     ///
     /// # Errors
     ///
-    /// If the rate is by the calendar, or if it is so uneven that parts of so large a burst cannot be counted.
+    /// If the rate is by the calendar, or so uneven that parts of such a large burst cannot be counted.
     pub fn new(burst: impl Into<Units>, rate: Rate) -> Result<Self, SettingsError> {
         let flow = Flow::new(burst.into(), rate)?;
         Ok(Self { flow })
     }
 
-    /// Nothing fits, and nothing comes in.
+    /// A bucket of size 0 without supply.
     pub(crate) const NOTHING: Self = Self {
         flow: Flow::NOTHING,
     };
 
-    /// What flows in.
+    /// Returns the flow.
     #[inline]
     pub(crate) const fn flow(&self) -> &Flow {
         &self.flow
     }
 
-    /// A bucket of that size whose rate is between two numbers a second, and so simple that one word can say how full it
-    /// is: so threads need no lock for that ([`crate::AtomicBucket`], [`crate::AtomicFedBucket`]). None if there is none.
+    /// Creates a bucket with a rate between two numbers per second that is simple enough for one word, so that threads
+    /// need no lock ([`crate::AtomicBucket`], [`crate::AtomicFedBucket`]). Returns `None` if there is no such rate.
     pub fn simplest(burst: Units, least: f64, most: f64) -> Option<Self> {
-        // So many units a second are as many parts a nanosecond.
+        // A number of units per second is the same number of parts per nanosecond.
         let (parts, nanos) = simplest(least, most, View::period_max(burst))?;
         let flow = Flow::reduced(burst, parts, nanos)?;
         View::of(&flow).map(|_| Self { flow })
     }
 
-    /// An empty bucket, for what must not begin with a burst.
+    /// Returns the state of an empty bucket, for limits that must not begin with a burst.
     pub const fn empty(&self, now: Moment) -> TokenBucketState {
         TokenBucketState(Level::empty(&self.flow, now))
     }
 }
 
-/// The same limit: both answer alike.
+/// Both have the same limit and give the same answers.
 impl From<Gcra> for TokenBucket {
     fn from(gcra: Gcra) -> Self {
         Self { flow: *gcra.flow() }

@@ -1,25 +1,25 @@
-//! How much: a cost, a burst, a limit.
+//! Amounts: a cost, a burst, a limit.
 //!
-//! What is limited is counted in units, mostly requests; a unit has a thousand million parts, so that half a request
-//! and 0.1 of one are exact. There is no negative amount, none that is no number and none without end: who makes one
-//! gets an error that names it ([`InvalidUnits`]), and no limit meets it.
+//! Limits count units, usually requests. A unit has 10⁹ parts, so that half a request and 0.1 of one are exact. An
+//! amount is never negative, infinite or NaN. Creating one from such a number gives an error with the reason
+//! ([`InvalidUnits`]), so no limit meets it.
 
 use std::fmt;
 use std::str::FromStr;
 
 use thiserror::Error;
 
-/// An amount of what is limited, from 0 to 2⁶⁴ − 1 with nine decimal places.
+/// An amount, from 0 to 2⁶⁴ − 1 with nine decimal places.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Units(u128);
 
-/// What is no amount.
+/// Error: an invalid amount.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum InvalidUnits {
-    /// It is no number.
+    /// It is not a number.
     #[error("is not a number")]
     NotANumber,
-    /// It is less than nothing.
+    /// It is below 0.
     #[error("is negative")]
     Negative,
     /// It is infinite, or more than 2⁶⁴ − 1.
@@ -30,7 +30,7 @@ pub enum InvalidUnits {
     TooFine,
 }
 
-/// Parts of a unit.
+/// Parts per unit.
 const PARTS: u128 = 1_000_000_000;
 const PARTS_SHORT: u64 = 1_000_000_000;
 
@@ -41,16 +41,16 @@ impl Units {
     /// One unit.
     pub const ONE: Self = Self(PARTS);
 
-    /// The most that can be said.
+    /// The largest amount.
     pub const MAX: Self = Self(u64::MAX as u128 * PARTS);
 
-    /// So many whole units.
+    /// Returns a number of whole units.
     #[inline]
     pub const fn whole(units: u64) -> Self {
         Self(units as u128 * PARTS)
     }
 
-    /// So many parts, at most [`Units::MAX`].
+    /// Returns a number of parts, at most [`Units::MAX`].
     #[inline]
     pub const fn from_parts(parts: u128) -> Self {
         if parts < Self::MAX.0 {
@@ -60,31 +60,31 @@ impl Units {
         }
     }
 
-    /// How many parts of a unit: 10⁹ for one unit.
+    /// Returns the amount in parts: 10⁹ for one unit.
     #[inline]
     pub const fn parts(self) -> u128 {
         self.0
     }
 
-    /// Whole units, rounded down.
+    /// Returns the whole units, rounded down.
     #[inline]
     pub const fn floor(self) -> u64 {
         // No amount is above u64::MAX units.
         (self.0 / PARTS) as u64
     }
 
-    /// The nearest number; a number that large has no nine decimal places.
+    /// Returns the nearest floating-point number; large ones do not have nine decimal places.
     #[inline]
     pub fn as_f64(self) -> f64 {
         self.0 as f64 / PARTS as f64
     }
 
-    /// A measured cost, rounded up to nine decimal places, so that many of them never add up to less than they are. What
-    /// only floating point adds to a decimal number (0.1 is a little more than a tenth) is no reason to round up.
+    /// Creates an amount from a measured cost, rounded up to nine decimal places, so that the sum of many never falls
+    /// below the measured sum. The noise of floating point (0.1 is a little more than a tenth) does not round up.
     ///
     /// # Errors
     ///
-    /// If it is no number, negative, or too large.
+    /// If the number is not a number, negative, or too large.
     #[inline]
     pub fn at_least(units: f64) -> Result<Self, InvalidUnits> {
         match whole_parts(units) {
@@ -95,7 +95,7 @@ impl Units {
 
     #[inline(never)]
     fn rounded_up(units: f64) -> Result<Self, InvalidUnits> {
-        /// Of a part.
+        /// In parts.
         const NOISE: f64 = 1e-6;
         let (whole, parts) = split(units)?;
         let nearest = nearest(parts);
@@ -104,14 +104,14 @@ impl Units {
         Ok(Self::from_parts(u128::from(whole) * PARTS + parts))
     }
 
-    /// Both together, at most [`Units::MAX`].
+    /// Returns the sum, at most [`Units::MAX`].
     #[inline]
     #[must_use]
     pub const fn saturating_add(self, other: Self) -> Self {
         Self::from_parts(self.0 + other.0)
     }
 
-    /// What is left, at least nothing.
+    /// Returns the difference, at least 0.
     #[inline]
     #[must_use]
     pub const fn saturating_sub(self, other: Self) -> Self {
@@ -119,7 +119,7 @@ impl Units {
     }
 }
 
-/// The only integer, so that the 1 of `take(1, now)` is one.
+/// The only integer type, so that the 1 of `take(1, now)` is unambiguous.
 impl From<u64> for Units {
     #[inline]
     fn from(units: u64) -> Self {
@@ -127,10 +127,10 @@ impl From<u64> for Units {
     }
 }
 
-/// 2⁶⁴: the first number that is too large.
+/// 2⁶⁴: the smallest number that is too large.
 const TOO_LARGE: f64 = (1_u128 << 64) as f64;
 
-/// To the nearest of nine decimal places.
+/// Rounds to the nearest of nine decimal places.
 impl TryFrom<f64> for Units {
     type Error = InvalidUnits;
 
@@ -142,8 +142,8 @@ impl TryFrom<f64> for Units {
     }
 }
 
-/// How many parts that is, if it is a small number of units or of parts, as most costs are. It is what
-/// [`Units::at_least`] reckons, and takes a third of the time.
+/// Returns the number of parts for a small number of units or of parts, as most costs are. The result equals that of
+/// [`Units::at_least`] and takes a third of its time.
 #[inline]
 #[expect(
     clippy::cast_possible_truncation,
@@ -151,11 +151,11 @@ impl TryFrom<f64> for Units {
     reason = "if it is another number then, it is none of those"
 )]
 fn whole_parts(units: f64) -> Option<u64> {
-    /// Below it, floating point adds less than its noise to a whole number of parts.
+    /// Bound below which the noise of floating point is smaller than the tolerance for a whole number of parts.
     const EXACT: f64 = (1_u64 << 33) as f64;
     let parts = units * PARTS as f64;
     let whole = parts as i64;
-    // A comparison that no NaN passes.
+    // No NaN passes this comparison.
     if (0.0..EXACT).contains(&parts) && whole as f64 == parts {
         return Some(whole.cast_unsigned());
     }
@@ -163,7 +163,7 @@ fn whole_parts(units: f64) -> Option<u64> {
     (f64::from(whole) == units).then(|| u64::from(whole) * PARTS_SHORT)
 }
 
-/// Whole units, and how many parts the rest is.
+/// Returns the whole units, and the parts of the rest.
 #[inline]
 fn split(units: f64) -> Result<(u64, f64), InvalidUnits> {
     if units.is_nan() {
@@ -184,7 +184,7 @@ fn split(units: f64) -> Result<(u64, f64), InvalidUnits> {
     Ok((whole, (units - whole as f64) * 1e9))
 }
 
-/// The nearest whole number of parts. Half a part is rounded up.
+/// Returns the nearest whole number of parts. Half a part is rounded up.
 #[inline]
 #[expect(
     clippy::cast_possible_truncation,
@@ -195,7 +195,7 @@ fn nearest(parts: f64) -> u64 {
     (parts + 0.5) as u64
 }
 
-/// A decimal number without an exponent, as in `1.5`.
+/// Parses a decimal number without an exponent, as in `1.5`.
 impl FromStr for Units {
     type Err = InvalidUnits;
 
@@ -254,7 +254,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// The short way and the long one, for numbers with few decimal places and with many, up to where they part.
+        /// Compares the short and the long computation, for few and many decimal places, up to the bound between them.
         #[test]
         fn a_small_cost_is_reckoned_alike_both_ways(
             parts in 0..20_000_000_000_u64, places in 0..10_u32, more in -3..=3_i64,

@@ -1,16 +1,16 @@
-//! Warm-up: after a rest, slowly first.
+//! Warm-up: a slow start after a rest.
 //!
-//! What lies behind may be cold after a rest: caches empty, connections closed. So permits that are stored while
-//! nothing comes cost more time than fresh ones, the more, the more are stored. Guava's `SmoothWarmingUp` by its
-//! formulae: with the interval s = 1/rate, a warm-up of w and a cold factor of f, half of w/s permits cost s each, and
-//! 2·w/(s + f·s) above those cost from s up to f·s. From the top, those take w together.
+//! A backend may be cold after a rest: caches are empty, connections are closed. So permits that are stored while no
+//! request comes cost more time than fresh ones; the more are stored, the more each costs. The formulae are those of
+//! Guava's `SmoothWarmingUp`. With the interval s = 1/rate, a warm-up of w and a cold factor of f, half of w/s permits
+//! cost s each, and the 2·w/(s + f·s) above those cost from s up to f·s. From the top, these take w together.
 //!
-//! Any cost passes at once if nobody is in front; who comes next waits for it. So there is no *never*, there is nothing
-//! that remains, and a wait of up to `wait_max` is accepted. What starts in any span, its last one left out, is
-//! at most rate·span and a nanosecond's worth.
+//! Any cost passes at once if no request is ahead; the next request waits for it. So there is no *never*, nothing
+//! remains, and a wait of up to `wait_max` is accepted. The work that starts in any span, without its last start, is at
+//! most rate·span plus the amount of a nanosecond.
 //!
-//! Permits are counted in drops ([`crate::flow`]), exactly. Time is rounded up to a nanosecond a take; the area under
-//! the slope is computed in floating point, to some 15 digits, and nothing of that is carried on.
+//! Permits are counted in drops ([`crate::flow`]), exactly. Each take rounds time up to a nanosecond. The area under
+//! the slope is computed in floating point, to some 15 digits, and its errors do not add up.
 
 use std::num::NonZeroU64;
 use std::time::Duration;
@@ -28,19 +28,19 @@ use crate::window::length;
 /// A rate that is reached after a warm-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WarmUp {
-    /// Drops a part of a unit.
+    /// Drops per part of a unit.
     part: u128,
-    /// Drops of fresh permits a nanosecond.
+    /// Drops of fresh permits per nanosecond.
     fresh: u128,
-    /// Drops that are stored in a nanosecond.
+    /// Drops that are stored per nanosecond.
     refill: u128,
-    /// Drops that are stored at most.
+    /// Largest number of stored drops.
     full: u128,
-    /// Drops up to which stored permits cost no more than fresh ones.
+    /// Number of stored drops up to which permits cost no more than fresh ones.
     threshold: u128,
-    /// The nanoseconds that all above the threshold cost more than fresh ones.
+    /// Additional nanoseconds of all permits above the threshold, compared to fresh ones.
     slope: Fraction,
-    /// The longest wait, in nanoseconds.
+    /// Longest wait, in nanoseconds.
     wait_max: u128,
 }
 
@@ -50,23 +50,23 @@ struct Fraction {
     below: u128,
 }
 
-/// What is stored, and when the next one may start.
+/// Stored permits, and the time of the next start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WarmUpState {
-    /// Drops that were stored then; none before the first operation: all that fits.
+    /// Drops that were stored then; `None` before the first operation, which means the largest number.
     stored: Option<u128>,
     rest: Rest,
-    /// When all that was accepted is done, in nanoseconds.
+    /// Time at which all accepted work is done, in nanoseconds.
     free: i128,
 }
 
-/// The most of each number above, so that products fit.
+/// Upper bound of each number above, so that products fit.
 const DROPS_MAX: u128 = 1 << 100;
 
-/// What time is cut to.
+/// Upper bound of times.
 const FOREVER: i128 = 1 << 120;
 
-/// What is stored and the instant of the next start, brought up to now.
+/// Stored drops and the time of the next start, brought up to now.
 #[derive(Clone, Copy, Debug)]
 struct Reading {
     stored: u128,
@@ -74,11 +74,11 @@ struct Reading {
 }
 
 impl WarmUp {
-    /// A rate that is reached after so long, coming from a rate that is `cold_factor` times lower.
+    /// Creates a rate that is reached after the time `warm_up`, from a rate that is lower by `cold_factor`.
     ///
     /// # Errors
     ///
-    /// If the rate is 0 or by the calendar, the cold factor below 1, or if exact numbers would not fit.
+    /// If the rate is 0 or by the calendar, the cold factor is below 1, or exact numbers do not fit.
     pub fn new(
         rate: Rate,
         warm_up: Duration,
@@ -104,8 +104,9 @@ impl WarmUp {
         })
     }
 
-    /// With the rate a/p parts a nanosecond and the cold factor f = k/one: a drop is 1/(2p·(one + k)) of a part, and
-    /// all else is whole. The threshold is a/p·w/2, and above it fits 2·a/p·w/(1 + f).
+    /// Computes exact settings. With the rate a/p parts per nanosecond and the cold factor f = k/one, a drop is
+    /// 1/(2p·(one + k)) of a part, and all other numbers are whole. The threshold is a/p·w/2, and the room above it is
+    /// 2·a/p·w/(1 + f).
     fn exact(amount: Units, period: NonZeroU64, warm_up: u128, factor: Units) -> Option<Self> {
         let (one, k) = (Units::ONE.parts(), factor.parts());
         let common = gcd(amount.parts(), u128::from(period.get())).max(1);
@@ -136,7 +137,7 @@ impl WarmUp {
         })
     }
 
-    /// How many permits are stored now: all that fits is as cold as can be.
+    /// Returns the number of stored permits; the largest number is the coldest state.
     pub fn stored(&self, state: &WarmUpState, now: Moment) -> Units {
         Units::from_parts(self.read(state, now).stored / self.part)
     }
@@ -157,12 +158,12 @@ impl WarmUp {
         }
     }
 
-    /// How long until the next start.
+    /// Returns the time until the next start.
     fn delay(reading: Reading, now: Moment) -> u128 {
         u128::try_from(reading.free - i128::from(now.nanos())).unwrap_or(0)
     }
 
-    /// The nanoseconds that so many drops cost, while so many are stored, rounded up.
+    /// Returns the nanoseconds that a number of drops costs while `stored` are stored, rounded up.
     fn time_for(&self, drops: u128, stored: u128) -> u128 {
         let (whole, left) = (drops / self.fresh, drops % self.fresh);
         let above = self.full - self.threshold;
@@ -171,10 +172,10 @@ impl WarmUp {
         if taken == 0 || above == 0 {
             return whole + u128::from(left > 0);
         }
-        // The part of the area above the threshold that is taken, of 1.
+        // The taken part of the area above the threshold, of 1.
         let (high, taken) = (high as f64 / above as f64, taken as f64 / above as f64);
         let part = taken * (2.0 * high - taken);
-        // A hair less, so that what is exactly whole is not rounded up.
+        // Slightly less, so that a whole number is not rounded up.
         let slope = part * (self.slope.above as f64 / self.slope.below as f64);
         let more = left as f64 / self.fresh as f64 + slope * (1.0 - 4.0 * f64::EPSILON);
         #[expect(
@@ -186,7 +187,7 @@ impl WarmUp {
         whole.saturating_add(more)
     }
 
-    /// What is so after a cost.
+    /// Returns the reading after a cost.
     fn after(&self, reading: Reading, cost: Units) -> Reading {
         let drops = cost.parts().saturating_mul(self.part);
         let nanos = i128::try_from(self.time_for(drops, reading.stored)).unwrap_or(FOREVER);
@@ -204,7 +205,7 @@ impl WarmUp {
         }
     }
 
-    /// The answer, and what is so if it is allowed.
+    /// Returns the decision, and the reading after an acceptance.
     fn decide(&self, state: &WarmUpState, cost: Units, now: Moment) -> (Decision, Reading) {
         let reading = self.read(state, now);
         let delay = Self::delay(reading, now);
@@ -221,7 +222,7 @@ impl WarmUp {
         (Decision::Allowed(allowed), after)
     }
 
-    /// Any cost passes, or none.
+    /// Returns the largest amount if any cost passes, otherwise 0.
     fn remaining(&self, reading: Reading, now: Moment) -> Units {
         if Self::delay(reading, now) > self.wait_max {
             Units::ZERO
@@ -291,7 +292,7 @@ impl Algorithm for WarmUp {
         Self::set(state, reading, reading.stored == self.full);
     }
 
-    /// What is stored keeps its ratio; what is promised stays.
+    /// Keeps the ratio of the stored permits, and the promised starts.
     fn change(&self, next: &Self, state: &mut WarmUpState, now: Moment) {
         if state.stored.is_none() {
             return;

@@ -2,18 +2,19 @@
 
 use std::cmp::Ordering;
 
-/// `a`·`b`/`c`, rounded up; the largest number if it does not fit. `c` is not 0.
+/// Returns `a`·`b`/`c`, rounded up; the largest number if it does not fit. `c` is not 0.
 pub(crate) fn scaled_up(a: u128, b: u128, c: u128) -> u128 {
     let (whole, left) = times_over(a, b, c);
     whole.saturating_add(u128::from(left > 0))
 }
 
-/// Whether `a`·`b` is below, equal to or above `c`·`d`.
+/// Compares `a`·`b` with `c`·`d`.
 pub(crate) fn compare_products(a: u128, b: u128, c: u128, d: u128) -> Ordering {
     wide_product(a, b).cmp(&wide_product(c, d))
 }
 
-/// `a`·`b`/`c` and what the division leaves; the largest number if it does not fit. `c` is not 0.
+/// Returns `a`·`b`/`c` and the rest of the division; the largest number if it does not fit. `c` is
+/// not 0.
 pub(crate) fn times_over(a: u128, b: u128, c: u128) -> (u128, u128) {
     if let Some(product) = a.checked_mul(b) {
         return (product / c, product % c);
@@ -36,7 +37,7 @@ pub(crate) fn times_over(a: u128, b: u128, c: u128) -> (u128, u128) {
     (quotient, left)
 }
 
-/// The upper and the lower half of a product.
+/// Returns the upper and the lower half of a product.
 fn wide_product(a: u128, b: u128) -> (u128, u128) {
     const HALF: u128 = u64::MAX as u128;
     let (a_high, a_low, b_high, b_low) = (a >> 64, a & HALF, b >> 64, b & HALF);
@@ -47,7 +48,7 @@ fn wide_product(a: u128, b: u128) -> (u128, u128) {
     (high, (other << 64) | (low & HALF))
 }
 
-/// The greatest common divisor; the other number if one is 0.
+/// Returns the greatest common divisor; the other number if one is 0.
 pub(crate) fn gcd(mut a: u128, mut b: u128) -> u128 {
     while b > 0 {
         if let (Ok(a), Ok(b)) = (u64::try_from(a), u64::try_from(b)) {
@@ -58,7 +59,7 @@ pub(crate) fn gcd(mut a: u128, mut b: u128) -> u128 {
     a
 }
 
-/// The same of numbers that are divided at once.
+/// The same for numbers with a short division.
 fn short_gcd(mut a: u64, mut b: u64) -> u64 {
     while b > 0 {
         (a, b) = (b, a % b);

@@ -1,4 +1,4 @@
-//! Windows that follow each other without a gap, aligned to 1970 in UTC: [k·length, (k+1)·length), or a calendar's.
+//! Windows that follow each other without a gap, aligned to 1970 in UTC: [k·length, (k+1)·length), or to the calendar.
 
 use std::num::NonZeroU64;
 
@@ -6,10 +6,10 @@ use crate::error::SettingsError;
 use crate::moment::Moment;
 use crate::rate::{Period, Rate};
 
-/// How time is cut into windows.
+/// Division of time into windows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Window {
-    /// So many nanoseconds, from 1970 on: minutes, hours and days are those of the clock in UTC.
+    /// Windows of a number of nanoseconds, from 1970 on: minutes, hours and days are those of the clock in UTC.
     Nanos(NonZeroU64),
     /// Weeks from Monday to Sunday, in UTC. Seven days of [`Window::Nanos`] begin on Thursdays, as 1970 did.
     Week,
@@ -23,7 +23,7 @@ pub enum Window {
 const DAY: i128 = 86_400_000_000_000;
 
 impl Window {
-    /// The windows that a rate counts in.
+    /// Returns the windows of a rate.
     pub const fn of(rate: Rate) -> Self {
         match rate.period() {
             Period::Nanos(nanos) => Self::Nanos(nanos),
@@ -32,7 +32,7 @@ impl Window {
         }
     }
 
-    /// Which window a moment is in, counted from 1970.
+    /// Returns the window of a moment, counted from 1970.
     #[inline]
     pub(crate) fn of_moment(self, now: Moment) -> i64 {
         let now = i128::from(now.nanos());
@@ -47,7 +47,7 @@ impl Window {
         i64::try_from(number).unwrap_or(i64::MAX)
     }
 
-    /// When a window begins, in nanoseconds.
+    /// Returns the start of a window, in nanoseconds.
     #[inline]
     pub(crate) fn start(self, window: i64) -> i128 {
         let window = i128::from(window);
@@ -59,7 +59,7 @@ impl Window {
         }
     }
 
-    /// When it ends, and the next one begins.
+    /// Returns the end of a window, which is the start of the next one.
     #[inline]
     pub(crate) fn end(self, window: i64) -> i128 {
         match window.checked_add(1) {
@@ -69,7 +69,7 @@ impl Window {
     }
 }
 
-/// The length of windows that slide: a calendar's do not.
+/// Returns the length of sliding windows; windows of the calendar do not slide.
 pub(crate) const fn length(rate: Rate) -> Result<NonZeroU64, SettingsError> {
     match rate.period() {
         Period::Nanos(nanos) => Ok(nanos),
@@ -77,31 +77,31 @@ pub(crate) const fn length(rate: Rate) -> Result<NonZeroU64, SettingsError> {
     }
 }
 
-/// The nanoseconds from now until an instant.
+/// Returns the nanoseconds from now until an instant.
 #[inline]
 pub(crate) fn nanos_until(instant: i128, now: Moment) -> u128 {
     u128::try_from(instant - i128::from(now.nanos())).unwrap_or(0)
 }
 
-/// Days of 400 years, after which the calendar is the same again.
+/// Days of 400 years, the cycle of the calendar.
 const ERA: i128 = 146_097;
 
 /// Days from March 0000 to 1970.
 const TO_1970: i128 = 719_468;
 
-/// The day on which a month begins, both counted from January 1970. Years begin in March, so that the day that some of
-/// them have is their last.
+/// Returns the day on which a month begins, both counted from January 1970. Internally, years begin in March, so that a
+/// leap day is their last day.
 fn first_day_of(month: i128) -> i128 {
     let from_march = month + 1970 * 12 - 2;
     let (year, month) = (from_march.div_euclid(12), from_march.rem_euclid(12));
     let leap_days = year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400);
-    // Five months from March on have 153 days, again and again.
+    // From March on, every five months have 153 days.
     365 * year + leap_days + (153 * month + 2) / 5 - TO_1970
 }
 
-/// The month of a day.
+/// Returns the month of a day.
 fn month_of(day: i128) -> i128 {
-    // Two months less than 400 years have days at least; from there on, the last one that has begun.
+    // The estimate is at most two months too early in 400 years; the last month that has begun is the right one.
     let eras = (day + TO_1970).div_euclid(ERA);
     let in_era = (day + TO_1970).rem_euclid(ERA);
     let about = eras * 4800 + in_era * 4800 / ERA - 1970 * 12 + 2;

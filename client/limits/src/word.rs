@@ -1,15 +1,15 @@
-//! How full a bucket is, in one 64-bit word that threads replace without a lock.
+//! Level of a bucket, in one 64-bit word that threads replace without a lock.
 //!
-//! The upper 8 bits are a tag that names the settings in force. The lower 56 bits say when the bucket is full again, in
-//! drops ([`crate::flow`]) since a base that belongs to the settings. A take reads the word, reads the settings,
-//! and replaces the word if it still is the same. Settings change only while the word is *parked* (its lower bits are
-//! all ones), and come with another tag. So a take that read half of the old settings and half of the new ones finds
-//! another word, and begins again. (It would not if the settings changed 256 times meanwhile and the bucket were as
-//! full as before to the drop; then one take is judged by a mixture.)
+//! The upper 8 bits are a tag of the settings in force. The lower 56 bits are the time at which the bucket is full
+//! again, in drops ([`crate::flow`]) since a base that belongs to the settings. A take reads the word, reads the
+//! settings, and replaces the word if it is unchanged. Settings change only while the word is *parked* (its lower bits
+//! are all ones), and get another tag. So a take that read a mixture of old and new settings finds another word, and
+//! starts again. (The exception: the settings changed 256 times in between, and the level is the same to the drop. Then
+//! one take is decided by a mixture.)
 //!
-//! What 56 bits cannot say is kept exactly, behind a lock of the owner's, while the word stays parked: a rate so uneven
-//! or a burst so large that there are more than 2⁵³ drops in it, a debt of more than 2⁵⁴ drops, a rate of 0. Whoever
-//! parks the word and writes settings has that lock.
+//! States that do not fit 56 bits are kept exactly, behind the owner's lock, while the word stays parked: a rate so
+//! uneven or a burst so large that it has more than 2⁵³ drops, a debt of more than 2⁵⁴ drops, a rate of 0. A thread
+//! needs that lock to park the word and to write settings.
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering, fence};
 use std::time::Duration;
@@ -19,7 +19,8 @@ use crate::flow::Flow;
 use crate::moment::Moment;
 use crate::units::Units;
 
-/// When a bucket is full again, and how that is to be read: as much as processors exchange at once.
+/// Time at which a bucket is full again, and the settings to read it by. It fills exactly the unit that processors
+/// exchange.
 #[derive(Debug)]
 #[repr(align(64))]
 pub(crate) struct Word {
@@ -27,26 +28,26 @@ pub(crate) struct Word {
     settings: Settings,
 }
 
-/// How the word is to be read. Written only while it is parked, by who has the lock.
+/// Settings of the word. The holder of the lock writes them while the word is parked.
 #[derive(Debug, Default)]
 struct Settings {
-    /// From when the word counts, in nanoseconds since the origin.
+    /// Base of the word's count, in nanoseconds since the origin.
     base: AtomicI64,
-    /// How many nanoseconds after the base it can say, or may.
+    /// Largest number of nanoseconds after the base that the word can or may represent.
     span: AtomicU64,
-    /// Drops a nanosecond.
+    /// Drops per nanosecond.
     drops: AtomicU64,
-    /// 2⁶⁴ by that, rounded down: to multiply is cheaper than to divide.
+    /// 2⁶⁴ divided by that, rounded down: a multiplication is cheaper than a division.
     inverse: AtomicU64,
-    /// Drops a part of a unit.
+    /// Drops per part of a unit.
     part: AtomicU64,
-    /// Parts of a unit that fit.
+    /// Size in parts of a unit.
     size: AtomicU64,
-    /// Drops that fit.
+    /// Size in drops.
     full: AtomicU64,
 }
 
-/// The settings as one thread has read them.
+/// Settings as one thread has read them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct View {
     pub(crate) base: i64,
@@ -58,41 +59,41 @@ pub(crate) struct View {
     full: u64,
 }
 
-/// A word that does not speak any more.
+/// A word that is parked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ParkedWord {
     tag: u64,
-    /// What was missing at its base, in drops. None: it was parked before.
+    /// Missing drops at its base. None: it was already parked.
     pub(crate) missing: Option<u64>,
 }
 
 const PAYLOAD_BITS: u32 = 56;
-/// The lower bits of a word that says: ask who has the lock.
+/// The lower bits of a parked word: the caller must use the lock.
 const PARKED: u64 = (1 << PAYLOAD_BITS) - 1;
-/// The most drops that fit in a bucket of which the word is to say how full it is.
+/// Largest size in drops of a bucket whose level fits the word.
 const FULL_MAX: u64 = 1 << 53;
-/// The most drops that the word says are missing, and the most between its base and now. Both together are below
-/// [`PARKED`].
+/// Largest number of missing drops in the word, and largest number of drops between its base and now. Their sum is
+/// below [`PARKED`].
 pub(crate) const MISSING_MAX: u64 = 1 << 54;
 
-/// What an operation does to a bucket of which so much is missing: what is missing then, if that changes, and what
-/// comes of it. None if the word cannot say it.
+/// Effect of an operation on a bucket: the new missing amount, if it changes, and the result. None if the word cannot
+/// hold it.
 pub(crate) type Step<R> = Option<(Option<u64>, R)>;
 
-/// What comes of a take, by settings that belong together. What to answer is reckoned when that is certain: it costs
-/// two divisions, and who only asks whether it is allowed pays for none.
+/// Result of a take by consistent settings. The answer is computed later, once the result is certain: it costs two
+/// divisions, which a caller that only needs the permission does not pay.
 #[derive(Clone, Copy)]
 pub(crate) enum Outcome {
-    /// So many drops are missing after it.
+    /// Missing drops after the take.
     Taken(u64),
-    /// So many drops are short of it.
+    /// Number of drops that the bucket is short of.
     Short(u64),
-    /// It never fits.
+    /// The cost is above the size.
     AboveLimit,
 }
 
 impl Word {
-    /// A word that is parked.
+    /// Creates a parked word.
     pub(crate) fn parked() -> Self {
         Self {
             word: AtomicU64::new(PARKED),
@@ -100,7 +101,7 @@ impl Word {
         }
     }
 
-    /// Does one operation on the word. None if the word is parked, or cannot say what comes of it.
+    /// Does one operation on the word. None if the word is parked, or cannot hold the result.
     #[inline]
     pub(crate) fn step<R>(
         &self,
@@ -110,14 +111,14 @@ impl Word {
         self.step_then(now, step, |view, answer| Some((view, answer)))
     }
 
-    /// The same, and what is to be said of it.
+    /// Does the same, and makes an answer of the result.
     ///
-    /// One loop in place, and the answer made where it is known how it ended: through a call or a value in between, all
-    /// parts of it would be reckoned and written, though whoever asks may look at one.
+    /// It is one inlined loop that makes the answer where its result is known. Through a call or a value in between,
+    /// all parts of the answer would be computed and written, although a caller may use only one.
     #[inline(always)]
     #[expect(
         clippy::inline_always,
-        reason = "a constant cost, and the parts of an answer that nobody uses, cost nothing then"
+        reason = "constant costs and unused parts of an answer cost nothing then"
     )]
     pub(crate) fn step_then<R, A>(
         &self,
@@ -131,19 +132,19 @@ impl Word {
                 return None;
             }
             let view = self.settings.read();
-            // Who reads a setting of a later tag sees below that the word has changed.
+            // A thread that reads a setting of a later tag sees below that the word has changed.
             fence(Ordering::Acquire);
             let since = now.nanos().wrapping_sub(view.base).cast_unsigned();
             // Also if `now` is before the base, or the sum overflows.
             if now.nanos() < view.base || since > view.span {
                 return None;
             }
-            // Settings that do not belong together may overflow: nothing comes of it.
+            // Inconsistent settings may overflow; their result is not used.
             let now_drops = since.wrapping_mul(view.drops);
             let missing = (word & PARKED).saturating_sub(now_drops);
             let (next, answer) = step(view, missing)?;
             let Some(missing) = next else {
-                // It may have been parked meanwhile, and its settings be others, or have a tag that says so.
+                // The word may have been parked meanwhile, with other settings or another tag.
                 if self.word.load(Ordering::Acquire) == word {
                     return say(view, answer);
                 }
@@ -159,7 +160,7 @@ impl Word {
         }
     }
 
-    /// It speaks no more. For who has the lock.
+    /// Parks the word; the caller holds the lock.
     pub(crate) fn park(&self) -> ParkedWord {
         let word = self.word.fetch_or(PARKED, Ordering::AcqRel);
         let missing = word & PARKED;
@@ -169,15 +170,15 @@ impl Word {
         }
     }
 
-    /// It speaks again, by other settings.
+    /// Activates the word with other settings.
     pub(crate) fn speak_by(&self, view: View, parked: ParkedWord, missing: u64) {
-        // What the settings say from here on must not be seen together with the former word.
+        // No thread sees the new settings together with the previous word.
         fence(Ordering::Release);
         self.settings.write(view);
         self.speak(parked.tag.wrapping_add(1), missing);
     }
 
-    /// It speaks again, by the settings that it had.
+    /// Activates the word with its present settings.
     pub(crate) fn speak_on(&self, parked: ParkedWord, missing: u64) {
         self.speak(parked.tag, missing);
     }
@@ -222,12 +223,13 @@ impl Settings {
 }
 
 impl View {
-    /// The longest period, in nanoseconds, of a rate by which a word can say how full a bucket of such a size is.
+    /// Returns the longest period, in nanoseconds, of a rate by which the word can hold the level of a bucket of that
+    /// size.
     pub(crate) fn period_max(size: Units) -> u64 {
         u64::try_from(u128::from(FULL_MAX) / size.parts().max(1)).unwrap_or(u64::MAX)
     }
 
-    /// Everything passes: no cost is worth a drop.
+    /// No limit: no cost takes a drop.
     pub(crate) const UNLIMITED: Self = Self {
         base: 0,
         span: MISSING_MAX,
@@ -238,7 +240,7 @@ impl View {
         full: 0,
     };
 
-    /// The settings of a bucket, if a word can say how full it is. The base is still to be set.
+    /// Returns the settings of a bucket, if the word can hold its level. The caller sets the base.
     pub(crate) fn of(flow: &Flow) -> Option<Self> {
         let full = u64::try_from(flow.full()).ok()?;
         let drops = flow.drops();
@@ -271,7 +273,7 @@ impl View {
         }
     }
 
-    /// So much in drops, if they can be counted.
+    /// Converts a cost to drops, if the number fits.
     pub(crate) fn in_drops(self, cost: Units) -> Option<u64> {
         u64::try_from(cost.parts()).ok()?.checked_mul(self.part)
     }
@@ -302,7 +304,7 @@ impl View {
         Units::from_parts(u128::from(there))
     }
 
-    /// How long until so many drops have come in, at most as many as a word says.
+    /// Returns the time in which a number of drops comes in; the word can hold that number.
     #[inline]
     pub(crate) fn nanos_for(self, drops: u64) -> u64 {
         // Rounded up. The product is at most one below the quotient.
@@ -312,7 +314,7 @@ impl View {
         nanos.wrapping_add(u64::from(rest >= self.drops))
     }
 
-    /// These settings from that moment on, to be obeyed for so long at most.
+    /// Returns these settings with a base and a longest time to obey them.
     pub(crate) fn from(self, base: Moment, nanos: u64) -> Self {
         Self {
             base: base.nanos(),
@@ -321,7 +323,7 @@ impl View {
         }
     }
 
-    /// Whether both read a word alike, but for the base and how long they are obeyed.
+    /// Returns whether both read a word in the same way, apart from the base and the time to obey them.
     pub(crate) fn is_alike(self, other: Self) -> bool {
         let bare = |it: Self| it.from(Moment::ORIGIN, 0);
         bare(self) == bare(other)
@@ -334,7 +336,7 @@ mod tests {
 
     use super::*;
 
-    /// Somebody else changes the settings between two looks of who refuses: it refuses by the new ones.
+    /// Another thread changes the settings between two looks of a thread that refuses: it refuses by the new ones.
     #[test]
     fn nothing_is_refused_by_settings_that_are_over() {
         let word = Word::parked();
@@ -353,7 +355,7 @@ mod tests {
         });
         assert_eq!(answer, Some((settings(2), 2)));
         assert_eq!(looks, 2);
-        // The same if they are still being written.
+        // The same if the settings are still being written.
         let answer = word.step(Moment::ORIGIN, |_, _| {
             word.park();
             Some((None, ()))

@@ -1,12 +1,11 @@
-//! What safe mode allows without a lease, as time goes by.
+//! Allowance of safe mode without a lease, over time.
 //!
-//! **A safe capacity wears out.** It was right when the server granted it, for as many clients as there were then.
-//! Nobody knows for how many more it is used since. So from one lease length after its lease ended it is
-//! halved, and again after each further lease length. No limit stays no limit: that is the operator's
-//! word, and not a share of anything.
+//! **A safe capacity decays.** It was right for the number of clients at the time of its grant; that number may have
+//! grown since. So the safe capacity halves one lease length after its lease ended, and again after each further lease
+//! length. *No limit* does not decay, because it is the operator's decision and not a share.
 //!
-//! Limiters are handed all of this, and not only what comes next: a process that was frozen goes on several lease
-//! lengths later, and its limiters are asked before the client's task can tell them anything.
+//! Limiters receive the whole course, and not only its next step. After a freeze of several lease lengths, a program
+//! calls its limiters before the client's task can update them.
 
 use std::time::Duration;
 
@@ -16,28 +15,28 @@ use crate::time::Time;
 /// A safe capacity, and the lease it came with.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GrantedSafeCapacity {
-    /// As the server granted it.
+    /// Amount, as the server granted it.
     pub granted: Capacity,
-    /// How long leases were then.
+    /// Lease length at that time.
     pub length: Duration,
-    /// When its lease ends.
+    /// End of its lease.
     pub since: Time,
 }
 
-/// A client in safe mode that has no lease any more, and wants so much.
+/// A client in safe mode without a lease.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct InSafeMode {
-    /// What the server granted.
+    /// Safe capacity that the server granted.
     pub safe: GrantedSafeCapacity,
-    /// What it wants: it uses no more.
+    /// Amount that the client wants; it uses no more.
     pub wants: f64,
 }
 
-/// What is left after so many halvings is nothing.
+/// Number of halvings after which nothing is left.
 const HALVINGS_MAX: u32 = 64;
 
 impl InSafeMode {
-    /// What is allowed, from now on and after the next halving.
+    /// Returns the allowance from now on, with the next halving.
     pub fn allowance(self, now: Time) -> Allowance {
         let halvings = self.safe.halvings(now);
         let capacity = self.after(halvings);
@@ -54,7 +53,7 @@ impl InSafeMode {
         }
     }
 
-    /// How much that is.
+    /// Returns the capacity now.
     pub(crate) fn capacity(self, now: Time) -> Capacity {
         self.after(self.safe.halvings(now))
     }
@@ -72,7 +71,7 @@ impl InSafeMode {
 }
 
 impl GrantedSafeCapacity {
-    /// Never 0: then each halving comes after the one before it.
+    /// Returns the lease length, never 0, so that each halving comes after the previous one.
     fn length(&self) -> Duration {
         self.length.max(Duration::from_nanos(1))
     }
@@ -95,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn who_looks_late_sees_what_who_looked_each_time_sees() {
+    fn a_late_look_sees_the_same_as_looks_at_each_change() {
         let safe = GrantedSafeCapacity {
             granted: Capacity::Limited(8.0),
             length: Duration::from_secs(10),

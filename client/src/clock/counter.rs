@@ -1,64 +1,65 @@
-//! The processor's counter as a clock that is cheap to read, set by a good clock every millisecond.
+//! The processor's counter as a cheap clock, set by a good clock every millisecond.
 //!
-//! The counter says only how long ago it was set, a millisecond at most. So what it is wrong by does not add up: a
-//! factor that was measured while a program changed the speed of the system's clock, a counter that ran at another
-//! speed on the machine from which this one was moved. If a process or a machine was frozen, the counter is beyond that
-//! millisecond, or before it if it began anew, and the good clock is read. It is behind by less than
-//! [`FAST_CLOCK_BEHIND`](crate::limiter::FAST_CLOCK_BEHIND) as long as it runs at half its speed.
+//! The counter measures only the time since it was last set, which is a millisecond at most. So its errors do not add
+//! up: a wrong factor because a program changed the clock's speed during the measurement, or another counter speed
+//! after a move to another machine. After a freeze of the process or the machine, the counter is beyond that
+//! millisecond, or before it if it started anew, and the code reads the good clock. The counter is behind by less than
+//! [`FAST_CLOCK_BEHIND`](crate::limiter::FAST_CLOCK_BEHIND) as long as it runs at half its speed or more.
 //!
-//! How fast it is takes up to a fifth of a second to measure, once for each process. Until [`Counter::start`] has done
-//! so, it is the good clock. Where processors have no steady counter, the system's monotonic clock stands in for it.
+//! The measurement of its speed takes up to a fifth of a second, once for each process. Until [`Counter::start`] has
+//! finished, the code reads the good clock. Where processors have no steady counter, the system's monotonic clock
+//! replaces it.
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock};
 
 use doorward_limits::Moment;
 
-/// A counter, and what the time was when it was set.
+/// A counter, and the time at which it was set.
 #[derive(Debug, Default)]
 pub(crate) struct Counter {
     ticks: OnceLock<Ticks>,
-    /// What to add to the counter, in nanoseconds, for the time. The threads that set it may be several, each of which
-    /// is right: so it is a single number, and not two that belong together.
+    /// Nanoseconds to add to the counter for the time. Several threads may set it, each of them correctly. So it is a
+    /// single number, and not two numbers that belong together.
     offset: AtomicI64,
-    /// Up to where the counter counts, in ticks. Written after the offset.
+    /// End of the counter's validity, in ticks. Written after the offset.
     until: AtomicU64,
-    /// Held by who sets it.
+    /// Lock of the thread that sets the counter.
     setting: Mutex<()>,
 }
 
 #[derive(Debug)]
 struct Ticks {
     source: quanta::Clock,
-    /// Nanoseconds a tick, times 2³².
+    /// Nanoseconds per tick, times 2³².
     factor: u64,
-    /// Ticks for which it counts once it is set.
+    /// Ticks for which the counter is valid once it is set.
     window: u64,
 }
 
 const FACTOR_BITS: u32 = 32;
 
-/// For how long it counts once it is set.
+/// Time for which the counter is valid once it is set.
 const WINDOW_NANOS: u64 = 1_000_000;
 
-/// Between two looks at the counter, the good clock is read. If that takes longer than such a part of the window, the
-/// thread was interrupted, and nobody knows what the counter was at that time.
+/// Largest part of the window that a reading of the good clock may take. A longer reading means that the thread was
+/// interrupted between its two looks at the counter, so they do not tell the time of the reading.
 const READ_PART: u64 = 256;
 
 impl Counter {
-    /// Measures how fast it is, unless that is known. Takes up to a fifth of a second.
+    /// Measures the counter's speed, unless it is known. Takes up to a fifth of a second.
     pub(crate) fn start(&self) {
         let _ticks = self.ticks.get_or_init(|| Ticks::of(quanta::Clock::new()));
     }
 
-    /// The time, or a little less. `good` is a good clock.
+    /// Returns the time, or a little less. `good` is a good clock.
     #[inline]
     pub(crate) fn now(&self, good: impl Fn() -> Moment) -> Moment {
         let Some(ticks) = self.ticks.get() else {
             return good();
         };
         let count = ticks.source.raw();
-        // With it, the offset is seen that was written before it.
+        // This load makes the offset visible that was written before `until`.
         let left = self.until.load(Ordering::Acquire).wrapping_sub(count);
         if left > ticks.window {
             return self.set(ticks, good);
@@ -95,7 +96,7 @@ impl Ticks {
         }
     }
 
-    /// So many ticks in nanoseconds; from an origin that nobody knows, modulo what fits.
+    /// Converts ticks to nanoseconds, from an unknown origin, modulo 2⁶⁴.
     #[inline]
     #[expect(
         clippy::cast_possible_truncation,
@@ -114,7 +115,7 @@ mod tests {
 
     use super::*;
 
-    /// A counter of one tick a nanosecond, a good clock that runs with it, and how often that was read.
+    /// A counter of one tick per nanosecond, a good clock at the same speed, and the number of its readings.
     struct Both {
         counter: Counter,
         ticks: Arc<quanta::Mock>,
@@ -166,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn what_it_is_wrong_by_does_not_add_up() {
+    fn errors_do_not_add_up() {
         let both = Both::new();
         both.shows(1_000, 1);
         for millisecond in 1..100 {
@@ -178,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_freeze_it_is_the_good_clock_also_if_the_counter_began_anew() {
+    fn after_a_freeze_the_good_clock_is_read_even_if_the_counter_started_anew() {
         let both = Both::new();
         both.shows(1_000, 1);
         both.pass(3_600_000_000_000, 3_600_000_000_000);
@@ -201,13 +202,13 @@ mod tests {
     }
 
     #[test]
-    fn until_it_is_started_it_is_the_good_clock() {
+    fn an_unstarted_counter_reads_the_good_clock() {
         let counter = Counter::default();
         for nanos in [5, 6] {
             let now = Moment::from_nanos(nanos);
             assert_eq!(counter.now(|| now), now);
         }
-        // The real one shows about the same.
+        // The real counter shows about the same time.
         counter.start();
         let now = Moment::from_nanos(7);
         assert_eq!(counter.now(|| now), now);

@@ -1,8 +1,8 @@
-//! So many at once, following a limit that changes.
+//! A limit of permits at once, which follows a changing capacity.
 //!
-//! A limit that shrinks below what is in flight takes nothing away: it takes effect as permits come
-//! back. What is in flight is what the client says it *has*, so a server gives it to nobody else.
-//! Of a limit with a fraction, the whole permits count.
+//! A limit that shrinks below the permits in flight takes none away; it takes effect as permits come back. The client
+//! reports the permits in flight as the amount that it *has*, so a server grants them to no other client. Of a limit
+//! with a fraction, only whole permits count.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -13,11 +13,11 @@ use crate::capacity::{Allowance, Capacity};
 use crate::limiter::FAST_CLOCK_BEHIND;
 use crate::time::Time;
 
-/// As many permits as a lease allows, shared by threads: what the `ConcurrencyLimiter` of programs decides by.
+/// Permits within a lease, shared by threads. The program's `ConcurrencyLimiter` decides by them.
 #[derive(Debug)]
 pub struct LeasedPermits {
     in_flight: InFlight,
-    /// What was applied last. Whoever has the lock may set the limit.
+    /// Allowance that was applied last. The holder of the lock may set the limit.
     applied: Mutex<Allowance>,
 }
 
@@ -31,7 +31,7 @@ impl Default for LeasedPermits {
 }
 
 impl LeasedPermits {
-    /// A new limit is in force from now on. Once this has returned, nothing is taken by the former one.
+    /// Applies a new limit. Once this has returned, the previous limit admits nothing.
     pub fn handle_allowance(&self, allowance: Allowance) {
         self.set(&mut self.lock(), allowance);
     }
@@ -45,11 +45,11 @@ impl LeasedPermits {
         self.in_flight.set_limit(permits(allowance.capacity), then);
     }
 
-    /// Takes `permits` if they are within the limit. Returns whether they were.
+    /// Takes `permits` if they are within the limit. Returns whether it took them.
     pub fn try_acquire(&self, permits: u64, now: Time) -> bool {
-        // Held to the end, so that nobody sets a limit that is over by then.
+        // Holds the lock to the end, so that no other thread sets an outdated limit.
         let mut applied = self.lock();
-        // Who was frozen may have slept through several changes, of which the limiter knows the next one.
+        // A frozen process may have missed several changes, and the limiter knows only the next one.
         let seen = applied.seen_at(now);
         if applied.safe.is_some() && seen != *applied {
             self.set(&mut applied, seen);
@@ -59,31 +59,31 @@ impl LeasedPermits {
     }
 
     fn lock(&self) -> MutexGuard<'_, Allowance> {
-        // Nothing panics while it is held.
+        // No code panics while it holds the lock.
         self.applied.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The same without a lock, by a clock that may be behind by [`FAST_CLOCK_BEHIND`]. None: look at a better one, and
-    /// call [`LeasedPermits::try_acquire`]. So it is after the end of a lease and shortly before it, and where
-    /// there are no permits at all.
+    /// Does the same without a lock, by a clock that may be behind by [`FAST_CLOCK_BEHIND`]. None: call
+    /// [`LeasedPermits::try_acquire`] with a good clock. That happens after the end of a lease, shortly before it, and
+    /// where the limit is 0.
     #[inline]
     pub fn try_acquire_at_once(&self, permits: u64, now: Moment) -> Option<bool> {
         self.in_flight.take_at_once(permits, now)
     }
 
-    /// Gives back `permits` that were taken.
+    /// Gives back `permits`.
     #[inline]
     pub fn release(&self, permits: u64) {
         self.in_flight.release(permits);
     }
 
-    /// How many permits are out.
+    /// Returns the number of permits that are out.
     #[inline]
     pub fn in_flight(&self) -> u64 {
         self.in_flight.get()
     }
 
-    /// When the limit changes by itself, if it has not yet.
+    /// Returns the time at which the limit changes by itself, if it has not changed yet.
     pub fn until(&self) -> Option<Time> {
         let turn = self.in_flight.turn()?;
         let nanos = turn.nanos_since(Moment::ORIGIN);
@@ -91,7 +91,7 @@ impl LeasedPermits {
     }
 }
 
-/// How many may be out; none is no limit.
+/// Returns the largest number of permits, or `None` if there is no limit.
 fn permits(capacity: Capacity) -> Option<u64> {
     match capacity {
         Capacity::Unlimited => None,
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn so_many_and_no_more() {
+    fn permits_within_the_limit_are_admitted_and_no_more() {
         let limiter = LeasedPermits::default();
         assert!(!limiter.try_acquire(1, Time::ZERO));
         limiter.handle_allowance(limit(2.9, None, 0.0));
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_a_lease_is_obeyed_though_nobody_said_so() {
+    fn the_end_of_a_lease_is_obeyed_without_a_new_allowance() {
         let limiter = LeasedPermits::default();
         limiter.handle_allowance(limit(9.0, Some(5), 1.0));
         let end = Time::after_origin(Duration::from_secs(5));
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn it_says_when_the_limit_changes_by_itself() {
+    fn the_next_change_of_the_limit_is_known() {
         let limiter = LeasedPermits::default();
         assert_eq!(limiter.until(), None);
         limiter.handle_allowance(limit(3.0, Some(5), 1.0));

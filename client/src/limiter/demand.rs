@@ -1,25 +1,25 @@
-//! Demand measured from use: what would be used if there were no limit.
+//! Demand measured from use: the use that would occur without a limit.
 //!
-//! For a rate, demand is what was asked for per second; for a gauge, the most that was in flight
-//! and waiting at once. Both are looked at over a sliding window, with some headroom on top so that
-//! growth is not held back until the next measurement. A refused attempt counts like an admitted
-//! one, so who retries in a tight loop measures his retries.
+//! For a rate, demand is the amount that callers ask for per second. For a gauge, it is the largest
+//! amount in flight and waiting at once. Both are measured over a sliding window, with headroom on
+//! top so that growth does not wait for the next measurement. A refused attempt counts like an
+//! admitted one, so a caller that retries in a tight loop measures its retries.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use crate::time::Time;
 
-/// How demand is measured.
+/// Settings of the measurement of demand.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AdaptiveWants {
-    /// Demand is measured over this span; at least 100 ms.
+    /// Span of the measurement; at least 100 ms.
     pub window: Duration,
-    /// What is asked for is the measured demand times this; at least 1.
+    /// Factor from measured demand to wants; at least 1.
     pub headroom: f64,
-    /// Never ask for less: what lets an idle client start at once.
+    /// Smallest wants. They let an idle client start at once.
     pub least: f64,
-    /// Never ask for more.
+    /// Largest wants.
     pub most: f64,
 }
 
@@ -34,26 +34,27 @@ impl Default for AdaptiveWants {
     }
 }
 
-/// The shortest window; a shorter one would measure noise, all the time.
+/// Shortest window; a shorter one would measure noise.
 const WINDOW_MIN: Duration = Duration::from_millis(100);
 
-/// Parts a window is counted in.
+/// Number of parts of a window.
 const PARTS: u32 = 10;
 
-/// A change of less than this part of what is asked for already is not worth a request.
+/// Relative change of wants below which a request is not worthwhile.
 const WORTH_ASKING: f64 = 0.05;
 
-/// Measures demand, over a sliding window.
+/// Meter of demand over a sliding window.
 #[derive(Clone, Debug)]
 pub struct DemandMeter {
     config: AdaptiveWants,
-    /// The start of each part, what was asked for in it, and the most at once in it; oldest first.
+    /// Start of each part, the amount asked for in it, and the largest amount at once in it; oldest
+    /// first.
     parts: VecDeque<(Time, f64, f64)>,
     began: Time,
 }
 
 impl DemandMeter {
-    /// Nothing measured yet.
+    /// Creates a meter without measurements.
     pub fn new(config: AdaptiveWants, now: Time) -> Self {
         let window = config.window.max(WINDOW_MIN);
         Self {
@@ -63,28 +64,28 @@ impl DemandMeter {
         }
     }
 
-    /// `cost` was asked for.
+    /// Records a call that asks for `cost`.
     pub fn asked(&mut self, cost: f64, now: Time) {
         *self.part(now).0 += cost;
     }
 
-    /// So much is in flight or waiting.
+    /// Records the amount in flight or waiting.
     pub fn at_once(&mut self, level: f64, now: Time) {
         let most = self.part(now).1;
         *most = most.max(level);
     }
 
-    /// What to ask for of a rate.
+    /// Returns the wants of a rate.
     pub fn rate(&mut self, now: Time) -> f64 {
         self.forget(now);
         let asked: f64 = self.parts.iter().map(|(_, asked, _)| asked).sum();
         let span = now.since(self.began).min(self.config.window);
-        // In its first moments a client has asked for little, and that in no time.
+        // In its first moments, a client has asked for little, in almost no time.
         let span = span.max(self.config.window / PARTS);
         self.with_headroom(asked / span.as_secs_f64())
     }
 
-    /// What to ask for of a gauge.
+    /// Returns the wants of a gauge.
     pub fn gauge(&mut self, now: Time) -> f64 {
         self.forget(now);
         let most = self
@@ -94,12 +95,12 @@ impl DemandMeter {
         self.with_headroom(most)
     }
 
-    /// Whether `wants` is different enough from what is asked for already.
+    /// Returns whether `wants` differs enough from the current wants.
     pub fn is_worth_asking(wants: f64, asked: f64) -> bool {
         (wants - asked).abs() > asked.abs() * WORTH_ASKING
     }
 
-    /// How often to look.
+    /// Returns the time between two looks.
     pub fn interval(&self) -> Duration {
         self.config.window / PARTS
     }
@@ -141,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_older_than_the_window_is_forgotten_at_its_end_and_not_kept_for_who_never_looks() {
+    fn amounts_older_than_the_window_are_forgotten_even_without_a_look() {
         let window = Duration::from_secs(10);
         let config = AdaptiveWants {
             window,
@@ -175,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_asked_for_and_nothing_wanted_is_no_news() {
+    fn an_idle_client_has_no_news() {
         assert!(!DemandMeter::is_worth_asking(0.0, 0.0));
         assert!(DemandMeter::is_worth_asking(0.0, 1e-9));
         assert!(DemandMeter::is_worth_asking(1e-9, 0.0));

@@ -1,15 +1,14 @@
-//! So much per second, following a rate that changes.
+//! A limit per second, which follows a changing capacity.
 //!
-//! What decides is a bucket that a lease feeds ([`doorward_limits::AtomicFedBucket`]), in exact arithmetic, without a
-//! lock as long as what comes in stays. It fills at the
-//! rate in force and holds at most a *burst*: one usual request, and what the rate gives in a short span, so that a
-//! task that wakes a little late loses nothing. So what is admitted in any span of time is at most what the rates in
-//! force gave in it, plus one burst (or one request, if that is larger).
+//! The decision comes from a bucket that a lease feeds ([`doorward_limits::AtomicFedBucket`]), in exact arithmetic, and
+//! without a lock while the rate stays. The bucket fills at the rate in force and holds at most a *burst*: one usual
+//! request, and the amount of a short span at that rate, so that a task that wakes a little late loses nothing. So in
+//! any span of time, the limiter admits at most the amount that the rates in force gave, plus one burst (or one
+//! request, if that is larger).
 //!
-//! A change of rate never gives anything: what is in the bucket stays, cut to the new burst, and
-//! the bucket starts empty. A rate of 0 empties it, so there is nothing to spend at 0, and nothing is
-//! left over for later; no limit admits everything. Rates below one a second work: the bucket fills
-//! up to the request that waits.
+//! A change of rate adds nothing: the bucket's content stays, cut to the new burst, and the bucket starts empty. A rate
+//! of 0 empties the bucket, so nothing is left for later. Without a limit, everything is admitted. Rates below one per
+//! second work: the bucket fills up to the waiting request.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -23,21 +22,21 @@ pub use crate::limiter::supply::Burst;
 use crate::limiter::supply::supply;
 use crate::time::Time;
 
-/// Not now.
+/// A refusal for now.
 #[derive(Clone, Copy, Debug, PartialEq, Error)]
 pub enum NotNow {
-    /// At the present rate, it would be admitted after this long.
+    /// The limiter would admit the cost after this time, at the present rate.
     #[error("over the rate; come back in {retry_after:?}")]
     RetryAfter {
-        /// How long to wait.
+        /// Time to wait.
         retry_after: Duration,
     },
-    /// At the present rate, never: nothing may be used. The rate may change.
+    /// The present rate never admits the cost, because nothing may be used. The rate may change.
     #[error("nothing may be used at present")]
     Blocked,
 }
 
-/// A rate that follows a lease, shared by threads: what the `RateLimiter` of programs decides by.
+/// A rate that follows a lease, shared by threads. The program's `RateLimiter` decides by it.
 #[derive(Debug)]
 pub struct LeasedRate {
     burst: Burst,
@@ -45,16 +44,16 @@ pub struct LeasedRate {
     applied: Mutex<Applied>,
 }
 
-/// What was applied last. Whoever has the lock may feed the bucket.
+/// Allowance that was applied last. The holder of the lock may feed the bucket.
 #[derive(Debug)]
 struct Applied {
     allowance: Allowance,
-    /// What comes in by its capacities: mostly they stay.
+    /// Supplies of its capacities, kept because they rarely change.
     known: [(Capacity, Supply); 2],
 }
 
 impl LeasedRate {
-    /// A limiter that admits nothing until there is a rate.
+    /// Creates a limiter that admits nothing until it gets a rate.
     pub fn new(burst: Burst, now: Time) -> Self {
         Self {
             burst,
@@ -66,16 +65,16 @@ impl LeasedRate {
         }
     }
 
-    /// A new rate is in force from now on. Once this has returned, nothing is admitted by the former one.
+    /// Applies a new rate. Once this has returned, the previous rate admits nothing.
     pub fn handle_allowance(&self, allowance: Allowance, now: Time) {
-        // Held to the end: of two allowances the later one counts.
+        // Holds the lock to the end: of two allowances the later one counts.
         let mut applied = self.lock();
         let feed = applied.feed(self.burst, allowance);
         self.bucket.feed(feed, moment(now));
     }
 
-    /// Follows the allowance through all changes that come by themselves, of which the bucket knows the next one: who
-    /// was frozen may have slept through several.
+    /// Follows the allowance through all changes that come by themselves. A frozen process may have missed several of
+    /// them, and the bucket knows only the next one.
     fn follow(&self, applied: &mut Applied, cost: Units, now: Time) {
         while let (Some(until), Some(_)) = (applied.allowance.until, applied.allowance.safe)
             && until <= now
@@ -87,40 +86,40 @@ impl LeasedRate {
     }
 
     fn lock(&self) -> MutexGuard<'_, Applied> {
-        // Nothing panics while it is held.
+        // No code panics while it holds the lock.
         self.applied.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Uses `cost`, which must be finite and not negative, if it may be used now.
+    /// Uses `cost`, which must be finite and not negative, if the rate admits it now.
     ///
     /// # Errors
     ///
-    /// When to come back, if not.
+    /// [`NotNow`], with the time to wait.
     #[inline]
     pub fn try_acquire(&self, cost: f64, now: Time) -> Result<(), NotNow> {
-        // Held to the end, so that nobody feeds the bucket what is over by then.
+        // Holds the lock to the end, so that no other thread feeds the bucket an outdated allowance.
         let mut applied = self.lock();
         self.follow(&mut applied, units(cost), now);
         answer(self.bucket.take(units(cost), moment(now)))
     }
 
-    /// The same without a lock, by a clock that may be behind by [`FAST_CLOCK_BEHIND`]. None: look at a better one, and
-    /// call [`LeasedRate::try_acquire`]. So it is after the end of a lease and shortly before it, and where nothing may
-    /// be used.
+    /// Does the same without a lock, by a clock that may be behind by [`FAST_CLOCK_BEHIND`]. None: call
+    /// [`LeasedRate::try_acquire`] with a good clock. That happens after the end of a lease, shortly before it, and
+    /// where the rate is 0.
     #[inline(always)]
     #[expect(
         clippy::inline_always,
-        reason = "a constant cost, and the parts of an answer that nobody uses, cost nothing then"
+        reason = "constant costs and unused parts of an answer cost nothing then"
     )]
     pub fn try_acquire_at_once(&self, cost: f64, now: Moment) -> Option<Result<(), NotNow>> {
         self.bucket.take_at_once(units(cost), now).map(answer)
     }
 
-    /// Whether `cost` could be used now, without using it.
+    /// Returns whether the rate admits `cost` now, without using it.
     ///
     /// # Errors
     ///
-    /// When to come back, if not.
+    /// [`NotNow`], with the time to wait.
     pub fn look(&self, cost: f64, now: Time) -> Result<(), NotNow> {
         let mut applied = self.lock();
         self.follow(&mut applied, units(cost), now);
@@ -129,7 +128,7 @@ impl LeasedRate {
 }
 
 impl Applied {
-    /// What comes into the bucket by another allowance.
+    /// Returns the feed of the bucket by another allowance.
     fn feed(&mut self, burst: Burst, allowance: Allowance) -> Feed {
         let of = |capacity: Capacity| {
             let mut known = self.known.iter();
@@ -149,7 +148,7 @@ impl Applied {
 #[inline]
 fn units(cost: f64) -> Units {
     debug_assert!(cost.is_finite() && cost >= 0.0);
-    // Mostly so.
+    // The usual case.
     if cost == 1.0 {
         return Units::ONE;
     }
@@ -165,7 +164,7 @@ fn answer(decision: Decision) -> Result<(), NotNow> {
     }
 }
 
-/// The same point in time, for local limits.
+/// Converts a point in time to that of local limits.
 fn moment(time: Time) -> Moment {
     Moment::ORIGIN.after(time.since_origin())
 }
@@ -197,7 +196,7 @@ mod tests {
         limiter
     }
 
-    /// Requests of cost 1 as fast as they are admitted, coming back when it says; how many in a span.
+    /// Returns the number of admitted requests of cost 1 in a span, each at the time of the previous answer.
     fn admitted(limiter: &LeasedRate, from: f64, to: f64) -> u32 {
         let (mut now, mut count) = (at(from), 0);
         while now < at(to) {
@@ -221,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn coming_back_when_it_says_is_always_right() {
+    fn the_time_to_come_back_is_always_right() {
         let limiter = limiter(rate(3.0));
         let mut now = Time::ZERO;
         for _ in 0..1000 {
@@ -239,7 +238,7 @@ mod tests {
         while limiter.try_acquire(1.0, at(100.0)).is_ok() {
             count += 1;
         }
-        // One, and 20 ms of 1000 a second.
+        // One, and 20 ms at 1000 per second.
         assert_eq!(count, 21);
     }
 
@@ -252,7 +251,7 @@ mod tests {
             limiter.handle_allowance(rate(if change % 2 == 0 { 1e6 } else { 10.0 }), now);
             count += u32::from(limiter.try_acquire(1.0, now).is_ok());
         }
-        // One from the second at 10/s, and some 50 µs at a million.
+        // One from the second at 10 per second, and some 50 µs at a million per second.
         assert!(count <= 53, "{count}");
     }
 
@@ -273,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_a_lease_is_obeyed_though_nobody_said_so() {
+    fn the_end_of_a_lease_is_obeyed_without_a_new_allowance() {
         let limiter = limiter(Allowance {
             until: Some(at(5.0)),
             ..rate(10.0)
@@ -299,7 +298,7 @@ mod tests {
         limiter.try_acquire(0.0, at(2.0)).unwrap();
         limiter.handle_allowance(rate(10.0), at(3.0));
         comes_in(&limiter, 1.0, 3.0, 0.1);
-        // The same if a lease ends, though nobody says so, and the next one comes at once or later.
+        // The same if a lease ends without a new allowance, and the next one comes at once or later.
         for next in [5.0, 7.0] {
             let limiter = self::limiter(Allowance {
                 until: Some(at(5.0)),
@@ -310,7 +309,7 @@ mod tests {
         }
     }
 
-    /// So much is admitted after that long, and no earlier.
+    /// Checks that the limiter admits `cost` after `seconds`, and no earlier.
     #[track_caller]
     fn comes_in(limiter: &LeasedRate, cost: f64, now: f64, seconds: f64) {
         match limiter.try_acquire(cost, at(now)) {
@@ -323,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn past_the_end_of_a_lease_what_follows_it_is_the_rate() {
+    fn after_a_lease_the_following_rate_counts() {
         let ends = Allowance {
             until: Some(at(5.0)),
             then: Capacity::Limited(1.0),
@@ -342,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_counts_what_comes_after_the_end_of_the_lease() {
+    fn a_wait_counts_the_supply_after_the_end_of_the_lease() {
         let allowance = Allowance {
             until: Some(at(1.0)),
             then: Capacity::Limited(1.0),
@@ -358,7 +357,7 @@ mod tests {
         );
     }
 
-    /// How long a request of that cost waits for a limiter that begins empty at 0.
+    /// Returns the wait for a request of that cost by a limiter that is empty at 0.
     fn waits(allowance: Allowance, cost: f64) -> f64 {
         let limiter = limiter(rate(0.0));
         limiter.handle_allowance(allowance, Time::ZERO);
@@ -370,15 +369,15 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_counts_what_comes_before_the_end_of_the_lease_and_what_comes_after_it() {
+    fn a_wait_counts_the_supply_before_and_after_the_end_of_the_lease() {
         let none = Capacity::NONE;
         for (rate_now, lasts, then, cost, expected) in [
-            // All of it comes before the end: in the last moment, too.
+            // All of it comes before the end, even at the last moment.
             (2.0, 4.0, none, 6.0, 3.0),
             (2.0, 4.0, none, 8.0, 4.0),
-            // Some of it before, the rest after.
+            // Some of it comes before the end, the rest after it.
             (2.0, 4.0, Capacity::Limited(0.5), 9.0, 6.0),
-            // None before.
+            // The lease supplies nothing before its end.
             (0.0, 4.0, Capacity::Limited(0.5), 1.0, 6.0),
             (0.0, 4.0, Capacity::Unlimited, 1.0, 4.0),
             // It never comes.
@@ -396,7 +395,7 @@ mod tests {
                 "{cost} of {rate_now}/s for {lasts} s, then {then:?}: {waits}, not {expected}"
             );
         }
-        // A lease that ends now is over: what follows it counts from here on.
+        // A lease that ends now is over: the following capacity counts from here.
         let over = Allowance {
             until: Some(Time::ZERO),
             then: Capacity::Limited(2.0),
@@ -406,19 +405,19 @@ mod tests {
     }
 
     #[test]
-    fn what_a_lease_leaves_over_is_a_burst_of_its_own_rate_and_not_of_the_next() {
+    fn a_lease_leaves_a_burst_of_its_own_rate_and_not_of_the_next() {
         let limiter = limiter(Allowance {
             until: Some(at(5.0)),
             then: Capacity::Limited(100.0),
             ..rate(1.0)
         });
-        // 1.02 are left of five seconds at 1/s, and 0.1 come in at 100/s, of which 3 are a burst.
+        // 1.02 remain of five seconds at 1 per second, and 0.1 come in at 100 per second, of which 3 are a burst.
         limiter.try_acquire(1.0, at(5.001)).unwrap();
         comes_in(&limiter, 0.5, 5.001, (0.5 - 0.12) / 100.0);
     }
 
     #[test]
-    fn a_request_larger_than_the_burst_waits_for_as_much_to_come() {
+    fn a_request_larger_than_the_burst_waits_for_the_rest() {
         let limiter = limiter(rate(10.0));
         assert!(limiter.try_acquire(30.0, at(2.9)).is_err());
         assert!(limiter.try_acquire(30.0, at(5.9)).is_ok());
@@ -426,7 +425,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_admitted_is_within_what_came_in_plus_a_burst(
+        fn the_admitted_amount_is_within_the_supply_plus_a_burst(
             steps in prop::collection::vec(
                 (
                     0.0..0.5f64,
@@ -438,8 +437,8 @@ mod tests {
         ) {
             let limiter = LeasedRate::new(Burst::default(), Time::ZERO);
             let (mut now, mut current) = (0.0, 0.0);
-            // Came in and admitted since each moment are at most a burst apart: the largest
-            // difference over all windows is that of a running maximum.
+            // The balance of the amounts that came in and were admitted never exceeds a burst, over any window: the
+            // largest difference over all windows is that of a running maximum.
             let (mut balance, mut worst, mut largest_burst) = (0.0_f64, 0.0_f64, 3.0_f64);
             for (pause, new_rate, cost) in steps {
                 now += pause;

@@ -1,8 +1,8 @@
-//! What a capacity gives, as what comes into a bucket: its rate, and its burst.
+//! Supply of a bucket by a capacity: its rate and its burst.
 //!
-//! A rate is taken to 14 digits. That of an uneven share has so many drops that no word counts them
-//! ([`TokenBucket::simplest`]), and every call would need a lock: instead of it a simpler one is taken that is less
-//! by up to a hundred-millionth. So it is never more than what is leased, but for the fifteenth digit.
+//! A rate is rounded to 14 digits. The rate of an uneven share has too many drops for one word
+//! ([`TokenBucket::simplest`]), so every call would need a lock. Instead, a simpler rate is used, lower by up to a
+//! hundred-millionth. So the rate never exceeds the leased one, except in the fifteenth digit.
 
 use std::time::Duration;
 
@@ -10,12 +10,12 @@ use doorward_limits::{Rate, Supply, TokenBucket, Units};
 
 use crate::capacity::Capacity;
 
-/// How much may come at once.
+/// Amount that may come at once.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Burst {
-    /// What the rate gives in this span may come at once,
+    /// Span whose supply may come at once.
     pub span: Duration,
-    /// and this much on top, in the resource's units: the cost of a usual request.
+    /// Amount in addition, in the resource's units: the cost of a usual request.
     pub least: f64,
 }
 
@@ -28,16 +28,16 @@ impl Default for Burst {
     }
 }
 
-/// The most that comes at once: a thousand million million units, so that exact numbers fit at every rate.
+/// Largest burst, 10¹⁵ units, so that exact numbers fit at every rate.
 const BURST_MAX: Units = Units::whole(1_000_000_000_000_000);
 
-/// What floating point does to a number is less than this part of it.
+/// Relative error of floating-point arithmetic, at most.
 const NOISE: f64 = 1e-14;
 
-/// What may be lost of a rate that is uneven.
+/// Largest relative loss for an uneven rate.
 const LOSS: f64 = 1e-8;
 
-/// What comes in by a capacity.
+/// Returns the supply of a capacity.
 pub(super) fn supply(burst: Burst, capacity: Capacity) -> Supply {
     match capacity {
         Capacity::Unlimited => Supply::Unlimited,
@@ -53,9 +53,9 @@ fn limited(burst: Burst, rate: f64) -> Supply {
         let (least, most) = (rate * (1.0 - loss), rate * (1.0 + NOISE));
         TokenBucket::simplest(size, least, most)
     };
-    // Behind a lock, exact: rates that are small and uneven, or very large.
+    // Exact rates need a lock: small uneven ones, and very large ones.
     let exact = || of(Rate::from_per_second(rate).ok()?);
-    // Parts of a second's millionth do not fit in so large a burst: whole parts a second do.
+    // Fractions of a millionth per second do not fit in so large a burst; whole parts per second do.
     let coarse = || of(Rate::per_second(Units::try_from(rate).ok()?));
     simple(NOISE)
         .or_else(|| simple(LOSS))
@@ -97,14 +97,14 @@ mod tests {
         }
     }
 
-    /// How long the burst takes to come in.
+    /// Returns the time in which the burst comes in.
     fn seconds(bucket: &TokenBucket) -> f64 {
         let state = bucket.empty(Moment::ORIGIN);
         bucket.standing(&state, Moment::ORIGIN).reset.as_secs_f64()
     }
 
     proptest! {
-        /// What a word cannot say needs a lock.
+        /// A bucket that does not fit a word needs a lock.
         #[test]
         fn shares_of_all_sizes_fit_a_word(rate in 20.0..4e8_f64) {
             let size = Units::try_from(1.0 + rate * 0.02).unwrap();
@@ -113,15 +113,15 @@ mod tests {
         }
 
         #[test]
-        fn a_rate_is_never_more_and_hardly_less(exponent in -6.0..15.0_f64) {
+        fn the_supplied_rate_is_never_more_and_hardly_less_than_the_leased_one(exponent in -6.0..15.0_f64) {
             let rate = 10_f64.powf(exponent);
-            // It comes in in ten million seconds or more, of which a nanosecond is nothing.
+            // It comes in within ten million seconds or more, so the error of a nanosecond is negligible.
             let burst = Burst { span: Duration::from_secs(10_000_000), least: 0.0 };
             let Supply::Limited(bucket) = limited(burst, rate) else {
                 panic!("it is limited");
             };
             let comes = bucket.limit().as_f64() / seconds(&bucket);
-            // Very small and very large ones are the nearest that has so many decimal places.
+            // Very small and very large rates are the nearest ones with that many decimal places.
             let rounding = 1.1e-9;
             prop_assert!(comes <= rate * (1.0 + rounding), "{comes} of {rate}");
             prop_assert!(comes >= rate * (1.0 - 1.01 * LOSS - rounding), "{comes} of {rate}");

@@ -1,57 +1,59 @@
-//! Sums that many threads add to, and one takes away.
+//! Sums to which many threads add, and from which one thread takes.
 //!
-//! Each thread adds to a cell of its own, or one that it shares with few, so that threads do not wait for each other's
-//! cache lines. The first threads *own* their cells: nobody else writes there, so they add without an exchange between
-//! processors, which would cost as much as all else that a limiter does. The sum of an owner only grows, and who takes
-//! remembers how much of it was taken. A thread that ends leaves its cell to the next one, through a lock, so that the
-//! next one goes on from its last sum.
+//! Each thread adds to a cell of its own, or to one that it shares with few others, so that threads do not wait for
+//! each other's cache lines. The first threads *own* their cells. No other thread writes there, so an owner adds
+//! without an exchange between processors, which would cost as much as the rest of a limiter's call. An owner's sum
+//! only grows, and the taker remembers how much of it was taken. A thread that ends leaves its cell to the next one,
+//! through a lock, so that the next one continues from the last sum.
 //!
-//! All others add in single steps on one word, whose changes are in one order for all, whatever is before or after them
-//! (`Relaxed`), and who takes empties it. So every amount is taken away exactly once. Who takes may miss what is being
-//! added at that moment. It is there the next time.
+//! All other threads add in single atomic steps on one word, whose changes have one order for all threads (`Relaxed`
+//! suffices), and the taker empties it. So every amount is taken exactly once. The taker may miss an amount that is
+//! being added at that moment; it takes that amount the next time.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// A sum.
+/// A sum of amounts.
 #[derive(Debug, Default)]
 pub struct Tally {
     cells: [Part; CELLS],
 }
 
-/// Cells. More threads than these share some.
+/// Number of cells. If there are more threads, some share a cell.
 const CELLS: usize = 8;
 
-/// Whole numbers of such parts, below 2³², are added in one step. Others are floating-point numbers.
+/// Number of parts of a unit. A whole number of parts below 2³² is added in one step; other amounts are floating-point
+/// numbers.
 const PARTS: f64 = 1_024.0;
 
-/// A part of the sum. Alone in what processors exchange.
+/// A cell, alone in its cache line.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Part {
-    /// All that the owner ever added, in parts. Only the owner writes it. It may begin again at 0.
+    /// Sum of all amounts that the owner added, in parts. Only the owner writes it. It may wrap to 0.
     owners: AtomicU64,
-    /// How much of that was taken. Only who takes writes it.
+    /// Part of that sum that was taken. Only the taker writes it.
     taken: AtomicU64,
-    /// What others added, in parts.
+    /// Sum of the other threads' amounts, in parts.
     others: AtomicU64,
-    /// Amounts that are no small number of parts, as the bits of a floating-point number, which begin as those of 0.
+    /// Sum of amounts that are not a small number of parts, as the bits of a floating-point number; it starts with the
+    /// bits of 0.
     rest: AtomicU64,
 }
 
-/// Which cell a thread adds to.
+/// Cell of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mine {
-    /// It has none yet.
+    /// No cell yet.
     None,
-    /// No other thread has this one.
+    /// A cell without other threads.
     Owned(usize),
-    /// Somebody may own it.
+    /// A cell that another thread may own.
     Shared(usize),
 }
 
-/// Cells without an owner, and how many threads came when there were none.
+/// Cells without an owner, and the number of threads that found none.
 static FREE: Mutex<Free> = Mutex::new(Free {
     cells: [true; CELLS],
     came: 0,
@@ -63,23 +65,23 @@ struct Free {
 }
 
 thread_local! {
-    /// Nothing is to be dropped of it, so that it can be looked at until the thread is over.
+    /// The value needs no drop, so it is accessible until the thread ends.
     static MINE: Cell<Mine> = const { Cell::new(Mine::None) };
     /// Gives the cell back when the thread ends.
     static OWNED: Cell<Option<Owned>> = const { Cell::new(None) };
 }
 
-/// The cell that a thread owns, until this is dropped.
+/// A cell that a thread owns, until this is dropped.
 struct Owned(usize);
 
 impl Tally {
-    /// So much more.
+    /// Adds an amount.
     #[inline]
     pub fn add(&self, amount: f64) {
         if let (Mine::Owned(cell), Some(parts)) = (MINE.get(), small(amount))
             && let Some(part) = self.cells.get(cell)
         {
-            // Nobody else writes it, so nothing is lost between these.
+            // No other thread writes the cell, so nothing is lost between the load and the store.
             let sum = part.owners.load(Ordering::Relaxed);
             let sum = sum.wrapping_add(parts.into());
             part.owners.store(sum, Ordering::Relaxed);
@@ -108,14 +110,14 @@ impl Tally {
         }
     }
 
-    /// What was added since the last time. For one thread at a time.
+    /// Returns the sum since the last call, and empties it. Only one thread may call it at a time.
     pub fn take(&self) -> f64 {
         let cells = self.cells.iter();
         cells.map(Part::take).sum()
     }
 }
 
-/// That in parts, if it is a small whole number of them.
+/// Converts an amount to parts, if it is a small whole number of them.
 #[inline]
 #[expect(
     clippy::cast_possible_truncation,
@@ -152,7 +154,7 @@ fn first() {
     let mine = Free::lock(Free::assign);
     if let Mine::Owned(cell) = mine {
         let owned = Owned(cell);
-        // A thread that is ending keeps nothing: it gives the cell back at once.
+        // A thread that is ending keeps no cell: it gives the cell back at once.
         if OWNED.try_with(|it| it.set(Some(owned))).is_err() {
             return;
         }
@@ -162,7 +164,7 @@ fn first() {
 
 impl Free {
     fn lock<R>(act: impl FnOnce(&mut Self) -> R) -> R {
-        // Nothing panics while it is held.
+        // No code panics while it holds the lock.
         act(&mut FREE.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -186,7 +188,7 @@ impl Free {
 
 impl Drop for Owned {
     fn drop(&mut self) {
-        // What the thread still adds while it ends goes where nobody minds.
+        // Amounts that the thread still adds while it ends go to the shared sum.
         MINE.set(Mine::Shared(self.0));
         Free::lock(|free| free.give_back(self.0));
     }
@@ -199,7 +201,7 @@ mod tests {
 
     use super::*;
 
-    /// More threads than cells add, while one takes all the time.
+    /// More threads than cells add, while one thread takes all the time.
     #[test]
     fn every_amount_is_taken_exactly_once() {
         const EACH: u32 = 100_000;
@@ -246,7 +248,7 @@ mod tests {
         assert!(matches!(free.assign(), Mine::Shared(_)));
     }
 
-    /// Each owns a cell, or shares one, and leaves it to the next.
+    /// Each thread owns or shares a cell, and leaves it to the next.
     #[test]
     fn nothing_is_lost_when_threads_come_and_go() {
         let tally = Tally::default();

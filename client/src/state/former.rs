@@ -1,25 +1,25 @@
-//! Leases of before that have not ended: permits may be out that they allowed, beyond the present lease.
+//! Former leases that have not ended: they may have allowed permits in flight beyond the present lease.
 //!
-//! It mirrors what the server reserves for the client (`docs/algorithms.md`, "What is reserved"): a lease counts
-//! until it ends, and is worth no more than what any request since has said that the client has. What is in
-//! flight beyond that was admitted by the mode, or under a lease that is over, and is nobody's promise.
+//! It mirrors the server's reserved amount (`docs/algorithms.md`, "What is reserved"). A former lease counts until it
+//! ends, and for no more than any later request has reported as `has`. Permits in flight beyond that were admitted by
+//! the mode, or under a lease that has ended; no lease covers them.
 
 use crate::state::lease::Lease;
 use crate::time::Time;
 
-/// Former leases that are kept apart. Of more, the last two count as one that is as large as the larger and as
-/// long as the longer, as at the server.
+/// Number of former leases that are kept apart. Of more, the last two count as one, with the larger amount and the
+/// later end, as at the server.
 const FORMER_MAX: usize = 8;
 
-/// Almost always empty: there are some only after a shrink, until a request said that the client has shrunk.
+/// Former leases. There are some only after a shrink, until a request has reported the smaller amount.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Former {
-    /// From the oldest to the newest.
+    /// Ordered from the oldest to the newest.
     leases: Vec<Lease>,
 }
 
 impl Former {
-    /// Another lease of so much takes the place of this one.
+    /// Adds a lease that another one of `present` has replaced.
     pub(super) fn push(&mut self, before: Lease, present: f64, now: Time) {
         self.leases.push(before);
         self.retain(present, now);
@@ -31,7 +31,7 @@ impl Former {
         }
     }
 
-    /// The most that they allow beyond so much, and how long anything of that does.
+    /// Returns the largest amount above `present` that former leases allow, and its end.
     pub(super) fn beyond(&self, present: f64, now: Time) -> Option<Lease> {
         let counts = |lease: &&Lease| lease.expires_at > now && lease.capacity > present;
         let all = self.leases.iter().filter(counts).copied();
@@ -42,7 +42,7 @@ impl Former {
         })
     }
 
-    /// A request says that the client has so much.
+    /// Applies a request that reported an amount as `has`.
     pub(super) fn lower(&mut self, reported: f64, present: f64, now: Time) {
         for lease in &mut self.leases {
             lease.capacity = lease.capacity.min(reported);

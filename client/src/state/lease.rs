@@ -1,14 +1,14 @@
-//! A lease, as its holder has it.
+//! A lease in the state of its holder.
 
 use crate::time::Time;
 
 /// A valid lease.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Lease {
-    /// How much may be used; finite, not negative.
+    /// Amount that may be used; finite, not negative.
     pub capacity: f64,
-    /// Until when, counted from when the request was sent.
+    /// End of the lease, counted from when the request was sent.
     pub expires_at: Time,
-    /// Which mastership granted it, if the server said so.
+    /// Mastership that granted it, if the server sent it.
     pub granted_by: Option<u64>,
 }

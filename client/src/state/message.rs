@@ -1,4 +1,4 @@
-//! What goes to a server and comes back, free of any wire format.
+//! Requests and answers, independent of the wire format.
 
 use std::fmt;
 use std::time::Duration;
@@ -9,112 +9,113 @@ use crate::state::AMOUNT_MAX;
 /// A request for capacity of one or more resources.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Request {
-    /// Grows with every request of the client.
+    /// Request number, which grows with every request of the client.
     pub sequence: u64,
-    /// A resource at most once.
+    /// Asks, at most one for each resource.
     pub asks: Vec<Ask>,
 }
 
-/// What is asked of one resource.
+/// A request for one resource.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ask {
-    /// Of which resource.
+    /// Id of the resource.
     pub resource: String,
-    /// Higher is more important.
+    /// Priority; a higher number is more important.
     pub priority: i64,
-    /// What could be used.
+    /// Amount that the client could use.
     pub wants: f64,
-    /// What may be in use until the answer is applied. Absent: nothing.
+    /// Amount that may be in use until the answer is applied. Absent: nothing.
     pub has: Option<Has>,
 }
 
-/// What a client says it holds.
+/// A client's report of its lease.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Has {
-    /// The larger of its lease and what is still in flight.
+    /// The larger of its lease and the amount still in flight.
     pub capacity: f64,
-    /// How long its lease still lasts.
+    /// Remaining time of its lease.
     pub expires_in: Duration,
-    /// Who granted it, as the server said with it.
+    /// Mastership that granted it, as the server sent it.
     pub granted_by: Option<u64>,
 }
 
-/// The answer of a master.
+/// An answer of a master.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Response {
-    /// Leases, by resource.
+    /// Leases by resource.
     pub granted: Vec<Granted>,
-    /// What got none, and why.
+    /// Resources without a lease, with the reasons.
     pub refused: Vec<Refused>,
 }
 
-/// A lease as a server gives it, not checked yet.
+/// A lease as a server sends it, not checked yet.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Granted {
-    /// Of which resource.
+    /// Id of the resource.
     pub resource: String,
-    /// How much.
+    /// Amount of the lease.
     pub capacity: f64,
-    /// How long, from when the request was sent.
+    /// Length of the lease, from when the request was sent.
     pub expires_in: Duration,
-    /// When to ask again.
+    /// Time until the client should ask again.
     pub refresh_in: Duration,
-    /// For safe mode.
+    /// Safe capacity, for safe mode.
     pub safe_capacity: Option<Capacity>,
-    /// Which mastership grants it: a number to be given back. Absent: the server does not say.
+    /// Mastership that grants the lease, a number to return. Absent: the server does not send it.
     pub granted_by: Option<u64>,
-    /// Why it is no larger. Absent: the server does not say.
+    /// Reason why the lease is not larger. Absent: the server does not send it.
     pub limited_by: Option<LimitedBy>,
-    /// How long learning mode still lasts at most. Absent: nobody learns, or the server does not say.
+    /// Longest remaining time of learning mode. Absent: no server above the client is in learning mode, or the server
+    /// does not send it.
     pub learning_for: Option<Duration>,
-    /// Whether the wants of the request were decided about. Absent: the server does not say.
+    /// Whether the server decided about the wants of the request. Absent: the server does not send it.
     pub decided: Option<bool>,
 }
 
-/// Why a lease is no larger than it is.
+/// Reason why a lease is not larger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LimitedBy {
-    /// It is all that is wanted.
+    /// The lease is all that the client wants.
     Wants,
-    /// It is the client's share; there is not enough for everybody.
+    /// The lease is the client's share; the capacity does not cover all wants.
     Share,
-    /// The rest of the share is held by others until they have shrunk.
+    /// Other holders have the rest of the share until their leases have shrunk.
     Others,
-    /// The server is in learning mode: it only confirms what clients say that they have.
+    /// The server is in learning mode: it only confirms leases that clients report.
     Learning,
-    /// The same, of a server above it.
+    /// A server above it is in learning mode.
     ParentLearning,
-    /// The capacity was lowered below what is out, and everybody shrinks first.
+    /// The capacity was lowered below the sum of the leases, so all leases shrink first.
     CapacityLowered,
-    /// The server asks its own parent for more, or is about to.
+    /// The server asks its own parent for more, or will soon.
     Parent,
 }
 
 impl LimitedBy {
-    /// Whether it is because the server, or one above it, does not know yet what there is to give.
+    /// Returns whether the reason is learning mode, of the server or of one above it.
     pub const fn is_learning(self) -> bool {
         matches!(self, Self::Learning | Self::ParentLearning)
     }
 }
 
-/// As a person reads it who wonders why there is no more. How long learning still lasts is for the
-/// caller to add.
+/// The text is for a person who asks why there is no more capacity. The caller adds the remaining time of learning
+/// mode.
 impl fmt::Display for LimitedBy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Wants => "all that is wanted",
-            Self::Share => "its share; there is not enough for everybody",
+            Self::Share => "its share; the capacity does not cover all wants",
             Self::Others => "others still hold the rest; it comes as they shrink",
             Self::Learning => "learning mode",
             Self::ParentLearning => "learning mode of a parent",
-            Self::CapacityLowered => "the capacity was lowered; everybody shrinks first",
+            Self::CapacityLowered => "the capacity was lowered; all leases shrink first",
             Self::Parent => "the server asks its parent for more; it comes soon if there is any",
         })
     }
 }
 
 impl Granted {
-    /// Whether it makes sense; if not, what is wrong.
+    /// Checks the lease. Returns the problem if it is invalid.
     pub(super) fn check(&self) -> Result<(), String> {
         check_amount("the lease's capacity", self.capacity)?;
         if self.expires_in.is_zero() {
@@ -127,36 +128,38 @@ impl Granted {
     }
 }
 
-/// Whether a server may tell that amount.
+/// Checks that a server may send the amount.
 fn check_amount(what: &str, amount: f64) -> Result<(), String> {
     if (0.0..=AMOUNT_MAX).contains(&amount) {
         return Ok(());
     }
-    Err(format!("{what} is {amount}, and no number from 0 to 10^15"))
+    Err(format!(
+        "{what} is {amount}; expected a number from 0 to 10^15"
+    ))
 }
 
-/// A resource that got no lease.
+/// A resource without a lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refused {
-    /// Which.
+    /// Id of the resource.
     pub resource: String,
-    /// What kind of refusal it is.
+    /// Kind of the refusal.
     pub kind: RefusalKind,
-    /// Why, for people.
+    /// Reason, for people.
     pub message: String,
-    /// When to ask again, if the server says so.
+    /// Time until the client should ask again, if the server sends one.
     pub retry_in: Option<Duration>,
 }
 
-/// Why a resource got no lease, as far as it makes a difference.
+/// Kind of a refusal, as far as it makes a difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RefusalKind {
-    /// No template matches it.
+    /// No template matches the resource.
     Unknown,
     /// The server has no lease itself yet.
     NotReady,
     /// Another live process has the lease under the same client id.
     AnotherProcess,
-    /// Anything else.
+    /// Any other reason.
     Other,
 }

@@ -1,17 +1,20 @@
-//! What a client falls back to when its lease has ended unrenewed, or before the first one.
+//! Mode of a client: its fallback before the first lease, and after a lease has ended without a
+//! refresh.
 //!
-//! A safe capacity [wears out](crate::capacity::GrantedSafeCapacity).
+//! A safe capacity [decays](crate::capacity::GrantedSafeCapacity).
 
-/// What a client uses when its lease has ended unrenewed, or before the first one. While a lease is
-/// valid, every mode obeys it; but in safe mode a lease of 0 of a server in learning mode is none.
+/// Fallback of a client before the first lease, and after a lease has ended without a refresh.
+/// While a lease is valid, every mode obeys it, with one exception: in safe mode, a lease of 0 from
+/// a server in learning mode does not count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Mode {
-    /// Nothing. For what must never be overrun.
+    /// Uses nothing. For resources that must never be overrun.
     Pessimistic,
-    /// What it wants. For what is better overrun than not used.
+    /// Uses all that it wants. For resources where an overrun is better than no use.
     Optimistic,
-    /// What it wants, up to the safe capacity it was last granted; nothing if it never was. A
-    /// lease length after its lease ended, half of the safe capacity, then a quarter, and so on.
+    /// Uses what it wants, up to the last safe capacity it was granted; nothing if there was none.
+    /// One lease length after the lease ended, half of the safe capacity counts, then a quarter,
+    /// and so on.
     #[default]
     Safe,
 }

@@ -1,10 +1,9 @@
-//! What a client holds of one resource, and when it asks for it.
+//! A client's state of one resource: its lease, and the time of the next request.
 //!
-//! **News** is that something else is wanted than was answered for. It does not wait for the refresh,
-//! but for a gap after the client's last request: a short one if the server tells whether it decided,
-//! and one above the server's usual floor if it does not. If it said that it did *not* decide about
-//! these wants, it also said when it will hear them: they are no news until then, and count as
-//! unanswered.
+//! **News** means that the wants differ from those that were answered. News does not wait for the refresh, but for a
+//! gap after the client's last request. The gap is short if the server sends `decided`, and above the server's usual
+//! floor if it does not. If the server did *not* decide about these wants, it also sent a time for them: until then
+//! they are not news, and count as unanswered.
 
 use std::time::Duration;
 
@@ -19,41 +18,41 @@ use crate::state::{ClientConfig, SPAN_MAX};
 use crate::time::Time;
 use doorward_session::time::tolerance::at_least;
 
-/// A resource a client uses.
+/// A resource that a client uses.
 #[derive(Clone, Debug)]
 pub struct ResourceState {
     pub(super) priority: i64,
     pub(super) mode: Mode,
     pub(super) wants: f64,
-    /// The wants of the newest request that was answered, and decided about.
+    /// Wants of the newest request that was answered with a decision.
     wants_answered: Option<f64>,
     lease: Option<Lease>,
-    /// Leases before it that have not ended: work may be in flight that they allowed.
+    /// Former leases that have not ended: they may have allowed work in flight.
     former: Former,
-    /// How long leases last, as far as the newest ones tell.
+    /// Length of leases, by the newest ones.
     lease_length: Duration,
-    /// Why the newest lease is no larger, if the server said so.
+    /// Reason why the newest lease is not larger, if the server sent it.
     limited_by: Option<LimitedBy>,
-    /// Until when learning mode lasts at most, if the server said that there is one.
+    /// Latest end of learning mode, if the server sent one.
     learning_until: Option<Time>,
-    /// With the newest lease.
+    /// Safe capacity of the newest lease.
     safe_capacity: Option<GrantedSafeCapacity>,
     refresh_at: Time,
-    /// How long it was last asked to wait.
+    /// Wait that the server last asked for.
     refresh_in: Duration,
-    /// How often to refresh the newest lease.
+    /// Refresh interval of the newest lease.
     interval: Duration,
-    /// Whether the server tells if it decided: then news need not keep a gap above its floor.
+    /// Whether the server sends `decided`: then news needs no gap above its floor.
     tells_decided: bool,
-    /// It did not decide about the wants of the last request, and hears them at `refresh_at`.
+    /// Whether the server did not decide about the wants of the last request. It considers them at `refresh_at`.
     is_held: bool,
-    /// It refused, and said when to ask again, or waits for its own parent: who comes earlier is refused again,
-    /// whatever it wants.
+    /// Whether the server refused and sent a time, or waits for its own parent. It would refuse any earlier request
+    /// again.
     is_asked_to_wait: bool,
     trouble: Option<Trouble>,
 }
 
-/// No client sets a lower floor.
+/// Lower bound of a client's own floor.
 const REFRESH_MIN: Duration = Duration::from_millis(10);
 
 impl ClientConfig {
@@ -85,74 +84,73 @@ impl ResourceState {
         }
     }
 
-    /// The lease, if it is valid.
+    /// Returns the lease, if it is valid.
     pub fn lease(&self, now: Time) -> Option<Lease> {
         self.lease.filter(|lease| lease.expires_at > now)
     }
 
-    /// What is wanted.
+    /// Returns the wants.
     pub fn wants(&self) -> f64 {
         self.wants
     }
 
-    /// What was wanted in the newest request that was answered. One that came too early for the
-    /// server to decide about it is not answered yet.
+    /// Returns the wants of the newest answered request. A request that came too early for a decision is not answered
+    /// yet.
     pub fn answered(&self) -> Option<f64> {
         self.wants_answered
     }
 
-    /// Whether the server answered the wants of the last request without a decision, and hears them
-    /// at the next refresh.
+    /// Returns whether the server answered the last request without a decision, and considers its wants at the next
+    /// refresh.
     pub fn is_held(&self) -> bool {
         self.is_held
     }
 
-    /// Why the lease is no larger, if it is valid and the server said so.
+    /// Returns the reason why the lease is not larger, if the lease is valid and the server sent it.
     pub fn limited_by(&self, now: Time) -> Option<LimitedBy> {
         self.lease(now).and(self.limited_by)
     }
 
-    /// Until when the server, or one above it, is in learning mode at most, as it said with a lease
-    /// that is valid.
+    /// Returns the latest end of learning mode of the server, or of one above it, as sent with a valid lease.
     pub fn learning_until(&self, now: Time) -> Option<Time> {
         let until = self.learning_until.filter(|until| *until > now);
         self.lease(now).and(until)
     }
 
-    /// What the server last said about safe capacity.
+    /// Returns the last safe capacity that the server sent.
     pub fn safe_capacity(&self) -> Option<Capacity> {
         self.safe_capacity.map(|safe| safe.granted)
     }
 
-    /// Why there is no fresh lease, if the last answer was none.
+    /// Returns the reason why there is no fresh lease, if the last answer brought none.
     pub fn trouble(&self) -> Option<&Trouble> {
         self.trouble.as_ref()
     }
 
-    /// Whether the server has not heard yet what is wanted.
+    /// Returns whether the server does not know the present wants yet.
     pub(super) fn has_news(&self) -> bool {
         self.wants_answered != Some(self.wants)
     }
 
-    /// Whether nothing was ever answered.
+    /// Returns whether no request was ever answered.
     pub(super) fn is_new(&self) -> bool {
         self.wants_answered.is_none() && self.trouble.is_none()
     }
 
-    /// When to send it: at its refresh, or earlier because of news. `last_sent` is when the client sent
-    /// anything.
+    /// Returns the time of the next request: at the refresh, or earlier because of news. `last_sent` is the time of the
+    /// client's last request.
     pub(super) fn due(&self, last_sent: Option<Time>, config: &ClientConfig) -> Time {
         if self.is_new() && self.lease.is_none() {
             return self.refresh_at;
         }
-        // One that has many resources does not ask more often for that.
+        // A client with many resources does not ask more often for that reason.
         let since_sent = |gap: Duration| last_sent.map_or(Time::ZERO, |sent| sent + gap);
         let refresh_at = self.refresh_at.max(since_sent(config.refresh_floor()));
-        // Nothing was decided at a refusal, so no gap counts: by it many would come back together.
+        // A refusal decides nothing, so no gap counts. With a gap, many clients would return together.
         if !self.has_news() || self.is_asked_to_wait {
             return refresh_at;
         }
-        // A refusal tells nothing of a floor.
+        // A refusal does not tell the floor.
         let gap = if self.tells_decided && self.trouble.is_none() {
             config.news_gap
         } else {
@@ -165,12 +163,12 @@ impl ResourceState {
         }
     }
 
-    /// Whether a valid lease gives something.
+    /// Returns whether a valid lease above 0 exists.
     pub(super) fn is_served(&self, now: Time) -> bool {
         self.lease(now).is_some_and(|lease| lease.capacity > 0.0)
     }
 
-    /// What may be used from now on.
+    /// Returns the allowance from now on.
     pub fn allowance(&self, now: Time) -> Allowance {
         let Some(lease) = self.lease(now) else {
             return self.fallback(now);
@@ -190,7 +188,7 @@ impl ResourceState {
         }
     }
 
-    /// When what may be used changes by itself: [`Allowance::until`] of the allowance.
+    /// Returns the time at which the allowance changes by itself: its [`Allowance::until`].
     pub(super) fn changes_at(&self, now: Time) -> Option<Time> {
         match self.lease(now) {
             Some(lease) => Some(lease.expires_at),
@@ -198,10 +196,10 @@ impl ResourceState {
         }
     }
 
-    /// What the mode allows without a lease.
+    /// Returns the allowance of the mode without a lease.
     fn fallback(&self, now: Time) -> Allowance {
         match self.mode {
-            // The other process uses what there is for this client.
+            // The other process uses this client's capacity.
             _ if self.is_given_way() => Allowance::NONE,
             Mode::Pessimistic => Allowance::NONE,
             Mode::Optimistic => Allowance::by_mode(Capacity::Limited(self.wants)),
@@ -211,7 +209,7 @@ impl ResourceState {
         }
     }
 
-    /// How much of that it is: a lease is in force nearly always, and this is all that is asked then.
+    /// Returns only the amount of that, because while a lease is valid nothing else is needed.
     fn fallback_capacity(&self, now: Time) -> Capacity {
         match self.in_safe_mode() {
             Some(safe) => safe.capacity(now),
@@ -219,7 +217,7 @@ impl ResourceState {
         }
     }
 
-    /// What is used without a lease in safe mode, if a safe capacity was granted.
+    /// Returns the use without a lease in safe mode, if a safe capacity was granted.
     fn in_safe_mode(&self) -> Option<InSafeMode> {
         let is_so = self.mode == Mode::Safe && !self.is_given_way();
         let wants = self.wants;
@@ -231,16 +229,15 @@ impl ResourceState {
         matches!(self.trouble, Some(Trouble::AnotherProcess { .. }))
     }
 
-    /// Whether the lease is only that a learning server cannot tell yet what there is: it confirms
-    /// what a client says that it has, and this one had nothing. What safe capacity it tells with it
-    /// is meant to be used until it knows.
+    /// Returns whether the lease is 0 only because the server is in learning mode: it confirms reported leases, and
+    /// this client reported none. The client then uses the safe capacity that came with the lease.
     fn is_safe_beside(&self, lease: Lease) -> bool {
         self.mode == Mode::Safe
             && lease.capacity == 0.0
             && self.limited_by.is_some_and(LimitedBy::is_learning)
     }
 
-    /// What is used besides a lease, of which nothing is had.
+    /// Returns the amount that the client uses although its lease is 0.
     fn beside(&self, lease: Lease) -> f64 {
         if self.is_safe_beside(lease) {
             self.fallback_capacity(lease.expires_at).get()
@@ -249,10 +246,10 @@ impl ResourceState {
         }
     }
 
-    /// What is said in a request that is sent now. An upper bound of what is used of leases until its answer is
-    /// applied: the lease does not grow meanwhile, and what is in flight beyond it only shrinks. What is in
-    /// flight that no lease allowed was admitted by the mode: it is nobody's promise, and a server in learning
-    /// mode would confirm it as a lease. From now on no former lease is worth more than what is said.
+    /// Returns `has` of a request that is sent now. It is an upper bound of the use of leases until the answer is
+    /// applied: the lease does not grow meanwhile, and work in flight beyond it only shrinks. Work in flight that no
+    /// lease allowed was admitted by the mode. It is not reported, because a server in learning mode would confirm it
+    /// as a lease. From now on, no former lease counts for more than the reported amount.
     pub(super) fn tell(&mut self, in_flight: f64, now: Time) -> Option<Has> {
         let lease = self.lease(now);
         let leased = lease.map_or(0.0, |lease| lease.capacity);
@@ -285,17 +282,17 @@ impl ResourceState {
         reported
     }
 
-    /// Whether to send it along with others that are due: it is due itself, or nearly.
+    /// Returns whether to send it with others that are due: it is due itself, or nearly.
     pub(super) fn goes_along(&self, now: Time) -> bool {
         if self.is_held || self.is_asked_to_wait {
-            // A little earlier it would not be decided about again.
+            // An earlier request would bring no decision either.
             return self.refresh_at <= now;
         }
         self.refresh_at <= now + self.refresh_in / 4 || self.has_news()
     }
 
-    /// A lease came for a request that wanted `wanted` and was sent at that time. By our clock the
-    /// lease lasts as long as the tolerance says.
+    /// Applies a lease for a request with `wanted`, sent at `sent_at`. By this clock the lease lasts as long as the
+    /// tolerance allows.
     pub(super) fn grant(
         &mut self,
         granted: &Granted,
@@ -312,8 +309,8 @@ impl ResourceState {
         let tolerance = config.clock_tolerance.unwrap_or_default();
         let lasts = at_least(tolerance.promise(granted.expires_in.min(SPAN_MAX)));
         let expires_at = sent_at + lasts;
-        // What a server is cut off from itself it leases for less and less, up to the same end. Such
-        // leases are as long as the one that moved the end there.
+        // A server that is cut off from its parent grants shorter and shorter leases, up to one end. Such leases count
+        // as long as the one that moved that end.
         let moved = self
             .lease
             .map_or(Duration::MAX, |before| expires_at.since(before.expires_at));
@@ -330,7 +327,7 @@ impl ResourceState {
         self.learning_until = granted.learning_for.map(|span| now + span.min(SPAN_MAX));
         self.safe_capacity = granted.safe_capacity.map(|granted| GrantedSafeCapacity {
             granted,
-            // It would be halved as often as leases of a millisecond end.
+            // Otherwise it would halve as often as leases of a millisecond end.
             length: self.lease_length.max(config.refresh_floor()),
             since: expires_at,
         });
@@ -341,7 +338,7 @@ impl ResourceState {
             self.wants_answered = Some(wanted);
         }
         self.trouble = None;
-        // Always in time, whatever the server says, but where a lease is shorter than the floor: see `due`.
+        // Always in time, whatever the server asks for, unless the lease is shorter than the floor: see `due`.
         let remaining = expires_at.since(now);
         let refresh_in = granted.refresh_in.min(REFRESH_MAX);
         self.refresh_in = refresh_in.min(remaining - remaining / 8);
@@ -349,19 +346,19 @@ impl ResourceState {
         self.refresh_at = now + self.refresh_in;
     }
 
-    /// What a lease gives. A server in learning mode confirms what was reported to it, for as long as that was said to
-    /// last. A request says one amount and one end, so of work in flight beyond the lease, which a former one allowed,
-    /// it says too long an end. Confirmed for so long it would be in use when others have it already: it stays
-    /// what a former lease allows, and ends with that.
+    /// Returns the amount of a lease. A server in learning mode confirms the reported amount, for the reported time. A
+    /// request reports one amount and one end. So for work in flight beyond the lease, which a former lease allowed, it
+    /// reports too late an end. If the client took that as its lease, it would still use it when other clients have it
+    /// already. So that work stays within the former lease, and ends with it.
     fn confirmed(&self, granted: &Granted, sent_at: Time) -> f64 {
-        // Without a lease, the end that it reported is the former one's.
+        // Without a lease, the reported end is the former lease's.
         let lease = self
             .lease(sent_at)
             .filter(|_| granted.learning_for.is_some());
         let Some(lease) = lease else {
             return granted.capacity;
         };
-        // Beside a lease of nothing it would use its safe capacity, too.
+        // With a lease of 0 it would use its safe capacity in addition.
         let is_safe = self.mode == Mode::Safe && lease.capacity == 0.0;
         let reported = self.former.beyond(lease.capacity, sent_at);
         let is_reported = reported.is_some_and(|reported| granted.capacity <= reported.capacity);
@@ -372,7 +369,7 @@ impl ResourceState {
         }
     }
 
-    /// Another live process has the lease under this client id: what this one has is not its own.
+    /// Ends the lease, because another live process has it under this client id.
     pub(super) fn give_way(
         &mut self,
         message: String,
@@ -392,7 +389,7 @@ impl ResourceState {
             _ => (now, Duration::ZERO),
         };
         let may_be_gone_for = before.max(retry.told.unwrap_or_default().min(REFRESH_MAX));
-        // A refusal does not show that the other process is alive now: only that it is not missed yet.
+        // A refusal does not prove that the other process lives now, only that the server does not miss it yet.
         let overlap = config.restart_overlap;
         let lasts =
             overlap.is_zero() || now.since(since) >= overlap.saturating_add(may_be_gone_for);
@@ -405,7 +402,7 @@ impl ResourceState {
         self.refuse(another, retry, now);
     }
 
-    /// The resource got no lease, and perhaps a time to ask again. The one it has stays valid.
+    /// Records a refusal, perhaps with a time. A valid lease stays valid.
     pub(super) fn refuse(&mut self, trouble: Trouble, retry: Retry, now: Time) {
         let is_not_ready = matches!(trouble, Trouble::NotReady(_));
         let usual = self.lease(now).map_or(Duration::ZERO, |_| self.interval);
@@ -417,7 +414,7 @@ impl ResourceState {
         self.refresh_at = now + self.refresh_in;
     }
 
-    /// The lease ends now, and not when it was to.
+    /// Ends the lease now, before its expiry.
     #[cfg(feature = "transport")]
     pub(super) fn end_lease(&mut self, now: Time) {
         if let Some(lease) = self.lease.as_mut().filter(|lease| lease.expires_at > now) {
@@ -428,7 +425,7 @@ impl ResourceState {
         }
     }
 
-    /// When the lease ends, if it has not.
+    /// Returns the end of the lease, if it is valid.
     pub(super) fn expiry(&self, now: Time) -> Option<Time> {
         self.lease(now).map(|lease| lease.expires_at)
     }

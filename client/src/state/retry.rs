@@ -1,37 +1,37 @@
-//! When to ask again for a resource that was refused.
+//! Wait after a refusal of a resource.
 //!
-//! A server that tells a time spreads those times. If it tells none, as an older one, the client spreads its own wait:
-//! after an outage all clients come at once, and those that are refused together would come back together for ever.
+//! A server that sends times spreads them. If it sends none, as an older server, the client spreads its own wait.
+//! Otherwise all clients that are refused together after an outage would return together again and again.
 
 use std::time::Duration;
 
-/// Never refreshed slower, whatever a server says: an interval of an hour, applied by mistake, would
-/// keep from us for an hour that it was taken back. Refusals, too, may ask for no longer wait.
+/// Longest wait until a refresh, whatever a server asks for. With an interval of an hour, set by mistake, a client
+/// would not notice the correction for an hour. Refusals may not ask for a longer wait either.
 pub(super) const REFRESH_MAX: Duration = Duration::from_secs(60);
 
-/// How long to wait for a server that waits for its parent, at least: it tells one to two seconds itself. Nothing a server
-/// tells counts as less.
+/// Shortest wait for a server that waits for its parent; it sends one to two seconds itself. A shorter time from a
+/// server counts as this one.
 const NOT_READY: Duration = Duration::from_secs(1);
 
-/// How long to wait after any other refusal, at least.
+/// Shortest wait after any other refusal.
 const REFUSED: Duration = Duration::from_secs(5);
 
-/// What is known of when to ask again.
+/// Known facts about the next try.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Retry {
-    /// What the server told.
+    /// Time that the server sent.
     pub(super) told: Option<Duration>,
-    /// Uniform in 0…1.
+    /// Random number, uniform in 0…1.
     pub(super) chance: f64,
 }
 
 impl Retry {
-    /// The server told no time.
+    /// Creates the case of a server that sent no time.
     pub(super) const fn untold(chance: f64) -> Self {
         Self { told: None, chance }
     }
 
-    /// How long to wait. `usual` is how long whoever has a valid lease waits as a rule.
+    /// Returns the wait. `usual` is the refresh interval of a client with a valid lease.
     pub(super) fn wait(self, is_not_ready: bool, usual: Duration) -> Duration {
         let spread = |part: Duration| part.mul_f64(self.chance.clamp(0.0, 1.0));
         match self.told {
@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_server_tells_is_obeyed_within_bounds_and_else_the_wait_is_spread() {
+    fn a_servers_time_is_obeyed_within_bounds_and_otherwise_the_wait_is_spread() {
         check(None, true, 0, [1_000, 1_500, 2_000]);
         check(None, true, 30_000, [1_000, 1_500, 2_000]);
         check(None, false, 0, [5_000, 5_625, 6_250]);

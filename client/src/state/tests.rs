@@ -1,4 +1,4 @@
-//! What a client holds and when it asks, told as short stories on a virtual clock.
+//! Stories of a client's leases and requests, on a virtual clock.
 
 mod failures;
 mod hostile;
@@ -15,7 +15,7 @@ fn at(seconds: f64) -> Time {
     Time::after_origin(Duration::from_secs_f64(seconds))
 }
 
-/// A client with one resource, wanting 10 in the given mode.
+/// Creates a client with one resource, which wants 10 in the given mode.
 fn client(mode: Mode) -> ClientState {
     let mut client = ClientState::new(ClientConfig::default(), 100);
     assert!(client.open(R, 0, mode, 10.0, at(0.0)));
@@ -56,7 +56,7 @@ fn refusal(kind: RefusalKind) -> Response {
     }
 }
 
-/// Sends at `sent` and gets the answer at `answered`. Waits that the client spreads are the shortest.
+/// Sends at `sent` and gets the answer at `answered`. The client's random waits are the shortest.
 #[track_caller]
 fn exchange(client: &mut ClientState, sent: f64, answered: f64, response: &Response) -> Request {
     assert_eq!(client.next_step(at(sent)), Step::Send, "at {sent}");
@@ -92,7 +92,7 @@ fn a_lease_counts_from_when_the_request_was_sent() {
         (request.sequence, request.asks[0].wants, request.asks[0].has),
         (101, 10.0, None)
     );
-    // Less a thousandth: the server's clock may be that much faster.
+    // Shorter by a thousandth: the server's clock may be that much faster.
     check(&client, 60.9, 8.0, Source::Lease);
     check(&client, 60.94, 0.0, Source::Mode);
     let allowance = client.allowance(R, at(3.0));
@@ -103,7 +103,7 @@ fn a_lease_counts_from_when_the_request_was_sent() {
 }
 
 #[test]
-fn it_refreshes_when_told_and_says_what_it_has() {
+fn a_client_refreshes_at_its_interval_and_reports_its_lease() {
     let mut client = client(Mode::Safe);
     exchange(&mut client, 0.0, 0.0, &answer(granted(8.0, 60, 5)));
     waits_until(&client, 0.0, 5.0);
@@ -117,7 +117,8 @@ fn it_refreshes_when_told_and_says_what_it_has() {
     assert_eq!(request.asks[0].has, Some(has));
 }
 
-/// What it says that it has, when so much is in flight; and how long that lasts. The answer is lost.
+/// Checks the report of a request with an amount in flight: the reported amount and its remaining time. The answer is
+/// lost.
 #[track_caller]
 fn check_told(client: &mut ClientState, in_flight: f64, now: f64, told: Option<(f64, f64)>) {
     let request = client.request(|_| in_flight, at(now));
@@ -128,22 +129,22 @@ fn check_told(client: &mut ClientState, in_flight: f64, now: f64, told: Option<(
 }
 
 #[test]
-fn what_is_in_flight_beyond_the_lease_counts_as_had_as_far_as_a_former_lease_allowed_it() {
+fn work_in_flight_beyond_the_lease_is_reported_as_far_as_a_former_lease_allowed_it() {
     let mut client = client(Mode::Optimistic);
     exchange(&mut client, 0.0, 0.0, &answer(granted(20.0, 60, 5)));
     // It shrinks, by a shorter lease.
     exchange(&mut client, 5.0, 5.0, &answer(granted(8.0, 20, 5)));
     check_told(&mut client, 25.0, 10.0, Some((20.0, 49.94)));
     check_told(&mut client, 12.0, 11.0, Some((12.0, 48.94)));
-    // Once it has said so, no former lease is worth more.
+    // After this report, no former lease counts for more.
     check_told(&mut client, 15.0, 12.0, Some((12.0, 47.94)));
-    // The present one is over, and the former one is not.
+    // The present lease is over, and the former one is not.
     check_told(&mut client, 15.0, 30.0, Some((12.0, 29.94)));
     check_told(&mut client, 0.0, 31.0, None);
     check_told(&mut client, 12.0, 32.0, None);
 }
 
-/// What the lease is of a client that had 20, then `leased`, and 12 in flight, when a server says so.
+/// Checks the lease of a client that had 20, then `leased`, and 12 in flight, after a server confirmed it.
 #[track_caller]
 fn check_confirmed(mode: Mode, leased: f64, confirmed: Granted, lease: f64) {
     let mut client = client(mode);
@@ -155,7 +156,7 @@ fn check_confirmed(mode: Mode, leased: f64, confirmed: Granted, lease: f64) {
     assert!(client.handle_response(request.sequence, &answer(confirmed), 0.0, at(11.0)));
     let newest = client.resource(R).unwrap().lease(at(11.0));
     assert_eq!(newest.map(|it| it.capacity), Some(lease), "{what}");
-    // As long as a former lease lasts, what is in flight is told as before.
+    // As long as a former lease lasts, the client reports its work in flight as before.
     for (now, told) in [(20.0, lease.max(12.0)), (66.0, lease)] {
         let request = client.request(|_| 12.0, at(now));
         client.handle_failure(request.sequence, 0.0, at(now));
@@ -165,7 +166,7 @@ fn check_confirmed(mode: Mode, leased: f64, confirmed: Granted, lease: f64) {
 }
 
 #[test]
-fn what_a_former_lease_allowed_is_no_lease_when_a_server_that_learns_confirms_it() {
+fn a_learning_servers_confirmation_of_former_work_is_no_lease() {
     let learning = |capacity| Granted {
         limited_by: Some(LimitedBy::Learning),
         learning_for: Some(Duration::from_secs(40)),
@@ -174,27 +175,27 @@ fn what_a_former_lease_allowed_is_no_lease_when_a_server_that_learns_confirms_it
     for mode in [Mode::Optimistic, Mode::Pessimistic, Mode::Safe] {
         check_confirmed(mode, 8.0, learning(12.0), 8.0);
         check_confirmed(mode, 8.0, learning(7.0), 7.0);
-        // More than was told is granted, and so is what a server shares out that knows what is out.
+        // A grant above the report counts in full, and so does the share of a server that is not learning.
         check_confirmed(mode, 8.0, learning(13.0), 13.0);
         check_confirmed(mode, 8.0, granted(12.0, 60, 5), 12.0);
     }
     check_confirmed(Mode::Pessimistic, 0.0, learning(12.0), 0.0);
-    // With a lease of nothing it would use its safe capacity, too.
+    // With a lease of 0 the client would use its safe capacity in addition.
     check_confirmed(Mode::Safe, 0.0, learning(12.0), 12.0);
 }
 
 #[test]
-fn what_the_mode_admitted_is_not_told_as_had() {
+fn work_that_the_mode_admitted_is_not_reported() {
     let mut client = client(Mode::Optimistic);
     check_told(&mut client, 9.0, 0.0, None);
     exchange(&mut client, 1.0, 1.0, &answer(granted(8.0, 20, 5)));
     check_told(&mut client, 12.0, 6.0, Some((8.0, 14.98)));
-    // Its lease is over: what is in flight is nobody's promise.
+    // Its lease is over, so no lease covers the work in flight.
     check_told(&mut client, 8.0, 30.0, None);
 }
 
 #[test]
-fn what_another_process_took_away_may_still_be_in_flight() {
+fn a_lease_that_another_process_took_may_still_be_in_flight() {
     let mut client = client(Mode::Optimistic);
     exchange(&mut client, 0.0, 0.0, &answer(granted(20.0, 60, 5)));
     exchange(&mut client, 5.0, 5.0, &refusal(RefusalKind::AnotherProcess));
@@ -206,7 +207,7 @@ fn many_former_leases_count_as_a_few_and_never_as_less() {
     let mut client = client(Mode::Optimistic);
     for number in 0..40_u32 {
         let (now, capacity) = (f64::from(number) * 5.0, 100.0 - f64::from(number));
-        // All of it is in flight, so no former lease is worth less.
+        // All of it is in flight, so no former lease counts for less.
         let request = client.request(|_| 100.0, at(now));
         let told = request.asks[0].has.map(|has| has.capacity);
         assert_eq!(told, (number > 0).then_some(100.0), "{number}");
@@ -224,7 +225,7 @@ fn an_answer_to_an_older_request_changes_nothing() {
     assert!(!client.handle_response(first.sequence, &answer(granted(99.0, 60, 5)), 0.0, at(6.0)));
     check(&client, 6.0, 0.0, Source::Mode);
     assert!(client.handle_response(second.sequence, &answer(granted(4.0, 60, 5)), 0.0, at(6.0)));
-    // And not after the newest either.
+    // Nor does it after the newest request.
     assert!(!client.handle_response(first.sequence, &answer(granted(99.0, 60, 5)), 0.0, at(7.0)));
     check(&client, 7.0, 4.0, Source::Lease);
 }
@@ -301,7 +302,7 @@ fn no_wait_is_longer_than_a_minute_whatever_a_server_says() {
 }
 
 #[test]
-fn a_refusal_that_says_when_to_come_back_is_obeyed() {
+fn a_refusal_with_a_time_is_obeyed() {
     let mut client = client(Mode::Safe);
     let mut told = refusal(RefusalKind::Other);
     told.refused[0].retry_in = Some(Duration::from_secs(20));
@@ -310,7 +311,7 @@ fn a_refusal_that_says_when_to_come_back_is_obeyed() {
 }
 
 #[test]
-fn it_is_told_why_a_lease_is_no_larger_and_how_long_a_server_learns() {
+fn a_client_knows_why_a_lease_is_not_larger_and_how_long_a_server_learns() {
     let mut client = client(Mode::Pessimistic);
     let learning = Granted {
         limited_by: Some(LimitedBy::Learning),
@@ -328,9 +329,9 @@ fn it_is_told_why_a_lease_is_no_larger_and_how_long_a_server_learns() {
     let learns = Some(LimitedBy::Learning);
     assert_eq!(seen(&client, 2.0), (learns, Some(at(43.0))));
     assert_eq!(seen(&client, 43.0), (learns, None));
-    // The lease is over: nobody knows any more.
+    // The lease is over, so its reason is unknown.
     assert_eq!(seen(&client, 61.0), (None, None));
-    // A refusal leaves the lease as it was, and what is known of it.
+    // A refusal leaves the lease and its reason unchanged.
     exchange(&mut client, 7.0, 7.0, &refusal(RefusalKind::Other));
     assert_eq!(seen(&client, 8.0), (learns, Some(at(43.0))));
     exchange(&mut client, 12.0, 12.0, &answer(granted(5.0, 60, 5)));
@@ -345,14 +346,14 @@ fn the_next_answer_is_due_when_the_client_asks_next() {
     exchange(&mut client, 0.0, 0.0, &answer(granted(0.0, 60, 1)));
     assert_eq!(client.next_answer(R), Some(at(1.0)));
     let request = client.request(|_| 0.0, at(1.0));
-    // It is on its way.
+    // The answer is on its way.
     assert_eq!(client.next_answer(R), Some(at(1.0)));
     client.handle_failure(request.sequence, 1.0, at(2.0));
     assert_eq!(client.next_answer(R), Some(at(3.0)));
 }
 
 #[test]
-fn an_answer_for_what_was_not_asked_is_passed_over() {
+fn an_answer_for_another_resource_is_ignored() {
     let mut client = client(Mode::Safe);
     let mut response = answer(granted(8.0, 60, 5));
     response.granted.push(Granted {
@@ -449,6 +450,6 @@ fn a_clock_that_may_be_wrong_counts_less_and_tells_more() {
     assert_eq!(client.leases_end(at(1.0)), Some(at(54.0)));
     let request = client.request(|_| 0.0, at(10.0));
     let has = request.asks[0].has.unwrap();
-    // By a clock that is a tenth slow, 44 s last so long.
+    // By a clock that is slow by a tenth, 44 s last that long.
     assert!(has.expires_in >= Duration::from_secs_f64(44.0 * 0.999 / 0.9));
 }

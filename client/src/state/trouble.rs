@@ -1,38 +1,36 @@
-//! Why a resource has no fresh lease.
+//! Problem of a resource without a fresh lease.
 
 use std::time::Duration;
 
 use crate::time::Time;
 
-/// Why a resource has no fresh lease.
+/// Reason why a resource has no fresh lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Trouble {
-    /// No template matches it: no server will ever grant it until an operator adds one.
+    /// No template matches the resource: no server grants it until an operator adds one.
     UnknownResource(String),
-    /// The server waits for its own parent: it will have a lease to give soon, or when its parent
-    /// is back.
+    /// The server waits for its own parent: it will have a lease soon, or when its parent is back.
     NotReady(String),
-    /// Another live process has the lease under the same client id. Nothing is used then.
+    /// Another live process has the lease under the same client id. The client uses nothing then.
     AnotherProcess {
-        /// What the server said.
+        /// The server's message.
         message: String,
-        /// When it was first said; no other answer came since.
+        /// Time of the first such refusal, without another answer since.
         since: Time,
-        /// The longest time after which the server said to ask again: the other process may have gone that long before a
-        /// refusal.
+        /// Longest wait that the server has sent: the other process may have ended that long before a refusal.
         may_be_gone_for: Duration,
-        /// Both are alive for longer than the two processes of a restart run side by side: see
+        /// Whether both processes have lived for longer than those of a restart: see
         /// [`ClientConfig::restart_overlap`](crate::state::ClientConfig::restart_overlap).
         lasts: bool,
     },
-    /// The server refused it for another reason.
+    /// The server refused the resource for another reason.
     Refused(String),
-    /// The server answered what makes no sense.
+    /// The server's answer was invalid.
     Malformed(String),
 }
 
 impl Trouble {
-    /// What is wrong, for people.
+    /// Returns the problem, for people.
     pub fn message(&self) -> &str {
         match self {
             Self::UnknownResource(message)
@@ -43,14 +41,14 @@ impl Trouble {
         }
     }
 
-    /// Whether it is of the same kind, in the same words; it may last by now.
+    /// Returns whether it is the same kind with the same text, ignoring its duration.
     #[cfg(feature = "transport")]
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         std::mem::discriminant(self) == std::mem::discriminant(other)
             && self.message() == other.message()
     }
 
-    /// Whether it is over by itself soon, so that waiting for a lease makes sense.
+    /// Returns whether it soon ends by itself, so that waiting for a lease makes sense.
     pub fn passes(&self) -> bool {
         matches!(
             self,

@@ -1,6 +1,6 @@
-//! Where the servers of the node are, as given: addresses of servers, and perhaps one of a node in etcd.
+//! Addresses of the node's servers, as given: addresses of servers, and perhaps one of a node in etcd.
 //!
-//! In which order they are tried, and when etcd is asked, the [`MasterFinder`] says.
+//! The [`MasterFinder`] decides their order, and the time to read etcd.
 //!
 //! [`MasterFinder`]: doorward_session::master_finder::MasterFinder
 
@@ -19,10 +19,10 @@ mod directory;
 #[cfg(feature = "etcd")]
 pub(crate) use directory::Directory;
 
-/// The headers and trailers that an answer may have, in bytes.
+/// Largest size of an answer's headers and trailers, in bytes.
 const HEADER_BYTES_MAX: u32 = 16 * 1024;
 
-/// Where a server is, as given: `host:port`, with or without `http://`.
+/// Parses a server's address: `host:port`, with or without `http://`.
 fn parse(text: &str) -> Result<Address, ConnectError> {
     if text.len() > ADDRESS_BYTES_MAX {
         let problem = format!("it is longer than {ADDRESS_BYTES_MAX} bytes");
@@ -35,11 +35,11 @@ fn parse(text: &str) -> Result<Address, ConnectError> {
     Address::parse(&authority(&endpoint)).map_err(|error| bad(text, &format!("it {error}")))
 }
 
-/// How a server is reached.
+/// Returns the endpoint of a server.
 ///
 /// # Errors
 ///
-/// If it is spoken to in another way than we do; or it has characters that no host has.
+/// If the scheme is not http, the port is missing, or a character is invalid.
 pub(crate) fn endpoint(address: &Address, timeout: Duration) -> Result<Endpoint, ConnectError> {
     Ok(parse_endpoint(address.as_str())?
         .connect_timeout(timeout)
@@ -63,11 +63,11 @@ fn parse_endpoint(text: &str) -> Result<Endpoint, ConnectError> {
             text,
             &format!("it {}", missing_port(&authority(&endpoint))),
         )),
-        _ => Err(bad(text, "only http is spoken")),
+        _ => Err(bad(text, "the scheme must be http")),
     }
 }
 
-/// Its host and port.
+/// Returns the endpoint's host and port.
 fn authority(endpoint: &Endpoint) -> String {
     let authority = endpoint.uri().authority();
     authority.map(ToString::to_string).unwrap_or_default()
@@ -80,22 +80,22 @@ fn bad(address: &str, problem: &str) -> ConnectError {
     }
 }
 
-/// Where the servers are.
+/// Addresses of the servers.
 #[derive(Debug)]
 pub(crate) struct Addresses {
-    /// Those that were given.
+    /// The given addresses.
     pub(crate) given: Arc<[Address]>,
-    /// The node in etcd whose servers come before them.
+    /// The node in etcd, whose servers come first.
     #[cfg(feature = "etcd")]
     pub(crate) directory: Option<Directory>,
 }
 
 impl Addresses {
-    /// Those that were given.
+    /// Parses the given addresses.
     ///
     /// # Errors
     ///
-    /// If one does not parse, or there is none.
+    /// If one is invalid, or there is none.
     pub(crate) fn parse(given: &[String]) -> Result<Self, ConnectError> {
         let given: Arc<[Address]> = given
             .iter()
@@ -111,12 +111,12 @@ impl Addresses {
         })
     }
 
-    /// Those that were given, among which there may be one of a node in etcd. `elsewhere` counts if
-    /// it does not say where etcd is.
+    /// Parses the given addresses, of which one may be that of a node in etcd. `elsewhere` counts if that address names
+    /// no etcd hosts.
     ///
     /// # Errors
     ///
-    /// If one does not parse, or names a file that cannot be used, or there is none.
+    /// If one is invalid, or names a file that cannot be used, or there is none.
     #[cfg(feature = "etcd")]
     pub(crate) fn parse_with_etcd(
         given: &[String],

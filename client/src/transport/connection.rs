@@ -1,7 +1,7 @@
-//! The connection to whoever is the master: one channel at a time.
+//! The connection to the master: one channel at a time.
 //!
-//! Whom to ask, the [`MasterFinder`] says, and what an answer or a failure means for that. A channel that failed
-//! is thrown away: a balancer over all addresses would keep the dead ones.
+//! The [`MasterFinder`] decides which server to ask, and the effect of an answer or a failure on that. A failed channel
+//! is dropped: a balancer over all addresses would keep the dead ones.
 
 use std::error::Error;
 use std::fmt;
@@ -25,48 +25,47 @@ use crate::transport::addresses::{Addresses, endpoint};
 use crate::transport::pushback::pushback;
 use doorward_session::visible;
 
-/// The largest answer that is read, in bytes: thousands of leases.
+/// Largest size of an answer, in bytes: room for thousands of leases.
 const ANSWER_BYTES_MAX: usize = 1024 * 1024;
 
-/// What came of a call.
+/// Result of a call.
 #[derive(Debug)]
 pub(crate) enum Outcome<T> {
     /// A master answered.
     Answered(T),
-    /// Somewhere else there is a master: ask again at once.
+    /// The server named another master: ask again at once.
     Redirected,
-    /// No answer, or none from a master.
+    /// No answer, or an answer from a server that is not the master.
     Failed(Failure),
 }
 
-/// Why a call failed.
+/// A failed call.
 #[derive(Debug)]
 pub(crate) struct Failure {
-    /// For people.
+    /// Problem, for people.
     pub(crate) problem: String,
     pub(crate) reason: Reason,
 }
 
-/// What a failure says of the node.
+/// Kind of a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reason {
-    /// Nothing: no answer of use came.
+    /// No usable answer came.
     OutOfReach,
-    /// A server of the node is there, but there is no master: none is known, or the one that was
-    /// named cannot be reached.
+    /// A server of the node is reachable, but there is no master: none is known, or the named one is out of reach.
     Masterless,
-    /// A server is there, and too busy; it says when to come back.
+    /// A server is reachable but overloaded, and sends the time to wait.
     Overloaded(Duration),
 }
 
-/// To one server at a time.
+/// A connection to one server at a time.
 pub(crate) struct Connection {
     finder: MasterFinder,
     #[cfg(feature = "etcd")]
     directory: Option<Directory>,
-    /// To whom the finder says, once that one said that it is the master.
+    /// Channel to the finder's server, once that server has confirmed that it is the master.
     channel: Option<(CapacityClient<Channel>, Address)>,
-    /// When the last lease ends.
+    /// End of the last lease.
     leases_end: Option<Time>,
     clock: Clock,
     hooks: Arc<dyn Hooks>,
@@ -101,12 +100,12 @@ impl Connection {
         }
     }
 
-    /// Where the node's servers are, as far as that is known.
+    /// Returns the known servers of the node.
     pub(crate) fn known(&self) -> &[Address] {
         self.finder.known()
     }
 
-    /// Asks for capacity. `leases_end` is when the last lease ends that the client has.
+    /// Asks for capacity. `leases_end` is the end of the client's last lease.
     pub(crate) async fn get_capacity(
         &mut self,
         request: doorman::GetCapacityRequest,
@@ -144,7 +143,7 @@ impl Connection {
         }
     }
 
-    /// Gives capacity back; best effort.
+    /// Releases capacity; best effort.
     pub(crate) async fn release(&mut self, request: doorman::ReleaseCapacityRequest) -> bool {
         // A release need not go to a new master, nor wait for one.
         let Some((client, _)) = &mut self.channel else {
@@ -154,13 +153,13 @@ impl Connection {
         matches!(answer, Ok(Ok(_)))
     }
 
-    /// Makes a channel to a master if there is none.
+    /// Opens a channel to a master if there is none.
     pub(crate) async fn connect(&mut self) -> Result<(), Failure> {
         self.connected().await.map(|_| ())
     }
 
-    /// The present channel, made if there is none. A fresh one is first asked who the master is; a
-    /// server too old to say is taken for it.
+    /// Returns the channel, and opens one if there is none. A new channel asks for the master first; a server that is
+    /// too old for the question counts as the master.
     async fn connected(&mut self) -> Result<(CapacityClient<Channel>, Address), Failure> {
         loop {
             if let Some(connected) = &self.channel {
@@ -186,7 +185,7 @@ impl Connection {
                 Ok(Err(status)) if status.code() == tonic::Code::Unimplemented => None,
                 Ok(Err(status)) => {
                     return Err(match pushback(&status) {
-                        // It is there, and stays the one that is asked.
+                        // The server is reachable, and stays the one to ask.
                         Some(retry_in) => overloaded(&asked, "Discovery", &status, retry_in),
                         None => self.failed(&asked, "Discovery", &described(&status)),
                     });
@@ -206,7 +205,7 @@ impl Connection {
         }
     }
 
-    /// Whom to connect to. While etcd does not answer, whoever it knew of last counts.
+    /// Returns the server to connect to. While etcd does not answer, its last list counts.
     async fn target(&mut self) -> Result<Address, Failure> {
         let looked = self.look_up().await;
         let target = self.finder.target().map(|target| target.address);
@@ -220,7 +219,7 @@ impl Connection {
         })
     }
 
-    /// Asks etcd where the servers are, if that is due.
+    /// Reads the servers from etcd, if that is due.
     #[cfg(feature = "etcd")]
     async fn look_up(&mut self) -> Result<(), String> {
         match &self.directory {
@@ -237,7 +236,7 @@ impl Connection {
         Ok(())
     }
 
-    /// The server says that it is not the master: goes where it says, at once.
+    /// Follows the redirect of a server that is not the master, at once.
     fn redirected(
         &mut self,
         asked: &Address,
@@ -256,7 +255,7 @@ impl Connection {
         }
     }
 
-    /// How long the last lease is still valid.
+    /// Returns the remaining time of the last lease.
     fn leases_last(&self) -> Duration {
         let end = self.leases_end;
         end.map_or(Duration::ZERO, |end| end.since(self.clock.now()))
@@ -274,7 +273,7 @@ impl Connection {
         }
     }
 
-    /// Something failed at a server: next time, the next one.
+    /// Records a failure at a server: the next attempt goes to the next one.
     fn failed(&mut self, asked: &Address, what: &str, problem: &dyn Display) -> Failure {
         let lost = self.finder.handle_failure();
         self.leave(asked, what, &lost, problem)
@@ -300,11 +299,10 @@ impl Connection {
     }
 }
 
-/// A server is too busy. It is not left for that: the next one is no master.
+/// Returns the failure of an overloaded server. The client stays with it, because the next server is not the master.
 fn overloaded(asked: &Address, what: &str, status: &tonic::Status, retry_in: Duration) -> Failure {
     let said = described(status);
-    let problem =
-        format!("{what} at {asked}: overloaded, to be asked again in {retry_in:?}: {said}");
+    let problem = format!("{what} at {asked}: overloaded; retry in {retry_in:?}: {said}");
     debug!(problem, "call turned away");
     Failure {
         problem,
@@ -312,8 +310,7 @@ fn overloaded(asked: &Address, what: &str, status: &tonic::Status, retry_in: Dur
     }
 }
 
-/// What a status says, with its innermost cause: "connection refused" stands there. Both may be a
-/// server's words.
+/// Returns the text of a status with its innermost cause, such as "connection refused". Both may come from a server.
 fn described(status: &tonic::Status) -> String {
     let causes = std::iter::successors(status.source(), |&error| error.source());
     let message = visible::cut(status.message());

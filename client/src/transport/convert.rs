@@ -1,4 +1,4 @@
-//! Between the wire's messages and the state's: the only file that knows both.
+//! Conversion between messages of the wire and of the state; no other file knows both.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::capacity::Capacity;
 use crate::state::{Granted, Has, LimitedBy, RefusalKind, Refused, Request, Response};
 use doorward_session::visible;
 
-/// A request as it goes over the wire. `since_epoch` is the wall clock, for old servers.
+/// Returns a request in the wire format. `since_epoch` is the wall clock, for old servers.
 pub fn request(
     client_id: &str,
     incarnation: u64,
@@ -36,7 +36,8 @@ fn lease(has: Has, since_epoch: Duration) -> doorman::Lease {
         expiry_time: i64::try_from(expiry.as_secs()).unwrap_or(i64::MAX),
         refresh_interval: 1,
         capacity: has.capacity,
-        // Rounded up: what may be used for a moment may be used, and 0 says that it is over.
+        // Rounded up: a lease of less than a millisecond may still be used, and 0 means that it has
+        // ended.
         expires_in_ms: Some(millis(
             has.expires_in.saturating_add(Duration::from_nanos(999_999)),
         )),
@@ -44,11 +45,11 @@ fn lease(has: Has, since_epoch: Duration) -> doorman::Lease {
     }
 }
 
-/// An answer of a master. `since_epoch` is the wall clock when the request was sent: old servers
-/// say when a lease ends, not in how long.
+/// Returns a master's answer. `since_epoch` is the wall clock when the request was sent: old
+/// servers send a lease's end, and not its remaining time.
 pub fn response(response: doorman::GetCapacityResponse, since_epoch: Duration) -> Response {
     let granted = response.response.into_iter().map(|answer| {
-        // A missing lease reads as one of all zeros, which the state refuses as over.
+        // A missing lease reads as one of zeros, which the state refuses because it has ended.
         let gets = answer.gets;
         let until_expiry = || {
             let expiry = Duration::from_secs(u64::try_from(gets.expiry_time).unwrap_or(0));
@@ -91,7 +92,7 @@ pub fn response(response: doorman::GetCapacityResponse, since_epoch: Duration) -
     }
 }
 
-/// A limit that is not known is left out.
+/// Returns the reason, or `None` if it is unknown.
 fn limited_by(number: i32) -> Option<LimitedBy> {
     match doorman::LimitedBy::try_from(number).ok()? {
         doorman::LimitedBy::Unspecified => None,
@@ -106,7 +107,7 @@ fn limited_by(number: i32) -> Option<LimitedBy> {
 }
 
 fn safe_capacity(value: f64) -> Capacity {
-    // −1 is a mark, not a quantity.
+    // −1 means no limit.
     if value == -1.0 {
         Capacity::Unlimited
     } else {

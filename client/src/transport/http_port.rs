@@ -1,4 +1,4 @@
-//! The HTTP port of a server, given by mistake for its gRPC port: who finds that out says so.
+//! Detection of a server's HTTP port that was given by mistake for its gRPC port.
 
 use std::time::Duration;
 
@@ -7,15 +7,15 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
-/// How long an answer is waited for: connecting has failed already.
+/// Longest wait for an answer, after connecting has already failed.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// What every answer in HTTP/1 begins with.
+/// First bytes of every HTTP/1 answer.
 const HTTP_1: &[u8] = b"HTTP/1.";
 
-/// Which of the addresses answers in HTTP/1, and what to do then. None: none of them does.
+/// Returns advice if one of the addresses answers in HTTP/1.
 pub async fn advice(addresses: &[Address]) -> Option<String> {
-    // All at once: connecting has taken its time already.
+    // Asks all at once, because connecting has already taken its time.
     let mut asked = JoinSet::new();
     for address in addresses {
         let address = address.clone();
@@ -36,7 +36,7 @@ pub async fn advice(addresses: &[Address]) -> Option<String> {
     ))
 }
 
-/// Whether something there answers in HTTP/1.
+/// Returns `Some` if the address answers in HTTP/1.
 async fn answers_http(address: &Address) -> Option<()> {
     let mut connection = TcpStream::connect(address.as_str()).await.ok()?;
     let request = format!("HEAD /healthz HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");

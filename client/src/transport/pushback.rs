@@ -1,14 +1,14 @@
-//! What an overloaded server says of when to come back: gRPC's own convention (gRFC A6).
+//! An overloaded server's time to come back, by gRPC's own convention (gRFC A6).
 
 use std::time::Duration;
 
 use doorward_session::backoff;
 use tonic::{Code, Status};
 
-/// A trailer with a number of milliseconds.
+/// Trailer with a number of milliseconds.
 const KEY: &str = "grpc-retry-pushback-ms";
 
-/// When to come back, if the server is overloaded and says so.
+/// Returns the time to come back, if the server is overloaded and sends one.
 pub(crate) fn pushback(status: &Status) -> Option<Duration> {
     if !matches!(status.code(), Code::ResourceExhausted | Code::Unavailable) {
         return None;

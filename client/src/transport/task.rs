@@ -1,4 +1,4 @@
-//! The one background task of a client: asks the state what to do, does it, publishes what may be used.
+//! The client's background task: it asks the state for the next step, does it, and publishes the allowances.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -20,39 +20,39 @@ use crate::time::Time;
 use crate::transport::connection::{Connection, Failure, Outcome, Reason};
 use crate::transport::convert;
 
-/// How long the last release may take when a client is closed.
+/// Longest time of the last release when a client is closed.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// What handles, limiters and the task share.
+/// State that handles, limiters and the task share.
 pub(crate) struct Shared {
     pub(crate) client_id: String,
-    /// Which process it is, towards servers.
+    /// Number of this process, towards servers.
     pub(crate) incarnation: u64,
     pub(crate) clock: Clock,
     pub(crate) hooks: Arc<dyn Hooks>,
-    /// Whether somebody gave these hooks: else nobody hears them.
+    /// Whether the program gave these hooks; otherwise no call is made.
     pub(crate) is_observed: bool,
     pub(crate) book: Mutex<Book>,
-    /// Something is to be done, for the task: see [`Shared::wake`].
+    /// Notification of the task: see [`Shared::wake`].
     pub(crate) wake: Notify,
     pub(crate) closing: AtomicBool,
     pub(crate) closed: watch::Sender<bool>,
-    /// Instead of servers and the task that asks them, in tests of those who use the library.
+    /// Replacement of servers and of the task, in tests of programs.
     pub(crate) fake: Option<FakeAnswers>,
 }
 
-/// What is known, and for whom.
+/// The client's state, and the handles that use it.
 pub(crate) struct Book {
     pub(crate) state: ClientState,
     pub(crate) slots: BTreeMap<String, Arc<Slot>>,
-    /// Resources that are not used any more, to be released.
+    /// Closed resources that are to be released.
     pub(crate) releases: Vec<String>,
-    /// What the last attempt said, if it failed.
+    /// Error of the last attempt, if it failed.
     pub(crate) failure: Option<String>,
 }
 
 impl Shared {
-    /// The book. Nothing panics while holding it; should something, what is in it is still right.
+    /// Locks the book. No code panics while it holds the lock; even after a panic, the state would be consistent.
     pub(crate) fn book(&self) -> MutexGuard<'_, Book> {
         self.book.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -62,7 +62,7 @@ impl Shared {
         self.wake();
     }
 
-    /// Something is to be done.
+    /// Wakes the task, or lets the fake server answer.
     pub(crate) fn wake(&self) {
         match &self.fake {
             None => self.wake.notify_one(),
@@ -70,15 +70,14 @@ impl Shared {
         }
     }
 
-    /// Handles and limiters report from now on that the client is closed.
+    /// Closes all handles and limiters.
     pub(crate) fn close_slots(&self) {
         for slot in self.book().slots.values() {
             slot.close();
         }
     }
 
-    /// Publishes what may be used now. Hooks are called without the book, so that they may
-    /// ask the client.
+    /// Publishes the allowances. Calls hooks without the lock, so that they may call the client.
     pub(crate) fn publish(&self) {
         let now = self.clock.now();
         let book = self.book();
@@ -95,7 +94,7 @@ impl Shared {
         }
     }
 
-    /// Asks for what was measured, where that is wanted. Returns when to measure next.
+    /// Asks for measured wants, where that is set. Returns the time of the next measurement.
     pub(crate) fn measure(&self) -> Option<Time> {
         let now = self.clock.now();
         let mut book = self.book();
@@ -115,10 +114,10 @@ impl Shared {
     }
 }
 
-/// A call under way: gives the connection back when it is over.
+/// A call under way, which returns the connection when it is over.
 type Call = Pin<Box<dyn Future<Output = (Box<Connection>, Done)> + Send>>;
 
-/// A call that is over.
+/// A finished call.
 enum Done {
     Asked {
         sequence: u64,
@@ -152,7 +151,7 @@ pub(crate) async fn run(shared: Arc<Shared>, connection: Connection) {
         }
         let until = match shared.book().state.next_step(now) {
             Step::Wait(until) => until,
-            // Only while a release is under way.
+            // The state asks for this only while a release is under way.
             Step::Send => None,
         };
         let until = [until, measure_at].into_iter().flatten().min();
@@ -182,15 +181,15 @@ pub(crate) async fn run(shared: Arc<Shared>, connection: Connection) {
     shared.closed.send_replace(true);
 }
 
-/// Starts the call there is to make, if there is one; else gives the connection back.
+/// Starts the next call, if there is one; otherwise returns the connection.
 fn next_call(
     shared: &Arc<Shared>,
     mut connection: Box<Connection>,
     step: Step,
 ) -> Result<Call, Box<Connection>> {
     let mut book = shared.book();
-    // Releases go first, and never beside a request: a server that saw the request after the
-    // release would take it for a new one.
+    // Releases go first, and never beside a request: a server that got the request after the release would take it for
+    // a new one.
     if !book.releases.is_empty() {
         let resource_id = std::mem::take(&mut book.releases);
         let request = release(shared, &mut book, resource_id);
@@ -284,7 +283,7 @@ fn handle(shared: &Shared, done: Done) {
     }
 }
 
-/// A server answered: what it says counts, and what is new of it is logged once. `chance` is uniform in 0…1.
+/// Applies a server's answer, and logs each of its news once. `chance` is uniform in 0…1.
 pub(crate) fn apply_answer(
     shared: &Shared,
     mut book: MutexGuard<'_, Book>,
@@ -318,7 +317,7 @@ pub(crate) fn apply_answer(
         }
     }
     for (resource, trouble) in after {
-        // Once, not at every refresh.
+        // Logged once, and not at every refresh.
         let known = before.get(&resource);
         if known.is_none_or(|known| !known.is_same(&trouble)) {
             warn!(resource, message = trouble.message(), "no lease");
@@ -327,7 +326,8 @@ pub(crate) fn apply_answer(
     }
 }
 
-/// The resources of which nothing is leased because the server learns, and for how long that is at most.
+/// Returns the resources without a lease because the server is in learning mode, each with the longest remaining time
+/// of that.
 fn idle_while_learning(book: &Book, now: Time) -> BTreeMap<String, Option<Duration>> {
     let of = |(id, state): (&str, &ResourceState)| {
         let is_idle = state.lease(now)?.capacity <= 0.0;
@@ -338,9 +338,9 @@ fn idle_while_learning(book: &Book, now: Time) -> BTreeMap<String, Option<Durati
     book.state.resources().filter_map(of).collect()
 }
 
-/// The client is closed: lets a request under way end, then releases all that it has.
+/// Ends a closed client: waits for a request under way, then releases all leases.
 async fn finish(shared: &Shared, idle: Option<Box<Connection>>, call: Option<Call>) {
-    // Nothing more is admitted: what is released may be others' before the answer is here.
+    // Admits nothing more: other clients may get the released capacity before the answer arrives.
     shared.close_slots();
     let end = async {
         let mut connection = match (idle, call) {
@@ -355,9 +355,9 @@ async fn finish(shared: &Shared, idle: Option<Box<Connection>>, call: Option<Cal
         let request = {
             let mut book = shared.book();
             let mut held: Vec<String> = std::mem::take(&mut book.releases);
-            // Whoever has no lease has nothing to give back. The server may never have heard of this
-            // process: then it would release what another one of this id has. And where permits are out, the
-            // work goes on under the lease until that ends.
+            // A resource without a lease has nothing to release. If the server never heard of this process, it would
+            // release the lease of another process of this id. A resource with permits out keeps its lease until that
+            // ends, because the work goes on under it.
             let now = shared.clock.now();
             let is_idle_lease = |id: &str, slot: &Slot| {
                 let resource = book.state.resource(id);

@@ -240,7 +240,7 @@ async fn what_cannot_be_connected_to_says_so() {
     for (bad, problem) in [
         ("nowhere", "it has no port"),
         ("127.0.0.1:99999", "it has a port above 65535"),
-        ("https://a:1", "only http is spoken"),
+        ("https://a:1", "the scheme must be http"),
     ] {
         let error = client(bad).connect_lazy().err().unwrap().to_string();
         assert!(error.contains(problem), "{error}");

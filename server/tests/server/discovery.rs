@@ -150,7 +150,7 @@ async fn a_node_without_servers_is_a_clear_failure() {
     let error = lonely.connect().await.err().unwrap().to_string();
     let address = etcd.node("us");
     assert!(
-        error.contains(&format!("no server of this node is there: {address}")),
+        error.contains(&format!("etcd lists no server of {address}")),
         "{error}"
     );
 }

@@ -40,7 +40,7 @@ fn learning_mode_is_printed_with_its_end_and_what_is_not_known_is_not_printed() 
     check(
         Some(Share),
         None,
-        Some("its share; there is not enough for everybody"),
+        Some("its share; the capacity does not cover all wants"),
     );
 }
 

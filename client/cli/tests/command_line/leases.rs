@@ -198,7 +198,7 @@ fn get_says_why_a_lease_is_no_larger_and_what_to_do_about_learning_mode() {
         (&"learning".into(), &40_500.into())
     );
     let said = stdout(&run(&server.address, &["get", "r", "30"]));
-    let why = "  why            its share; there is not enough for everybody\n";
+    let why = "  why            its share; the capacity does not cover all wants\n";
     assert!(said.contains(why) && !said.contains("learning"), "{said}");
     let shown = json(&run(&server.address, &arguments));
     assert_eq!(

@@ -1,6 +1,7 @@
-//! Contenders that take turns, so that whatever else the machine does hits all of them.
+//! Contenders that take turns, so that other load on the machine affects all of them.
 //!
-//! Printed are the median over the rounds and the ratio to the first contender, which is the median of each round's ratio.
+//! The output has the median over the rounds, and the ratio to the first contender: the median of the ratios of each
+//! round.
 
 use std::env;
 use std::sync::Barrier;
@@ -10,7 +11,7 @@ use std::time::Instant;
 /// Takes of one contender before the next has its turn.
 pub(crate) const TAKES: u32 = 20_000;
 
-/// A contender: its name, and what takes so many times.
+/// A contender: its name, and a function that does a number of takes.
 pub(crate) struct Contender<'a> {
     name: &'static str,
     takes: Box<dyn FnMut(u32) + 'a>,
@@ -28,8 +29,8 @@ fn median(mut numbers: Vec<f64>) -> f64 {
     numbers[numbers.len() / 2]
 }
 
-/// Lets contenders take turns; the first is what the others are compared with. If the bench is given words, it is only
-/// for tables whose titles contain one.
+/// Lets contenders take turns, and compares them with the first. With arguments, it runs only tables whose titles
+/// contain one of them.
 pub(crate) fn race(title: &str, rounds: usize, takes: u32, contenders: &mut [Contender<'_>]) {
     let mut words = env::args().skip(1).filter(|it| !it.starts_with('-'));
     let first = words.next();
@@ -60,7 +61,7 @@ pub(crate) fn race(title: &str, rounds: usize, takes: u32, contenders: &mut [Con
     }
 }
 
-/// So many times from four threads at once.
+/// Runs a number of takes in four threads at once.
 pub(crate) fn four(takes: u32, take: impl Fn(usize) + Sync) {
     let ready = Barrier::new(4);
     thread::scope(|threads| {

@@ -1,4 +1,4 @@
-//! Servers that do not answer, and servers that say when to come back.
+//! Servers that do not answer, and servers that send a time to come back.
 
 use super::*;
 
@@ -17,12 +17,12 @@ fn failures_back_off_but_never_past_the_end_of_a_lease() {
         waits.push((until.since(at(now)).as_secs_f64() * 10.0).round() / 10.0);
         now = until.since_origin().as_secs_f64();
     }
-    // Doubling, until half of what is left of the lease is less.
+    // The wait doubles, until half of the lease's remaining time is shorter.
     assert_eq!(waits, [1.0, 2.0, 4.0, 8.0, 16.0, 12.0, 6.0, 3.0]);
 }
 
 #[test]
-fn without_a_master_it_asks_about_every_second_and_keeps_its_lease() {
+fn without_a_master_a_client_asks_about_every_second_and_keeps_its_lease() {
     let mut client = client(Mode::Safe);
     exchange(&mut client, 0.0, 0.0, &answer(granted(8.0, 60, 5)));
     let mut now = 5.0;
@@ -33,7 +33,7 @@ fn without_a_master_it_asks_about_every_second_and_keeps_its_lease() {
         waits_until(&client, now, now + 1.0);
         now += 1.0;
     }
-    // And again once there is one.
+    // And again after a master was there.
     exchange(&mut client, now, now, &answer(granted(9.0, 60, 5)));
     check(&client, now, 9.0, Source::Lease);
 }
@@ -48,15 +48,15 @@ fn a_redirect_is_followed_at_once() {
 }
 
 #[test]
-fn a_redirect_is_followed_at_once_also_by_who_asked_a_moment_ago() {
+fn a_redirect_is_followed_at_once_even_after_a_recent_request() {
     let mut client = client(Mode::Safe);
     exchange(&mut client, 0.0, 0.0, &answer(granted(8.0, 60, 5)));
-    // What is wanted changes: asked early, and never twice within the gap for news.
+    // The wants change: asked early, and never twice within the gap for news.
     client.ask(R, 20.0);
     let request = client.request(|_| 0.0, at(1.0));
     client.handle_redirect(request.sequence);
     assert_eq!(client.next_step(at(1.0)), Step::Send);
-    // A redirect of a request that is over is none.
+    // A redirect of an older request has no effect.
     let request = client.request(|_| 0.0, at(1.0));
     client.handle_redirect(request.sequence - 1);
     assert!(matches!(client.next_step(at(1.0)), Step::Wait(_)));
@@ -67,7 +67,7 @@ fn a_redirect_is_followed_at_once_also_by_who_asked_a_moment_ago() {
 }
 
 #[test]
-fn failures_are_counted_until_somebody_answers() {
+fn failures_are_counted_until_a_server_answers() {
     let mut client = client(Mode::Safe);
     for failures in 0..3 {
         assert_eq!(client.failures(), failures);
@@ -79,7 +79,7 @@ fn failures_are_counted_until_somebody_answers() {
 }
 
 #[test]
-fn who_is_refused_while_a_lease_is_left_asks_no_more_often_than_to_refresh_it() {
+fn a_refused_client_with_a_lease_asks_no_more_often_than_at_its_refreshes() {
     for (left, refresh_in, waits) in [(true, 16, 16.0), (true, 1, 5.0), (false, 16, 5.0)] {
         let mut client = client(Mode::Safe);
         let lasts = if left { 60 } else { 16 };
@@ -90,7 +90,7 @@ fn who_is_refused_while_a_lease_is_left_asks_no_more_often_than_to_refresh_it() 
             &answer(granted(8.0, lasts, refresh_in)),
         );
         let now = if left { refresh_in as f64 } else { 30.0 };
-        // It wants something else as well, and the refusal answers that.
+        // Its wants change too, and the refusal answers that.
         client.ask(R, 30.0);
         exchange(&mut client, now, now, &refusal(RefusalKind::Unknown));
         assert_eq!(wait(&client, now), waits, "{left} {refresh_in}");
@@ -112,7 +112,7 @@ fn a_wait_after_a_refusal_does_not_lengthen_the_next_one() {
     }
 }
 
-/// How long a client waits after the request that is due fails.
+/// Returns the client's wait after the request that is due fails.
 #[track_caller]
 fn wait_after_failure(client: &mut ClientState, now: f64) -> f64 {
     assert_eq!(client.next_step(at(now)), Step::Send, "at {now}");
@@ -128,7 +128,7 @@ fn wait(client: &ClientState, now: f64) -> f64 {
 }
 
 #[test]
-fn without_a_lease_it_tries_again_within_five_seconds() {
+fn a_client_without_a_lease_tries_again_within_five_seconds() {
     let mut client = client(Mode::Safe);
     let mut now = 0.0;
     let mut waits = Vec::new();
@@ -141,7 +141,7 @@ fn without_a_lease_it_tries_again_within_five_seconds() {
 }
 
 #[test]
-fn a_lease_of_nothing_is_none_to_be_patient_with_nor_is_that_of_another_resource() {
+fn a_lease_of_0_or_of_another_resource_does_not_make_a_client_patient() {
     let long = |resource: &str, capacity| Granted {
         resource: resource.to_owned(),
         ..granted(capacity, 3_600, 5)
@@ -189,7 +189,7 @@ fn the_backoff_starts_over_after_a_success() {
 }
 
 #[test]
-fn an_overloaded_server_says_when_to_come_back() {
+fn an_overloaded_servers_time_is_obeyed() {
     for (told, chance, expected) in [
         (2_000, 0.0, 2.0),
         (2_000, 1.0, 2.5),
@@ -211,7 +211,7 @@ fn an_overloaded_server_says_when_to_come_back() {
         // A resource that is opened meanwhile does not make the server less busy.
         client.open("other", 0, Mode::Safe, 1.0, at(now));
         assert_eq!(wait(&client, now), expected, "{told:?}");
-        // What fails then is the first failure.
+        // A failure after that is the first one.
         assert_eq!(wait_after_failure(&mut client, now + expected), 1.0);
     }
 }
@@ -224,14 +224,14 @@ fn an_overloaded_server_is_obeyed_though_a_lease_ends() {
     client.handle_overloaded(request.sequence, Duration::from_secs(20), 0.0, at(5.0));
     assert_eq!(wait(&client, 5.0), 20.0);
     check(&client, 9.0, 8.0, Source::Lease);
-    // An answer that comes late to a request that was given up changes nothing.
+    // A late answer to a request that was given up changes nothing.
     assert!(!client.handle_response(request.sequence, &answer(granted(9.0, 60, 5)), 0.0, at(6.0)));
     client.handle_overloaded(request.sequence, Duration::ZERO, 0.0, at(6.0));
     assert_eq!(wait(&client, 5.0), 20.0);
 }
 
 #[test]
-fn wants_that_an_overloaded_server_did_not_hear_are_sent_when_it_will() {
+fn wants_that_an_overloaded_server_missed_are_sent_at_its_time() {
     let mut client = client(Mode::Safe);
     exchange(&mut client, 0.0, 0.0, &answer(granted(8.0, 60, 30)));
     client.ask(R, 20.0);
@@ -242,7 +242,8 @@ fn wants_that_an_overloaded_server_did_not_hear_are_sent_when_it_will() {
     assert_eq!(request.asks[0].wants, 20.0);
 }
 
-/// When clients come back that were all refused at time 0, by a server that tells no time, and want something else at once.
+/// Returns the times at which clients return that a server without `retry_in_ms` refused at time 0, and whose wants
+/// change at once.
 fn back_after(kind: RefusalKind) -> Vec<f64> {
     let returns = |number: u32| {
         let mut client = client(Mode::Safe);
@@ -283,7 +284,7 @@ fn clients_that_an_older_server_refuses_together_do_not_come_back_together() {
 }
 
 #[test]
-fn all_that_is_refused_in_one_answer_is_asked_for_again_in_one_request() {
+fn resources_refused_in_one_answer_are_asked_for_again_in_one_request() {
     let mut client = client(Mode::Safe);
     assert!(client.open("other", 0, Mode::Safe, 1.0, at(0.0)));
     let request = client.request(|_| 0.0, at(0.0));

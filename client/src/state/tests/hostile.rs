@@ -1,10 +1,10 @@
-//! What a server may say, however broken it is, or hostile.
+//! Answers of broken or hostile servers.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// Asks as soon as it may for so long, gets the same answer each time, at once. How many requests that makes.
+/// Sends a request as soon as one is due, for a number of seconds, each answered at once. Returns their number.
 fn requests(client: &mut ClientState, seconds: f64, answer: impl Fn() -> Response) -> u32 {
     let (mut now, mut count) = (at(0.0), 0);
     while now < at(seconds) {
@@ -91,7 +91,7 @@ fn a_lease_of_ages_counts_as_the_longest_that_a_template_allows() {
     let learns = client.resource(R).unwrap().learning_until(at(0.0));
     assert_eq!(learns, Some(at(week)));
     check(&client, week, 0.0, Source::Mode);
-    // And it is asked again like anybody.
+    // The client asks again after the longest usual wait.
     waits_until(&client, 0.0, 60.0);
 }
 
@@ -117,10 +117,10 @@ fn amounts_that_no_server_may_give_are_refused_by_name() {
             let mut client = client(Mode::Safe);
             exchange(&mut client, 0.0, 0.0, &answer(granted(4.0, 60, 5)));
             exchange(&mut client, 5.0, 5.0, &answer(told));
-            let expected = format!("{what} is {amount}, and no number from 0 to 10^15");
+            let expected = format!("{what} is {amount}; expected a number from 0 to 10^15");
             let trouble = client.resource(R).unwrap().trouble().cloned();
             assert_eq!(trouble, Some(Trouble::Malformed(expected)));
-            // The lease from before is as valid as it was.
+            // The previous lease is still valid.
             check(&client, 6.0, 4.0, Source::Lease);
         }
     }
@@ -140,7 +140,7 @@ fn too_many(retry_in: Option<Duration>) -> Response {
 }
 
 #[test]
-fn a_refusal_that_tells_when_to_come_back_is_obeyed_whatever_is_wanted_meanwhile() {
+fn a_refusal_with_a_time_is_obeyed_even_if_the_wants_change() {
     for kind in [
         RefusalKind::Other,
         RefusalKind::NotReady,
@@ -157,7 +157,7 @@ fn a_refusal_that_tells_when_to_come_back_is_obeyed_whatever_is_wanted_meanwhile
         client.ask(R, 12.0);
         waits_until(&client, 20.0, 21.1);
     }
-    // One that does not tell says nothing of other wants.
+    // A refusal without a time does not hold changed wants back.
     let mut client = client(Mode::Safe);
     exchange(&mut client, 0.0, 0.0, &too_many(None));
     client.ask(R, 11.0);
@@ -165,7 +165,7 @@ fn a_refusal_that_tells_when_to_come_back_is_obeyed_whatever_is_wanted_meanwhile
 }
 
 #[test]
-fn who_is_told_to_come_back_in_centuries_comes_back_in_a_minute() {
+fn a_retry_delay_of_centuries_counts_as_a_minute() {
     for retry_in in [Duration::from_secs(500 * 365 * 86_400), Duration::MAX] {
         let mut client = client(Mode::Safe);
         exchange(&mut client, 0.0, 0.0, &too_many(Some(retry_in)));
@@ -201,7 +201,7 @@ prop_compose! {
         ]),
         decided in any::<Option<bool>>(),
         learns in any::<bool>(),
-        // Of something else, too.
+        // Of another resource, too.
         resource in "r|q",
     ) -> Granted {
         Granted {
@@ -242,8 +242,8 @@ prop_compose! {
 }
 
 proptest! {
-    /// Whatever is answered, a client asks ten times a second at most, asks at least once a minute, wakes
-    /// no more than a few times between, and allows nothing that no server may give.
+    /// With any answers, a client asks at most ten times a second and at least once a minute, wakes only a few times
+    /// between, and allows no invalid amount.
     #[test]
     fn no_answers_make_a_client_ask_all_the_time_or_never(
         answers in proptest::collection::vec(any_response(), 1..40),

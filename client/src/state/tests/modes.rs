@@ -1,4 +1,4 @@
-//! What a client falls back to, and for how long.
+//! Fallbacks of a client, and their durations.
 
 use super::*;
 
@@ -44,7 +44,7 @@ fn a_safe_capacity_is_used_up_to_what_is_wanted() {
 fn a_safe_capacity_is_halved_a_lease_length_after_its_lease_ended_and_each_further_one() {
     let mut client = client(Mode::Safe);
     exchange(&mut client, 0.0, 0.0, &answer(granted(8.0, 100, 5)));
-    // A lease of 100 s counts as 99.9.
+    // A lease of 100 s counts as 99.9 s.
     for (seconds, left) in [
         (99.9, 3.0),
         (199.7, 3.0),
@@ -61,7 +61,7 @@ fn a_safe_capacity_is_halved_a_lease_length_after_its_lease_ended_and_each_furth
         (allowance.until, allowance.then),
         (Some(at(199.8)), Capacity::Limited(1.5))
     );
-    // What is left is halved, not what is wanted.
+    // The halved amount is the safe capacity, not the wants.
     client.ask(R, 2.0);
     check(&client, 150.0, 2.0, Source::Mode);
     check(&client, 200.0, 1.5, Source::Mode);
@@ -69,10 +69,10 @@ fn a_safe_capacity_is_halved_a_lease_length_after_its_lease_ended_and_each_furth
 }
 
 #[test]
-fn leases_that_grow_shorter_up_to_one_end_wear_a_safe_capacity_out_no_faster() {
+fn leases_that_shorten_towards_one_end_do_not_make_a_safe_capacity_decay_faster() {
     let mut client = client(Mode::Safe);
     let mut leases = vec![(0.0, 100)];
-    // The server's parent is gone: nothing that it leases outlasts its own lease.
+    // The server has lost its parent: none of its leases outlasts its own lease.
     leases.extend([(50.0, 50), (75.0, 25), (90.0, 10), (95.0, 5), (99.0, 1)]);
     for (sent, length) in leases {
         exchange(&mut client, sent, sent, &answer(granted(8.0, length, 1)));
@@ -80,7 +80,7 @@ fn leases_that_grow_shorter_up_to_one_end_wear_a_safe_capacity_out_no_faster() {
     check(&client, 100.0, 3.0, Source::Mode);
     check(&client, 199.0, 3.0, Source::Mode);
     check(&client, 200.0, 1.5, Source::Mode);
-    // Leases that are shorter from now on count as such when as much time has gone by.
+    // Later shorter leases count as such after as much time.
     let mut now = 200.0;
     for _ in 0..40 {
         exchange(&mut client, now, now, &answer(granted(8.0, 10, 4)));
@@ -93,10 +93,10 @@ fn leases_that_grow_shorter_up_to_one_end_wear_a_safe_capacity_out_no_faster() {
 }
 
 #[test]
-fn it_wakes_for_each_halving_and_no_more_when_nothing_is_left() {
+fn a_client_wakes_for_each_halving_until_nothing_is_left() {
     let mut client = client(Mode::Safe);
     exchange(&mut client, 0.0, 0.0, &answer(granted(8.0, 10, 5)));
-    // Nobody answers, and the server told to stay away for long.
+    // No server answers, after one has asked the client to stay away for long.
     let request = client.request(|_| 0.0, at(5.0));
     client.handle_overloaded(request.sequence, Duration::from_secs(48), 0.0, at(5.0));
     for (now, until) in [
@@ -109,7 +109,7 @@ fn it_wakes_for_each_halving_and_no_more_when_nothing_is_left() {
         waits_until(&client, now, until);
     }
     assert_eq!(client.next_step(at(53.0)), Step::Send);
-    // In the end there is nothing left to halve: a wait is for the server alone.
+    // In the end there is nothing left to halve, and the client waits for the server alone.
     let request = client.request(|_| 0.0, at(5_000.0));
     assert_eq!(client.next_step(at(5_000.0)), Step::Wait(None));
     client.handle_failure(request.sequence, 1.0, at(5_000.0));
@@ -126,7 +126,7 @@ fn learning(capacity: f64, safe: Option<f64>) -> Granted {
 }
 
 #[test]
-fn while_a_server_learns_who_has_nothing_uses_the_safe_capacity_and_has_nothing() {
+fn while_a_server_learns_a_client_without_a_lease_uses_its_safe_capacity_and_reports_none() {
     for limit in [LimitedBy::Learning, LimitedBy::ParentLearning] {
         let mut client = client(Mode::Safe);
         let granted = Granted {
@@ -144,7 +144,7 @@ fn while_a_server_learns_who_has_nothing_uses_the_safe_capacity_and_has_nothing(
         let request = client.request(|_| 0.0, at(5.0));
         let has = request.asks[0].has.unwrap();
         assert_eq!(has.capacity, 0.0, "what is safe is not had");
-        // The lease runs out, and the safe capacity is halved as always.
+        // The lease ends, and the safe capacity halves as always.
         check(&client, 60.0, 4.0, Source::Mode);
         check(&client, 119.88, 2.0, Source::Mode);
     }
@@ -159,12 +159,12 @@ fn a_lease_of_a_learning_server_is_obeyed_in_all_other_cases() {
     for (mode, granted, capacity) in [
         (Mode::Pessimistic, learning(0.0, Some(4.0)), 0.0),
         (Mode::Optimistic, learning(0.0, Some(4.0)), 0.0),
-        // It has something.
+        // The client has a lease above 0.
         (Mode::Safe, learning(1.0, Some(4.0)), 1.0),
-        // A computed safe capacity is 0 then, or not told.
+        // A computed safe capacity is 0 then, or absent.
         (Mode::Safe, learning(0.0, Some(0.0)), 0.0),
         (Mode::Safe, learning(0.0, None), 0.0),
-        // Nobody learns, or an older server does not say why.
+        // No server is learning, or an older server does not send the reason.
         (Mode::Safe, with(Some(LimitedBy::Share)), 0.0),
         (Mode::Safe, with(None), 0.0),
     ] {
@@ -180,7 +180,7 @@ fn a_lease_of_a_learning_server_is_obeyed_in_all_other_cases() {
 }
 
 #[test]
-fn who_gives_way_to_another_process_uses_no_safe_capacity_either() {
+fn a_client_that_another_process_replaced_uses_no_safe_capacity() {
     let mut client = client(Mode::Safe);
     exchange(&mut client, 0.0, 0.0, &answer(learning(0.0, Some(4.0))));
     exchange(&mut client, 5.0, 5.0, &refusal(RefusalKind::AnotherProcess));
@@ -189,12 +189,12 @@ fn who_gives_way_to_another_process_uses_no_safe_capacity_either() {
 }
 
 #[test]
-fn what_is_in_flight_by_the_safe_capacity_is_not_had() {
+fn work_in_flight_by_the_safe_capacity_is_not_reported() {
     let mut client = client(Mode::Safe);
     exchange(&mut client, 0.0, 0.0, &answer(granted(3.0, 60, 5)));
     exchange(&mut client, 5.0, 5.0, &answer(learning(0.0, Some(10.0))));
     check(&client, 6.0, 10.0, Source::Mode);
-    // What is in flight beyond it is of a lease of before, as far as that allowed it.
+    // Work in flight beyond it belongs to a former lease, as far as that allowed it.
     for (in_flight, expected) in [(1.0, 0.0), (10.0, 0.0), (12.0, 2.0), (20.0, 3.0)] {
         let request = client.clone().request(|_| in_flight, at(10.0));
         let has = request.asks[0].has.expect("a lease of 0");

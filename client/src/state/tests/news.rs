@@ -1,9 +1,9 @@
-//! Wants that change: how soon they are told, and whether they were heard.
+//! Changed wants: the time of their request, and the server's decision.
 
 use super::*;
 
 #[test]
-fn other_wants_are_sent_early_but_not_faster_than_the_gap() {
+fn changed_wants_are_sent_early_but_not_faster_than_the_gap() {
     let mut client = client(Mode::Safe);
     exchange(&mut client, 0.0, 0.0, &answer(granted(8.0, 60, 5)));
     client.ask(R, 20.0);
@@ -17,7 +17,7 @@ fn other_wants_are_sent_early_but_not_faster_than_the_gap() {
     assert_eq!(client.next_step(at(3.0)), Step::Send);
 }
 
-/// A server that tells whether it decided.
+/// Returns an answer of a server that sends `decided`.
 fn told(decided: bool, refresh_in: f64) -> Response {
     answer(Granted {
         decided: Some(decided),
@@ -32,7 +32,7 @@ fn answered(client: &ClientState, wants: f64) {
 }
 
 #[test]
-fn a_server_that_tells_whether_it_decided_hears_other_wants_at_once() {
+fn a_server_that_sends_decided_gets_changed_wants_at_once() {
     let mut client = client(Mode::Safe);
     exchange(&mut client, 0.0, 0.02, &told(true, 5.0));
     client.ask(R, 20.0);
@@ -52,14 +52,14 @@ fn a_server_that_tells_whether_it_decided_hears_other_wants_at_once() {
 }
 
 #[test]
-fn wants_that_were_not_decided_about_are_unanswered_and_come_again_when_they_are_heard() {
+fn undecided_wants_are_unanswered_and_sent_again_at_the_servers_time() {
     let mut client = client(Mode::Safe);
     exchange(&mut client, 0.0, 0.0, &told(true, 5.0));
     client.ask(R, 20.0);
     exchange(&mut client, 0.2, 0.2, &told(false, 0.8));
     answered(&client, 10.0);
     waits_until(&client, 0.3, 1.0);
-    // Nor are those heard earlier that come after them.
+    // Later wants do not come earlier either.
     client.ask(R, 30.0);
     waits_until(&client, 0.5, 1.0);
     let request = exchange(&mut client, 1.0, 1.0, &told(true, 5.0));
@@ -115,7 +115,7 @@ fn a_server_that_never_decides_and_names_no_time_is_not_asked_in_a_busy_loop() {
 }
 
 #[test]
-fn what_is_held_back_goes_along_with_nothing_before_its_time() {
+fn a_held_back_resource_joins_no_request_before_its_time() {
     let mut client = client(Mode::Safe);
     client.open("other", 0, Mode::Safe, 1.0, at(0.0));
     let both = |decided, refresh_in| {
@@ -131,7 +131,7 @@ fn what_is_held_back_goes_along_with_nothing_before_its_time() {
     client.ask(R, 20.0);
     exchange(&mut client, 0.2, 0.2, &told(false, 0.8));
     client.ask("other", 2.0);
-    // Of the other, there is news that may be sent at once.
+    // The other resource has news that may be sent at once.
     let asked = |request: &Request| -> Vec<String> {
         let asks = request.asks.iter();
         asks.map(|ask| ask.resource.clone()).collect()
@@ -140,7 +140,7 @@ fn what_is_held_back_goes_along_with_nothing_before_its_time() {
     other.granted.remove(0);
     let request = exchange(&mut client, 0.3, 0.3, &other);
     assert_eq!(asked(&request), ["other"]);
-    // And once more: what is held back keeps its time, and goes along when that has come.
+    // And again: a held-back resource keeps its time, and joins a request after it.
     client.ask("other", 3.0);
     waits_until(&client, 0.3, 0.4);
     let request = exchange(&mut client, 0.95, 0.95, &other);
@@ -151,7 +151,7 @@ fn what_is_held_back_goes_along_with_nothing_before_its_time() {
 }
 
 #[test]
-fn the_gap_is_the_longer_one_again_towards_a_server_that_does_not_tell() {
+fn the_gap_is_the_longer_one_towards_a_server_that_does_not_send_decided() {
     let mut client = client(Mode::Safe);
     exchange(&mut client, 0.0, 0.0, &told(true, 5.0));
     // Another server of the node, of an older version.
@@ -183,7 +183,7 @@ fn a_first_answer_without_a_decision_is_followed_at_its_time() {
 }
 
 #[test]
-fn what_is_known_of_a_resource_can_be_read() {
+fn the_state_of_a_resource_is_readable() {
     let mut client = client(Mode::Safe);
     let state = |client: &ClientState| {
         let state = client.resource(R).unwrap();
@@ -211,7 +211,7 @@ fn a_resource_that_is_opened_is_asked_for_at_once_whatever_was_asked_a_moment_ag
 }
 
 #[test]
-fn who_is_refused_is_held_back_no_more() {
+fn a_refused_resource_is_no_longer_held_back() {
     let mut client = client(Mode::Safe);
     exchange(&mut client, 0.0, 0.0, &answer(granted(8.0, 60, 5)));
     client.ask(R, 20.0);

@@ -1,8 +1,8 @@
-//! Another process with the same client id: waited out as long as a restart takes.
+//! Another process with the same client id: the client waits as long as a restart takes.
 
 use super::*;
 
-/// Sends at that time, and another process has the lease; the server says when to ask again.
+/// Sends a request at that time; the server refuses it because of another process, with a time.
 #[track_caller]
 fn is_refused(client: &mut ClientState, now: f64) {
     let mut refused = refusal(RefusalKind::AnotherProcess);
@@ -10,34 +10,36 @@ fn is_refused(client: &mut ClientState, now: f64) {
     exchange(client, now, now, &refused);
 }
 
-/// Whether waiting still makes sense.
+/// Returns whether waiting still makes sense.
 fn passes(client: &ClientState) -> bool {
     client.resource(R).unwrap().trouble().unwrap().passes()
 }
 
 #[test]
-fn it_passes_until_the_server_says_it_again_after_the_time_of_a_restart() {
+fn a_conflict_is_waited_out_for_the_time_of_a_restart() {
     let mut client = client(Mode::Safe);
     exchange(&mut client, 0.0, 0.0, &answer(granted(8.0, 60, 5)));
-    // Ten seconds of a restart, and six in which the other one may have gone unnoticed.
+    // Ten seconds of a restart, and six in which the other process may have ended unnoticed.
     for (now, expected) in [(5.0, true), (11.0, true), (17.0, true), (23.0, false)] {
         is_refused(&mut client, now);
         assert_eq!(passes(&client), expected, "at {now}");
         waits_until(&client, now, now + 6.0);
     }
-    // The other one is gone.
+    // The other process has ended.
     exchange(&mut client, 29.0, 29.0, &answer(granted(8.0, 60, 5)));
     check(&client, 29.0, 8.0, Source::Lease);
 }
 
 #[test]
 fn a_restart_that_is_over_is_no_mistake_however_rarely_the_processes_ask() {
-    // The former process asked last at 0, and was killed then. It is missed after a refresh interval and a quarter.
+    // The former process asked last at 0, and was killed then. The server misses it after a refresh interval and a
+    // quarter.
     for refresh in [5.0_f64, 20.0, 60.0, 300.0] {
         let mut client = client(Mode::Safe);
         let (missed, wait) = (refresh * 1.25, refresh.min(60.0));
         let mut now = 0.1;
-        // Beyond a minute, processes need not wait for one another so long: who set such an interval sets an overlap.
+        // Beyond a minute, processes need not wait for one another: an operator who sets such an interval also sets an
+        // overlap.
         while now < missed.min(70.0) {
             let mut refused = refusal(RefusalKind::AnotherProcess);
             refused.refused[0].retry_in = Some(Duration::from_secs_f64(wait));
@@ -70,7 +72,7 @@ fn an_answer_that_went_lost_changes_nothing() {
 }
 
 #[test]
-fn who_says_that_there_is_no_restart_is_told_by_the_first_refusal() {
+fn without_a_restart_overlap_the_first_refusal_counts() {
     let config = ClientConfig {
         restart_overlap: Duration::ZERO,
         ..ClientConfig::default()

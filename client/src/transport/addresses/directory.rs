@@ -1,6 +1,6 @@
-//! What etcd knows of the servers of a node, asked when the client has to find a server anew.
+//! The directory: servers of a node that etcd lists, read when the client has to find a server.
 //!
-//! No connection to etcd stays open, and it is asked as often as the client's backoff lets it try.
+//! No connection to etcd stays open. The client reads it no more often than its backoff allows.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,16 +11,16 @@ use doorward_session::address::Address;
 use doorward_session::master_finder::{MasterFinder, in_order};
 use tracing::{debug, info};
 
-/// The longest that etcd is waited for.
+/// Longest wait for etcd.
 const WAIT_MAX: Duration = Duration::from_secs(2);
 
 /// A node in etcd.
 #[derive(Debug)]
 pub(crate) struct Directory {
     place: EtcdNode,
-    /// Those that were given beside it.
+    /// Addresses that were given in addition.
     given: Arc<[Address]>,
-    /// Of calls to servers.
+    /// Timeout of calls to servers.
     timeout: Duration,
 }
 
@@ -31,7 +31,7 @@ impl Directory {
             given,
             timeout,
         };
-        // Each member of etcd has its part of the time, so that one that hangs is survived.
+        // Each member of etcd gets an equal part of the time, so that one that hangs does no harm.
         let config = &directory.place.etcd.config;
         let members = u32::try_from(config.endpoints.len()).unwrap_or(u32::MAX);
         let call_timeout = config
@@ -44,16 +44,16 @@ impl Directory {
         directory
     }
 
-    /// Well below the time that a call has.
+    /// Returns the longest wait for etcd, well below the time of a call.
     fn wait_max(&self) -> Duration {
         WAIT_MAX.min(self.timeout / 2)
     }
 
-    /// Asks etcd, and hands the finder what it says.
+    /// Reads etcd, and updates the finder.
     ///
     /// # Errors
     ///
-    /// If etcd does not answer, or knows of nobody.
+    /// If etcd does not answer, or lists no server.
     pub(crate) async fn look_up(&self, finder: &mut MasterFinder) -> Result<(), String> {
         let (config, keys) = (&self.place.etcd.config, self.place.keys());
         let answer = tokio::time::timeout(self.wait_max(), directory::resolve(config, &keys));
@@ -63,7 +63,7 @@ impl Directory {
             Err(_) => Err(format!("etcd did not answer within {:?}", self.wait_max())),
         };
         if let Err(problem) = &found {
-            debug!(problem, "where the servers are is not known anew");
+            debug!(problem, "cannot read the servers of the node from etcd");
         }
         found
     }
@@ -80,7 +80,7 @@ impl Directory {
             .filter_map(|server| parse(&server.address))
             .collect();
         if there.is_empty() && named.is_none() {
-            return Err(format!("no server of this node is there: {node}"));
+            return Err(format!("etcd lists no server of {node}"));
         }
         let known = in_order(named, &there, self.given.iter());
         let address = named.cloned();
@@ -93,11 +93,11 @@ impl Directory {
     }
 }
 
-/// Anything may stand in etcd.
+/// Parses an address from etcd, which may be anything.
 fn parse(address: &str) -> Option<Address> {
     let parsed = super::parse(address);
     if let Err(error) = &parsed {
-        debug!(%error, "what etcd says is passed over");
+        debug!(%error, "ignoring an invalid address in etcd");
     }
     parsed.ok()
 }
