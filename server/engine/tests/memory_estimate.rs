@@ -1,7 +1,6 @@
-//! The running figure of memory, by which newcomers are refused, is what the process grows by: within 10 % for leases
-//! of clients, within 30 % for whatever else may take most of it.
-//!
-//! One test, in a process of its own: nothing else is to take memory meanwhile.
+//! A program of its own, with one test, so that nothing else takes memory meanwhile: the running figure of memory, by
+//! which newcomers are refused, is what the process grows by. The tolerance is 10 % for leases of clients, and 30 % for
+//! everything else that may take most of it.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 #![expect(clippy::print_stdout, reason = "the figures are worth seeing")]

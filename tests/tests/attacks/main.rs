@@ -1,4 +1,5 @@
-//! Attacks on a real server, with honest clients beside, who are served as if there were none.
+//! Attacks on a real server, with honest clients beside it. A program of its own: a flood takes all cores, and no other
+//! test is to wait for it. The server serves honest clients as if there were no attack.
 
 mod all;
 mod claims;

@@ -39,7 +39,7 @@ use doorward_engine::request::{Ask, GetCapacity, ReleaseCapacity};
 use doorward_engine::template::{AlgorithmKind, Templates};
 use doorward_engine::time::Time;
 
-#[path = "../../tests/parents/mod.rs"]
+#[path = "../../tests/it/parents.rs"]
 mod parents;
 mod priorities;
 

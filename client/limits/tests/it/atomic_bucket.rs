@@ -1,0 +1,266 @@
+//! The bucket in one word answers what the bucket of exact numbers does, and threads cannot outwit it.
+
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use doorward_limits::{
+    AtomicBucket, Clock, Decision, Limiter, ManualClock, Moment, Rate, TokenBucket, Units,
+};
+use proptest::prelude::*;
+
+fn bucket(burst: &str, rate: &str) -> TokenBucket {
+    let rate: Rate = rate.parse().unwrap();
+    TokenBucket::new(burst.parse::<Units>().unwrap(), rate).unwrap()
+}
+
+/// Buckets that a word can say, and some that it cannot or not always.
+const BUCKETS: &[(&str, &str)] = &[
+    ("10", "10/s"),
+    ("1", "3/s"),
+    ("3", "7/h"),
+    ("10", "4999/day"),
+    ("0.5", "0.125/s"),
+    ("1000000", "1000000/s"),
+    ("10", "0/s"),
+    ("0", "5/s"),
+    ("10", "33.333333333/s"),
+    ("18446744073709551615", "1/s"),
+    ("1", "1000000000/ns"),
+    ("20000", "2000/20min"),
+];
+
+#[derive(Clone, Debug)]
+enum Op {
+    Take(u64),
+    Peek(u64),
+    Charge(u64),
+    Refund(u64),
+    SetLimit(usize),
+    Pass(u64),
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    let parts = || {
+        prop_oneof![
+            8 => (0..20_u64).prop_map(|it| it * 1_000_000_000),
+            2 => 0..20_000_000_000_u64,
+            1 => any::<u64>(),
+        ]
+    };
+    prop_oneof![
+        6 => parts().prop_map(Op::Take),
+        2 => parts().prop_map(Op::Peek),
+        1 => parts().prop_map(Op::Charge),
+        1 => parts().prop_map(Op::Refund),
+        1 => (0..BUCKETS.len()).prop_map(Op::SetLimit),
+        4 => (0..3_000_000_000_u64).prop_map(Op::Pass),
+        // Weeks, and years: the word must begin to count from another base.
+        1 => (0..100_000_000_000_000_000_u64).prop_map(Op::Pass),
+    ]
+}
+
+fn parts(parts: u64) -> Units {
+    Units::from_parts(u128::from(parts))
+}
+
+/// A ratio that is not whole leaves part of a drop over, which the word does not keep: less than a nanosecond, and less
+/// than a part of a unit.
+#[track_caller]
+fn assert_close(word: Decision, exact: Decision, since_change: bool) {
+    if !since_change || word == exact {
+        assert_eq!(word, exact);
+        return;
+    }
+    let close = |a: Duration, b: Duration| a.abs_diff(b) <= Duration::from_nanos(2);
+    match (word, exact) {
+        (Decision::Allowed(word), Decision::Allowed(exact)) => {
+            assert!(close(word.reset, exact.reset), "{word:?} {exact:?}");
+            let (one, other) = (word.remaining.parts(), exact.remaining.parts());
+            assert!(one.abs_diff(other) <= 1, "{word:?} {exact:?}");
+        }
+        (Decision::After(word), Decision::After(exact)) => assert!(close(word, exact)),
+        // Refused for want of a part of a drop.
+        (Decision::After(word), Decision::Allowed(_)) => assert!(word <= Duration::from_nanos(2)),
+        _ => panic!("{word:?}, but exactly {exact:?}"),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 600, ..ProptestConfig::default() })]
+
+    #[test]
+    fn one_word_answers_what_exact_numbers_do(
+        first in 0..BUCKETS.len(), start in -1_000_000_000_000_i64..1_000_000_000_000,
+        ops in prop::collection::vec(op(), 1..60),
+    ) {
+        let of = |index: usize| bucket(BUCKETS[index].0, BUCKETS[index].1);
+        let word = AtomicBucket::new(of(first));
+        let mut exact = Limiter::new(of(first));
+        let mut now = Moment::from_nanos(start);
+        let mut changed = false;
+        for op in ops {
+            match op {
+                Op::Take(cost) => {
+                    let (cost, before) = (parts(cost), exact.clone());
+                    let (one, other) = (word.take(cost, now), exact.take(cost, now));
+                    assert_close(one, other, changed);
+                    if one.is_allowed() != other.is_allowed() {
+                        exact = before;
+                    }
+                }
+                Op::Peek(cost) => {
+                    let cost = parts(cost);
+                    assert_close(word.peek(cost, now), exact.peek(cost, now), changed);
+                    if !changed {
+                        prop_assert_eq!(word.standing(now), exact.standing(now));
+                        prop_assert_eq!(word.is_fresh(now), exact.is_fresh(now));
+                    }
+                }
+                Op::Charge(cost) => {
+                    word.charge(parts(cost), now);
+                    exact.charge(parts(cost), now);
+                }
+                Op::Refund(cost) => {
+                    word.refund(parts(cost), now);
+                    exact.refund(parts(cost), now);
+                }
+                Op::SetLimit(next) => {
+                    // A second change would scale what the first one left over.
+                    if !changed {
+                        word.set_limit(of(next), now);
+                        exact.set_limit(of(next), now);
+                        changed = true;
+                    }
+                }
+                Op::Pass(nanos) => now = now.after(Duration::from_nanos(nanos)),
+            }
+        }
+    }
+
+    /// Threads read their clocks in another order than they come.
+    #[test]
+    fn a_clock_that_goes_back_gains_nothing(
+        ops in prop::collection::vec((0..4_u64, -2_000_000_000..2_000_000_000_i64), 1..200),
+    ) {
+        let word = AtomicBucket::new(bucket("10", "10/s"));
+        let (mut now, mut first, mut last, mut passed) = (0_i64, i64::MAX, i64::MIN, 0);
+        for (cost, step) in ops {
+            now += step;
+            (first, last) = (first.min(now), last.max(now));
+            if word.take(Units::whole(cost), Moment::from_nanos(now)).is_allowed() {
+                passed += cost;
+            }
+            let came = u128::from(last.abs_diff(first)) * 10 / 1_000_000_000;
+            prop_assert!(u128::from(passed) <= 10 + came);
+        }
+    }
+}
+
+#[test]
+fn ten_years_of_4999_a_day_lose_less_than_a_nanosecond() {
+    let word = AtomicBucket::new(bucket("2", "4999/day"));
+    let start = Moment::from_nanos(1_700_000_000_000_000_000);
+    assert!(word.take(Units::whole(2), start).is_allowed());
+    let mut now = start;
+    const TAKES: u64 = 20_000;
+    for _ in 0..TAKES {
+        let Decision::After(wait) = word.take(Units::ONE, now) else {
+            panic!("it was empty");
+        };
+        now = now.after(wait);
+        assert!(word.take(Units::ONE, now).is_allowed());
+    }
+    let exact = u128::from(TAKES) * 86_400_000_000_000 / 4999;
+    let real = u128::from(now.nanos_since(start));
+    assert!(real.abs_diff(exact) <= 1, "{real} {exact}");
+    // Ten years of silence, and it is full, not more.
+    let later = now.after(Duration::from_secs(10 * 365 * 86_400));
+    assert_eq!(word.standing(later).remaining, Units::whole(2));
+    assert!(word.take(Units::whole(2), later).is_allowed());
+    assert!(!word.take(Units::ONE, later).is_allowed());
+}
+
+/// Four threads take until they are refused, then time passes, and so on. What passes is what one thread would get.
+#[track_caller]
+fn threads_together(burst: u64, rate: &str, step: Duration) {
+    let limit = bucket(&burst.to_string(), rate);
+    let (word, clock) = (AtomicBucket::new(limit), ManualClock::new(Moment::ORIGIN));
+    let mut one = Limiter::new(limit);
+    let (steps, passed) = (Barrier::new(5), AtomicU64::new(0));
+    const STEPS: u64 = 100;
+    thread::scope(|threads| {
+        for _ in 0..4 {
+            threads.spawn(|| {
+                for _ in 0..STEPS {
+                    steps.wait();
+                    while word.take(Units::ONE, clock.now()).is_allowed() {
+                        passed.fetch_add(1, Ordering::Relaxed);
+                    }
+                    steps.wait();
+                }
+            });
+        }
+        for _ in 0..STEPS {
+            clock.advance(step);
+            steps.wait();
+            steps.wait();
+            let mut expected = 0;
+            while one.take(1, clock.now()).is_allowed() {
+                expected += 1;
+            }
+            assert_eq!(passed.swap(0, Ordering::Relaxed), expected);
+        }
+    });
+}
+
+#[test]
+fn threads_together_take_what_one_could() {
+    threads_together(10, "300/s", Duration::from_millis(7));
+    threads_together(3, "4999/day", Duration::from_secs(29));
+    // A rate that no word can say: behind the lock.
+    threads_together(10, "33.333333333/s", Duration::from_millis(40));
+}
+
+/// Three threads take as fast as they can while one moves the time, and one sets limits of that rate and burst, or of a
+/// smaller rate. What passes is bounded by the larger one.
+#[track_caller]
+fn threads_while_limits_change(burst: &str, rate: &str, smaller: &str) {
+    let word = AtomicBucket::new(bucket(burst, rate));
+    let clock = ManualClock::new(Moment::from_nanos(5));
+    let (over, passed) = (AtomicBool::new(false), AtomicU64::new(0));
+    const STEPS: u64 = 1_000;
+    const STEP: Duration = Duration::from_micros(500);
+    thread::scope(|threads| {
+        for _ in 0..3 {
+            threads.spawn(|| {
+                while !over.load(Ordering::Relaxed) {
+                    if word.take(Units::ONE, clock.now()).is_allowed() {
+                        passed.fetch_add(1, Ordering::Relaxed);
+                    }
+                }
+            });
+        }
+        threads.spawn(|| {
+            for step in 0..STEPS {
+                let next = if step % 2 == 0 { smaller } else { rate };
+                word.set_limit(bucket(burst, next), clock.now());
+                clock.advance(STEP);
+                thread::yield_now();
+            }
+            over.store(true, Ordering::Relaxed);
+        });
+    });
+    let seconds = STEP.as_secs_f64() * STEPS as f64;
+    let (burst, rate): (f64, Rate) = (burst.parse().unwrap(), rate.parse().unwrap());
+    let bound = burst + rate.amount().as_f64() * seconds;
+    let passed = passed.into_inner() as f64;
+    assert!(passed <= bound, "{passed} passed of {bound}");
+}
+
+#[test]
+fn threads_gain_nothing_while_limits_change() {
+    threads_while_limits_change("10", "300/s", "150/s");
+    threads_while_limits_change("8", "7/s", "3/s");
+}

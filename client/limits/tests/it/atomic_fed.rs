@@ -1,0 +1,314 @@
+//! The fed bucket in one word answers what the bucket of exact numbers does, obeys the end of what comes in at the very
+//! next take, and threads cannot outwit it.
+
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use doorward_limits::{
+    AtomicFedBucket, Clock, Decision, FedBucket, Feed, ManualClock, Moment, Reason, Supply,
+    TokenBucket, Units,
+};
+use proptest::prelude::*;
+
+const SECOND: i64 = 1_000_000_000;
+
+fn at(nanos: i64) -> Moment {
+    Moment::from_nanos(nanos)
+}
+
+fn limited(burst: &str, rate: &str) -> Supply {
+    let burst: Units = burst.parse().unwrap();
+    Supply::Limited(TokenBucket::new(burst, rate.parse().unwrap()).unwrap())
+}
+
+fn always(supply: Supply) -> Feed {
+    Feed { supply, then: None }
+}
+
+fn empty(behind: Duration) -> AtomicFedBucket {
+    AtomicFedBucket::new(Moment::ORIGIN, behind)
+}
+
+/// What a word can say, and what it cannot or not always.
+fn supply() -> impl Strategy<Value = Supply> {
+    prop_oneof![
+        3 => (1..200_u64, 1..500_u64).prop_map(|(burst, rate)| {
+            limited(&burst.to_string(), &format!("{rate}/s"))
+        }),
+        2 => (1..9_u64, 1..5_000_u64).prop_map(|(burst, rate)| {
+            limited(&burst.to_string(), &format!("{rate}/day"))
+        }),
+        1 => Just(limited("1.5", "100/3s")),
+        1 => Just(limited("10", "33.333333333/s")),
+        1 => Just(limited("1000000", "5000000/s")),
+        1 => Just(limited("10", "0/s")),
+        1 => Just(limited("0.25", "7/s")),
+        1 => Just(Supply::Unlimited),
+    ]
+}
+
+#[derive(Clone, Debug)]
+enum Op {
+    /// Something else comes in, and after so many nanoseconds yet something else.
+    Feed(Supply, Option<(u64, Supply)>),
+    Take(u64),
+    Peek(u64),
+    Pass(u64),
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    let parts = || {
+        prop_oneof![
+            8 => (0..5_u64).prop_map(|it| it * 1_000_000_000),
+            3 => 0..20_000_000_000_u64,
+            1 => any::<u64>(),
+        ]
+    };
+    let span = || {
+        prop_oneof![
+            3 => 0..50_000_000_u64,
+            2 => 0..5_000_000_000_u64,
+            1 => 0..100_000_000_000_000_000_u64,
+        ]
+    };
+    prop_oneof![
+        2 => (supply(), prop::option::weighted(0.8, (span(), supply())))
+            .prop_map(|(supply, then)| Op::Feed(supply, then)),
+        8 => parts().prop_map(Op::Take),
+        1 => parts().prop_map(Op::Peek),
+        5 => span().prop_map(Op::Pass),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1_500, ..ProptestConfig::default() })]
+
+    #[test]
+    fn one_word_answers_what_exact_numbers_do(
+        behind in prop_oneof![Just(0), Just(2_000_000_u64)],
+        ops in prop::collection::vec(op(), 1..80),
+    ) {
+        let word = empty(Duration::from_nanos(behind));
+        let mut exact = FedBucket::new(Moment::ORIGIN);
+        let mut now = Moment::ORIGIN;
+        for op in ops {
+            match op {
+                Op::Feed(supply, then) => {
+                    let then = then.map(|(nanos, supply)| (now.after_nanos(nanos), supply));
+                    word.feed(Feed { supply, then }, now);
+                    exact.feed(Feed { supply, then }, now);
+                }
+                Op::Take(parts) => {
+                    let cost = Units::from_parts(parts.into());
+                    let expected = exact.take(cost, now);
+                    match word.take_at_once(cost, now) {
+                        Some(decision) => prop_assert_eq!(decision, expected),
+                        None => prop_assert_eq!(word.take(cost, now), expected),
+                    }
+                }
+                Op::Peek(parts) => {
+                    let cost = Units::from_parts(parts.into());
+                    prop_assert_eq!(word.peek(cost, now), exact.peek(cost, now));
+                }
+                Op::Pass(nanos) => now = now.after_nanos(nanos),
+            }
+        }
+    }
+
+    /// Threads read their clocks in another order than they come, a fast clock among them.
+    #[test]
+    fn a_clock_that_goes_back_gains_nothing(
+        ops in prop::collection::vec(
+            (0..4_u64, -50_000_000..60_000_000_i64, prop::option::weighted(0.05, 1..400_u64)), 1..200,
+        ),
+    ) {
+        let word = empty(Duration::ZERO);
+        word.feed(always(limited("10", "100/s")), at(0));
+        let (mut now, mut last, mut passed, mut came) = (0_i64, 0_i64, 0, 0_u128);
+        let mut rate = 100;
+        for (cost, step, next) in ops {
+            now = (now + step).max(0);
+            came += u128::from(now.saturating_sub(last).max(0).unsigned_abs()) * u128::from(rate);
+            last = last.max(now);
+            if let Some(next) = next {
+                rate = next;
+                word.feed(always(limited("10", &format!("{rate}/s"))), at(now));
+            }
+            // What it was given before the clock went back may count by the next rate, to the same end.
+            let most = came / 1_000_000_000 + 1;
+            if word.take(Units::whole(cost), at(now)).is_allowed() {
+                passed += u128::from(cost);
+            }
+            let slack = 60_000_000 * 400 / 1_000_000_000;
+            prop_assert!(passed <= 10 + most + slack, "{passed} of {most}");
+        }
+    }
+}
+
+#[test]
+fn a_take_after_a_freeze_obeys_what_comes_in_by_then() {
+    let lease = Feed {
+        supply: limited("10", "10/s"),
+        then: Some((at(5 * SECOND), Supply::NOTHING)),
+    };
+    let word = empty(Duration::from_millis(2));
+    word.feed(lease, at(0));
+    assert!(
+        word.take_at_once(Units::ONE, at(SECOND))
+            .unwrap()
+            .is_allowed()
+    );
+    // An hour later, and nobody has said anything.
+    assert_eq!(word.take_at_once(Units::ONE, at(3_600 * SECOND)), None);
+    let never = Decision::Never(Reason::RateIsZero);
+    assert_eq!(word.take(Units::ONE, at(3_600 * SECOND)), never);
+    // To the nanosecond; and a clock that may be behind is not asked shortly before the end.
+    let word = empty(Duration::from_millis(2));
+    word.feed(lease, at(0));
+    let end = 5 * SECOND;
+    assert!(word.take_at_once(Units::ONE, at(end - 2_000_001)).is_some());
+    assert_eq!(word.take_at_once(Units::ONE, at(end - 2_000_000)), None);
+    assert!(word.take(Units::ONE, at(end - 1)).is_allowed());
+    assert_eq!(word.take(Units::ONE, at(end)), never);
+}
+
+#[test]
+fn no_wait_is_told_across_the_end_without_the_lock() {
+    let word = empty(Duration::ZERO);
+    let then = Some((at(4 * SECOND), limited("10", "2/s")));
+    let supply = limited("10", "1/3s");
+    word.feed(Feed { supply, then }, at(0));
+    assert_eq!(
+        word.take_at_once(Units::ONE, at(0)),
+        Some(Decision::After(Duration::from_secs(3)))
+    );
+    assert_eq!(word.take_at_once(Units::whole(2), at(0)), None);
+    // 4/3 by then, and the other 2/3 at twice a second.
+    let wait = word.take(Units::whole(2), at(0)).retry_after().unwrap();
+    assert_eq!(wait.as_millis(), 4_333);
+}
+
+/// Threads race for what is there; then time passes, and so on. What passes is what one thread would get.
+#[test]
+fn threads_together_take_what_one_could() {
+    for (burst, rate, step) in [
+        ("1", "100/s", 10_000_000),
+        ("10", "300/s", 7_000_000),
+        ("3", "4999/day", 29_000_000_000),
+        // Behind the lock.
+        ("10", "33.333333333/s", 40_000_000),
+    ] {
+        let clock = ManualClock::new(Moment::ORIGIN);
+        let word = empty(Duration::ZERO);
+        let mut one = FedBucket::new(Moment::ORIGIN);
+        word.feed(always(limited(burst, rate)), Moment::ORIGIN);
+        one.feed(always(limited(burst, rate)), Moment::ORIGIN);
+        let (steps, passed) = (Barrier::new(5), AtomicU64::new(0));
+        const STEPS: u64 = 100;
+        thread::scope(|threads| {
+            for _ in 0..4 {
+                threads.spawn(|| {
+                    for _ in 0..STEPS {
+                        steps.wait();
+                        while word.take(Units::ONE, clock.now()).is_allowed() {
+                            passed.fetch_add(1, Ordering::Relaxed);
+                        }
+                        steps.wait();
+                    }
+                });
+            }
+            for _ in 0..STEPS {
+                clock.advance(Duration::from_nanos(step));
+                steps.wait();
+                steps.wait();
+                let mut expected = 0;
+                while one.take(Units::ONE, clock.now()).is_allowed() {
+                    expected += 1;
+                }
+                assert_eq!(passed.swap(0, Ordering::Relaxed), expected, "{rate}");
+            }
+        });
+    }
+}
+
+/// Threads take as fast as they can while leases shrink and grow and time passes. What passes is within what came in.
+#[test]
+fn threads_gain_nothing_while_leases_change() {
+    const STEPS: u64 = 2_000;
+    const STEP: Duration = Duration::from_micros(500);
+    const RATES: [u64; 4] = [400, 100, 300, 50];
+    const THEN: u64 = 20;
+    let clock = ManualClock::new(at(5));
+    let word = AtomicFedBucket::new(clock.now(), Duration::ZERO);
+    let (over, passed) = (AtomicBool::new(false), AtomicU64::new(0));
+    let mut came = 0.0;
+    thread::scope(|threads| {
+        for _ in 0..3 {
+            threads.spawn(|| {
+                while !over.load(Ordering::Relaxed) {
+                    if word.take(Units::ONE, clock.now()).is_allowed() {
+                        passed.fetch_add(1, Ordering::Relaxed);
+                    }
+                }
+            });
+        }
+        for rate in RATES.iter().cycle().take(STEPS as usize) {
+            let feed = Feed {
+                supply: limited("4", &format!("{rate}/s")),
+                // Over before the next one.
+                then: Some((
+                    clock.now().after(STEP * 3 / 4),
+                    limited("4", &format!("{THEN}/s")),
+                )),
+            };
+            word.feed(feed, clock.now());
+            for _ in 0..4 {
+                clock.advance(STEP / 4);
+                thread::yield_now();
+            }
+            came += (*rate * 3 + THEN) as f64 * (STEP / 4).as_secs_f64();
+        }
+        over.store(true, Ordering::Relaxed);
+    });
+    let passed = passed.into_inner() as f64;
+    assert!(passed <= came + 4.0, "{passed} passed of {came}");
+    assert!(passed > 0.0);
+}
+
+/// Once a feed has returned, nothing is taken by the former one.
+#[test]
+fn nothing_is_taken_by_a_lease_that_was_taken_back() {
+    let word = empty(Duration::ZERO);
+    let (over, none, after) = (
+        AtomicBool::new(false),
+        AtomicBool::new(false),
+        AtomicU64::new(0),
+    );
+    thread::scope(|threads| {
+        for _ in 0..3 {
+            threads.spawn(|| {
+                while !over.load(Ordering::Relaxed) {
+                    let was_none = none.load(Ordering::SeqCst);
+                    let is_allowed = word.take(Units::ONE, at(SECOND)).is_allowed();
+                    if was_none && none.load(Ordering::SeqCst) && is_allowed {
+                        after.fetch_add(1, Ordering::Relaxed);
+                    }
+                }
+            });
+        }
+        for _ in 0..3_000 {
+            word.feed(always(Supply::Unlimited), at(SECOND));
+            thread::yield_now();
+            word.feed(always(Supply::NOTHING), at(SECOND));
+            none.store(true, Ordering::SeqCst);
+            for _ in 0..50 {
+                std::hint::spin_loop();
+            }
+            none.store(false, Ordering::SeqCst);
+        }
+        over.store(true, Ordering::Relaxed);
+    });
+    assert_eq!(after.into_inner(), 0);
+}

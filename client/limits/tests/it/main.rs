@@ -1,0 +1,18 @@
+//! Local limits against exact references, laws, vectors, and threads.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    reason = "a test fails by panicking, helpers included"
+)]
+#![allow(unreachable_pub, reason = "helpers of modules beside them")]
+
+mod atomic_bucket;
+mod atomic_fed;
+mod keyed;
+mod laws;
+mod pictures;
+mod reference;
+mod vectors;

@@ -1,0 +1,189 @@
+//! Every algorithm as its definition says it, without a thought for speed: amounts in parts of a unit, as fractions.
+//!
+//! They say only what is so at a moment. That instants that were told are right is seen by asking again then, and a
+//! nanosecond earlier.
+
+use crate::reference::ratio::Ratio;
+
+/// Parts of a unit.
+pub(crate) const UNIT: u128 = 1_000_000_000;
+
+/// So much, and so much a nanosecond or within so many.
+#[derive(Clone, Debug)]
+pub(crate) struct Rule {
+    pub(crate) limit: u128,
+    /// For what flows.
+    pub(crate) rate: (u128, u128),
+    /// For what counts in windows.
+    pub(crate) window: i128,
+    /// The longest wait of a queue, the length of a ban.
+    pub(crate) wait: i128,
+}
+
+impl Rule {
+    pub(crate) fn limit(&self) -> Ratio {
+        Ratio::new(self.limit, 1)
+    }
+
+    fn rate(&self) -> Ratio {
+        Ratio::new(self.rate.0, self.rate.1)
+    }
+}
+
+/// What an algorithm is at a moment.
+pub(crate) trait Dumb {
+    /// What is there; less than nothing in debt.
+    fn there(&self, now: i128) -> Ratio;
+    /// Whether this passes.
+    fn passes(&self, cost: u128, now: i128) -> bool {
+        Ratio::new(cost, 1) <= self.there(now)
+    }
+    /// Whether all is available.
+    fn is_all_there(&self, now: i128) -> bool;
+    /// Uses so much, or gives it back.
+    fn charge(&mut self, cost: u128, now: i128);
+    fn refund(&mut self, cost: u128, now: i128);
+    fn set_limit(&mut self, rule: Rule, now: i128);
+    /// How long who comes now waits.
+    fn delay(&self, _now: i128) -> Ratio {
+        Ratio::zero()
+    }
+    /// Whether this would be refused for as long as it was told: a peek does not begin a ban.
+    fn tells_of(&self, _cost: u128, _now: i128) -> bool {
+        true
+    }
+    /// A take was refused.
+    fn refused(&mut self, _cost: u128, _now: i128) {}
+}
+
+/// What is there by another limit: the ratio is kept, or the debt.
+pub(crate) fn scaled(there: &Ratio, from: u128, to: u128) -> Ratio {
+    if there.is_negative() {
+        there.clone()
+    } else if from == 0 {
+        Ratio::zero()
+    } else {
+        there * &Ratio::new(to, from)
+    }
+}
+
+/// tokens = min(burst, tokens + rate·Δt).
+pub(crate) struct Tokens {
+    pub(crate) rule: Rule,
+    tokens: Ratio,
+    at: Option<i128>,
+    is_queue: bool,
+}
+
+impl Tokens {
+    pub(crate) fn new(rule: Rule, is_queue: bool) -> Self {
+        let tokens = rule.limit();
+        Self {
+            rule,
+            tokens,
+            at: None,
+            is_queue,
+        }
+    }
+
+    fn update(&mut self, now: i128) {
+        self.tokens = self.there_now(now);
+        self.at = Some(self.at.map_or(now, |at| at.max(now)));
+    }
+
+    fn there_now(&self, now: i128) -> Ratio {
+        let passed = (now - self.at.unwrap_or(now)).max(0);
+        let came = &self.rule.rate() * &Ratio::new(passed, 1);
+        (&self.tokens + &came).min(self.rule.limit())
+    }
+
+    fn backlog(&self, now: i128) -> Ratio {
+        &self.rule.limit() - &self.there_now(now)
+    }
+}
+
+impl Dumb for Tokens {
+    fn there(&self, now: i128) -> Ratio {
+        let there = self.there_now(now);
+        if self.is_queue && self.delay(now) > Ratio::new(self.rule.wait, 1) {
+            return there.min(Ratio::new(-1, UNIT));
+        }
+        there
+    }
+
+    fn is_all_there(&self, now: i128) -> bool {
+        self.backlog(now) == Ratio::zero()
+    }
+
+    fn charge(&mut self, cost: u128, now: i128) {
+        self.update(now);
+        self.tokens = &self.tokens - &Ratio::new(cost, 1);
+    }
+
+    fn refund(&mut self, cost: u128, now: i128) {
+        self.update(now);
+        self.tokens = (&self.tokens + &Ratio::new(cost, 1)).min(self.rule.limit());
+    }
+
+    fn set_limit(&mut self, rule: Rule, now: i128) {
+        self.update(now);
+        self.tokens = scaled(&self.tokens, self.rule.limit, rule.limit);
+        self.rule = rule;
+    }
+
+    fn delay(&self, now: i128) -> Ratio {
+        let backlog = self.backlog(now);
+        if !self.is_queue || backlog == Ratio::zero() {
+            return Ratio::zero();
+        }
+        let behind = (self.at.unwrap_or(now) - now).max(0);
+        let wait = backlog.over(&self.rule.rate()).ceil() + u128::try_from(behind).unwrap();
+        Ratio::new(wait, 1)
+    }
+}
+
+/// Allowed iff max(TAT, now) + cost·T − now ≤ burst·T.
+pub(crate) struct Arrival {
+    rule: Rule,
+    tat: Option<Ratio>,
+}
+
+impl Arrival {
+    pub(crate) fn new(rule: Rule) -> Self {
+        Self { rule, tat: None }
+    }
+
+    fn ahead(&self, now: i128) -> Ratio {
+        let now = Ratio::new(now, 1);
+        let tat = self.tat.clone().unwrap_or_else(|| now.clone());
+        (&tat - &now).max(Ratio::zero())
+    }
+}
+
+impl Dumb for Arrival {
+    fn there(&self, now: i128) -> Ratio {
+        &self.rule.limit() - &(&self.ahead(now) * &self.rule.rate())
+    }
+
+    fn is_all_there(&self, now: i128) -> bool {
+        self.ahead(now) == Ratio::zero()
+    }
+
+    fn charge(&mut self, cost: u128, now: i128) {
+        let more = Ratio::new(cost, 1).over(&self.rule.rate());
+        self.tat = Some(&(&Ratio::new(now, 1) + &self.ahead(now)) + &more);
+    }
+
+    fn refund(&mut self, cost: u128, now: i128) {
+        let less = Ratio::new(cost, 1).over(&self.rule.rate());
+        let ahead = (&self.ahead(now) - &less).max(Ratio::zero());
+        self.tat = Some(&Ratio::new(now, 1) + &ahead);
+    }
+
+    fn set_limit(&mut self, rule: Rule, now: i128) {
+        let there = scaled(&self.there(now), self.rule.limit, rule.limit);
+        let missing = &rule.limit() - &there;
+        self.tat = Some(&Ratio::new(now, 1) + &missing.over(&rule.rate()));
+        self.rule = rule;
+    }
+}

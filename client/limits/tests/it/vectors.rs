@@ -1,0 +1,97 @@
+//! Every algorithm against test vectors: sequences of operations with the answers of exact rational arithmetic.
+//!
+//! `testdata/vectors` has a set, with a README that says what the fields mean. Another folder is read if
+//! `DOORWARD_LIMITS_VECTORS` names one. Every case is played. What amounts cannot say (more than nine decimal places)
+//! is skipped, counted, and told with what the case needs; the set that is shipped needs nothing that is missing.
+
+mod case;
+mod driver;
+mod header_case;
+mod one_word;
+mod several_case;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+fn folder() -> PathBuf {
+    std::env::var_os("DOORWARD_LIMITS_VECTORS").map_or_else(
+        || Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/vectors"),
+        PathBuf::from,
+    )
+}
+
+/// How a case went.
+pub(crate) enum Played {
+    /// So many operations were as expected.
+    Right(usize),
+    /// It differs: in what.
+    Wrong(Vec<String>),
+    /// It says what our types cannot.
+    Skipped,
+}
+
+fn play(file: &str, case: &Value) -> Played {
+    match (file, case["config"]["algorithm"].as_str()) {
+        ("headers.json", _) => header_case::play(case),
+        (_, Some("several")) => several_case::play(case),
+        _ => case::play(case, driver::driven(&case["config"])),
+    }
+}
+
+/// The same in one word, if it is a bucket by a clock that does not go back.
+fn play_in_one_word(_: &str, case: &Value) -> Played {
+    match one_word::driven(&case["config"]) {
+        Some(bucket) if !one_word::goes_back(case) => case::play(case, bucket),
+        _ => Played::Skipped,
+    }
+}
+
+#[test]
+fn every_case_is_answered_as_exact_arithmetic_does() {
+    play_all(play);
+}
+
+#[test]
+fn every_bucket_in_one_word_answers_as_exact_arithmetic_does() {
+    play_all(play_in_one_word);
+}
+
+fn play_all(play: fn(&str, &Value) -> Played) {
+    let folder = folder();
+    let mut files: Vec<PathBuf> = std::fs::read_dir(&folder)
+        .unwrap_or_else(|error| panic!("{}: {error}", folder.display()))
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|it| it == "json"))
+        .collect();
+    files.sort();
+    assert!(!files.is_empty(), "no vectors in {}", folder.display());
+    let mut problems = Vec::new();
+    for path in files {
+        let file = path.file_name().unwrap().to_str().unwrap();
+        let cases: Value = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
+        let (mut played, mut operations) = (0, 0);
+        let mut skipped: BTreeMap<String, usize> = BTreeMap::new();
+        for case in cases.as_array().unwrap() {
+            match play(file, case) {
+                Played::Right(count) => (played, operations) = (played + 1, operations + count),
+                Played::Wrong(found) => {
+                    let name = case["name"].as_str().unwrap();
+                    problems.push(format!("{file}: {name}\n  {}", found.join("\n  ")));
+                }
+                Played::Skipped => {
+                    let needs = case["needs"].as_str().unwrap_or("finer amounts");
+                    *skipped.entry(needs.to_owned()).or_default() += 1;
+                }
+            }
+        }
+        println!("{file}: {played} cases, {operations} operations, skipped {skipped:?}");
+    }
+    assert!(
+        problems.is_empty(),
+        "{} cases differ:\n{}",
+        problems.len(),
+        problems.join("\n")
+    );
+}

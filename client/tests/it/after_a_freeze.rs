@@ -1,0 +1,92 @@
+//! Limiters of a client in safe mode that was frozen for several lease lengths. They are asked before anybody tells them
+//! what is left of the safe capacity by then.
+
+use std::time::Duration;
+
+use doorward_client::capacity::{Allowance, Capacity, GrantedSafeCapacity, InSafeMode, Source};
+use doorward_client::limiter::concurrency::LeasedPermits;
+use doorward_client::limiter::rate::{Burst, LeasedRate, NotNow};
+use doorward_client::time::Time;
+use doorward_limits::Moment;
+
+fn at(seconds: f64) -> Time {
+    Time::after_origin(Duration::from_secs_f64(seconds))
+}
+
+fn moment(time: Time) -> Moment {
+    Moment::ORIGIN.after(time.since_origin())
+}
+
+/// A lease of 100 that ends after 100 s, and a safe capacity of 8 after it. Leases last 10 s.
+fn lease() -> Allowance {
+    let since = at(100.0);
+    let safe = GrantedSafeCapacity {
+        granted: Capacity::Limited(8.0),
+        length: Duration::from_secs(10),
+        since,
+    };
+    Allowance {
+        capacity: Capacity::Limited(100.0),
+        source: Source::Lease,
+        until: Some(since),
+        then: safe.granted,
+        safe: Some(InSafeMode { safe, wants: 1e6 }),
+    }
+}
+
+/// As a program's call: by the fast way, and where that cannot say, by the other one.
+fn take(limiter: &LeasedRate, cost: f64, now: Time) -> Result<(), NotNow> {
+    let answer = limiter.try_acquire_at_once(cost, moment(now));
+    answer.unwrap_or_else(|| limiter.try_acquire(cost, now))
+}
+
+/// How many are admitted between two points in time, to who comes back when it is told to.
+fn admitted(limiter: &LeasedRate, from: f64, to: f64) -> u32 {
+    let (mut now, mut count) = (at(from), 0);
+    while now < at(to) {
+        match take(limiter, 1.0, now) {
+            Ok(()) => count += 1,
+            Err(NotNow::RetryAfter { retry_after }) => now = now + retry_after,
+            Err(NotNow::Blocked) => break,
+        }
+    }
+    count
+}
+
+#[test]
+fn a_rate_is_halved_as_often_as_leases_would_have_ended() {
+    let limiter = LeasedRate::new(Burst::default(), at(0.0));
+    limiter.handle_allowance(lease(), at(0.0));
+    // The safe capacity is 8, 4, 2, and 1 by now: a burst, and one each second.
+    assert_eq!(admitted(&limiter, 135.0, 139.9), 5);
+    // It goes on by itself.
+    assert_eq!(admitted(&limiter, 140.0, 149.9), 5);
+    assert!(admitted(&limiter, 10_000.0, 20_000.0) <= 1);
+}
+
+#[test]
+fn what_came_in_for_a_dear_request_is_kept_as_each_halving_left_it() {
+    let limiter = LeasedRate::new(Burst::default(), at(0.0));
+    limiter.handle_allowance(lease(), at(0.0));
+    assert!(take(&limiter, 3.0, at(99.0)).is_ok());
+    // The lease of 100 for a second, 10 s of 8, 10 s of 4, 10 s of 2, and 5 s of 1.
+    assert!(take(&limiter, 245.1, at(135.0)).is_err());
+    assert!(take(&limiter, 244.9, at(135.0)).is_ok());
+}
+
+#[test]
+fn permits_are_halved_as_often_as_leases_would_have_ended() {
+    let limiter = LeasedPermits::default();
+    limiter.handle_allowance(lease());
+    let admits = |seconds| {
+        let answer = limiter.try_acquire_at_once(1, moment(at(seconds)));
+        answer.unwrap_or_else(|| limiter.try_acquire(1, at(seconds)))
+    };
+    assert!((0..8).all(|_| admits(105.0)), "the first one is not over");
+    limiter.release(8);
+    assert!(admits(135.0));
+    assert!(!admits(135.0), "8, 4, 2, and 1 by now");
+    assert_eq!(limiter.until(), Some(at(140.0)));
+    limiter.release(1);
+    assert!(!admits(145.0), "half of one is none");
+}

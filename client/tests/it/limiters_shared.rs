@@ -1,0 +1,221 @@
+//! Limiters that threads share, and that nobody has told for long how much there is.
+
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::task::Poll;
+use std::thread;
+use std::time::Duration;
+
+use doorward_client::fake::FakeServer;
+use doorward_client::limiter::demand::AdaptiveWants;
+use doorward_client::limiter::rate::Burst;
+use doorward_client::{AcquireError, Client, Mode, Resource};
+
+/// A fake client of which nothing runs in the background; it wants 50 and gets 30, and its safe capacity is 2.
+fn open(mode: Mode) -> (Resource, FakeServer) {
+    let (client, server) = Client::fake("c");
+    server.set_capacity("r", 30.0);
+    server.set_safe_capacity("r", 2.0);
+    let resource = client.resource("r").wants(50.0).mode(mode);
+    (resource.open().unwrap(), server)
+}
+
+/// So much may come at once.
+const BURST: Burst = Burst {
+    span: Duration::from_secs(1),
+    least: 0.0,
+};
+
+/// Whether it is still waiting, after it was looked at once.
+async fn waits<T>(mut future: Pin<&mut impl Future<Output = T>>) -> bool {
+    poll_fn(|context| Poll::Ready(future.as_mut().poll(context).is_pending())).await
+}
+
+/// Frozen for two lease lengths more than that, in safe mode: a quarter of the safe capacity is left. Nobody has told the
+/// limiters since.
+#[tokio::test(start_paused = true)]
+async fn the_first_call_after_several_lease_lengths_finds_the_safe_capacity_halved_as_often() {
+    let week = Duration::from_secs(7 * 24 * 3_600);
+    let (client, server) = Client::fake("c");
+    server.set_capacity("r", 30.0);
+    server.set_safe_capacity("r", 8.0);
+    let resource = client.resource("r").wants(50.0).mode(Mode::Safe);
+    let resource = resource.open().unwrap();
+    let (rate, gate) = (resource.rate_limiter(BURST), resource.concurrency_limiter());
+    tokio::time::advance(week * 3 + Duration::from_secs(5)).await;
+    let permits: Vec<_> = (0..100).map_while(|_| gate.try_acquire().ok()).collect();
+    assert_eq!(permits.len(), 2);
+    let at_once = (0..100).filter(|_| rate.try_acquire(1.0).is_ok()).count();
+    assert_eq!(at_once, 2);
+    assert_eq!(resource.capacity().get(), 2.0);
+}
+
+/// The process is frozen while it has a lease, for longer than that lasts: the first call after it obeys the mode.
+#[tokio::test(start_paused = true)]
+async fn the_first_call_after_a_freeze_obeys_the_mode() {
+    for (mode, admitted) in [
+        (Mode::Pessimistic, 0),
+        (Mode::Safe, 2),
+        (Mode::Optimistic, 50),
+    ] {
+        let (resource, _server) = open(mode);
+        let (rate, gate) = (resource.rate_limiter(BURST), resource.concurrency_limiter());
+        tokio::time::advance(Duration::from_secs(5)).await;
+        let at_once = |most: u32| (0..most).filter(|_| rate.try_acquire(1.0).is_ok()).count();
+        assert_eq!(at_once(100), 30, "{mode:?}, by the lease");
+        drop(gate.try_acquire().unwrap());
+        // A lease lasts for a week. Nobody is awake to notice its end.
+        tokio::time::advance(Duration::from_secs(7 * 24 * 3_600 + 1)).await;
+        let first = gate.try_acquire();
+        assert_eq!(first.is_ok(), admitted > 0, "{mode:?}");
+        let others = (1..100).map_while(|_| gate.try_acquire().ok());
+        let permits: Vec<_> = first.into_iter().chain(others).collect();
+        assert_eq!(permits.len(), admitted, "{mode:?}");
+        assert_eq!(at_once(100), admitted, "{mode:?}");
+        if mode == Mode::Pessimistic {
+            let blocked = Err(AcquireError::RetryAfter {
+                retry_after: Duration::from_millis(10),
+            });
+            assert_eq!(rate.try_acquire(1.0), blocked, "until the next answer");
+        }
+    }
+}
+
+/// Threads, of which a few admit and most are refused. Each call counts once, also while somebody looks.
+#[tokio::test(start_paused = true)]
+async fn what_threads_ask_for_is_measured_exactly_once() {
+    const EACH: u32 = 5_000;
+    let (client, server) = Client::fake("c");
+    server.set_capacity("r", 30.0);
+    let adaptive = AdaptiveWants {
+        window: Duration::from_secs(10),
+        headroom: 1.0,
+        least: 0.0,
+        ..AdaptiveWants::default()
+    };
+    let resource = client.resource("r").adaptive_wants(adaptive);
+    let resource = resource.open().unwrap();
+    let limiter = resource.rate_limiter(BURST);
+    tokio::time::advance(Duration::from_secs(10)).await;
+    let over = AtomicBool::new(false);
+    thread::scope(|threads| {
+        threads.spawn(|| {
+            while !over.load(Ordering::Acquire) {
+                server.refresh();
+                thread::yield_now();
+            }
+        });
+        let ask = || (0..EACH).for_each(|_| drop(limiter.try_acquire(2.0)));
+        let askers: Vec<_> = (0..4).map(|_| threads.spawn(ask)).collect();
+        askers.into_iter().for_each(|it| it.join().unwrap());
+        over.store(true, Ordering::Release);
+    });
+    server.refresh();
+    // In ten seconds.
+    assert_eq!(server.wants("r"), Some(f64::from(4 * EACH * 2) / 10.0));
+}
+
+/// The same of permits: the most that were out and waited for at once.
+#[tokio::test(start_paused = true)]
+async fn the_most_that_is_wanted_at_once_is_measured_though_it_is_over() {
+    let (client, server) = Client::fake("c");
+    server.set_capacity("r", 5.0);
+    let adaptive = AdaptiveWants {
+        headroom: 1.0,
+        ..AdaptiveWants::default()
+    };
+    let resource = client.resource("r").adaptive_wants(adaptive);
+    let limiter = resource.open().unwrap().concurrency_limiter();
+    server.refresh();
+    for level in 2..8 {
+        // One more than there are, each time: it wants more, and gets it.
+        let permits: Vec<_> = (0..level)
+            .map_while(|_| limiter.try_acquire().ok())
+            .collect();
+        drop(permits);
+        server.refresh();
+        let expected = if level < 7 { level } else { 6 };
+        assert_eq!(server.wants("r"), Some(f64::from(expected)));
+    }
+}
+
+/// More tasks than permits, on several threads: some wait, some look. Nobody waits for ever for what came back, and
+/// never are more in than may be, though that changes.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn permits_that_come_back_reach_those_who_wait() {
+    const EACH: u32 = 400;
+    let (resource, server) = open(Mode::Safe);
+    server.set_capacity("r", 2.0);
+    let limiter = resource.concurrency_limiter();
+    let within: &'static AtomicU64 = Box::leak(Box::default());
+    let tasks = (0..6).map(|task| {
+        let limiter = limiter.clone();
+        tokio::spawn(async move {
+            for _ in 0..EACH {
+                let permit = match task {
+                    0 => limiter.try_acquire().ok(),
+                    _ => Some(limiter.acquire().await.unwrap()),
+                };
+                if permit.is_some() {
+                    assert!(within.fetch_add(1, Ordering::SeqCst) < 3, "too many");
+                    tokio::task::yield_now().await;
+                    within.fetch_sub(1, Ordering::SeqCst);
+                }
+            }
+        })
+    });
+    let tasks: Vec<_> = tasks.collect();
+    for change in 0..200 {
+        server.set_capacity("r", f64::from(change % 3 + 1));
+        tokio::task::yield_now().await;
+    }
+    let all = async {
+        for task in tasks {
+            task.await.unwrap();
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), all)
+        .await
+        .unwrap();
+    assert_eq!(limiter.in_flight(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_waits_is_not_overtaken_by_who_does_not() {
+    let (resource, server) = open(Mode::Safe);
+    server.set_capacity("r", 10.0);
+    let (rate, gate) = (resource.rate_limiter(BURST), resource.concurrency_limiter());
+    let permits = gate.acquire_many(9).await.unwrap();
+    let mut dear = pin!(rate.acquire(15.0));
+    let mut many = pin!(gate.acquire_many(2));
+    assert!(waits(dear.as_mut()).await && waits(many.as_mut()).await);
+    // There is enough for one.
+    tokio::time::advance(Duration::from_secs(1)).await;
+    let Err(AcquireError::RetryAfter { retry_after }) = rate.try_acquire(1.0) else {
+        panic!("it overtook");
+    };
+    assert_eq!(retry_after.as_millis(), 600, "16 have come by then");
+    assert_eq!(gate.try_acquire().err(), Some(AcquireError::Blocked));
+    drop(permits);
+    tokio::time::advance(Duration::from_secs(1)).await;
+    dear.await.unwrap();
+    let _both = many.await.unwrap();
+    drop(gate.try_acquire().unwrap());
+}
+
+#[test]
+fn a_permit_keeps_its_resource_open_when_all_handles_are_gone() {
+    let (resource, server) = open(Mode::Safe);
+    let limiter = resource.concurrency_limiter();
+    let permits = [
+        limiter.try_acquire().unwrap(),
+        limiter.try_acquire().unwrap(),
+    ];
+    drop((resource, limiter));
+    let [first, last] = permits;
+    drop(first);
+    assert_eq!(server.wants("r"), Some(50.0));
+    drop(last);
+    assert_eq!(server.wants("r"), None);
+}

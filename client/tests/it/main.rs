@@ -1,0 +1,18 @@
+//! The client library from outside: its limiters, fake clients, and real connections to servers that obey the test.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking, helpers included"
+)]
+#![allow(unreachable_pub, reason = "helpers of modules beside them")]
+
+mod after_a_freeze;
+#[cfg(feature = "transport")]
+mod fake;
+mod former_limiter;
+#[cfg(feature = "transport")]
+mod limiters_shared;
+#[cfg(feature = "transport")]
+mod transport;

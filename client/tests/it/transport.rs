@@ -1,0 +1,485 @@
+//! The client over real sockets, against servers that do what they are told.
+
+mod fake_server;
+mod hostile;
+mod learning;
+mod limiters;
+mod mastership;
+mod overload;
+mod processes;
+
+use std::time::Duration;
+
+use doorward_client::limiter::demand::AdaptiveWants;
+use doorward_client::limiter::rate::Burst;
+use doorward_client::state::{BackoffConfig, ClientConfig};
+use doorward_client::{
+    AcquireError, Capacity, Client, ClientBuilder, ConnectError, Hooks, Mode, Resource,
+    ResourceError, Source,
+};
+use doorward_proto::doorman;
+use tokio::sync::watch;
+use tokio_stream::StreamExt;
+use tonic::Status;
+
+use self::fake_server::{FakeServer, granted, lease, redirect, refused};
+
+/// Long enough for anything that happens at all.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// An impatient client: nothing is waited for but what is tested.
+fn client(address: &str) -> ClientBuilder {
+    let wait = Duration::from_millis(10);
+    let config = ClientConfig {
+        early_gap: wait,
+        timeout: Duration::from_secs(2),
+        backoff: BackoffConfig {
+            base: wait,
+            cap: wait,
+            ..BackoffConfig::default()
+        },
+        ..ClientConfig::default()
+    };
+    Client::builder("c")
+        .address(address)
+        .config(config)
+        .connect_timeout(PATIENCE)
+}
+
+async fn within_patience<T>(what: impl Future<Output = T>) -> T {
+    tokio::time::timeout(PATIENCE, what).await.unwrap()
+}
+
+/// Hears of every request that failed.
+#[derive(Default)]
+struct Failures(watch::Sender<()>);
+
+impl Hooks for Failures {
+    fn refreshed(&self, ok: bool, _took: Duration) {
+        if !ok {
+            self.0.send_replace(());
+        }
+    }
+}
+
+impl Failures {
+    /// Waits until a client says why it fails, in words for which that holds.
+    async fn until(&self, client: &Client, holds: impl Fn(&str) -> bool) {
+        let mut failed = self.0.subscribe();
+        within_patience(async {
+            while !client.failure().is_some_and(|failure| holds(&failure)) {
+                failed.changed().await.unwrap();
+            }
+        })
+        .await;
+    }
+}
+
+async fn until(resource: &Resource, capacity: f64) {
+    let mut changes = resource.changes();
+    let found = tokio::time::timeout(PATIENCE, async {
+        while let Some(holding) = changes.next().await {
+            if holding.capacity == Capacity::Limited(capacity) {
+                return;
+            }
+        }
+        panic!("the changes ended");
+    });
+    assert!(
+        found.await.is_ok(),
+        "{capacity} never came: {:?}",
+        resource.problem()
+    );
+}
+
+#[tokio::test]
+async fn a_lease_is_asked_for_refreshed_and_released() {
+    let mut server = FakeServer::master([lease(8.0, 20), lease(9.0, 60_000)]).await;
+    let client = client(&server.address).connect().await.unwrap();
+    let resource = client.resource("r").wants(10.0).priority(4).open().unwrap();
+    assert_eq!(
+        resource.wait_for_lease(PATIENCE).await,
+        Ok(Capacity::Limited(8.0))
+    );
+    let first = server.next_get().await;
+    let asked = &first.resource[0];
+    assert_eq!(
+        (first.client_id.as_str(), asked.wants, asked.priority),
+        ("c", 10.0, 4)
+    );
+    assert_eq!(asked.has, None);
+    let second = server.next_get().await;
+    assert!(second.sequence > first.sequence);
+    let has = second.resource[0].has.unwrap();
+    assert_eq!(has.capacity, 8.0);
+    assert!(has.expires_in_ms.unwrap() <= 60_000);
+    until(&resource, 9.0).await;
+    client.close().await;
+    let release = server.next_release().await;
+    assert_eq!(release.resource_id, ["r"]);
+    assert!(
+        release.sequence > second.sequence,
+        "an older one would release nothing"
+    );
+    assert_eq!(resource.problem(), Some(ResourceError::Closed));
+    assert_eq!(resource.ask(1.0), Err(ResourceError::Closed));
+}
+
+#[tokio::test]
+async fn dropping_the_last_handle_releases_and_dropping_everything_ends_the_client() {
+    let mut server = FakeServer::master([lease(8.0, 60_000)]).await;
+    let client = client(&server.address).connect().await.unwrap();
+    let resource = client.resource("r").wants(10.0).open().unwrap();
+    let limiter = resource.rate_limiter(Burst::default());
+    resource.wait_for_lease(PATIENCE).await.unwrap();
+    drop(resource);
+    // A limiter keeps the resource open.
+    limiter.acquire(1.0).await.unwrap();
+    drop(limiter);
+    assert_eq!(server.next_release().await.resource_id, ["r"]);
+    // It may be opened again, and everything dropped at once.
+    let again = client.resource("r").wants(1.0).open().unwrap();
+    again.wait_for_lease(PATIENCE).await.unwrap();
+    drop((client, again));
+    assert_eq!(server.next_release().await.resource_id, ["r"]);
+}
+
+#[tokio::test]
+async fn other_wants_are_told_without_waiting_for_the_refresh() {
+    let mut server = FakeServer::master([lease(8.0, 60_000)]).await;
+    let client = client(&server.address).connect().await.unwrap();
+    let resource = client.resource("r").wants(10.0).open().unwrap();
+    resource.wait_for_lease(PATIENCE).await.unwrap();
+    assert_eq!(server.next_get().await.resource[0].wants, 10.0);
+    resource.ask(25.0).unwrap();
+    assert_eq!(server.next_get().await.resource[0].wants, 25.0);
+    for bad in [-1.0, f64::NAN, f64::INFINITY, 1e300] {
+        assert!(
+            matches!(resource.ask(bad), Err(ResourceError::BadWants(_))),
+            "{bad}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn redirects_are_followed_from_discovery_and_from_answers() {
+    let master = FakeServer::master([lease(8.0, 60_000)]).await;
+    let discovery = doorman::DiscoveryResponse {
+        mastership: doorman::Mastership {
+            master_address: Some(master.address.clone()),
+            epoch: Some(7),
+        },
+        is_master: false,
+    };
+    let follower = FakeServer::start(Some(discovery), []).await;
+    let by_discovery = client(&follower.address).connect().await.unwrap();
+    let resource = by_discovery.resource("r").wants(10.0).open().unwrap();
+    assert_eq!(
+        resource.wait_for_lease(PATIENCE).await,
+        Ok(Capacity::Limited(8.0))
+    );
+
+    let lost_it = FakeServer::master([redirect(Some(&master.address))]).await;
+    let by_answer = client(&lost_it.address).connect().await.unwrap();
+    let resource = by_answer.resource("r").wants(10.0).open().unwrap();
+    assert_eq!(
+        resource.wait_for_lease(PATIENCE).await,
+        Ok(Capacity::Limited(8.0))
+    );
+}
+
+#[tokio::test]
+async fn a_redirect_in_circles_is_a_failure_that_is_tried_again_later() {
+    // Two who take each other for the master.
+    let elsewhere = |address: &str| doorman::DiscoveryResponse {
+        mastership: doorman::Mastership {
+            master_address: Some(address.to_owned()),
+            epoch: None,
+        },
+        is_master: false,
+    };
+    let first = FakeServer::reserve().await;
+    let server = FakeServer::start(Some(elsewhere(&first.address())), []).await;
+    let _first = first.start(Some(elsewhere(&server.address)), []);
+    let client = client(&server.address).connect_timeout(Duration::from_millis(300));
+    let error = client.connect().await.err().unwrap();
+    assert!(
+        matches!(error, ConnectError::NotConnected { .. }),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn one_address_of_several_that_answers_is_enough() {
+    let server = FakeServer::master([lease(8.0, 60_000)]).await;
+    let client = client("127.0.0.1:1").address(server.address.clone());
+    let client = client.connect().await.unwrap();
+    let resource = client.resource("r").wants(10.0).open().unwrap();
+    assert_eq!(
+        resource.wait_for_lease(PATIENCE).await,
+        Ok(Capacity::Limited(8.0))
+    );
+}
+
+#[tokio::test]
+async fn what_cannot_be_connected_to_says_so() {
+    let unreachable = client("127.0.0.1:1").connect_timeout(Duration::from_millis(200));
+    let error = unreachable.connect().await.err().unwrap().to_string();
+    assert!(
+        error.contains("127.0.0.1:1") && error.contains("refused"),
+        "{error}"
+    );
+    for (bad, problem) in [
+        ("nowhere", "it has no port"),
+        ("127.0.0.1:99999", "it has a port above 65535"),
+        ("https://a:1", "the scheme must be http"),
+    ] {
+        let error = client(bad).connect_lazy().err().unwrap().to_string();
+        assert!(error.contains(problem), "{error}");
+    }
+    #[cfg(feature = "etcd")]
+    for (bad, problem) in [
+        ("etcd://a:1", "it names no node"),
+        ("etcd:///eu", "does not say where etcd is"),
+        ("etcd://a:1/eu?ca=/none", "cannot read /none"),
+    ] {
+        let error = client(bad).connect_lazy().err().unwrap().to_string();
+        assert!(error.contains(problem), "{error}");
+    }
+    #[cfg(feature = "etcd")]
+    {
+        let two = client("etcd://a:1/eu").address("etcd://a:1/us");
+        let error = two.connect_lazy().err().unwrap().to_string();
+        assert!(error.contains("more than one node"), "{error}");
+    }
+    assert!(matches!(
+        Client::builder("c").connect_lazy().err(),
+        Some(ConnectError::NoAddress)
+    ));
+    let nameless = Client::builder("").address("a:1").connect_lazy().err();
+    assert!(matches!(nameless, Some(ConnectError::BadClientId(_))));
+}
+
+#[tokio::test]
+async fn a_process_that_has_no_lease_releases_nothing_of_another_one_of_its_id() {
+    let refused = Ok(doorman::GetCapacityResponse {
+        refused: vec![doorman::Refusal {
+            resource_id: Some("r".to_owned()),
+            reason: Some(doorman::refusal::Reason::AnotherProcess.into()),
+            message: Some("another live process asks under the same name".to_owned()),
+            retry_in_ms: Some(60_000),
+        }],
+        ..doorman::GetCapacityResponse::default()
+    });
+    let mut server = FakeServer::master([refused, lease(8.0, 60_000)]).await;
+    let later = client(&server.address).restart_overlap(Duration::ZERO);
+    let later = later.connect().await.unwrap();
+    let resource = later.resource("r").wants(10.0).open().unwrap();
+    let told = resource.wait_for_lease(PATIENCE).await.unwrap_err();
+    assert!(
+        matches!(told, ResourceError::AnotherProcess { .. }),
+        "{told}"
+    );
+    later.close().await;
+    assert_eq!(server.releases(), []);
+    // One that has a lease gives it back.
+    let first = client(&server.address).connect().await.unwrap();
+    let resource = first.resource("r").wants(10.0).open().unwrap();
+    resource.wait_for_lease(PATIENCE).await.unwrap();
+    first.close().await;
+    assert_eq!(server.releases().len(), 1);
+}
+
+#[tokio::test]
+async fn an_unknown_resource_a_refused_one_and_silence_are_told_apart() {
+    let unknown = refused(doorman::refusal::Reason::UnknownResource);
+    let too_many = refused(doorman::refusal::Reason::TooMany);
+    // An old server leaves out what it does not know.
+    let left_out = Ok(doorman::GetCapacityResponse::default());
+    let silence = Err(Status::unavailable("gone"));
+    let mut kinds = Vec::new();
+    for answer in [unknown, too_many, left_out, silence] {
+        let server = FakeServer::master([answer]).await;
+        let client = client(&server.address).connect().await.unwrap();
+        let resource = client.resource("r").wants(10.0).open().unwrap();
+        let error = resource
+            .wait_for_lease(Duration::from_millis(300))
+            .await
+            .unwrap_err();
+        kinds.push(match error {
+            ResourceError::Unknown { .. } => "unknown",
+            ResourceError::Refused { .. } => "refused",
+            ResourceError::NotConnected(_) => "not connected",
+            other => panic!("{other}"),
+        });
+    }
+    assert_eq!(kinds, ["unknown", "refused", "unknown", "not connected"]);
+}
+
+#[tokio::test]
+async fn a_malformed_answer_never_replaces_a_valid_lease() {
+    let nonsense = doorman::Lease {
+        capacity: f64::NAN,
+        ..doorman::Lease::default()
+    };
+    let missing = doorman::Lease::default();
+    let answers = [
+        lease(8.0, 20),
+        granted(nonsense),
+        granted(missing),
+        lease(5.0, 60_000),
+    ];
+    let mut server = FakeServer::master(answers).await;
+    let client = client(&server.address).connect().await.unwrap();
+    let resource = client.resource("r").wants(10.0).open().unwrap();
+    resource.wait_for_lease(PATIENCE).await.unwrap();
+    server.next_get().await;
+    server.next_get().await;
+    let trouble = tokio::time::timeout(PATIENCE, async {
+        while resource.problem().is_none() {
+            tokio::task::yield_now().await;
+        }
+    });
+    trouble.await.unwrap();
+    let holding = resource.holding();
+    assert_eq!(
+        (holding.capacity, holding.source),
+        (Capacity::Limited(8.0), Source::Lease)
+    );
+}
+
+#[tokio::test]
+async fn a_server_of_the_old_kind_is_understood() {
+    let now = std::time::UNIX_EPOCH.elapsed().unwrap().as_secs();
+    let old = granted(doorman::Lease {
+        granted_by: None,
+        expiry_time: i64::try_from(now + 60).unwrap(),
+        refresh_interval: 5,
+        capacity: 8.0,
+        expires_in_ms: None,
+        refresh_in_ms: None,
+    });
+    let server = FakeServer::start(None, [old]).await;
+    let client = client(&server.address).connect().await.unwrap();
+    let resource = client.resource("r").wants(10.0).open().unwrap();
+    resource.wait_for_lease(PATIENCE).await.unwrap();
+    let remaining = resource.holding().remaining.unwrap().as_secs();
+    assert!((57..=60).contains(&remaining), "{remaining}");
+}
+
+#[tokio::test]
+async fn limiters_follow_the_lease_and_end_with_the_client() {
+    let server = FakeServer::master([lease(2.0, 60_000)]).await;
+    let client = client(&server.address).connect().await.unwrap();
+    let resource = client
+        .resource("r")
+        .wants(10.0)
+        .mode(Mode::Pessimistic)
+        .open()
+        .unwrap();
+    let gate = resource.concurrency_limiter();
+    assert!(
+        matches!(
+            gate.try_acquire(),
+            Err(AcquireError::RetryAfter { .. } | AcquireError::Blocked)
+        ),
+        "before the lease"
+    );
+    let first = gate.acquire().await.unwrap();
+    let second = gate.acquire().await.unwrap();
+    assert_eq!(gate.in_flight(), 2);
+    assert!(matches!(gate.try_acquire(), Err(AcquireError::Blocked)));
+    let waiting = tokio::spawn({
+        let gate = gate.clone();
+        async move { gate.acquire().await.map(drop) }
+    });
+    drop(first);
+    waiting.await.unwrap().unwrap();
+    drop(second);
+    assert_eq!(gate.in_flight(), 0);
+    let held = gate.acquire_many(2).await.unwrap();
+    let waiting = tokio::spawn({
+        let gate = gate.clone();
+        async move { gate.acquire().await.map(drop) }
+    });
+    let limiter = resource.rate_limiter(Burst::default());
+    assert!(matches!(
+        limiter.try_acquire(f64::NAN),
+        Err(AcquireError::BadCost(_))
+    ));
+    client.close().await;
+    assert_eq!(waiting.await.unwrap(), Err(AcquireError::Closed));
+    assert_eq!(limiter.acquire(1.0).await, Err(AcquireError::Closed));
+    drop(held);
+}
+
+#[tokio::test]
+async fn what_is_in_flight_beyond_the_lease_is_told_as_had() {
+    let answers = [lease(3.0, 20), lease(1.0, 20), lease(1.0, 20)];
+    let mut server = FakeServer::master(answers).await;
+    let client = client(&server.address).connect().await.unwrap();
+    let resource = client.resource("r").wants(3.0).open().unwrap();
+    let gate = resource.concurrency_limiter();
+    let permits = gate.acquire_many(3).await.unwrap();
+    until(&resource, 1.0).await;
+    let told = async {
+        loop {
+            // In the request after the shrink, three are still in flight.
+            let has = server.next_get().await.resource[0].has;
+            if let (Some(has), 1.0) = (has, resource.capacity().get()) {
+                return has.capacity;
+            }
+        }
+    };
+    assert_eq!(tokio::time::timeout(PATIENCE, told).await.unwrap(), 3.0);
+    drop(permits);
+}
+
+#[tokio::test]
+async fn demand_is_measured_from_use_if_that_is_wanted() {
+    let mut server = FakeServer::master([lease(1000.0, 60_000)]).await;
+    let client = client(&server.address).connect().await.unwrap();
+    let adaptive = AdaptiveWants {
+        window: Duration::from_millis(300),
+        headroom: 1.5,
+        least: 2.0,
+        most: 5000.0,
+    };
+    let resource = client
+        .resource("r")
+        .adaptive_wants(adaptive)
+        .open()
+        .unwrap();
+    let limiter = resource.rate_limiter(Burst {
+        span: Duration::from_secs(1),
+        least: 100.0,
+    });
+    assert_eq!(server.next_get().await.resource[0].wants, 2.0);
+    for _ in 0..50 {
+        limiter.acquire(1.0).await.unwrap();
+    }
+    let more = async { while server.next_get().await.resource[0].wants <= 50.0 {} };
+    tokio::time::timeout(PATIENCE, more).await.unwrap();
+    // And back to the least when nothing is used any more.
+    let least = async { while server.next_get().await.resource[0].wants != 2.0 {} };
+    tokio::time::timeout(PATIENCE, least).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_resource_is_opened_once_and_with_a_name() {
+    let server = FakeServer::master([lease(8.0, 60_000)]).await;
+    let client = client(&server.address).connect().await.unwrap();
+    let _open = client.resource("r").open().unwrap();
+    assert!(matches!(
+        client.resource("r").open(),
+        Err(ResourceError::AlreadyOpen(_))
+    ));
+    assert!(matches!(
+        client.resource("").open(),
+        Err(ResourceError::BadId(_))
+    ));
+    assert!(matches!(
+        client.resource("s").wants(-1.0).open(),
+        Err(ResourceError::BadWants(_))
+    ));
+}

@@ -1,0 +1,111 @@
+//! What a program sees of a server in learning mode, and of one that tells whether it decided.
+
+use std::time::Duration;
+
+use doorward_client::state::ClientConfig;
+use doorward_client::{Capacity, Client, LimitedBy, Mode, Source};
+use doorward_proto::doorman;
+use tokio_stream::StreamExt;
+
+use crate::transport::fake_server::{Answer, FakeServer, lease, with};
+use crate::transport::{PATIENCE, client};
+
+/// A lease of a server that learns for 41 s more, and is asked again after so many milliseconds.
+fn learning(capacity: f64, refresh_in_ms: u64) -> Answer {
+    with(lease(capacity, refresh_in_ms), |response| {
+        response.limited_by = Some(doorman::LimitedBy::Learning.into());
+        response.learning_for_ms = Some(41_000);
+    })
+}
+
+#[tokio::test]
+async fn a_resource_at_zero_says_that_the_server_learns_and_for_how_long() {
+    let server = FakeServer::master([learning(0.0, 60_000)]).await;
+    let client = client(&server.address).connect().await.unwrap();
+    let resource = client.resource("r").wants(10.0).mode(Mode::Pessimistic);
+    let resource = resource.open().unwrap();
+    let before = resource.holding();
+    assert_eq!((before.limited_by, before.learning_for), (None, None));
+    assert_eq!(resource.wait_for_lease(PATIENCE).await, Ok(Capacity::NONE));
+    let holding = resource.holding();
+    assert_eq!(
+        (holding.capacity, holding.source, holding.limited_by),
+        (Capacity::NONE, Source::Lease, Some(LimitedBy::Learning))
+    );
+    let left = holding.learning_for.unwrap();
+    assert!(
+        left > Duration::from_secs(10) && left <= Duration::from_secs(41),
+        "{left:?}"
+    );
+    assert_eq!(LimitedBy::Learning.to_string(), "learning mode");
+}
+
+#[tokio::test]
+async fn a_client_in_safe_mode_works_while_the_server_learns() {
+    let server = FakeServer::master([learning(0.0, 60_000)]).await;
+    let client = client(&server.address).connect().await.unwrap();
+    let resource = client.resource("r").wants(10.0).open().unwrap();
+    let told = resource.wait_for_lease(PATIENCE).await;
+    assert_eq!(told, Ok(Capacity::Limited(3.0)));
+    let holding = resource.holding();
+    assert_eq!(
+        (holding.source, holding.limited_by),
+        (Source::Mode, Some(LimitedBy::Learning))
+    );
+    let remaining = holding.remaining.unwrap();
+    assert!(remaining > Duration::from_secs(10), "{remaining:?}");
+    let _permits = resource.concurrency_limiter().acquire_many(3).await;
+}
+
+#[tokio::test]
+async fn that_learning_mode_is_over_is_news_though_the_capacity_is_the_same() {
+    let share = with(lease(0.0, 60_000), |response| {
+        response.limited_by = Some(doorman::LimitedBy::Share.into());
+    });
+    let server = FakeServer::master([learning(0.0, 20), share]).await;
+    let client = client(&server.address).connect().await.unwrap();
+    let resource = client.resource("r").wants(10.0).mode(Mode::Pessimistic);
+    let resource = resource.open().unwrap();
+    let mut changes = resource.changes();
+    let over = async {
+        while let Some(holding) = changes.next().await {
+            if holding.limited_by == Some(LimitedBy::Share) {
+                return holding.capacity;
+            }
+        }
+        panic!("the changes ended");
+    };
+    let capacity = tokio::time::timeout(PATIENCE, over).await.unwrap();
+    assert_eq!(capacity, Capacity::NONE);
+}
+
+#[tokio::test]
+async fn a_server_that_tells_whether_it_decided_is_told_other_wants_without_the_early_gap() {
+    let decided = |decided, refresh_in_ms| {
+        with(lease(8.0, refresh_in_ms), |response| {
+            response.decided = Some(decided);
+        })
+    };
+    let answers = [
+        decided(true, 60_000),
+        decided(false, 50),
+        decided(true, 60_000),
+    ];
+    let mut server = FakeServer::master(answers).await;
+    let config = ClientConfig {
+        early_gap: Duration::from_secs(3_600),
+        ..ClientConfig::default()
+    };
+    let client = Client::builder("c").address(&server.address).config(config);
+    let client = client.connect().await.unwrap();
+    let resource = client.resource("r").wants(10.0).open().unwrap();
+    resource.wait_for_lease(PATIENCE).await.unwrap();
+    assert_eq!(server.next_get().await.resource[0].wants, 10.0);
+    resource.ask(25.0).unwrap();
+    // Answered is what was decided about: the third request.
+    let answer = resource.wait_for_answer(25.0, PATIENCE).await;
+    assert_eq!(answer, Ok(Capacity::Limited(8.0)));
+    for _ in 0..2 {
+        assert_eq!(server.next_get().await.resource[0].wants, 25.0);
+    }
+}

@@ -1,0 +1,228 @@
+//! What limiters do where nothing may be used, and that they are not in each other's way.
+
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
+use std::task::Poll;
+use std::time::Duration;
+
+use doorward_client::limiter::rate::Burst;
+use doorward_client::{AcquireError, Mode, ResourceError};
+use doorward_proto::doorman::{self, refusal::Reason};
+
+use crate::transport::fake_server::{Answer, FakeServer, granted, lease, refused};
+use crate::transport::{PATIENCE, client, within_patience};
+
+/// A lease of 300 ms, refreshed after 20.
+fn short(capacity: f64) -> Answer {
+    granted(doorman::Lease {
+        granted_by: None,
+        expiry_time: 0,
+        refresh_interval: 1,
+        capacity,
+        expires_in_ms: Some(300),
+        refresh_in_ms: Some(20),
+    })
+}
+
+fn unknown() -> AcquireError {
+    AcquireError::UnknownResource {
+        message: "because".to_owned(),
+    }
+}
+
+/// Whether it is still waiting, after it was looked at once.
+async fn waits<T>(mut future: Pin<&mut impl Future<Output = T>>) -> bool {
+    poll_fn(|context| Poll::Ready(future.as_mut().poll(context).is_pending())).await
+}
+
+#[tokio::test]
+async fn who_acquires_what_no_template_matches_is_told_and_does_not_wait_for_ever() {
+    let server = FakeServer::master([refused(Reason::UnknownResource)]).await;
+    let client = client(&server.address).connect().await.unwrap();
+    let resource = client.resource("r").wants(10.0).open().unwrap();
+    let (rate, gate) = (
+        resource.rate_limiter(Burst::default()),
+        resource.concurrency_limiter(),
+    );
+    // These wait from before the answer, two of a kind.
+    let acquired = within_patience(async {
+        tokio::join!(
+            rate.acquire(1.0),
+            rate.acquire(1.0),
+            gate.acquire(),
+            gate.acquire()
+        )
+    });
+    let (first, second, third, fourth) = acquired.await;
+    assert_eq!((first, second), (Err(unknown()), Err(unknown())));
+    assert_eq!(third.err(), Some(unknown()));
+    assert_eq!(fourth.err(), Some(unknown()));
+    assert_eq!(rate.try_acquire(1.0), Err(unknown()));
+    assert_eq!(gate.try_acquire().err(), Some(unknown()));
+    assert!(matches!(
+        resource.problem(),
+        Some(ResourceError::Unknown { .. })
+    ));
+}
+
+#[tokio::test]
+async fn who_waits_when_the_last_lease_ends_is_told_that_the_template_is_gone() {
+    let server = FakeServer::master([short(0.0), refused(Reason::UnknownResource)]).await;
+    let client = client(&server.address).connect().await.unwrap();
+    let resource = client.resource("r").wants(10.0).mode(Mode::Pessimistic);
+    let resource = resource.open().unwrap();
+    let rate = resource.rate_limiter(Burst::default());
+    let gate = resource.concurrency_limiter();
+    resource.wait_for_lease(PATIENCE).await.unwrap();
+    let both = within_patience(async { tokio::join!(rate.acquire(1.0), gate.acquire()) });
+    let (first, second) = both.await;
+    assert_eq!((first, second.err()), (Err(unknown()), Some(unknown())));
+}
+
+#[tokio::test]
+async fn who_holds_a_lease_or_has_a_mode_never_sees_that_the_template_is_gone() {
+    let gone = || refused(Reason::UnknownResource);
+    let held = lease(1e6, 20);
+    for (answers, mode) in [
+        (vec![held, gone()], Mode::Pessimistic),
+        // Once the lease is over: the safe capacity.
+        (vec![short(1e6), gone()], Mode::Safe),
+        (vec![gone()], Mode::Optimistic),
+    ] {
+        let server = FakeServer::master(answers).await;
+        let client = client(&server.address).connect().await.unwrap();
+        let resource = client.resource("r").wants(10.0).mode(mode).open().unwrap();
+        let gate = resource.concurrency_limiter();
+        let rate = resource.rate_limiter(Burst {
+            span: Duration::from_secs(1),
+            least: 1.0,
+        });
+        within_patience(async {
+            while resource.problem().is_none() {
+                tokio::task::yield_now().await;
+            }
+        })
+        .await;
+        within_patience(rate.acquire(1.0)).await.unwrap();
+        let _permit = within_patience(gate.acquire()).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn permits_that_are_all_out_by_the_mode_are_no_unknown_resource() {
+    let server = FakeServer::master([refused(Reason::UnknownResource)]).await;
+    let client = client(&server.address).connect().await.unwrap();
+    let resource = client.resource("r").wants(2.0).mode(Mode::Optimistic);
+    let resource = resource.open().unwrap();
+    let told = resource.wait_for_lease(PATIENCE).await;
+    assert!(matches!(told, Err(ResourceError::Unknown { .. })));
+    let gate = resource.concurrency_limiter();
+    let _both = gate.acquire_many(2).await.unwrap();
+    assert_eq!(gate.try_acquire().map(drop), Err(AcquireError::Blocked));
+}
+
+#[tokio::test]
+async fn a_lease_of_zero_is_a_lease_and_lasts_though_the_template_is_gone() {
+    let server = FakeServer::master([lease(0.0, 20), refused(Reason::UnknownResource)]).await;
+    let client = client(&server.address).connect().await.unwrap();
+    let resource = client.resource("r").wants(10.0).mode(Mode::Pessimistic);
+    let resource = resource.open().unwrap();
+    within_patience(async {
+        while resource.problem().is_none() {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    let rate = resource.rate_limiter(Burst::default()).try_acquire(1.0);
+    let gate = resource.concurrency_limiter().try_acquire().map(drop);
+    for answer in [rate, gate] {
+        let is_later = matches!(answer, Err(AcquireError::RetryAfter { .. }));
+        assert!(is_later, "{answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn another_refusal_is_waited_out() {
+    let answers = [refused(Reason::NotReady), lease(1e6, 60_000)];
+    let server = FakeServer::master(answers).await;
+    let client = client(&server.address).connect().await.unwrap();
+    let resource = client.resource("r").wants(10.0).open().unwrap();
+    let rate = resource.rate_limiter(Burst::default());
+    let gate = resource.concurrency_limiter();
+    let both = within_patience(async { tokio::join!(rate.acquire(1.0), gate.acquire()) });
+    let (first, second) = both.await;
+    assert!(first.is_ok() && second.is_ok());
+}
+
+#[tokio::test]
+async fn after_a_lease_of_zero_retry_after_is_when_the_next_answer_is_due() {
+    for mode in [Mode::Safe, Mode::Pessimistic] {
+        // The lease lasts for a minute, and is refreshed after 10 s.
+        let server = FakeServer::master([lease(0.0, 10_000)]).await;
+        let client = client(&server.address).connect().await.unwrap();
+        let resource = client.resource("r").wants(10.0).mode(mode).open().unwrap();
+        resource.wait_for_lease(PATIENCE).await.unwrap();
+        let rate = resource.rate_limiter(Burst::default()).try_acquire(1.0);
+        let gate = resource.concurrency_limiter().try_acquire().map(drop);
+        for answer in [rate, gate] {
+            let Err(AcquireError::RetryAfter { retry_after }) = answer else {
+                panic!("{mode:?}: {answer:?}")
+            };
+            assert!(retry_after <= Duration::from_secs(10), "{retry_after:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn who_waits_for_one_limiter_is_not_in_the_way_of_the_other() {
+    let server = FakeServer::master([lease(2.0, 60_000)]).await;
+    let client = client(&server.address).connect().await.unwrap();
+    let resource = client.resource("r").wants(10.0).open().unwrap();
+    resource.wait_for_lease(PATIENCE).await.unwrap();
+    let rate = resource.rate_limiter(Burst::default());
+    let gate = resource.concurrency_limiter();
+    let mut dear = Box::pin(rate.acquire(1e6));
+    assert!(waits(dear.as_mut()).await);
+    let permit = gate.try_acquire().unwrap();
+    let other = within_patience(gate.acquire()).await.unwrap();
+    // And the other way round: what waits for permits is no rate.
+    let mut many = pin!(gate.acquire_many(2));
+    assert!(waits(many.as_mut()).await);
+    drop(dear);
+    let refused = rate.try_acquire(1e3);
+    let Err(AcquireError::RetryAfter { retry_after }) = refused else {
+        panic!("{refused:?}")
+    };
+    assert!(retry_after <= Duration::from_secs(500), "{retry_after:?}");
+    assert!(matches!(gate.try_acquire(), Err(AcquireError::Blocked)));
+    drop((permit, other));
+    let _both = within_patience(many).await.unwrap();
+}
+
+#[tokio::test]
+async fn nothing_is_admitted_once_a_release_is_on_its_way() {
+    let mut server = FakeServer::master([lease(1e6, 60_000)]).await;
+    let client = client(&server.address).connect().await.unwrap();
+    let resource = client.resource("r").wants(10.0).open().unwrap();
+    resource.wait_for_lease(PATIENCE).await.unwrap();
+    let rate = resource.rate_limiter(Burst::default());
+    let gate = resource.concurrency_limiter();
+    let closing = tokio::spawn(client.close());
+    assert_eq!(server.next_release().await.resource_id, ["r"]);
+    assert_eq!(rate.try_acquire(1.0), Err(AcquireError::Closed));
+    assert_eq!(gate.try_acquire().err(), Some(AcquireError::Closed));
+    closing.await.unwrap();
+}
+
+#[tokio::test]
+async fn what_permits_are_out_of_is_not_released_when_the_client_is_closed() {
+    let mut server = FakeServer::master([lease(5.0, 60_000)]).await;
+    let client = client(&server.address).connect().await.unwrap();
+    let resource = client.resource("r").wants(10.0).open().unwrap();
+    resource.wait_for_lease(PATIENCE).await.unwrap();
+    let gate = resource.concurrency_limiter();
+    let permit = gate.acquire().await.unwrap();
+    client.close().await;
+    assert_eq!(server.releases(), []);
+    drop(permit);
+}

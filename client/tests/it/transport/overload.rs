@@ -1,0 +1,77 @@
+//! Servers that are too busy, and say when to come back.
+
+use std::time::Duration;
+
+use doorward_client::state::{BackoffConfig, ClientConfig};
+use doorward_client::{Client, ClientBuilder};
+use tonic::Code;
+
+use crate::transport::PATIENCE;
+use crate::transport::fake_server::{Answer, FakeServer, busy, lease};
+
+/// A client that is not back within anybody's patience, unless it is told when to come back.
+fn reluctant(addresses: &[&str]) -> ClientBuilder {
+    let hours = Duration::from_secs(3_600 * 1_000);
+    let config = ClientConfig {
+        backoff: BackoffConfig {
+            base: hours,
+            cap: hours,
+            cap_without_lease: hours,
+        },
+        ..ClientConfig::default()
+    };
+    let builder = Client::builder("c").config(config);
+    builder.addresses(addresses.iter().copied())
+}
+
+#[tokio::test]
+async fn a_server_that_is_too_busy_is_asked_again_when_it_says_and_is_not_left() {
+    for code in [Code::ResourceExhausted, Code::Unavailable] {
+        let mut answers: Vec<Answer> = (0..3).map(|_| Err(busy(code, "20"))).collect();
+        answers.push(lease(8.0, 60_000));
+        let mut server = FakeServer::master(answers).await;
+        let mut other = FakeServer::master([lease(5.0, 60_000)]).await;
+        let client = reluctant(&[&server.address, &other.address]);
+        let client = client.connect_lazy().unwrap();
+        let resource = client.resource("r").wants(10.0).open().unwrap();
+        let capacity = resource.wait_for_lease(PATIENCE).await.unwrap();
+        assert_eq!(capacity.get(), 8.0, "{code:?}");
+        // One connection, on which it was asked four times.
+        assert_eq!((server.asked(), other.asked()), (5, 0), "{code:?}");
+    }
+}
+
+#[tokio::test]
+async fn so_is_one_that_is_too_busy_to_say_who_the_master_is() {
+    let busy = || vec![busy(Code::ResourceExhausted, "20"); 3];
+    for lazy in [true, false] {
+        let mut server = FakeServer::busy_at_first(busy(), [lease(8.0, 60_000)]).await;
+        let mut other = FakeServer::master([lease(5.0, 60_000)]).await;
+        let client = reluctant(&[&server.address, &other.address]).connect_timeout(PATIENCE);
+        let client = if lazy {
+            client.connect_lazy().unwrap()
+        } else {
+            client.connect().await.unwrap()
+        };
+        let resource = client.resource("r").wants(10.0).open().unwrap();
+        let capacity = resource.wait_for_lease(PATIENCE).await.unwrap();
+        assert_eq!(capacity.get(), 8.0);
+        assert_eq!((server.asked(), other.asked()), (5, 0));
+    }
+}
+
+#[tokio::test]
+async fn a_time_to_come_back_that_is_none_is_passed_over_and_the_next_server_asked() {
+    for garbage in ["-1", "soon"] {
+        let turned_away = Err(busy(Code::ResourceExhausted, garbage));
+        let server = FakeServer::master([turned_away]).await;
+        let other = FakeServer::master([lease(5.0, 60_000)]).await;
+        let addresses = [server.address.as_str(), other.address.as_str()];
+        // One that is back at once, by its own backoff.
+        let client = crate::transport::client(addresses[0]).address(addresses[1]);
+        let client = client.connect_lazy().unwrap();
+        let resource = client.resource("r").wants(10.0).open().unwrap();
+        let capacity = resource.wait_for_lease(PATIENCE).await.unwrap();
+        assert_eq!(capacity.get(), 5.0, "{garbage}");
+    }
+}

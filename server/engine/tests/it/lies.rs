@@ -1,0 +1,350 @@
+//! Liars in learning mode: clients that say they have what they do not have. Honest clients beside them get
+//! their max-min part, soon, and more than there is is never handed out.
+
+use std::time::Duration;
+
+use doorward_engine::amount::Amount;
+use doorward_engine::id::{HolderName, Incarnation, ResourceId};
+use doorward_engine::node::mastership::Outcome;
+use doorward_engine::request::{Ask, ClientLease, GetCapacity, Has};
+use doorward_engine::time::Time;
+
+use crate::story::client::Client;
+use crate::story::player::Player;
+
+const TICK: Duration = Duration::from_millis(50);
+
+/// Two refresh intervals; and what it takes until who was invited to come back soon has come.
+const SOON: Duration = Duration::from_millis(11_500);
+
+fn amount(n: f64) -> Amount {
+    Amount::new(n).unwrap()
+}
+
+/// How a liar asks again.
+#[derive(Clone, Copy, Debug)]
+enum Manner {
+    /// It does not.
+    Once,
+    /// When it is invited to.
+    AsInvited,
+    /// Every so many seconds, whatever the answer says.
+    Every(u64),
+    /// As it is invited, but it wants hardly anything: what it says that it has is all that counts.
+    WantsLittle,
+}
+
+const MANNERS: [Manner; 5] = [
+    Manner::Once,
+    Manner::AsInvited,
+    Manner::Every(1),
+    Manner::Every(4),
+    Manner::WantsLittle,
+];
+
+struct Liar {
+    home: usize,
+    name: String,
+    says: f64,
+    manner: Manner,
+    next: Time,
+}
+
+impl Liar {
+    fn new(home: usize, name: &str, says: f64, manner: Manner, next: Time) -> Self {
+        Self {
+            home,
+            name: name.to_owned(),
+            says,
+            manner,
+            next,
+        }
+    }
+
+    fn ask(&mut self, player: &mut Player) {
+        let now = player.world.now;
+        let wants = if matches!(self.manner, Manner::WantsLittle) {
+            0.5
+        } else {
+            1e15
+        };
+        let request = GetCapacity {
+            caller: None,
+            client: HolderName::new(&self.name).unwrap(),
+            incarnation: None,
+            sequence: None,
+            asks: vec![Ask {
+                resource: ResourceId::new("r").unwrap(),
+                priority: 0,
+                wants: amount(wants),
+                has: Some(Has::untimed(amount(self.says))),
+            }],
+        };
+        let Outcome::Served(reply) = player.world.asked(self.home, &request) else {
+            panic!("it is the master");
+        };
+        let refresh_in = |lease: &ClientLease| lease.refresh_in;
+        let refresh_in = reply
+            .leases
+            .first()
+            .map_or(Duration::from_secs(1), refresh_in);
+        self.next = match self.manner {
+            Manner::Once => Time::MAX,
+            Manner::Every(seconds) => now + Duration::from_secs(seconds),
+            Manner::AsInvited | Manner::WantsLittle => now + refresh_in,
+        };
+    }
+}
+
+/// A root, and leaves below it if there are any, with honest clients and liars; time goes by in ticks.
+struct LyingTree {
+    player: Player,
+    liars: Vec<Liar>,
+    capacity: f64,
+}
+
+impl LyingTree {
+    fn new(capacity: f64, wants_max: Option<f64>, leaves: usize) -> Self {
+        let mut player = Player::default();
+        player.play("advance 1000s");
+        player.play("node root epoch=1 floor=1s");
+        let bound = wants_max.map_or(String::new(), |max| format!("wants_max={max}"));
+        player.play(&format!(
+            "template r FAIR_SHARE {capacity} learning=lease {bound}"
+        ));
+        for leaf in 1..=leaves {
+            player.play(&format!("node leaf-{leaf} parent=root epoch=1 floor=1s"));
+        }
+        Self {
+            player,
+            liars: Vec::new(),
+            capacity,
+        }
+    }
+
+    fn now(&self) -> Time {
+        self.player.world.now
+    }
+
+    /// A client that does as the protocol says, and comes now; it has so much for 50 s.
+    fn honest(&mut self, home: usize, name: &str, wants: f64, has: f64) {
+        let now = self.now();
+        let mut client = Client::new(name, home, "r");
+        client.incarnation = Incarnation::new(1);
+        client.wants = wants;
+        client.next_send = now;
+        if has > 0.0 {
+            client.hold(amount(has), now + Duration::from_secs(50));
+        }
+        self.player.world.add_client(client);
+    }
+
+    /// Another process of a node becomes its master, and knows nothing.
+    fn restart(&mut self, number: usize) {
+        let name = self.player.world.servers[number].name.clone();
+        self.player.play(&format!("restart {name} epoch=2"));
+    }
+
+    /// All honest clients ask now.
+    fn all_come(&mut self) {
+        let now = self.now();
+        for client in &mut self.player.world.clients {
+            client.next_send = now;
+        }
+    }
+
+    fn tick(&mut self) {
+        let now = self.now();
+        for liar in self.liars.iter_mut().filter(|liar| liar.next <= now) {
+            liar.ask(&mut self.player);
+        }
+        self.player.play("run 50ms");
+        self.check();
+    }
+
+    /// What is handed out is no more than there is. That sums are what their parts add up to, the player
+    /// checks.
+    fn check(&self) {
+        let root = &self.player.world.servers[0].node;
+        for snapshot in root.snapshot(self.now()).resources {
+            assert!(snapshot.reserved <= self.capacity, "{snapshot:?}");
+        }
+    }
+
+    fn run(&mut self, span: Duration) {
+        let end = self.now() + span;
+        while self.now() < end {
+            self.tick();
+        }
+    }
+
+    fn uses(&self) -> Vec<f64> {
+        let clients = self.player.world.clients.iter();
+        clients.map(|it| it.uses(self.now()).get()).collect()
+    }
+}
+
+/// What is more than there is, by a little and by far.
+const LIES: [f64; 4] = [100.000_001, 250.0, 1e9, 1e15];
+
+#[test]
+fn an_honest_client_that_comes_second_gets_its_part_within_two_refresh_intervals() {
+    for says in LIES {
+        for manner in MANNERS {
+            for (honest, liars) in [(1, 1), (4, 1), (2, 3)] {
+                let mut world = LyingTree::new(100.0, None, 0);
+                let now = world.now();
+                let name = |kind: &str, number: u32| format!("{kind}-{number}");
+                for number in 0..liars {
+                    let liar = Liar::new(0, &name("liar", number), says, manner, now);
+                    world.liars.push(liar);
+                }
+                world.run(TICK);
+                for number in 0..honest {
+                    world.honest(0, &name("honest", number), 50.0, 20.0);
+                }
+                world.run(SOON);
+                let part = (100.0 / f64::from(honest + liars)).min(20.0);
+                let all_have = |uses: &[f64]| uses.iter().all(|it| *it >= part * (1.0 - 1e-9));
+                let about = format!("{honest} beside {liars} that say {says}, {manner:?}");
+                assert!(all_have(&world.uses()), "{about}: {:?}", world.uses());
+                // And for as long as it is learning.
+                for _ in 0..40 {
+                    world.run(Duration::from_secs(1));
+                    assert!(all_have(&world.uses()), "{about}: {:?}", world.uses());
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn where_a_template_says_what_one_client_can_have_a_liar_takes_no_more_at_all() {
+    for says in LIES {
+        for manner in MANNERS {
+            let mut world = LyingTree::new(100.0, Some(40.0), 0);
+            let now = world.now();
+            world.liars.push(Liar::new(0, "liar", says, manner, now));
+            world.run(TICK);
+            for name in ["a", "b"] {
+                world.honest(0, name, 50.0, 30.0);
+            }
+            world.run(TICK);
+            for _ in 0..50 {
+                assert_eq!(world.uses(), [30.0, 30.0], "{says}, {manner:?}");
+                world.run(Duration::from_secs(1));
+            }
+        }
+    }
+}
+
+#[test]
+fn what_all_say_is_confirmed_in_full_for_a_lease_length_as_long_as_it_fits() {
+    let mut world = LyingTree::new(100.0, None, 0);
+    let came = world.now();
+    for (name, has) in [("a", 60.0), ("b", 30.0), ("c", 10.0)] {
+        world.honest(0, name, 100.0, has);
+    }
+    world.run(TICK);
+    for it in &world.player.world.clients {
+        assert_eq!(it.lease.unwrap().1, came + Duration::from_secs(60));
+    }
+    world.run(Duration::from_secs(40));
+    assert_eq!(world.uses(), [60.0, 30.0, 10.0]);
+}
+
+/// The capacity is lowered from 100 to 50, and then the master is another one.
+#[test]
+fn honest_words_above_a_lowered_capacity_are_shared_out() {
+    let mut world = LyingTree::new(50.0, None, 0);
+    for (name, has) in [("a", 60.0), ("b", 40.0)] {
+        world.honest(0, name, 100.0, has);
+    }
+    world.run(SOON);
+    assert_eq!(world.uses(), [25.0, 25.0]);
+}
+
+#[test]
+fn who_is_gone_is_not_counted_any_more() {
+    let mut world = LyingTree::new(100.0, None, 0);
+    let now = world.now();
+    world
+        .liars
+        .push(Liar::new(0, "liar", 1e15, Manner::Once, now));
+    world.run(TICK);
+    world.honest(0, "a", 100.0, 80.0);
+    world.run(SOON);
+    assert_eq!(world.uses(), [80.0]);
+}
+
+/// Leaves whose clients have what they should have by the root, which has learned.
+fn settled(leaves: usize, clients: &[(usize, &str, f64)]) -> LyingTree {
+    let mut world = LyingTree::new(100.0, None, leaves);
+    world.run(Duration::from_secs(61));
+    for (home, name, wants) in clients {
+        world.honest(*home, name, *wants, 0.0);
+    }
+    world.run(Duration::from_secs(20));
+    for (uses, (_, name, wants)) in world.uses().iter().zip(clients) {
+        assert!((uses - wants).abs() < 1e-9, "{name}: {uses}");
+    }
+    world
+}
+
+/// Everybody has its part from then on, without a gap.
+#[track_caller]
+fn check_parts(world: &mut LyingTree, span: Duration, parts: &[f64], about: &str) {
+    let end = world.now() + span;
+    while world.now() < end {
+        world.tick();
+        for (number, (uses, part)) in world.uses().iter().zip(parts).enumerate() {
+            let enough = *uses >= part * (1.0 - 1e-9);
+            assert!(
+                enough,
+                "{about}: client {number} uses {uses} at {}",
+                world.now()
+            );
+        }
+    }
+}
+
+#[test]
+fn a_liar_at_a_leaf_that_begins_anew_takes_no_honest_clients_part() {
+    for says in LIES {
+        for manner in MANNERS {
+            let mut world = settled(1, &[(1, "a", 20.0), (1, "b", 20.0), (1, "c", 20.0)]);
+            world.restart(1);
+            let now = world.now();
+            world.liars.push(Liar::new(1, "liar", says, manner, now));
+            world.run(TICK);
+            world.all_come();
+            let about = format!("{says}, {manner:?}");
+            // The leaf has 60, and more only if the liar wants more.
+            let part = if matches!(manner, Manner::WantsLittle) {
+                15.0
+            } else {
+                20.0
+            };
+            check_parts(&mut world, Duration::from_secs(90), &[part; 3], &about);
+        }
+    }
+}
+
+#[test]
+fn a_liar_at_one_leaf_takes_no_part_of_the_other_when_all_begin_anew() {
+    for says in LIES {
+        for manner in MANNERS {
+            let mut world = settled(2, &[(1, "a", 20.0), (2, "b", 20.0), (2, "c", 20.0)]);
+            for number in 0..3 {
+                world.restart(number);
+            }
+            let now = world.now();
+            world.liars.push(Liar::new(1, "liar", says, manner, now));
+            world.run(Duration::from_millis(500));
+            world.all_come();
+            world.run(SOON);
+            let about = format!("{says}, {manner:?}");
+            check_parts(&mut world, Duration::from_secs(90), &[20.0; 3], &about);
+        }
+    }
+}

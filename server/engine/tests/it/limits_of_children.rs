@@ -1,0 +1,310 @@
+//! Bounds on child servers: how many, how many curves and points, and that none of them loses what it has.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use doorward_engine::admission::limits::Limits;
+use doorward_engine::amount::Amount;
+use doorward_engine::claim::Claim;
+use doorward_engine::claim_index::ClaimIndex;
+use doorward_engine::demand::{BandDemand, ServerDemand};
+use doorward_engine::demand_curve::DemandCurve;
+use doorward_engine::id::{Caller, HolderName, ResourceId};
+use doorward_engine::limit::Limit;
+use doorward_engine::node::mastership::{Mastership, Outcome};
+use doorward_engine::node::{Config, Node};
+use doorward_engine::request::server::{
+    GetServerCapacity, GetServerCapacityReply, ServerAsk, ServerLease, Via,
+};
+use doorward_engine::request::{Ask, GetCapacity, Has, RefusalReason};
+use doorward_engine::template::{AlgorithmKind, TemplateSpec, Templates};
+use doorward_engine::time::Time;
+
+const NOW: Time = Time::from_secs(1);
+
+fn root(limits: Limits) -> Node {
+    let templates = Templates::parse(&[TemplateSpec {
+        identifier_glob: Some("*".to_owned()),
+        capacity: Some(1e9),
+        kind: Some(AlgorithmKind::PriorityBands),
+        lease_length: Some(Duration::from_secs(60)),
+        refresh_interval: Some(Duration::from_secs(5)),
+        learning_mode_duration: Some(Duration::ZERO),
+        ..TemplateSpec::default()
+    }])
+    .unwrap();
+    let config = Config {
+        limits,
+        ..Config::default()
+    };
+    let mut node = Node::new(config, templates);
+    node.handle_mastership(Mastership::Master { epoch: Some(1) }, Time::ZERO);
+    node
+}
+
+/// What a child asks that has so many clients of each of these priorities, which all want something else.
+fn demand(clients: u32, priorities: std::ops::Range<i64>) -> Arc<ServerDemand> {
+    let band = |priority| {
+        let mut index = ClaimIndex::default();
+        for client in 1..=clients {
+            let wants = Amount::new(f64::from(client * client)).unwrap();
+            index.insert(Claim::of_client(wants));
+        }
+        BandDemand {
+            priority,
+            clients: index.total_subclients(),
+            wants: Amount::new(index.total_wants()).unwrap(),
+            curve: DemandCurve::of(&index, 64),
+        }
+    };
+    Arc::new(ServerDemand::new(priorities.map(band).collect()))
+}
+
+fn ask(
+    node: &mut Node,
+    caller: u128,
+    child: &str,
+    resources: &[String],
+    demand: &Arc<ServerDemand>,
+    now: Time,
+) -> GetServerCapacityReply {
+    let ask = |resource: &String| ServerAsk {
+        unreported: Amount::ZERO,
+        reported: Vec::new(),
+        resource: ResourceId::new(resource).unwrap(),
+        demand: Arc::clone(demand),
+        has: None,
+        outstanding: Some(Has::untimed(Amount::ZERO)),
+        learning: false,
+    };
+    let request = GetServerCapacity {
+        caller: Some(Caller::new(caller)),
+        incarnation: None,
+        mastership: None,
+        epoch: None,
+        server: HolderName::new(child).unwrap(),
+        sequence: None,
+        height: 1,
+        asks: resources.iter().map(ask).collect(),
+    };
+    let outcome = node.handle_get_server_capacity(&request, Via::Stream, now);
+    while node.poll_event().is_some() {}
+    let Ok(Outcome::Served(reply)) = outcome else {
+        panic!("it is the master")
+    };
+    reply
+}
+
+fn one(
+    node: &mut Node,
+    caller: u128,
+    child: &str,
+    resource: &str,
+    demand: &Arc<ServerDemand>,
+    now: Time,
+) -> Result<ServerLease, Limit> {
+    let reply = ask(node, caller, child, &[resource.to_owned()], demand, now);
+    match (reply.leases.into_iter().next(), reply.refused.first()) {
+        (Some(lease), None) => Ok(lease),
+        (None, Some(refused)) => match refused.reason {
+            RefusalReason::Full(full) => Err(full.limit),
+            other => panic!("{other:?}"),
+        },
+        other => panic!("{other:?}"),
+    }
+}
+
+fn names(count: u32) -> Vec<String> {
+    (0..count).map(|number| format!("r{number}")).collect()
+}
+
+#[test]
+fn a_leaf_that_brings_very_many_resources_at_once_is_served() {
+    let mut root = root(Limits::default());
+    let demand = demand(1, 0..1);
+    // More than clients of one address may bring.
+    let resources = names(26_000);
+    for part in resources.chunks(500) {
+        let reply = ask(&mut root, 1, "leaf", part, &demand, NOW);
+        assert_eq!((reply.leases.len(), reply.refused.len()), (part.len(), 0));
+    }
+    assert_eq!(root.refused_by_limits(), 0);
+    assert_eq!(root.load().curves, 26_000);
+    root.assert_consistent();
+}
+
+#[test]
+fn forged_children_of_one_address_are_few_and_an_honest_one_comes_in() {
+    let mut root = root(Limits {
+        curves_per_caller_max: 3_000,
+        ..Limits::default()
+    });
+    let demand = demand(8, 0..1);
+    let resources = names(90);
+    let mut served = 0;
+    for child in 0..117 {
+        let reply = ask(
+            &mut root,
+            1,
+            &format!("forged-{child}"),
+            &resources,
+            &demand,
+            NOW,
+        );
+        served += reply.leases.len();
+    }
+    assert_eq!(served, 3_000);
+    let load = root.load();
+    assert!(load.child_servers_per_caller <= 64, "{load:?}");
+    assert_eq!(load.curves_per_caller, 3_000);
+    let reply = ask(&mut root, 2, "honest", &resources, &demand, NOW);
+    assert_eq!(reply.leases.len(), resources.len());
+    root.assert_consistent();
+}
+
+#[test]
+fn child_servers_are_counted_once_and_leave_with_their_last_lease() {
+    let mut root = root(Limits {
+        child_servers_max: 3,
+        child_servers_per_caller_max: 2,
+        ..Limits::default()
+    });
+    let demand = demand(1, 0..1);
+    for resource in ["r", "s", "t"] {
+        one(&mut root, 1, "a", resource, &demand, NOW).unwrap();
+        one(&mut root, 1, "b", resource, &demand, NOW).unwrap();
+    }
+    let refused = one(&mut root, 1, "c", "r", &demand, NOW);
+    assert_eq!(refused.unwrap_err(), Limit::ChildServersPerCaller);
+    one(&mut root, 2, "c", "r", &demand, NOW).unwrap();
+    let refused = one(&mut root, 3, "d", "r", &demand, NOW);
+    assert_eq!(refused.unwrap_err(), Limit::ChildServers);
+    assert_eq!(root.load().child_servers, 3);
+    let later = Time::from_secs(70);
+    while root.poll_timeout().is_some_and(|it| it.at <= later) {
+        root.handle_timeout(later);
+    }
+    root.assert_consistent();
+    assert_eq!(root.load().child_servers, 0);
+    one(&mut root, 3, "d", "r", &demand, later).unwrap();
+}
+
+#[test]
+fn a_curve_that_may_not_grow_is_served_by_what_it_was() {
+    let small = demand(1, 0..1);
+    let large = demand(60, 0..1);
+    let cases = [
+        Limits {
+            curve_points_max: 40,
+            ..Limits::default()
+        },
+        Limits {
+            curve_points_per_caller_max: 40,
+            ..Limits::default()
+        },
+        Limits {
+            memory_max: Some(4_000),
+            ..Limits::default()
+        },
+    ];
+    for (limits, limit) in cases.into_iter().zip([
+        Limit::CurvePoints,
+        Limit::CurvePointsPerCaller,
+        Limit::Memory,
+    ]) {
+        let mut root = root(limits);
+        assert_eq!(one(&mut root, 1, "a", "r", &large, NOW).unwrap_err(), limit);
+        let first = one(&mut root, 1, "a", "r", &small, NOW).unwrap();
+        let points = root.load().curve_points;
+        for second in [6, 30, 59, 80, 130] {
+            let now = Time::from_secs(second);
+            let refused = root.refused_by_limit()[limit as usize];
+            let lease = one(&mut root, 1, "a", "r", &large, now).unwrap();
+            assert_eq!(lease.capacity, first.capacity, "it keeps what it has");
+            assert_eq!(
+                lease.decided,
+                Some(false),
+                "what it wants now was not decided about"
+            );
+            assert_eq!(root.refused_by_limit()[limit as usize], refused + 1);
+            assert_eq!(root.load().curve_points, points);
+            root.assert_consistent();
+            if second == 59 {
+                // It goes on with what it had, and is refreshed by it.
+                assert!(lease.expires_in > Duration::from_secs(50));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_child_that_grows_and_shrinks_is_counted_as_it_is() {
+    let mut root = root(Limits::default());
+    for (second, clients) in [(1, 3), (10, 40), (20, 7), (30, 60), (40, 1)] {
+        let demand = demand(clients, 0..2);
+        one(&mut root, 1, "a", "r", &demand, Time::from_secs(second)).unwrap();
+        assert_eq!(root.load().curve_points, demand.points());
+        assert_eq!(root.load().curve_points_per_caller, demand.points());
+        root.assert_consistent();
+    }
+}
+
+#[test]
+fn children_of_one_address_do_not_use_up_the_priorities() {
+    let mut root = root(Limits::default());
+    one(&mut root, 1, "a", "r", &demand(1, 0..1_000), NOW).unwrap();
+    let refused = one(&mut root, 1, "b", "r", &demand(1, 1_000..2_000), NOW);
+    assert_eq!(refused.unwrap_err(), Limit::PrioritiesPerCaller);
+    // The same ones as another are no new ones.
+    one(&mut root, 1, "b", "r", &demand(1, 0..1_000), NOW).unwrap();
+    one(&mut root, 2, "c", "r", &demand(1, 1_000..2_000), NOW).unwrap();
+    one(&mut root, 3, "d", "r", &demand(1, 2_000..3_000), NOW).unwrap();
+    one(&mut root, 4, "e", "r", &demand(1, 3_000..4_000), NOW).unwrap();
+    let refused = one(&mut root, 5, "f", "r", &demand(1, 4_000..5_000), NOW);
+    assert_eq!(refused.unwrap_err(), Limit::Priorities);
+    // Of another resource they are there.
+    one(&mut root, 5, "f", "s", &demand(1, 4_000..5_000), NOW).unwrap();
+    root.assert_consistent();
+}
+
+#[test]
+fn priorities_of_children_are_none_of_those_that_clients_bring() {
+    let mut root = root(Limits::default());
+    one(&mut root, 1, "a", "r", &demand(1, 0..1_000), NOW).unwrap();
+    for priority in 2_000..2_010 {
+        client(&mut root, &format!("c{priority}"), 1.0, priority).unwrap();
+    }
+    assert_eq!(root.load().leases, 11);
+    root.assert_consistent();
+}
+
+#[test]
+fn what_a_child_is_told_of_its_priorities_adds_up_to_what_it_has() {
+    let mut root = root(Limits::default());
+    client(&mut root, "x", 1e9 - 40.0, 0).unwrap();
+    // Its share is more, but others hold it.
+    let lease = one(&mut root, 1, "a", "r", &demand(10, 0..2), NOW).unwrap();
+    assert!(lease.capacity.get() < lease.terms.share.get());
+    let sum: f64 = lease.terms.bands.iter().map(|(_, it)| it.get()).sum();
+    assert!((sum - lease.capacity.get()).abs() < 1e-6, "{sum}");
+}
+
+fn client(node: &mut Node, name: &str, wants: f64, priority: i64) -> Result<(), RefusalReason> {
+    let request = GetCapacity {
+        client: HolderName::new(name).unwrap(),
+        incarnation: None,
+        caller: Some(Caller::new(9)),
+        sequence: None,
+        asks: vec![Ask {
+            resource: ResourceId::new("r").unwrap(),
+            priority,
+            wants: Amount::new(wants).unwrap(),
+            has: None,
+        }],
+    };
+    match node.handle_get_capacity(&request, NOW) {
+        Outcome::Served(reply) if reply.refused.is_empty() => Ok(()),
+        Outcome::Served(reply) => Err(reply.refused[0].reason),
+        Outcome::NotMaster(_) => panic!("it is the master"),
+    }
+}

@@ -1,0 +1,478 @@
+//! Bounds on newcomers: what one caller can bring, by itself, with all others of a template, and in all; and
+//! that nobody who has something loses it, whatever is full.
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use doorward_engine::admission::Rate;
+use doorward_engine::admission::limits::Limits;
+use doorward_engine::amount::Amount;
+use doorward_engine::id::{Caller, HolderName, ResourceId};
+use doorward_engine::limit::{Full, Limit};
+use doorward_engine::node::mastership::{Mastership, Outcome};
+use doorward_engine::node::{Config, Node};
+use doorward_engine::request::{
+    Ask, ClientLease, GetCapacity, Has, RefusalReason, ReleaseCapacity, Released,
+};
+use doorward_engine::template::{AlgorithmKind, TemplateSpec, Templates};
+use doorward_engine::time::Time;
+
+const LEASE: Duration = Duration::from_secs(60);
+
+/// One template of which nothing is shared, one with priorities, and one for the rest.
+fn templates(globs: &[&str]) -> Templates {
+    let specs: Vec<_> = globs
+        .iter()
+        .map(|glob| TemplateSpec {
+            identifier_glob: Some((*glob).to_owned()),
+            capacity: Some(1e9),
+            kind: Some(if glob.starts_with("prio") {
+                AlgorithmKind::PriorityBands
+            } else {
+                AlgorithmKind::FairShare
+            }),
+            lease_length: Some(LEASE),
+            refresh_interval: Some(Duration::from_secs(5)),
+            learning_mode_duration: Some(Duration::ZERO),
+            parameters: if glob.starts_with("prio") {
+                vec![("min_share.1000".to_owned(), Some("0.1".to_owned()))]
+            } else {
+                Vec::new()
+            },
+            ..TemplateSpec::default()
+        })
+        .collect();
+    Templates::parse(&specs).unwrap()
+}
+
+struct LimitedNode {
+    node: Node,
+    now: Time,
+}
+
+impl LimitedNode {
+    fn new(limits: Limits) -> Self {
+        let config = Config {
+            limits,
+            ..Config::default()
+        };
+        let mut node = Node::new(config, templates(&["a*", "b*", "prio*"]));
+        node.handle_mastership(Mastership::Master { epoch: Some(1) }, Time::ZERO);
+        Self {
+            node,
+            now: Time::from_secs(1),
+        }
+    }
+
+    fn advance(&mut self, seconds: u64) {
+        self.now = self.now + Duration::from_secs(seconds);
+        while self.node.poll_timeout().is_some_and(|it| it.at <= self.now) {
+            self.node.handle_timeout(self.now);
+        }
+    }
+
+    fn ask(
+        &mut self,
+        caller: u128,
+        client: &str,
+        resource: &str,
+    ) -> Result<ClientLease, RefusalReason> {
+        self.ask_for(caller, client, resource, 1.0, 0)
+    }
+
+    fn ask_for(
+        &mut self,
+        caller: u128,
+        client: &str,
+        resource: &str,
+        wants: f64,
+        priority: i64,
+    ) -> Result<ClientLease, RefusalReason> {
+        let request = GetCapacity {
+            client: HolderName::new(client).unwrap(),
+            incarnation: None,
+            caller: Some(Caller::new(caller)),
+            sequence: None,
+            asks: vec![Ask {
+                resource: ResourceId::new(resource).unwrap(),
+                priority,
+                wants: Amount::new(wants).unwrap(),
+                has: Some(Has::untimed(Amount::ZERO)),
+            }],
+        };
+        let outcome = self.node.handle_get_capacity(&request, self.now);
+        while self.node.poll_event().is_some() {}
+        let Outcome::Served(mut reply) = outcome else {
+            panic!("it is the master")
+        };
+        match (reply.leases.pop(), reply.refused.pop()) {
+            (Some(lease), None) => Ok(lease),
+            (None, Some(refused)) => Err(refused.reason),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[track_caller]
+    fn check_full(&mut self, caller: u128, client: &str, resource: &str, limit: Limit) -> Full {
+        let refused_before = self.node.refused_by_limit()[limit as usize];
+        match self.ask(caller, client, resource) {
+            Err(RefusalReason::Full(full)) => {
+                assert_eq!(full.limit, limit);
+                let refused = self.node.refused_by_limit()[limit as usize];
+                assert_eq!(refused, refused_before + 1, "it is counted");
+                assert!(full.retry_in >= Duration::from_secs(1), "{full:?}");
+                self.node.assert_consistent();
+                full
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn release(&mut self, caller: u128, client: &str, resource: &str) -> Released {
+        let request = ReleaseCapacity {
+            client: HolderName::new(client).unwrap(),
+            incarnation: None,
+            caller: Some(Caller::new(caller)),
+            sequence: None,
+            resources: vec![ResourceId::new(resource).unwrap()],
+        };
+        match self.node.handle_release_capacity(&request, self.now) {
+            Outcome::Served(released) => released[0],
+            Outcome::NotMaster(_) => panic!("it is the master"),
+        }
+    }
+}
+
+fn rate(per_second: u32, burst_seconds: u32) -> Rate {
+    Rate::new(NonZeroU32::new(per_second).unwrap(), burst_seconds)
+}
+
+#[test]
+fn ten_thousand_honest_clients_behind_one_address_are_never_refused() {
+    let mut world = LimitedNode::new(Limits::default());
+    // They come all at once, are all started anew at once, and refresh.
+    for wave in 0..3 {
+        for client in 0..10_000 {
+            let name = format!("client-{client}");
+            for shared in 0..3 {
+                let resource = format!("a-{}", (client + shared * 97) % 300);
+                world.ask(1, &name, &resource).unwrap();
+            }
+            world.ask(1, &name, &format!("b-{client}")).unwrap();
+        }
+        if wave == 0 {
+            for client in 0..10_000 {
+                world.release(1, &format!("client-{client}"), &format!("b-{client}"));
+            }
+        }
+        world.advance(5);
+    }
+    assert_eq!(world.node.refused_by_limits(), 0);
+    assert_eq!(world.node.load().leases, 40_000);
+    assert_eq!(world.node.load().resources, 10_300);
+    world.node.assert_consistent();
+}
+
+#[test]
+fn who_invents_resources_fills_a_part_and_others_go_on() {
+    let mut world = LimitedNode::new(Limits::default());
+    world.ask(2, "honest", "b").unwrap();
+    let mut served = 0;
+    for number in 0..60_000 {
+        served += usize::from(world.ask(1, "liar", &format!("a{number}")).is_ok());
+    }
+    assert_eq!(served, Limits::default().resources_per_caller_max);
+    world.check_full(1, "liar", "a60001", Limit::ResourcesPerCaller);
+    world.ask(2, "honest", "b").unwrap();
+    world.ask(2, "honest", "a60001").unwrap();
+    world.ask(3, "another", "b-too").unwrap();
+    world.node.assert_consistent();
+    world.advance(LEASE.as_secs() + 1);
+    assert_eq!(world.node.load().resources, 0, "nothing is left of it");
+    world.ask(1, "liar", "a1").unwrap();
+}
+
+#[test]
+fn counts_are_bounded_in_all_by_template_and_by_caller() {
+    let few = Limits {
+        resources_max: 4,
+        resources_per_template_max: 3,
+        resources_per_caller_max: 2,
+        ..Limits::default()
+    };
+    let mut world = LimitedNode::new(few);
+    world.ask(1, "c", "a1").unwrap();
+    world.ask(1, "c", "a2").unwrap();
+    world.check_full(1, "c", "a3", Limit::ResourcesPerCaller);
+    world.ask(2, "c", "a3").unwrap();
+    world.check_full(2, "c", "a4", Limit::ResourcesPerTemplate);
+    world.ask(3, "c", "b1").unwrap();
+    world.check_full(4, "c", "b2", Limit::Resources);
+    assert_eq!(world.release(1, "c", "a1"), Released::Freed);
+    world.ask(4, "c", "b2").unwrap();
+    let few = Limits {
+        leases_max: 6,
+        leases_per_template_max: 5,
+        leases_per_resource_max: 4,
+        leases_per_caller_max: 3,
+        ..Limits::default()
+    };
+    let mut world = LimitedNode::new(few);
+    for client in ["1", "2", "3"] {
+        world.ask(1, client, "a1").unwrap();
+    }
+    world.check_full(1, "4", "a1", Limit::LeasesPerCaller);
+    world.ask(2, "4", "a1").unwrap();
+    world.check_full(2, "5", "a1", Limit::LeasesPerResource);
+    world.ask(2, "5", "a2").unwrap();
+    world.check_full(2, "6", "a2", Limit::LeasesPerTemplate);
+    world.ask(2, "6", "b1").unwrap();
+    world.check_full(3, "7", "b1", Limit::Leases);
+    world.advance(LEASE.as_secs());
+    world.ask(3, "7", "b1").unwrap();
+    world.node.assert_consistent();
+}
+
+#[test]
+fn newcomers_each_second_are_bounded_and_served_when_they_were_told_to_come_back() {
+    let slow = Limits {
+        new_resources_per_caller: rate(2, 1),
+        new_resources_per_template: rate(3, 1),
+        ..Limits::default()
+    };
+    let mut world = LimitedNode::new(slow);
+    world.ask(1, "c", "a1").unwrap();
+    world.ask(1, "c", "a2").unwrap();
+    let full = world.check_full(1, "c", "a3", Limit::NewResourcesPerCaller);
+    world.ask(2, "c", "a3").unwrap();
+    world.check_full(2, "c", "a4", Limit::NewResourcesPerTemplate);
+    world.ask(3, "c", "b1").unwrap();
+    world.now = world.now + full.retry_in;
+    world.ask(1, "c", "a4").unwrap();
+    let slow = Limits {
+        new_leases_per_caller: rate(2, 1),
+        new_leases_per_template: rate(3, 1),
+        ..Limits::default()
+    };
+    let mut world = LimitedNode::new(slow);
+    world.ask(1, "1", "a").unwrap();
+    world.ask(1, "2", "a").unwrap();
+    let full = world.check_full(1, "3", "a", Limit::NewLeasesPerCaller);
+    world.ask(2, "3", "a").unwrap();
+    world.check_full(2, "4", "a", Limit::NewLeasesPerTemplate);
+    world.ask(1, "1", "a").unwrap();
+    world.now = world.now + full.retry_in;
+    world.ask(1, "5", "a").unwrap();
+}
+
+#[test]
+fn who_is_refused_comes_back_at_another_time_than_the_others() {
+    let limits = Limits {
+        leases_per_resource_max: 1,
+        ..Limits::default()
+    };
+    let mut world = LimitedNode::new(limits);
+    world.ask(1, "1", "a").unwrap();
+    let mut in_second = [0; 6];
+    for client in 0..400 {
+        let full = world.check_full(1, &format!("{client}-th"), "a", Limit::LeasesPerResource);
+        in_second[usize::try_from(full.retry_in.as_secs()).unwrap()] += 1;
+    }
+    for second in 1..=4 {
+        assert!((90..=110).contains(&in_second[second]), "{in_second:?}");
+    }
+}
+
+#[test]
+fn whoever_has_something_keeps_it_whatever_is_full() {
+    let mut world = LimitedNode::new(Limits::default());
+    world.ask_for(1, "c", "a", 1.0, 0).unwrap();
+    world.ask_for(1, "c", "prio", 1.0, 7).unwrap();
+    let nothing_more = Limits {
+        resources_max: 0,
+        resources_per_caller_max: 0,
+        resources_per_template_max: 0,
+        leases_max: 0,
+        leases_per_resource_max: 0,
+        leases_per_caller_max: 0,
+        leases_per_template_max: 0,
+        memory_max: Some(0),
+        priorities_max: 0,
+        priorities_per_caller_max: 0,
+        child_servers_max: 0,
+        child_servers_per_caller_max: 0,
+        curves_max: 0,
+        curves_per_caller_max: 0,
+        curve_points_max: 0,
+        curve_points_per_caller_max: 0,
+        requests_per_template: rate(1, 1),
+        new_resources_per_caller: rate(1, 1),
+        new_resources_per_template: rate(1, 1),
+        new_leases_per_caller: rate(1, 1),
+        new_leases_per_template: rate(1, 1),
+    };
+    world.node.handle_limits(nothing_more);
+    for round in 0..40 {
+        world.advance(5);
+        for resource in ["a", "prio"] {
+            let wants = f64::from(round) + 2.0;
+            let lease = world.ask_for(1, "c", resource, wants, 7).unwrap();
+            assert_eq!(lease.capacity.get(), wants);
+            assert!(world.ask(1, "new", resource).is_err());
+        }
+    }
+}
+
+#[test]
+fn what_a_caller_brought_is_forgotten_with_the_mastership() {
+    let limits = Limits {
+        leases_per_caller_max: 1,
+        new_leases_per_caller: rate(1, 2),
+        ..Limits::default()
+    };
+    let mut world = LimitedNode::new(limits);
+    world.ask(1, "1", "a").unwrap();
+    world.check_full(1, "2", "a", Limit::LeasesPerCaller);
+    for epoch in 2..4 {
+        let master = Mastership::Master { epoch: Some(epoch) };
+        world.node.handle_mastership(Mastership::Unknown, world.now);
+        world.node.handle_mastership(master, world.now);
+        world.ask(1, "2", "a").unwrap();
+        world.node.assert_consistent();
+        assert_eq!(world.node.load().leases, 1);
+    }
+    assert_eq!(
+        world.node.refused_by_limits(),
+        1,
+        "what was refused stays counted"
+    );
+}
+
+#[test]
+fn what_there_is_of_a_template_moves_with_its_resources() {
+    let limits = Limits {
+        leases_per_template_max: 2,
+        ..Limits::default()
+    };
+    let mut world = LimitedNode::new(limits);
+    world.ask(1, "1", "a1").unwrap();
+    world.ask(1, "2", "a2").unwrap();
+    world.check_full(1, "3", "a2", Limit::LeasesPerTemplate);
+    world
+        .node
+        .handle_templates(templates(&["a1", "b*", "a*", "prio*"]), world.now);
+    world.node.assert_consistent();
+    world.ask(1, "3", "a2").unwrap();
+    world.check_full(1, "4", "a2", Limit::LeasesPerTemplate);
+    world.ask(1, "4", "a1").unwrap();
+    // One whose template is gone is bounded by none, and runs down.
+    world.node.handle_templates(templates(&["b*"]), world.now);
+    world.node.assert_consistent();
+    world.advance(LEASE.as_secs());
+    world.node.assert_consistent();
+    assert_eq!(world.node.load().leases, 0);
+}
+
+#[test]
+fn above_the_mark_of_memory_newcomers_are_refused_until_something_is_free() {
+    let limits = Limits {
+        memory_max: Some(40_000),
+        ..Limits::default()
+    };
+    let mut world = LimitedNode::new(limits);
+    let mut clients = 0;
+    while world.ask(1, &format!("c{clients}"), "a").is_ok() {
+        clients += 1;
+    }
+    assert!((50..200).contains(&clients), "{clients}");
+    world.check_full(1, "one-more", "a", Limit::Memory);
+    world.check_full(2, "one-more", "b", Limit::Memory);
+    let used = world.node.load().memory_bytes;
+    assert!((30_000..=40_000).contains(&used), "{used}");
+    for client in 0..clients {
+        world
+            .ask_for(1, &format!("c{client}"), "a", 5.0, 0)
+            .unwrap();
+    }
+    assert_eq!(world.release(1, "c0", "a"), Released::Freed);
+    world.ask(1, "one-more", "a").unwrap();
+    assert_eq!(world.node.load().memory_bytes, used);
+}
+
+#[test]
+fn one_caller_does_not_use_up_the_priorities_and_those_of_the_template_are_always_there() {
+    let mut world = LimitedNode::new(Limits::default());
+    let mut ask = |caller: u128, priority: i64| {
+        let client = format!("{caller}-{priority}");
+        world.ask_for(caller, &client, "prio", 1.0, priority)
+    };
+    let is_full = |answer: Result<ClientLease, RefusalReason>, expected: Limit| matches!(answer, Err(RefusalReason::Full(full)) if full.limit == expected);
+    for priority in 0..16 {
+        ask(1, priority).unwrap();
+    }
+    assert!(is_full(ask(1, 16), Limit::PrioritiesPerCaller));
+    // The template names it, and somebody else brought it.
+    ask(1, 1000).unwrap();
+    ask(2, 16).unwrap();
+    ask(1, 16).unwrap();
+    for caller in 3..6 {
+        for priority in 0..15 {
+            ask(caller, priority + 100 * i64::try_from(caller).unwrap()).unwrap();
+        }
+    }
+    ask(6, 17).unwrap();
+    ask(6, 18).unwrap();
+    assert!(is_full(ask(6, 19), Limit::Priorities));
+    ask(7, 1000).unwrap();
+    // A known client that wants another priority keeps its lease.
+    let answer = world.ask_for(1, "1-3", "prio", 1.0, 99);
+    assert!(is_full(answer, Limit::PrioritiesPerCaller));
+    world.ask_for(1, "1-3", "prio", 2.0, 3).unwrap();
+    world.node.assert_consistent();
+}
+
+#[test]
+fn whose_priority_changes_brings_the_new_one_and_what_nobody_has_any_more_is_free() {
+    let mut world = LimitedNode::new(Limits::default());
+    let mut ask = |client: &str, priority: i64| world.ask_for(1, client, "prio", 1.0, priority);
+    ask("changes", 0).unwrap();
+    ask("c0", 0).unwrap();
+    for priority in 1..15 {
+        ask(&format!("c{priority}"), priority).unwrap();
+    }
+    ask("changes", 50).unwrap();
+    assert!(ask("one-more", 51).is_err(), "those are sixteen");
+    assert_eq!(world.node.load().leases_per_resource, 16);
+    for client in 0..15 {
+        world.release(1, &format!("c{client}"), "prio");
+    }
+    for priority in 100..115 {
+        let client = format!("later-{priority}");
+        world.ask_for(1, &client, "prio", 1.0, priority).unwrap();
+    }
+    world.node.assert_consistent();
+    // Those, and the one that changed.
+    world.advance(60);
+    assert_eq!(world.node.snapshot(world.now).counters.expired, 16);
+}
+
+#[test]
+fn too_many_requests_of_a_template_put_refreshes_off_only_as_long_as_their_leases_last() {
+    let limits = Limits {
+        requests_per_template: rate(1, 5),
+        ..Limits::default()
+    };
+    let mut world = LimitedNode::new(limits);
+    world.ask(1, "c", "a1").unwrap();
+    world.advance(30);
+    let flood = |world: &mut LimitedNode| while world.ask(2, "liar", "a2").is_ok() {};
+    flood(&mut world);
+    // Half of its lease is over: it is served.
+    world.ask(1, "c", "a1").unwrap();
+    world.advance(1);
+    flood(&mut world);
+    let full = world.check_full(1, "c", "a1", Limit::RequestsPerTemplate);
+    assert!(full.retry_in < LEASE / 2, "it is back in time: {full:?}");
+    // Of another template there are enough.
+    world.ask(1, "c", "b").unwrap();
+}

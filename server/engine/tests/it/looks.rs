@@ -1,0 +1,329 @@
+//! A look at a node that goes on where the last one ended sees what one look at everything sees.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use doorward_engine::admission::LoadFrom;
+use doorward_engine::amount::Amount;
+use doorward_engine::demand::{BandDemand, ServerDemand};
+use doorward_engine::demand_curve::DemandCurve;
+use doorward_engine::id::{Caller, HolderName, ResourceId};
+use doorward_engine::node::learning::Learning;
+use doorward_engine::node::mastership::Mastership;
+use doorward_engine::node::totals::Totals;
+use doorward_engine::node::{Config, Node};
+use doorward_engine::request::server::{GetServerCapacity, ServerAsk, Via};
+use doorward_engine::request::{Ask, GetCapacity, ReleaseCapacity};
+use doorward_engine::snapshot::LeasesFrom;
+use doorward_engine::template::{AlgorithmKind, TemplateSpec, Templates};
+use doorward_engine::time::Time;
+
+const RESOURCES: usize = 100;
+
+fn amount(value: f64) -> Amount {
+    Amount::new(value).unwrap()
+}
+
+fn id(number: usize) -> ResourceId {
+    ResourceId::new(&format!("r{number:03}")).unwrap()
+}
+
+fn template(glob: &str) -> TemplateSpec {
+    TemplateSpec {
+        identifier_glob: Some(glob.to_owned()),
+        capacity: Some(10.0),
+        kind: Some(AlgorithmKind::FairShare),
+        lease_length: Some(Duration::from_secs(60)),
+        refresh_interval: Some(Duration::from_secs(5)),
+        learning_mode_duration: Some(Duration::ZERO),
+        ..TemplateSpec::default()
+    }
+}
+
+/// The master of a root, which decides every request.
+fn master_of(templates: &[TemplateSpec]) -> Node {
+    let config = Config {
+        refresh_floor: Duration::ZERO,
+        ..Config::default()
+    };
+    let mut node = Node::new(config, Templates::parse(templates).unwrap());
+    node.handle_mastership(Mastership::Master { epoch: Some(1) }, Time::ZERO);
+    node
+}
+
+/// A root whose resources have one client each, every tenth a second one that has to wait, and every fifth a child.
+fn busy() -> Node {
+    let mut node = master_of(&[template("*")]);
+    for number in 0..RESOURCES {
+        client_asks(&mut node, "a", number);
+        if number.is_multiple_of(10) {
+            client_asks(&mut node, "b", number);
+        }
+        if number.is_multiple_of(5) {
+            child_asks(&mut node, number);
+        }
+    }
+    node
+}
+
+fn client_asks(node: &mut Node, client: &str, number: usize) {
+    let request = GetCapacity {
+        caller: None,
+        incarnation: None,
+        client: HolderName::new(client).unwrap(),
+        sequence: None,
+        asks: vec![Ask {
+            resource: id(number),
+            priority: 0,
+            wants: amount(10.0),
+            has: None,
+        }],
+    };
+    node.handle_get_capacity(&request, Time::ZERO);
+}
+
+fn child_asks(node: &mut Node, number: usize) {
+    let demand = ServerDemand::new(vec![BandDemand {
+        priority: 0,
+        clients: 3.0,
+        wants: amount(3.0),
+        curve: DemandCurve::of_equals(amount(3.0), 3.0),
+    }]);
+    let request = GetServerCapacity {
+        caller: None,
+        incarnation: None,
+        mastership: None,
+        epoch: None,
+        server: HolderName::new("leaf").unwrap(),
+        sequence: None,
+        height: 1,
+        asks: vec![ServerAsk {
+            unreported: Amount::ZERO,
+            reported: Vec::new(),
+            resource: id(number),
+            demand: Arc::new(demand),
+            has: None,
+            outstanding: None,
+            learning: false,
+        }],
+    };
+    let answer = node.handle_get_server_capacity(&request, Via::Stream, Time::ZERO);
+    assert!(answer.is_ok());
+}
+
+#[test]
+fn snapshots_of_parts_are_those_of_the_whole_and_no_part_is_larger_than_asked_for() {
+    let node = busy();
+    let whole = node.snapshot(Time::ZERO).resources;
+    assert_eq!(whole.len(), RESOURCES);
+    for size in [1, 7, 50, RESOURCES, usize::MAX] {
+        let mut seen = Vec::new();
+        loop {
+            let after = seen
+                .last()
+                .map(|it: &doorward_engine::snapshot::ResourceSnapshot| it.resource.clone());
+            let part = node.snapshots_after(after.as_ref(), size, Time::ZERO);
+            assert!(part.len() <= size);
+            if part.is_empty() {
+                break;
+            }
+            seen.extend(part);
+        }
+        assert_eq!(seen, whole, "in parts of {size}");
+    }
+}
+
+#[test]
+fn sums_are_those_of_all_resources_whatever_comes_changes_and_goes() {
+    let mut node = busy();
+    check_sums(&node, Time::ZERO);
+    let totals = node.totals(Time::ZERO);
+    assert_eq!(totals.resources, RESOURCES);
+    assert_eq!((totals.leases, totals.children), (130, 20));
+    assert_eq!(totals.leases_per_resource, 3);
+    assert!(totals.waiting > 0 && totals.clients == 170.0, "{totals:?}");
+
+    // The largest resource shrinks, one holder after the other.
+    for client in ["a", "b"] {
+        release(&mut node, client, 0);
+        check_sums(&node, Time::ZERO);
+    }
+    // Half of them go, then all.
+    for number in 0..RESOURCES / 2 {
+        release(&mut node, "a", number);
+    }
+    check_sums(&node, Time::ZERO);
+    let end = Time::from_secs(61);
+    while node.poll_timeout().is_some_and(|next| next.at <= end) {
+        node.handle_timeout(end);
+    }
+    check_sums(&node, end);
+    assert_eq!(node.totals(end), Totals::default());
+
+    client_asks(&mut node, "a", 7);
+    node.handle_mastership(Mastership::Unknown, end);
+    assert_eq!(node.totals(end), Totals::default());
+}
+
+#[test]
+fn a_resource_that_goes_while_it_learns_keeps_nobody_learning() {
+    let learns = TemplateSpec {
+        learning_mode_duration: Some(Duration::from_secs(60)),
+        ..template("*")
+    };
+    let mut node = master_of(&[learns]);
+    for number in 0..3 {
+        client_asks(&mut node, "a", number);
+        node.assert_consistent();
+    }
+    for number in 0..3 {
+        assert_eq!(node.learning(Time::ZERO), Learning::Elected);
+        release(&mut node, "a", number);
+        node.assert_consistent();
+    }
+    assert_eq!(node.totals(Time::ZERO), Totals::default());
+}
+
+/// The sums are those of a look at everything.
+#[track_caller]
+fn check_sums(node: &Node, now: Time) {
+    node.assert_consistent();
+    let (all, totals) = (node.snapshot(now).resources, node.totals(now));
+    assert_eq!(totals.resources, all.len());
+    assert_eq!(totals.leases, all.iter().map(|it| it.leases).sum::<usize>());
+    assert_eq!(
+        totals.children,
+        all.iter().map(|it| it.children).sum::<usize>()
+    );
+    assert_eq!(
+        totals.waiting,
+        all.iter().map(|it| it.waiting).sum::<usize>()
+    );
+    assert_eq!(totals.clients, all.iter().map(|it| it.clients).sum::<f64>());
+    let largest = all.iter().map(|it| it.leases).max();
+    assert_eq!(totals.leases_per_resource, largest.unwrap_or(0));
+}
+
+fn release(node: &mut Node, client: &str, number: usize) {
+    let request = ReleaseCapacity {
+        caller: None,
+        incarnation: None,
+        client: HolderName::new(client).unwrap(),
+        sequence: None,
+        resources: vec![id(number)],
+    };
+    node.handle_release_capacity(&request, Time::ZERO);
+}
+
+#[test]
+fn leases_of_parts_are_those_of_the_whole_and_no_look_is_at_more_places_than_asked_for() {
+    let mut node = busy();
+    for client in 0..200 {
+        client_asks(&mut node, &format!("c{client:03}"), 0);
+    }
+    // Every place but each tenth is empty now.
+    for client in 0..200 {
+        if client % 10 != 0 {
+            release(&mut node, &format!("c{client:03}"), 0);
+        }
+    }
+    let whole = node.lease_snapshots(&id(0), usize::MAX, Time::ZERO);
+    assert_eq!(
+        whole.len(),
+        23,
+        "two clients and a child from before, and twenty"
+    );
+    for size in [1, 7, 50, 500, usize::MAX] {
+        let (mut seen, mut looks) = (Vec::new(), 0);
+        let mut next = Some(LeasesFrom::Start);
+        while let Some(from) = next {
+            let (part, then) = node.leases_from(&id(0), &from, size, Time::ZERO);
+            assert!(part.len() <= size, "{} in a look at {size}", part.len());
+            if seen.is_empty() {
+                assert!(part[0].child.is_some(), "children come first");
+            }
+            looks += 1;
+            seen.extend(part);
+            next = then;
+        }
+        // 203 places were taken at once, one of them by the child, which is looked at by its name too.
+        assert!(looks >= 203_usize.div_ceil(size), "{looks} looks at {size}");
+        seen.sort_by(|a, b| a.holder.cmp(&b.holder));
+        assert_eq!(seen, whole, "in parts of {size}");
+    }
+    let of_nobody = node.leases_from(&id(RESOURCES), &LeasesFrom::Start, 9, Time::ZERO);
+    assert_eq!(of_nobody, (Vec::new(), None));
+}
+
+#[test]
+fn the_load_of_parts_is_that_of_the_whole() {
+    let templates: Vec<TemplateSpec> = (0..30).map(|of| template(&format!("t{of}/*"))).collect();
+    let mut node = master_of(&templates);
+    for caller in 0..40_u128 {
+        let request = GetCapacity {
+            caller: Some(Caller::new(caller)),
+            incarnation: None,
+            client: HolderName::new(&format!("c{caller}")).unwrap(),
+            sequence: None,
+            asks: (0..=caller % 7)
+                .map(|of| Ask {
+                    resource: ResourceId::new(&format!("t{of}/{}", caller % 5)).unwrap(),
+                    priority: 0,
+                    wants: amount(1.0),
+                    has: None,
+                })
+                .collect(),
+        };
+        node.handle_get_capacity(&request, Time::ZERO);
+    }
+    let whole = node.load();
+    assert_eq!((whole.callers, whole.leases_per_caller), (40, 7));
+    assert_eq!(
+        (whole.resources_per_template, whole.leases_per_template),
+        (5, 40)
+    );
+    for size in [1, 7, 33, 70, 1_000] {
+        let (mut load, mut next) = node.load_from(LoadFrom::START, size);
+        let mut looks = 1;
+        while let Some(from) = next {
+            let (part, then) = node.load_from(from, size);
+            load.include(&part);
+            next = then;
+            looks += 1;
+        }
+        assert_eq!(load, whole, "in parts of {size}");
+        // A template is counted once something is there of it.
+        assert!(looks >= 46_usize.div_ceil(size), "{looks} looks at {size}");
+    }
+    assert_eq!(
+        node.load_from(LoadFrom::START, 0).0.leases,
+        whole.leases,
+        "sums need no look"
+    );
+}
+
+#[test]
+fn what_operators_wrote_is_not_copied_by_a_look() {
+    let described = TemplateSpec {
+        description: Some("long ".repeat(200_000)),
+        ..template("*")
+    };
+    let mut node = master_of(&[described]);
+    for number in 0..3 {
+        client_asks(&mut node, "a", number);
+    }
+    let seen = node.snapshots_after(None, 3, Time::ZERO);
+    let written = node.in_force().templates().iter().next().unwrap();
+    for resource in &seen {
+        let template = resource.template.as_ref().unwrap();
+        assert!(Arc::ptr_eq(template, written), "{}", resource.resource);
+    }
+}
+
+#[test]
+fn a_node_that_is_no_master_does_not_learn() {
+    let mut node = busy();
+    assert_eq!(node.learning(Time::ZERO), Learning::Over);
+    node.handle_mastership(Mastership::Unknown, Time::ZERO);
+    assert_eq!(node.learning(Time::ZERO), Learning::Standby);
+}

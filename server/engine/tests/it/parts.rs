@@ -1,0 +1,483 @@
+//! Calls that name many resources, a part at a time: whatever happens between two parts, each resource is answered as if
+//! it had been asked for alone, no part is long, and there is never too much.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use doorward_engine::amount::Amount;
+use doorward_engine::id::{HolderName, ResourceId};
+use doorward_engine::node::children::PushesCall;
+use doorward_engine::node::client_calls::{GetCapacityCall, ReleaseCall};
+use doorward_engine::node::mastership::{Mastership, Outcome};
+use doorward_engine::node::parts::InParts;
+use doorward_engine::node::reload::PreparedTemplates;
+use doorward_engine::node::upstream_calls::{BeganToLearn, UpstreamReplyCall, UpstreamRequestCall};
+use doorward_engine::node::{Config, Node};
+use doorward_engine::request::server::{GetServerCapacity, GetServerCapacityReply, ServerAsk, Via};
+use doorward_engine::request::{
+    Ask, GetCapacity, GetCapacityReply, Has, RefusalReason, ReleaseCapacity, Released,
+};
+use doorward_engine::template::{AlgorithmKind, TemplateSpec, Templates};
+use doorward_engine::time::Time;
+use proptest::prelude::*;
+
+mod masterships;
+
+use crate::parents::{LEASE, answer, template_of, templates};
+
+/// No part does more resources than that.
+const PER_PART: usize = 10;
+
+const CAPACITY: f64 = 100.0;
+
+fn id(number: usize) -> ResourceId {
+    ResourceId::new(&format!("r{number:03}")).unwrap()
+}
+
+fn name(number: usize) -> HolderName {
+    HolderName::new(&format!("holder-{number}")).unwrap()
+}
+
+fn amount(value: f64) -> Amount {
+    Amount::new(value).unwrap()
+}
+
+fn node(has_parent: bool) -> Node {
+    let config = Config {
+        refresh_floor: Duration::ZERO,
+        has_parent,
+        ..Config::default()
+    };
+    let templates = match has_parent {
+        true => Templates::default(),
+        false => templates(AlgorithmKind::FairShare, CAPACITY),
+    };
+    let mut node = Node::new(config, templates);
+    node.handle_mastership(Mastership::Master { epoch: Some(1) }, Time::ZERO);
+    node
+}
+
+fn at(seconds: u64) -> Time {
+    Time::from_secs(seconds)
+}
+
+fn asks(client: usize, resources: &[usize], wants: f64) -> GetCapacity {
+    let ask = |number: &usize| Ask {
+        resource: id(*number),
+        priority: (client % 3) as i64,
+        wants: amount(wants + *number as f64),
+        has: None,
+    };
+    GetCapacity {
+        caller: None,
+        incarnation: None,
+        client: name(client),
+        sequence: None,
+        asks: resources.iter().map(ask).collect(),
+    }
+}
+
+fn release(client: usize, resources: &[usize]) -> ReleaseCapacity {
+    ReleaseCapacity {
+        client: name(client),
+        incarnation: None,
+        caller: None,
+        sequence: None,
+        resources: resources.iter().map(|number| id(*number)).collect(),
+    }
+}
+
+/// Does a call in parts, with something else in between. Returns the answer, and how many parts it took.
+fn with_others<C: InParts>(
+    node: &mut Node,
+    mut call: C,
+    now: Time,
+    mut others: impl FnMut(&mut Node),
+) -> (C::Answer, usize) {
+    let mut parts = 1;
+    loop {
+        if let Some(answer) = call.next_part(node, now) {
+            return (answer, parts);
+        }
+        others(node);
+        parts += 1;
+    }
+}
+
+fn served<T>(outcome: Outcome<T>) -> T {
+    let Outcome::Served(reply) = outcome else {
+        panic!("it is the master");
+    };
+    reply
+}
+
+fn assert_not_too_much(node: &Node, now: Time) {
+    node.assert_consistent();
+    let resources = node.snapshot(now).resources;
+    assert!(resources.iter().all(|it| it.reserved <= CAPACITY));
+}
+
+/// A child server that asks for so many resources.
+fn child_asks(child: &str, resources: usize, wants: f64) -> GetServerCapacity {
+    // What a node asks its parent that has one client.
+    let mut below = node(true);
+    let all: Vec<usize> = (0..resources).collect();
+    below.handle_get_capacity(&asks(0, &all, wants), at(1));
+    let mut request = below.poll_upstream_request(1, at(10)).unwrap();
+    request.server = HolderName::new(child).unwrap();
+    request
+}
+
+#[test]
+fn a_request_of_ten_resources_is_one_part_and_one_of_a_thousand_is_many() {
+    let mut node = node(false);
+    let call = asks(0, &(0..10).collect::<Vec<_>>(), 1.0);
+    let (_, parts) = with_others(&mut node, GetCapacityCall::new(&call), at(1), |_| {});
+    assert_eq!(parts, 1);
+    let many: Vec<usize> = (0..1_000).collect();
+    let call = asks(0, &many, 1.0);
+    let (reply, parts) = with_others(&mut node, GetCapacityCall::new(&call), at(2), |_| {});
+    assert_eq!(served(reply).leases.len(), 1_000);
+    assert!(parts >= 1_000 / PER_PART, "{parts}");
+    let call = release(0, &many);
+    let (released, parts) = with_others(&mut node, ReleaseCall::new(&call), at(3), |_| {});
+    assert_eq!(served(released), vec![Released::Freed; 1_000]);
+    assert!(parts >= 1_000 / PER_PART, "{parts}");
+    assert_eq!(node.resources_count(), 0);
+}
+
+#[test]
+fn globs_that_are_tried_for_resources_nobody_has_yet_make_a_part_shorter() {
+    // Alike in how they begin and end, and without any text between: they are tried one by one.
+    let alike = |number: usize| {
+        let classes = (0..10).map(|bit| {
+            if number >> bit & 1 == 0 {
+                "[xy]"
+            } else {
+                "[xz]"
+            }
+        });
+        format!("r{}*", classes.collect::<String>())
+    };
+    let globs = (0..1_000).map(alike).chain(["*".to_owned()]);
+    let specs: Vec<TemplateSpec> = globs
+        .map(|glob| TemplateSpec {
+            identifier_glob: Some(glob),
+            ..template_of(AlgorithmKind::FairShare, CAPACITY)
+        })
+        .collect();
+    let mut node = node(false);
+    node.handle_templates(Templates::parse(&specs).unwrap(), at(1));
+    let resources: Vec<usize> = (0..PER_PART).collect();
+    let call = asks(0, &resources, 1.0);
+    let mut check = |parts_min, parts_max, seconds| {
+        let call = GetCapacityCall::new(&call);
+        let (reply, parts) = with_others(&mut node, call, at(seconds), |_| {});
+        assert_eq!(served(reply).leases.len(), PER_PART);
+        assert!((parts_min..=parts_max).contains(&parts), "{parts} parts");
+    };
+    check(PER_PART, PER_PART, 2);
+    // Now they are known.
+    check(1, 2, 3);
+}
+
+#[test]
+fn claims_that_must_be_put_in_other_bands_first_make_a_part_shorter() {
+    let mut node = node(false);
+    let resources: Vec<usize> = (0..PER_PART).collect();
+    for client in 0..100 {
+        node.handle_get_capacity(&asks(client, &resources, 1.0), at(1));
+    }
+    let other = templates(AlgorithmKind::PriorityBands, CAPACITY);
+    let prepared = PreparedTemplates::new(node.in_force(), other);
+    node.handle_prepared_templates(prepared, at(2)).unwrap();
+    let call = asks(0, &resources, 1.0);
+    let (reply, parts) = with_others(&mut node, GetCapacityCall::new(&call), at(2), |_| {});
+    assert_eq!(served(reply).leases.len(), PER_PART);
+    assert!(parts > 3, "{parts} parts for {PER_PART} times 100 claims");
+}
+
+#[test]
+fn an_answer_of_the_parent_names_all_that_begin_to_learn_by_it() {
+    let mut node = node(true);
+    let all: Vec<usize> = (0..100).collect();
+    node.handle_get_capacity(&asks(0, &all, 1.0), at(1));
+    let request = node.poll_upstream_request(1, at(1)).unwrap();
+    let mut reply = answer(&request, AlgorithmKind::FairShare);
+    for lease in &mut reply.leases {
+        lease.terms.inherited_for = None;
+        lease.algorithm.as_mut().unwrap().learning_mode_duration = Duration::from_secs(60);
+    }
+    let (begun, parts) = with_others(&mut node, UpstreamReplyCall::new(&reply), at(1), |_| {});
+    assert!(parts >= 100 / PER_PART, "{parts}");
+    let expected: Vec<_> = all
+        .iter()
+        .map(|number| BeganToLearn {
+            resource: id(*number),
+            // Since mastership began.
+            left: Duration::from_secs(59),
+        })
+        .collect();
+    assert_eq!(begun, Some(expected));
+    let (again, _) = with_others(&mut node, UpstreamReplyCall::new(&reply), at(2), |_| {});
+    assert_eq!(again, Some(Vec::new()), "they learn already");
+}
+
+#[test]
+fn a_request_to_the_parent_and_its_answer_in_parts_are_those_of_the_whole() {
+    let (mut whole, mut in_parts) = (node(true), node(true));
+    let all: Vec<usize> = (0..300).collect();
+    for node in [&mut whole, &mut in_parts] {
+        node.handle_get_capacity(&asks(0, &all, 1.0), at(1));
+    }
+    let expected = whole.poll_upstream_request(7, at(10)).unwrap();
+    let call = UpstreamRequestCall::new(7);
+    // What is asked for the first time in between is due later.
+    let (request, parts) = with_others(&mut in_parts, call, at(10), |node| {
+        node.handle_get_capacity(&asks(1, &[999], 1.0), at(10));
+    });
+    let request = request.unwrap();
+    assert!(parts >= 300 / PER_PART, "{parts}");
+    let of = |request: &GetServerCapacity| {
+        let asks = request.asks.iter();
+        let asks: Vec<_> = asks
+            .map(|ask| (ask.resource.clone(), ask.demand.wants()))
+            .collect();
+        (request.sequence, request.height, asks)
+    };
+    assert_eq!(of(&request), of(&expected));
+
+    let reply = answer(&request, AlgorithmKind::FairShare);
+    whole.handle_upstream_reply(&reply, at(10));
+    let call = UpstreamReplyCall::new(&reply);
+    let (begun, parts) = with_others(&mut in_parts, call, at(10), |_| {});
+    assert!(parts >= 300 / PER_PART, "{parts}");
+    assert_eq!(begun, Some(Vec::new()), "the parent lets nobody learn");
+    for node in [&mut whole, &mut in_parts] {
+        node.assert_consistent();
+        let asks = asks(0, &all, 1.0);
+        let reply = served(node.handle_get_capacity(&asks, at(11)));
+        let granted = reply.leases.iter().map(|lease| lease.capacity.get());
+        let wanted = asks.asks.iter().map(|ask| ask.wants.get());
+        assert!(granted.eq(wanted), "all have what they want");
+    }
+}
+
+#[test]
+fn pushes_in_parts_reach_every_child_once_for_each_resource_that_changed() {
+    let mut node = node(false);
+    let children: Vec<String> = (0..20).map(|child| format!("child-{child}")).collect();
+    let resources = 5;
+    for child in &children {
+        let request = child_asks(child, resources, 50.0);
+        node.handle_subscription(&request.server, true);
+        let reply = node.handle_get_server_capacity(&request, Via::Stream, at(10));
+        assert!(reply.is_ok());
+    }
+    // Who was first has more than its share now.
+    let mut heard = BTreeSet::new();
+    let (pushes, parts) = with_others(&mut node, PushesCall::default(), at(11), |node| {
+        assert!(node.has_pushes(), "a call is under way");
+    });
+    assert!(parts > 5, "{parts}");
+    for (child, reply) in pushes {
+        for lease in reply.leases {
+            assert!(heard.insert((child.clone(), lease.resource)), "twice");
+        }
+    }
+    let first = HolderName::new(&children[0]).unwrap();
+    let of_first = (0..resources).map(|number| (first.clone(), id(number)));
+    assert!(of_first.into_iter().all(|it| heard.contains(&it)));
+    assert_not_too_much(&node, at(11));
+    assert!(!node.has_pushes());
+}
+
+#[test]
+fn a_change_between_two_parts_is_pushed_afterwards() {
+    let mut node = node(false);
+    let children: Vec<String> = (0..40).map(|child| format!("child-{child:02}")).collect();
+    for child in &children {
+        let request = child_asks(child, 1, 50.0);
+        node.handle_subscription(&request.server, true);
+        assert!(
+            node.handle_get_server_capacity(&request, Via::Stream, at(10))
+                .is_ok()
+        );
+    }
+    let mut others = vec![child_asks("another", 1, 50.0)];
+    let (_, parts) = with_others(&mut node, PushesCall::default(), at(11), |node| {
+        for request in others.drain(..) {
+            let reply = node.handle_get_server_capacity(&request, Via::Stream, at(11));
+            assert!(reply.is_ok());
+        }
+    });
+    assert!(parts > 1, "it came in between");
+    let pushes = node.poll_pushes(at(12));
+    assert!(!pushes.is_empty(), "each has less since the other one came");
+    assert!(!node.has_pushes());
+}
+
+/// What happens between two parts.
+#[derive(Clone, Debug)]
+enum Meanwhile {
+    Asks(usize, usize, f64),
+    Releases(usize, usize),
+    Reload(AlgorithmKind),
+    Timeout,
+}
+
+fn meanwhile() -> impl Strategy<Value = Meanwhile> {
+    let (client, resource) = (0..5_usize, 0..60_usize);
+    prop_oneof![
+        (client.clone(), resource.clone(), 0.0..100.0)
+            .prop_map(|(client, resource, wants)| Meanwhile::Asks(client, resource, wants)),
+        (client, resource).prop_map(|(client, resource)| Meanwhile::Releases(client, resource)),
+        prop::sample::select(vec![
+            AlgorithmKind::FairShare,
+            AlgorithmKind::ProportionalShare,
+            AlgorithmKind::PriorityBands,
+        ])
+        .prop_map(Meanwhile::Reload),
+        Just(Meanwhile::Timeout),
+    ]
+}
+
+fn play(node: &mut Node, what: &Meanwhile, now: Time) {
+    match what {
+        Meanwhile::Asks(client, resource, wants) => {
+            node.handle_get_capacity(&asks(*client, &[*resource], *wants), now);
+        }
+        Meanwhile::Releases(client, resource) => {
+            node.handle_release_capacity(&release(*client, &[*resource]), now);
+        }
+        Meanwhile::Reload(kind) => {
+            let prepared = PreparedTemplates::new(node.in_force(), templates(*kind, CAPACITY));
+            node.handle_prepared_templates(prepared, now).unwrap();
+        }
+        Meanwhile::Timeout => node.handle_timeout(now),
+    }
+}
+
+/// How much each was granted, and what was refused.
+fn outcome(reply: &GetCapacityReply) -> Vec<(ResourceId, Result<Amount, RefusalReason>)> {
+    let granted = reply
+        .leases
+        .iter()
+        .map(|it| (it.resource.clone(), Ok(it.capacity)));
+    let refused = reply
+        .refused
+        .iter()
+        .map(|it| (it.resource.clone(), Err(it.reason)));
+    granted.chain(refused).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+    /// Of a request in parts and one request for each of its resources, with the same in between.
+    #[test]
+    fn a_request_in_parts_is_a_request_for_each_resource(
+        before in prop::collection::vec(meanwhile(), 0..60),
+        between in prop::collection::vec(meanwhile(), 0..30),
+        resources in prop::collection::vec(0..60_usize, 1..60),
+        wants in 0.0..100.0,
+    ) {
+        let (mut whole, mut single) = (node(false), node(false));
+        for node in [&mut whole, &mut single] {
+            before.iter().for_each(|it| play(node, it, at(1)));
+        }
+        let request = asks(0, &resources, wants);
+        let mut call = GetCapacityCall::new(&request);
+        let mut meanwhile = between.iter();
+        let mut asked = 0;
+        let reply = loop {
+            let before = whole.snapshot(at(2)).counters;
+            let reply = call.next_part(&mut whole, at(2));
+            let after = whole.snapshot(at(2)).counters;
+            let done = after.decisions + after.refused - before.decisions - before.refused;
+            prop_assert!(done as usize <= PER_PART);
+            // The same one by one; what is named again is refused, and changes nothing.
+            for _ in 0..done {
+                let is_again = resources[..asked].contains(&resources[asked]);
+                if !is_again {
+                    let one = asks(0, &resources[asked..=asked], wants);
+                    single.handle_get_capacity(&one, at(2));
+                }
+                asked += 1;
+            }
+            if let Some(reply) = reply {
+                break served(reply);
+            }
+            if let Some(it) = meanwhile.next() {
+                play(&mut whole, it, at(2));
+                play(&mut single, it, at(2));
+            }
+            assert_not_too_much(&whole, at(2));
+        };
+        prop_assert_eq!(asked, resources.len());
+        prop_assert_eq!(outcome(&reply).len(), resources.len());
+        // Both come to the same.
+        for node in [&mut whole, &mut single] {
+            while node.poll_timeout().is_some_and(|timeout| timeout.at <= at(2)) {
+                node.handle_timeout(at(2));
+            }
+        }
+        assert_not_too_much(&whole, at(2));
+        for client in 0..5 {
+            for number in 0..60 {
+                let lease = |node: &Node| {
+                    let leases = node.lease_snapshots(&id(number), 10, at(2));
+                    let of = leases.into_iter().find(|it| it.holder.name == name(client));
+                    of.map(|it| (it.wants, it.granted, it.reserved))
+                };
+                prop_assert_eq!(lease(&whole), lease(&single), "{} of {}", client, number);
+            }
+        }
+    }
+
+    /// Holders that reported leases of a predecessor, of which the first answer of the parent says when they end.
+    #[test]
+    fn leases_of_predecessors_end_in_time_whatever_happens_while_they_are_ended(
+        holders in 65..400_usize,
+        touched in prop::collection::vec((0..400_usize, any::<bool>()), 0..20),
+    ) {
+        let mut node = node(true);
+        for holder in 0..holders {
+            let mut request = asks(holder, &[0], 1.0);
+            request.asks[0].has = Some(Has {
+                capacity: amount(1.0),
+                expires_in: Some(2 * LEASE),
+                granted_by: None,
+            });
+            node.handle_get_capacity(&request, at(1));
+        }
+        let request = node.poll_upstream_request(1, at(10)).unwrap();
+        let mut reply = answer(&request, AlgorithmKind::FairShare);
+        // The last lease of the predecessor ends when leases do that are granted now.
+        reply.leases[0].terms.inherited_for = Some(LEASE);
+        node.handle_upstream_reply(&reply, at(10));
+        for (holder, asks_again) in touched {
+            let holder = holder % holders;
+            if asks_again {
+                node.handle_get_capacity(&asks(holder, &[0], 1.0), at(11));
+            } else {
+                node.handle_release_capacity(&release(holder, &[0]), at(11));
+            }
+            node.assert_consistent();
+        }
+        let mut calls = 0;
+        while node.poll_timeout().is_some_and(|timeout| timeout.at <= at(11)) {
+            node.handle_timeout(at(11));
+            calls += 1;
+            prop_assert!(calls < 1_000, "it comes to an end");
+        }
+        node.assert_consistent();
+        // Clocks may be wrong by a little.
+        let last = at(11) + LEASE + LEASE / 8;
+        while node.poll_timeout().is_some_and(|timeout| timeout.at <= last) {
+            node.handle_timeout(last);
+        }
+        let left = node.lease_snapshots(&id(0), holders, last);
+        prop_assert!(left.is_empty(), "{:?} lasts longer", left.first());
+    }
+}

@@ -1,0 +1,469 @@
+//! Other templates, another mastership and a million claims in other bands, a little at a time: what is decided
+//! meanwhile is decided as if all of it had been done at once.
+
+use std::time::Duration;
+
+use doorward_engine::admission::limits::Limits;
+use doorward_engine::amount::Amount;
+use doorward_engine::id::{HolderName, ResourceId};
+use doorward_engine::node::mastership::{Mastership, Outcome};
+use doorward_engine::node::reload::PreparedTemplates;
+use doorward_engine::node::{Config, Node, TimeoutReason};
+use doorward_engine::request::{Ask, GetCapacity, GetCapacityReply, Has, ReleaseCapacity};
+use doorward_engine::template::{AlgorithmKind, TemplateSpec, Templates};
+use doorward_engine::time::Time;
+
+/// More than hear of other templates at once.
+const RESOURCES: usize = 100;
+
+const LEASE: Duration = Duration::from_secs(20);
+
+fn id(number: usize) -> ResourceId {
+    ResourceId::new(&format!("r{number:02}")).unwrap()
+}
+
+fn name(number: usize) -> HolderName {
+    HolderName::new(&format!("client-{number}")).unwrap()
+}
+
+fn spec(glob: &str, kind: AlgorithmKind, capacity: f64) -> TemplateSpec {
+    TemplateSpec {
+        identifier_glob: Some(glob.to_owned()),
+        capacity: Some(capacity),
+        kind: Some(kind),
+        lease_length: Some(LEASE),
+        refresh_interval: Some(Duration::from_secs(5)),
+        learning_mode_duration: Some(Duration::ZERO),
+        ..TemplateSpec::default()
+    }
+}
+
+fn templates(specs: &[TemplateSpec]) -> Templates {
+    Templates::parse(specs).unwrap()
+}
+
+fn master(templates: Templates) -> Node {
+    let config = Config {
+        refresh_floor: Duration::ZERO,
+        ..Config::default()
+    };
+    let mut node = Node::new(config, templates);
+    node.handle_mastership(Mastership::Master { epoch: Some(1) }, Time::ZERO);
+    node
+}
+
+fn ask(
+    node: &mut Node,
+    client: usize,
+    resource: usize,
+    wants: f64,
+    has: Option<f64>,
+    now: Time,
+) -> GetCapacityReply {
+    let request = GetCapacity {
+        caller: None,
+        incarnation: None,
+        client: name(client),
+        sequence: None,
+        asks: vec![Ask {
+            resource: id(resource),
+            priority: (client % 3) as i64,
+            wants: Amount::new(wants).unwrap(),
+            has: has.map(|has| Has::untimed(Amount::new(has).unwrap())),
+        }],
+    };
+    match node.handle_get_capacity(&request, now) {
+        Outcome::Served(reply) => reply,
+        Outcome::NotMaster(mastership) => panic!("{mastership:?}"),
+    }
+}
+
+/// What the client gets.
+fn gets(node: &mut Node, client: usize, wants: f64, has: Option<f64>, now: Time) -> f64 {
+    let reply = ask(node, client, 0, wants, has, now);
+    reply.leases[0].capacity.get()
+}
+
+fn release(node: &mut Node, client: usize, resource: usize, now: Time) {
+    let request = ReleaseCapacity {
+        caller: None,
+        incarnation: None,
+        client: name(client),
+        sequence: None,
+        resources: vec![id(resource)],
+    };
+    node.handle_release_capacity(&request, now);
+}
+
+/// Does all that is due.
+fn drain(node: &mut Node, now: Time) {
+    for _ in 0..100_000 {
+        if node.poll_timeout().is_none_or(|timeout| timeout.at > now) {
+            return;
+        }
+        node.handle_timeout(now);
+    }
+    panic!("something is due for ever: {:?}", node.poll_timeout());
+}
+
+/// Chance that is the same in every run (xorshift64).
+struct Draws(u64);
+
+impl Draws {
+    fn below(&mut self, most: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 % most as u64) as usize
+    }
+
+    fn templates(&mut self) -> Templates {
+        let globs = ["r1*", "r?7", "r2[0-4]", "r33", "r*5", "*"];
+        let specs = globs.map(|glob| {
+            let kind = AlgorithmKind::ALL[self.below(5)];
+            let mut spec = spec(glob, kind, [0.0, 10.0, 40.0, 100.0][self.below(4)]);
+            spec.lease_length = Some(LEASE * (1 + self.below(3)) as u32);
+            spec
+        });
+        let some: Vec<_> = specs.into_iter().filter(|_| self.below(5) > 0).collect();
+        templates(&some)
+    }
+}
+
+/// A node that has done all that is due, and one that is given the time for some of it, hear the same.
+#[test]
+fn what_is_decided_does_not_depend_on_how_far_other_templates_have_got() {
+    let mut behind = 0;
+    for seed in 1..=30 {
+        let mut draws = Draws(0x9e37_79b9_7f4a_7c15 ^ (seed << 20));
+        let first = draws.templates();
+        let (mut swept, mut node) = (master(first.clone()), master(first));
+        let mut now = Time::from_secs(1);
+        for _ in 0..300 {
+            match draws.below(20) {
+                0 => {
+                    // Whoever has not heard of the former ones never does, so the node hears of each.
+                    drain(&mut node, now);
+                    let next = draws.templates();
+                    swept.handle_templates(next.clone(), now);
+                    node.handle_templates(next, now);
+                    drain(&mut swept, now);
+                }
+                1 => {
+                    // What ends by time is another matter.
+                    drain(&mut node, now);
+                    now = now + Duration::from_secs(draws.below(8) as u64);
+                    drain(&mut swept, now);
+                    drain(&mut node, now);
+                }
+                2 => node.handle_timeout(now),
+                3 => {
+                    let (client, resource) = (draws.below(5), draws.below(RESOURCES));
+                    release(&mut swept, client, resource, now);
+                    release(&mut node, client, resource, now);
+                }
+                _ => {
+                    let (client, resource) = (draws.below(5), draws.below(RESOURCES));
+                    let (wants, has) = (draws.below(50) as f64, draws.below(20) as f64);
+                    let asks = |node| ask(node, client, resource, wants, Some(has), now);
+                    let expected = asks(&mut swept);
+                    assert_eq!(asks(&mut node), expected, "seed {seed}");
+                }
+            }
+            behind += u32::from(!node.is_swept());
+            assert!(swept.is_swept());
+            node.assert_consistent();
+        }
+        drain(&mut node, now);
+        let same = node.snapshot(now) == swept.snapshot(now);
+        assert!(same, "seed {seed}: resources are seen otherwise");
+        assert_eq!(node.load(), swept.load(), "seed {seed}");
+    }
+    assert!(behind > 500, "there is something to see: {behind}");
+}
+
+#[test]
+fn a_resource_that_nobody_asks_for_hears_of_other_templates_as_well() {
+    let now = Time::from_secs(1);
+    let of = |capacity| templates(&[spec("*", AlgorithmKind::FairShare, capacity)]);
+    let mut node = master(of(10.0));
+    for resource in 0..RESOURCES {
+        ask(&mut node, 0, resource, 5.0, None, now);
+    }
+    // Of two sets, one right after the other, the second counts.
+    node.handle_templates(of(15.0), now);
+    let former = node.in_force().clone();
+    let next = PreparedTemplates::new(&former, of(20.0));
+    node.handle_prepared_templates(next, now).unwrap();
+    // In bounded steps.
+    assert_eq!(node.poll_timeout().unwrap().reason, TimeoutReason::Sweep);
+    let capacity = |node: &Node, number| node.resource_snapshot(&id(number), now).unwrap().capacity;
+    assert_eq!(capacity(&node, RESOURCES - 1), 10.0, "it has not heard yet");
+    let late = PreparedTemplates::new(&former, of(30.0));
+    assert!(node.handle_prepared_templates(late, now).is_err());
+    drain(&mut node, now);
+    assert!(node.is_swept());
+    for resource in 0..RESOURCES {
+        assert_eq!(capacity(&node, resource), 20.0, "{resource}");
+    }
+}
+
+#[test]
+fn whatever_concerns_everything_is_done_a_bounded_part_at_a_time() {
+    let now = Time::from_secs(1);
+    let of = |capacity| templates(&[spec("*", AlgorithmKind::FairShare, capacity)]);
+    let mut node = master(of(10.0));
+    for resource in 0..RESOURCES {
+        for client in 0..3 {
+            ask(&mut node, client, resource, 3.0, None, now);
+        }
+    }
+    let new = |node: &Node| {
+        let all = node.snapshot(now).resources;
+        all.iter().filter(|it| it.capacity == 20.0).count()
+    };
+    node.handle_templates(of(20.0), now);
+    let mut before = new(&node);
+    while !node.is_swept() {
+        node.handle_timeout(now);
+        let after = new(&node);
+        // Once all have heard, one more sees that.
+        let goes_on = after > before || node.is_swept();
+        assert!(goes_on && after - before <= 16, "{before} to {after}");
+        before = after;
+    }
+    assert_eq!(before, RESOURCES);
+    let later = now + 2 * LEASE;
+    let mut leases = node.load().leases;
+    while leases > 0 {
+        node.handle_timeout(later);
+        let left = node.load().leases;
+        assert!(left < leases && leases - left <= 48, "{leases} to {left}");
+        leases = left;
+    }
+}
+
+/// Shares of everybody, as they are seen.
+fn shares(node: &Node, now: Time) -> Vec<(String, f64, f64)> {
+    let leases = node.lease_snapshots(&id(0), usize::MAX, now);
+    let lease = leases.iter();
+    lease
+        .map(|it| (it.holder.to_string(), it.wants, it.share))
+        .collect()
+}
+
+/// More than are put in other bands at once.
+const CROWD: usize = 1_000;
+
+/// Of whom that takes many calls.
+const LARGE_CROWD: usize = 4 * CROWD;
+
+#[test]
+fn while_claims_are_put_in_other_bands_they_change_and_no_more_is_granted_than_there_is() {
+    let now = Time::from_secs(1);
+    let of = |kind| templates(&[spec("*", kind, 700.0)]);
+    for (from, to) in [
+        (AlgorithmKind::FairShare, AlgorithmKind::PriorityBands),
+        (AlgorithmKind::NoAlgorithm, AlgorithmKind::PriorityBands),
+        (AlgorithmKind::PriorityBands, AlgorithmKind::FairShare),
+        (
+            AlgorithmKind::PriorityBands,
+            AlgorithmKind::ProportionalShare,
+        ),
+    ] {
+        let mut node = master(of(from));
+        let mut draws = Draws(7);
+        let wants: Vec<f64> = (0..LARGE_CROWD).map(|_| draws.below(4) as f64).collect();
+        for (client, wants) in wants.iter().enumerate() {
+            ask(&mut node, client, 0, *wants, None, now);
+        }
+        node.handle_templates(of(to), now);
+        let mut steps = 0;
+        while node.poll_timeout().unwrap().at <= now {
+            node.handle_timeout(now);
+            // Of those that are in other bands already, and those that are not: some want something else, some
+            // go, some come.
+            for client in [steps, LARGE_CROWD - 1 - steps] {
+                gets(&mut node, client, wants[client] + 1.0, None, now);
+            }
+            release(&mut node, LARGE_CROWD / 2 + steps, 0, now);
+            gets(&mut node, LARGE_CROWD + steps, 2.0, None, now);
+            node.assert_consistent();
+            steps += 1;
+        }
+        assert!(steps > 10, "{steps}");
+        let seen = node.resource_snapshot(&id(0), now).unwrap();
+        let promised = from.promises_total();
+        assert!(
+            !promised || seen.reserved <= seen.capacity,
+            "{from} to {to}"
+        );
+        // As if there had never been anything else.
+        let mut anew = master(of(to));
+        for lease in node.lease_snapshots(&id(0), usize::MAX, now) {
+            let client = lease.holder.name.as_str().strip_prefix("client-");
+            let client = client.and_then(|number| number.parse().ok()).unwrap();
+            ask(&mut anew, client, 0, lease.wants, None, now);
+        }
+        let (all, of_anew) = (shares(&node, now), shares(&anew, now));
+        assert_eq!(all.len(), of_anew.len());
+        for ((holder, wants, share), (same, _, expected)) in all.iter().zip(&of_anew) {
+            assert_eq!(holder, same);
+            let close = (share - expected).abs() <= 1e-9;
+            assert!(
+                close,
+                "{from} to {to}: {holder} wants {wants}: {share}, not {expected}"
+            );
+        }
+    }
+}
+
+#[test]
+fn until_all_claims_are_in_their_bands_everything_else_of_a_template_counts() {
+    let now = Time::from_secs(1);
+    let bands = spec("*", AlgorithmKind::PriorityBands, 100.0);
+    let fair = spec("*", AlgorithmKind::FairShare, 10_000.0);
+    let mut node = master(templates(std::slice::from_ref(&fair)));
+    for client in 0..CROWD {
+        assert_eq!(gets(&mut node, client, 10.0, None, now), 10.0);
+    }
+    node.handle_templates(templates(std::slice::from_ref(&bands)), now);
+    // Alike for all priorities, and a hundredth as much: the capacity is that of the new template.
+    for client in 0..6 {
+        let got = gets(&mut node, client, 10.0, Some(10.0), now);
+        assert!((got - 0.1).abs() < 1e-6, "{got}");
+    }
+    drain(&mut node, now);
+    // The most important ones alone get something.
+    for (client, expected) in [(2, 100.0 / 333.0), (1, 0.0), (0, 0.0)] {
+        let share = shares(&node, now);
+        let (_, _, share) = share
+            .iter()
+            .find(|(holder, ..)| holder.ends_with(&format!("client-{client}")))
+            .unwrap();
+        assert!((share - expected).abs() < 1e-6, "{client}: {share}");
+    }
+    // And back, given up on the way.
+    node.handle_templates(templates(&[fair]), now);
+    node.handle_templates(templates(&[bands]), now);
+    node.assert_consistent();
+    drain(&mut node, now);
+    node.assert_consistent();
+}
+
+#[test]
+fn whoever_drives_a_node_drops_what_it_has_forgotten_a_few_leases_at_a_time() {
+    let now = Time::from_secs(1);
+    let all = templates(&[spec("*", AlgorithmKind::FairShare, 10.0)]);
+    let mut node = master(all.clone());
+    while node.poll_garbage().is_some() {}
+    for resource in 0..RESOURCES {
+        ask(&mut node, 0, resource, 5.0, None, now);
+    }
+    for client in 0..2_000 {
+        ask(&mut node, client, 0, 5.0, None, now);
+    }
+    assert!(node.poll_garbage().is_none());
+    node.handle_mastership(Mastership::Unknown, now);
+    let mut garbage = node.poll_garbage().unwrap();
+    assert!(node.poll_garbage().is_none(), "it is handed out once");
+    let calls = (0..1_000).take_while(|_| garbage.drop_some(64)).count();
+    assert!((5..100).contains(&calls), "{calls}");
+    // One that had many holders is, too, when the last is gone.
+    let mut node = master(all);
+    for client in 0..2_000 {
+        ask(&mut node, client, 0, 5.0, None, now);
+    }
+    while node.poll_garbage().is_some() {}
+    drain(&mut node, now + 2 * LEASE);
+    assert_eq!(node.resources_count(), 0);
+    assert!(node.poll_garbage().is_some());
+}
+
+#[test]
+fn the_claims_of_those_who_are_gone_are_dropped_where_nobody_waits() {
+    let now = Time::from_secs(1);
+    let bands = spec("*", AlgorithmKind::PriorityBands, 100.0);
+    let mut node = master(templates(&[bands]));
+    // Their wants differ: equal ones are one claim.
+    for client in 0..20_000 {
+        ask(&mut node, client, 0, 1.0 + client as f64, None, now);
+    }
+    while node.poll_garbage().is_some() {}
+    // One of priority 0 stays.
+    ask(
+        &mut node,
+        0,
+        0,
+        1.0,
+        None,
+        now + LEASE - Duration::from_secs(1),
+    );
+    drain(&mut node, now + LEASE + Duration::from_secs(1));
+    assert_eq!(node.resources_count(), 1);
+    let garbage = format!("{:?}", node.poll_garbage());
+    assert_eq!(
+        garbage.matches("EmptiedTree").count(),
+        2,
+        "of two priorities"
+    );
+}
+
+#[test]
+fn guarantees_of_priorities_count_until_all_claims_are_together() {
+    let now = Time::from_secs(1);
+    let mut bands = spec("*", AlgorithmKind::PriorityBands, 100.0);
+    bands.parameters = vec![("min_share.0".to_owned(), Some("0.5".to_owned()))];
+    let fair = spec("*", AlgorithmKind::FairShare, 100.0);
+    let mut node = master(templates(&[bands]));
+    for client in 0..CROWD {
+        gets(&mut node, client, 1.0, None, now);
+    }
+    let share = |node: &mut Node| {
+        gets(node, 0, 1.0, None, now);
+        let shares = shares(node, now).into_iter();
+        let of_it = shares.filter(|(holder, ..)| holder.ends_with("client-0"));
+        of_it.map(|(_, _, share)| share).sum::<f64>()
+    };
+    // 334 clients have half of it, whatever the others want.
+    let guaranteed = 50.0 / 334.0;
+    assert!((share(&mut node) - guaranteed).abs() < 1e-6);
+    // The second one comes while the first is under way, with another capacity.
+    let half = spec("*", AlgorithmKind::ProportionalShare, 50.0);
+    for (spec, expected) in [(&fair, guaranteed), (&half, guaranteed / 2.0)] {
+        node.handle_templates(templates(std::slice::from_ref(spec)), now);
+        let got = share(&mut node);
+        assert!((got - expected).abs() < 1e-6, "{got}, not {expected}");
+    }
+    drain(&mut node, now);
+    let got = share(&mut node);
+    assert!((got - 50.0 / CROWD as f64).abs() < 1e-6, "{got}");
+}
+
+#[test]
+fn whoever_has_a_priority_keeps_it_while_claims_are_put_in_their_bands() {
+    let now = Time::from_secs(1);
+    let fair = spec("*", AlgorithmKind::FairShare, 1e6);
+    let bands = spec("*", AlgorithmKind::PriorityBands, 1e6);
+    let config = Config {
+        refresh_floor: Duration::ZERO,
+        limits: Limits {
+            priorities_max: 1,
+            ..Limits::default()
+        },
+        ..Config::default()
+    };
+    let mut node = Node::new(config, templates(&[fair]));
+    node.handle_mastership(Mastership::Master { epoch: Some(1) }, Time::ZERO);
+    // Those of one priority first: theirs is full when others of it are not in their band yet.
+    for client in (0..CROWD).map(|number| number * 3).chain([1, 2]) {
+        gets(&mut node, client, 1.0, None, now);
+    }
+    node.handle_templates(templates(&[bands]), now);
+    for client in [1, 2] {
+        let reply = ask(&mut node, client, 0, 1.0, None, now);
+        assert_eq!(reply.leases.len(), 1, "{client}: {reply:?}");
+    }
+    drain(&mut node, now);
+    node.assert_consistent();
+}

@@ -1,0 +1,44 @@
+//! The demand that a server sends to its parent is valid: the parent parses the same curve.
+
+use doorward_engine::amount::Amount;
+use doorward_engine::demand_curve::DemandCurve;
+use doorward_engine::id::{HolderName, ResourceId};
+use doorward_engine::node::mastership::Mastership;
+use doorward_engine::node::{Config, Node};
+use doorward_engine::request::{Ask, GetCapacity};
+use doorward_engine::template::Templates;
+use doorward_engine::time::Time;
+
+#[test]
+fn one_who_wants_more_than_can_be_told_does_not_spoil_the_curve_of_the_others() {
+    let config = Config {
+        name: "eu".to_owned(),
+        has_parent: true,
+        ..Config::default()
+    };
+    let mut eu = Node::new(config, Templates::default());
+    let now = Time::from_secs(1);
+    eu.handle_mastership(Mastership::Master { epoch: None }, now);
+    for (client, wants) in [("a", Amount::MAX), ("b", Amount::new(2.0).unwrap())] {
+        let request = GetCapacity {
+            caller: None,
+            incarnation: None,
+            client: HolderName::new(client).unwrap(),
+            sequence: None,
+            asks: vec![Ask {
+                resource: ResourceId::new("r").unwrap(),
+                priority: 0,
+                wants,
+                has: None,
+            }],
+        };
+        eu.handle_get_capacity(&request, now);
+    }
+    let request = eu.poll_upstream_request(1, now).unwrap();
+    for band in request.asks[0].demand.bands() {
+        let levels: Vec<f64> = band.curve.points().iter().map(|p| p.level).collect();
+        let demands: Vec<f64> = band.curve.points().iter().map(|p| p.demand).collect();
+        let parsed = DemandCurve::parse(&levels, &demands, band.wants, band.clients);
+        assert_eq!(parsed.as_ref(), Ok(&band.curve));
+    }
+}

@@ -1,0 +1,171 @@
+//! Stories: what nodes do, as text that reads like prose.
+//!
+//! A story is a file in `testdata/stories`: remarks, and blocks of commands, `----`, and what came of
+//! them. `UPDATE_STORIES=1 cargo test -p doorward-engine --test it stories` writes what comes of them now;
+//! read the difference before you commit it.
+//!
+//! **Nodes.** A story that names no node is about a root that is not elected yet.
+//!
+//! | command | does |
+//! | --- | --- |
+//! | `node NAME [parent=NAME] [epoch=N] [standby] [via=calls] [floor=1s] [clock=1.08] [tolerance=0.1]` | a node is there, and is the master unless it stands by; `via` is how it speaks to its parent, a stream unless it says so; a parent that is no node of the story speaks by `parent-answers` |
+//! | `restart NODE [epoch=N] [standby] [process=N]`, `crash NODE` | another process of the node, that knows nothing but the templates; none |
+//! | `remake NODE` | its process makes the node anew, which is no master yet |
+//! | `elect NODE epoch=N [until=10s] [vacant-since=5s] [longer-leases=40s]`, `depose NODE [to=ADDRESS]` | it is the master, or no more; with `until` that ends by itself |
+//! | `win-mastership epoch=N`, `lose-mastership [to=ADDRESS]` | the same of the only node |
+//! | `templates` | the root takes the templates in the lines that follow, `GLOB KIND CAPACITY [key=value …]`; see `story/template_line.rs` |
+//! | `template GLOB KIND CAPACITY …` | the same with one template |
+//! | `anew` | everything begins anew, without any node, at 0 s |
+//!
+//! **Clients** that do as the protocol says: each says what it has by what it was answered before.
+//!
+//! | command | does |
+//! | --- | --- |
+//! | `ask CLIENT [at=NODE] [wants=N] [priority=N] [resource=ID] [has=N lasts=20s] [answer=lost]` | it asks, and is answered at once; `has` is what it has of somebody nobody knows |
+//! | `wants CLIENT N` | from now on; it says so when it runs |
+//! | `release CLIENT`, `drop CLIENT` | it gives back what it has; it is gone and says nothing |
+//! | `clients` | what each has, and may use in safe mode |
+//!
+//! **Time and messages.** What a server sends is on its way until it is delivered.
+//!
+//! | command | does |
+//! | --- | --- |
+//! | `advance 5s` | time passes, timers are served, servers ask; nothing arrives, and no client asks |
+//! | `run 5s` | time passes, everything arrives at once, and clients ask when they were invited to |
+//! | `freeze 5s` | time passes, and no process sees it |
+//! | `deliver` | everything that is on its way arrives, and what is answered |
+//! | `deliver FROM TO [last]` | the oldest message arrives, or the newest |
+//! | `lose FROM TO [last]`, `duplicate FROM TO [last]` | of calls: it never arrives, or twice |
+//! | `break NODE` | its stream to the parent breaks and is opened anew; its call is given up |
+//! | `cut NODE`, `mend NODE` | nothing gets through to its parent until it is mended |
+//!
+//! **Word by word**, as old, odd or broken peers say it:
+//!
+//! | command | does |
+//! | --- | --- |
+//! | `get-capacity client=… wants=… [at=NODE] [resource=…] [has=… lasts=… granted-by=…] [priority=…] [process=…] [sequence=…] [from=CALLER]` | a client asks |
+//! | `release client=… [resource=…] [at=NODE] [process=…] [sequence=…] [from=CALLER]` | a client releases |
+//! | `child-asks CHILD wants=… [at=NODE] [clients=…] [has=…] [outstanding=…] [lasts=…] [granted-by=…] [learning] [height=…] [epoch=…] [process=…] [sequence=…] [via=calls] [old]` | a child server asks |
+//! | `parent-answers NODE capacity=… [lease=…] [leases-last=…] [refresh=…] [learning=…] [reserved=…] [inherited=… inherited-for=…] [predecessor-for=…] [ancestors=…]`, `parent-answers NODE refused=…` | the parent answers what the node asks |
+//!
+//! **Looking.** `inspect [NODE …]`: every resource with its supply, its lease from the parent, and its
+//! holders. `learning NODE`: whether it learns, and why.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use doorward_engine::template::AlgorithmKind;
+
+use crate::story::player::replay;
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/stories")
+}
+
+/// All stories, in this folder and those in it.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).unwrap();
+    let mut paths: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    let expand = |path: PathBuf| {
+        if path.is_dir() {
+            files(&path)
+        } else {
+            vec![path]
+        }
+    };
+    paths.into_iter().flat_map(expand).collect()
+}
+
+#[test]
+fn every_story_plays_as_written() {
+    let files = files(&folder());
+    assert!(files.len() >= AlgorithmKind::ALL.len());
+    let mut wrong = Vec::new();
+    for file in files {
+        let expected = fs::read_to_string(&file).unwrap();
+        let actual = match replay(&expected) {
+            Ok(actual) => actual,
+            Err(bad) => panic!("{}:{}: {}", file.display(), bad.line, bad.problem),
+        };
+        if std::env::var_os("UPDATE_STORIES").is_some() {
+            fs::write(&file, actual).unwrap();
+        } else if actual != expected {
+            wrong.push(difference(&file, &expected, &actual));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// The first line in which a story comes out otherwise, and those around it.
+fn difference(file: &Path, expected: &str, actual: &str) -> String {
+    let same = expected
+        .lines()
+        .zip(actual.lines())
+        .take_while(|(a, b)| a == b);
+    let line = same.count();
+    let around = |text: &str| {
+        let lines = text.lines().skip(line.saturating_sub(4)).take(8);
+        lines.collect::<Vec<_>>().join("\n    ")
+    };
+    format!(
+        "{}:{}: it comes out otherwise.\n  expected:\n    {}\n  actual:\n    {}\n",
+        file.display(),
+        line + 1,
+        around(expected),
+        around(actual)
+    )
+}
+
+#[test]
+fn every_algorithm_has_a_story() {
+    for kind in AlgorithmKind::ALL {
+        let file = folder().join(format!("{}.txt", kind.as_str().to_lowercase()));
+        assert!(file.exists(), "{} is missing", file.display());
+    }
+}
+
+#[test]
+fn a_bad_story_says_in_which_line_and_what_is_wrong() {
+    for (story, line, problem) in [
+        ("A remark.\n\nfly eu\n----\n", 3, "\"fly\" is no command"),
+        (
+            "run 5s\n\nA remark.",
+            1,
+            "a block that begins with \"run\" and has no ----",
+        ),
+        ("node\n----\n", 1, "node: which name?"),
+        (
+            "node eu\nnode eu\n----\n",
+            2,
+            "there is a node \"eu\" already; say restart",
+        ),
+        ("node eu tree=no\n----\n", 1, "node knows no tree="),
+        ("node eu alone\n----\n", 1, "what is \"alone\" to node?"),
+        (
+            "node eu\nadvance 5\n----\n",
+            2,
+            "\"5\" is no span of time; say 5s or 50ms",
+        ),
+        ("ask a at=eu wants=1\n----\n", 1, "there is no node \"eu\""),
+        (
+            "node eu\nask a wants=x\n----\n",
+            2,
+            "wants=x is not a number",
+        ),
+        ("template r FAIR 1\n----\n", 1, "\"FAIR\" is no algorithm"),
+        (
+            "node root\nnode eu parent=root\nlose eu root\n----\n",
+            3,
+            "a stream loses nothing until it breaks; say break, or via=calls",
+        ),
+        (
+            "node root\nnode eu parent=root via=calls\nlose eu root\n----\n",
+            3,
+            "nothing is on its way there",
+        ),
+    ] {
+        let bad = replay(story).expect_err(story);
+        assert_eq!((bad.line, bad.problem.as_str()), (line, problem), "{story}");
+    }
+}

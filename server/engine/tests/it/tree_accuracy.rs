@@ -1,0 +1,426 @@
+//! Shares through the tree: the oracle's vectors, and random trees against a flat computation.
+//!
+//! Messages arrive at once and nothing is lost here; `tree_invariants.rs` is about what happens
+//! when they do not. All demand is known before there is any capacity, so that what is handed out
+//! is the shares at once.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use doorward_engine::amount::Amount;
+use doorward_engine::id::{HolderName, ResourceId};
+use doorward_engine::node::Config;
+use doorward_engine::node::mastership::{Mastership, Outcome};
+use doorward_engine::request::server::Via;
+use doorward_engine::request::{Ask, GetCapacity};
+use doorward_engine::template::{AlgorithmKind, TemplateSpec, Templates};
+use doorward_engine::time::Time;
+use serde::Deserialize;
+
+use crate::story::chance::Chance;
+use crate::story::story_server::Server;
+use crate::story::world::{Arrived, World};
+
+const WAVE: Duration = Duration::from_secs(2);
+
+#[derive(Clone, Debug, Deserialize)]
+struct ClientSpec {
+    id: String,
+    wants: f64,
+    #[serde(default)]
+    priority: i64,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+struct NodeSpec {
+    name: String,
+    #[serde(default)]
+    clients: Vec<ClientSpec>,
+    #[serde(default)]
+    children: Vec<NodeSpec>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Case {
+    name: String,
+    algorithm: String,
+    capacity: f64,
+    #[serde(default)]
+    min_share: BTreeMap<String, f64>,
+    tree: NodeSpec,
+    expected: Vec<Expected>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Expected {
+    client: String,
+    gets: f64,
+}
+
+fn resource() -> ResourceId {
+    ResourceId::new("r").unwrap()
+}
+
+fn templates(kind: AlgorithmKind, capacity: f64, min_share: &BTreeMap<String, f64>) -> Templates {
+    let share = |(priority, share): (&String, &f64)| {
+        (format!("min_share.{priority}"), Some(share.to_string()))
+    };
+    Templates::parse(&[TemplateSpec {
+        identifier_glob: Some("r".to_owned()),
+        capacity: Some(capacity),
+        kind: Some(kind),
+        lease_length: Some(Duration::from_secs(3600)),
+        refresh_interval: Some(Duration::from_secs(1)),
+        learning_mode_duration: Some(Duration::ZERO),
+        parameters: min_share.iter().map(share).collect(),
+        ..TemplateSpec::default()
+    }])
+    .unwrap()
+}
+
+/// A client of the tree: at which server it is, and its name in the whole tree.
+struct Leaf {
+    home: usize,
+    path: String,
+    spec: ClientSpec,
+}
+
+/// The world of the stories, in which messages arrive at once.
+#[derive(Default)]
+struct Tree {
+    world: World,
+    clients: Vec<Leaf>,
+    depth: usize,
+}
+
+impl Tree {
+    fn grow(&mut self, spec: NodeSpec, above: Option<usize>, templates: &Templates) {
+        let path = above.map_or(spec.name.clone(), |above| {
+            format!("{}/{}", self.world.servers[above].name, spec.name)
+        });
+        let config = Config {
+            name: path.clone(),
+            has_parent: above.is_some(),
+            refresh_floor: Duration::ZERO,
+            ..Config::default()
+        };
+        let home = self
+            .world
+            .add_server(Server::new(config, above, Via::Stream));
+        let templates = above.map_or(templates.clone(), |_| Templates::default());
+        self.world.start(home, 1, templates.clone());
+        let node = &mut self.world.servers[home].node;
+        node.handle_mastership(Mastership::Master { epoch: Some(1) }, Time::ZERO);
+        self.depth = self.depth.max(1 + self.world.depth(home));
+        let clients = spec.clients.into_iter();
+        self.clients.extend(clients.map(|spec| Leaf {
+            home,
+            path: format!("{path}/{}", spec.id),
+            spec,
+        }));
+        for child in spec.children {
+            self.grow(child, Some(home), &templates);
+        }
+    }
+
+    /// Everyone asks, from the leaves up. What is not ready yet is asked for in the next wave.
+    fn ask(&mut self, has: &mut BTreeMap<String, f64>) {
+        for Leaf { home, path, spec } in &self.clients {
+            let request = GetCapacity {
+                caller: None,
+                incarnation: None,
+                client: HolderName::new(&spec.id).unwrap(),
+                sequence: None,
+                asks: vec![Ask {
+                    resource: resource(),
+                    priority: spec.priority,
+                    wants: Amount::new(spec.wants).unwrap(),
+                    has: None,
+                }],
+            };
+            let Outcome::Served(reply) = self.world.asked(*home, &request) else {
+                panic!("it is the master");
+            };
+            if let Some(lease) = reply.leases.first() {
+                has.insert(path.clone(), lease.capacity.get());
+            }
+        }
+        // Children come after their parents.
+        for number in (0..self.world.servers.len()).rev() {
+            while let Some(question) = self.world.ask_parent(number) {
+                let arrived = self.world.deliver(question, Duration::ZERO);
+                let Arrived::Answered(answer) = arrived else {
+                    panic!("{arrived:?}");
+                };
+                self.world.deliver(answer, Duration::ZERO);
+                // By the first answer, all claims are put in other bands, a few at a time.
+                self.world.serve_timer(number);
+            }
+        }
+    }
+
+    fn settled(
+        spec: NodeSpec,
+        templates: &Templates,
+        without: &Templates,
+    ) -> BTreeMap<String, f64> {
+        let mut tree = Self::default();
+        tree.grow(spec, None, without);
+        let mut has = BTreeMap::new();
+        tree.world.now = Time::from_secs(1);
+        // Nothing to share until every demand has come up.
+        for wave in 0..=3 * tree.depth {
+            if wave == tree.depth + 1 {
+                let now = tree.world.now;
+                let root = &mut tree.world.servers[0].node;
+                root.handle_templates(templates.clone(), now);
+            }
+            tree.ask(&mut has);
+            tree.world.now = tree.world.now + WAVE;
+        }
+        tree.check();
+        has
+    }
+
+    fn check(&self) {
+        self.world.assert_consistent();
+        for server in &self.world.servers {
+            for snapshot in server.node.snapshot(Time::ZERO).resources {
+                let promised = snapshot.kind.promises_total();
+                assert!(
+                    !promised || snapshot.reserved <= snapshot.capacity,
+                    "{}: {snapshot:?}",
+                    server.name
+                );
+            }
+        }
+    }
+}
+
+fn run(
+    kind: AlgorithmKind,
+    capacity: f64,
+    min_share: &BTreeMap<String, f64>,
+    tree: NodeSpec,
+) -> BTreeMap<String, f64> {
+    Tree::settled(
+        tree,
+        &templates(kind, capacity, min_share),
+        &templates(kind, 0.0, min_share),
+    )
+}
+
+#[test]
+fn the_vectors_of_the_oracle() {
+    let text = include_str!("../../testdata/vectors/tree.json");
+    let cases: Vec<Case> = serde_json::from_str(text).unwrap();
+    assert!(cases.len() >= 49);
+    for case in cases {
+        let kind = match case.algorithm.as_str() {
+            "FAIR_SHARE" => AlgorithmKind::FairShare,
+            "PRIORITY_BANDS" => AlgorithmKind::PriorityBands,
+            other => panic!("{other}"),
+        };
+        let got = run(kind, case.capacity, &case.min_share, case.tree);
+        for Expected { client, gets } in &case.expected {
+            let got = got[client];
+            assert!(
+                (got - gets).abs() <= (gets.abs() * 1e-9).max(1e-12),
+                "{}: {client} gets {got}, not {gets}",
+                case.name
+            );
+        }
+    }
+}
+
+/// How the wants of a tree's clients are distributed.
+#[derive(Clone, Copy, Debug)]
+enum Wants {
+    Uniform,
+    Exponential,
+    /// Over five orders of magnitude.
+    HeavyTailed,
+}
+
+impl Wants {
+    fn draw(self, chance: &mut Chance) -> f64 {
+        match self {
+            Self::Uniform => chance.uniform() * 100.0,
+            Self::Exponential => -10.0 * (1.0 - chance.uniform()).ln(),
+            Self::HeavyTailed => 10f64.powf(chance.uniform() * 5.0 - 1.0),
+        }
+    }
+}
+
+/// A tree of that depth whose leaves have about so many clients.
+fn random_tree(
+    chance: &mut Chance,
+    name: &str,
+    depth: usize,
+    clients: usize,
+    wants: Wants,
+    all: &mut Vec<(String, i64, f64)>,
+    above: &str,
+) -> NodeSpec {
+    let path = if above.is_empty() {
+        name.to_owned()
+    } else {
+        format!("{above}/{name}")
+    };
+    let mut spec = NodeSpec {
+        name: name.to_owned(),
+        ..NodeSpec::default()
+    };
+    let own = if depth == 1 { clients } else { chance.below(4) };
+    for number in 0..own {
+        let client = ClientSpec {
+            id: format!("c{number}"),
+            wants: wants.draw(chance),
+            priority: chance.one_of(&[0, 5, 9]),
+        };
+        all.push((
+            format!("{path}/{}", client.id),
+            client.priority,
+            client.wants,
+        ));
+        spec.clients.push(client);
+    }
+    if depth > 1 {
+        for number in 0..1 + chance.below(4) {
+            let name = format!("n{number}");
+            let deeper = random_tree(chance, &name, depth - 1, clients, wants, all, &path);
+            spec.children.push(deeper);
+        }
+    }
+    spec
+}
+
+/// Max-min by sorting, apart from everything the engine does: everyone's part of a capacity.
+fn flat_max_min(capacity: f64, wants: &mut [(usize, f64)]) -> BTreeMap<usize, f64> {
+    wants.sort_by(|a, b| a.1.total_cmp(&b.1));
+    let (mut left, mut people) = (capacity, wants.len());
+    let mut gets = BTreeMap::new();
+    for (number, wanted) in wants.iter() {
+        let got = wanted.min(left / people as f64);
+        gets.insert(*number, got);
+        left -= got;
+        people -= 1;
+    }
+    gets
+}
+
+/// What an omniscient server would give everyone.
+fn flat(kind: AlgorithmKind, capacity: f64, all: &[(String, i64, f64)]) -> Vec<f64> {
+    let total: f64 = all.iter().map(|(_, _, wants)| wants).sum();
+    match kind {
+        AlgorithmKind::NoAlgorithm => all.iter().map(|(_, _, wants)| *wants).collect(),
+        AlgorithmKind::Static => all
+            .iter()
+            .map(|(_, _, wants)| wants.min(capacity))
+            .collect(),
+        AlgorithmKind::ProportionalShare if total <= capacity => {
+            all.iter().map(|(_, _, wants)| *wants).collect()
+        }
+        AlgorithmKind::ProportionalShare => {
+            let equal = capacity / all.len() as f64;
+            let demand: f64 = all.iter().map(|(_, _, wants)| wants.min(equal)).sum();
+            let part = (capacity - demand) / (total - demand);
+            let of = |wants: f64| wants.min(equal) + (wants - equal).max(0.0) * part;
+            all.iter().map(|(_, _, wants)| of(*wants)).collect()
+        }
+        AlgorithmKind::FairShare | AlgorithmKind::PriorityBands => {
+            // The highest priority first; FAIR_SHARE knows one only.
+            let mut bands: BTreeMap<i64, Vec<(usize, f64)>> = BTreeMap::new();
+            for (number, (_, priority, wants)) in all.iter().enumerate() {
+                let band = if kind == AlgorithmKind::FairShare {
+                    0
+                } else {
+                    -priority
+                };
+                bands.entry(band).or_default().push((number, *wants));
+            }
+            let (mut left, mut gets) = (capacity, vec![0.0; all.len()]);
+            for band in bands.values_mut() {
+                for (number, got) in flat_max_min(left, band) {
+                    gets[number] = got;
+                }
+                left -= band.iter().map(|(number, _)| gets[*number]).sum::<f64>();
+            }
+            gets
+        }
+    }
+}
+
+/// Random trees against the flat computation; returns the worst client's relative error.
+fn worst_error(kind: AlgorithmKind, trees: u64, clients_max: f64) -> f64 {
+    let mut worst: f64 = 0.0;
+    for seed in 0..trees {
+        let mut chance = Chance(seed * 31 + kind as u64);
+        let wants = [Wants::Uniform, Wants::Exponential, Wants::HeavyTailed][chance.below(3)];
+        let depth = 1 + chance.below(4);
+        let clients = clients_max.powf(chance.uniform()) / 3f64.powi(depth as i32 - 1);
+        let mut all = Vec::new();
+        let tree = random_tree(
+            &mut chance,
+            "root",
+            depth,
+            clients as usize + 1,
+            wants,
+            &mut all,
+            "",
+        );
+        if all.is_empty() {
+            continue;
+        }
+        let total: f64 = all.iter().map(|(_, _, wants)| wants).sum();
+        let capacity = match kind {
+            AlgorithmKind::Static => total / all.len() as f64,
+            _ => total * (0.2 + chance.uniform() * 0.75),
+        };
+        let got = run(kind, capacity, &BTreeMap::new(), tree);
+        let expected = flat(kind, capacity, &all);
+        let sum: f64 = got.values().sum();
+        if kind.promises_total() {
+            assert!(
+                (sum - capacity).abs() <= capacity * 1e-9,
+                "seed {seed}, {kind}: {sum} of {capacity} is handed out"
+            );
+        }
+        for ((client, _, wants), expected) in all.iter().zip(&expected) {
+            let error = (got[client] - expected).abs() / expected.max(capacity * 1e-6);
+            assert!(
+                error <= 0.01,
+                "seed {seed}, {kind}, {} clients, depth {depth}: {client} wants {wants} and gets \
+                 {}, not {expected}",
+                all.len(),
+                got[client],
+            );
+            worst = worst.max(error);
+        }
+    }
+    worst
+}
+
+fn trees(default: u64) -> u64 {
+    let given = std::env::var("DOORWARD_CASES").ok();
+    given.and_then(|n| n.parse().ok()).unwrap_or(default)
+}
+
+#[test]
+fn random_trees_give_every_client_what_one_omniscient_server_would() {
+    let worst = worst_error(AlgorithmKind::FairShare, trees(1000), 5000.0);
+    println!("FAIR_SHARE: the worst client is {:.4} % off", worst * 100.0);
+}
+
+#[test]
+fn so_do_the_other_algorithms() {
+    for kind in [
+        AlgorithmKind::PriorityBands,
+        AlgorithmKind::ProportionalShare,
+        AlgorithmKind::Static,
+        AlgorithmKind::NoAlgorithm,
+    ] {
+        let worst = worst_error(kind, trees(1000) / 8, 1000.0);
+        println!("{kind}: the worst client is {:.4} % off", worst * 100.0);
+    }
+}

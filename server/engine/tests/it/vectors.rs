@@ -1,0 +1,197 @@
+//! Every case of the oracle, through the algorithms alone and through a whole node.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use doorward_engine::algorithm;
+use doorward_engine::amount::Amount;
+use doorward_engine::bands::{Bands, band_of};
+use doorward_engine::claim::{Claim, Subclients};
+use doorward_engine::demand::Demand;
+use doorward_engine::id::{HolderName, ResourceId};
+use doorward_engine::node::mastership::{Mastership, Outcome};
+use doorward_engine::node::{Config, Node};
+use doorward_engine::request::{Ask, GetCapacity, Has};
+use doorward_engine::supply::Supply;
+use doorward_engine::template::{AlgorithmKind, TemplateSpec, Templates};
+use doorward_engine::time::Time;
+use serde::Deserialize;
+
+#[derive(Deserialize)]
+struct Case {
+    name: String,
+    capacity: f64,
+    clients: Vec<ClientCase>,
+    #[serde(default)]
+    min_share: BTreeMap<String, f64>,
+    expected: Vec<Expected>,
+}
+
+#[derive(Deserialize)]
+struct ClientCase {
+    id: String,
+    wants: f64,
+    #[serde(default = "one")]
+    subclients: f64,
+    #[serde(default)]
+    priority: i64,
+}
+
+#[derive(Deserialize)]
+struct Expected {
+    id: String,
+    gets: f64,
+}
+
+fn one() -> f64 {
+    1.0
+}
+
+#[test]
+fn fair_share() {
+    check(
+        AlgorithmKind::FairShare,
+        include_str!("../../testdata/vectors/fair_share.json"),
+        63,
+    );
+}
+
+#[test]
+fn proportional_share() {
+    let cases = include_str!("../../testdata/vectors/proportional_share.json");
+    check(AlgorithmKind::ProportionalShare, cases, 56);
+}
+
+#[test]
+fn static_share() {
+    check(
+        AlgorithmKind::Static,
+        include_str!("../../testdata/vectors/static.json"),
+        13,
+    );
+}
+
+#[test]
+fn no_algorithm() {
+    check(
+        AlgorithmKind::NoAlgorithm,
+        include_str!("../../testdata/vectors/no_algorithm.json"),
+        6,
+    );
+}
+
+#[test]
+fn priority_bands() {
+    let cases = include_str!("../../testdata/vectors/priority_bands.json");
+    check(AlgorithmKind::PriorityBands, cases, 60);
+}
+
+#[track_caller]
+fn check(kind: AlgorithmKind, json: &str, count: usize) {
+    let cases: Vec<Case> = serde_json::from_str(json).unwrap();
+    assert_eq!(cases.len(), count);
+    for case in &cases {
+        compare(case, "the algorithm alone", &by_algorithm(kind, case));
+        if case.clients.iter().all(|client| client.subclients == 1.0) {
+            compare(case, "a whole node", &by_node(kind, case));
+        }
+    }
+}
+
+#[track_caller]
+fn compare(case: &Case, through: &str, got: &BTreeMap<String, f64>) {
+    for Expected { id, gets } in &case.expected {
+        let got = got[id];
+        let tolerance = (gets.abs() * 1e-9).max(1e-12);
+        let Case { name, .. } = case;
+        assert!(
+            (got - gets).abs() <= tolerance,
+            "{name}, {through}: {id} gets {got}, not {gets}"
+        );
+    }
+}
+
+fn by_algorithm(kind: AlgorithmKind, case: &Case) -> BTreeMap<String, f64> {
+    let templates = templates(kind, case);
+    let algorithm = &templates.iter().next().unwrap().algorithm;
+    let supply = Supply::of_root(Amount::new(case.capacity).unwrap());
+    let claim = |client: &ClientCase| Claim {
+        wants: Amount::new(client.wants).unwrap(),
+        subclients: Subclients::new(client.subclients).unwrap(),
+    };
+    let mut bands = Bands::default();
+    for client in &case.clients {
+        bands.insert(band_of(kind, client.priority), claim(client));
+    }
+    let share = |client: &ClientCase| {
+        let demand = Demand::Client {
+            priority: client.priority,
+            claim: claim(client),
+        };
+        let rule = algorithm::solve(algorithm, &bands, &supply, &demand);
+        rule.share_of(&demand).amount.get()
+    };
+    case.clients
+        .iter()
+        .map(|client| (client.id.clone(), share(client)))
+        .collect()
+}
+
+/// Clients ask in turns, saying what they have, until nothing changes.
+fn by_node(kind: AlgorithmKind, case: &Case) -> BTreeMap<String, f64> {
+    let config = Config {
+        refresh_floor: Duration::ZERO,
+        ..Config::default()
+    };
+    let mut node = Node::new(config, templates(kind, case));
+    node.handle_mastership(Mastership::Master { epoch: Some(1) }, Time::ZERO);
+    let mut has: BTreeMap<String, Amount> = BTreeMap::new();
+    for round in 1..100 {
+        let before = has.clone();
+        for client in &case.clients {
+            let request = GetCapacity {
+                caller: None,
+                incarnation: None,
+                client: HolderName::new(&client.id).unwrap(),
+                sequence: Some(round),
+                asks: vec![Ask {
+                    resource: ResourceId::new("r").unwrap(),
+                    priority: client.priority,
+                    wants: Amount::new(client.wants).unwrap(),
+                    has: has.get(&client.id).map(|has| Has {
+                        granted_by: None,
+                        capacity: *has,
+                        expires_in: None,
+                    }),
+                }],
+            };
+            let Outcome::Served(reply) = node.handle_get_capacity(&request, Time::from_secs(round))
+            else {
+                panic!("the node is the master");
+            };
+            has.insert(client.id.clone(), reply.leases[0].capacity);
+        }
+        node.assert_consistent();
+        if has == before {
+            return has.into_iter().map(|(id, has)| (id, has.get())).collect();
+        }
+    }
+    panic!("{}: it never settles", case.name);
+}
+
+fn templates(kind: AlgorithmKind, case: &Case) -> Templates {
+    let share = |(priority, share): (&String, &f64)| {
+        (format!("min_share.{priority}"), Some(share.to_string()))
+    };
+    Templates::parse(&[TemplateSpec {
+        identifier_glob: Some("r".to_owned()),
+        capacity: Some(case.capacity),
+        kind: Some(kind),
+        lease_length: Some(Duration::from_secs(3600)),
+        refresh_interval: Some(Duration::from_secs(5)),
+        learning_mode_duration: Some(Duration::ZERO),
+        parameters: case.min_share.iter().map(share).collect(),
+        ..TemplateSpec::default()
+    }])
+    .unwrap()
+}

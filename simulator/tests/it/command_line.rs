@@ -1,0 +1,345 @@
+//! `doorward-sim`: what it prints, what it writes, and the exit codes scripts see.
+
+use std::fs;
+use std::path::Path;
+use std::process::Output;
+use std::time::Duration;
+
+use assert_cmd::Command;
+use doorward_simulator::library::LIBRARY;
+use tempfile::TempDir;
+
+/// Runs it in a folder to its end.
+fn run_in(folder: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_doorward-sim"));
+    // A command that hangs is a failure, not a hanging test.
+    command.timeout(Duration::from_secs(120));
+    command
+        .current_dir(folder)
+        .args(arguments)
+        .output()
+        .unwrap()
+}
+
+#[track_caller]
+fn check(folder: &Path, arguments: &[&str], code: i32) -> String {
+    let output = run_in(folder, arguments);
+    let (out, err) = (text(&output.stdout), text(&output.stderr));
+    assert_eq!(output.status.code(), Some(code), "{out}\n{err}");
+    // Problems are reported where they belong.
+    if code == 2 { err } else { out }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+fn folder() -> TempDir {
+    tempfile::tempdir().unwrap()
+}
+
+const TEMPLATES: &str = "\
+resources:
+- identifier_glob: shared
+  capacity: 100
+  algorithm: {kind: FAIR_SHARE, lease_length: 60s, refresh_interval: 5s}
+- identifier_glob: others/*
+  capacity: 10
+  algorithm: {kind: FAIR_SHARE, lease_length: 60s, refresh_interval: 5s}
+";
+
+const TRACE: &str = "\
+time_s,client,wants
+0,a,30
+0,b,60
+120,a,80
+240,b,20
+300,a,0
+";
+
+#[test]
+fn the_smallest_scenario_is_played_and_summed_up() {
+    let folder = folder();
+    let out = check(folder.path(), &["run", "minimal"], 0);
+    assert!(out.starts_with("minimal\n"), "{out}");
+    assert!(out.contains("utilisation"), "{out}");
+}
+
+#[test]
+fn a_report_is_written_with_the_command_that_makes_it_again() {
+    let folder = folder();
+    let duration = ["--duration", "2m", "--seed", "5"];
+    let run = ["run", "minimal"];
+    let arguments = [&run[..], &duration, &["--out", "report"]].concat();
+    let out = check(folder.path(), &arguments, 0);
+    assert!(out.contains("report: report/index.html"), "{out}");
+    let page = fs::read_to_string(folder.path().join("report/index.html")).unwrap();
+    let command = "doorward-sim run minimal --seed 5 --duration 2m";
+    assert!(page.contains(command));
+    // It does make it again, and JSON has all of it.
+    let json = check(
+        folder.path(),
+        &[&run[..], &duration, &["--json"]].concat(),
+        0,
+    );
+    let recorded = fs::read_to_string(folder.path().join("report/recording.json")).unwrap();
+    assert_eq!(json, recorded);
+}
+
+#[test]
+fn what_is_wrong_with_a_scenario_is_reported_with_its_line() {
+    let folder = folder();
+    let scenario = "duration: soon\ntemplates: none.yaml\nclients: []\n";
+    fs::write(folder.path().join("bad.yaml"), scenario).unwrap();
+    let err = check(folder.path(), &["run", "bad.yaml"], 2);
+    assert!(err.contains("\nbad.yaml:1:11: duration"), "{err}");
+    assert!(err.contains("\nbad.yaml:2:12: templates"), "{err}");
+    assert!(err.contains("\nbad.yaml:3:10: clients"), "{err}");
+    let err = check(folder.path(), &["run", "none.yaml"], 2);
+    assert!(err.contains("none.yaml:1:1: cannot be read"), "{err}");
+    let err = check(folder.path(), &["run", "minimum"], 2);
+    assert!(err.contains("doorward-sim list"), "{err}");
+}
+
+#[test]
+fn a_limit_that_is_violated_is_reported_by_the_exit_code() {
+    let folder = folder();
+    let minimal = check(folder.path(), &["show", "minimal"], 0);
+    let strict = minimal.replace("{overshoot: 0}", "{starvation: 1s, utilisation: 1}");
+    assert_ne!(strict, minimal);
+    let strict = strict.replace("wants: 20", "wants: {walk: {start: 20}}");
+    fs::write(folder.path().join("strict.yaml"), strict).unwrap();
+    let out = check(folder.path(), &["run", "strict.yaml"], 1);
+    assert!(out.contains("VIOLATED"), "{out}");
+}
+
+#[test]
+fn what_is_shown_of_the_library_plays_from_another_folder() {
+    let folder = folder();
+    let shown = check(folder.path(), &["show", "fast-demand"], 0);
+    fs::write(folder.path().join("f.yaml"), shown).unwrap();
+    let out = check(folder.path(), &["run", "f.yaml"], 0);
+    assert!(out.contains("utilisation"), "{out}");
+}
+
+#[test]
+fn the_library_is_listed_and_shown() {
+    let folder = folder();
+    let out = check(folder.path(), &["list"], 0);
+    assert!(out.lines().all(|line| line.chars().count() <= 80), "{out}");
+    // What goes on in a further line is indented.
+    let named = out.lines().filter(|line| !line.starts_with(' '));
+    assert_eq!(named.clone().count(), LIBRARY.len());
+    for (line, entry) in named.zip(LIBRARY) {
+        assert!(line.starts_with(entry.name), "{line}");
+        let shown = check(folder.path(), &["show", entry.name], 0);
+        assert_eq!(shown, entry.text);
+    }
+    check(folder.path(), &["show", "none"], 2);
+    let script = check(folder.path(), &["completions", "bash"], 0);
+    assert!(script.contains("doorward-sim"));
+}
+
+#[test]
+fn a_trace_is_replayed_with_all_and_with_half_and_the_two_are_compared() {
+    let folder = folder();
+    fs::write(folder.path().join("templates.yaml"), TEMPLATES).unwrap();
+    fs::write(folder.path().join("demand.csv"), TRACE).unwrap();
+    let replay = [
+        "replay",
+        "--trace",
+        "demand.csv",
+        "--templates",
+        "templates.yaml",
+        "--tree",
+        "2x2",
+    ];
+    let out = check(folder.path(), &[&replay[..], &["--out", "now"]].concat(), 0);
+    assert!(out.contains("7 nodes in 3 levels, 2 clients"), "{out}");
+    let half = ["--capacity-factor", "0.5", "--out", "half"];
+    check(folder.path(), &[&replay[..], &half].concat(), 0);
+    let page = fs::read_to_string(folder.path().join("half/index.html")).unwrap();
+    let command = "doorward-sim replay --trace demand.csv --templates templates.yaml --tree 2x2 \
+                   --capacity-factor 0.5 --seed 1";
+    assert!(page.contains(command));
+    let both = ["compare", "now", "half/recording.json"];
+    let out = check(
+        folder.path(),
+        &[&both[..], &["--out", "both.html"]].concat(),
+        0,
+    );
+    assert!(out.contains("utilisation"), "{out}");
+    assert!(folder.path().join("both.html").exists());
+    check(folder.path(), &["compare", "now", "none"], 2);
+}
+
+/// What a run is, in the words of a summary.
+fn trace_of(summary: &str) -> &str {
+    let mut lines = summary.lines().map(str::trim);
+    lines.find(|line| line.starts_with("trace ")).unwrap()
+}
+
+#[test]
+fn a_replay_is_printed_as_a_scenario_that_plays_the_same() {
+    let folder = folder();
+    let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
+    write(
+        "templates.yaml",
+        "resources:\n\
+         - identifier_glob: '*'\n  \
+           capacity: 100\n  \
+           safe_capacity: 2.5\n  \
+           wants_max: 90.5\n  \
+           subclients_max: 70\n  \
+           description: 'of \"all\": # everybody'\n  \
+           algorithm:\n    \
+             kind: PRIORITY_BANDS\n    \
+             lease_length: 60s\n    \
+             refresh_interval: 5s\n    \
+             learning_mode_duration: 20s\n    \
+             parameters:\n    \
+             - {name: shrink, value: immediate}\n    \
+             - {name: decay_factor, value: \"0.25\"}\n    \
+             - {name: min_share.0, value: \"0.5\"}\n",
+    );
+    write("demand of #1.csv", TRACE);
+    write(
+        "tree.yaml",
+        "tree: {top: {candidates: 2, children: {a: {children: {b: {count: 3}}}, 'c': }}}\n",
+    );
+    for more in [
+        &["--tree", "2x1x3", "--resource", "1.10"][..],
+        &[
+            "--tree",
+            "tree.yaml",
+            "--resource",
+            "requests",
+            "--speed",
+            "1.5",
+            "--repeat",
+            "2",
+        ],
+        &[
+            "--resource",
+            "r",
+            "--lease-length",
+            "20s",
+            "--capacity-factor",
+            "0.3",
+            "--seed",
+            "7",
+        ],
+    ] {
+        let replay = [
+            "replay",
+            "--trace",
+            "demand of #1.csv",
+            "--templates",
+            "templates.yaml",
+        ];
+        let replay = [&replay[..], more].concat();
+        let expected = run_in(folder.path(), &replay);
+        let printed = [&replay[..], &["--print-scenario"]].concat();
+        let printed = check(folder.path(), &printed, 0);
+        write("printed.yaml", &printed);
+        // Whatever is judged, it is judged alike.
+        let out = run_in(folder.path(), &["run", "printed.yaml"]);
+        assert_eq!(out.status.code(), expected.status.code(), "{printed}");
+        let (out, expected) = (text(&out.stdout), text(&expected.stdout));
+        assert!(out.starts_with("printed\n"), "{out}");
+        assert_eq!(trace_of(&out), trace_of(&expected), "{printed}");
+        let after = |text: &str| text.split_once("checked").unwrap().1.to_owned();
+        assert_eq!(after(&out), after(&expected), "{printed}");
+    }
+}
+
+#[test]
+fn leases_of_another_length_are_all_that_differs() {
+    let folder = folder();
+    let run = ["run", "lease-length", "--duration", "8m"];
+    check(folder.path(), &[&run[..], &["--out", "a"]].concat(), 0);
+    let short = ["--lease-length", "20s", "--out", "b"];
+    check(folder.path(), &[&run[..], &short].concat(), 0);
+    let out = check(folder.path(), &["compare", "a", "b"], 0);
+    assert!(
+        out.contains("lease length of shared: A 1 min, B 20 s"),
+        "{out}"
+    );
+    // What goes wrong is the same, also what is by chance: who crashes, for instance.
+    let happened = |run: &str| {
+        let happened = fs::read_to_string(folder.path().join(run).join("happened.csv"));
+        happened.unwrap()
+    };
+    assert!(happened("a").contains("crash"), "{}", happened("a"));
+    assert_eq!(happened("a"), happened("b"));
+    let page = fs::read_to_string(folder.path().join("b/index.html")).unwrap();
+    let command = "doorward-sim run lease-length --seed 1 --duration 8m --lease-length 20s";
+    assert!(page.contains(command));
+    let err = check(
+        folder.path(),
+        &[&run[..], &["--lease-length", "5s"]].concat(),
+        2,
+    );
+    assert!(err.contains("with --lease-length 5s"), "{err}");
+}
+
+#[test]
+fn a_replay_that_makes_no_sense_says_what_to_give() {
+    let folder = folder();
+    let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
+    write("globs.yaml", &TEMPLATES.replace(": shared", ": some/*"));
+    write("two.yaml", &TEMPLATES.replace("others/*", "second"));
+    write("demand.csv", TRACE);
+    write("wrong.csv", "time_s,client,wants\n0,a,much\n");
+    write("tree.yaml", "tree: {root: {children: 5}}\n");
+    write("templates.yaml", TEMPLATES);
+    let replay = |trace: &str, templates: &str, more: &[&str]| {
+        let arguments = ["replay", "--trace", trace, "--templates", templates];
+        check(folder.path(), &[&arguments[..], more].concat(), 2)
+    };
+    let err = replay("demand.csv", "globs.yaml", &[]);
+    assert!(err.contains("--resource ID"), "{err}");
+    let err = replay("demand.csv", "two.yaml", &[]);
+    assert!(err.contains("shared, second"), "{err}");
+    let err = replay("demand.csv", "two.yaml", &["--resource", "third"]);
+    assert!(
+        err.contains("no template in two.yaml matches third"),
+        "{err}"
+    );
+    let err = replay("wrong.csv", "templates.yaml", &[]);
+    assert!(err.contains("wrong.csv:2:"), "{err}");
+    let err = replay("demand.csv", "templates.yaml", &["--tree", "tree.yaml"]);
+    assert!(err.contains("tree.yaml:1:"), "{err}");
+    let err = replay("demand.csv", "templates.yaml", &["--tree", "3by3"]);
+    assert!(err.contains("--tree 3by3 is neither a shape"), "{err}");
+    let err = replay("demand.csv", "templates.yaml", &["--speed", "1000"]);
+    assert!(err.contains("--speed"), "{err}");
+}
+
+#[test]
+fn a_folder_that_cannot_hold_a_report_is_reported_before_anything_is_played() {
+    let folder = folder();
+    fs::write(folder.path().join("notes.txt"), "mine").unwrap();
+    for (out, expected) in [
+        (".", "there is notes.txt"),
+        ("notes.txt", "notes.txt is a file"),
+        ("notes.txt/report", "cannot write notes.txt/report"),
+    ] {
+        let output = run_in(folder.path(), &["run", "minimal", "--out", out]);
+        assert_eq!(output.status.code(), Some(2), "{out}");
+        assert_eq!(text(&output.stdout), "");
+        let err = text(&output.stderr);
+        assert!(err.contains(expected), "{err}");
+    }
+    let err = check(folder.path(), &["show", "lease"], 2);
+    assert!(err.contains("did you mean lease-length?"), "{err}");
+}
+
+#[test]
+fn seeds_are_played() {
+    let folder = folder();
+    let out = check(folder.path(), &["fuzz", "--seeds", "5"], 0);
+    assert!(out.contains("5 seeds from 0 hold"), "{out}");
+    let out = check(folder.path(), &["fuzz", "--seed", "3", "--shrink"], 0);
+    assert!(out.starts_with("fuzz-3\n"), "{out}");
+}

@@ -1,0 +1,179 @@
+//! Whole runs: every scenario of the library, and scenarios by chance.
+
+mod addresses;
+mod comeback;
+mod faults;
+mod kept;
+mod promises;
+mod regressions;
+mod usage;
+mod waits;
+
+use std::time::Duration;
+
+use doorward_simulator::fuzz::{self, Part};
+use doorward_simulator::library::{LIBRARY, LibraryEntry};
+use doorward_simulator::recording::{Checker, Recording};
+use doorward_simulator::scenario::read::Files;
+use doorward_simulator::scenario::{ClientGaps, Scenario};
+use doorward_simulator::world::World;
+
+/// What is played twice is played for this long only.
+const LONGEST: Duration = Duration::from_secs(300);
+
+/// And with so many clients of a group only.
+const CLIENTS_MAX: usize = 1_000;
+
+/// Too large to be played whole in a test.
+const LARGE: [&str; 3] = ["comeback", "hour", "million"];
+
+fn played(scenario: &Scenario) -> Recording {
+    World::new(scenario).run(|_| {})
+}
+
+/// All limits hold, and there are some.
+#[track_caller]
+fn check_limits(scenario: &Scenario) {
+    let recording = played(scenario);
+    let again = format!(
+        "doorward-sim run {} --seed {}",
+        scenario.name, scenario.seed
+    );
+    let verdicts = &recording.verdicts;
+    assert!(verdicts.iter().any(|it| it.limit.is_some()), "{again}");
+    for verdict in verdicts {
+        assert!(verdict.holds, "{again}: {verdict:?}");
+    }
+}
+
+#[test]
+fn every_scenario_of_the_library_keeps_its_limits() {
+    for entry in LIBRARY.iter().filter(|it| !LARGE.contains(&it.name)) {
+        let scenario = entry.read().unwrap();
+        let limits = scenario.limits;
+        assert_eq!(limits.overshoot_max, Some(0.0), "{}", entry.name);
+        check_limits(&scenario);
+    }
+}
+
+#[test]
+fn doormans_longest_scenarios_keep_their_limits_whatever_the_seed() {
+    for (name, utilisation) in [("doorman-5", 0.99), ("doorman-7", 0.98)] {
+        let mut scenario = LibraryEntry::find(name).unwrap().read().unwrap();
+        assert_eq!(scenario.limits.utilisation_min, Some(utilisation));
+        assert_eq!(scenario.duration, Duration::from_secs(3600));
+        for seed in 2..=3 {
+            scenario.seed = seed;
+            check_limits(&scenario);
+        }
+    }
+}
+
+#[test]
+fn every_scenario_of_the_library_is_the_same_when_it_is_played_again() {
+    for entry in LIBRARY {
+        let mut scenario = entry.read().unwrap();
+        scenario.duration = scenario.duration.min(LONGEST);
+        scenario.settled_after = scenario.settled_after.min(scenario.duration / 2);
+        for group in &mut scenario.clients {
+            group.count = group.count.min(CLIENTS_MAX);
+        }
+        let recording = played(&scenario);
+        assert!(recording.work.refreshes > 0, "{}", entry.name);
+        assert!(recording == played(&scenario), "{}", entry.name);
+    }
+}
+
+#[test]
+fn another_seed_is_another_run() {
+    let mut scenario = fuzz::scenario(1, None);
+    let hash = played(&scenario).trace_hash;
+    scenario.seed = 2;
+    assert_ne!(played(&scenario).trace_hash, hash);
+}
+
+/// Whatever is drawn, and then each part for sure.
+fn focuses() -> impl Iterator<Item = Option<Part>> {
+    std::iter::once(None).chain(Part::ALL.map(Some))
+}
+
+fn again(seed: u64, focus: Option<Part>) -> String {
+    let focus = focus.map_or(String::new(), |part| format!(" --focus {}", part.as_str()));
+    format!("doorward-sim fuzz --seed {seed}{focus}")
+}
+
+/// Two tests, so that two cores have work: this takes longer than all the others.
+#[test]
+fn scenarios_by_chance_hold_with_even_seeds() {
+    check_by_chance(0);
+}
+
+#[test]
+fn scenarios_by_chance_hold_with_odd_seeds() {
+    check_by_chance(1);
+}
+
+fn check_by_chance(first: u64) {
+    for focus in focuses() {
+        let seeds = if focus.is_none() { 60 } else { 15 };
+        for seed in (first..seeds).step_by(2) {
+            let (_, failure) = fuzz::play(&fuzz::scenario(seed, focus));
+            assert_eq!(failure, None, "{}", again(seed, focus));
+        }
+    }
+}
+
+#[test]
+fn a_scenario_by_chance_is_the_same_when_it_is_played_again() {
+    for focus in focuses() {
+        for seed in 100..102 {
+            let (first, _) = fuzz::play(&fuzz::scenario(seed, focus));
+            let (second, _) = fuzz::play(&fuzz::scenario(seed, focus));
+            assert_eq!(
+                first.trace_hash,
+                second.trace_hash,
+                "{}",
+                again(seed, focus)
+            );
+        }
+    }
+}
+
+/// How long they wait is the library's to say.
+#[test]
+fn nothing_is_drawn_of_how_long_clients_wait_before_they_send_news() {
+    for focus in focuses() {
+        let scenario = fuzz::scenario(1, focus);
+        assert_eq!(scenario.client_gaps, ClientGaps::default());
+    }
+}
+
+/// The root's clock runs at twice the speed, so it takes the leaf's lease for gone long before the leaf
+/// does. It is found though nothing is sampled then, and though the root knows nothing of the resource.
+#[test]
+fn what_a_root_has_forgotten_and_a_leaf_still_uses_is_found() {
+    let text = "
+templates:
+  resources:
+  - identifier_glob: shared
+    capacity: 100
+    algorithm: {kind: FAIR_SHARE, lease_length: 60s, refresh_interval: 5s}
+duration: 10m
+sample_every: 10m
+tree: {root: {children: [leaf]}}
+clients: [{count: 10, wants: 20}]
+faults: [{at: 200s, drift: root, speed: 2}, {at: 200s, partition: leaf, for: 100s}]
+limits: {nesting: 0}
+";
+    let scenario = Scenario::parse(text, "s.yaml", &Files::BuiltIn(&[])).unwrap();
+    let recording = played(&scenario);
+    let nesting = recording
+        .verdicts
+        .iter()
+        .find(|it| it.checker == Checker::Nesting);
+    let nesting = nesting.unwrap();
+    assert!(!nesting.holds);
+    assert_eq!(nesting.value, 1.0, "all that there is");
+    let at = nesting.at_s.unwrap();
+    assert!(200.0 < at && at < 270.0, "{at}");
+}

@@ -1,0 +1,22 @@
+//! Real servers, clients and command lines on loopback.
+
+mod command_line;
+mod crowd_behind_one_address;
+mod demo;
+mod election;
+mod election_cut_off;
+mod election_etcd;
+mod election_flags;
+mod election_restored;
+mod etcd_wiped;
+mod harness;
+mod ready;
+mod restart;
+mod shipped;
+mod shorter_leases;
+mod succession;
+mod templates_etcd;
+mod tree_of_processes;
+mod two_processes;
+mod what_clients_live_through;
+mod wrong_starts;

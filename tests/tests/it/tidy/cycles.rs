@@ -1,0 +1,253 @@
+//! No module needs another one that needs it: then neither can be understood alone.
+//!
+//! A module and those inside it are one to the outside, and know each other. So modules are compared with their
+//! neighbours: those of the crate, and those inside each module. One needs another if anything in it names
+//! anything in that one.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+
+use super::{named_files, source};
+
+/// A module: its path.
+type Module = Vec<String>;
+
+/// What each module names of others.
+struct Modules {
+    needs: BTreeMap<Module, BTreeSet<Module>>,
+}
+
+impl Modules {
+    /// Those of a crate.
+    fn of_crate(folder: &str) -> Self {
+        let prefix = format!("{folder}/");
+        let mut sources = BTreeMap::new();
+        for (name, path) in named_files(".rs") {
+            let Some(name) = name.strip_prefix(&prefix) else {
+                continue;
+            };
+            let name = name.trim_end_matches(".rs");
+            if name
+                .split('/')
+                .any(|it| it == "bin" || it.ends_with("tests"))
+            {
+                continue;
+            }
+            let module = match name {
+                "lib" | "main" => Module::new(),
+                name => name.split('/').map(ToOwned::to_owned).collect(),
+            };
+            sources.insert(module, fs::read_to_string(path).unwrap());
+        }
+        Self::of(sources)
+    }
+
+    fn of(sources: BTreeMap<Module, String>) -> Self {
+        let of = |(module, text): (&Module, &String)| {
+            let bare = source::without_tests(&source::bare(text));
+            let paths = paths(&bare).into_iter();
+            let mut needs: BTreeSet<Module> = paths
+                .filter_map(|path| resolved(module, &path, &sources))
+                .collect();
+            needs.remove(module);
+            (module.clone(), needs)
+        };
+        Self {
+            needs: sources.iter().map(of).collect(),
+        }
+    }
+
+    /// For each module at or below `top`: which of those right inside it need each other, in turn.
+    fn cycles(&self, top: &[&str]) -> Vec<BTreeSet<Module>> {
+        let modules = self.needs.keys().filter(|module| !module.is_empty());
+        let parents: BTreeSet<&[String]> = modules.map(|it| &it[..it.len() - 1]).collect();
+        let parents = parents.into_iter().filter(|parent| {
+            parent.iter().zip(top).all(|(a, b)| a == b) && parent.len() >= top.len()
+        });
+        parents.flat_map(|parent| self.cycles_in(parent)).collect()
+    }
+
+    fn cycles_in(&self, parent: &[String]) -> Vec<BTreeSet<Module>> {
+        let neighbour = |module: &Module| {
+            let is_inside = module.len() > parent.len() && module.starts_with(parent);
+            is_inside.then(|| module[..=parent.len()].to_vec())
+        };
+        // Who needs whom, by way of others as well.
+        let mut reached: BTreeMap<Module, BTreeSet<Module>> = BTreeMap::new();
+        for (module, needs) in &self.needs {
+            if let Some(module) = neighbour(module) {
+                let others = needs
+                    .iter()
+                    .filter_map(neighbour)
+                    .filter(|it| *it != module);
+                let others: Vec<Module> = others.collect();
+                reached.entry(module).or_default().extend(others);
+            }
+        }
+        loop {
+            let before = reached.clone();
+            for needs in reached.values_mut() {
+                let more = needs.iter().filter_map(|it| before.get(it));
+                let more: Vec<Module> = more.flatten().cloned().collect();
+                needs.extend(more);
+            }
+            if reached == before {
+                break;
+            }
+        }
+        let in_cycle = reached.iter().filter(|(it, needs)| needs.contains(*it));
+        let cycles: BTreeSet<BTreeSet<Module>> = in_cycle
+            .map(|(module, needs)| {
+                let mutual = needs.iter().filter(|it| reached[*it].contains(module));
+                mutual.cloned().collect()
+            })
+            .collect();
+        cycles.into_iter().collect()
+    }
+}
+
+/// The module that a path in another one leads to, or into.
+fn resolved(
+    module: &[String],
+    path: &[String],
+    sources: &BTreeMap<Module, String>,
+) -> Option<Module> {
+    let mut full = match path.first()?.as_str() {
+        "crate" => path[1..].to_vec(),
+        "self" => [module, &path[1..]].concat(),
+        "super" => {
+            let up = path.iter().take_while(|it| *it == "super").count();
+            [module.get(..module.len() - up)?, &path[up..]].concat()
+        }
+        // A module right inside this one, or another crate.
+        first => {
+            let inside = [module, &[first.to_owned()]].concat();
+            sources.contains_key(&inside).then_some(inside)?
+        }
+    };
+    while !sources.contains_key(&full) {
+        full.pop()?;
+    }
+    Some(full)
+}
+
+/// Every path that is named, those of `use` one by one.
+fn paths(bare: &str) -> Vec<Vec<String>> {
+    let mut found = Vec::new();
+    let mut rest = bare;
+    let mut others = String::new();
+    while let Some(at) = rest.find("use ") {
+        let (before, from) = rest.split_at(at);
+        others.push_str(before);
+        others.push(' ');
+        let is_word = !before.ends_with(|c: char| c.is_alphanumeric() || c == '_');
+        let end = from.find(';').filter(|_| is_word).unwrap_or(3);
+        if is_word {
+            found.extend(expanded(&from[4..end]));
+        }
+        rest = &from[end + 1..];
+    }
+    others.push_str(rest);
+    let is_in_path = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
+    let named = others.split(|c: char| !is_in_path(c));
+    let named = named.filter(|it| it.contains("::"));
+    found.extend(named.flat_map(expanded));
+    found
+}
+
+/// `a::{b, c::d}` as `a::b` and `a::c::d`.
+fn expanded(tree: &str) -> Vec<Vec<String>> {
+    let Some((before, inside)) = tree.split_once('{') else {
+        let path = tree.split(" as ").next().unwrap().split("::");
+        let names = path.map(|name| name.trim().to_owned());
+        return vec![names.filter(|name| !name.is_empty()).collect()];
+    };
+    let inside = &inside[..inside.rfind('}').unwrap()];
+    let mut depth = 0_usize;
+    let branches = inside.split(|c: char| {
+        match c {
+            '{' => depth += 1,
+            '}' => depth -= 1,
+            _ => {}
+        }
+        c == ',' && depth == 0
+    });
+    let stem = expanded(before).concat();
+    branches
+        .filter(|branch| !branch.trim().is_empty())
+        .flat_map(expanded)
+        .map(|branch| [stem.clone(), branch].concat())
+        .collect()
+}
+
+#[test]
+fn no_modules_need_each_other() {
+    for (folder, top) in [
+        ("server/engine/src", &[][..]),
+        ("server/session/src", &[]),
+        ("client/src", &["state"]),
+        ("client/limits/src", &[]),
+    ] {
+        let cycles = Modules::of_crate(folder).cycles(top);
+        assert!(cycles.is_empty(), "{folder}: {cycles:?}");
+    }
+}
+
+#[test]
+fn modules_that_need_each_other_are_found() {
+    #[track_caller]
+    fn check(sources: &[(&str, &str)], expected: &[&[&str]]) {
+        let names = |it: &str| it.split("::").map(ToOwned::to_owned).collect::<Module>();
+        let sources = sources
+            .iter()
+            .map(|(module, text)| (names(module), (*text).to_owned()));
+        let cycles = Modules::of(sources.collect()).cycles(&[]);
+        let expected = expected
+            .iter()
+            .map(|cycle| cycle.iter().map(|it| names(it)).collect::<BTreeSet<_>>());
+        assert_eq!(cycles, expected.collect::<Vec<_>>());
+    }
+    check(&[("a", "use crate::b::B;"), ("b", "")], &[]);
+    check(
+        &[
+            ("a", "use crate::b::B;"),
+            ("b", "use crate::{a::A, c};"),
+            ("c", ""),
+        ],
+        &[&["a", "b"]],
+    );
+    check(
+        &[("a", "crate::b::f();"), ("b", "super::a::f()")],
+        &[&["a", "b"]],
+    );
+    // By way of a third, and of what is inside it.
+    check(
+        &[
+            ("a", "use crate::b;"),
+            ("b", ""),
+            ("b::in", "use crate::c::C;"),
+            ("c", "use crate::a::A;"),
+        ],
+        &[&["a", "b", "c"]],
+    );
+    // Neighbours inside a module; the module itself they may know.
+    check(
+        &[
+            ("a", "mod b; mod c; b::f();"),
+            ("a::b", "use super::A; use super::c::C;"),
+            ("a::c", "use crate::a::b::B;"),
+        ],
+        &[&["a::b", "a::c"]],
+    );
+    // What is said, and what is only for tests.
+    check(
+        &[
+            ("a", "use crate::b::B;"),
+            (
+                "b",
+                "// crate::a::A\n#[cfg(test)]\nmod tests { use crate::a::A; }",
+            ),
+        ],
+        &[],
+    );
+}

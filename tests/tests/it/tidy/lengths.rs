@@ -1,0 +1,73 @@
+//! A file is about one thing, and so is a function: past a length there are two.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use super::source;
+
+/// Lines of a file, at most.
+const FILE_LINES_MAX: usize = 500;
+
+/// Lines of a function of shipped code, at most.
+const FUNCTION_LINES_MAX: usize = 70;
+
+/// Files that are too long still. Who mends one takes it out; nothing comes in.
+const LONG_FILES: &[&str] = &[];
+
+/// Functions that are too long still, by file and name. Who mends one takes it out; nothing comes in.
+const LONG_FUNCTIONS: &[(&str, &str)] = &[];
+
+/// What is only there for tests: files, and folders of modules.
+fn tests_only() -> Vec<String> {
+    let mut found = Vec::new();
+    for (name, path) in super::named_files(".rs") {
+        let module = name.trim_end_matches(".rs").trim_end_matches("/lib");
+        let module = module.trim_end_matches("/main");
+        let bare = source::bare(&fs::read_to_string(path).unwrap());
+        let modules = source::test_modules(&bare);
+        found.extend(modules.map(|it| format!("{module}/{it}")));
+    }
+    found
+}
+
+/// Whether a file ships.
+fn ships(name: &str, tests_only: &[String]) -> bool {
+    let of = |module: &String| {
+        let rest = name.strip_prefix(module.as_str());
+        rest.is_some_and(|rest| rest == ".rs" || rest.starts_with('/'))
+    };
+    name.contains("src/") && !name.ends_with("_tests.rs") && !tests_only.iter().any(of)
+}
+
+#[test]
+fn no_file_is_about_two_things() {
+    let long = super::named_files(".rs").filter(|(_, path)| {
+        let text = fs::read_to_string(path).unwrap();
+        text.lines().count() > FILE_LINES_MAX
+    });
+    let long: BTreeSet<String> = long.map(|(name, _)| name).collect();
+    let known = LONG_FILES.iter().map(ToString::to_string).collect();
+    assert_eq!(long, known, "files of more than {FILE_LINES_MAX} lines");
+}
+
+#[test]
+fn no_function_does_two_things() {
+    let tests_only = tests_only();
+    let mut long = BTreeSet::new();
+    for (name, path) in super::named_files(".rs").filter(|(name, _)| ships(name, &tests_only)) {
+        let text = fs::read_to_string(path).unwrap();
+        let functions = source::functions(&source::without_tests(&source::bare(&text)));
+        let too_long = functions
+            .into_iter()
+            .filter(|it| it.lines > FUNCTION_LINES_MAX);
+        long.extend(too_long.map(|it| (name.clone(), it.name)));
+    }
+    let known = LONG_FUNCTIONS
+        .iter()
+        .map(|(file, name)| ((*file).to_owned(), (*name).to_owned()));
+    let known = known.collect();
+    assert_eq!(
+        long, known,
+        "functions of more than {FUNCTION_LINES_MAX} lines"
+    );
+}
