@@ -1,10 +1,10 @@
-//! What it costs to ask a client's limiter, beside the crates `governor` and `leaky-bucket`, and tokio's semaphore.
+//! Cost of a client's limiter, compared with the crates `governor` and `leaky-bucket`, and with tokio's semaphore.
 //!
 //! `cargo bench -p doorward-client --bench limiters`
 //!
-//! The contenders of a table take turns, and are compared with the first of them. Each reads the clock that it has by
-//! default. The client has no server and goes by its mode: its limiters do the same by a lease, of which they look
-//! whether it is over at each call.
+//! The contenders of a table take turns, and are compared with the first of them. Each reads its default clock. The
+//! client has no server and works by its mode. With a lease its limiters do the same work, because each call checks
+//! whether the lease has ended.
 
 #![allow(
     clippy::unwrap_used,
@@ -33,10 +33,10 @@ use crate::turns::{TAKES, contender, four, race};
 #[path = "../limits/benches/paired/turns.rs"]
 mod turns;
 
-/// So many a second are never refused here: one takes 10 ns or so.
+/// A rate that is never exceeded here, because one take lasts about 10 ns.
 const PLENTY: f64 = 4e8;
 
-/// The contenders from elsewhere.
+/// The contenders from other crates.
 struct Others {
     governor: DefaultDirectRateLimiter,
     leaky: leaky_bucket::RateLimiter,
@@ -51,7 +51,7 @@ impl Others {
         }
     }
 
-    /// Which refuse.
+    /// Creates contenders that refuse.
     fn with_nothing() -> Self {
         let governor = governor::RateLimiter::direct(Quota::per_hour(NonZeroU32::MIN));
         governor.check().unwrap();
@@ -74,7 +74,7 @@ fn leaky(rate: usize) -> leaky_bucket::RateLimiter {
         .build()
 }
 
-/// A resource of which the client uses what it wants.
+/// Opens a resource of which the client uses what it wants.
 fn resource(client: &Client, id: &str, wants: f64, adaptive: Option<AdaptiveWants>) -> Resource {
     let resource = client.resource(id).mode(Mode::Optimistic).wants(wants);
     let resource = match adaptive {
@@ -96,7 +96,7 @@ fn rate_limiter(client: &Client, id: &str, wants: f64) -> RateLimiter {
     resource(client, id, wants, None).rate_limiter(burst)
 }
 
-/// One that measures demand.
+/// Creates a limiter that measures demand.
 fn measured(client: &Client) -> RateLimiter {
     let adaptive = AdaptiveWants {
         least: PLENTY,
@@ -110,8 +110,8 @@ fn measured(client: &Client) -> RateLimiter {
     resource(client, "measured", 0.0, Some(adaptive)).rate_limiter(burst)
 }
 
-/// Only that is asked, as in `if limiter.try_acquire(1.0).is_ok()`. The answer is dropped before that is used, so that
-/// nobody has to keep what is left of it.
+/// Uses only this part of the answer, as in `if limiter.try_acquire(1.0).is_ok()`. The answer is dropped before, so
+/// that the caller need not keep the rest of it.
 #[inline]
 fn ask<T, E>(answer: Result<T, E>) {
     let is_ok = answer.is_ok();
@@ -246,8 +246,8 @@ fn rates(rounds: usize, client: &Client) {
     );
 }
 
-/// Who is refused asks when to come back. Governor keeps what that follows from, and is asked for it with the time, which
-/// is read once more; doorward's refusal says it.
+/// Measures refused callers that need the time to come back. Governor keeps the data for it, and computes it from a
+/// second reading of the clock; doorward's refusal contains it.
 fn told(rounds: usize, nothing: &Others, hardly: &RateLimiter) {
     let clock = governor::clock::DefaultClock::default();
     race(
@@ -327,7 +327,7 @@ fn concurrency(rounds: usize, client: &Client) {
     );
 }
 
-/// A lease that is another one, and one that is the same for longer.
+/// Measures a changed lease, and the same lease with a later expiry.
 fn changes(rounds: usize) {
     let limiter = LeasedRate::new(Burst::default(), Time::ZERO);
     let lease = |capacity: f64, step: u32| Allowance {
@@ -363,7 +363,7 @@ fn changes(rounds: usize) {
 }
 
 fn main() {
-    // `cargo test --benches` runs this too: a round is enough then.
+    // `cargo test --benches` runs this too; one round is enough then.
     let quick = std::env::args().any(|arg| arg == "--test");
     let rounds = if quick { 1 } else { 201 };
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -374,7 +374,7 @@ fn main() {
     let _within = runtime.enter();
     let client = Client::builder("bench").address("127.0.0.1:9");
     let client = client.connect_lazy().unwrap();
-    // Until it knows how fast the processor's counter is.
+    // Waits until the speed of the processor's counter is known.
     let warm = rate_limiter(&client, "warm", PLENTY);
     let begin = Instant::now();
     while begin.elapsed() < Duration::from_millis(300) {

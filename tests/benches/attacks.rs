@@ -1,12 +1,12 @@
-//! What honest clients notice of attacks at full size: how long their calls take beside each, beside a plain load
-//! that keeps processors busy when and as long as the attacker and the server's work for it did, and alone; what memory the server has at its worst, and
-//! what it refused.
+//! Effect of attacks at full size on honest clients: the time of their calls during each attack, during a plain load,
+//! and alone; the server's peak memory, and its refusals. The plain load keeps processors busy as long as the attacker
+//! and the server's work for it did.
 //!
-//! `cargo bench -p doorward-tests --bench attacks [-- NAME …]` takes about a minute for each attack; `-- --list`
-//! names them. It fails if an honest call fails, if the 99th percentile beside an attack is above twice that
-//! beside the plain load or above 20 ms, or if the server has more memory than `--memory-max-mib` (512).
+//! `cargo bench -p doorward-tests --bench attacks [-- NAME …]` takes about a minute for each attack; `-- --list` names
+//! them. It fails if an honest call fails, if the 99th percentile during an attack is above twice that of the plain
+//! load or above 20 ms, or if the server has more memory than `--memory-max-mib` (512).
 //!
-//! Percentiles below a millisecond are not compared with one another: on a busy machine they are the scheduler's.
+//! Percentiles below a millisecond are not compared, because on a busy machine the scheduler causes them.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -21,15 +21,15 @@ use doorward_tests::figures::{memory, refused};
 use doorward_tests::honest::{Honest, Served};
 use doorward_tests::processes::Server;
 
-/// How long calls are measured alone.
+/// Time for which calls are measured alone.
 const BESIDE_NOTHING: Duration = Duration::from_secs(10);
-/// How long an attack goes on at least.
+/// Shortest time of an attack.
 const BESIDE_ATTACK: Duration = Duration::from_secs(20);
-/// How often the client asks whose calls are measured.
+/// Time between two calls of the measured client.
 const PACE: Duration = Duration::from_millis(4);
-/// What no call but one of a hundred may take.
+/// Longest 99th percentile.
 const P99_MAX: Duration = Duration::from_millis(20);
-/// What is too short to be compared.
+/// Times below this are not compared.
 const COMPARED_MIN: Duration = Duration::from_millis(1);
 
 struct Options {
@@ -49,7 +49,7 @@ impl Options {
         let mut arguments = std::env::args().skip(1);
         while let Some(argument) = arguments.next() {
             match argument.as_str() {
-                // Cargo says so itself.
+                // Cargo passes this itself.
                 "--bench" => {}
                 "--memory-max-mib" => {
                     let mebibytes: u64 = arguments.next().unwrap().parse().unwrap();
@@ -67,7 +67,7 @@ impl Options {
     }
 }
 
-/// How honest calls are served meanwhile, what the process did, and what the server cost.
+/// Returns the times of honest calls, the result of the process, and the server's cost.
 async fn beside(
     honest: &Honest,
     server: &Server,
@@ -86,7 +86,7 @@ async fn beside(
     (honest.take(), done, watching.await.unwrap())
 }
 
-/// Measures one attack and prints it. Returns what must not be.
+/// Measures one attack and prints it. Returns the violations.
 async fn measure(attack: &Attack, options: &Options) -> Vec<String> {
     println!("\n{}: {}", attack.name, attack.what);
     let flags: Vec<&str> = options.flags.iter().map(String::as_str).collect();
@@ -172,7 +172,7 @@ fn main() -> ExitCode {
     }
     runtime.shutdown_background();
     if failed.is_empty() {
-        println!("\nnobody honest noticed anything");
+        println!("\nno honest client noticed anything");
         return ExitCode::SUCCESS;
     }
     println!("\nFAILED: {}", failed.join(", "));

@@ -1,7 +1,7 @@
-//! How long a failover takes, measured: from the end of a master to the first grant of its successor.
+//! Time of a failover: from the end of a master to the first grant of its successor.
 //!
-//! `cargo bench -p doorward-tests --bench failover` takes two minutes; the TTL of the election is
-//! `DOORWARD_TTL`, in whole seconds.
+//! `cargo bench -p doorward-tests --bench failover` takes two minutes; the TTL of the election is `DOORWARD_TTL`, in
+//! whole seconds.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use doorward_tests::processes::signal;
 
 const ROUNDS: usize = 20;
 
-/// Ends masters, one after the other, and prints how long their nodes were without one.
+/// Ends masters, one after the other, and prints the times without one.
 async fn measure(
     what: &str,
     candidates: &mut Candidates,

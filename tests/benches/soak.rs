@@ -1,9 +1,9 @@
 //! Half an hour of 2,000 honest clients that come and go, beside a slow attack of each kind: no honest client fails,
 //! and the server's memory does not grow.
 //!
-//! `cargo bench -p doorward-tests --bench soak [-- --minutes 30 --clients 2000]` prints a line every half minute,
-//! and fails if a call of an honest client failed, or if the memory at the end is above that after five minutes
-//! (a sixth of the time, if that is shorter) by more than a tenth and 8 MiB.
+//! `cargo bench -p doorward-tests --bench soak [-- --minutes 30 --clients 2000]` prints a line every half minute. It
+//! fails if a call of an honest client failed, or if the memory at the end is above that after five minutes (a sixth of
+//! the time, if that is shorter) by more than a tenth and 8 MiB.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -41,9 +41,9 @@ impl Book {
     }
 }
 
-/// A client comes, stays for a while, and goes, and another one comes.
+/// Lets a client come, stay for a while and go, and then another one.
 async fn come_and_go(channel: Channel, place: u64, book: Arc<Book>) {
-    // Not all at the same time.
+    // Spread, so that they do not begin at the same time.
     sleep(Duration::from_millis(place * 7 % 1_000)).await;
     for visit in 0_u64.. {
         let id = format!("visitor-{place}-{visit}");

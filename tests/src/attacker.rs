@@ -1,21 +1,21 @@
-//! An attacker on the wire: HTTP/2 frames written by hand, so that it can send what no client library would.
+//! An attacker on the wire: HTTP/2 frames written by hand, because no client library would send them.
 //!
-//! What there is, from the bottom up:
+//! The modules, from the bottom up:
 //!
 //! | | |
 //! | --- | --- |
 //! | [`frames`] | HTTP/2 frames, header blocks and gRPC messages as bytes. No I/O. |
-//! | [`seen`] | What a server sent, frame by frame, as far as an attacker cares. No I/O. |
-//! | [`connection`] | A socket from an address of our choice that writes such bytes. |
-//! | [`waiting`] | Attacks by saying little or nothing: silence, slowness, calls that never end. |
-//! | [`unread`] | Attacks by never reading what was asked for. |
+//! | [`seen`] | Frames that a server sent, as far as an attacker needs them. No I/O. |
+//! | [`connection`] | A socket from a chosen address that writes such bytes. |
+//! | [`waiting`] | Attacks by silence and slowness, and by calls that never end. |
+//! | [`unread`] | Attacks by never reading answers. |
 //! | [`flood`] | Attacks by frames that cost the server more than their sender. |
 //! | [`claims`] | Attacks by well-formed requests: invented names, forged children, lies. |
 //! | [`catalogue`] | All of them by name, in three sizes. |
 //! | [`process`] | The attacker as a process, for benches. |
 //!
-//! An attacker has an address of its own on loopback (127.0.0.2 and up; the honest are at 127.0.0.1), because
-//! servers distinguish callers by address.
+//! An attacker has its own address on loopback (127.0.1.1 and up; honest clients are at 127.0.0.1), because servers
+//! distinguish callers by address.
 
 pub mod catalogue;
 pub mod claims;
@@ -32,50 +32,50 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use connection::Connection;
 
-/// Who attacks whom.
+/// Addresses of an attack.
 #[derive(Clone, Copy, Debug)]
 pub struct Target {
-    /// Where the server has gRPC.
+    /// Address of the server's gRPC.
     pub grpc: SocketAddr,
-    /// Where it has its pages. Absent: nowhere.
+    /// Address of the server's pages. Absent: it has none.
     pub http: Option<SocketAddr>,
-    /// Where the attack comes from.
+    /// Address of the attacker.
     pub from: IpAddr,
 }
 
 impl Target {
-    /// The same, attacked from another address.
+    /// Returns the same target, attacked from another address.
     pub fn from(self, from: IpAddr) -> Self {
         Self { from, ..self }
     }
 }
 
-/// An attacker's address. 0 is the first.
+/// Returns the address of an attacker. 0 is the first.
 pub fn attacker(number: u8) -> IpAddr {
     IpAddr::V4(Ipv4Addr::new(127, 0, 1, number.saturating_add(1)))
 }
 
-/// What an attack came to.
+/// Result of an attack.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// Connections that were made.
+    /// Number of connections.
     pub opened: u64,
-    /// Connections that the server did not take.
+    /// Number of connections that the server did not accept.
     pub not_opened: u64,
-    /// Connections that the server ended, or reset.
+    /// Number of connections that the server ended, or reset.
     pub cut: u64,
-    /// Things that were done: frames, calls, requests, as the attack counts.
+    /// Number of frames, calls or requests, as the attack counts.
     pub done: u64,
-    /// Streams that the server reset, and requests that it refused.
+    /// Number of streams that the server reset, and of requests that it refused.
     pub refused: u64,
-    /// What was asked for and given.
+    /// Number of granted requests.
     pub granted: u64,
-    /// Bytes that the system took from the attacker.
+    /// Bytes that the system accepted from the attacker.
     pub bytes_sent: u64,
 }
 
 impl Outcome {
-    /// Adds what another part of an attack came to.
+    /// Adds the result of another part of an attack.
     pub fn add(&mut self, other: Self) {
         self.opened += other.opened;
         self.not_opened += other.not_opened;
@@ -113,18 +113,18 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// Connections that an attack holds, and what it came to so far.
+/// Connections that an attack holds, and its result so far.
 #[derive(Debug, Default)]
 pub struct Siege {
-    /// Those that are held.
+    /// The held connections.
     pub held: Vec<Connection>,
-    /// Of everything but those.
+    /// Result of everything else.
     pub outcome: Outcome,
     not_taken_in_a_row: u64,
 }
 
 impl Siege {
-    /// Takes a connection, or notes that there is none.
+    /// Adds a connection, or records that there is none.
     pub fn take(&mut self, connection: std::io::Result<Connection>) -> Option<&mut Connection> {
         match connection {
             Ok(connection) => {
@@ -141,24 +141,24 @@ impl Siege {
         }
     }
 
-    /// Whether the server has not taken any of the last connections, each of which was waited for: nothing is
-    /// gained by more.
-    pub fn is_hopeless(&self) -> bool {
+    /// Returns whether the server has accepted none of the last connections, after a wait for each. More would achieve
+    /// nothing.
+    pub fn accepts_nothing(&self) -> bool {
         self.not_taken_in_a_row >= 4
     }
 
-    /// Waits until the server has ended all connections but so many.
+    /// Waits until the server has ended all but `left` connections.
     pub async fn until_cut_to(&mut self, left: usize) {
         while self.held.len() > left {
             let mut held = std::mem::take(&mut self.held);
-            // Whichever: those that are to stay may be anywhere among them.
+            // Any of them: the connections that stay may be anywhere in the list.
             let ended = {
                 let ends = held.iter_mut().map(|it| Box::pin(it.until_cut()));
                 futures_util::future::select_all(ends).await.1
             };
             let cut = held.swap_remove(ended);
             self.outcome.add_connection(&cut);
-            // Others may have ended meanwhile, and are looked at without waiting.
+            // Others may have ended meanwhile, and are checked without waiting.
             for mut connection in held {
                 connection.look();
                 if connection.is_cut() {
@@ -170,7 +170,7 @@ impl Siege {
         }
     }
 
-    /// Lets go of all connections.
+    /// Drops all connections.
     pub fn lift(mut self) -> Outcome {
         for connection in &mut self.held {
             connection.look();

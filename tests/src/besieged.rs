@@ -1,5 +1,5 @@
-//! A server that is attacked, with honest clients beside: one that asks all the time and one of the client
-//! library. Whatever the attack, they are served as if there were none, and so are clients that come afterwards.
+//! A server under attack, with two honest clients: one that asks all the time and one of the client library. Both
+//! are served as if there were no attack, and so are later clients.
 
 use std::fs;
 use std::future::Future;
@@ -16,7 +16,7 @@ use crate::figures::{Memory, memory, refused};
 use crate::honest::{Honest, HonestClient, Served, channel};
 use crate::processes::{PATIENCE, Server};
 
-/// What honest clients ask for is apart from what attackers ask for.
+/// Templates whose resources keep honest clients and attackers apart.
 pub const TEMPLATES: &str = "
 resources:
 - identifier_glob: honest/*
@@ -33,23 +33,23 @@ resources:
   algorithm: *shared
 ";
 
-/// What a server that is attacked may have at most, in bytes, unless its flags allow more.
+/// Largest memory of a server under attack, in bytes, unless its flags allow more.
 pub const MEMORY_MAX: u64 = 256 << 20;
 
-/// How often honest clients ask.
+/// Time between two calls of an honest client.
 const PACE: Duration = Duration::from_millis(10);
 
-/// How many calls must be answered before an attack, and after it.
+/// Number of calls that must be answered before an attack, and after it.
 const CALLS: usize = 30;
 
-/// Attacks flood the machine: however many tests of a program run at the same time, no more than two attack.
+/// Attacks flood the machine, so at most two tests of a program attack at the same time.
 static TURNS: Semaphore = Semaphore::const_new(2);
 
 /// A server under attack.
 pub struct Besieged {
     /// The server.
     pub server: Server,
-    /// Who attacks whom.
+    /// Addresses of the attack.
     pub target: Target,
     /// The client that asks all the time.
     pub honest: Honest,
@@ -65,7 +65,7 @@ impl Besieged {
         Self::start_limited(&[], TEMPLATES, flags).await
     }
 
-    /// The same with limits of the system, as `ulimit` takes them, and templates.
+    /// Does the same with limits of the system, as `ulimit` takes them, and templates.
     pub async fn start_limited(ulimits: &[(&str, u64)], templates: &str, flags: &[&str]) -> Self {
         let turn = TURNS.acquire().await.unwrap();
         let folder = tempfile::tempdir().unwrap();
@@ -100,8 +100,7 @@ impl Besieged {
         }
     }
 
-    /// Attacks, and gives up on an attack that takes for ever: honest clients are to be served meanwhile, and are
-    /// asked afterwards.
+    /// Attacks, and gives up an attack that does not end. Honest clients must be served meanwhile and afterwards.
     pub async fn attacked<T>(&self, attack: impl Future<Output = T>) -> T {
         match timeout(PATIENCE, attack).await {
             Ok(outcome) => outcome,
@@ -109,7 +108,8 @@ impl Besieged {
         }
     }
 
-    /// No honest client has noticed anything, the server has no more memory than that, and it accepts newcomers.
+    /// Checks that no honest client has noticed the attack, that the server's memory is within the limit, and that it
+    /// accepts new clients.
     pub async fn assert_unmoved(&mut self, memory_max: u64) -> (Served, Memory) {
         assert!(self.server.is_running(), "the server is gone");
         self.honest.until_served(CALLS).await;
@@ -133,14 +133,14 @@ impl Besieged {
         (served, memory)
     }
 
-    /// How often a limit has refused something, as the metrics say.
+    /// Returns the number of refusals of a limit, by the metrics.
     pub fn refused(&mut self, limit: &str) -> u64 {
         let refused = refused(&self.server.get("/metrics"));
         let of_limit = refused.iter().find(|(name, _)| name == limit);
         of_limit.map_or(0, |(_, count)| *count)
     }
 
-    /// Fails unless one of those limits has refused something, or if one was logged more than once.
+    /// Fails unless one of these limits has refused something, or if one was logged more than once a minute.
     #[track_caller]
     pub fn assert_counted(&mut self, limits: &[&str]) {
         let logged = self.server.logged("a limit is reached");

@@ -1,9 +1,8 @@
-//! The candidates of a node: real servers that elect their master in etcd, and what can happen to
-//! them.
+//! The candidates of a node: real servers that elect their master in etcd, and faults for them.
 //!
-//! Each has an address that it comes back to, and, if that is asked for, a way of its own to every
-//! member of etcd, which can be broken ([`Proxy`]). Two resources are there: [`SHARED`], of which
-//! everybody wants more than there is, and [`WATCHED`], for watchers.
+//! Each has an address to which it returns, and, on request, its own path to every member of etcd, which can be broken
+//! ([`Proxy`]). There are two resources: [`SHARED`], whose clients want more than its capacity, and [`WATCHED`], for
+//! watchers.
 
 use std::fs;
 use std::time::Duration;
@@ -20,26 +19,26 @@ use crate::probe::{Probe, Watcher};
 use crate::processes::{PATIENCE, Server};
 use crate::proxy::Proxy;
 
-/// What clients share.
+/// Resource that clients share.
 pub const SHARED: &str = "shared";
 
-/// How much of it there is.
+/// Capacity of that resource.
 pub const CAPACITY: f64 = 100.0;
 
-/// The resource that watchers ask for.
+/// Resource that watchers ask for.
 pub const WATCHED: &str = "watched";
 
-/// How long the master's lease in etcd lasts. As short as it can be.
+/// Length of the master's lease in etcd, the shortest possible.
 pub const TTL: Duration = Duration::from_secs(2);
 
-/// How long a failover may take: the lease ends, then a successor is elected.
+/// Longest time of a failover: the lease ends, then a successor is elected.
 pub const FAILOVER: Duration = TTL.saturating_add(Duration::from_secs(1));
 
-/// etcd looks for leases that are over every half a second, so one may last that much longer.
+/// etcd checks for expired leases every half a second, so a lease may last that much longer.
 pub const GRANULARITY: Duration = Duration::from_millis(500);
 
-/// Leases outlive any failover. Learning is shorter than that: the clients of a [`Crowd`] leave a
-/// server that says nothing after two seconds.
+/// Leases outlive any failover. Learning mode is shorter, because the clients of a [`Crowd`] leave a silent server
+/// after two seconds.
 pub const TEMPLATES: &str = "
 resources:
 - identifier_glob: shared
@@ -52,7 +51,7 @@ resources:
   algorithm: {kind: FAIR_SHARE, lease_length: 10s, refresh_interval: 1s}
 ";
 
-/// How candidates are to be.
+/// Settings of candidates.
 #[derive(Debug)]
 pub struct Setup {
     count: usize,
@@ -62,7 +61,7 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// So many, with [`TEMPLATES`] in a file.
+    /// Creates settings for a number of candidates, with [`TEMPLATES`] in a file.
     pub fn new(count: usize) -> Self {
         Self {
             count,
@@ -72,28 +71,28 @@ impl Setup {
         }
     }
 
-    /// With another TTL than [`TTL`].
+    /// Sets another TTL than [`TTL`].
     #[must_use]
     pub fn with_ttl(mut self, ttl: Duration) -> Self {
         self.ttl = ttl;
         self
     }
 
-    /// Each has its own ways to etcd.
+    /// Gives each candidate its own paths to etcd.
     #[must_use]
     pub fn with_ways(mut self) -> Self {
         self.has_ways = true;
         self
     }
 
-    /// Templates are somewhere else, as `--templates` has it.
+    /// Sets another place of the templates, as `--templates` has it.
     #[must_use]
     pub fn with_templates(mut self, templates: &str) -> Self {
         self.templates = Some(templates.to_owned());
         self
     }
 
-    /// Starts them all.
+    /// Starts all candidates.
     pub fn start(self, etcd: &Etcd) -> Candidates {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("templates.yaml");
@@ -145,9 +144,9 @@ impl Setup {
 /// A place where a server runs, or ran.
 #[derive(Debug)]
 pub struct Candidate {
-    /// Where it serves gRPC.
+    /// Address of its gRPC.
     pub address: String,
-    /// Its ways to the members of etcd, if it has ways of its own.
+    /// Its paths to the members of etcd, if it has its own.
     pub ways: Vec<Proxy>,
     /// A connection to it.
     pub probe: Probe,
@@ -156,14 +155,14 @@ pub struct Candidate {
 }
 
 impl Candidate {
-    /// Starts it, at its address.
+    /// Starts it at its address.
     pub fn start(&mut self) {
         assert!(self.server.is_none(), "it runs");
         let flags: Vec<&str> = self.flags.iter().map(String::as_str).collect();
         self.server = Some(Server::start_at(&self.address, &flags));
     }
 
-    /// Its process.
+    /// Returns its process.
     pub fn server(&mut self) -> &mut Server {
         self.server.as_mut().unwrap()
     }
@@ -173,29 +172,29 @@ impl Candidate {
         self.server.take().unwrap().kill();
     }
 
-    /// Waits until it has ended, whatever ended it.
+    /// Waits until it has ended for any reason.
     pub fn reap(&mut self) {
         self.server.take().unwrap().terminate();
     }
 
-    /// Stops it as operators do (SIGTERM). It is done in order, and soon.
+    /// Stops it as operators do (SIGTERM), and checks that it ends in order, and soon.
     pub fn terminate(&mut self) -> Vec<Value> {
         let (status, logged) = self.server.take().unwrap().terminate();
         assert_eq!(status.code(), Some(0), "{logged:#?}");
         logged
     }
 
-    /// Whether it runs, frozen or not.
+    /// Returns whether it runs, frozen or not.
     pub fn runs(&self) -> bool {
         self.server.is_some()
     }
 
-    /// What `/status` says.
+    /// Returns its `/status`.
     pub fn status(&mut self) -> Value {
         self.server().status()
     }
 
-    /// What a metric is.
+    /// Returns a metric.
     pub fn metric(&mut self, name: &str) -> f64 {
         let answer = self.server().get("/metrics");
         let mut lines = answer.lines();
@@ -204,7 +203,7 @@ impl Candidate {
         line.rsplit(' ').next().unwrap().parse().unwrap()
     }
 
-    /// What its ways to etcd are from now on.
+    /// Changes its paths to etcd.
     pub fn change_ways(&mut self, change: impl Fn(&mut Proxy)) {
         assert!(!self.ways.is_empty(), "it has no ways of its own");
         self.ways.iter_mut().for_each(change);
@@ -214,24 +213,24 @@ impl Candidate {
 /// The servers of a node.
 #[derive(Debug)]
 pub struct Candidates {
-    /// In no order.
+    /// In no particular order.
     pub list: Vec<Candidate>,
     _folder: TempDir,
 }
 
 impl Candidates {
-    /// Where all are.
+    /// Returns all addresses.
     pub fn addresses(&self) -> Vec<String> {
         let all = self.list.iter();
         all.map(|candidate| candidate.address.clone()).collect()
     }
 
-    /// Begins to ask all of them.
+    /// Starts to ask all of them.
     pub fn watch(&self) -> Watcher {
         Watcher::start(&self.addresses(), WATCHED)
     }
 
-    /// Many clients of all of them, who want more together than there is, and have it.
+    /// Starts many clients of all servers, which want more than the capacity together, and waits until it is divided.
     pub async fn crowd(&self) -> Crowd {
         let mut crowd = Crowd::new(SHARED, CAPACITY);
         let mut addresses = self.addresses();
@@ -244,18 +243,18 @@ impl Candidates {
         crowd
     }
 
-    /// The server that answers that it is the master. Waits until there is one.
+    /// Returns the server that answers that it is the master, once there is one.
     pub async fn master(&self) -> usize {
         self.master_but(None).await
     }
 
-    /// Which one is the master, and by which epoch.
+    /// Returns the master and its epoch.
     pub async fn mastership(&self) -> (usize, u64) {
         let master = self.master().await;
         (master, self.epoch_of(master).await)
     }
 
-    /// The epoch of the mastership that one of them knows.
+    /// Returns the epoch of the mastership that one of them knows.
     pub async fn epoch_of(&self, number: usize) -> u64 {
         let discovered = self.list[number].probe.discover().await.unwrap();
         discovered.epoch.unwrap()
@@ -273,7 +272,7 @@ impl Candidates {
         }
     }
 
-    /// Which one is the master. Waits until one is that is not this one.
+    /// Returns the master, once it is another server than `but`.
     pub async fn master_but(&self, but: Option<usize>) -> usize {
         let began = Instant::now();
         loop {
@@ -293,8 +292,8 @@ impl Candidates {
 }
 
 impl Candidates {
-    /// Waits until a new master has learned and divided. Meanwhile no client ever had less than before,
-    /// never was more in use than there is, and never were there two masters.
+    /// Waits until a new master has left learning mode and divided the capacity. Meanwhile no client had less than
+    /// before, the use never exceeded the capacity, and there were never two masters.
     pub async fn assert_kept(&mut self, master: usize, crowd: &Crowd, watcher: &Watcher) {
         let master = &mut self.list[master];
         until("the successor has learned", async || {
@@ -310,7 +309,7 @@ impl Candidates {
     }
 }
 
-/// Waits until everybody has what is fair.
+/// Waits until every client has its fair share.
 pub async fn until_fair(crowd: &Crowd, when: &str) {
     let fair = crowd.fair(CAPACITY, |_| true);
     crowd.until(when, || crowd.check(&fair)).await;
@@ -325,7 +324,7 @@ pub async fn until(what: &str, mut check: impl AsyncFnMut() -> bool) {
     }
 }
 
-/// After a failover: no client ever had less than before, and never was more in use than there is.
+/// Checks after a failover that no client ever had less than before, and that the use never exceeded the capacity.
 pub fn assert_kept(crowd: &Crowd, watcher: &Watcher, when: &str) {
     watcher.assert_one_master(when);
     crowd.assert_no_overshoot(when);

@@ -14,16 +14,16 @@ pub struct Certified {
     pub key: String,
 }
 
-/// The authority's certificate.
+/// A certificate authority.
 #[derive(Debug)]
 pub struct Authority {
     issuer: Issuer<'static, KeyPair>,
-    /// Its own certificate, as PEM: what others must know to believe it.
+    /// Its own certificate, as PEM, for programs that must trust it.
     pub certificate: String,
 }
 
 impl Authority {
-    /// A new authority, which no program trusts yet.
+    /// Creates an authority that no program trusts yet.
     pub fn new() -> Self {
         let mut params = named("tests of Doorward", &[]);
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -36,7 +36,8 @@ impl Authority {
         }
     }
 
-    /// A certificate for servers and clients, with a name for people, of hosts and IP addresses.
+    /// Creates a certificate for servers and clients, with a name for people, and with hosts and IP
+    /// addresses.
     pub fn certify(&self, name: &str, hosts: &[&str]) -> Certified {
         let mut params = named(name, hosts);
         params.extended_key_usages = vec![

@@ -1,14 +1,14 @@
-//! Many clients of one resource, and the sum of what they may use, watched at every instant.
+//! Many clients of one resource, and the sum of their leases, checked at every instant.
 //!
-//! The clients are those of the client library, in the test's process. What each may use by a valid
-//! lease stands in one [`Ledger`], which the clients' hooks update on every change, and which is checked
-//! through every millisecond besides, for leases end and come back by themselves.
+//! The clients are those of the client library, in the test's process. One [`Ledger`] has the amount that each may use
+//! by a valid lease. The clients' hooks update it on every change. It is also checked every millisecond, because leases
+//! end and come back by themselves.
 //!
-//! **Why its sum proves something,** though clients change concurrently. A client updates the ledger
-//! that it has less *before* it sends the request that acknowledges that, and waits for the
-//! ledger's lock to do so; so while the ledger is checked, no client can have been granted what is
-//! still entered for another one. What has ended by a client's own clock counts no more: the
-//! sum is looked at twice, and what has ended between the two looks is not over.
+//! **Why its sum proves something,** although clients change concurrently: a client enters a smaller amount in the
+//! ledger *before* it sends the request that acknowledges it, and waits for the ledger's lock. So while the ledger is
+//! checked, no client can have been granted an amount that is still entered for another one. A lease that has ended by
+//! a client's own clock does not count. The sum is taken twice, so that a lease that ends between the two looks is no
+//! violation.
 
 use std::fmt::Write;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,10 +21,10 @@ use tokio::time::Instant;
 
 use crate::processes::PATIENCE;
 
-/// What rounding may add to a sum, relative to it.
+/// Relative error of a sum because of rounding, at most.
 const ROUNDING: f64 = 1e-9;
 
-/// What is known of a member.
+/// State of a member.
 #[derive(Default)]
 struct Entry {
     resource: Option<Resource>,
@@ -32,23 +32,23 @@ struct Entry {
     held: f64,
     /// `held` at the mark.
     marked: f64,
-    /// The least of `held` since the mark, and when it first fell.
+    /// The least of `held` since the mark, and the time when it first fell.
     least: f64,
     fell: Option<Instant>,
-    /// Requests since the mark: those that were not answered, and those that were after them.
+    /// Requests since the mark: the failed ones, and the answered ones after them.
     failed: u32,
     answered: u32,
 }
 
 impl Entry {
-    /// What it may use by a lease now.
+    /// Returns the amount that it may use by a lease now.
     fn usable(&self) -> f64 {
         let Some(resource) = &self.resource else {
             return self.held;
         };
         let holding = resource.holding();
         match holding.source {
-            // It may have more than the ledger shows: then it updates next.
+            // It may have more than the ledger shows; its update comes next.
             Source::Lease => holding.capacity.get().min(self.held),
             Source::Mode => 0.0,
         }
@@ -58,16 +58,16 @@ impl Entry {
 #[derive(Default)]
 struct Book {
     entries: Vec<Entry>,
-    /// When the last update came.
+    /// Time of the last update.
     moved: Option<Instant>,
     looks: u64,
-    /// The largest sum that was seen in use.
+    /// Largest sum that was in use.
     peak: f64,
-    /// What was seen first that must not be.
+    /// The first violation.
     overshoot: Option<String>,
 }
 
-/// What all members may use.
+/// Amounts that all members may use.
 pub struct Ledger {
     capacity: f64,
     book: Mutex<Book>,
@@ -82,7 +82,7 @@ impl Ledger {
         book.looks += 1;
         let limit = self.capacity * (1.0 + ROUNDING);
         let mut sum: f64 = book.entries.iter().map(|entry| entry.held).sum();
-        // Only if that is too much it matters which leases have ended meanwhile.
+        // Only if the sum is too large, it matters which leases have ended meanwhile.
         for _ in 0..2 {
             if sum > limit {
                 sum = sum.min(book.entries.iter().map(Entry::usable).sum());
@@ -101,7 +101,7 @@ impl Ledger {
         }
     }
 
-    /// What each member may use from now on counts as what it had, see [`Crowd::kept`].
+    /// Takes each member's present amount as its earlier one, see [`Crowd::kept`].
     fn mark(&self) {
         for entry in &mut self.book().entries {
             entry.marked = entry.held;
@@ -147,9 +147,9 @@ impl Hooks for Clerk {
 
 /// One client with one resource.
 pub struct Member {
-    /// What the test asks and changes.
+    /// Resource that the test uses.
     pub resource: Resource,
-    /// What it falls back to.
+    /// Mode of the client.
     pub mode: Mode,
     index: usize,
     _client: Client,
@@ -159,12 +159,12 @@ pub struct Member {
 pub struct Crowd {
     resource: String,
     ledger: Arc<Ledger>,
-    /// In the order in which they joined.
+    /// Members in the order in which they joined.
     pub members: Vec<Member>,
 }
 
 impl Crowd {
-    /// An empty crowd that may use that much together. Must be called within a tokio runtime.
+    /// Creates an empty crowd that may use `capacity` together. Must be called within a tokio runtime.
     pub fn new(resource: &str, capacity: f64) -> Self {
         let ledger = Arc::new(Ledger {
             capacity,
@@ -185,18 +185,18 @@ impl Crowd {
         }
     }
 
-    /// A client joins at a server: impatient, so that it is back soon after its server is.
+    /// Adds a client of one server. It is impatient, so that it returns soon after its server does.
     pub fn join(&mut self, address: &str, wants: f64, mode: Mode) {
         self.join_any(&[address.to_owned()], wants, mode);
     }
 
-    /// A client joins at the servers of a node.
+    /// Adds a client of the servers of a node.
     pub fn join_any(&mut self, addresses: &[String], wants: f64, mode: Mode) {
         let name = format!("client-{}", self.members.len());
         self.join_as(&name, addresses, wants, mode);
     }
 
-    /// A client joins under a name, which others may have, too.
+    /// Adds a client with a name, which other clients may have too.
     pub fn join_as(&mut self, name: &str, addresses: &[String], wants: f64, mode: Mode) {
         let index = self.members.len();
         self.ledger.book().entries.push(Entry::default());
@@ -231,7 +231,7 @@ impl Crowd {
         });
     }
 
-    /// What everybody should have, by who shares what: max-min fair.
+    /// Returns the max-min fair amounts of all members, where `shares` selects those that share.
     pub fn fair(&self, capacity: f64, shares: impl Fn(usize) -> bool) -> Vec<f64> {
         let wants = self.members.iter().map(|member| {
             let takes_part = shares(member.index);
@@ -243,11 +243,11 @@ impl Crowd {
         )
     }
 
-    /// Whether everybody has what it should, within 1 %, and all of it together, within 10⁻⁶.
+    /// Checks that every member has its expected amount within 1 %, and all together within 10⁻⁶.
     ///
     /// # Errors
     ///
-    /// The client that is farthest off, and how far.
+    /// The client that is farthest off, with its distance.
     pub fn check(&self, expected: &[f64]) -> Result<(), String> {
         let book = self.ledger.book();
         let held = book.entries.iter().map(|entry| entry.held);
@@ -266,16 +266,16 @@ impl Crowd {
         }
     }
 
-    /// What each member may use from now on counts as what it had, and nothing was answered yet.
+    /// Takes each member's present amount as its earlier one, and resets the counts of answers.
     pub fn mark(&self) {
         self.ledger.mark();
     }
 
-    /// Whether every member had, at all times since the mark, at least that part of what it had then.
+    /// Checks that every member had, at all times since the mark, at least that part of its earlier amount.
     ///
     /// # Errors
     ///
-    /// Who had less.
+    /// The members that had less.
     pub fn check_kept(&self, part: f64) -> Result<(), String> {
         let book = self.ledger.book();
         let mut fallen = String::new();
@@ -293,18 +293,18 @@ impl Crowd {
         }
     }
 
-    /// How many requests of a member were answered since one was not, and how many were not, since
-    /// the mark.
+    /// Returns the number of a member's requests that were answered since the last failed one, and the number of failed
+    /// ones, since the mark.
     pub fn answer_counts(&self, index: usize) -> (u32, u32) {
         let entry = &self.ledger.book().entries[index];
         (entry.answered, entry.failed)
     }
 
-    /// Whether nothing has changed for that long.
+    /// Checks that nothing has changed for that long.
     ///
     /// # Errors
     ///
-    /// When it last did.
+    /// The time of the last change.
     pub fn check_quiet(&self, time: Duration) -> Result<(), String> {
         let moved = self.ledger.book().moved.map(|moved| moved.elapsed());
         match moved {
@@ -313,13 +313,13 @@ impl Crowd {
         }
     }
 
-    /// The largest sum that members could use at one time, and how often that was looked at.
+    /// Returns the largest sum that members could use at one time, and the number of looks.
     pub fn peak(&self) -> (f64, u64) {
         let book = self.ledger.book();
         (book.peak, book.looks)
     }
 
-    /// Waits until something holds. Fails if it never does, or if more is in use than there is.
+    /// Waits until something holds. Fails if it never does, or if the use exceeds the capacity.
     pub async fn until(&self, what: &str, mut check: impl FnMut() -> Result<(), String>) {
         let began = Instant::now();
         let mut looks = tokio::time::interval(Duration::from_millis(10));
@@ -334,12 +334,12 @@ impl Crowd {
         println!("{what}: after {:.2?}", began.elapsed());
     }
 
-    /// The first instant at which more was in use than there is, if there was one.
+    /// Returns the first instant at which the use exceeded the capacity, if there was one.
     pub fn overshoot(&self) -> Option<String> {
         self.ledger.book().overshoot.clone()
     }
 
-    /// Fails if more was in use at any instant than there is.
+    /// Fails if the use ever exceeded the capacity.
     pub fn assert_no_overshoot(&self, when: &str) {
         if let Some(overshoot) = self.overshoot() {
             panic!("{when}: {overshoot}");
@@ -349,7 +349,7 @@ impl Crowd {
 
 impl Drop for Crowd {
     fn drop(&mut self) {
-        // The clients' hooks know the ledger, and the ledger the clients.
+        // The clients' hooks refer to the ledger, and the ledger to the clients.
         let mut book = self.ledger.book();
         let known = book.entries.iter_mut().map(|entry| entry.resource.take());
         let known: Vec<_> = known.collect();
@@ -358,7 +358,7 @@ impl Drop for Crowd {
     }
 }
 
-/// Who wants less than the level has what it wants, all others have the level.
+/// Returns max-min fair amounts: a member that wants less than the level has its wants, all others have the level.
 pub fn max_min(capacity: f64, wants: &[f64]) -> Vec<f64> {
     let mut sorted = wants.to_vec();
     sorted.sort_by(f64::total_cmp);

@@ -1,11 +1,11 @@
-//! A real etcd: members as processes on loopback, and what can happen to them.
+//! A real etcd: members as processes on loopback, and faults for them.
 //!
-//! Members can be killed, come back with what they had or with nothing, and be frozen: then they
-//! keep their connections and say nothing. The helpers that read and write ask the members that run,
-//! one after the other, until one answers: what they do is done, whatever the state of the others.
+//! Members can be killed, restart with or without their data, and be frozen: then they keep their connections and stay
+//! silent. The helpers that read and write ask the running members one after the other until one answers. So they
+//! succeed whatever the state of the others.
 //!
-//! The timers are shorter than etcd's own, so that a new leader is elected within a second, and a
-//! lease may be as short as that. What the members logged is printed when a test fails.
+//! The timers are shorter than etcd's own, so that a new leader is elected within a second, and a lease may be as short
+//! as that. A failed test prints the members' logs.
 
 use std::fs;
 use std::time::Duration;
@@ -25,16 +25,16 @@ mod keys;
 mod member;
 mod registry;
 
-/// The password of the user `root`.
+/// Password of the user `root`.
 pub const PASSWORD: &str = "open sesame";
 
-/// How long a member may take to answer one of the helpers before the next one is asked.
+/// Time for a member to answer a helper before the next one is asked.
 const ANSWER: Duration = Duration::from_secs(2);
 
-/// How often a condition is looked at.
+/// Time between two looks at a condition.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// How an etcd is to be.
+/// Settings of an etcd.
 #[derive(Clone, Debug)]
 pub struct Setup {
     members: usize,
@@ -45,7 +45,7 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// So many members, each of which believes everybody.
+    /// Creates settings for a number of members without access control.
     pub fn new(members: usize) -> Self {
         Self {
             members,
@@ -56,21 +56,21 @@ impl Setup {
         }
     }
 
-    /// It has users: `root`, with [`PASSWORD`]. No other user may do anything.
+    /// Adds users: `root`, with [`PASSWORD`]. No other user may do anything.
     #[must_use]
     pub fn with_users(mut self) -> Self {
         self.has_users = true;
         self
     }
 
-    /// It is reached by TLS.
+    /// Requires TLS.
     #[must_use]
     pub fn with_tls(mut self) -> Self {
         self.has_tls = true;
         self
     }
 
-    /// It is reached by TLS, by those who have a certificate themselves.
+    /// Requires TLS, and a certificate of each client.
     #[must_use]
     pub fn with_mutual_tls(mut self) -> Self {
         self.has_tls = true;
@@ -78,7 +78,7 @@ impl Setup {
         self
     }
 
-    /// One more flag for every member.
+    /// Adds a flag for every member.
     #[must_use]
     pub fn with_flag(mut self, flag: &str) -> Self {
         self.flags.push(flag.to_owned());
@@ -111,67 +111,67 @@ impl Setup {
     }
 }
 
-/// A running etcd. Its processes end when it is dropped, and what it stored is gone.
+/// A running etcd. Its processes end when it is dropped, and its data is deleted.
 #[derive(Debug)]
 pub struct Etcd {
     members: Vec<Member>,
     setup: Setup,
-    /// How many clusters there were here so far.
+    /// Number of clusters at these addresses so far.
     clusters: usize,
-    /// Whether users are there by now.
+    /// Whether the users exist.
     has_users: bool,
     /// The authority that signs its certificate, and those of its clients.
     pub authority: Authority,
-    /// A certificate that it believes.
+    /// A certificate that it trusts.
     pub client: Certified,
     folder: TempDir,
 }
 
 impl Etcd {
-    /// One member.
+    /// Starts one member.
     pub async fn start() -> Self {
         Setup::new(1).start().await
     }
 
-    /// So many members.
+    /// Starts a number of members.
     pub async fn cluster(members: usize) -> Self {
         Setup::new(members).start().await
     }
 
-    /// How many members there are, running or not.
+    /// Returns the number of members, running or not.
     pub fn len(&self) -> usize {
         self.members.len()
     }
 
-    /// Whether there is none.
+    /// Returns whether there is no member.
     pub fn is_empty(&self) -> bool {
         self.members.is_empty()
     }
 
-    /// Where a member serves clients, `host:port`.
+    /// Returns a member's address for clients, `host:port`.
     pub fn address(&self, member: usize) -> &str {
         &self.members[member].address
     }
 
-    /// Where a member serves clients, `http://host:port` or `https://host:port`.
+    /// Returns a member's URL for clients, `http://host:port` or `https://host:port`.
     pub fn endpoint(&self, member: usize) -> String {
         self.endpoint_at(self.address(member))
     }
 
-    /// Where all members serve clients.
+    /// Returns the URLs of all members.
     pub fn endpoints(&self) -> Vec<String> {
         (0..self.len())
             .map(|member| self.endpoint(member))
             .collect()
     }
 
-    /// How all members are reached.
+    /// Returns the access to all members.
     pub fn config(&self) -> EtcdConfig {
         let addresses = self.members.iter().map(|member| member.address.as_str());
         self.config_at(&addresses.collect::<Vec<_>>())
     }
 
-    /// How it is reached at addresses that lead to members, those of proxies for instance.
+    /// Returns the access by addresses that lead to members, such as those of proxies.
     pub fn config_at(&self, addresses: &[&str]) -> EtcdConfig {
         let endpoints = addresses
             .iter()
@@ -210,8 +210,8 @@ impl Etcd {
         self.members.iter_mut().for_each(Member::kill);
     }
 
-    /// Starts a member that was killed, with what it had. It answers a little later, if there are
-    /// enough of them: see [`Etcd::settled`].
+    /// Starts a member that was killed, with its data. It answers a little later, if enough members run: see
+    /// [`Etcd::settled`].
     pub fn restart(&mut self, member: usize) {
         self.spawn(member);
     }
@@ -226,38 +226,38 @@ impl Etcd {
         self.settled().await;
     }
 
-    /// Ends it, forgets everything, and sets up a new one at the same addresses.
+    /// Ends all members, deletes their data, and sets up a new cluster at the same addresses.
     pub async fn wipe(&mut self) {
         self.kill_all();
         self.members.iter().for_each(Member::forget);
         self.begin().await;
     }
 
-    /// Ends it, keeps a copy of what it has stored, and starts it again.
+    /// Ends all members, copies their data, and starts them again.
     pub async fn back_up(&mut self) {
         self.kill_all();
         self.members.iter().for_each(Member::back_up);
         self.restart_all().await;
     }
 
-    /// Ends it, and starts it with what it had when it was backed up.
+    /// Ends all members, and starts them with the copied data.
     pub async fn restore(&mut self) {
         self.kill_all();
         self.members.iter().for_each(Member::restore);
         self.restart_all().await;
     }
 
-    /// Stops a member (SIGSTOP): it keeps its connections, and says nothing.
+    /// Stops a member (SIGSTOP): it keeps its connections, and stays silent.
     pub fn freeze(&mut self, member: usize) {
         self.members[member].freeze();
     }
 
-    /// Lets a member go on.
+    /// Continues a frozen member.
     pub fn thaw(&mut self, member: usize) {
         self.members[member].thaw();
     }
 
-    /// Waits until all members that run answer for the cluster.
+    /// Waits until all running members answer for the cluster.
     pub async fn settled(&self) {
         for member in self.able() {
             self.ask_members(&[member], "get", async |client| {
@@ -267,7 +267,7 @@ impl Etcd {
         }
     }
 
-    /// Which member leads now. Waits until all that run agree.
+    /// Returns the present leader, once all running members agree.
     pub async fn leader(&self) -> usize {
         let began = Instant::now();
         loop {
@@ -279,7 +279,7 @@ impl Etcd {
         }
     }
 
-    /// A member that does not lead now.
+    /// Returns a member that is not the leader.
     pub async fn follower(&self) -> usize {
         let leader = self.leader().await;
         let mut others = self.able().into_iter().filter(|member| *member != leader);
@@ -304,7 +304,7 @@ impl Etcd {
         own.find_map(|(id, member)| (id == leader).then_some(member))
     }
 
-    /// Asks one of the members that run anything, until one answers.
+    /// Calls the running members until one answers.
     pub async fn ask<T>(
         &self,
         what: &str,
@@ -313,7 +313,7 @@ impl Etcd {
         self.ask_members(&self.able(), what, ask).await
     }
 
-    /// A connection to a member.
+    /// Opens a connection to a member.
     pub async fn connect(&self, member: usize) -> Result<Client, etcd_client::Error> {
         let config = self.config();
         let mut options = ConnectOptions::new()
@@ -352,7 +352,7 @@ impl Etcd {
         panic!("{what}: no member runs");
     }
 
-    /// The members that run and are not frozen.
+    /// Returns the members that run and are not frozen.
     fn able(&self) -> Vec<usize> {
         let members = self.members.iter().enumerate();
         let able = members.filter(|(_, member)| member.is_able());
@@ -393,7 +393,7 @@ impl Etcd {
         let folder = self.folder.path().display();
         let mut flags = vec![
             format!("--initial-cluster={cluster}"),
-            // Members of another cluster at the same addresses are strangers.
+            // Members of another cluster at the same addresses must not join.
             format!("--initial-cluster-token={folder}-{}", self.clusters),
             "--heartbeat-interval=50".to_owned(),
             "--election-timeout=500".to_owned(),

@@ -1,20 +1,20 @@
-//! What a process uses, as the system says, and what a server has refused, as it says itself.
+//! Memory and processor time of a process, by the system, and a server's refusals, by its own metrics.
 //!
-//! Linux only: other systems have no `/proc`, and there nothing is known.
+//! Linux only: other systems have no `/proc`, so the values are unknown there.
 
 use std::fs;
 use std::time::Duration;
 
-/// The memory of a process, in bytes.
+/// Memory of a process, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Memory {
-    /// What it has now.
+    /// Present memory.
     pub resident: u64,
-    /// The most that it had.
+    /// Peak memory.
     pub peak: u64,
 }
 
-/// The memory of a process. All 0 if it is gone.
+/// Returns the memory of a process. All 0 if it has ended.
 pub fn memory(process: u32) -> Memory {
     let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
     let kilobytes = |name: &str| -> u64 {
@@ -28,12 +28,12 @@ pub fn memory(process: u32) -> Memory {
     }
 }
 
-/// For how long a process has kept processors busy.
+/// Returns the time for which a process has kept processors busy.
 pub fn cpu_time(process: u32) -> Duration {
-    /// As it is on every Linux that there is.
+    /// The value on every known Linux.
     const TICKS_PER_SECOND: u64 = 100;
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
-    // `number (name) state parent …`: the 14th and 15th, and the name may hold spaces.
+    // `number (name) state parent …`: the 14th and 15th field; the name may contain spaces.
     let rest = stat.rsplit(") ").next().unwrap_or_default();
     let ticks: u64 = rest
         .split_whitespace()
@@ -44,7 +44,7 @@ pub fn cpu_time(process: u32) -> Duration {
     Duration::from_millis(ticks * 1_000 / TICKS_PER_SECOND)
 }
 
-/// What the metrics of a server say by that name, with its labels if it has others than the node's. None: nothing.
+/// Returns a metric of a server, with its labels if it has others than the node's. None: it is absent.
 pub fn value(metrics: &str, name: &str) -> Option<f64> {
     metrics.lines().find_map(|line| {
         let (labels, value) = line.strip_prefix(name)?.split_once(' ')?;
@@ -53,7 +53,7 @@ pub fn value(metrics: &str, name: &str) -> Option<f64> {
     })
 }
 
-/// How often each limit has refused something, by its name, as the metrics of a server say.
+/// Returns the number of refusals of each limit, by its name, from a server's metrics.
 pub fn refused(metrics: &str) -> Vec<(String, u64)> {
     let limits = metrics.lines().filter_map(|line| {
         let labels = line.strip_prefix("doorward_limit_refused_total{")?;

@@ -1,9 +1,8 @@
-//! A client that does nothing wrong, and keeps book of how it is served: whether each of its calls is answered,
-//! how long that takes, and whether it keeps its lease.
+//! An honest client that records how it is served: the answer to each call, its time, and its lease.
 //!
-//! It asks at a steady pace, whatever the answers take: a call that is due while another is in flight is
-//! measured from when it was due, so that a server that stands still for a second is not measured once. Timers
-//! are up to a millisecond late, which is not the server's.
+//! It asks at a steady pace, independent of the answers. A call that is due while another is in flight is measured from
+//! the time when it was due, so a server that stops for a second delays more than one call. Timers are up to a
+//! millisecond late, which is not the server's fault.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,16 +18,16 @@ use tonic::transport::{Channel, Endpoint};
 
 use crate::processes::PATIENCE;
 
-/// What it wants, of a resource that has more.
+/// Wants of the client, of a resource that has more.
 pub const WANTS: f64 = 10.0;
 
-/// A call that begins no later than that after it was due begins in time.
+/// Largest delay of a call that still begins in time.
 const TIMER_LATE_MAX: Duration = Duration::from_millis(2);
 
-/// How much of what went wrong is kept.
+/// Number of failures that are kept.
 const FAILURES_MAX: usize = 20;
 
-/// A connection to a server that gives up when everybody would.
+/// Opens a connection to a server, with a usual timeout.
 pub fn channel(address: &str) -> Channel {
     match Endpoint::from_shared(format!("http://{address}")) {
         Ok(endpoint) => endpoint.timeout(PATIENCE).connect_lazy(),
@@ -36,19 +35,19 @@ pub fn channel(address: &str) -> Channel {
     }
 }
 
-/// How it was served.
+/// Record of a client's calls.
 #[derive(Clone, Debug, Default)]
 pub struct Served {
-    /// How long each call took, in the order in which they were due.
+    /// Time of each call, in the order in which they were due.
     pub took: Vec<Duration>,
-    /// Calls that were refused, failed, or answered with less than is wanted: how many, and the first of them.
+    /// Number of calls that were refused, failed, or answered with less than wanted.
     pub failed: u64,
-    /// What the first of them said.
+    /// Texts of the first failures.
     pub failures: Vec<String>,
 }
 
 impl Served {
-    /// The call that took longer than that part of them all.
+    /// Returns the time that `part` of all calls does not exceed.
     pub fn quantile(&self, part: f64) -> Duration {
         let mut took = self.took.clone();
         took.sort();
@@ -84,12 +83,12 @@ pub struct HonestClient {
     client: CapacityClient<Channel>,
     id: String,
     resource: String,
-    /// What it was granted last.
+    /// Its last lease.
     pub has: Option<f64>,
 }
 
 impl HonestClient {
-    /// On a connection that others may share.
+    /// Creates a client on a connection that others may share.
     pub fn new(channel: Channel, id: impl Into<String>, resource: impl Into<String>) -> Self {
         Self {
             client: CapacityClient::new(channel),
@@ -99,7 +98,7 @@ impl HonestClient {
         }
     }
 
-    /// Asks for [`WANTS`], or refreshes what it has.
+    /// Asks for [`WANTS`], or refreshes its lease.
     ///
     /// # Errors
     ///
@@ -128,11 +127,11 @@ impl HonestClient {
         Ok(())
     }
 
-    /// Gives it back.
+    /// Releases its lease.
     ///
     /// # Errors
     ///
-    /// If that is not answered.
+    /// If there is no answer.
     pub async fn release(&mut self) -> Result<(), String> {
         let request = ReleaseCapacityRequest {
             client_id: self.id.clone(),
@@ -169,7 +168,7 @@ pub struct Honest {
 }
 
 impl Honest {
-    /// Begins to ask a server for a resource, so often.
+    /// Starts to ask a server for a resource, at a pace.
     pub fn start(address: &str, id: &str, resource: &str, pace: Duration) -> Self {
         let served = Arc::<Mutex<Served>>::default();
         let (count, calls) = watch::channel(0);
@@ -199,7 +198,7 @@ impl Honest {
         }
     }
 
-    /// Waits until it was answered so often from now on.
+    /// Waits for a number of further answered calls.
     pub async fn until_served(&mut self, calls: usize) {
         let wanted = *self.calls.borrow() + calls;
         let served = self.calls.wait_for(|calls| *calls >= wanted);
@@ -208,12 +207,12 @@ impl Honest {
         }
     }
 
-    /// How it was served so far.
+    /// Returns the record so far.
     pub fn so_far(&self) -> Served {
         locked(&self.served).clone()
     }
 
-    /// How it was served since it was asked last, or since it began.
+    /// Returns the record since the last call of this method, or since the start.
     pub fn take(&self) -> Served {
         std::mem::take(&mut *locked(&self.served))
     }

@@ -1,4 +1,4 @@
-//! Doorward end to end: what the tests in `tests/` share. They start the programs as anybody would.
+//! Common code of the end-to-end tests: they start the programs as a user would.
 
 pub mod attacker;
 pub mod besieged;

@@ -1,7 +1,7 @@
-//! Addresses on loopback for servers that must listen at a given address, and come back there.
+//! Addresses on loopback for servers that must listen at a given address, and return to it.
 //!
-//! The ports are below those that systems assign to outgoing connections, so that no other program takes one that is
-//! free for a moment because its server was killed.
+//! The ports are below those that systems assign to outgoing connections. So no other program takes one while its
+//! server is down.
 
 use std::net::TcpListener;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -9,10 +9,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 const FIRST: u32 = 10_000;
 const COUNT: u32 = 20_000;
 
-/// An address that this process hands out once.
+/// Returns an address that this process uses once.
 pub fn lasting_address() -> String {
     static NEXT: AtomicU32 = AtomicU32::new(0);
-    // Processes that test at the same time begin at different ports.
+    // Test processes that run at the same time begin at different ports.
     let begin = std::process::id().wrapping_mul(128);
     for _ in 0..COUNT {
         let next = NEXT.fetch_add(1, Ordering::Relaxed);

@@ -1,15 +1,14 @@
 //! Questions to single servers, and the proof that two of them never decide at the same time.
 //!
-//! A [`Watcher`] asks every candidate of a node again and again, on connections of its own: which server is
-//! the master, then for capacity, and which one is the master again. A grant between two answers that
-//! name the same epoch is of that epoch. What each said, and when it was asked and when it answered,
-//! is kept in a [`Record`].
+//! A [`Watcher`] asks every candidate of a node again and again, on its own connections: for the master, for capacity,
+//! and for the master again. A grant between two answers with the same epoch belongs to that epoch. A [`Record`] has
+//! every answer, with the times of its request and its arrival.
 //!
-//! **What can be proven from outside.** An answer was decided at some time between the sending of its
-//! request and its arrival. So if a request was sent after an answer of a newer epoch had arrived, and
-//! is granted by an older one, then the older master decided after the newer one had: a violation,
-//! whatever clocks say. The other way round nothing is proven: an answer may travel for long. To
-//! say "I am the master" counts as a grant does, for a grant would be given at that moment.
+//! **What can be proven from outside.** A server decides at some time between the sending of a request and the arrival
+//! of its answer. Suppose that a request is sent after an answer of a newer epoch arrived, and an older epoch grants
+//! it. Then the older master decided after the newer one: a violation, whatever clocks say. In the other direction
+//! nothing is proven, because an answer may travel for long. The answer "I am the master" counts as a grant, because a
+//! grant would be given at that moment.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -31,34 +30,34 @@ use tonic::transport::{Channel, Endpoint};
 
 use crate::processes::PATIENCE;
 
-/// Which server is the master, as a server answers.
+/// A server's answer about the master.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Discovered {
-    /// Whether it is that server.
+    /// Whether it is this server.
     pub is_master: bool,
-    /// Where the master is.
+    /// Address of the master.
     pub master: Option<String>,
     /// Its epoch.
     pub epoch: Option<u64>,
 }
 
-/// What a server answers to a request for capacity.
+/// A server's answer to a request for capacity.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Answer {
-    /// It decided: so much of the resource. None: it refused.
+    /// It decided on an amount of the resource. None: it refused.
     Grant(Option<f64>),
-    /// Another one is to be asked, if it is known.
+    /// It named another server, if it knows one.
     NotMaster(Option<String>),
 }
 
 impl Answer {
-    /// Whether the server took itself for the master.
+    /// Returns whether the server took itself for the master.
     pub fn is_grant(&self) -> bool {
         matches!(self, Self::Grant(_))
     }
 }
 
-/// A connection to one server, which is made again when it breaks. Cheap to clone.
+/// A connection to one server, which is opened again when it breaks. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Probe {
     channel: Channel,
@@ -66,7 +65,7 @@ pub struct Probe {
 }
 
 impl Probe {
-    /// To a server, `host:port`.
+    /// Connects to a server, `host:port`.
     pub fn to(address: &str) -> Self {
         let endpoint = Endpoint::from_shared(format!("http://{address}")).unwrap();
         let endpoint = endpoint
@@ -79,7 +78,7 @@ impl Probe {
         }
     }
 
-    /// Asks which server is the master.
+    /// Asks for the master.
     ///
     /// # Errors
     ///
@@ -98,7 +97,7 @@ impl Probe {
         })
     }
 
-    /// Asks for capacity, as a client that says what it has.
+    /// Asks for capacity, as a client that reports its lease.
     ///
     /// # Errors
     ///
@@ -127,7 +126,7 @@ impl Probe {
         Ok(read(answer.mastership, granted))
     }
 
-    /// Opens the stream of a child server, and sends its first message on it.
+    /// Opens the stream of a child server, and sends its first message.
     pub async fn stream(&self, child: &str, resource: &str) -> Child {
         let (messages, outgoing) = mpsc::channel(1_000);
         let request = GetServerCapacityRequest {
@@ -168,7 +167,7 @@ impl Child {
         self.messages.send(self.request.clone()).await.unwrap();
     }
 
-    /// The next message. None: the stream is over.
+    /// Returns the next message. None: the stream has ended.
     pub async fn next(&mut self) -> Option<Answer> {
         let answer = tokio::time::timeout(PATIENCE, self.answers.message());
         let answer = answer.await.unwrap().ok().flatten()?;
@@ -177,7 +176,7 @@ impl Child {
     }
 }
 
-/// A lease that a holder has for a while yet.
+/// Returns a lease that lasts for a while.
 fn lease(capacity: f64) -> Lease {
     Lease {
         granted_by: None,
@@ -198,29 +197,29 @@ fn read(mastership: Option<Mastership>, granted: Option<f64>) -> Answer {
     }
 }
 
-/// What an answer shows.
+/// Meaning of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shows {
-    /// It said that it is the master.
+    /// The server claims to be the master.
     Claim,
-    /// It granted.
+    /// The server grants.
     Grant,
-    /// It sent elsewhere.
+    /// The server names another one.
     NotMaster,
 }
 
 /// An answer.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Observation {
-    /// The number of the server.
+    /// Number of the server.
     pub server: usize,
-    /// By which mastership. None: by none, or it is not known.
+    /// Mastership of the answer. None: none, or unknown.
     pub epoch: Option<u64>,
-    /// What it shows.
+    /// Its meaning.
     pub shows: Shows,
-    /// When it was asked.
+    /// Time of the request.
     pub sent: Instant,
-    /// When the answer was there.
+    /// Time of the answer.
     pub received: Instant,
 }
 
@@ -240,19 +239,19 @@ impl fmt::Debug for Observation {
     }
 }
 
-/// All answers, in the order in which they came.
+/// All answers, in the order of their arrival.
 #[derive(Clone, Debug, Default)]
 pub struct Record {
-    /// Only by whom they came may they be out of order.
+    /// Answers of different servers may be out of order.
     pub observations: Vec<Observation>,
 }
 
 impl Record {
-    /// Whether nothing proves that two masters decided at the same time.
+    /// Checks that no answers prove two masters at the same time.
     ///
     /// # Errors
     ///
-    /// What proves it.
+    /// The proof.
     pub fn check(&self) -> Result<(), String> {
         let by_master = |observation: &&Observation| {
             observation.shows != Shows::NotMaster && observation.epoch.is_some()
@@ -281,7 +280,7 @@ impl Record {
         Ok(())
     }
 
-    /// The first grant that arrived after a moment, by anybody but one.
+    /// Returns the first grant that arrived after a moment, from any server but one.
     pub fn first_grant(&self, after: Instant, but: Option<usize>) -> Option<Observation> {
         let grants = self.observations.iter().filter(|observation| {
             observation.shows == Shows::Grant
@@ -293,7 +292,7 @@ impl Record {
             .copied()
     }
 
-    /// All epochs by which anybody took itself for the master.
+    /// Returns all epochs of answers of a master.
     pub fn epochs(&self) -> BTreeSet<u64> {
         self.observations
             .iter()
@@ -301,7 +300,7 @@ impl Record {
             .collect()
     }
 
-    /// Whether anybody took itself for the master, asked after a moment.
+    /// Returns an answer of a master to a request that was sent after a moment, if there is one.
     pub fn master_since(&self, after: Instant) -> Option<Observation> {
         let mut observation = self.observations.iter();
         observation
@@ -321,18 +320,18 @@ impl<'a> MaxByEpoch<'a> for Option<&'a Observation> {
     }
 }
 
-/// Asks all servers of a node until it is dropped.
+/// A watcher that asks all servers of a node until it is dropped.
 #[derive(Debug)]
 pub struct Watcher {
     record: Arc<Mutex<Record>>,
     _asking: JoinSet<()>,
 }
 
-/// How long the watcher waits between two questions to a server.
+/// Pause between two questions to a server.
 const PAUSE: Duration = Duration::from_millis(3);
 
 impl Watcher {
-    /// Begins to ask for a resource.
+    /// Starts to ask for a resource.
     pub fn start(addresses: &[String], resource: &'static str) -> Self {
         let record = Arc::<Mutex<Record>>::default();
         let mut asking = JoinSet::new();
@@ -340,7 +339,7 @@ impl Watcher {
             let (probe, record) = (Probe::to(address), Arc::clone(&record));
             asking.spawn(async move {
                 loop {
-                    // A server that is not there is asked again.
+                    // Asks an unreachable server again.
                     let _ = watch(server, &probe, resource, &record).await;
                     tokio::time::sleep(PAUSE).await;
                 }
@@ -352,7 +351,7 @@ impl Watcher {
         }
     }
 
-    /// Looks at the observations so far.
+    /// Reads the observations so far.
     pub fn read<T>(&self, look: impl FnOnce(&Record) -> T) -> T {
         look(&locked(&self.record))
     }
@@ -406,8 +405,8 @@ async fn watch(
             received: Instant::now(),
         };
         if let Some(granted) = granted.take() {
-            // A mastership that is the same before and after was the same in between, and one that
-            // had gone afterwards was that of before.
+            // If the mastership is the same before and after, it was the same in between. If it had ended afterwards,
+            // the answer belongs to the one before.
             let epoch = before.filter(|_| epoch.is_none() || epoch == before);
             locked(record)
                 .observations

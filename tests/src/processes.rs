@@ -1,7 +1,6 @@
-//! The programs as processes on loopback, found where cargo puts them.
+//! The programs as processes on loopback, in cargo's target folder.
 //!
-//! `cargo test -p doorward-tests` alone does not build the programs of other packages, so they are
-//! built on first use.
+//! `cargo test -p doorward-tests` alone does not build the programs of other packages, so they are built on first use.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -16,24 +15,19 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-/// What does not happen within this will not happen.
+/// Time after which an awaited event counts as missing.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Whether this is built without optimisation.
-const IS_DEV: bool = cfg!(debug_assertions);
-
-/// Returns the path of a program of this workspace. Tests of the profile `dev` run programs of that profile; benches
-/// run programs as they ship, in the profile `dist`.
+/// Returns the path of a program of this workspace, in the profile of the test.
 pub fn program(name: &str) -> PathBuf {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     let folder = FOLDER.get_or_init(|| {
         if std::env::var_os("DOORWARD_TEST_PROGRAMS").is_none_or(|it| it != "built") {
             build();
         }
-        // The test is in target/PROFILE/deps.
+        // Tests are in target/PROFILE/deps, programs in target/PROFILE.
         let test = std::env::current_exe().unwrap();
-        let target = test.ancestors().nth(3).unwrap();
-        target.join(if IS_DEV { "debug" } else { "dist" })
+        test.parent().unwrap().parent().unwrap().to_owned()
     });
     folder.join(format!("{name}{}", std::env::consts::EXE_SUFFIX))
 }
@@ -41,6 +35,7 @@ pub fn program(name: &str) -> PathBuf {
 /// Builds the programs.
 fn build() {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
+    let release = !cfg!(debug_assertions);
     let mut build = Command::new(cargo);
     // With cargo's variables of this test's package, dependencies that read them would be built again.
     for (variable, _) in std::env::vars_os() {
@@ -52,7 +47,7 @@ fn build() {
     let build = build
         .args(["build", "--quiet", "--locked", "--bins"])
         .args(["-p", "doorward-server", "-p", "doorward"])
-        .args(["--profile", if IS_DEV { "dev" } else { "dist" }])
+        .args(release.then_some("--release"))
         .status()
         .unwrap();
     assert!(build.success(), "the programs build");
@@ -64,7 +59,7 @@ fn command(name: &str) -> Command {
 
 fn undisturbed(program: &Path) -> Command {
     let mut command = Command::new(program);
-    // What is set outside must not steer the tests.
+    // Variables from outside must not affect the tests.
     for (variable, _) in std::env::vars_os() {
         if variable.to_string_lossy().starts_with("DOORWARD_") {
             command.env_remove(variable);
@@ -78,14 +73,14 @@ pub fn doorward(arguments: &[&str]) -> Output {
     doorward_with(&[], arguments)
 }
 
-/// The same, with variables of the environment.
+/// Does the same, with variables of the environment.
 pub fn doorward_with(variables: &[(&str, &str)], arguments: &[&str]) -> Output {
     let mut command = command("doorward");
     command.args(arguments).envs(variables.iter().copied());
     command.output().unwrap()
 }
 
-/// Runs `doorward` with some standard input to its end.
+/// Runs `doorward` with standard input to its end.
 pub fn doorward_with_input(arguments: &[&str], input: &str) -> Output {
     let mut child = command("doorward")
         .args(arguments)
@@ -103,12 +98,12 @@ pub fn doorward_with_input(arguments: &[&str], input: &str) -> Output {
     child.wait_with_output().unwrap()
 }
 
-/// Runs `doorward-server` to its end, which comes soon.
+/// Runs `doorward-server` to its end, which must come soon.
 pub fn doorward_server(arguments: &[&str]) -> Output {
     doorward_server_with(&[], arguments)
 }
 
-/// The same, with variables of the environment.
+/// Does the same, with variables of the environment.
 pub fn doorward_server_with(variables: &[(&str, &str)], arguments: &[&str]) -> Output {
     let mut command = command("doorward-server");
     command.args(arguments).envs(variables.iter().copied());
@@ -127,17 +122,17 @@ pub fn doorward_server_with(variables: &[(&str, &str)], arguments: &[&str]) -> O
     }
 }
 
-/// What it printed.
+/// Returns the standard output.
 pub fn stdout(output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).unwrap()
 }
 
-/// What it complained about.
+/// Returns the standard error.
 pub fn stderr(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).unwrap()
 }
 
-/// A free address on loopback.
+/// Returns a free address on loopback.
 pub fn free_address() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     listener.local_addr().unwrap().to_string()
@@ -151,12 +146,11 @@ pub fn signal(process: u32, signal: &str) {
     assert!(sent.unwrap().success());
 }
 
-/// Stops a process (SIGSTOP), and waits until it stands still: on a busy machine its threads run on
-/// for a moment.
+/// Stops a process (SIGSTOP), and waits until it stands still: on a busy machine its threads continue for a moment.
 pub fn freeze(process: u32) {
     signal(process, "STOP");
     let deadline = Instant::now() + PATIENCE;
-    // Other systems than Linux have no such place, and are not waited for.
+    // Only Linux has this folder; other systems do not wait.
     let threads = PathBuf::from(format!("/proc/{process}/task"));
     while threads.is_dir() && !all_stopped(&threads) {
         assert!(Instant::now() < deadline, "process {process} does not stop");
@@ -168,13 +162,13 @@ fn all_stopped(threads: &Path) -> bool {
     let mut threads = fs::read_dir(threads).unwrap();
     threads.all(|thread| {
         let stat = fs::read_to_string(thread.unwrap().path().join("stat"));
-        // `number (name) state …`. A thread that is gone does nothing, either.
+        // `number (name) state …`. An ended thread does nothing, either.
         let state = stat.map(|stat| stat.rsplit(") ").next().map(|rest| rest.starts_with('T')));
         state.ok().flatten().unwrap_or(true)
     })
 }
 
-/// Lets a process go on that was frozen.
+/// Continues a frozen process.
 pub fn thaw(process: u32) {
     signal(process, "CONT");
 }
@@ -185,35 +179,35 @@ pub struct Server {
     child: Child,
     /// Its log as it is written. It must be read, or the server would block.
     logs: Receiver<Value>,
-    /// What was read of it, and how much of that was waited for.
+    /// Entries read so far, and the number of those that a test waited for.
     logged: Vec<Value>,
     seen: usize,
-    /// Where it serves gRPC.
+    /// Address of its gRPC.
     pub address: String,
 }
 
 impl Server {
-    /// Starts one on a free port.
+    /// Starts a server on a free port.
     pub fn start(arguments: &[&str]) -> Self {
         Self::start_at("127.0.0.1:0", arguments)
     }
 
-    /// Starts one on a free port, with variables of the environment.
+    /// Starts a server on a free port, with variables of the environment.
     pub fn start_with(variables: &[(&str, &str)], arguments: &[&str]) -> Self {
         Self::spawn("127.0.0.1:0", variables, arguments)
     }
 
-    /// Starts a server that somebody else has built, on a free port.
+    /// Starts a server of another build, on a free port.
     pub fn start_program(program: &Path, arguments: &[&str]) -> Self {
         Self::spawn_by(undisturbed(program), "127.0.0.1:0", &[], arguments)
     }
 
-    /// Starts one at an address. It serves pages only if the arguments say where.
+    /// Starts a server at an address. It serves pages only if the arguments name their address.
     pub fn start_at(address: &str, arguments: &[&str]) -> Self {
         Self::spawn(address, &[], arguments)
     }
 
-    /// Starts one on a free port, with limits of the system, as a shell's `ulimit` takes them: `("-n", 64)`.
+    /// Starts a server on a free port, with limits of the system, as a shell's `ulimit` takes them: `("-n", 64)`.
     pub fn start_limited(ulimits: &[(&str, u64)], arguments: &[&str]) -> Self {
         if ulimits.is_empty() {
             return Self::start(arguments);
@@ -224,7 +218,7 @@ impl Server {
             .collect();
         let mut shell = command("doorward-server");
         let program = shell.get_program().to_owned();
-        // The variables that are taken away are taken away from the shell.
+        // The shell must not have these variables either.
         let removed: Vec<_> = shell.get_envs().map(|(name, _)| name.to_owned()).collect();
         shell = Command::new("bash");
         for name in removed {
@@ -260,7 +254,7 @@ impl Server {
         thread::spawn(move || {
             for line in lines {
                 let line = line.unwrap();
-                // What says why there is no log, such as the last words of a process, is none itself.
+                // A line that is not an entry, such as the last words of a process.
                 let entry =
                     serde_json::from_str(&line).unwrap_or_else(|_| json!({"message": line}));
                 if entries.send(entry).is_err() {
@@ -282,7 +276,7 @@ impl Server {
         server
     }
 
-    /// Reads the log on, up to a message that starts so.
+    /// Reads the log up to a message with this beginning.
     pub fn wait_for_log(&mut self, message: &str) -> Value {
         let deadline = Instant::now() + PATIENCE;
         loop {
@@ -300,21 +294,21 @@ impl Server {
         }
     }
 
-    /// What was logged so far that starts so.
+    /// Returns all entries so far whose message has this beginning.
     pub fn logged(&mut self, message: &str) -> Vec<Value> {
         self.logged.extend(self.logs.try_iter());
         let all = self.logged.iter();
         all.filter(|entry| says(entry, message)).cloned().collect()
     }
 
-    /// What `/status` says.
+    /// Returns `/status`.
     pub fn status(&mut self) -> Value {
         let answer = self.get("/status");
         let (_, body) = answer.split_once("\r\n\r\n").unwrap();
         serde_json::from_str(body).unwrap()
     }
 
-    /// What it answers to GET on its HTTP port, head and body.
+    /// Returns the answer to GET on its HTTP port, head and body.
     pub fn get(&mut self, path: &str) -> String {
         let mut connection = TcpStream::connect(self.pages()).unwrap();
         write!(connection, "GET {path} HTTP/1.0\r\n\r\n").unwrap();
@@ -323,7 +317,7 @@ impl Server {
         answer
     }
 
-    /// Where its pages are.
+    /// Returns the address of its pages.
     pub fn pages(&mut self) -> String {
         let pages = "status page at http://";
         let logged = self.logged(pages).pop();
@@ -332,33 +326,33 @@ impl Server {
         address.trim_end_matches('/').to_owned()
     }
 
-    /// Whether it has not ended.
+    /// Returns whether it has not ended.
     pub fn is_running(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(None))
     }
 
-    /// Its process.
+    /// Returns its process.
     pub fn process(&self) -> u32 {
         self.child.id()
     }
 
-    /// Stops it: from now on it keeps its connections, and does nothing until it is thawed.
+    /// Stops it: it keeps its connections, and does nothing until it is thawed.
     pub fn freeze(&self) {
         freeze(self.child.id());
     }
 
-    /// Lets it go on.
+    /// Continues it.
     pub fn thaw(&self) {
         thaw(self.child.id());
     }
 
-    /// Ends it at once, without any chance to say goodbye.
+    /// Kills it, without a chance to end in order.
     pub fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
 
-    /// Asks it to end (SIGTERM), and waits until it has. Returns how it ended and what it logged.
+    /// Asks it to end (SIGTERM), and waits until it has. Returns its status and its log.
     pub fn terminate(mut self) -> (ExitStatus, Vec<Value>) {
         signal(self.child.id(), "TERM");
         // The log ends with the process.
@@ -383,7 +377,7 @@ fn says(entry: &Value, message: &str) -> bool {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It may be gone already.
+        // It may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -1,13 +1,12 @@
-//! A way between two processes that can be broken: a TCP proxy with a handle.
+//! A path between two processes that can be broken: a TCP proxy with a handle.
 //!
-//! What goes through it are *requests*, from the side that connected, and *answers*, back to it. Each
-//! [`Direction`] can pass, be held (what was sent arrives late, as after packets were lost and sent
-//! again), or be dropped: swallowed without notice. Bytes that were swallowed are missing in
-//! what comes after them, so a connection that was open, or was made, while a direction was dropped
-//! is dead in that direction for ever; after [`Proxy::pass`] only new connections work.
+//! Bytes from the side that connected are *requests*, bytes back to it are *answers*. Each [`Direction`] can pass, be
+//! held (bytes arrive late, as after packet loss and retransmission), or be dropped (bytes disappear without notice).
+//! Dropped bytes are missing in the stream. So a connection that existed while a direction was dropped is dead in that
+//! direction for ever; after [`Proxy::pass`] only new connections work.
 //!
-//! The proxy has a thread of its own, so it works on while a test waits for something. When a method
-//! has returned, nothing passes that must not pass any more.
+//! The proxy has a thread of its own, so it works while a test waits for something. A method returns after its change
+//! is in force.
 
 use std::collections::VecDeque;
 use std::future::pending;
@@ -22,7 +21,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{mpsc as commands, watch};
 use tokio::time::Instant;
 
-/// What happens to bytes.
+/// Treatment of bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Flow {
     /// They arrive.
@@ -34,7 +33,7 @@ pub enum Flow {
     Drop,
 }
 
-/// One of the two.
+/// Direction of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// From the side that connected.
@@ -43,23 +42,23 @@ pub enum Direction {
     Answers,
 }
 
-/// How one direction is.
+/// State of one direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Way {
     flow: Flow,
-    /// How often it was dropped so far.
+    /// Number of times that it was dropped.
     drops: u64,
-    /// How long bytes take.
+    /// Delay of bytes.
     delay: Duration,
 }
 
-/// How the proxy is.
+/// State of the proxy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct State {
     requests: Way,
     answers: Way,
     refuses: bool,
-    /// How often all connections were closed so far.
+    /// Number of times that all connections were closed.
     closed: u64,
 }
 
@@ -78,10 +77,10 @@ impl State {
     }
 }
 
-/// The present faults, and a signal when they change.
+/// The present faults, and a signal for changes.
 type Command = (State, mpsc::Sender<()>);
 
-/// A proxy. It ends, and its connections with it, when it is dropped.
+/// A proxy. It ends with its connections when it is dropped.
 #[derive(Debug)]
 pub struct Proxy {
     address: SocketAddr,
@@ -91,7 +90,7 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// Begins to pass on to an address, from a port of its own.
+    /// Starts to forward to an address, from a port of its own.
     pub fn to(target: &str) -> Self {
         let target: SocketAddr = target.parse().unwrap();
         let (send, received) = mpsc::channel();
@@ -116,17 +115,17 @@ impl Proxy {
         }
     }
 
-    /// Where it listens.
+    /// Returns its own address.
     pub fn address(&self) -> String {
         self.address.to_string()
     }
 
-    /// How many connections were accepted so far.
+    /// Returns the number of accepted connections.
     pub fn accepted(&self) -> u64 {
         *self.accepted.borrow()
     }
 
-    /// Everything passes, at once.
+    /// Passes everything at once.
     pub fn pass(&mut self) {
         self.change(|state| {
             state.set(Direction::Requests, Flow::Pass);
@@ -137,7 +136,7 @@ impl Proxy {
         });
     }
 
-    /// A black hole: connections are accepted, everything is swallowed, nothing is closed.
+    /// Becomes a black hole: accepts connections, swallows everything, closes nothing.
     pub fn drop_all(&mut self) {
         self.change(|state| {
             state.set(Direction::Requests, Flow::Drop);
@@ -145,7 +144,7 @@ impl Proxy {
         });
     }
 
-    /// Nothing arrives until it may pass again; then everything does.
+    /// Holds everything until it may pass again.
     pub fn hold_all(&mut self) {
         self.change(|state| {
             state.set(Direction::Requests, Flow::Hold);
@@ -153,17 +152,17 @@ impl Proxy {
         });
     }
 
-    /// What happens to one direction; the other one stays as it is.
+    /// Changes the treatment of one direction; the other one stays unchanged.
     pub fn set(&mut self, direction: Direction, flow: Flow) {
         self.change(|state| state.set(direction, flow));
     }
 
-    /// How long one direction takes from now on.
+    /// Sets the delay of one direction.
     pub fn delay(&mut self, direction: Direction, delay: Duration) {
         self.change(|state| state.way(direction).delay = delay);
     }
 
-    /// All connections are closed, and new ones refused.
+    /// Closes all connections, and refuses new ones.
     pub fn refuse(&mut self) {
         self.change(|state| {
             state.refuses = true;
@@ -171,7 +170,7 @@ impl Proxy {
         });
     }
 
-    /// All connections are closed. New ones are welcome, unless they are refused.
+    /// Closes all connections. New ones are accepted, unless they are refused.
     pub fn sever(&mut self) {
         self.change(|state| state.closed += 1);
     }
@@ -222,7 +221,7 @@ async fn serve(
     }
 }
 
-/// Serves a connection that was accepted when the proxy was so.
+/// Serves a connection that was accepted in this state of the proxy.
 async fn pass_on(near: TcpStream, target: SocketAddr, known: State, state: watch::Receiver<State>) {
     let closing = closed(state.clone(), known.closed);
     let passing = async {
@@ -251,9 +250,9 @@ async fn pass_on(near: TcpStream, target: SocketAddr, known: State, state: watch
     }
 }
 
-/// Returns when connections are closed after so many times.
+/// Returns when connections were closed more often than `known`.
 async fn closed(mut state: watch::Receiver<State>, known: u64) {
-    // The proxy's end is an end, too.
+    // The proxy's end closes them too.
     let _ = state.wait_for(|state| state.closed > known).await;
 }
 
@@ -261,17 +260,17 @@ async fn closed(mut state: watch::Receiver<State>, known: u64) {
 struct Pipe {
     direction: Direction,
     state: watch::Receiver<State>,
-    /// How often the direction had been dropped when the connection was made.
+    /// Number of drops of the direction when the connection was made.
     drops: u64,
     is_dead: bool,
-    /// Data in flight, and when it may arrive. Empty: the end.
+    /// Data in flight, with the time from which it may arrive. Empty: the end.
     queue: VecDeque<(Instant, Vec<u8>)>,
-    /// How much that is.
+    /// Number of bytes in flight.
     queued: usize,
     is_read: bool,
 }
 
-/// More than that is not read ahead of what arrives.
+/// Largest number of bytes that are read ahead of their arrival.
 const QUEUED_MAX: usize = 4 << 20;
 
 impl Pipe {

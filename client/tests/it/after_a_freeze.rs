@@ -1,5 +1,5 @@
-//! Limiters of a client in safe mode that was frozen for several lease lengths. They are asked before anybody tells them
-//! what is left of the safe capacity by then.
+//! Limiters of a client in safe mode that was frozen for several lease lengths. The program calls them before the
+//! client's task can update them.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ fn moment(time: Time) -> Moment {
     Moment::ORIGIN.after(time.since_origin())
 }
 
-/// A lease of 100 that ends after 100 s, and a safe capacity of 8 after it. Leases last 10 s.
+/// Returns a lease of 100 that ends after 100 s, followed by a safe capacity of 8. Leases last 10 s.
 fn lease() -> Allowance {
     let since = at(100.0);
     let safe = GrantedSafeCapacity {
@@ -34,13 +34,13 @@ fn lease() -> Allowance {
     }
 }
 
-/// As a program's call: by the fast way, and where that cannot say, by the other one.
+/// Takes as a program's call does: by the fast path, and by the other one where that cannot decide.
 fn take(limiter: &LeasedRate, cost: f64, now: Time) -> Result<(), NotNow> {
     let answer = limiter.try_acquire_at_once(cost, moment(now));
     answer.unwrap_or_else(|| limiter.try_acquire(cost, now))
 }
 
-/// How many are admitted between two points in time, to who comes back when it is told to.
+/// Returns the number of admitted requests between two points in time, each at the time of the previous answer.
 fn admitted(limiter: &LeasedRate, from: f64, to: f64) -> u32 {
     let (mut now, mut count) = (at(from), 0);
     while now < at(to) {
@@ -59,7 +59,7 @@ fn a_rate_is_halved_as_often_as_leases_would_have_ended() {
     limiter.handle_allowance(lease(), at(0.0));
     // The safe capacity is 8, 4, 2, and 1 by now: a burst, and one each second.
     assert_eq!(admitted(&limiter, 135.0, 139.9), 5);
-    // It goes on by itself.
+    // It continues by itself.
     assert_eq!(admitted(&limiter, 140.0, 149.9), 5);
     assert!(admitted(&limiter, 10_000.0, 20_000.0) <= 1);
 }

@@ -1,4 +1,4 @@
-//! A fake client behaves as a real one does, with what the test has set, and takes none of the test's time.
+//! A fake client behaves like a real one, with the values that the test has set, and takes no time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// A resource that wants 50.
+/// Opens a resource that wants 50.
 fn open(client: &Client, mode: Mode) -> Resource {
     client.resource("r").wants(50.0).mode(mode).open().unwrap()
 }
@@ -130,7 +130,7 @@ async fn a_rate_limiter_takes_its_time_by_a_clock_that_stands_still() {
         limiter.acquire(1.0).await.unwrap();
     }
     let took = began.elapsed();
-    // Less than what came at once; more, because tokio's timers go by milliseconds.
+    // It may be less, by the amount that came at once; or more, because tokio's timers count milliseconds.
     let expected = HOUR - Duration::from_secs(2)..=HOUR.mul_f64(1.01);
     assert!(expected.contains(&took), "{took:?}");
 }
@@ -180,7 +180,7 @@ async fn demand_that_is_measured_is_asked_for_at_a_refresh() {
     assert_eq!(resource.capacity(), Capacity::Limited(wants));
 }
 
-/// Counts changes of what may be used.
+/// Counts changes of the capacity.
 #[derive(Default)]
 struct Changes(AtomicU64);
 
@@ -210,7 +210,7 @@ async fn a_closed_client_admits_nothing() {
     client.close().await;
     assert_eq!(limiter.try_acquire(1.0), Err(AcquireError::Closed));
     assert_eq!(resource.problem(), Some(ResourceError::Closed));
-    // It goes on, for nobody.
+    // The server continues without a client.
     server.set_capacity("r", 5.0);
     assert_eq!(resource.capacity(), Capacity::NONE);
 }

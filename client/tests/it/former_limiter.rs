@@ -1,5 +1,5 @@
-//! The limiter that needs no lock decides as the one did that it took the place of: a bucket behind a lock, of which a
-//! clock is read for each call.
+//! The limiter without a lock makes the same decisions as its predecessor: a bucket behind a lock, with a reading of a
+//! clock for each call.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use doorward_client::time::Time;
 use doorward_limits::{Decision, FedBucket, Feed, Moment, Rate, Supply, TokenBucket, Units};
 use proptest::prelude::*;
 
-/// The former limiter.
+/// The previous limiter.
 struct Former {
     burst: Burst,
     bucket: FedBucket,
@@ -49,14 +49,14 @@ fn moment(time: Time) -> Moment {
 
 #[derive(Clone, Debug)]
 enum Op {
-    /// A lease of so much for so long, and what the mode allows after it.
+    /// A lease of an amount for a time, followed by the mode's capacity.
     Lease(Capacity, Option<u64>, Capacity),
     Acquire(f64),
     Look(f64),
     Pass(u64),
 }
 
-/// Nothing, whole and decimal numbers, shares, no limit.
+/// Returns nothing, whole and decimal numbers, shares, or no limit.
 fn capacity() -> impl Strategy<Value = Capacity> {
     let numbers = prop_oneof![
         2 => Just(0.0),

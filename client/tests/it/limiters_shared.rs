@@ -1,4 +1,4 @@
-//! Limiters that threads share, and that nobody has told for long how much there is.
+//! Limiters that threads share, and that get no update for a long time.
 
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
@@ -12,7 +12,7 @@ use doorward_client::limiter::demand::AdaptiveWants;
 use doorward_client::limiter::rate::Burst;
 use doorward_client::{AcquireError, Client, Mode, Resource};
 
-/// A fake client of which nothing runs in the background; it wants 50 and gets 30, and its safe capacity is 2.
+/// Opens a resource of a fake client without a background task; it wants 50 and gets 30, and its safe capacity is 2.
 fn open(mode: Mode) -> (Resource, FakeServer) {
     let (client, server) = Client::fake("c");
     server.set_capacity("r", 30.0);
@@ -21,19 +21,19 @@ fn open(mode: Mode) -> (Resource, FakeServer) {
     (resource.open().unwrap(), server)
 }
 
-/// So much may come at once.
+/// Burst of the limiter.
 const BURST: Burst = Burst {
     span: Duration::from_secs(1),
     least: 0.0,
 };
 
-/// Whether it is still waiting, after it was looked at once.
+/// Returns whether a future is still waiting after one poll.
 async fn waits<T>(mut future: Pin<&mut impl Future<Output = T>>) -> bool {
     poll_fn(|context| Poll::Ready(future.as_mut().poll(context).is_pending())).await
 }
 
-/// Frozen for two lease lengths more than that, in safe mode: a quarter of the safe capacity is left. Nobody has told the
-/// limiters since.
+/// The process is frozen in safe mode for two lease lengths beyond the lease: a quarter of the safe capacity is left.
+/// No code has updated the limiters since.
 #[tokio::test(start_paused = true)]
 async fn the_first_call_after_several_lease_lengths_finds_the_safe_capacity_halved_as_often() {
     let week = Duration::from_secs(7 * 24 * 3_600);
@@ -65,7 +65,7 @@ async fn the_first_call_after_a_freeze_obeys_the_mode() {
         let at_once = |most: u32| (0..most).filter(|_| rate.try_acquire(1.0).is_ok()).count();
         assert_eq!(at_once(100), 30, "{mode:?}, by the lease");
         drop(gate.try_acquire().unwrap());
-        // A lease lasts for a week. Nobody is awake to notice its end.
+        // A lease lasts for a week. No code runs at its end.
         tokio::time::advance(Duration::from_secs(7 * 24 * 3_600 + 1)).await;
         let first = gate.try_acquire();
         assert_eq!(first.is_ok(), admitted > 0, "{mode:?}");
@@ -82,7 +82,7 @@ async fn the_first_call_after_a_freeze_obeys_the_mode() {
     }
 }
 
-/// Threads, of which a few admit and most are refused. Each call counts once, also while somebody looks.
+/// Some threads admit a few requests and refuse most. Each call counts once, also during a measurement.
 #[tokio::test(start_paused = true)]
 async fn what_threads_ask_for_is_measured_exactly_once() {
     const EACH: u32 = 5_000;
@@ -112,11 +112,11 @@ async fn what_threads_ask_for_is_measured_exactly_once() {
         over.store(true, Ordering::Release);
     });
     server.refresh();
-    // In ten seconds.
+    // Within ten seconds.
     assert_eq!(server.wants("r"), Some(f64::from(4 * EACH * 2) / 10.0));
 }
 
-/// The same of permits: the most that were out and waited for at once.
+/// The same for permits: the largest number that was out and waited for at once.
 #[tokio::test(start_paused = true)]
 async fn the_most_that_is_wanted_at_once_is_measured_though_it_is_over() {
     let (client, server) = Client::fake("c");
@@ -129,7 +129,7 @@ async fn the_most_that_is_wanted_at_once_is_measured_though_it_is_over() {
     let limiter = resource.open().unwrap().concurrency_limiter();
     server.refresh();
     for level in 2..8 {
-        // One more than there are, each time: it wants more, and gets it.
+        // One more than there are, each time: the client wants more, and gets it.
         let permits: Vec<_> = (0..level)
             .map_while(|_| limiter.try_acquire().ok())
             .collect();
@@ -140,8 +140,8 @@ async fn the_most_that_is_wanted_at_once_is_measured_though_it_is_over() {
     }
 }
 
-/// More tasks than permits, on several threads: some wait, some look. Nobody waits for ever for what came back, and
-/// never are more in than may be, though that changes.
+/// More tasks than permits, on several threads: some wait, some look. No task misses a permit that came back, and no
+/// more are out than the changing limit allows.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn permits_that_come_back_reach_those_who_wait() {
     const EACH: u32 = 400;

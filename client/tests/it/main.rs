@@ -1,4 +1,4 @@
-//! The client library from outside: its limiters, fake clients, and real connections to servers that obey the test.
+//! The client library from outside: its limiters, fake clients, and real connections to scripted servers.
 
 #![allow(
     clippy::unwrap_used,

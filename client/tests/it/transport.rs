@@ -1,4 +1,4 @@
-//! The client over real sockets, against servers that do what they are told.
+//! The client over real sockets, against scripted servers.
 
 mod fake_server;
 mod hostile;
@@ -24,10 +24,10 @@ use tonic::Status;
 
 use self::fake_server::{FakeServer, granted, lease, redirect, refused};
 
-/// Long enough for anything that happens at all.
+/// Time after which an awaited event counts as missing.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// An impatient client: nothing is waited for but what is tested.
+/// Returns an impatient client, which waits only for the tested event.
 fn client(address: &str) -> ClientBuilder {
     let wait = Duration::from_millis(10);
     let config = ClientConfig {
@@ -50,7 +50,7 @@ async fn within_patience<T>(what: impl Future<Output = T>) -> T {
     tokio::time::timeout(PATIENCE, what).await.unwrap()
 }
 
-/// Hears of every request that failed.
+/// Records every failed request.
 #[derive(Default)]
 struct Failures(watch::Sender<()>);
 
@@ -63,7 +63,7 @@ impl Hooks for Failures {
 }
 
 impl Failures {
-    /// Waits until a client says why it fails, in words for which that holds.
+    /// Waits until the client's error text satisfies a condition.
     async fn until(&self, client: &Client, holds: impl Fn(&str) -> bool) {
         let mut failed = self.0.subscribe();
         within_patience(async {
@@ -190,7 +190,7 @@ async fn redirects_are_followed_from_discovery_and_from_answers() {
 
 #[tokio::test]
 async fn a_redirect_in_circles_is_a_failure_that_is_tried_again_later() {
-    // Two who take each other for the master.
+    // Two servers that name each other as the master.
     let elsewhere = |address: &str| doorman::DiscoveryResponse {
         mastership: doorman::Mastership {
             master_address: Some(address.to_owned()),
@@ -282,7 +282,7 @@ async fn a_process_that_has_no_lease_releases_nothing_of_another_one_of_its_id()
     );
     later.close().await;
     assert_eq!(server.releases(), []);
-    // One that has a lease gives it back.
+    // A process with a lease releases it.
     let first = client(&server.address).connect().await.unwrap();
     let resource = first.resource("r").wants(10.0).open().unwrap();
     resource.wait_for_lease(PATIENCE).await.unwrap();
@@ -294,7 +294,7 @@ async fn a_process_that_has_no_lease_releases_nothing_of_another_one_of_its_id()
 async fn an_unknown_resource_a_refused_one_and_silence_are_told_apart() {
     let unknown = refused(doorman::refusal::Reason::UnknownResource);
     let too_many = refused(doorman::refusal::Reason::TooMany);
-    // An old server leaves out what it does not know.
+    // An old server leaves out unknown resources.
     let left_out = Ok(doorman::GetCapacityResponse::default());
     let silence = Err(Status::unavailable("gone"));
     let mut kinds = Vec::new();
@@ -460,7 +460,7 @@ async fn demand_is_measured_from_use_if_that_is_wanted() {
     }
     let more = async { while server.next_get().await.resource[0].wants <= 50.0 {} };
     tokio::time::timeout(PATIENCE, more).await.unwrap();
-    // And back to the least when nothing is used any more.
+    // And back to the least when the limiter is idle.
     let least = async { while server.next_get().await.resource[0].wants != 2.0 {} };
     tokio::time::timeout(PATIENCE, least).await.unwrap();
 }

@@ -1,10 +1,9 @@
-//! What is run twice: a tree, clients, and changes of what they want, all by chance from one seed.
+//! A course that runs twice: a tree, clients, and changes of their wants, all drawn from one seed.
 //!
-//! It is written as files that `doorward-sim run` reads, too: a scenario, its trace of demand, and the
-//! templates, which the real root reads as they are. What clients want has four parts of equal length:
-//! about what there is, then far more, half of it, and more again, so that both ways of utilisation are
-//! measured, with a want that comes and goes and one that is cut. Before that everybody wants the same
-//! for as long as fresh servers learn.
+//! It is written as files for `doorward-sim run`, too: a scenario, its trace of demand, and the templates, which the
+//! real root also reads. Wants have four phases of equal length: about the capacity, far more, half of it, and more
+//! again. So both kinds of utilisation are measured, with wants that come and go and wants that are cut. Before that,
+//! all clients have the same wants while new servers are in learning mode.
 
 use std::fmt::Write;
 use std::fs;
@@ -14,18 +13,18 @@ use std::time::Duration;
 
 use doorward_simulator::chance::Chance;
 
-/// How long leases last, and so how long a fresh root learns.
+/// Length of leases, and so of a new root's learning mode.
 const LEASE_LENGTH_S: u64 = 20;
-/// From when on demand changes and averages are taken: servers have learned.
+/// Time from which demand changes and averages are taken, after learning mode.
 pub(crate) const SETTLED_S: u64 = LEASE_LENGTH_S + 10;
-/// What one client wants on average, where all want about what there is.
+/// Average wants of one client, where the sum is about the capacity.
 const MEAN: f64 = 100.0;
-/// What a client wants, in each quarter of the time, in terms of that.
+/// Wants of a client in each quarter of the time, relative to that.
 const WAVES: [f64; 4] = [1.0, 1.6, 0.5, 1.3];
-/// How often a client wants nothing.
+/// Probability that a client wants nothing.
 const IDLE: f64 = 0.25;
 
-/// What the flags say.
+/// Settings from the flags.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Outline {
     pub(crate) clients: usize,
@@ -34,12 +33,12 @@ pub(crate) struct Outline {
     pub(crate) seed: u64,
 }
 
-/// A course: what is run and simulated.
+/// A course, for a real run and a simulation.
 #[derive(Clone, Debug)]
 pub(crate) struct Course {
-    /// For people.
+    /// Name for people.
     pub(crate) name: String,
-    /// The root is killed then, and started again so much later.
+    /// Time at which the root is killed, and time until it starts again.
     pub(crate) away: Option<(Duration, Duration)>,
     /// The scenario file.
     pub(crate) scenario: PathBuf,
@@ -48,8 +47,8 @@ pub(crate) struct Course {
 }
 
 impl Course {
-    /// Writes the files of a course, the same demand for every one of an outline. `away`: for how long
-    /// the root is.
+    /// Writes the files of a course, with the same demand for every course of an outline. `away` is the time for which
+    /// the root is away.
     pub(crate) fn write(
         outline: Outline,
         away: Option<Duration>,
@@ -110,7 +109,8 @@ fn templates(clients: usize) -> String {
     )
 }
 
-/// Who wants how much from when on. Changes are spread over the time, each somewhere in its own part.
+/// Returns the trace: clients with their wants over time. Changes are spread over the time, each at a random place in
+/// its own part.
 fn demand(outline: Outline) -> String {
     let mut chance = Chance::new(outline.seed);
     let mut rows = "time_s,client,wants\n".to_owned();

@@ -1,7 +1,7 @@
-//! A real run beside its simulation: the same tree, clients and changes of demand, with real processes and in
-//! the simulator, measured by the same checkers. Once undisturbed, and once with the root killed for a while.
+//! A real run compared with its simulation: the same tree, clients and changes of demand, with real processes and in
+//! the simulator, measured by the same checkers. One run is undisturbed, and in one the root is killed for a while.
 //!
-//! `cargo bench -p doorward-tests --bench agreement` takes two minutes; `-- --help` says more.
+//! `cargo bench -p doorward-tests --bench agreement` takes two minutes; `-- --help` lists the options.
 
 mod course;
 mod real;
@@ -36,39 +36,39 @@ measured every 5 ms by the checkers of the simulator, as its simulation is: see 
 Exit codes: 0 they agree; 1 utilisation or distance from the ideal differ by more than --within
 points, or more was granted than there is; 2 wrong usage.";
 
-/// Runs real servers and clients beside their simulation, and prints what came of both.
+/// Runs real servers and clients and their simulation, and prints both results.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "agreement", bin_name = "cargo bench -p doorward-tests --bench agreement --", after_help = EXAMPLES, max_term_width = 100)]
 struct Flags {
-    /// For how long demand changes.
+    /// Time during which demand changes, in seconds.
     #[arg(long, default_value_t = 90, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(4..=3600))]
     seconds: u64,
 
-    /// How often a client changes its wants in that time.
+    /// Number of changes of a client's wants in that time.
     #[arg(long, default_value_t = 140)]
     changes: u32,
 
-    /// How many clients, half of them at each leaf.
+    /// Number of clients, half of them at each leaf.
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..=1000))]
     clients: u16,
 
-    /// All chance comes from it: who wants how much when, and what the simulated network does.
+    /// Seed of all random choices: the wants, and the simulated network.
     #[arg(long, default_value_t = 1)]
     seed: u64,
 
-    /// For how long the root is away, in seconds.
+    /// Time for which the root is away, in seconds.
     #[arg(long, default_value_t = 8, value_name = "SECONDS")]
     away: u64,
 
-    /// What is run.
+    /// Courses to run.
     #[arg(long, default_value = "both")]
     course: Which,
 
-    /// By how many points they may differ.
+    /// Largest allowed difference, in percentage points.
     #[arg(long, default_value_t = 2.0, value_name = "POINTS")]
     within: f64,
 
-    /// Writes the scenario files there, and leaves them.
+    /// Writes the scenario files there, and keeps them.
     #[arg(long, value_name = "FOLDER")]
     keep: Option<PathBuf>,
 
@@ -77,19 +77,19 @@ struct Flags {
     bench: bool,
 }
 
-/// Which courses are run.
+/// Choice of courses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Which {
-    /// One after which nothing goes wrong, and one with the root away; at the same time.
+    /// An undisturbed one and one with the root away, at the same time.
     Both,
-    /// Nothing goes wrong.
+    /// The undisturbed one.
     Quiet,
-    /// The root is killed, and started again.
+    /// The one in which the root is killed and started again.
     RootKilled,
 }
 
 impl Flags {
-    /// For how long the root is away, in each course that was asked for.
+    /// Returns the time for which the root is away, for each chosen course.
     fn courses(&self) -> Vec<Option<Duration>> {
         let away = Some(Duration::from_secs(self.away));
         match self.course {
@@ -100,7 +100,7 @@ impl Flags {
     }
 }
 
-/// What came of a course.
+/// Result of a course.
 struct Outcome {
     name: String,
     real: Figures,

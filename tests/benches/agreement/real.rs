@@ -1,7 +1,7 @@
-//! A course for real: server processes on loopback, clients of the library in this process, what they want
-//! changed when the trace says so, and what they may use looked at every few milliseconds.
+//! The real run of a course: server processes on loopback, and clients of the library in this process. The trace
+//! changes the wants, and the allowances are read every few milliseconds.
 //!
-//! What is measured, and how, is the business of the simulator's checkers, which get what is seen here.
+//! The simulator's checkers compute the figures from these readings.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -18,9 +18,9 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
 use crate::course::Course;
 
-/// How often it is seen what clients may use.
+/// Time between two readings of allowances.
 const SEEN_EVERY: Duration = Duration::from_millis(5);
-/// Every so many of these it is seen how far they are from the ideal: as often as in the simulation.
+/// Number of readings after which the distance from the ideal is computed, as often as in the simulation.
 const LOOK_EVERY: u32 = 10;
 
 /// A root with leaves below it.
@@ -62,17 +62,17 @@ struct Member {
     _client: Client,
 }
 
-/// The clients of a group, in their order: those that are started already.
+/// The started clients of a group, in order.
 struct Members<'a> {
     group: &'a ClientGroup,
-    /// Where each node serves, in the order of the scenario's nodes.
+    /// Address of each node, in the order of the scenario's nodes.
     addresses: Vec<String>,
     started: Vec<Member>,
     wants: Vec<f64>,
 }
 
 impl Members<'_> {
-    /// When the next one starts, if there is one.
+    /// Returns the start of the next client, if there is one.
     fn next_start(&self) -> Option<Duration> {
         let next = self.started.len();
         let part = next as f64 / self.group.count as f64;
@@ -99,8 +99,8 @@ impl Members<'_> {
         number
     }
 
-    /// What all may use at one moment. It is measured twice, because one client may have given up what another
-    /// else has got in between, and again until both looks are the same.
+    /// Returns the allowances of all clients at one moment. It reads twice, and again until both readings are equal,
+    /// because one client may have given up capacity that another one has got in between.
     fn seen(&self) -> Vec<Holding> {
         let look = || -> Vec<Holding> {
             let all = self.started.iter();
@@ -121,7 +121,7 @@ impl Members<'_> {
     }
 }
 
-/// Runs a course, which takes as long as it says.
+/// Runs a course, in real time.
 pub(crate) async fn run(course: Course, scenario: Scenario) -> Figures {
     let (tree, scenario) = {
         let course = course.clone();
@@ -145,7 +145,7 @@ pub(crate) async fn run(course: Course, scenario: Scenario) -> Figures {
         wants: vec![0.0; group.count],
     };
     let began = Instant::now();
-    // It goes beside what is looked at here, which must not wait for it.
+    // It runs beside the readings, which must not wait for it.
     let accident = tokio::spawn(have_accident(tree, course.away, began));
     let mut looks = interval(SEEN_EVERY);
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -179,7 +179,7 @@ pub(crate) async fn run(course: Course, scenario: Scenario) -> Figures {
     figures
 }
 
-/// Kills the root and starts it again where it was, at the time for that.
+/// Kills the root at its time, and starts it again at the same address.
 async fn have_accident(mut tree: Tree, away: Option<(Duration, Duration)>, began: Instant) -> Tree {
     let Some((at, lasts)) = away else {
         return tree;

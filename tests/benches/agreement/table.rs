@@ -1,10 +1,10 @@
-//! Real and simulated figures side by side, and whether they agree.
+//! Table of real and simulated figures, and their agreement.
 
 use doorward_simulator::recording::Figures;
 
 use crate::Outcome;
 
-/// What rounding may add to a sum, relative to it.
+/// Relative error of a sum because of rounding, at most.
 const ROUNDING: f64 = 1e-9;
 
 /// A figure, in percent.
@@ -48,7 +48,7 @@ const ROWS: [Row; 6] = [
     },
 ];
 
-/// Prints what came of all courses. Returns whether real runs and simulations agree.
+/// Prints the results of all courses. Returns whether real runs and simulations agree.
 pub(crate) fn print(outcomes: &[Outcome], within: f64) -> bool {
     let mut problems = Vec::new();
     println!(

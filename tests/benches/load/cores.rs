@@ -1,18 +1,19 @@
-//! Which processor cores a program may run on: the server has one of its own, who measures has the others.
+//! Division of processor cores: the server has one of its own, the measuring program has the others.
 //!
-//! With one core they share it. Where the system is not Linux, nothing is pinned, and figures mean less.
+//! With one core they share it. On other systems than Linux, nothing is pinned, and figures mean less.
 
 /// The cores of this machine, divided.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Cores {
-    /// Where the server runs.
+    /// Cores of the server.
     pub(crate) server: Vec<usize>,
-    /// Where everything else runs.
+    /// Cores of everything else.
     pub(crate) rest: Vec<usize>,
 }
 
 impl Cores {
-    /// The first core for the server, the others for the rest. None: there is only one, or nobody can say.
+    /// Returns the first core for the server, the others for the rest. None: there is only one, or their number is
+    /// unknown.
     pub(crate) fn divide() -> Option<Self> {
         let mut cores = platform::allowed();
         if cores.len() < 2 {
@@ -23,7 +24,7 @@ impl Cores {
         Some(Self { server, rest })
     }
 
-    /// Keeps this thread, and those that it starts from now on, off the server's core.
+    /// Keeps this thread, and later threads of it, off the server's core.
     pub(crate) fn leave_server_alone(&self) {
         platform::run_on(&self.rest);
     }
@@ -33,7 +34,7 @@ impl Cores {
         let Some(cores) = cores else {
             return start();
         };
-        // A process begins where the thread is that starts it.
+        // A process begins on the core of the thread that starts it.
         platform::run_on(&cores.server);
         let started = start();
         platform::run_on(&cores.rest);

@@ -1,8 +1,7 @@
-//! What the same messages cost without a quota server behind them: a raw tonic server that decodes a `GetCapacity`
-//! request, and gives everybody what they want. It is the physical limit that the server is compared with.
+//! The echo: a raw tonic server that decodes a `GetCapacity` request, and grants all wants. It shows the cost of the
+//! same messages without a quota server, the physical limit for the comparison.
 //!
-//! It has the server's runtime, and is built as this bench is: with the profile and the allocator of the server,
-//! unless somebody builds it otherwise.
+//! It has the server's runtime, and the profile and allocator of the server, unless it is built otherwise.
 
 use std::io::Write;
 use std::net::SocketAddr;
@@ -18,7 +17,7 @@ use tonic::transport::Server;
 use tonic::transport::server::TcpIncoming;
 use tonic::{Request, Response, Status};
 
-/// Everybody gets what they want.
+/// A service that grants all wants.
 struct Echo {
     address: String,
 }
@@ -84,7 +83,7 @@ pub(crate) fn serve(listen: SocketAddr) {
         .build()
         .unwrap();
     runtime.block_on(async {
-        // As many may wait to be accepted as the system lets: a storm of connections is to meet no other limit.
+        // The longest queue of connections that the system allows: a storm must not meet another limit.
         let socket = match listen {
             SocketAddr::V4(_) => TcpSocket::new_v4(),
             SocketAddr::V6(_) => TcpSocket::new_v6(),
@@ -95,7 +94,7 @@ pub(crate) fn serve(listen: SocketAddr) {
         let address = listener.local_addr().unwrap().to_string();
         println!("{address}");
         std::io::stdout().flush().unwrap();
-        // As every server of small messages, each waited for.
+        // As for every server of small messages that callers wait for.
         let connections = TcpIncoming::from(listener).with_nodelay(Some(true));
         let echo = CapacityServer::new(Echo { address });
         let serving = Server::builder()

@@ -1,4 +1,4 @@
-//! Fills a server with leases through the wire, as fast as it takes them: few clients, of which each asks for a
+//! Filling of a server with leases through the wire, as fast as it accepts them: few clients, each of which asks for a
 //! thousand resources at once.
 
 use std::net::SocketAddr;
@@ -11,36 +11,36 @@ use tokio::time::{Instant, sleep};
 use crate::population::{Outcome, Population};
 use crate::wire::{Failure, Wire};
 
-/// Resources a request. A request of them is some tens of kilobytes.
+/// Resources per request, which then has some tens of kilobytes.
 const EACH: usize = 1_000;
 
-/// Connections that fill.
+/// Number of connections that fill.
 const CONNECTIONS: usize = 4;
 
-/// How often a client that is refused comes back.
+/// Number of tries of a refused client.
 const TRIES: usize = 100;
 
-/// Who holds so many leases of so many resources.
+/// Returns a population with a number of leases on a number of resources.
 pub(crate) fn holders(leases: usize, resources: usize) -> Arc<Population> {
     let each = EACH.min(resources);
     let clients = leases.div_ceil(each);
     Arc::new(Population::new("holder", clients, resources, each))
 }
 
-/// What filling came to.
+/// Times of the filling.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Filled {
-    /// When the first request was sent.
+    /// Time of the first request.
     pub(crate) began: Instant,
-    /// When the last one was answered.
+    /// Time of the last answer.
     pub(crate) ended: Instant,
 }
 
-/// Lets all of them ask until each has what it wants.
+/// Asks until every client has its wants.
 ///
 /// # Errors
 ///
-/// What went wrong, if the server does not take them.
+/// The problem, if the server refuses them.
 pub(crate) async fn fill(
     address: SocketAddr,
     holders: &Arc<Population>,
@@ -65,7 +65,7 @@ pub(crate) async fn fill(
     assert_eq!(
         all.granted,
         holders.leases() as u64,
-        "everybody has a lease: {all:?}"
+        "every client has a lease: {all:?}"
     );
     Ok(Filled {
         began,
@@ -91,15 +91,15 @@ async fn until_granted(
         }
     }
     Err(Failure::Broken(format!(
-        "client {client} is not granted what it asks for"
+        "client {client} is not granted its wants"
     )))
 }
 
-/// Gives everything back.
+/// Releases everything.
 ///
 /// # Errors
 ///
-/// What went wrong.
+/// The problem.
 pub(crate) async fn empty(address: SocketAddr, holders: &Population) -> Result<(), Failure> {
     let wire = Wire::open(address, None).await?;
     for client in 0..holders.clients() {

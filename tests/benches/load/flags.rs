@@ -1,4 +1,4 @@
-//! What the load generator is told.
+//! Flags of the load generator.
 
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::stall::Stall;
 
-/// More requests in a second no single program sends.
+/// Highest rate, which no single program can send.
 const RATE_MAX: f64 = 10_000_000.0;
 
 const EXAMPLES: &str = "\
@@ -26,18 +26,18 @@ Examples, each after `cargo bench -p doorward-tests --bench load --`:
 The server is started for it, in the profile of the bench, on a core of its own. Latencies of the open loop count
 from when a request was due. See docs/performance.md.";
 
-/// Sets a load on a server, and prints what it took.
+/// Puts a load on a server, and prints its times.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "load", bin_name = "cargo bench -p doorward-tests --bench load --", after_help = EXAMPLES, max_term_width = 100)]
 pub(crate) struct Flags {
     #[command(subcommand)]
     pub(crate) mode: Mode,
 
-    /// Prints JSON, a line for each thing that is measured.
+    /// Prints JSON, a line for each measurement.
     #[arg(long, global = true)]
     pub(crate) json: bool,
 
-    /// Measures this build of the server instead of the one of this workspace: for pairs.
+    /// Measures this build of the server instead of the one of this workspace, for comparisons.
     #[arg(long, global = true, value_parser = program_at, value_name = "PROGRAM")]
     pub(crate) server: Option<PathBuf>,
 
@@ -46,114 +46,114 @@ pub(crate) struct Flags {
     pub(crate) bench: bool,
 }
 
-/// What is measured.
+/// Kind of the measurement.
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum Mode {
-    /// A closed loop: the next request when the last one is answered. It finds out how many a second there can be. Its
-    /// latencies omit stalls, for nobody asks while all wait: `open` has those.
+    /// A closed loop: the next request follows the last answer. It shows the largest number of requests per second. Its
+    /// latencies omit stalls, because no request is due while all wait; use `open` for those.
     Closed {
-        /// How many requests are in flight on each connection.
+        /// Number of requests in flight on each connection.
         #[arg(long, default_value_t = 32, value_parser = some)]
         in_flight: usize,
 
         #[command(flatten)]
         load: LoadFlags,
     },
-    /// An open loop: requests are due at a fixed rate, whatever the answers take. p50, p99, p99.9 and the worst, of the
-    /// server and of a raw echo.
+    /// An open loop: requests are due at a fixed rate, independent of the answers. It prints p50, p99, p99.9 and the
+    /// worst, of the server and of an echo.
     Open {
-        /// How many are due each second.
+        /// Number of requests due per second.
         #[arg(long, default_value_t = 10_000.0, value_parser = rate, value_name = "PER_SECOND")]
         rate: f64,
 
         #[command(flatten)]
         load: LoadFlags,
     },
-    /// What a client waits for while something happens to a full server.
+    /// The wait of a client while something happens to a full server.
     Stalls {
-        /// What happens [default: everything; mastership needs an etcd, see tests/install-etcd].
+        /// Event [default: all; mastership needs an etcd, see tests/install-etcd].
         #[arg(value_name = "STALL")]
         stalls: Vec<Stall>,
 
-        /// How many resources there are.
+        /// Number of resources.
         #[arg(long, default_value_t = 10_000, value_parser = some)]
         resources: usize,
 
-        /// How many leases of them.
+        /// Number of leases on them.
         #[arg(long, default_value_t = 1_000_000)]
         leases: usize,
 
-        /// How many globs stand before the one that matches, after a reload.
+        /// Number of globs before the one that matches, after a reload.
         #[arg(long, default_value_t = 5_000)]
         globs: usize,
 
-        /// How often each is measured.
+        /// Number of measurements of each event.
         #[arg(long, default_value_t = 5, value_parser = some)]
         runs: usize,
 
-        /// For how long the client is looked at, at least.
+        /// Shortest time for which the client is watched.
         #[arg(long, default_value = "2s", value_parser = lasting)]
         window: Duration,
 
-        /// How long leases last that are to expire: longer than filling takes.
+        /// Length of leases that must expire: longer than filling takes.
         #[arg(long, default_value = "30s", value_parser = span)]
         short_lease: Duration,
     },
-    /// Everybody connects at the same moment.
+    /// Many clients that connect at the same moment.
     Storm {
-        /// How many: each needs a file here, and one in the server.
+        /// Number of clients: each needs a file here, and one in the server.
         #[arg(long, default_value_t = 18_000, value_parser = some)]
         clients: usize,
 
-        /// From how many addresses.
+        /// Number of their addresses.
         #[arg(long, default_value_t = 100, value_parser = some)]
         addresses: usize,
 
-        /// How many resources they share.
+        /// Number of resources that they share.
         #[arg(long, default_value_t = 1_000, value_parser = some)]
         resources: usize,
 
-        /// How often.
+        /// Number of runs.
         #[arg(long, default_value_t = 3, value_parser = some)]
         runs: usize,
 
-        /// Another flag for the server, as in --server-flag=--listen-backlog=128. Limits are lifted, but for those that
-        /// are given so.
+        /// Another flag for the server, as in --server-flag=--listen-backlog=128. Limits are lifted, except for those
+        /// given here.
         #[arg(long = "server-flag", value_name = "FLAG")]
         server_flags: Vec<String>,
     },
-    /// What memory a server has, and what it gives back.
+    /// Memory of a server, and the memory that it gives back.
     Memory {
-        /// Connections on which nothing happens.
+        /// Number of idle connections.
         #[arg(long, default_value_t = 10_000, value_parser = some)]
         connections: usize,
 
-        /// Streams of child servers on which nothing happens.
+        /// Number of idle streams of child servers.
         #[arg(long, default_value_t = 5_000)]
         streams: usize,
 
-        /// How many resources there are.
+        /// Number of resources.
         #[arg(long, default_value_t = 10_000, value_parser = some)]
         resources: usize,
 
-        /// How many leases of them.
+        /// Number of leases on them.
         #[arg(long, default_value_t = 1_000_000)]
         leases: usize,
 
-        /// How long to wait for memory to be given back.
+        /// Time to wait for memory to be given back.
         #[arg(long, default_value = "30s", value_parser = span)]
         rest: Duration,
     },
-    /// Is an echo: prints its address, and answers until it is ended.
+    /// An echo: prints its address, and answers until it is ended.
     Echo {
-        /// Where.
+        /// Its address.
         #[arg(long, default_value = "127.0.0.1:0")]
         listen: SocketAddr,
     },
 }
 
 impl Mode {
-    /// The load, if it is one.
+    /// Returns the load, if it is one.
     pub(crate) fn load(&self) -> Option<&LoadFlags> {
         match self {
             Self::Closed { load, .. } | Self::Open { load, .. } => Some(load),
@@ -163,63 +163,63 @@ impl Mode {
         }
     }
 
-    /// Whether the flags fit together.
+    /// Checks that the flags fit together.
     pub(crate) fn check(&self) -> Result<(), String> {
         let Some(load) = self.load().filter(|load| load.each > load.resources) else {
             return Ok(());
         };
         Err(format!(
-            "--each {} is more than the {} --resources there are, and nobody asks twice for one",
+            "--each {} is above the number of resources (--resources {})",
             load.each, load.resources
         ))
     }
 }
 
-/// A load, whatever its loop.
+/// Settings of a load, for both loops.
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct LoadFlags {
-    /// Asks a server that runs already, and starts none: no time of its processor is known. It needs a template for
-    /// `load/*`, and limits that let one address ask so often.
+    /// Address of a server that already runs. No server is started, and its processor time is unknown. The running one
+    /// needs a template for `load/*`, and limits that let one address ask so often.
     #[arg(long, value_parser = address, value_name = "HOST:PORT")]
     pub(crate) address: Option<SocketAddr>,
 
-    /// How many connections.
+    /// Number of connections.
     #[arg(long, default_value_t = 8, value_parser = some)]
     pub(crate) connections: usize,
 
-    /// How many clients take turns [default: as many as there are resources, and as ask at once].
+    /// Number of clients that take turns [default: the number of resources, and of requests at once].
     #[arg(long, value_parser = some)]
     pub(crate) clients: Option<usize>,
 
-    /// How many resources there are.
+    /// Number of resources.
     #[arg(long, default_value_t = 1_000, value_parser = some)]
     pub(crate) resources: usize,
 
-    /// How many of them each client asks for in one request.
+    /// Number of resources in one request of a client.
     #[arg(long, default_value_t = 1, value_parser = some)]
     pub(crate) each: usize,
 
-    /// How many leases others have of the resources meanwhile.
+    /// Number of leases that other clients have on the resources.
     #[arg(long, default_value_t = 0)]
     pub(crate) leases: usize,
 
-    /// For how long.
+    /// Duration.
     #[arg(long, default_value = "10s", value_parser = lasting)]
     pub(crate) lasts: Duration,
 
-    /// So many requests instead, every one of which counts: for counting instructions.
+    /// Number of requests instead of a duration; all of them count. For counting instructions.
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) requests: Option<u64>,
 
-    /// From how many threads [default: as many as there are cores beside the server's].
+    /// Number of threads [default: the number of cores beside the server's].
     #[arg(long, value_parser = some)]
     pub(crate) threads: Option<usize>,
 
-    /// Also measures an echo with cargo's default profile and the system's allocator, and builds it if need be.
+    /// Also measures an echo with cargo's default profile and the system's allocator, and builds it if necessary.
     #[arg(long)]
     pub(crate) default_echo: bool,
 
-    /// How often everything is measured, in turns.
+    /// Number of measurements, in turns.
     #[arg(long, default_value_t = 1, value_parser = some)]
     pub(crate) runs: usize,
 }
@@ -231,7 +231,7 @@ fn span(text: &str) -> Result<Duration, String> {
 fn lasting(text: &str) -> Result<Duration, String> {
     let span = span(text)?;
     if span.is_zero() {
-        return Err("longer than nothing, please".to_owned());
+        return Err("give more than 0".to_owned());
     }
     Ok(span)
 }
@@ -259,11 +259,11 @@ fn address(text: &str) -> Result<SocketAddr, String> {
         .ok_or_else(|| "the name has no address".to_owned())
 }
 
-/// Cargo starts a bench in the folder of its package, so a path from there would be another one than was meant.
+/// Cargo starts a bench in the folder of its package, so a relative path would name another file.
 fn program_at(text: &str) -> Result<PathBuf, String> {
     let path = PathBuf::from(text);
     if !path.is_absolute() {
-        return Err("give an absolute path, as \"$PWD/target/dist/doorward-server\"".to_owned());
+        return Err("give an absolute path, as \"$PWD/target/release/doorward-server\"".to_owned());
     }
     if !path.is_file() {
         return Err("no such file".to_owned());

@@ -1,9 +1,9 @@
-//! Who asks: threads with connections of their own, in a closed or an open loop.
+//! Threads that send requests on their own connections, in a closed or an open loop.
 //!
-//! In a **closed loop** each of so many askers sends its next request when the last one is answered: it finds out
-//! how many a second there can be. In an **open loop** requests are due at a fixed rate, whatever the answers take,
-//! and their time counts from when they were due: a server that stands still for a second makes a thousand requests
-//! late, not one. So no omission is coordinated with what is measured.
+//! In a **closed loop**, each asker sends its next request after the last answer: it shows the largest number of
+//! requests per second. In an **open loop**, requests are due at a fixed rate, independent of the answers, and their
+//! time counts from when they were due. So a server that stops for a second delays a thousand requests, not one, and
+//! there is no coordinated omission.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,81 +19,82 @@ use crate::population::Population;
 use crate::tally::Tally;
 use crate::wire::Wire;
 
-/// An answer that takes longer will not come.
+/// Time after which an answer counts as missing.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How requests follow one another.
+/// Order of requests.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Pace {
-    /// The next when the last is answered: so many in flight on each connection.
+    /// The next one follows the last answer, with a number of requests in flight on each connection.
     Closed {
-        /// On each connection.
+        /// Number on each connection.
         in_flight: usize,
     },
-    /// So many a second.
+    /// A number of requests per second.
     Open {
-        /// Of all threads together.
+        /// Number of all threads together.
         per_second: f64,
     },
 }
 
-/// What part of the requests counts.
+/// Requests that count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Extent {
-    /// Those of a span of time, after another one that does not count.
+    /// Requests of a time after a warm-up.
     Time {
-        /// What does not count.
+        /// Time of the warm-up.
         warm_up: Duration,
-        /// What does.
+        /// Time that counts.
         measured: Duration,
     },
-    /// So many, from the first one on.
+    /// A number of requests, from the first one on.
     Requests(u64),
 }
 
 /// A load.
 #[derive(Clone, Debug)]
 pub(crate) struct Load {
-    /// Who is asked.
+    /// Address of the server.
     pub(crate) address: SocketAddr,
-    /// Who asks.
+    /// Clients that ask.
     pub(crate) population: Arc<Population>,
-    /// From how many threads.
+    /// Number of threads.
     pub(crate) threads: usize,
-    /// On how many connections, together.
+    /// Number of connections of all threads.
     pub(crate) connections: usize,
-    /// How fast.
+    /// Pace of the requests.
     pub(crate) pace: Pace,
-    /// For how long.
+    /// Extent of the measurement.
     pub(crate) extent: Extent,
 }
 
-/// What a load came to.
+/// Result of a load.
 #[derive(Debug)]
 pub(crate) struct Measured {
-    /// Of all calls that count.
+    /// Tally of all calls that count.
     pub(crate) tally: Tally,
-    /// From when to when they count.
+    /// Time in which they count.
     pub(crate) lasted: Duration,
-    /// What was read at the beginning and at the end of that.
+    /// Readings at the beginning and at the end of that time.
     pub(crate) read: (Option<Duration>, Option<Duration>),
 }
 
-/// What all threads have in common.
+/// State that all threads share.
 #[derive(Debug)]
 struct Run {
     load: Load,
     begins: Instant,
     counts_from: Instant,
     ends: Instant,
-    /// Requests that may still be begun.
+    /// Number of requests that may still begin.
     left: AtomicU64,
 }
 
 impl Load {
-    /// Sets it on the server, and reads something (its processor time) at the beginning and the end of what counts.
+    /// Puts the load on the server, and takes a reading (its processor time) at the beginning and the end of the
+    /// counted time.
     pub(crate) fn run(self, read: impl Fn() -> Option<Duration>) -> Measured {
-        // Connections are there by then.
+        // Connections are open by then.
         let begins = Instant::now() + Duration::from_millis(300);
         let (warm_up, measured, left) = match self.extent {
             Extent::Time { warm_up, measured } => (warm_up, measured, u64::MAX),
@@ -150,7 +151,7 @@ pub(crate) fn rest_until(moment: Instant) {
     }
 }
 
-/// A runtime of one thread.
+/// Creates a runtime of one thread.
 pub(crate) fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -200,7 +201,7 @@ impl Run {
         all
     }
 
-    /// Asks on behalf of every so manieth client, one after the other.
+    /// Asks for every `askers`-th client, one after the other.
     async fn ask_on(&self, wire: Wire, asker: usize, askers: usize) -> Tally {
         let population = &self.load.population;
         let mut tally = Tally::default();
@@ -251,8 +252,8 @@ impl Run {
     }
 }
 
-/// When requests are due, told when they are: by a thread that does nothing else, since a runtime's timers are up
-/// to a millisecond late.
+/// Sends the due times of requests when they are due, from a thread that does nothing else, because a runtime's timers
+/// are up to a millisecond late.
 pub(crate) fn due_at(
     begins: Instant,
     pace: Duration,

@@ -1,26 +1,26 @@
-//! How long a server held the lock of its node, as it says itself in `/metrics`: what a client waits for may be the
-//! lock, and may be anything else.
+//! Times for which a server held the lock of its node, from its `/metrics`: a client may wait for the lock, or for
+//! anything else.
 //!
-//! The server goes by the clock. If the system takes its core away while it holds the lock, it holds it the longer: on
-//! a machine where others are at work, holds of some milliseconds say nothing of the server.
+//! The server measures by the clock. If the system takes its core away while it holds the lock, the hold is longer. So
+//! on a busy machine, holds of some milliseconds are no evidence about the server.
 
 use std::time::Duration;
 
-/// How the lines begin that have the histogram.
+/// Beginning of the histogram's lines.
 const BUCKET: &str = "doorward_node_lock_held_seconds_bucket{";
 
-/// Holds are counted that took longer than these, which are bounds of the histogram.
+/// Bounds of the histogram above which holds are counted.
 pub(crate) const LONG: [Duration; 2] = [Duration::from_micros(50), Duration::from_millis(1)];
 
-/// How often the lock was held, and for how long at most. Empty: the server does not say.
+/// Number of holds of the lock, by length. Empty: the metrics do not have them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Holds {
-    /// Bounds in seconds, each with how many holds took no longer. The last is infinite.
+    /// Bounds in seconds, each with the number of holds that took no longer. The last bound is infinite.
     counts: Vec<(f64, u64)>,
 }
 
 impl Holds {
-    /// What the metrics of a server say.
+    /// Reads the metrics of a server.
     pub(crate) fn of(metrics: &str) -> Self {
         let counts = metrics.lines().filter_map(|line| {
             let (_, bucket) = line.strip_prefix(BUCKET)?.split_once("le=\"")?;
@@ -32,7 +32,7 @@ impl Holds {
         }
     }
 
-    /// Those since an earlier time.
+    /// Returns the holds since an earlier time.
     pub(crate) fn since(&self, before: &Self) -> Self {
         let pairs = self.counts.iter().zip(&before.counts);
         let counts = pairs.map(|((bound, now), (_, then))| (*bound, now.saturating_sub(*then)));
@@ -41,7 +41,7 @@ impl Holds {
         }
     }
 
-    /// How many took longer. None: the server does not say.
+    /// Returns the number of longer holds. None: the metrics do not have it.
     pub(crate) fn beyond(&self, span: Duration) -> Option<u64> {
         let is_span = |bound: f64| (bound / span.as_secs_f64() - 1.0).abs() < 1e-6;
         let (_, all) = self.counts.last()?;
@@ -50,7 +50,7 @@ impl Holds {
     }
 }
 
-/// A histogram as servers write it, before and after.
+/// Checks the reading of a histogram, before and after.
 pub(crate) fn check() {
     let metrics = |counts: [u64; 4]| {
         let bounds = ["0.000001", "0.00005", "0.001", "+Inf"];

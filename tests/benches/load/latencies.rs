@@ -1,30 +1,30 @@
-//! How long calls took: every single one is kept, so each figure is exact.
+//! Latencies of calls: all are kept, so each figure is exact.
 
 use std::fmt;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-/// How long calls took, in no order.
+/// Latencies, unordered.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Latencies(Vec<u64>);
 
-/// The same, in order.
+/// Latencies in order.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Quantiles(Vec<u64>);
 
 impl Latencies {
-    /// One more.
+    /// Adds one latency.
     pub(crate) fn note(&mut self, took: Duration) {
         self.0.push(u64::try_from(took.as_nanos()).unwrap());
     }
 
-    /// All of another one, too.
+    /// Adds all of another one.
     pub(crate) fn add(&mut self, other: Self) {
         self.0.extend(other.0);
     }
 
-    /// In order.
+    /// Sorts them.
     pub(crate) fn sorted(mut self) -> Quantiles {
         self.0.sort_unstable();
         Quantiles(self.0)
@@ -32,30 +32,30 @@ impl Latencies {
 }
 
 impl Quantiles {
-    /// How many there are.
+    /// Returns their number.
     pub(crate) fn count(&self) -> u64 {
         self.0.len() as u64
     }
 
-    /// What that part of them does not exceed. 0 if there are none.
+    /// Returns the latency that `part` of them does not exceed, or 0 if there are none.
     pub(crate) fn at(&self, part: f64) -> Duration {
         let rank = (self.0.len() as f64 * part).ceil() as usize;
         let index = rank.clamp(1, self.0.len().max(1)) - 1;
         Duration::from_nanos(self.0.get(index).copied().unwrap_or(0))
     }
 
-    /// How many took that long, or longer.
+    /// Returns the number of latencies that are not shorter.
     pub(crate) fn beyond(&self, span: Duration) -> u64 {
         let sooner = |took: &u64| Duration::from_nanos(*took) < span;
         (self.0.len() - self.0.partition_point(sooner)) as u64
     }
 
-    /// The worst.
+    /// Returns the longest.
     pub(crate) fn max(&self) -> Duration {
         self.at(1.0)
     }
 
-    /// As numbers, in microseconds.
+    /// Returns the figures in microseconds.
     pub(crate) fn json(&self) -> Value {
         let micros = |part: f64| self.at(part).as_nanos() as f64 / 1e3;
         json!({
@@ -78,14 +78,14 @@ impl fmt::Display for Quantiles {
     }
 }
 
-/// The middle one of an odd number of figures, the upper one of the two of an even number.
+/// Returns the middle one of an odd number of figures, the upper one of the middle two of an even number.
 pub(crate) fn median<T: Ord + Copy>(figures: &[T]) -> Option<T> {
     let mut sorted = figures.to_vec();
     sorted.sort_unstable();
     sorted.get(sorted.len() / 2).copied()
 }
 
-/// Figures that everybody can check by hand. Benches have no tests of their own, so the small run asks.
+/// Checks figures that can be computed by hand. Benches have no tests of their own, so the small run calls this.
 pub(crate) fn check() {
     let mut latencies = Latencies::default();
     assert_eq!(latencies.clone().sorted().max(), Duration::ZERO);

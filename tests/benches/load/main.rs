@@ -1,8 +1,8 @@
-//! A load generator that anybody can run: how many requests a server answers, how long they take, what makes clients
-//! wait, what a storm of them does, and what memory all that takes.
+//! The load generator: requests per second and latencies of a server, waits of clients, storms, and the memory for all
+//! that.
 //!
-//! `cargo bench -p doorward-tests --bench load -- --help` says more; docs/performance.md has what came of it. Under
-//! `cargo test`, or with `--test` alone, each mode runs once, small, and must do what it says, however long that takes.
+//! `cargo bench -p doorward-tests --bench load -- --help` lists the options; docs/performance.md has the results. Under
+//! `cargo test`, or with `--test` alone, each mode runs once, small, and must work, however long that takes.
 
 mod cores;
 mod echo;
@@ -52,7 +52,7 @@ use crate::throughput::Figures;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// What is over before anything counts.
+/// Warm-up before the measurement.
 const WARM_UP: Duration = Duration::from_secs(1);
 
 fn main() -> ExitCode {
@@ -88,14 +88,14 @@ fn main() -> ExitCode {
     if run(flags, &Place { cores, program }) {
         ExitCode::SUCCESS
     } else {
-        eprintln!("load: no call was granted what it asked for");
+        eprintln!("load: no call was granted in full");
         ExitCode::FAILURE
     }
 }
 
-/// Whether what it needs is there, before anything is measured. So many files may be open.
+/// Checks the environment before anything is measured. `files` is the limit of open files.
 fn check_surroundings(mode: &Mode, files: usize) -> Result<(), String> {
-    /// What is open beside connections.
+    /// Number of open files beside connections.
     const OTHER_FILES: usize = 100;
     if let Some(address) = mode.load().and_then(|load| load.address) {
         TcpStream::connect(address)
@@ -125,7 +125,7 @@ fn check_surroundings(mode: &Mode, files: usize) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns whether any call was granted what it asked for.
+/// Runs a mode. Returns whether any call was granted.
 fn run(flags: Flags, place: &Place) -> bool {
     let json = flags.json;
     match flags.mode {
@@ -223,7 +223,7 @@ fn run(flags: Flags, place: &Place) -> bool {
     true
 }
 
-/// For what is no load.
+/// Creates a runtime for modes without a load.
 fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
@@ -232,8 +232,8 @@ fn runtime() -> tokio::runtime::Runtime {
         .unwrap()
 }
 
-/// Sets the same load on all that are to be compared, and prints what came of it. Returns whether any call of each was
-/// granted what it asked for.
+/// Puts the same load on all servers of the comparison, and prints the results. Returns whether each of them granted
+/// any call.
 fn throughput(place: &Place, flags: LoadFlags, pace: Pace, json: bool) -> bool {
     let mut have_any = true;
     let default_echo = flags.default_echo.then(plain_build);
@@ -279,7 +279,7 @@ fn described(flags: &LoadFlags, pace: Pace) -> String {
     text
 }
 
-/// The server, an echo, and the other echo if it is there; or who runs already.
+/// Returns the server, an echo, and the other echo if it exists; or the server that already runs.
 fn compared(
     place: &Place,
     flags: LoadFlags,

@@ -1,7 +1,6 @@
-//! What memory a server has: at rest, with connections and streams on which nothing happens, with many leases, and when
-//! they are gone again.
+//! Memory of a server: at rest, with idle connections and streams, with many leases, and after they are gone.
 //!
-//! What the system says of the process is compared with what the server itself counts for resources and leases.
+//! The system's figure of the process is compared with the server's own account of resources and leases.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
@@ -18,38 +17,38 @@ use crate::population::Population;
 use crate::subject::{Place, Subject, Templates};
 use crate::wire::{Failure, STREAM_SERVER_CAPACITY, Wire};
 
-/// How often somebody asks who is there all the time.
+/// Time between two calls while the server would otherwise be idle.
 const ASKED_EVERY: Duration = Duration::from_millis(10);
 
-/// The server's own account of resources and leases.
+/// Metric with the server's own account of resources and leases.
 const ACCOUNT: &str = "doorward_lease_memory_bytes";
 
-/// How many streams of child servers are open, by the server's own account.
+/// Metric with the number of open streams of child servers.
 const OPEN_STREAMS: &str = "doorward_child_streams{node=\"root\",state=\"open\"}";
 
-/// How much there is of what takes memory.
+/// Numbers of things that take memory.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Size {
     pub(crate) connections: usize,
-    /// Of child servers, each on a connection of its own.
+    /// Number of child servers, each on a connection of its own.
     pub(crate) streams: usize,
     pub(crate) resources: usize,
     pub(crate) leases: usize,
-    /// How long to wait for memory to be given back.
+    /// Time to wait for memory to be given back.
     pub(crate) rest: Duration,
 }
 
-/// Bytes that a server has, at some moment.
+/// Memory of a server at some moment.
 #[derive(Clone, Debug)]
 pub(crate) struct Moment {
     when: String,
     resident: u64,
-    /// Of each connection, or lease, beyond what was there before.
+    /// Bytes of each connection, or lease, beyond the earlier memory.
     each: Option<f64>,
     account: Option<Account>,
 }
 
-/// What a server counts for resources and leases, beside by what its process has grown since it was at rest.
+/// A server's account of resources and leases, and the growth of its process.
 #[derive(Clone, Copy, Debug)]
 struct Account {
     bytes: u64,
@@ -99,7 +98,7 @@ impl Moment {
     }
 }
 
-/// Measures it, on a server of its own for each.
+/// Measures the memory, with a new server for each kind.
 pub(crate) async fn measure(place: &Place, size: Size, mut tell: impl FnMut(Moment)) {
     let server = |flags: &[&str]| Subject::server(place, Templates::FAIR, flags);
     connections(&server(&[]), size, &mut tell).await;
@@ -113,7 +112,7 @@ fn mib(bytes: u64) -> f64 {
     bytes as f64 / f64::from(1 << 20)
 }
 
-/// Goes on asking a little: an allocator gives memory back while it is at work.
+/// Keeps asking a little, because an allocator gives memory back only while it works.
 async fn served_for(subject: &Subject, span: Duration) {
     let until = Instant::now() + span;
     let client = Population::new("beside", 1, 1, 1);
@@ -125,7 +124,7 @@ async fn served_for(subject: &Subject, span: Duration) {
 }
 
 async fn connections(subject: &Subject, size: Size, tell: &mut impl FnMut(Moment)) {
-    // A connection is more than nothing only once somebody has asked something on it.
+    // A connection takes memory only after a request.
     let client = Population::new("idle", size.connections, 1, 1);
     let open = async |wire: Wire, number| {
         client.ask(&wire, number).await?;
@@ -136,8 +135,8 @@ async fn connections(subject: &Subject, size: Size, tell: &mut impl FnMut(Moment
     closed(subject, size.rest, connections, tell).await;
 }
 
-/// Each child server has a connection, and on it a stream. Each leases a resource of its own: one that all of them
-/// share would give all of them news of each that comes.
+/// Measures streams. Each child server has a connection with a stream, and leases its own resource. With a shared
+/// resource, each new child would be news for all others.
 async fn streams(subject: &mut Subject, size: Size, tell: &mut impl FnMut(Moment)) {
     let open = async |wire: Wire, number| {
         let wants = PriorityBandAggregate {
@@ -163,7 +162,7 @@ async fn streams(subject: &mut Subject, size: Size, tell: &mut impl FnMut(Moment
     closed(subject, size.rest, streams, tell).await;
 }
 
-/// Opens many of something, on a connection each, and lets nothing happen to them.
+/// Opens a number of things, on a connection each, and keeps them idle.
 async fn opened<T>(
     subject: &Subject,
     rest: Duration,
@@ -208,7 +207,7 @@ async fn leases(subject: &mut Subject, size: Size, tell: &mut impl FnMut(Moment)
         let leases = holders.leases();
         let now = resident(subject);
         let grown = now.saturating_sub(at_first);
-        // After the memory is read: to write the metrics takes some, too.
+        // Read after the memory, because writing the metrics takes some, too.
         let bytes = value(&subject.metrics(), ACCOUNT);
         tell(Moment {
             each: Some(grown as f64 / leases as f64),

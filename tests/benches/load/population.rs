@@ -1,4 +1,4 @@
-//! Who asks for what: clients by number, each of which holds some resources, and asks for all of them at once.
+//! A population: clients by number, each of which holds some resources, and asks for all of them at once.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -10,43 +10,43 @@ use doorward_proto::doorman::{
 
 use crate::wire::{Failure, GET_CAPACITY, RELEASE_CAPACITY, Wire};
 
-/// What everybody wants of everything.
+/// Wants of every client for every resource.
 const WANTS: f64 = 10.0;
 
-/// It has no lease.
+/// Mark of a missing lease.
 const NOTHING: u64 = f64::NAN.to_bits();
 
-/// Clients, and what they hold.
+/// Clients and their leases.
 #[derive(Debug)]
 pub(crate) struct Population {
-    /// How the names of its clients begin.
+    /// Prefix of the clients' names.
     name: &'static str,
     resources: usize,
     each: usize,
     clients: usize,
-    /// The capacity of each lease, as bits: those of one client after those of another.
+    /// Capacity of each lease, as bits, client after client.
     leases: Vec<AtomicU64>,
 }
 
-/// What came of a request.
+/// Result of a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Outcome {
-    /// Leases that were granted, or confirmed.
+    /// Number of leases that were granted, or confirmed.
     pub(crate) granted: u64,
-    /// Resources that were refused by the node.
+    /// Number of resources that the node refused.
     pub(crate) refused: u64,
-    /// Those of them that were refused without a time to come back.
+    /// Number of those that were refused without a time.
     pub(crate) refused_for_ever: u64,
-    /// When to come back: the latest time that was said.
+    /// The latest time to come back.
     pub(crate) comes_back_in: Option<Duration>,
-    /// Resources that the answer says nothing of: this server is not the master.
+    /// Number of resources that the answer omits: this server is not the master.
     pub(crate) unanswered: u64,
-    /// What the first refusal says.
+    /// Text of the first refusal.
     pub(crate) why: Option<String>,
 }
 
 impl Outcome {
-    /// What an answer says to a request for so many resources. None: it has more than was asked for.
+    /// Reads an answer to a request for a number of resources. None: it has more than the request.
     fn of(answer: &GetCapacityResponse, asked: usize) -> Option<Self> {
         let times = answer.refused.iter().map(|refusal| refusal.retry_in_ms);
         let (granted, refused) = (answer.response.len(), answer.refused.len());
@@ -63,12 +63,12 @@ impl Outcome {
         })
     }
 
-    /// Whether everything was granted that was asked for.
+    /// Returns whether everything was granted.
     pub(crate) fn is_complete(&self) -> bool {
         self.refused + self.unanswered == 0
     }
 
-    /// This one and the other.
+    /// Adds another result.
     pub(crate) fn add(&mut self, other: Self) {
         self.granted += other.granted;
         self.refused += other.refused;
@@ -82,9 +82,9 @@ impl Outcome {
 }
 
 impl Population {
-    /// So many clients, of which each asks for `each` of the resources.
+    /// Creates a number of clients, each of which asks for `each` of the resources.
     pub(crate) fn new(name: &'static str, clients: usize, resources: usize, each: usize) -> Self {
-        assert!(each <= resources, "nobody asks twice for one resource");
+        assert!(each <= resources, "a client asks for a resource once");
         let leases = (0..clients * each).map(|_| AtomicU64::new(NOTHING));
         Self {
             name,
@@ -95,12 +95,12 @@ impl Population {
         }
     }
 
-    /// How many clients there are.
+    /// Returns the number of clients.
     pub(crate) fn clients(&self) -> usize {
         self.clients
     }
 
-    /// How many leases they have if everybody has all.
+    /// Returns the number of leases if every client has all.
     pub(crate) fn leases(&self) -> usize {
         self.leases.len()
     }
@@ -110,7 +110,7 @@ impl Population {
     }
 
     fn resource(&self, client: usize, number: usize) -> String {
-        // Neighbours, so that every resource has as many holders as another.
+        // Neighbours, so that every resource has the same number of holders.
         let resource = (client * self.each + number) % self.resources;
         format!("load/r-{resource:07}")
     }
@@ -119,7 +119,7 @@ impl Population {
         &self.leases[client * self.each + number]
     }
 
-    /// What a client sends next.
+    /// Returns the next request of a client.
     pub(crate) fn request(&self, client: usize) -> GetCapacityRequest {
         let resource = (0..self.each).map(|number| {
             let has = self.lease(client, number).load(Ordering::Relaxed);
@@ -137,14 +137,14 @@ impl Population {
         }
     }
 
-    /// Asks for everything that a client wants.
+    /// Asks for all wants of a client.
     pub(crate) async fn ask(&self, wire: &Wire, client: usize) -> Result<Outcome, Failure> {
         let request = self.request(client);
         let answer: GetCapacityResponse = wire.call(GET_CAPACITY, &request).await?;
         let Some(outcome) = Outcome::of(&answer, self.each) else {
             return Err(Failure::Broken("more is answered than asked".to_owned()));
         };
-        // Of an answer that leaves some out, the next request reports nothing new.
+        // After an incomplete answer, the next request reports nothing new.
         let is_complete = outcome.is_complete();
         let answered = answer.response.iter().take_while(|_| is_complete);
         for (number, given) in answered.enumerate() {
@@ -157,7 +157,7 @@ impl Population {
         Ok(outcome)
     }
 
-    /// Gives back everything that a client has.
+    /// Releases all leases of a client.
     pub(crate) async fn release(&self, wire: &Wire, client: usize) -> Result<(), Failure> {
         let names = (0..self.each).map(|number| self.resource(client, number));
         let request = ReleaseCapacityRequest {
@@ -170,7 +170,7 @@ impl Population {
         Ok(())
     }
 
-    /// A client knows of no lease any more.
+    /// Forgets all leases of a client.
     pub(crate) fn forget(&self, client: usize) {
         for number in 0..self.each {
             self.lease(client, number).store(NOTHING, Ordering::Relaxed);
@@ -189,7 +189,7 @@ fn lease(capacity: f64) -> Lease {
     }
 }
 
-/// What answers come to: granted, refused with a time and without one, left out, and more than was asked for.
+/// Checks the reading of answers: granted, refused with a time and without one, omitted, and too many.
 pub(crate) fn check() {
     let granted = ResourceResponse::default();
     let refused = |retry_in_ms| Refusal {

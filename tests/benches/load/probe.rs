@@ -1,5 +1,5 @@
-//! A client that asks all the time, in an open loop, on a thread of its own: the worst that it sees within a span of
-//! time is how long whatever happened then makes a client wait.
+//! A client that asks all the time, in an open loop, on a thread of its own: its worst call within a span is the wait
+//! that an event of that time causes.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,10 +13,10 @@ use crate::generator::{due_at, rest_until, runtime};
 use crate::population::Population;
 use crate::wire::Wire;
 
-/// An answer that takes longer will not come.
+/// Time after which an answer counts as missing.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A call: when it was due, and how long it took from then on. None: it is not answered yet.
+/// A call: the time when it was due, and its latency from then on. None: it is not answered yet.
 #[derive(Clone, Copy, Debug)]
 struct Call {
     due: Instant,
@@ -31,8 +31,8 @@ struct Book {
 }
 
 impl Book {
-    /// The worst of the calls that were due within a span of time, which ends before the second moment. None: one of
-    /// them is not answered yet, or not all of them are there, since none that was due later is.
+    /// Returns the worst of the calls that were due within a span, which ends before the second moment. None: one of
+    /// them is not answered yet, or some may be missing because no later call is there.
     fn worst(&self, from: Instant, until: Instant) -> Option<Duration> {
         let is_past = self.calls.last().is_some_and(|last| last.due >= until);
         let within = |call: &&Call| call.due >= from && call.due < until;
@@ -52,7 +52,7 @@ pub(crate) struct Probe {
 }
 
 impl Probe {
-    /// Begins to ask a server, so often.
+    /// Starts to ask a server, at a pace.
     pub(crate) fn start(address: SocketAddr, pace: Duration) -> Self {
         let probe = Self {
             book: Arc::default(),
@@ -68,7 +68,7 @@ impl Probe {
         probe
     }
 
-    /// Asks nothing until it goes on.
+    /// Stops asking.
     pub(crate) fn pause(&self) {
         self.is_paused.store(true, Ordering::SeqCst);
         rest_until(Instant::now() + 10 * self.pace);
@@ -79,7 +79,7 @@ impl Probe {
         self.is_paused.store(false, Ordering::SeqCst);
     }
 
-    /// The worst of all calls that were due from then on until now, once all of them are answered.
+    /// Returns the worst of all calls that were due from then on until now, once all of them are answered.
     pub(crate) fn worst_since(&self, from: Instant) -> Duration {
         let until = Instant::now();
         let deadline = until + PATIENCE;
@@ -130,7 +130,7 @@ async fn ask_on(
         };
         let (wire, client, book) = (wire.clone(), Arc::clone(&client), Arc::clone(&book));
         tokio::spawn(async move {
-            // Whatever the answer is: who is told that there is no master knows at once.
+            // Any answer counts: a server that is not the master knows that at once.
             let answer = client.ask(&wire, 0).await;
             let took = at.elapsed();
             let mut book = book.lock().unwrap();
@@ -144,7 +144,8 @@ async fn ask_on(
     }
 }
 
-/// The worst within a span: what was due before or after does not count, and nothing is left out that may be worse.
+/// Checks the worst call within a span: earlier and later calls do not count, and no call that may be worse is left
+/// out.
 pub(crate) fn check() {
     let begins = Instant::now();
     let at = |millis| begins + Duration::from_millis(millis);
@@ -163,13 +164,13 @@ pub(crate) fn check() {
     };
     assert_eq!(book.worst(at(2), at(4)), Some(Duration::from_millis(5)));
     assert_eq!(book.worst(at(0), at(4)), Some(Duration::from_millis(900)));
-    // One is not answered; one that was due within may not be there yet.
+    // One is not answered; another that was due within the span may be missing yet.
     assert_eq!(book.worst(at(2), at(6)), None);
     assert_eq!(book.worst(at(6), at(8)), None);
-    assert_eq!(book.worst(at(3), at(4)), None, "nobody asked");
+    assert_eq!(book.worst(at(3), at(4)), None, "no call");
     book.calls[2].took = Some(Duration::from_millis(40));
     assert_eq!(book.worst(at(2), at(6)), Some(Duration::from_millis(40)));
-    // Who is due later need not be answered.
+    // Later calls need not be answered.
     book.calls.push(call(8, None));
     assert_eq!(book.worst(at(6), at(8)), Some(Duration::from_millis(3)));
 }

@@ -1,5 +1,4 @@
-//! Each mode once, small: all answers came, what was counted adds up, and nobody was refused. How long it takes means
-//! nothing.
+//! A small run of each mode: all answers came, the counts add up, and no call was refused. Its times mean nothing.
 
 use std::process::ExitCode;
 use std::sync::{Arc, Once};
@@ -60,7 +59,7 @@ fn load(subject: &Subject, pace: Pace, threads: usize, extent: Extent) -> Load {
     }
 }
 
-/// So many requests, and as many answers of five resources each.
+/// Checks a number of requests, and as many answers of five resources each.
 fn check_load(name: &'static str, subject: &Subject, pace: Pace, threads: usize) {
     const REQUESTS: u64 = 200;
     let load = load(subject, pace, threads, Extent::Requests(REQUESTS));
@@ -75,7 +74,7 @@ fn check_load(name: &'static str, subject: &Subject, pace: Pace, threads: usize)
     figures.print(Some(&figures));
 }
 
-/// What is due in a span of time counts, whenever it is answered, and nothing else.
+/// Checks that calls which were due in the counted time count, whenever they are answered, and no others.
 fn check_time(subject: &Subject) {
     let extent = Extent::Time {
         warm_up: Duration::from_millis(200),
@@ -87,8 +86,8 @@ fn check_time(subject: &Subject) {
     assert_eq!(figures.latencies.count(), 50);
 }
 
-/// A server that stands still delays all that is due meanwhile, and not only those who ask when it stops. It stands
-/// still before anything is due, and goes on so long after that: however slow the machine is, it is no shorter.
+/// Checks that a server which stands still delays all calls that are due meanwhile. It stops before any call is due,
+/// and continues a fixed time after that: on a slow machine, that time is not shorter.
 fn check_nothing_is_omitted() {
     const STANDS_STILL: Duration = Duration::from_millis(320);
     let own = std::env::current_exe().unwrap();
@@ -101,7 +100,7 @@ fn check_nothing_is_omitted() {
     };
     let pace = Pace::Open { per_second: 500.0 };
     let goes_on = Once::new();
-    // It is asked for when the first call is due, and once more at the end.
+    // The reading is taken when the first call is due, and once more at the end.
     let measured = load(&echo, pace, 2, extent).run(|| {
         goes_on.call_once(|| {
             rest_until(Instant::now() + STANDS_STILL);
@@ -119,7 +118,7 @@ fn check_nothing_is_omitted() {
     println!("nothing is omitted: {late} of 500 calls wait for a server that stands still");
 }
 
-/// Everybody comes in, also those who are refused at first, and are told when to come back.
+/// Checks that all clients get leases, even those that are refused at first with a time.
 fn check_storm() {
     let storm = storm_of(100, &[]);
     assert_eq!(storm.refused, 0, "{storm:?}");
@@ -157,11 +156,11 @@ async fn check_memory() {
         accounts += u32::from(moment.json()["account"].as_u64().is_some_and(|it| it > 0));
     })
     .await;
-    // The server counts leases twice.
+    // The server reports its account of leases twice.
     assert_eq!((moments, accounts), (12, 2));
 }
 
-/// Whatever happens, every call of the client is answered.
+/// Checks that every call of the client is answered, whatever happens.
 async fn check_stalls() {
     let size = stalls::Size {
         resources: 20,

@@ -1,13 +1,13 @@
-//! What may make clients wait: what operators and scrapes do, and accidents.
+//! Events that may make clients wait: actions of operators, scrapes, and accidents.
 
-/// What may make clients wait.
+/// An event that may make clients wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Stall {
-    /// Templates are read again: many globs before the one that matches, all of them others than before.
+    /// Templates are read again, with many other globs before the one that matches.
     Reload,
-    /// All resources are divided by `PROPORTIONAL_SHARE` instead of `FAIR_SHARE`, or the other way round.
+    /// All resources change from `FAIR_SHARE` to `PROPORTIONAL_SHARE`, or back.
     ChangedKind,
-    /// The same with `PRIORITY_BANDS` and `FAIR_SHARE`: all claims are put elsewhere.
+    /// All resources change from `FAIR_SHARE` to `PRIORITY_BANDS`, or back, which moves all claims.
     ChangedBands,
     /// GET /metrics.
     Metrics,
@@ -21,18 +21,18 @@ pub(crate) enum Stall {
     LimitsPage,
     /// `GetStatus`.
     GetStatus,
-    /// All leases are given back by those who have them.
+    /// Clients release all leases.
     Released,
-    /// All leases end, as soon one after the other as they were granted.
+    /// All leases expire, in the order of their grants.
     Expiry,
-    /// All leases end at once: the server did nothing for a while.
+    /// All leases expire at once, after the server was stopped for a while.
     ExpiryAtOnce,
-    /// The server loses its mastership, and all leases with it; then it is the master again.
+    /// The server loses its mastership, and all leases with it; then it becomes the master again.
     Mastership,
 }
 
 impl Stall {
-    /// All of them.
+    /// All events.
     pub(crate) const ALL: [Self; 13] = [
         Self::Reload,
         Self::ChangedKind,
@@ -49,7 +49,7 @@ impl Stall {
         Self::Mastership,
     ];
 
-    /// What its row is called.
+    /// Returns the name of its row.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Reload => "reload",
@@ -68,7 +68,7 @@ impl Stall {
         }
     }
 
-    /// Whether it happens to a server that was filled once for many of them.
+    /// Returns whether it needs a full server that is filled once for many events.
     pub(crate) fn is_of_full_server(self) -> bool {
         !matches!(self, Self::Expiry | Self::ExpiryAtOnce | Self::Mastership)
     }

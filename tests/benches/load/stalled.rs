@@ -1,4 +1,4 @@
-//! What one kind of stall came to, in several runs.
+//! Results of one kind of stall, in several runs.
 
 use std::time::Duration;
 
@@ -7,26 +7,26 @@ use serde_json::{Value, json};
 use crate::holds::{Holds, LONG};
 use crate::latencies::median;
 
-/// What was seen in a span of time.
+/// Measurements in a span of time.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Window {
-    /// How long the client waited at worst.
+    /// Longest wait of the client.
     pub(crate) worst: Duration,
-    /// How long the server held its lock, by its own account.
+    /// Times for which the server held its lock, by its own account.
     pub(crate) holds: Holds,
 }
 
-/// What one kind of stall came to.
+/// Results of one kind of stall.
 #[derive(Clone, Debug)]
 pub(crate) struct Stalled {
     what: &'static str,
-    /// A window of each run in which nothing happened, and one in which it did.
+    /// Windows of each run: one without the event, and one with it.
     baselines: Vec<Window>,
     meanwhile: Vec<Window>,
 }
 
 impl Stalled {
-    /// Not measured yet.
+    /// Creates an empty result.
     pub(crate) fn new(what: &'static str) -> Self {
         Self {
             what,
@@ -35,23 +35,23 @@ impl Stalled {
         }
     }
 
-    /// One run more: a window in which nothing happened, and one in which it did.
+    /// Adds a run: a window without the event, and one with it.
     pub(crate) fn note(&mut self, baseline: Window, meanwhile: Window) {
         self.baselines.push(baseline);
         self.meanwhile.push(meanwhile);
     }
 
-    /// How often it was measured.
+    /// Returns the number of runs.
     pub(crate) fn runs(&self) -> usize {
         self.meanwhile.len()
     }
 
-    /// By how much the median of the worst is above that of the baselines.
+    /// Returns the difference of the median of the worst waits from that of the baselines.
     fn beyond(&self) -> Duration {
         median_worst(&self.meanwhile).saturating_sub(median_worst(&self.baselines))
     }
 
-    /// One line.
+    /// Prints one line.
     pub(crate) fn print(&self) {
         let [long, very_long] = LONG.map(|span| {
             let all = |windows| total(windows, span).map_or("-".to_owned(), |it| it.to_string());
@@ -97,12 +97,13 @@ fn median_worst(windows: &[Window]) -> Duration {
     median(&worst(windows)).unwrap_or_default()
 }
 
-/// How often the lock was held for longer, in all windows together. None: the server does not say.
+/// Returns the number of longer holds of the lock, in all windows together. None: the metrics do
+/// not have it.
 fn total(windows: &[Window], span: Duration) -> Option<u64> {
     windows.iter().map(|it| it.holds.beyond(span)).sum()
 }
 
-/// The heading of what [`Stalled::print`] prints.
+/// Prints the heading of [`Stalled::print`].
 pub(crate) fn print_heading() {
     println!(
         "{:22} {:>10} {:>10} {:>10} {:>12} {:>9}   the worst of each run",
@@ -110,7 +111,7 @@ pub(crate) fn print_heading() {
     );
 }
 
-/// The difference of medians, which is never below nothing.
+/// Checks that the difference of medians is never negative.
 pub(crate) fn check() {
     let window = |millis| Window {
         worst: Duration::from_millis(millis),

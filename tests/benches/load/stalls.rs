@@ -1,5 +1,5 @@
-//! How long clients wait because of what operators, scrapes and accidents do: a full server, a client that asks all
-//! the time, and the worst that it sees while something happens, beside the worst of as long a time just before.
+//! Waits of clients because of operators, scrapes and accidents. A client asks a full server all the time. Its worst
+//! wait during an event is compared with the worst of as long a time just before.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,33 +19,33 @@ use crate::stalled::{Stalled, Window};
 use crate::subject::{Place, Subject, Templates};
 use crate::wire::{GET_STATUS, Wire};
 
-/// How often the client asks.
+/// Time between two calls of the client.
 pub(crate) const PACE: Duration = Duration::from_millis(2);
 
-/// An answer that takes longer will not come.
+/// Time after which an answer counts as missing.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How large everything is.
+/// Sizes of the measurement.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Size {
     pub(crate) resources: usize,
     pub(crate) leases: usize,
-    /// Globs before the one that matches.
+    /// Number of globs before the one that matches.
     pub(crate) globs: usize,
     pub(crate) runs: usize,
-    /// How long is looked at least.
+    /// Shortest time of a window.
     pub(crate) window: Duration,
-    /// How long leases last that are to expire. Everybody has one by then.
+    /// Length of leases that must expire. Every client has one by then.
     pub(crate) short_lease: Duration,
 }
 
-/// A full server, and who asks it all the time.
+/// A full server, and the client that asks it all the time.
 struct Full {
     subject: Subject,
     holders: Arc<Population>,
     probe: Arc<Probe>,
     size: Size,
-    /// Those in force.
+    /// Templates in force.
     templates: Templates,
 }
 
@@ -67,21 +67,21 @@ impl Full {
         fill(self.subject.address, &self.holders).await.unwrap()
     }
 
-    /// A window in which nothing happens.
+    /// Measures a window without an event.
     async fn baseline(&mut self) -> Window {
-        // What was before is over.
+        // The effects of earlier events are over.
         sleep(self.size.window / 4).await;
         self.meanwhile(async |_: &mut Subject| {}).await
     }
 
-    /// A window in which something happens, which begins soon.
+    /// Measures a window with an event, which begins soon.
     async fn meanwhile(&mut self, happens: impl AsyncFnOnce(&mut Subject)) -> Window {
         let before = Holds::of(&self.subject.metrics());
-        // What reading them takes is over.
+        // The effects of the reading are over.
         sleep(self.size.window / 8).await;
         let from = Instant::now();
         happens(&mut self.subject).await;
-        // What it leaves to be done is done soon after.
+        // The work that it leaves is done soon after.
         let settled = Instant::now() + self.size.window / 2;
         sleep_until(settled.max(from + self.size.window)).await;
         let worst = tokio::task::block_in_place(|| self.probe.worst_since(from));
@@ -92,7 +92,7 @@ impl Full {
         }
     }
 
-    /// Other templates, if they are others, without a look at what that takes.
+    /// Changes the templates without a measurement, if they are others.
     async fn change_quietly(&mut self, templates: Templates) {
         if self.templates != templates {
             reload(&mut self.subject, templates);
@@ -108,7 +108,7 @@ impl Full {
     }
 }
 
-/// Templates of which there is half as much as everybody wants.
+/// Returns templates whose capacity is half of the wants.
 fn scarce(size: Size) -> Templates {
     let wanted = 10 * (size.leases / size.resources) as u64;
     Templates {
@@ -117,7 +117,7 @@ fn scarce(size: Size) -> Templates {
     }
 }
 
-/// Measures them.
+/// Measures all events.
 pub(crate) async fn measure(
     place: &Place,
     size: Size,
@@ -151,7 +151,7 @@ pub(crate) async fn measure(
 
 async fn look_or_change(full: &mut Full, stall: Stall) -> Stalled {
     let mut stalled = Stalled::new(stall.name());
-    // As after a run: each of them finds the same.
+    // As after a run, so that each of them finds the same state.
     full.change_quietly(templates_of(stall, full.size, 1)).await;
     for run in 0..full.size.runs {
         match stall {
@@ -183,7 +183,7 @@ async fn look_or_change(full: &mut Full, stall: Stall) -> Stalled {
     stalled
 }
 
-/// Which templates are in force after a run: every other run there are others.
+/// Returns the templates in force after a run: they alternate between runs.
 fn templates_of(stall: Stall, size: Size, run: usize) -> Templates {
     let is_other = run.is_multiple_of(2);
     match stall {
@@ -204,10 +204,10 @@ fn templates_of(stall: Stall, size: Size, run: usize) -> Templates {
     }
 }
 
-/// New templates, and waits until they are in force.
+/// Writes new templates, and waits until they are in force.
 fn reload(subject: &mut Subject, templates: Templates) {
     templates.write(&subject.templates());
-    // The server sees that its file is another one.
+    // The server notices that its file is another one.
     let server = subject.started();
     let in_force = || server.wait_for_log("new templates are in force");
     tokio::task::block_in_place(in_force);
@@ -251,7 +251,7 @@ async fn expiry(place: &Place, size: Size, at_once: bool) -> Stalled {
             "leases expire before all are there: give --short-lease"
         );
         let baseline = full.baseline().await;
-        // A server takes off a little, since its clock may be wrong.
+        // A server takes off a little, because its clock may be wrong.
         sleep_until(first - size.short_lease / 20 - size.window / 4).await;
         let probe = Arc::clone(&full.probe);
         let meanwhile = full.meanwhile(async |subject| {
@@ -262,7 +262,7 @@ async fn expiry(place: &Place, size: Size, at_once: bool) -> Stalled {
                 sleep_until(last + Duration::from_secs(1)).await;
                 thaw(process);
                 probe.go_on();
-                // And as long again, once everything is done.
+                // And as long again, after everything is done.
                 sleep(size.window / 2).await;
             } else {
                 sleep_until(last).await;
@@ -273,7 +273,7 @@ async fn expiry(place: &Place, size: Size, at_once: bool) -> Stalled {
     stalled
 }
 
-/// One candidate, with a way of its own to etcd: while that is cut, nobody is the master.
+/// Measures one candidate with its own path to etcd: while that is cut, there is no master.
 async fn mastership(place: &Place, size: Size) -> [Stalled; 2] {
     let etcd = Etcd::start().await;
     let mut way = Proxy::to(etcd.address(0));

@@ -1,8 +1,8 @@
-//! Everybody comes at once: so many clients connect to a fresh server at the same moment, each on a connection of its
-//! own, and go on until they have a lease. An echo shows what it costs without a quota server behind it.
+//! A storm: many clients connect to a new server at the same moment, each on a connection of its own, and continue
+//! until they have a lease. An echo shows the cost without a quota server.
 //!
-//! A client that is refused comes back when it is told to. One that is told no time, or whose connection breaks, comes
-//! back a little later, and later each time.
+//! A client that is refused with a time returns at that time. A client that is refused without one, or whose connection
+//! breaks, returns a little later, with growing waits.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -18,33 +18,33 @@ use crate::latencies::{Latencies, Quantiles};
 use crate::population::Population;
 use crate::wire::{Failure, Wire};
 
-/// How soon a client tries again whose connection broke.
+/// First wait of a client whose connection broke.
 const TRIED_AGAIN: Duration = Duration::from_millis(100);
 
-/// How late at most.
+/// Longest wait of a client whose connection broke.
 const TRIED_AGAIN_MAX: Duration = Duration::from_secs(2);
 
-/// A connection, or an answer, that takes longer does not come.
+/// Time after which a connection, or an answer, counts as missing.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What a storm came to.
+/// Result of a storm.
 #[derive(Debug, Default)]
 pub(crate) struct Storm {
-    /// Who was measured.
+    /// Name of the measured server.
     name: &'static str,
-    /// How long it took until each had its lease.
+    /// Time until each client had its lease.
     pub(crate) waited: Quantiles,
-    /// Connections that were reset, or refused.
+    /// Number of connections that were reset, or refused.
     pub(crate) resets: u64,
-    /// Requests that were refused with a time to come back, as a call or by the node.
+    /// Number of requests that were refused with a time, as a call or by the node.
     pub(crate) refused: u64,
-    /// Requests that were refused without one.
+    /// Number of requests that were refused without one.
     pub(crate) refused_for_ever: u64,
-    /// What else went wrong.
+    /// Number of other failures.
     pub(crate) broken: u64,
-    /// What went wrong first.
+    /// Text of the first failure.
     pub(crate) first_failure: Option<String>,
-    /// How long the server was busy until all had their leases.
+    /// Processor time of the server until all had their leases.
     pub(crate) cpu: Option<Duration>,
 }
 
@@ -57,7 +57,7 @@ struct Tries {
     first_failure: Option<String>,
 }
 
-/// So many clients, from so many addresses, all of which share so many resources.
+/// Starts a number of clients, from a number of addresses, that share a number of resources.
 pub(crate) fn break_loose(
     name: &'static str,
     address: SocketAddr,
@@ -77,7 +77,7 @@ pub(crate) fn break_loose(
             coming.spawn(async move {
                 sleep_until(begins).await;
                 let (wire, tries) = come_in(address, from, &population, client).await;
-                // It stays.
+                // The connection stays open.
                 (wire, begins.elapsed(), tries)
             });
         }
@@ -105,7 +105,7 @@ pub(crate) fn break_loose(
     })
 }
 
-/// An address on loopback that is the only one to use its ports.
+/// Returns an address on loopback whose ports no other client uses.
 fn source(number: usize) -> IpAddr {
     let [.., third, fourth] = (u32::try_from(number).unwrap() + 1).to_be_bytes();
     IpAddr::V4(Ipv4Addr::new(127, 1, third, fourth))
@@ -151,7 +151,7 @@ async fn come_in(
                     }
                 }
                 pause = (pause * 2).min(TRIED_AGAIN_MAX);
-                // Not all at the same moment.
+                // Spread, so that clients do not return at the same moment.
                 pause / 2 + pause.mul_f64((client % 97) as f64 / 194.0)
             }
         };

@@ -1,5 +1,5 @@
-//! Who is measured: a server that is started for it, on a core of its own; an echo, started the same way; or a
-//! server that runs already.
+//! The measured server: one that is started for it, on a core of its own; an echo, started the same way; or a server
+//! that already runs.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -16,7 +16,7 @@ use tempfile::TempDir;
 
 use crate::cores::Cores;
 
-/// Limits that would refuse a single address what is measured here, raised: each flag with its value.
+/// Limits that would refuse the load of a single address, raised: each flag with its value.
 const FLAGS: [&str; 20] = [
     "--calls-per-second-per-address-max",
     "100000000",
@@ -36,28 +36,28 @@ const FLAGS: [&str; 20] = [
     "100000",
     "--look-time-per-second-per-address-max",
     "1s",
-    // Every request is decided about.
+    // Every request gets a decision.
     "--refresh-floor",
     "0s",
 ];
 
-/// The templates of a server that is measured.
+/// The templates of a measured server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Templates {
-    /// By what resources are divided.
+    /// Algorithm of the resources.
     pub(crate) kind: &'static str,
-    /// How much there is of each.
+    /// Capacity of each resource.
     pub(crate) capacity: u64,
-    /// How long leases last.
+    /// Length of leases.
     pub(crate) lease_length: Duration,
-    /// How many templates stand before the one that matches, and do not match.
+    /// Number of templates before the one that matches.
     pub(crate) globs_before: usize,
-    /// How the names of those begin: other names are other globs.
+    /// Prefix of their names: other names are other globs.
     pub(crate) globs_named: &'static str,
 }
 
 impl Templates {
-    /// Fairly shared, for a long time, with nothing before.
+    /// Fair sharing with long leases, without other templates.
     pub(crate) const FAIR: Self = Self {
         kind: "FAIR_SHARE",
         capacity: 1_000_000,
@@ -66,7 +66,7 @@ impl Templates {
         globs_named: "a",
     };
 
-    /// Writes them to a file, at once.
+    /// Writes them to a file.
     pub(crate) fn write(&self, file: &Path) {
         let Self {
             kind,
@@ -96,19 +96,19 @@ impl Templates {
     }
 }
 
-/// Which server is started, and where.
+/// The server's program, and its cores.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Place {
-    /// None: it shares its core with everybody.
+    /// None: it shares its core with all other programs.
     pub(crate) cores: Option<Cores>,
-    /// None: the one of this workspace, which is built if need be.
+    /// None: the one of this workspace, which is built if necessary.
     pub(crate) program: Option<PathBuf>,
 }
 
-/// What is measured.
+/// A measured server.
 #[derive(Debug)]
 pub(crate) struct Subject {
-    /// Where it answers.
+    /// Its address.
     pub(crate) address: SocketAddr,
     process: Process,
 }
@@ -120,12 +120,13 @@ enum Process {
         folder: TempDir,
     },
     Echo(Child),
-    /// Somebody else's.
+    /// A process that was not started here.
     Elsewhere,
 }
 
 impl Subject {
-    /// Starts `doorward-server` on a core of its own, with other flags beside those that lift limits, or in their place.
+    /// Starts `doorward-server` on a core of its own, with flags in addition to those that lift limits, or in their
+    /// place.
     pub(crate) fn server(place: &Place, templates: Templates, flags: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("templates.yaml");
@@ -137,7 +138,7 @@ impl Subject {
             file.to_str().unwrap(),
         ];
         let flags = [&own[..], &lifted(flags), flags].concat();
-        // What is built is not built on one core.
+        // A build must not run on one core.
         let program = place
             .program
             .clone()
@@ -153,7 +154,7 @@ impl Subject {
         }
     }
 
-    /// Starts an echo: this program in another mode, or another one that was built for it.
+    /// Starts an echo: this program in another mode, or another build of it.
     pub(crate) fn echo(place: &Place, program: &Path) -> Self {
         let mut command = Command::new(program);
         command.arg("echo").stdout(Stdio::piped());
@@ -167,7 +168,7 @@ impl Subject {
         }
     }
 
-    /// A server that runs already.
+    /// Uses a server that already runs.
     pub(crate) fn elsewhere(address: SocketAddr) -> Self {
         Self {
             address,
@@ -175,7 +176,7 @@ impl Subject {
         }
     }
 
-    /// The server, if one was started.
+    /// Returns the server that was started.
     pub(crate) fn started(&mut self) -> &mut Server {
         match &mut self.process {
             Process::Server { server, .. } => server,
@@ -183,13 +184,13 @@ impl Subject {
         }
     }
 
-    /// What a server that was started says in `/metrics`.
+    /// Returns `/metrics` of a server that was started.
     pub(crate) fn metrics(&mut self) -> String {
         let server = self.started();
         tokio::task::block_in_place(|| server.get("/metrics"))
     }
 
-    /// Where the templates are of a server that was started.
+    /// Returns the template file of a server that was started.
     pub(crate) fn templates(&self) -> PathBuf {
         match &self.process {
             Process::Server { folder, .. } => folder.path().join("templates.yaml"),
@@ -197,7 +198,7 @@ impl Subject {
         }
     }
 
-    /// Its process, if it was started here.
+    /// Returns its process, if it was started here.
     pub(crate) fn process(&self) -> Option<u32> {
         match &self.process {
             Process::Server { server, .. } => Some(server.process()),
@@ -206,12 +207,12 @@ impl Subject {
         }
     }
 
-    /// For how long it has kept a core busy, if it was started here.
+    /// Returns its processor time, if it was started here.
     pub(crate) fn cpu_time(&self) -> Option<Duration> {
         self.process().map(cpu_time)
     }
 
-    /// What memory it has, if it was started here.
+    /// Returns its memory, if it was started here.
     pub(crate) fn memory(&self) -> Option<Memory> {
         self.process().map(memory)
     }
@@ -220,14 +221,14 @@ impl Subject {
 impl Drop for Subject {
     fn drop(&mut self) {
         if let Process::Echo(child) = &mut self.process {
-            // It may be gone already.
+            // It may have ended already.
             let _ = child.kill();
             let _ = child.wait();
         }
     }
 }
 
-/// The flags that lift limits, but for those that are given.
+/// Returns the flags that lift limits, except for the given ones.
 fn lifted(given: &[&str]) -> Vec<&'static str> {
     let names: Vec<&str> = given
         .iter()
@@ -237,14 +238,17 @@ fn lifted(given: &[&str]) -> Vec<&'static str> {
     pairs.flatten().copied().collect()
 }
 
-/// Builds this bench with the profile `release` (no link-time optimisation) and the system's allocator. Returns its
-/// path.
+/// Builds this bench with cargo's defaults: no link-time optimisation, sixteen units per crate, the system's allocator.
+/// Returns its path.
 pub(crate) fn plain_build() -> PathBuf {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
     let output = Command::new(cargo)
         .args(["build", "--locked", "--message-format", "json"])
         .args(["-p", "doorward-tests", "--bench", "load"])
-        .args(["--no-default-features", "--release"])
+        .args(["--no-default-features", "--profile", "plain"])
+        .args(["--config", "profile.plain.inherits='release'"])
+        .args(["--config", "profile.plain.lto=false"])
+        .args(["--config", "profile.plain.codegen-units=16"])
         .stderr(Stdio::inherit())
         .output()
         .unwrap();

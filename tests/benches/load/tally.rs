@@ -1,4 +1,4 @@
-//! What came of many calls: how long they took, what they were granted, and what went wrong.
+//! Tally of many calls: their latencies, grants, and failures.
 
 use std::time::Duration;
 
@@ -6,29 +6,29 @@ use crate::latencies::Latencies;
 use crate::population::Outcome;
 use crate::wire::Failure;
 
-/// The books of one who asks, and of all together.
+/// Tally of one asker, or of all together.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
-    /// How long calls took that were granted all that they asked for.
+    /// Latencies of calls that were granted in full.
     pub(crate) latencies: Latencies,
-    /// How long the others took: how fast a server fails says nothing of how fast it grants.
+    /// Latencies of the others, which are no evidence about grants.
     pub(crate) failed: Latencies,
-    /// What calls were answered.
+    /// Answers of the calls.
     pub(crate) outcome: Outcome,
-    /// Calls that were sent and count, whatever came of them.
+    /// Number of calls that were sent and count, with any result.
     pub(crate) calls: u64,
-    /// Calls that the server refused, also before anything counts.
+    /// Number of calls that the server refused, even during the warm-up.
     pub(crate) refused: u64,
-    /// Calls that the server refused without a time to come back.
+    /// Number of calls that the server refused without a time.
     pub(crate) refused_for_ever: u64,
-    /// Calls that got no answer.
+    /// Number of calls without an answer.
     pub(crate) broken: u64,
-    /// What went wrong first.
+    /// Text of the first failure.
     pub(crate) first_failure: Option<String>,
 }
 
 impl Tally {
-    /// A call has ended. It counts if it took place within what is measured.
+    /// Records the end of a call. It counts if it took place within the measured time.
     pub(crate) fn note(&mut self, ended: &Result<Outcome, Failure>, took: Option<Duration>) {
         if let Some(took) = took {
             self.calls += 1;
@@ -57,7 +57,7 @@ impl Tally {
         }
     }
 
-    /// All of another one, too.
+    /// Adds another tally.
     pub(crate) fn add(&mut self, other: Self) {
         self.latencies.add(other.latencies);
         self.failed.add(other.failed);
@@ -72,7 +72,7 @@ impl Tally {
     }
 }
 
-/// Failures are counted, and are not among the latencies of what was granted.
+/// Checks that failures are counted, and are not among the latencies of grants.
 pub(crate) fn check() {
     let second = Some(Duration::from_secs(1));
     let granted = Outcome {
@@ -95,7 +95,7 @@ pub(crate) fn check() {
     tally.note(&Err(refused(second)), second);
     tally.note(&Err(refused(None)), second);
     tally.note(&Err(Failure::Broken(String::new())), second);
-    // Before anything counts.
+    // During the warm-up.
     tally.note(&Ok(granted), None);
     assert_eq!((tally.calls, tally.refused, tally.broken), (5, 2, 1));
     assert_eq!((tally.refused_for_ever, tally.outcome.granted), (1, 1));

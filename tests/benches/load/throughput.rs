@@ -1,5 +1,5 @@
-//! The same load on several servers, one after the other: the server, a raw echo of the same messages, and, if
-//! somebody asks for it, an echo that is built as cargo builds anything.
+//! The same load on several servers, one after the other: the server, an echo of the same messages, and, on request, an
+//! echo with cargo's default build.
 
 use std::time::Duration;
 
@@ -10,32 +10,32 @@ use crate::latencies::Quantiles;
 use crate::population::Outcome;
 use crate::subject::Subject;
 
-/// What a load on one server came to.
+/// Result of a load on one server.
 #[derive(Debug)]
 pub(crate) struct Figures {
     name: &'static str,
-    /// How long calls took that were granted all that they asked for.
+    /// Latencies of calls that were granted in full.
     pub(crate) latencies: Quantiles,
-    /// How long the others took.
+    /// Latencies of the others.
     failed: Quantiles,
-    /// What they were answered.
+    /// Their answers.
     pub(crate) outcome: Outcome,
-    /// Calls that were sent and count.
+    /// Number of calls that were sent and count.
     pub(crate) calls: u64,
-    /// Calls that were refused.
+    /// Number of calls that were refused.
     pub(crate) refused: u64,
-    /// Those of them that were refused without a time to come back.
+    /// Number of those that were refused without a time.
     refused_for_ever: u64,
-    /// Calls that got no answer.
+    /// Number of calls without an answer.
     pub(crate) broken: u64,
     first_failure: Option<String>,
     lasted: Duration,
-    /// For how long the server was busy.
+    /// Processor time of the server.
     cpu: Option<Duration>,
 }
 
 impl Figures {
-    /// Sets a load on a server.
+    /// Puts a load on a server.
     pub(crate) fn of(name: &'static str, subject: &Subject, load: Load) -> Self {
         let Measured {
             tally,
@@ -57,22 +57,22 @@ impl Figures {
         }
     }
 
-    /// Of those that were granted all that they asked for.
+    /// Returns the number of calls per second that were granted in full.
     fn per_second(&self) -> f64 {
         self.latencies.count() as f64 / self.lasted.as_secs_f64()
     }
 
-    /// What a call costs the server, whatever comes of it.
+    /// Returns the server's processor time per call, with any result.
     fn cpu_each(&self) -> Option<Duration> {
         Some(cpu_each(self.cpu?, self.calls))
     }
 
-    /// Whether any call was granted what it asked for.
+    /// Returns whether any call was granted in full.
     pub(crate) fn has_any(&self) -> bool {
         self.latencies.count() > 0
     }
 
-    /// The heading of what [`Figures::print`] prints.
+    /// Prints the heading of [`Figures::print`].
     pub(crate) fn print_heading() {
         println!(
             "{:16} {:>11} {:>12} {:>8}  {:>9} {:>9} {:>9} {:>9}",
@@ -80,7 +80,7 @@ impl Figures {
         );
     }
 
-    /// One line, and another one if something went wrong.
+    /// Prints one line, and another one if there were failures.
     pub(crate) fn print(&self, echo: Option<&Self>) {
         let each = self.cpu_each().map(|each| each.as_secs_f64() * 1e6);
         let of_echo = echo
@@ -147,7 +147,7 @@ fn cpu_each(cpu: Duration, calls: u64) -> Duration {
     cpu.div_f64(calls.max(1) as f64)
 }
 
-/// What a call costs: of many, and of none.
+/// Checks the cost of a call: of many, and of none.
 pub(crate) fn check() {
     let second = Duration::from_secs(1);
     assert_eq!(cpu_each(second, 4), Duration::from_millis(250));

@@ -1,5 +1,5 @@
-//! One HTTP/2 connection and calls on it, without a client library around them: who measures should cost less than
-//! what is measured.
+//! One HTTP/2 connection and calls on it, without a client library: the measuring program must cost less than the
+//! measured one.
 
 use std::fmt;
 use std::io;
@@ -15,33 +15,33 @@ use tokio::time::timeout;
 use tonic::codegen::http::header::{CONTENT_TYPE, TE};
 use tonic::codegen::http::{HeaderMap, HeaderValue, Method, Request, Uri, Version};
 
-/// What one call of a client is for.
+/// Paths of the calls.
 pub(crate) const GET_CAPACITY: &str = "/doorman.Capacity/GetCapacity";
 pub(crate) const RELEASE_CAPACITY: &str = "/doorman.Capacity/ReleaseCapacity";
 pub(crate) const GET_STATUS: &str = "/doorward.admin.v1.Admin/GetStatus";
 pub(crate) const STREAM_SERVER_CAPACITY: &str = "/doorward.v1.CapacityStream/StreamServerCapacity";
 
-/// Room for answers that are read at once whatever their size.
+/// Window for answers of any size at once.
 const WINDOW: u32 = 1 << 24;
 
-/// The head of a gRPC message: whether it is compressed, and its length.
+/// Length of the head of a gRPC message: whether it is compressed, and its length.
 const HEAD: usize = 5;
 
-/// Why a call was not answered as was hoped.
+/// A failed call.
 #[derive(Clone, Debug)]
 pub(crate) enum Failure {
-    /// The server said no.
+    /// The server refused.
     Refused {
-        /// With which gRPC status.
+        /// Its gRPC status.
         code: i32,
-        /// When to come back, if it said so.
+        /// Time to come back, if the server sent one.
         comes_back_in: Option<Duration>,
-        /// Why.
+        /// Its message.
         message: String,
     },
     /// The connection was reset, or refused.
     Reset(String),
-    /// Anything else is wrong with the connection.
+    /// Another problem of the connection.
     Broken(String),
 }
 
@@ -101,7 +101,7 @@ pub(crate) struct Stream {
 }
 
 impl Wire {
-    /// Connects, from an address of one's choice, and begins to speak HTTP/2.
+    /// Connects, from a chosen address, and starts HTTP/2.
     pub(crate) async fn open(to: SocketAddr, from: Option<IpAddr>) -> Result<Self, Failure> {
         let socket = TcpSocket::new_v4()?;
         if let Some(from) = from {
@@ -113,12 +113,12 @@ impl Wire {
             .initial_window_size(WINDOW)
             .initial_connection_window_size(WINDOW)
             .enable_push(false)
-            // Until the server has said how many there may be.
+            // Until the server has sent its limit.
             .initial_max_send_streams(1)
             .handshake(stream);
         let (requests, connection) = handshake.await?;
         tokio::spawn(async move {
-            // Whoever waits for an answer hears of it.
+            // The callers that wait for an answer get the error.
             let _ = connection.await;
         });
         let authority = to.to_string();
@@ -153,11 +153,11 @@ impl Wire {
             .get(HEAD..)
             .map(A::decode)
             .and_then(Result::ok)
-            .ok_or_else(|| Failure::Broken("no answer is in the answer".to_owned()))?;
+            .ok_or_else(|| Failure::Broken("the answer has no message".to_owned()))?;
         Ok(answer)
     }
 
-    /// The same, and gives up after a while.
+    /// Does the same, with a timeout.
     pub(crate) async fn call_within<A: Message + Default>(
         &self,
         span: Duration,
@@ -168,7 +168,7 @@ impl Wire {
         answer.unwrap_or_else(|_| Err(Failure::Broken(format!("no answer within {span:?}"))))
     }
 
-    /// Begins messages in both directions: sends the first one, and waits for the beginning of the first answer.
+    /// Opens a stream in both directions: sends the first message, and waits for the beginning of the first answer.
     pub(crate) async fn stream(
         &self,
         method: &str,

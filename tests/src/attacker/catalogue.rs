@@ -7,12 +7,12 @@ use std::time::Duration;
 use super::flood::{Amount, Flood, flood};
 use super::{Outcome, Siege, Target, claims, unread, waiting};
 
-/// How much of it.
+/// Size of an attack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Size {
-    /// As much as an attacker with one machine would.
+    /// The load of an attacker with one machine.
     Full,
-    /// A little of it, again and again.
+    /// A small amount, again and again.
     Slow,
 }
 
@@ -31,18 +31,18 @@ pub type Waging = Pin<Box<dyn Future<Output = Siege> + Send>>;
 /// An attack by name.
 #[derive(Clone, Copy, Debug)]
 pub struct Attack {
-    /// On the command line.
+    /// Name on the command line.
     pub name: &'static str,
-    /// For people.
+    /// Description for people.
     pub what: &'static str,
-    /// Attacks once. What it holds afterwards is held until the siege is dropped. The round's number makes names
-    /// that were not used before.
+    /// Attacks once. The siege holds its connections until it is dropped. The number of the round makes names that were
+    /// not used before.
     pub wage: fn(Target, Size, u64) -> Waging,
 }
 
 macro_rules! attacks {
     ($($name:literal, $what:literal, |$target:ident, $size:ident, $round:ident| $wage:expr;)*) => {
-        /// All of them.
+        /// All attacks.
         pub const ATTACKS: &[Attack] = &[$(Attack {
             name: $name,
             what: $what,
@@ -142,7 +142,7 @@ attacks! {
         unread::pings(target, size.of(30, 2), size.of(100_000, 1_000)).await;
 }
 
-/// The attack of that name.
+/// Returns the attack of that name.
 pub fn named(name: &str) -> Option<&'static Attack> {
     ATTACKS.iter().find(|attack| attack.name == name)
 }
@@ -155,7 +155,7 @@ async fn flooded(target: Target, what: Flood, size: Size, times: u64) -> Siege {
     done(flood(target, what, amount).await)
 }
 
-/// An attack that holds nothing.
+/// Returns an attack that holds nothing.
 fn done(outcome: Outcome) -> Siege {
     Siege {
         outcome,

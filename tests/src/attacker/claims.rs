@@ -13,10 +13,10 @@ use tonic::{Code, Status};
 
 use super::{Outcome, Target};
 
-/// The most that a call may take.
+/// Longest time of a call.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A connection from the attacker's address, as a gRPC library makes it.
+/// Opens a connection from the attacker's address, as a gRPC library does.
 pub fn channel(target: Target) -> Channel {
     let endpoint = Endpoint::from_shared(format!("http://{}", target.grpc)).unwrap();
     endpoint
@@ -29,7 +29,7 @@ fn client(target: Target) -> CapacityClient<Channel> {
     CapacityClient::new(channel(target)).max_decoding_message_size(64 << 20)
 }
 
-/// A claim of one resource.
+/// Returns a claim of one resource.
 pub fn claim(resource: String, priority: i64, wants: f64, has: Option<f64>) -> ResourceRequest {
     ResourceRequest {
         resource_id: resource,
@@ -50,7 +50,7 @@ fn lease(capacity: f64) -> Lease {
     }
 }
 
-/// What a child server asks of so many resources, with a demand curve as large as they come for each.
+/// Returns a child server's request for a number of resources, each with a demand curve of the largest size.
 pub fn child_request(child: &str, prefix: &str, resources: usize) -> GetServerCapacityRequest {
     const POINTS: u32 = 64;
     // D(w) of 64 clients that want 1, 2, … 64.
@@ -75,7 +75,7 @@ pub fn child_request(child: &str, prefix: &str, resources: usize) -> GetServerCa
     }
 }
 
-/// Counts a call about so many resources.
+/// Counts a call that names a number of resources.
 fn count<T>(
     outcome: &mut Outcome,
     asked: usize,
@@ -108,7 +108,7 @@ async fn ask(client: &CapacityClient<Channel>, id: &str, claims: Vec<ResourceReq
     outcome
 }
 
-/// One client asks for new resources, so many in a call.
+/// Asks for new resources, as one client, a number of them in each call.
 pub async fn invented_resources(
     target: Target,
     prefix: &str,
@@ -126,7 +126,7 @@ pub async fn invented_resources(
     outcome
 }
 
-/// That many new clients ask for one resource, some of them at a time.
+/// Asks for one resource as many new clients, some of them at a time.
 pub async fn invented_ids(
     target: Target,
     resource: &str,
@@ -155,7 +155,7 @@ pub async fn invented_ids(
     outcome
 }
 
-/// Child servers that do not exist, each with as many demand curves as a message holds.
+/// Sends child servers that do not exist, each with as many demand curves as a message holds.
 pub async fn forged_children(
     target: Target,
     prefix: &str,
@@ -173,7 +173,7 @@ pub async fn forged_children(
     outcome
 }
 
-/// Clients that claim a resource at so many priorities, from the highest that there is downwards.
+/// Claims a resource at a number of priorities, from the highest downwards.
 pub async fn priorities(target: Target, resource: &str, count: usize) -> Outcome {
     let client = client(target);
     let mut outcome = Outcome::default();
@@ -184,13 +184,13 @@ pub async fn priorities(target: Target, resource: &str, count: usize) -> Outcome
     outcome
 }
 
-/// A client says that it has so much.
+/// Reports a large lease, as a client.
 pub async fn claimed(target: Target, resource: &str, has: f64) -> Outcome {
     let claims = vec![claim(resource.to_owned(), 0, has, Some(has))];
     ask(&client(target), "liar", claims).await
 }
 
-/// A child server that says it stands for so many clients, and wants a million for each.
+/// Reports a number of clients that each want a million, as a child server.
 pub async fn crowded_child(target: Target, resource: &str, clients: i64) -> Outcome {
     let request = GetServerCapacityRequest {
         server_id: "crowded".to_owned(),
@@ -212,7 +212,7 @@ pub async fn crowded_child(target: Target, resource: &str, clients: i64) -> Outc
     outcome
 }
 
-/// Releases what another one holds, in its name, as if its process had been started anew.
+/// Releases another client's lease in its name, as if its process had restarted.
 pub async fn released_for(target: Target, victim: &str, resource: &str) -> Outcome {
     let request = ReleaseCapacityRequest {
         client_id: victim.to_owned(),

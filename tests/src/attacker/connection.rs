@@ -1,7 +1,7 @@
-//! A connection that writes bytes, from an address of our choice.
+//! A connection that writes bytes, from a chosen address.
 //!
-//! A server that answers a flood must be read, or it stops reading; [`Connection::send`] reads while it writes.
-//! Attacks that never read use [`Connection::send_unread`].
+//! A server that answers a flood must be read, or it stops reading; [`Connection::send`] reads while it writes. Attacks
+//! that never read use [`Connection::send_unread`].
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -14,7 +14,7 @@ use tokio::time::timeout;
 use super::frames::{DATA, END_STREAM, FRAME_BYTES_MAX, PREFACE, SETTINGS, frame, settings};
 use super::seen::Seen;
 
-/// A server that does not take a connection, or bytes, within this does not take them.
+/// Time within which a server accepts a connection, or bytes, if at all.
 const TAKEN_WITHIN: Duration = Duration::from_secs(5);
 
 /// A connection to a server, from an attacker's address.
@@ -24,17 +24,17 @@ pub struct Connection {
     seen: Seen,
     sent: u64,
     next_stream: u32,
-    /// Settings of the server that it has acknowledged.
+    /// Number of acknowledged settings of the server.
     acknowledged: u64,
     is_cut: bool,
 }
 
 impl Connection {
-    /// Connects.
+    /// Opens a connection.
     ///
     /// # Errors
     ///
-    /// If the server does not take it.
+    /// If the server does not accept it.
     pub async fn open(from: IpAddr, to: SocketAddr) -> io::Result<Self> {
         let socket = TcpSocket::new_v4()?;
         socket.bind(SocketAddr::new(from, 0))?;
@@ -50,11 +50,11 @@ impl Connection {
         })
     }
 
-    /// Connects, and begins to speak HTTP/2 with such settings.
+    /// Opens a connection, and starts HTTP/2 with these settings.
     ///
     /// # Errors
     ///
-    /// If the server does not take it.
+    /// If the server does not accept it.
     pub async fn greet(from: IpAddr, to: SocketAddr, with: &[(u16, u32)]) -> io::Result<Self> {
         let mut connection = Self::open(from, to).await?;
         let mut greeting = PREFACE.to_vec();
@@ -63,34 +63,34 @@ impl Connection {
         Ok(connection)
     }
 
-    /// The number of a new stream.
+    /// Returns the number of a new stream.
     pub fn next_stream(&mut self) -> u32 {
         let stream = self.next_stream;
         self.next_stream += 2;
         stream
     }
 
-    /// Whether streams have run out of numbers, half of them being the server's.
+    /// Returns whether the stream numbers are used up; half of them belong to the server.
     pub fn is_used_up(&self) -> bool {
         self.next_stream >= 1 << 31
     }
 
-    /// What the server sent.
+    /// Returns the frames that the server sent.
     pub fn seen(&self) -> &Seen {
         &self.seen
     }
 
-    /// How much the system took.
+    /// Returns the number of bytes that the system accepted.
     pub fn bytes_sent(&self) -> u64 {
         self.sent
     }
 
-    /// Whether the server has ended the connection, or said that it goes away.
+    /// Returns whether the server has ended the connection, or announced its end.
     pub fn is_cut(&self) -> bool {
         self.is_cut || self.seen.goaway.is_some()
     }
 
-    /// Reads away what is there, without waiting.
+    /// Reads everything that has arrived, without waiting.
     pub fn look(&mut self) {
         let mut buffer = [0; 16_384];
         loop {
@@ -107,11 +107,11 @@ impl Connection {
         }
     }
 
-    /// Waits until something has come, and reads it.
+    /// Waits until something arrives, and reads it.
     ///
     /// # Errors
     ///
-    /// If the connection is cut, or nothing comes for long.
+    /// If the connection is cut, or nothing arrives for long.
     pub async fn read_some(&mut self) -> io::Result<()> {
         timeout(TAKEN_WITHIN, self.stream.readable()).await??;
         self.look();
@@ -128,11 +128,11 @@ impl Connection {
         }
     }
 
-    /// Writes it all, and reads away what comes meanwhile.
+    /// Writes all bytes, and reads everything that arrives meanwhile.
     ///
     /// # Errors
     ///
-    /// If the connection is cut, or the server takes nothing for long.
+    /// If the connection is cut, or the server accepts nothing for long.
     pub async fn send(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
             let either = Interest::READABLE | Interest::WRITABLE;
@@ -148,11 +148,11 @@ impl Connection {
         Ok(())
     }
 
-    /// Writes it all, and reads nothing.
+    /// Writes all bytes, and reads nothing.
     ///
     /// # Errors
     ///
-    /// If the connection is cut, or the server takes nothing for long.
+    /// If the connection is cut, or the server accepts nothing for long.
     pub async fn send_unread(&mut self, mut bytes: &[u8], patience: Duration) -> io::Result<()> {
         while !bytes.is_empty() {
             timeout(patience, self.stream.writable()).await??;
@@ -161,11 +161,11 @@ impl Connection {
         Ok(())
     }
 
-    /// Writes the body of a message on a stream, no faster than the server lets it.
+    /// Writes the body of a message on a stream, no faster than the server's window allows.
     ///
     /// # Errors
     ///
-    /// If the connection is cut, the server ends a stream of it, or takes nothing for long.
+    /// If the connection is cut, or the server ends one of its streams, or accepts nothing for long.
     pub async fn send_data(&mut self, stream: u32, body: &[u8], ends: bool) -> io::Result<()> {
         let ended = self.seen.ended;
         let mut rest = body;
@@ -201,7 +201,7 @@ impl Connection {
         Ok(())
     }
 
-    /// From now on [`Connection::send_data`] goes by the window of that stream.
+    /// Makes [`Connection::send_data`] use the window of that stream.
     pub fn look_at(&mut self, stream: u32) {
         self.seen.look_at(stream);
     }

@@ -1,7 +1,7 @@
 //! Attacks by frames that cost the server more than their sender.
 //!
-//! A server may cut such a connection, and the attacker makes a new one, until it has sent as many frames as it
-//! meant to, or has lost as many connections as it has patience for.
+//! A server may cut such a connection. The attacker opens a new one, until it has sent all its frames, or has lost its
+//! maximum of connections.
 
 use std::time::Duration;
 
@@ -15,24 +15,24 @@ use super::frames::{
 use super::waiting::{GET_CAPACITY, begin};
 use super::{Outcome, Target};
 
-/// What is sent over and over.
+/// Frame that a flood repeats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flood {
-    /// Calls that are given up at once.
+    /// Calls that the client cancels at once.
     RapidResets,
-    /// Calls that the server resets, because their window is grown by 0.
+    /// Calls that the server resets, because their window grows by 0.
     ResetsByZeroWindow,
-    /// Calls that the server resets, because their window is grown beyond what there is.
+    /// Calls that the server resets, because their window grows beyond the maximum.
     ResetsByOverflow,
-    /// Calls that the server resets, because they go on after their end.
+    /// Calls that the server resets, because they continue after their end.
     ResetsByDataAfterEnd,
     /// Pieces of a header block that never ends.
     Continuation,
     /// Pieces of a header block that never ends, without a byte in them.
     EmptyContinuation,
-    /// Settings, each of which is to be acknowledged.
+    /// Settings, each of which needs an acknowledgement.
     Settings,
-    /// Pings, each of which is to be answered.
+    /// Pings, each of which needs an answer.
     Ping,
     /// Priorities, which servers ignore.
     Priority,
@@ -47,7 +47,7 @@ pub enum Flood {
 }
 
 impl Flood {
-    /// All of them.
+    /// All floods.
     pub const ALL: [Self; 13] = [
         Self::RapidResets,
         Self::ResetsByZeroWindow,
@@ -64,7 +64,7 @@ impl Flood {
         Self::HeaderBomb,
     ];
 
-    /// What a connection begins with.
+    /// Starts a connection.
     fn begin(self, connection: &mut Connection, out: &mut Vec<u8>) {
         match self {
             Self::Continuation | Self::EmptyContinuation => {
@@ -79,7 +79,7 @@ impl Flood {
         }
     }
 
-    /// Appends it once.
+    /// Appends the frame once.
     fn once(self, connection: &mut Connection, out: &mut Vec<u8>) {
         const ENORMOUS: u32 = (1 << 31) - 1;
         // The first stream of the connection, if it began one.
@@ -128,19 +128,19 @@ impl Flood {
 /// `a: b`, as a literal.
 const ONE_HEADER: [u8; 5] = [0, 1, b'a', 1, b'b'];
 
-/// How much of a flood there is to be.
+/// Size of a flood.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Amount {
-    /// How often it is sent in all.
+    /// Number of repetitions.
     pub times: u64,
-    /// How many connections are used at most, one after the other.
+    /// Largest number of connections, one after the other.
     pub connections_max: u64,
 }
 
-/// How long a server has to end a connection on which all has been said.
+/// Time for the server to end a connection after everything was sent.
 const JUDGED_WITHIN: Duration = Duration::from_secs(2);
 
-/// Sends it so often.
+/// Sends a flood.
 pub async fn flood(target: Target, what: Flood, amount: Amount) -> Outcome {
     const BATCH: u64 = 100;
     let mut outcome = Outcome::default();
@@ -166,7 +166,7 @@ pub async fn flood(target: Target, what: Flood, amount: Amount) -> Outcome {
             }
             outcome.done += BATCH;
         }
-        // It may have much to read yet. Whether it ends the connection is seen, or it does not.
+        // The server may still have much to read. It ends the connection in time, or not.
         let _ = timeout(JUDGED_WITHIN, connection.until_cut()).await;
         outcome.add_connection(&connection);
     }

@@ -1,11 +1,11 @@
-//! HTTP/2 frames, header blocks and gRPC messages, as bytes. Nothing is checked: an attacker may want them wrong.
+//! HTTP/2 frames, header blocks and gRPC messages, as bytes. No check is made, because an attacker may want errors.
 
 use prost::Message;
 
-/// What a client says first.
+/// First bytes of a client.
 pub const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// The kind of a frame. Numbers beyond 9 are unknown to HTTP/2.
+/// Kind of a frame. HTTP/2 does not know numbers above 9.
 pub type Kind = u8;
 /// The body of a message.
 pub const DATA: Kind = 0;
@@ -15,28 +15,28 @@ pub const HEADERS: Kind = 1;
 pub const PRIORITY: Kind = 2;
 /// Ends a stream at once.
 pub const RST_STREAM: Kind = 3;
-/// How the peer is to behave.
+/// Settings for the peer.
 pub const SETTINGS: Kind = 4;
-/// Is to be answered.
+/// A frame that needs an answer.
 pub const PING: Kind = 6;
-/// No more streams.
+/// End of new streams.
 pub const GOAWAY: Kind = 7;
-/// How much more may be sent.
+/// Additional amount that may be sent.
 pub const WINDOW_UPDATE: Kind = 8;
-/// More of a header block.
+/// Continuation of a header block.
 pub const CONTINUATION: Kind = 9;
-/// A kind that HTTP/2 does not know; to be passed over.
+/// A kind that HTTP/2 does not know, and ignores.
 pub const UNKNOWN: Kind = 0xbb;
 
-/// The sender has said all it has to say on the stream; of SETTINGS and PING: it is an answer.
+/// Flag: the sender ends the stream; in SETTINGS and PING: the frame is an answer.
 pub const END_STREAM: u8 = 1;
-/// The header block ends here.
+/// Flag: the header block ends here.
 pub const END_HEADERS: u8 = 4;
 
-/// The setting for the window of every stream.
+/// Setting of the window of every stream.
 pub const INITIAL_WINDOW_SIZE: u16 = 4;
 
-/// The largest frame that everybody must take.
+/// Largest frame that every peer must accept.
 pub const FRAME_BYTES_MAX: usize = 16_384;
 
 /// Appends a frame.
@@ -63,30 +63,30 @@ pub fn window_update(out: &mut Vec<u8>, stream: u32, by: u32) {
     frame(out, WINDOW_UPDATE, 0, stream, &by.to_be_bytes());
 }
 
-/// Appends RST_STREAM: the caller has lost interest.
+/// Appends RST_STREAM: the caller cancels.
 pub fn reset(out: &mut Vec<u8>, stream: u32) {
     const CANCEL: u32 = 8;
     frame(out, RST_STREAM, 0, stream, &CANCEL.to_be_bytes());
 }
 
-/// Appends a header as a literal that is never indexed: the simplest that HPACK has.
+/// Appends a header as a literal that is never indexed, the simplest form of HPACK.
 pub fn header(out: &mut Vec<u8>, name: &str, value: &str) {
     out.push(0);
     text(out, name.as_bytes());
     text(out, value.as_bytes());
 }
 
-/// Appends a header as a literal that the server is to remember, under the next number.
+/// Appends a header as a literal that the server must store, under the next number.
 pub fn remembered_header(out: &mut Vec<u8>, name: &str, value: &[u8]) {
     out.push(0x40);
     text(out, name.as_bytes());
     text(out, value);
 }
 
-/// A byte that stands for the header that was remembered last.
+/// The byte of the header that was stored last.
 pub const NEWEST_REMEMBERED: u8 = 0x80 | 62;
 
-/// Appends a text: its length in seven bits and further bytes, then its bytes as they are.
+/// Appends a text: its length in seven bits and further bytes, then its bytes unchanged.
 fn text(out: &mut Vec<u8>, text: &[u8]) {
     const SEVEN_BITS: usize = 127;
     if let Ok(length @ 0..=126) = u8::try_from(text.len()) {
@@ -103,7 +103,7 @@ fn text(out: &mut Vec<u8>, text: &[u8]) {
     out.extend(text);
 }
 
-/// The headers of a gRPC call.
+/// Returns the headers of a gRPC call.
 pub fn call_headers(path: &str) -> Vec<u8> {
     let mut block = Vec::new();
     header(&mut block, ":method", "POST");
@@ -115,18 +115,18 @@ pub fn call_headers(path: &str) -> Vec<u8> {
     block
 }
 
-/// Appends HEADERS that begin a gRPC call, whose message is to follow.
+/// Appends HEADERS that begin a gRPC call. Its message must follow.
 pub fn begin_call(out: &mut Vec<u8>, stream: u32, path: &str) {
     frame(out, HEADERS, END_HEADERS, stream, &call_headers(path));
 }
 
-/// What stands before every gRPC message: that it is not compressed, and how long it will be.
+/// Returns the head of a gRPC message: not compressed, and its length.
 pub fn announcement(bytes: u32) -> [u8; 5] {
     let [a, b, c, d] = bytes.to_be_bytes();
     [0, a, b, c, d]
 }
 
-/// A gRPC message.
+/// Returns a gRPC message.
 pub fn message(message: &impl Message) -> Vec<u8> {
     let body = message.encode_to_vec();
     let mut out = announcement(u32::try_from(body.len()).unwrap_or(u32::MAX)).to_vec();

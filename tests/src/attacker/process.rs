@@ -1,7 +1,7 @@
-//! The attacker as a process of its own, so that what it costs the machine is known; and a process that costs as
-//! much and attacks nothing.
+//! The attacker as a process of its own, so that its cost to the machine is known; and a process of the same cost
+//! without an attack.
 //!
-//! A bench starts itself again with other arguments; what the process did is the last line that it prints.
+//! A bench starts itself again with other arguments; the last printed line has the result of the process.
 
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,52 +15,52 @@ use super::catalogue::{ATTACKS, Attack, Size, named};
 use super::{Outcome, Target, attacker};
 use crate::figures::cpu_time;
 
-/// How long a round of an attack may take.
+/// Longest time of a round of an attack.
 const ROUND_MAX: Duration = Duration::from_secs(120);
 
-/// How long what a round holds is held, if the server does not end it.
+/// Time for which a round holds its connections, if the server does not end them.
 const HELD: Duration = Duration::from_secs(5);
 
-/// What a process is to do.
+/// Task of a process.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Order {
     /// An attack, again and again, at full size.
     Attack(String),
-    /// All attacks beside one another, slowly, each from an address of its own.
+    /// All attacks at the same time, slowly, each from an address of its own.
     AllSlowly,
-    /// No attack, and the same load.
+    /// The same load without an attack.
     Burn(Load),
 }
 
-/// What something costs the machine, however that is spent: for how long it keeps processors busy in each slot of
-/// time. An attack comes in bursts; so does a load like it.
+/// Load on the machine: the time for which processors are busy in each slot. An attack comes in bursts, and so does a
+/// load like it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Load(Vec<Duration>);
 
 impl Load {
-    /// How long a slot is: some times what the kernel counts by.
+    /// Length of a slot: several times the kernel's unit of accounting.
     const SLOT: Duration = Duration::from_millis(50);
 
-    /// Nothing, for so long.
+    /// Returns no load, for a time.
     pub fn none(lasts: Duration) -> Self {
         let slots = lasts.as_millis() / Self::SLOT.as_millis();
         Self(vec![Duration::ZERO; slots as usize])
     }
 
-    /// How many processors it keeps busy.
+    /// Returns the number of busy processors.
     pub fn processors(&self) -> f64 {
         let lasts = self.lasts().max(Self::SLOT);
         let busy: Duration = self.0.iter().sum();
         busy.as_secs_f64() / lasts.as_secs_f64()
     }
 
-    /// For how long there is any.
+    /// Returns the duration of the load.
     pub fn lasts(&self) -> Duration {
         let slots = u32::try_from(self.0.len()).unwrap_or(u32::MAX);
         Self::SLOT * slots
     }
 
-    /// This and the other together, where the other costs that part of a processor by itself.
+    /// Returns the sum of both loads, where the other one costs `other_by_itself` of a processor alone.
     #[must_use]
     pub fn with(&self, other: &Self, other_by_itself: f64) -> Self {
         let by_itself = Self::SLOT.mul_f64(other_by_itself);
@@ -73,7 +73,7 @@ impl Load {
         )
     }
 
-    /// What a process costs, until `is_over`. Blocks.
+    /// Measures the load of a process, until `is_over`. Blocks.
     pub fn watch(process: u32, is_over: &AtomicBool) -> Self {
         let began = Instant::now();
         let mut slots = Vec::new();
@@ -89,7 +89,7 @@ impl Load {
         Self(slots)
     }
 
-    /// Keeps processors as busy as that.
+    /// Keeps processors as busy as this load.
     fn burn(&self) {
         let began = Instant::now();
         std::thread::scope(|scope| {
@@ -127,23 +127,23 @@ fn rest_until(moment: Instant) {
     }
 }
 
-/// Threads of an attacker, and of a load like it.
+/// Number of threads of an attacker, and of a load like it.
 const THREADS: u32 = 2;
 
-/// What a process did.
+/// Result of a process.
 #[derive(Clone, Debug, Default)]
 pub struct Done {
-    /// What the attack came to.
+    /// Result of the attack.
     pub outcome: Outcome,
-    /// How often it was begun anew.
+    /// Number of rounds.
     pub rounds: u64,
-    /// Whether a round was given up because it took too long.
+    /// Whether a round was stopped because it took too long.
     pub is_given_up: bool,
-    /// What it cost.
+    /// Cost to the machine.
     pub load: Load,
 }
 
-/// A process that does that for a while, once at least.
+/// Starts a process that does this for a while, at least once.
 pub fn spawn(order: &Order, target: Target, lasts: Duration) -> Child {
     let order = match order {
         Order::Attack(name) => name.clone(),
@@ -160,7 +160,7 @@ pub fn spawn(order: &Order, target: Target, lasts: Duration) -> Child {
         .unwrap()
 }
 
-/// Waits for its end. Blocks.
+/// Waits for the end of the process. Blocks.
 pub fn wait(process: Child) -> Done {
     let output = process.wait_with_output().unwrap();
     let printed = String::from_utf8(output.stdout).unwrap();
@@ -185,10 +185,10 @@ pub fn wait(process: Child) -> Done {
 
 const ORDER: &str = "--order";
 
-/// How the order to cost as much as an attack begins.
+/// Prefix of the order for a load without an attack.
 const BURN: &str = "burn=";
 
-/// Does what the arguments of the process say, if they are an order. To be called first of all.
+/// Executes the order in the arguments of the process, if there is one. Must be called first.
 pub fn obey_arguments() -> bool {
     let mut arguments = std::env::args().skip_while(|it| it != ORDER).skip(1);
     let Some(order) = arguments.next() else {
@@ -237,7 +237,7 @@ pub fn obey_arguments() -> bool {
         "load": load.to_argument(),
     });
     println!("{report}");
-    // What is left hangs on connections that are not served.
+    // The rest waits for connections that are not served.
     runtime.shutdown_background();
     true
 }
@@ -255,7 +255,7 @@ async fn wage(attack: &Attack, target: Target, size: Size, lasts: Duration) -> D
         let has_any = !siege.held.is_empty();
         let all_cut = timeout_at(held_until, siege.until_cut_to(0)).await;
         if size == Size::Slow && (all_cut.is_ok() || !has_any) {
-            // Slowly is not at once again.
+            // A slow attack does not repeat at once.
             sleep_until(until.min(Instant::now() + Duration::from_secs(1))).await;
         }
         done.outcome.add(siege.lift());

@@ -1,40 +1,40 @@
-//! What a server sent on a connection, as far as an attacker cares: counts of frames, and how much it may send.
+//! Frames that a server sent on a connection, as far as an attacker needs them: counts, and windows.
 //!
-//! Bytes come in pieces of any size. Payloads are passed over, but for the few that say something.
+//! Bytes arrive in pieces of any size. Most payloads are ignored.
 
 use super::frames::{
     DATA, END_STREAM, GOAWAY, HEADERS, INITIAL_WINDOW_SIZE, PING, RST_STREAM, SETTINGS,
     WINDOW_UPDATE,
 };
 
-/// The default window of a connection or a stream.
+/// Default window of a connection or a stream.
 const DEFAULT_WINDOW: i64 = 65_535;
 
-/// The longest payload that is looked at.
+/// Longest payload that is read.
 const LOOKED_AT_MAX: usize = 1_024;
 
-/// What came, so far.
+/// Everything that has arrived so far.
 #[derive(Clone, Debug)]
 pub struct Seen {
-    /// Frames with headers or trailers.
+    /// Number of frames with headers or trailers.
     pub headers: u64,
-    /// Frames with data.
+    /// Number of frames with data.
     pub data: u64,
-    /// Streams that the server reset.
+    /// Number of streams that the server reset.
     pub resets: u64,
-    /// Streams that the server ended, with or without an answer.
+    /// Number of streams that the server ended, with or without an answer.
     pub ended: u64,
-    /// Whether it said that it goes away, and the code with which it did.
+    /// Code with which the server announced the end of the connection, if it did.
     pub goaway: Option<u32>,
-    /// Answers to pings and settings.
+    /// Number of answers to pings and settings.
     pub acknowledged: u64,
-    /// Settings of the server, which hold for what is sent once they are acknowledged.
+    /// Settings of the server, which hold for bytes after their acknowledgement.
     pub settings: u64,
-    /// How much may be sent on the connection.
+    /// Amount that may be sent on the connection.
     pub connection_window: i64,
-    /// How much may be sent on the stream that is looked at.
+    /// Amount that may be sent on the watched stream.
     pub stream_window: i64,
-    /// That stream.
+    /// The watched stream.
     pub stream: u32,
     head: Vec<u8>,
     payload: Vec<u8>,
@@ -64,13 +64,13 @@ impl Default for Seen {
 }
 
 impl Seen {
-    /// Looks at another stream from now on.
+    /// Watches another stream.
     pub fn look_at(&mut self, stream: u32) {
         self.stream = stream;
         self.stream_window = self.initial_window;
     }
 
-    /// Takes bytes that came.
+    /// Reads bytes that have arrived.
     pub fn take(&mut self, mut bytes: &[u8]) {
         loop {
             let wanted = 9 - self.head.len();
@@ -98,7 +98,7 @@ impl Seen {
         }
     }
 
-    /// A frame is there in full.
+    /// Counts a complete frame.
     fn count(&mut self) {
         let [_, _, _, kind, flags, a, b, c, d] = self.head[..] else {
             return;
@@ -147,7 +147,7 @@ impl Seen {
         }
     }
 
-    /// Four bytes of the payload as a number.
+    /// Returns four bytes of the payload as a number.
     fn number(&self, at: usize) -> u32 {
         match self.payload.get(at..at + 4) {
             Some(&[a, b, c, d]) => u32::from_be_bytes([a, b, c, d]),

@@ -1,7 +1,7 @@
-//! Attacks by never reading: the server is asked for much, and keeps what it cannot send.
+//! Attacks by never reading: the server gets many requests, and keeps answers that it cannot send.
 //!
-//! The window of every stream is 0, so that HTTP/2 itself keeps the server from sending answers. What it sends
-//! besides is read, for it says how much more may be asked; [`pings`] do not read even that.
+//! The window of every stream is 0, so that HTTP/2 itself keeps the server from sending answers. Other frames are read,
+//! because they allow more requests; [`pings`] do not read even those.
 
 use std::io;
 use std::time::Duration;
@@ -16,19 +16,19 @@ use super::frames::{DATA, END_STREAM, INITIAL_WINDOW_SIZE, PING, begin_call, fra
 use super::waiting::STREAM;
 use super::{Siege, Target};
 
-/// The path of the call for operators, with the largest answer.
+/// Path of the call for operators, with the largest answer.
 pub const GET_STATUS: &str = "/doorward.admin.v1.Admin/GetStatus";
-/// The path of the call that streams changes of health.
+/// Path of the call that streams changes of health.
 pub const WATCH: &str = "/grpc.health.v1.Health/Watch";
-/// The path of the call that lists the services.
+/// Path of the call that lists the services.
 pub const REFLECTION: &str = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo";
 
 const NO_WINDOW: &[(u16, u32)] = &[(INITIAL_WINDOW_SIZE, 0)];
 
-/// How long a server that takes nothing more is pressed.
+/// Time for which the attack continues after the server accepts nothing more.
 const PRESSED: Duration = Duration::from_millis(500);
 
-/// Asks on streams of a connection each, so often, and reads no answer.
+/// Sends requests on streams of a connection each, and reads no answer.
 async fn ask(
     target: Target,
     path: &str,
@@ -37,7 +37,7 @@ async fn ask(
     messages: &[Vec<u8>],
     ends: bool,
 ) -> Siege {
-    // At the same time: the server may take nothing more from one of them, which is waited for.
+    // All at the same time, because the attack waits for a connection that the server no longer reads.
     let asking = (0..connections).map(|_| async {
         let mut connection = Connection::greet(target.from, target.grpc, NO_WINDOW).await?;
         let mut done = 0;
@@ -81,14 +81,14 @@ async fn ask_on(
     Ok(())
 }
 
-/// Child servers that ask again and again for ten resources, and read no answer.
+/// Opens child servers that ask for ten resources again and again, and reads no answer.
 pub async fn child_streams(target: Target, streams: usize, messages: usize) -> Siege {
     let body = message(&child_request("unread", "unread", 10));
     let messages = vec![body; messages];
     ask(target, STREAM, streams, 1, &messages, false).await
 }
 
-/// The whole status, so often on every connection, and no answer is read.
+/// Asks for the whole status, a number of times on every connection, and reads no answer.
 pub async fn statuses(target: Target, connections: usize, streams: usize) -> Siege {
     let request = doorward_proto::admin::v1::GetStatusRequest {
         leases_max: u32::MAX,
@@ -100,14 +100,14 @@ pub async fn statuses(target: Target, connections: usize, streams: usize) -> Sie
 
 /// Asks the health service to stream every change.
 pub async fn health_watches(target: Target, connections: usize, streams: usize) -> Siege {
-    // The empty message: the server as a whole.
+    // The empty message stands for the whole server.
     let messages = [message(&())];
     ask(target, WATCH, connections, streams, &messages, true).await
 }
 
-/// The reflection service is asked again and again on one stream for all that it has.
+/// Asks the reflection service for everything, again and again on one stream.
 pub async fn reflections(target: Target, connections: usize, streams: usize) -> Siege {
-    /// As `ServerReflectionRequest` with `file_containing_symbol`.
+    /// Form of `ServerReflectionRequest` with `file_containing_symbol`.
     #[derive(Clone, PartialEq, Message)]
     struct Request {
         #[prost(string, tag = "4")]
@@ -120,7 +120,7 @@ pub async fn reflections(target: Target, connections: usize, streams: usize) -> 
     ask(target, REFLECTION, connections, streams, &messages, false).await
 }
 
-/// Pings whose answers are not read.
+/// Sends pings whose answers are not read.
 pub async fn pings(target: Target, connections: usize, each: usize) -> Siege {
     let mut siege = Siege::default();
     let mut batch = Vec::new();

@@ -1,4 +1,4 @@
-//! Attacks by saying little or nothing: each holds what it can of the server for as long as the server lets it.
+//! Attacks by silence and slowness: each holds as much of the server as it can, for as long as the server allows.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -12,20 +12,20 @@ use super::frames::{
 use super::{Siege, Target};
 use crate::attacker::claims::child_request;
 
-/// The path of the call that clients make.
+/// Path of a client's call.
 pub const GET_CAPACITY: &str = "/doorman.Capacity/GetCapacity";
-/// The path of the call on which child servers stay.
+/// Path of a child server's stream.
 pub const STREAM: &str = "/doorward.v1.CapacityStream/StreamServerCapacity";
 
-/// The largest message that a server takes, of a child server.
+/// Largest message of a child server.
 pub const MESSAGE_BYTES: u32 = 4 << 20;
 
-/// Calls that announce a large message and never send it, on some connections.
+/// Opens calls that announce a large message and never send it, on some connections.
 pub async fn half_open_calls(target: Target, connections: usize, calls: usize) -> Siege {
     announced_calls(target, connections, calls, GET_CAPACITY).await
 }
 
-/// The same of a call that may be so large.
+/// Does the same with a given call.
 pub async fn announced_calls(
     target: Target,
     connections: usize,
@@ -54,8 +54,8 @@ pub async fn announced_calls(
     siege
 }
 
-/// Streams of child servers that stop shortly before the end of their first message, each on a connection of
-/// its own: the server has nearly all of it, and can do nothing with it.
+/// Opens streams of child servers that stop shortly before the end of their first message, each on its own connection:
+/// the server has nearly all of it, and can use none.
 pub async fn stopped_child_streams(target: Target, streams: usize) -> Siege {
     const MISSING: u32 = MESSAGE_BYTES / 400;
     let body = vec![0; (MESSAGE_BYTES - MISSING) as usize];
@@ -82,7 +82,7 @@ pub async fn stopped_child_streams(target: Target, streams: usize) -> Siege {
     siege
 }
 
-/// Child servers that ask once, properly, and then say nothing more: what an honest one does between changes.
+/// Opens child servers that ask once and then stay silent, as an honest one does between changes.
 pub async fn quiet_child_streams(target: Target, streams: usize) -> Siege {
     let mut siege = Siege::default();
     for number in 0..streams {
@@ -104,11 +104,11 @@ pub async fn quiet_child_streams(target: Target, streams: usize) -> Siege {
     siege
 }
 
-/// Connections to an address on which the same few bytes are said, and nothing more.
+/// Opens connections to an address that send the same few bytes, and nothing more.
 async fn said(target: Target, to: SocketAddr, connections: usize, bytes: &[u8]) -> Siege {
     let mut siege = Siege::default();
     for _ in 0..connections {
-        if siege.is_hopeless() {
+        if siege.accepts_nothing() {
             break;
         }
         let connection = Connection::open(target.from, to).await;
@@ -119,16 +119,16 @@ async fn said(target: Target, to: SocketAddr, connections: usize, bytes: &[u8]) 
     siege
 }
 
-/// Connections that say nothing.
+/// Opens connections that send nothing.
 pub async fn silent_sockets(target: Target, connections: usize) -> Siege {
     said(target, target.grpc, connections, &[]).await
 }
 
-/// Ends so many of the oldest connections each second, and opens as many new ones, for a while.
+/// Ends a number of the oldest connections each second, and opens as many new ones, for a while.
 pub async fn reopen(siege: &mut Siege, target: Target, per_second: u32, times: usize) {
     let mut turns = tokio::time::interval(Duration::from_secs(1) / per_second.max(1));
     for _ in 0..times {
-        if siege.is_hopeless() {
+        if siege.accepts_nothing() {
             break;
         }
         turns.tick().await;
@@ -141,12 +141,12 @@ pub async fn reopen(siege: &mut Siege, target: Target, per_second: u32, times: u
     }
 }
 
-/// Connections that say the first byte of HTTP/2, and nothing more.
+/// Opens connections that send the first byte of HTTP/2, and nothing more.
 pub async fn one_byte(target: Target, connections: usize) -> Siege {
     said(target, target.grpc, connections, b"P").await
 }
 
-/// Connections to the pages that begin a request and do not end it.
+/// Opens connections to the pages that begin a request and do not end it.
 pub async fn slow_http_headers(target: Target, connections: usize) -> Siege {
     let to = target.http.unwrap_or(target.grpc);
     said(
@@ -158,25 +158,25 @@ pub async fn slow_http_headers(target: Target, connections: usize) -> Siege {
     .await
 }
 
-/// Connections to the pages that were answered once, and stay.
+/// Opens connections to the pages that stay after one answer.
 pub async fn idle_http(target: Target, connections: usize) -> Siege {
     let to = target.http.unwrap_or(target.grpc);
     let request = b"GET /healthz HTTP/1.1\r\nhost: a\r\n\r\n";
     said(target, to, connections, request).await
 }
 
-/// One more byte on every connection that is still there.
+/// Sends one more byte on every connection that is still open.
 pub async fn drip(siege: &mut Siege) {
     for connection in &mut siege.held {
         connection.look();
         if !connection.is_cut() {
-            // It may be cut just now.
+            // The server may cut it at this moment.
             let _ = connection.send(b"a").await;
         }
     }
 }
 
-/// Calls whose headers do not end.
+/// Opens calls whose headers do not end.
 pub async fn unfinished_headers(target: Target, connections: usize) -> Siege {
     let mut siege = Siege::default();
     let block = call_headers(GET_CAPACITY);
@@ -193,7 +193,7 @@ pub async fn unfinished_headers(target: Target, connections: usize) -> Siege {
     siege
 }
 
-/// Connections that finish the greeting, and ask for nothing.
+/// Opens connections that complete the greeting, and ask for nothing.
 pub async fn greeted(target: Target, connections: usize) -> Siege {
     let mut siege = Siege::default();
     for _ in 0..connections {
@@ -204,7 +204,7 @@ pub async fn greeted(target: Target, connections: usize) -> Siege {
     siege
 }
 
-/// A call's headers that are whole, so that what is wrong is elsewhere.
+/// Appends complete headers of a call, so that the error is elsewhere.
 pub fn begin(out: &mut Vec<u8>, stream: u32, ends: bool) {
     let flags = END_HEADERS | u8::from(ends);
     frame(out, HEADERS, flags, stream, &call_headers(GET_CAPACITY));

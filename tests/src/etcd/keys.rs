@@ -1,11 +1,11 @@
-//! What is in an etcd: its keys, their revisions, and its users.
+//! Data of an etcd: its keys, their revisions, and its users.
 
 use etcd_client::{CompactionOptions, GetOptions};
 
 use crate::etcd::Etcd;
 
 impl Etcd {
-    /// Takes its revisions far, so that those of one that begins anew are below.
+    /// Raises its revisions, so that those of a new cluster are lower.
     pub async fn go_far(&self) {
         for _ in 0..100 {
             self.put("/other", "something").await;
@@ -31,7 +31,7 @@ impl Etcd {
         value.map(|value| String::from_utf8(value).unwrap())
     }
 
-    /// All keys that begin so.
+    /// Returns all keys with a prefix.
     pub async fn keys(&self, prefix: &str) -> Vec<String> {
         let options = GetOptions::new().with_prefix().with_keys_only();
         let answer = self
@@ -51,7 +51,7 @@ impl Etcd {
         answer.header().unwrap().revision()
     }
 
-    /// The revision now.
+    /// Returns the present revision.
     pub async fn revision(&self) -> i64 {
         let answer = self
             .ask("get", async |client| client.get("revision", None).await)
@@ -59,13 +59,13 @@ impl Etcd {
         answer.header().unwrap().revision()
     }
 
-    /// Forgets what was before the revision that is now, and returns that.
+    /// Compacts everything before the present revision, and returns that.
     pub async fn compact(&self) -> i64 {
         let revision = self.revision().await;
         self.ask("compact", async |client| {
             let options = CompactionOptions::new().with_physical();
             match client.compact(revision, Some(options)).await {
-                // Another process may have done it, or this one did and the answer was lost.
+                // Another process may have done it, or this one did and its answer was lost.
                 Err(error) if error.to_string().contains("has been compacted") => Ok(()),
                 done => done.map(drop),
             }
@@ -74,7 +74,7 @@ impl Etcd {
         revision
     }
 
-    /// Adds a user who may do nothing.
+    /// Adds a user without any rights.
     pub async fn add_user(&self, name: &str, password: &str) {
         self.ask("add a user", async |client| {
             client.user_add(name, password, None).await

@@ -1,4 +1,4 @@
-//! One member of an etcd: a process, and what it leaves behind when it is killed.
+//! One member of an etcd: a process, and its data after it was killed.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -8,16 +8,16 @@ use std::sync::OnceLock;
 use crate::ports::lasting_address;
 use crate::processes;
 
-/// How much of a log is printed.
+/// Number of printed lines of a log.
 const LINES: usize = 20;
 
-/// A process, or where one was.
+/// A process, or its data when it does not run.
 #[derive(Debug)]
 pub(super) struct Member {
     name: String,
-    /// Where it serves clients, `host:port`.
+    /// Its address for clients, `host:port`.
     pub(super) address: String,
-    /// Where it serves the other members.
+    /// Its address for the other members.
     peer_address: String,
     data: PathBuf,
     log: PathBuf,
@@ -39,17 +39,17 @@ impl Member {
         }
     }
 
-    /// The addresses that it advertises to the others.
+    /// Returns the addresses that it advertises to the others.
     pub(super) fn introduction(&self) -> String {
         format!("{}=http://{}", self.name, self.peer_address)
     }
 
-    /// Starts it. The flags are those of all members.
+    /// Starts it. All members have the same flags.
     pub(super) fn start(&mut self, scheme: &str, flags: &[String]) {
         assert!(self.process.is_none(), "{} runs", self.name);
         let (binary, fast) = binary();
         let mut command = Command::new(binary);
-        // What is set outside must not steer the tests.
+        // Variables from outside must not affect the tests.
         for (variable, _) in std::env::vars_os() {
             if variable.to_string_lossy().starts_with("ETCD_") {
                 command.env_remove(variable);
@@ -85,19 +85,19 @@ impl Member {
         self.is_frozen = false;
     }
 
-    /// What it stored is gone.
+    /// Deletes its data.
     pub(super) fn forget(&self) {
         assert!(self.process.is_none(), "{} runs", self.name);
         fs::remove_dir_all(&self.data).unwrap();
     }
 
-    /// Keeps a copy of what it stored. It must not run.
+    /// Copies its data. It must not run.
     pub(super) fn back_up(&self) {
         assert!(self.process.is_none(), "{} runs", self.name);
         copy(&self.data, &self.backup());
     }
 
-    /// It has stored what it had when it was backed up.
+    /// Replaces its data by the copy.
     pub(super) fn restore(&self) {
         self.forget();
         copy(&self.backup(), &self.data);
@@ -121,12 +121,12 @@ impl Member {
         self.process.is_some()
     }
 
-    /// Whether it can answer.
+    /// Returns whether it can answer.
     pub(super) fn is_able(&self) -> bool {
         self.runs() && !self.is_frozen
     }
 
-    /// The end of what it logged.
+    /// Returns the end of its log.
     pub(super) fn log_tail(&self) -> String {
         let log = fs::read(&self.log).unwrap_or_default();
         let log = String::from_utf8_lossy(&log);
@@ -145,7 +145,7 @@ impl Drop for Member {
     }
 }
 
-/// Copies a folder and all that is in it.
+/// Copies a folder with its content.
 fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for entry in fs::read_dir(from).unwrap() {
@@ -159,7 +159,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Whether there is an etcd. If not, what to do.
+/// Returns the etcd binary. If there is none, the error says what to do.
 ///
 /// # Errors
 ///
@@ -180,19 +180,19 @@ pub fn find() -> Result<PathBuf, String> {
     ))
 }
 
-/// An etcd, and flags that spare time and that not every version has.
+/// Returns the etcd binary, and flags that save time and that not every version has.
 fn binary() -> &'static (PathBuf, Vec<String>) {
     static FOUND: OnceLock<(PathBuf, Vec<String>)> = OnceLock::new();
     FOUND.get_or_init(|| {
         let binary = find().unwrap_or_else(|problem| panic!("{problem}"));
-        // They hold no data that anybody will miss.
+        // The data has no value after a test.
         let no_fsync = "--unsafe-no-fsync";
         let flags = runs(&binary, &[no_fsync]).then(|| no_fsync.to_owned());
         (binary, flags.into_iter().collect())
     })
 }
 
-/// Whether it is there and knows these flags.
+/// Returns whether it is installed and knows these flags.
 fn runs(binary: &Path, flags: &[&str]) -> bool {
     let output = Command::new(binary).args(flags).arg("--version").output();
     output.is_ok_and(|output| output.status.success())

@@ -1,5 +1,4 @@
-//! Every attack that there is, a little of each, at the same time and from different addresses: what the soak bench
-//! does for half an hour.
+//! A little of every attack, at the same time and from different addresses, as the soak bench does for half an hour.
 
 use std::collections::BTreeSet;
 

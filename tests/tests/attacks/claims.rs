@@ -1,5 +1,5 @@
-//! Attackers whose requests are well-formed: invented names, child servers that do not exist, lies. One
-//! address takes a bounded part of the server, and no client that has something loses it.
+//! Attackers with well-formed requests: invented names, child servers that do not exist, lies. One address takes a
+//! bounded part of the server, and no holder loses its lease.
 
 use std::fs;
 use std::time::Duration;
@@ -27,7 +27,7 @@ async fn invented_resources_of_one_address_leave_room_for_others() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn invented_resources_do_not_take_the_place_of_a_newcomer() {
-    // As if the attack had gone on for long: what one address may have is all used.
+    // As after a long attack: the address has used up its limits.
     let small = [
         "--resources-max=1000",
         "--resources-per-address-max=500",
@@ -55,7 +55,7 @@ async fn invented_clients_of_one_address_leave_room_for_others() {
     let attack = invented_ids(besieged.target, "attacked/ids", 0..5_000, 16);
     let outcome = besieged.attacked(attack).await;
     assert!((1..=2_000).contains(&outcome.granted), "{outcome}");
-    // The same resource is there for others.
+    // The same resource still has room for others.
     let connection = channel(&besieged.server.address);
     let mut newcomer = HonestClient::new(connection, "newcomer", "attacked/ids");
     let less = newcomer.ask().await;
@@ -91,7 +91,7 @@ async fn invented_priorities_do_not_use_up_those_of_a_resource() {
         .attacked(priorities(besieged.target, "banded", 64))
         .await;
     assert!(outcome.refused > 0, "{outcome}");
-    // The priorities of honest clients are taken, whatever the attackers left of the capacity.
+    // Honest clients' priorities are accepted, whatever the attackers left of the capacity.
     let connection = channel(&besieged.server.address);
     let mut newcomer = HonestClient::new(connection, "newcomer", "banded");
     let less = newcomer.ask().await;
@@ -115,7 +115,7 @@ resources:
     let mut besieged = Besieged::start_limited(&[], &templates, &["--refresh-floor=0s"]).await;
     let outcome = crowded_child(besieged.target, "attacked", 1_000_000_000_000).await;
     assert_eq!(outcome.done, 1);
-    // A share of 100 / (5 + 1) is more than it wants, as soon as the child server has shrunk or is over.
+    // A share of 100 / (5 + 1) is more than it wants, after the child server has shrunk or ended.
     let connection = channel(&besieged.server.address);
     let mut newcomer = HonestClient::new(connection, "newcomer", "attacked");
     let served = async {
@@ -152,7 +152,7 @@ resources:
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("templates.yaml");
     fs::write(&path, LEARNING).unwrap();
-    // A fresh server is in learning mode, as one that was restarted is: it knows no holder.
+    // A new server is in learning mode, as after a restart: it knows no holder.
     let address = lasting_address();
     let flags = ["--templates", path.to_str().unwrap(), "--refresh-floor=0s"];
     let _server = Server::start_at(&address, &flags);
@@ -170,8 +170,8 @@ resources:
         client.has = Some(WANTS);
         clients.push(client);
     }
-    // Not more than the capacity is confirmed, so the liar has to shrink first: its lease is short, and it
-    // is no help to it to lie again. What the others were granted before lasts for as long.
+    // The sum of the confirmed leases is at most the capacity, so the liar must shrink first: its lease is short, and a
+    // second lie does not help. The earlier grants of the others last as long.
     let mut turns = tokio::time::interval(Duration::from_millis(50));
     let confirmed = async {
         loop {
@@ -194,7 +194,7 @@ resources:
 #[tokio::test(flavor = "multi_thread")]
 async fn a_release_by_a_process_that_never_asked_frees_nothing() {
     let mut besieged = Besieged::start(&[]).await;
-    // The library's client has it, and does not refresh it before a second is over.
+    // The library's client has it, and does not refresh it within a second.
     let outcome = released_for(besieged.target, "client-0", "honest/library").await;
     assert_eq!(outcome.granted, 1, "it was answered: {outcome}");
     let status = besieged.server.status();

@@ -1,9 +1,9 @@
-//! Attackers that send frames which cost more than they are worth: the server cuts them, and serves the others.
+//! Attackers with frames that cost the server more than their sender: the server cuts them, and serves the others.
 
 use doorward_tests::attacker::flood::{Amount, Flood, flood};
 use doorward_tests::besieged::{Besieged, MEMORY_MAX};
 
-/// Some ten thousand of them, from an attacker that is disconnected again and again; the bench sends millions.
+/// Some ten thousand frames of an attacker that reconnects again and again; the bench sends millions.
 const AMOUNT: Amount = Amount {
     times: 50_000,
     connections_max: 100,

@@ -1,5 +1,5 @@
-//! Attacks on a real server, with honest clients beside it. A program of its own: a flood takes all cores, and no other
-//! test is to wait for it. The server serves honest clients as if there were no attack.
+//! Attacks on a real server, with honest clients beside it. A program of its own, because a flood takes all cores and
+//! would delay other tests. The server serves honest clients as if there were no attack.
 
 mod all;
 mod claims;

@@ -1,4 +1,4 @@
-//! Attackers that ask and never read: what the server cannot send is bounded, and cut after a while.
+//! Attackers that ask and never read: the server bounds unsent answers, and cuts the connection after a while.
 
 use doorward_tests::attacker::{Siege, claims, unread};
 use doorward_tests::besieged::{Besieged, MEMORY_MAX};
@@ -10,7 +10,7 @@ async fn until_ended(besieged: &Besieged, siege: &mut Siege, streams: u64) {
     let ended = async {
         for connection in &mut siege.held {
             while connection.seen().ended < streams && !connection.is_cut() {
-                // Nothing may come for a while.
+                // Nothing may arrive for a while.
                 let _ = connection.read_some().await;
             }
         }
@@ -35,7 +35,7 @@ async fn child_servers_that_never_read_are_cut() {
 #[tokio::test(flavor = "multi_thread")]
 async fn answers_for_operators_that_nobody_reads_take_bounded_memory_and_are_dropped() {
     let mut besieged = Besieged::start(&HASTY).await;
-    // So that answers are large.
+    // For large answers.
     let filled = claims::invented_resources(besieged.target, "read", 1_000, 500);
     let filled = besieged.attacked(filled).await;
     assert!(filled.granted > 0, "{filled}");

@@ -1,5 +1,5 @@
-//! Attackers that say little or nothing: connections, headers and messages that do not end. The server lets go of
-//! them, and honest clients notice nothing.
+//! Attackers that stay silent or slow: connections, headers and messages that do not end. The server cuts them, and
+//! honest clients notice nothing.
 
 use doorward_tests::attacker::waiting::{
     GET_CAPACITY, STREAM, announced_calls, half_open_calls, idle_http, one_byte,
@@ -8,11 +8,11 @@ use doorward_tests::attacker::waiting::{
 };
 use doorward_tests::besieged::{Besieged, MEMORY_MAX, TEMPLATES};
 
-/// A connection that is not done within this is closed.
+/// Patience of the server: it closes connections that take longer.
 const HASTY: [&str; 2] = ["--patience", "1s"];
 
-/// As many calls as a connection may have, and as many as it can begin before it is cut; of clients, and of child
-/// servers, who may announce so much.
+/// Announces messages in as many calls as a connection may have, and as many as it can begin before it is cut, for
+/// clients and for child servers.
 async fn announce(besieged: &mut Besieged) {
     let mut sieges = Vec::new();
     for (path, calls) in [
@@ -46,7 +46,7 @@ async fn calls_that_do_not_end_are_given_up() {
     let ended = async {
         for connection in &mut siege.held {
             while connection.seen().ended < 20 && !connection.is_cut() {
-                // Nothing may come for a while.
+                // Nothing may arrive for a while.
                 let _ = connection.read_some().await;
             }
         }
@@ -82,7 +82,7 @@ async fn child_servers_that_stop_shortly_before_the_end_of_a_message_are_bounded
 async fn child_servers_with_nothing_to_say_are_not_cut() {
     let mut besieged = Besieged::start(&HASTY).await;
     let mut siege = quiet_child_streams(besieged.target, 3).await;
-    // A connection that came later, and has waited for longer than the patience, is closed before.
+    // A later connection that has waited for longer than the patience is closed before.
     let mut silent = silent_sockets(besieged.target.from([127, 0, 0, 9].into()), 1).await;
     besieged.attacked(silent.until_cut_to(0)).await;
     let mut slow = slow_http_headers(besieged.target.from([127, 0, 0, 9].into()), 1).await;
@@ -97,7 +97,7 @@ async fn child_servers_with_nothing_to_say_are_not_cut() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn silent_connections_never_keep_anybody_from_being_accepted() {
-    // None is cut because it was silent for too long.
+    // No connection is cut for being silent too long.
     let few = ["--patience=10m", "--connections-max=500"];
     let mut besieged = Besieged::start(&few).await;
     let attack = silent_sockets(besieged.target, 2_200);

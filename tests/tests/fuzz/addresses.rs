@@ -1,4 +1,4 @@
-//! Where something is, as people and other servers say it: nodes in etcd, etcd itself, templates.
+//! Addresses from people and other servers: nodes in etcd, etcd itself, templates.
 
 use doorward_etcd::address::{self, NodeAddress};
 use doorward_etcd::config::{Endpoint, is_loopback};
@@ -20,7 +20,7 @@ fn read(bytes: &[u8]) {
         if let Ok(address) = NodeAddress::parse(part) {
             assert!(address::is_meant(part), "{part:?}");
             assert!(!address.node().is_empty(), "{part:?}");
-            // What is shown of it names no more than where it is.
+            // The shown text contains nothing but the address.
             let shown = address.to_string();
             assert!(shown.starts_with("etcd://"), "{shown:?}");
         }

@@ -1,5 +1,5 @@
-//! What a client reads of servers: answers, redirects and refusals, from one that may be broken or
-//! hostile. The client uses no more than it was granted, and keeps asking.
+//! Answers, redirects and refusals of a broken or hostile server. The client uses no more than its
+//! leases, and keeps asking.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::mutate::Format;
 use crate::requests::{WALL, sent};
 use crate::runner::fuzz;
 
-/// As many as templates have kinds of.
+/// As many as the kinds in templates.
 const RESOURCES: [(&str, Mode); 3] = [
     ("FAIR_SHARE/a", Mode::Safe),
     ("PRIORITY_BANDS/a", Mode::Pessimistic),
@@ -67,7 +67,7 @@ fn play(bytes: &[u8]) {
     }
 }
 
-/// The request in flight; sent now if there was none.
+/// Returns the number of the request in flight, and sends one if there is none.
 fn asked(state: &mut ClientState, under_way: &mut Option<u64>, now: Time) -> u64 {
     if let Some(sequence) = under_way {
         return *sequence;

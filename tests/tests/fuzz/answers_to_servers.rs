@@ -1,5 +1,4 @@
-//! What a server below the root reads of its parent, and what it then answers to its own clients and
-//! child servers.
+//! Answers of a parent to a server below the root, and that server's answers to its own clients and child servers.
 
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -24,7 +23,7 @@ static TEMPLATES: LazyLock<Templates> = LazyLock::new(|| doorward_documents::bui
 struct FuzzedChild {
     node: Node,
     now: Time,
-    /// What it asked its parent last.
+    /// Its last request to the parent.
     asked: Option<GetServerCapacity>,
 }
 
@@ -103,7 +102,7 @@ impl FuzzedChild {
         while self.node.poll_event().is_some() {}
     }
 
-    /// The parent answers. What is said to answer request 1 answers the newest one.
+    /// Applies a parent's answer. An answer to request 1 is taken as one to the newest request.
     fn answered(&mut self, bytes: &[u8]) {
         let Ok(mut response) = wire::GetServerCapacityResponse::decode(bytes) else {
             return;
@@ -129,7 +128,7 @@ impl FuzzedChild {
         }
     }
 
-    /// Asks the parent for what is due.
+    /// Sends the requests that are due.
     fn ask(&mut self) {
         let micros = u64::try_from(self.now.since(Time::ZERO).as_micros()).unwrap();
         for _ in 0..100 {
@@ -138,7 +137,7 @@ impl FuzzedChild {
             };
             for part in convert::server_capacity::get_server_capacity_requests(&request, WALL) {
                 sent(&part);
-                // Another server reads it as it was meant.
+                // Another server reads the same message.
                 let read = convert::server_capacity::get_server_capacity(&part, None, WALL)
                     .expect("it is ours");
                 assert!(read.1.is_empty(), "{:?} of {part:?}", read.1);

@@ -1,4 +1,4 @@
-//! Chance that repeats itself: the same numbers for the same seed, on every machine.
+//! Repeatable random numbers: the same for the same seed, on every machine.
 
 /// SplitMix64.
 #[derive(Clone, Debug)]
@@ -17,13 +17,13 @@ impl Chance {
         z ^ (z >> 31)
     }
 
-    /// From 0 up to, and without, `end`; 0 if that is nothing.
+    /// Returns a number from 0 up to, and without, `end`; 0 if `end` is 0.
     pub fn below(&mut self, end: usize) -> usize {
         let end = u64::try_from(end).unwrap().max(1);
         usize::try_from(self.number() % end).unwrap()
     }
 
-    /// Once in so many times.
+    /// Returns true once in `count` times.
     pub fn once_in(&mut self, times: usize) -> bool {
         self.below(times) == 0
     }

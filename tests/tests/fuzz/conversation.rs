@@ -1,7 +1,7 @@
-//! What happens to a server or a client, one thing after another, as one input: a protobuf message, so
-//! that it is changed as the messages inside of it are.
+//! Events of a server or a client as one input: a protobuf message, so that it can be mutated like the messages inside
+//! it.
 
-/// Happens in that order.
+/// Events in their order.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Conversation {
     #[prost(message, repeated, tag = "1")]
@@ -14,7 +14,7 @@ pub struct Step {
     pub event: Option<Event>,
 }
 
-/// Messages stand as they come from the wire: they may be none.
+/// Messages as bytes from the wire, which need not be valid.
 #[derive(Clone, PartialEq, prost::Oneof)]
 pub enum Event {
     /// A `GetCapacityRequest`.
@@ -23,22 +23,22 @@ pub enum Event {
     /// A `GetServerCapacityRequest` by a call.
     #[prost(bytes = "vec", tag = "2")]
     GetServerCapacity(Vec<u8>),
-    /// The same on a stream.
+    /// The same request on a stream.
     #[prost(bytes = "vec", tag = "3")]
     OnStream(Vec<u8>),
     /// A `ReleaseCapacityRequest`.
     #[prost(bytes = "vec", tag = "4")]
     ReleaseCapacity(Vec<u8>),
-    /// An answer, of whichever kind is awaited.
+    /// An answer of the awaited kind.
     #[prost(bytes = "vec", tag = "5")]
     Answer(Vec<u8>),
-    /// So many milliseconds pass.
+    /// Milliseconds that pass.
     #[prost(uint64, tag = "6")]
     Wait(u64),
-    /// Another mastership begins, of that epoch; 0: it is lost.
+    /// A new mastership of that epoch; 0: the mastership is lost.
     #[prost(uint64, tag = "7")]
     Mastership(u64),
-    /// Other templates are in force, of a few.
+    /// Other templates in force, of a few.
     #[prost(uint32, tag = "8")]
     Templates(u32),
     /// The connection broke.
@@ -46,8 +46,8 @@ pub enum Event {
     Lost(bool),
 }
 
-/// Steps that are played, at most.
+/// Largest number of steps that are played.
 pub const STEPS_MAX: usize = 64;
 
-/// A wait is no longer: forty years.
+/// Longest wait: forty years.
 pub const WAIT_MAX_MS: u64 = 40 * 365 * 86_400_000;

@@ -1,4 +1,4 @@
-//! Demand curves, as child servers send them: refused, or the curve of claims that some clients may have.
+//! Demand curves from child servers: refused, or the curve of possible claims.
 
 use doorward_engine::amount::Amount;
 use doorward_engine::claim::Subclients;
@@ -19,7 +19,7 @@ fn read(bytes: &[u8]) {
         return;
     };
     check(&band);
-    // As many levels as demands, of which the last is the total: then more is looked at.
+    // As many levels as demands, the last of which is the total: so more checks are reached.
     let points = band.level.len().min(band.demand.len());
     band.level.truncate(points);
     band.demand.truncate(points);

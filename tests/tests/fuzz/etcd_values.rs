@@ -1,5 +1,5 @@
-//! What a candidate finds in etcd, where anybody may have written: the master, terms,
-//! registrations, lease lengths, versions of templates; and what it makes of them.
+//! Values in etcd, where any program may have written: the master, terms, registrations, lease
+//! lengths, versions of templates; and a candidate's reading of them.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ use prost::Message;
 use crate::mutate::Format;
 use crate::runner::fuzz;
 
-/// What stands in etcd, as it changes.
+/// Data of etcd, as it changes.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Etcd {
     #[prost(message, repeated, tag = "1")]
@@ -32,7 +32,7 @@ pub struct Etcd {
 
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Write {
-    /// What stands behind the prefix of the node, or of the templates.
+    /// Data under the prefix of the node, or of the templates.
     #[prost(string, tag = "1")]
     pub key: String,
     #[prost(bytes = "vec", tag = "2")]
@@ -77,7 +77,7 @@ fn read(bytes: &[u8]) {
     }
 }
 
-/// Whom others ask.
+/// Reads the servers' addresses.
 fn addresses(servers: &Servers) {
     let addresses = servers.addresses_and(["given:1"]);
     assert!(addresses.contains(&"given:1".to_owned()));
@@ -91,7 +91,7 @@ fn addresses(servers: &Servers) {
     let _ = servers.named();
 }
 
-/// What a candidate makes of it.
+/// Reads the values as a candidate does.
 fn look(view: &Seen, past: &mut TermHistory, lengths: &mut OlderLeases, now: Time) {
     if let Some((_, epoch)) = view.master() {
         past.note_epoch(epoch);
@@ -119,7 +119,7 @@ fn look(view: &Seen, past: &mut TermHistory, lengths: &mut OlderLeases, now: Tim
     assert!(term::epoch_offset(past.highest_epoch(), 1) < u64::MAX);
 }
 
-/// The same as a version of templates: it is listed, whatever its value is.
+/// Reads a version of templates: it is listed with any value.
 fn version(write: &Write) {
     let keys = TemplateKeys::new("/doorward/templates");
     let number = keys.number(format!("{}{}", keys.history(), write.key).as_bytes());

@@ -1,5 +1,5 @@
-//! Identifier globs: two of them and a text, a line each. What one covers and the other matches, the one
-//! matches too.
+//! Identifier globs: an input has two globs and a text, a line each. If one glob covers the other, it matches every
+//! text that the other matches.
 
 use doorward_engine::glob::Glob;
 use doorward_engine::id::ResourceId;

@@ -1,9 +1,9 @@
-//! Whatever comes from outside is read without a crash, and changes nothing that must hold: fuzz
-//! targets for every message, document, key and trace that the programs read.
+//! Fuzz targets for every message, document, key and trace that the programs read: no input crashes them or breaks an
+//! invariant.
 //!
-//! Each file below has one target. It is handed bytes, and asserts what holds for whatever they say.
-//! `__fuzz__/TARGET/corpus` has real inputs, and those that once crashed it: all of them are tried
-//! first, and then what [`mutate`] makes of them. [`runner`] says how many, and how a failure is kept.
+//! Each file below has one target. It gets bytes, and asserts the invariants. `__fuzz__/TARGET/corpus` has real inputs,
+//! and inputs that once caused a crash. They run first, and then mutations of them by [`mutate`]. [`runner`] decides
+//! the number of inputs, and keeps failing ones.
 
 mod chance;
 mod conversation;

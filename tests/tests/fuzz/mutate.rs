@@ -1,7 +1,6 @@
-//! Inputs by chance: something real, changed a little in a way that its readers still follow.
+//! Random inputs: real ones with small changes that a reader still accepts.
 //!
-//! Bytes by chance alone are refused by the first check of a parser; what lies behind it is reached by
-//! what is nearly right.
+//! The first check of a parser refuses random bytes. Inputs that are nearly valid reach the code behind it.
 
 mod bytes;
 mod nasty;
@@ -10,7 +9,7 @@ mod wire;
 
 use crate::chance::Chance;
 
-/// What an input is, as far as changes go.
+/// Kind of an input, for mutations.
 #[derive(Clone, Copy, Debug)]
 pub enum Format {
     /// A protobuf message.
@@ -21,7 +20,7 @@ pub enum Format {
     Word,
 }
 
-/// An input without its part of that number, so that a reader still follows it. None: it has not as many.
+/// Returns an input without its part of that number, so that a reader still accepts it. None: there are fewer parts.
 pub fn without_part(bytes: &[u8], format: Format, number: usize) -> Option<Vec<u8>> {
     match format {
         Format::Wire => wire::without(bytes, number),
@@ -30,15 +29,15 @@ pub fn without_part(bytes: &[u8], format: Format, number: usize) -> Option<Vec<u
     }
 }
 
-/// The longest input.
+/// Largest size of an input.
 const BYTES_MAX: usize = 64 * 1024;
 
-/// An input made of real ones.
+/// Returns an input made of real ones.
 pub fn mutate(seeds: &[Vec<u8>], format: Format, chance: &mut Chance) -> Vec<u8> {
     let pick = |chance: &mut Chance| seeds.get(chance.below(seeds.len())).cloned();
     let mut bytes = pick(chance).unwrap_or_default();
     let other = pick(chance).unwrap_or_default();
-    // Mostly a little, now and then a lot.
+    // Usually a few changes, sometimes many.
     let changes = match chance.below(8) {
         0..=3 => 1,
         4..=6 => 1 + chance.below(4),

@@ -1,6 +1,5 @@
-//! What a server reads of clients and child servers: requests in any order, with time passing and the
-//! mastership changing in between. Whatever they say, its books add up, it promises no more than there
-//! is, and its answers can be sent.
+//! Requests of clients and child servers in any order, with time passing and mastership changing in between. The
+//! server's books add up, it promises at most the capacity, and its answers can be sent.
 
 use std::fmt::Debug;
 use std::sync::LazyLock;
@@ -21,10 +20,10 @@ use crate::conversation::{Conversation, Event, STEPS_MAX, WAIT_MAX_MS};
 use crate::mutate::Format;
 use crate::runner::fuzz;
 
-/// The wall clock when a conversation begins: some day in 2026.
+/// The wall clock at the start of a conversation: a day in 2026.
 pub const WALL: Duration = Duration::from_secs(1_795_000_000);
 
-/// What operators wrote, at first and later: the same resources, with more and with less of them.
+/// Templates, at first and later: the same resources, with more and with less capacity.
 static TEMPLATES: LazyLock<[Templates; 4]> = LazyLock::new(|| {
     let all = |capacity: u32, learning: &str| {
         let mut text = "resources:\n".to_owned();
@@ -53,11 +52,11 @@ static TEMPLATES: LazyLock<[Templates; 4]> = LazyLock::new(|| {
     ]
 });
 
-/// A node, and what is known of it from outside.
+/// A node, and the facts that are known from outside.
 struct FuzzedServer {
     node: Node,
     now: Time,
-    /// Whether more may be out than there is, since there was more before.
+    /// Whether the leases may exceed the capacity, because the capacity was larger before.
     was_lowered: bool,
 }
 
@@ -190,7 +189,7 @@ impl FuzzedServer {
                 "{resource:?}"
             );
             assert!(resource.granted <= resource.reserved, "{resource:?}");
-            // What shrinks at once may still be in use, as a child server reports it.
+            // Capacity that shrinks at once may still be in use, as a child server reports it.
             let promises =
                 resource.kind.promises_total() && resource.shrink == Shrink::Acknowledged;
             if promises && !self.was_lowered {
@@ -200,9 +199,9 @@ impl FuzzedServer {
     }
 }
 
-/// Does what is due at a time.
+/// Does all work that is due at a time.
 pub fn due(node: &mut Node, now: Time) {
-    // Each call does a bounded amount of work, and there is not much.
+    // Each call does a bounded amount of work, and there is little of it.
     for _ in 0..1_000 {
         match node.poll_timeout() {
             Some(timeout) if timeout.at <= now => node.handle_timeout(now),
@@ -212,7 +211,7 @@ pub fn due(node: &mut Node, now: Time) {
     panic!("what is due is due again: {:?}", node.poll_timeout());
 }
 
-/// What holds of leases, whatever was asked.
+/// Checks invariants of leases, for any request.
 pub fn check_leases(request: &GetCapacity, reply: &GetCapacityReply) {
     for lease in &reply.leases {
         let ask = request
@@ -233,7 +232,7 @@ fn send_to_server(reply: GetServerCapacityReply) {
     sent(&response);
 }
 
-/// A message can be sent, and is read as what was sent.
+/// Checks that a message can be sent, and reads as the same one.
 #[track_caller]
 pub fn sent<T: Message + Default + PartialEq + Debug>(message: &T) {
     let bytes = message.encode_to_vec();
@@ -241,7 +240,7 @@ pub fn sent<T: Message + Default + PartialEq + Debug>(message: &T) {
     assert_eq!(read.as_ref(), Ok(message));
 }
 
-/// One of three addresses that messages come from, or none.
+/// Returns one of three addresses of callers, or none.
 fn caller(bytes: &[u8]) -> Option<Caller> {
     let number = bytes.len() % 4;
     (number > 0).then(|| Caller::new(number as u128))

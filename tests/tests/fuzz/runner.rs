@@ -1,12 +1,12 @@
-//! How many inputs a target is handed, which ones, and what becomes of one that fails.
+//! Runner of the targets: the number of inputs, their choice, and the treatment of a failing one.
 //!
 //! | variable | absent | |
 //! | --- | --- | --- |
 //! | `DOORWARD_FUZZ_INPUTS` | a minute's worth | Inputs of all targets together, beside the corpus. |
-//! | `DOORWARD_FUZZ_SEED` | 1 | What they are drawn from: the same inputs on every machine, so that a change is blamed for nothing but itself. |
+//! | `DOORWARD_FUZZ_SEED` | 1 | Seed of the inputs, which are the same on every machine, so that only a change of the code can change a result. |
 //!
-//! An input depends on the seed, the target, its number and the corpus alone. One that fails is made
-//! smaller, and written where the failure says.
+//! An input depends only on the seed, the target, its number and the corpus. A failing one is made smaller, and written
+//! to a file that the failure names.
 
 use std::collections::hash_map::DefaultHasher;
 use std::fs;
@@ -21,25 +21,25 @@ use bolero::generator::bolero_generator::driver::Options;
 use crate::chance::Chance;
 use crate::mutate::{Format, mutate, without_part};
 
-/// A minute's worth for one core, as `cargo test` builds it.
+/// Number of inputs for a minute on one core, in the profile of `cargo test`.
 const INPUTS: u64 = 150_000;
 
-/// What the shares of all targets add up to.
+/// Sum of the shares of all targets.
 const SHARES: u64 = 100;
 
-/// How much of an input is shown.
+/// Number of bytes of an input that are shown.
 const SHOWN_MAX: usize = 1_000;
 
-/// A target, as bolero runs it where no fuzzer does.
+/// A target, as bolero runs it without a fuzzer.
 pub struct Runner {
     pub target: &'static str,
-    /// What it is handed.
+    /// Function that gets the inputs.
     pub format: Format,
-    /// Its part of all inputs, in hundredths.
+    /// Share of all inputs, in hundredths.
     pub share: u64,
 }
 
-/// Runs a target: by whichever fuzzer `cargo bolero` was given, or else by the [`Runner`].
+/// Runs a target: with the fuzzer of `cargo bolero`, or with the [`Runner`].
 macro_rules! fuzz {
     ($target:literal, $format:expr, share: $share:literal, $run:expr) => {{
         let run = |bytes: &[u8]| $run(bytes);
@@ -76,7 +76,7 @@ impl<T: bolero::Test> bolero::Engine<T> for Runner {
 }
 
 impl Runner {
-    /// Tries the corpus, and what is drawn from it. Returns what to say of the first that fails.
+    /// Tries the corpus, and then mutations. Returns the text of the first failure.
     fn try_all(&self, fails: &mut dyn FnMut(&[u8]) -> Option<String>) -> Option<String> {
         let corpus = self.corpus();
         for (path, bytes) in &corpus {
@@ -115,7 +115,7 @@ impl Runner {
         Chance::new(mixed.number() ^ number)
     }
 
-    /// In the order of names.
+    /// Returns the corpus in the order of names.
     fn corpus(&self) -> Vec<(PathBuf, Vec<u8>)> {
         let folder = corpus_of(self.target);
         let entries = fs::read_dir(&folder)
@@ -130,7 +130,7 @@ impl Runner {
         files.into_iter().map(read).collect()
     }
 
-    /// Makes an input smaller that fails, and writes it.
+    /// Makes a failing input smaller, and writes it.
     fn keep(
         &self,
         seed: u64,
@@ -161,7 +161,7 @@ impl Runner {
     }
 }
 
-/// Leaves out one part after another as long as what is left fails: of what it is made of, and then any.
+/// Leaves out one part after another as long as the rest fails: parts of its structure first, and then any bytes.
 fn smaller(
     mut bytes: Vec<u8>,
     mut error: String,
@@ -212,7 +212,7 @@ fn now() -> Instant {
     Instant::now()
 }
 
-/// Two targets must not share a corpus, and all of their shares are a whole.
+/// Two targets must not share a corpus, and their shares must add up.
 #[test]
 fn the_corpus_is_small_and_every_part_of_it_belongs_to_a_target() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fuzz");

@@ -1,5 +1,4 @@
-//! Scenario files of the simulator: refused with every problem at its place, or written again as they
-//! were read.
+//! Scenario files of the simulator: refused with every problem at its place, or written again unchanged.
 
 use doorward_simulator::scenario::Scenario;
 use doorward_simulator::scenario::read::Files;

@@ -1,4 +1,4 @@
-//! Spans of time and parts of them, as people write them in documents and flags.
+//! Durations, as people write them in documents and flags.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ fn read(bytes: &[u8]) {
     };
     let same = |node: &PlacedValue| (node.value.as_text(), node.value.as_duration());
     if let Some(span) = written.value.as_duration() {
-        // As it is shown, it is read again.
+        // The printed form parses to the same duration.
         let shown = humantime(span);
         assert_eq!(shown.value.as_duration(), Some(span), "{shown:?}");
     }

@@ -1,4 +1,4 @@
-//! What a server reads of operators: questions about its state, while it serves requests of any kind.
+//! Requests for the status, while the server serves requests of any kind.
 
 use std::sync::Arc;
 

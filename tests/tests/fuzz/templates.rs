@@ -1,5 +1,4 @@
-//! Template documents, as operators write them and as they stand in etcd: refused with every problem at
-//! its place, or good for a server.
+//! Template documents from operators and from etcd: refused with every problem at its place, or valid for a server.
 
 use doorward_engine::amount::Amount;
 use doorward_engine::glob::Glob;
@@ -31,7 +30,7 @@ fn read(bytes: &[u8]) {
     }
 }
 
-/// A server serves what the templates say.
+/// Runs a server with the templates.
 fn serve(templates: &Templates) {
     assert!(templates.outlasts(templates).is_zero());
     let mut node = Node::new(Config::default(), templates.clone());

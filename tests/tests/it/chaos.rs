@@ -1,8 +1,7 @@
-//! A tree of three levels with three candidates for every node, whose masters die at random while
-//! clients run and change their minds: no client ever exceeds, and every client recovers.
+//! A tree of three levels with three candidates for every node. Masters die at random while clients run and change
+//! their wants: no client ever exceeds its lease, and every client recovers.
 //!
-//! `DOORWARD_CHAOS_SECONDS` is how long (a minute unless it says otherwise), `DOORWARD_CHAOS_SEED`
-//! from what all chance is drawn.
+//! `DOORWARD_CHAOS_SECONDS` sets the duration (a minute by default), `DOORWARD_CHAOS_SEED` the seed.
 
 use std::fs;
 use std::time::Duration;
@@ -33,13 +32,13 @@ const NODES: [(&str, &str); 6] = [
 const TEMPLATES: &str = "resources: [{identifier_glob: shared, capacity: 1000, safe_capacity: 0, \
      algorithm: {kind: FAIR_SHARE, lease_length: 8s, refresh_interval: 500ms}}]";
 
-/// A server that is there or not, and what it is started with.
+/// A server that may be down, and its flags.
 struct Candidate {
     address: String,
     probe: Probe,
     flags: Vec<String>,
     server: Option<Server>,
-    /// When it comes back.
+    /// Time at which it starts again.
     back_at: Option<Instant>,
 }
 
@@ -73,7 +72,7 @@ impl Candidate {
     }
 }
 
-/// Chance that can be repeated (SplitMix64).
+/// Repeatable random numbers (SplitMix64).
 struct Chance(u64);
 
 impl Chance {
@@ -95,7 +94,7 @@ fn from_environment(name: &str, otherwise: u64) -> u64 {
     given.map_or(otherwise, |text| text.parse().unwrap())
 }
 
-/// All different, from 1 to 40: two and a half times what there is.
+/// Returns different wants for all, from 1 to 40: two and a half times the capacity.
 fn wants(index: usize) -> f64 {
     1.0 + 39.0 * ((index * 37 % 60) as f64 / 60.0)
 }
@@ -139,7 +138,9 @@ async fn masters_die_at_random_in_a_tree_and_nobody_ever_exceeds() {
     }
     let fair = crowd.fair(CAPACITY, |_| true);
     crowd
-        .until("at first, everybody has its share", || crowd.check(&fair))
+        .until("at first, every client has its share", || {
+            crowd.check(&fair)
+        })
         .await;
 
     let over = Instant::now() + length;
@@ -152,7 +153,7 @@ async fn masters_die_at_random_in_a_tree_and_nobody_ever_exceeds() {
                 candidate.start();
             }
         }
-        // Also while no server runs: so a later master learns something other than the demand it then finds.
+        // Also while no server runs: so a later master learns another demand than it then finds.
         for _ in 0..chance.below(8) {
             let index = chance.below(crowd.members.len());
             let factor = [0.0, 0.1, 0.5, 1.0, 2.0, 5.0][chance.below(6)];
@@ -192,7 +193,9 @@ async fn masters_die_at_random_in_a_tree_and_nobody_ever_exceeds() {
     }
     let fair = crowd.fair(CAPACITY, |_| true);
     crowd
-        .until("in the end, everybody has its share", || crowd.check(&fair))
+        .until("in the end, every client has its share", || {
+            crowd.check(&fair)
+        })
         .await;
     let (peak, looks) = crowd.peak();
     println!("at most {peak} of {CAPACITY} in use, in {looks} looks");

@@ -1,4 +1,4 @@
-//! What Doorward asks of etcd, through everything that can happen to etcd, and to the connection.
+//! Doorward's calls to etcd, during faults of etcd and of the connection.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,10 +11,10 @@ mod follow;
 mod outages;
 mod refusals;
 
-/// A call that takes longer has failed: short, and more than a busy machine needs.
+/// Time after which a call has failed: short, and long enough for a busy machine.
 const CALL_TIMEOUT: Duration = Duration::from_millis(700);
 
-/// Impatient, so that a test of faults is soon over.
+/// Returns an impatient configuration, so that a test of faults is short.
 fn impatient(config: EtcdConfig) -> Arc<EtcdConfig> {
     Arc::new(EtcdConfig {
         call_timeout: CALL_TIMEOUT,
@@ -22,14 +22,14 @@ fn impatient(config: EtcdConfig) -> Arc<EtcdConfig> {
     })
 }
 
-/// A connection that begins at an endpoint, which is otherwise left to chance.
+/// Returns a connection that begins at an endpoint, which is otherwise random.
 fn beginning_at(config: &Arc<EtcdConfig>, address: &str) -> EtcdConnection {
     let connections = (0..1000).map(|_| EtcdConnection::new(Arc::clone(config)));
     let mut suitable = connections.filter(|connection| connection.endpoint().ends_with(address));
     suitable.next().unwrap()
 }
 
-/// A connection to an endpoint that has answered. A busy one may be left before it does.
+/// Returns a connection to an endpoint that has answered. A busy one may be left before it does.
 async fn connected_to(config: &Arc<EtcdConfig>, address: &str) -> EtcdConnection {
     loop {
         let mut connection = beginning_at(config, address);
@@ -40,7 +40,7 @@ async fn connected_to(config: &Arc<EtcdConfig>, address: &str) -> EtcdConnection
     }
 }
 
-/// Reads a key. However etcd is, this ends.
+/// Reads a key. This ends in every state of etcd.
 async fn get(connection: &mut EtcdConnection, key: &str) -> Result<Option<String>, Error> {
     let key = key.to_owned();
     let call = connection.call("get", async |client: &mut etcd_client::Client| {
@@ -51,7 +51,7 @@ async fn get(connection: &mut EtcdConnection, key: &str) -> Result<Option<String
     Ok(value.map(|value| String::from_utf8(value).unwrap()))
 }
 
-/// Reads a key until it is answered.
+/// Reads a key until there is an answer.
 async fn get_at_last(connection: &mut EtcdConnection, key: &str) -> Option<String> {
     let began = tokio::time::Instant::now();
     loop {

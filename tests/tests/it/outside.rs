@@ -1,8 +1,8 @@
-//! Programs outside this repository: the guide's first one builds by path and by git, with the defaults, with no
-//! protoc, and shares a resource; and the programs are installed by the lines that the guide gives.
+//! Programs outside this repository: the guide's first program builds by path and by git, with default features and
+//! without protoc, and shares a resource. The guide's commands install the programs.
 //!
-//! Dependencies are those of the workspace's lock, and nothing is fetched. What is built goes to the workspace's
-//! target folder, where most of it is already.
+//! Dependencies are those of the workspace's lock, and nothing is fetched. Builds go to the workspace's target folder,
+//! which already has most crates.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,10 +12,10 @@ use std::process::{Command, Output};
 use doorward_tests::processes::{Server, stderr, stdout};
 use tempfile::TempDir;
 
-/// How many crates the library may bring to a program.
+/// Largest number of crates that the library may bring to a program.
 const CRATES_MAX: usize = 80;
 
-/// What the guide says that the library is had by.
+/// The guide's dependency on the library.
 const DEPENDENCY: &str = "{ git = \"https://github.com/doorward/doorward\" }";
 
 fn root() -> PathBuf {
@@ -25,7 +25,7 @@ fn root() -> PathBuf {
         .to_owned()
 }
 
-/// Where the workspace is built: tests are in target/PROFILE/deps.
+/// Returns the workspace's target folder: tests are in target/PROFILE/deps.
 fn target() -> PathBuf {
     let test = std::env::current_exe().unwrap();
     test.ancestors().nth(3).unwrap().to_owned()
@@ -35,7 +35,7 @@ fn guide() -> String {
     fs::read_to_string(root().join("docs/clients.md")).unwrap()
 }
 
-/// The first block of a language in the guide.
+/// Returns the first block of a language in the guide.
 fn block(language: &str) -> String {
     let guide = guide();
     let start = format!("\n```{language}\n");
@@ -43,7 +43,7 @@ fn block(language: &str) -> String {
     block.split_once("\n```").unwrap().0.to_owned()
 }
 
-/// A command, without what cargo tells a test of its package, and with no protoc to be found.
+/// Returns a command without cargo's variables for a test's package, and without a protoc.
 fn command(program: &str, folder: &Path) -> Command {
     let mut command = Command::new(program);
     for (variable, _) in std::env::vars_os() {
@@ -71,7 +71,7 @@ fn run(command: &mut Command) -> Output {
     output
 }
 
-/// A crate of the guide's first program, with dependencies of the workspace's versions.
+/// Creates a crate of the guide's first program, with dependencies of the workspace's versions.
 fn first_program(name: &str, dependency: &str, lock: &str) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     let dependencies = block("toml");
@@ -89,7 +89,7 @@ fn first_program(name: &str, dependency: &str, lock: &str) -> TempDir {
     folder
 }
 
-/// Has the program share `example/fair` until it has made all its requests.
+/// Lets the program share `example/fair` until it has made all its requests.
 #[track_caller]
 fn check_shares(name: &str) {
     let server = Server::start(&[]);
@@ -112,7 +112,7 @@ fn the_first_program_builds_by_path_with_few_crates_and_shares() {
     let name = "frontend-by-path";
     let dependency = format!("{{ path = {:?} }}", root().join("client"));
     let folder = first_program(name, &dependency, &lock());
-    // Whoever calls a protoc fails.
+    // A build that calls protoc fails.
     let nowhere = folder.path().join("no-protoc");
     run(cargo(folder.path())
         .args(["build", "--quiet", "--offline"])
@@ -138,8 +138,8 @@ fn the_first_program_builds_by_path_with_few_crates_and_shares() {
     check_shares(name);
 }
 
-/// Makes the working tree the only commit of a repository, always the same one as long as no file changes, and
-/// returns its address and that commit.
+/// Makes the working tree the only commit of a repository, the same one as long as no file changes. Returns its address
+/// and that commit.
 fn repository() -> (String, String) {
     let folder = target().join("outside").join("repository");
     fs::create_dir_all(&folder).unwrap();
@@ -168,7 +168,7 @@ fn repository() -> (String, String) {
 fn the_first_program_builds_by_git_and_shares() {
     let name = "frontend-by-git";
     let (address, commit) = repository();
-    // Cargo looks for no other versions if all is locked, so it need not ask crates.io.
+    // Cargo looks for no other versions if all are locked, so it need not ask crates.io.
     let source = format!("source = \"git+{address}?rev={commit}#{commit}\"");
     let packages = lock();
     let packages = packages.split("[[package]]").map(|package| {

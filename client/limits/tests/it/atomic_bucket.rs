@@ -1,4 +1,4 @@
-//! The bucket in one word answers what the bucket of exact numbers does, and threads cannot outwit it.
+//! The bucket in one word gives the same answers as the bucket of exact numbers, also to many threads.
 
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -15,7 +15,7 @@ fn bucket(burst: &str, rate: &str) -> TokenBucket {
     TokenBucket::new(burst.parse::<Units>().unwrap(), rate).unwrap()
 }
 
-/// Buckets that a word can say, and some that it cannot or not always.
+/// Buckets that fit a word, and some that do not, or not always.
 const BUCKETS: &[(&str, &str)] = &[
     ("10", "10/s"),
     ("1", "3/s"),
@@ -56,7 +56,7 @@ fn op() -> impl Strategy<Value = Op> {
         1 => parts().prop_map(Op::Refund),
         1 => (0..BUCKETS.len()).prop_map(Op::SetLimit),
         4 => (0..3_000_000_000_u64).prop_map(Op::Pass),
-        // Weeks, and years: the word must begin to count from another base.
+        // Weeks, and years: the word must start to count from another base.
         1 => (0..100_000_000_000_000_000_u64).prop_map(Op::Pass),
     ]
 }
@@ -65,8 +65,8 @@ fn parts(parts: u64) -> Units {
     Units::from_parts(u128::from(parts))
 }
 
-/// A ratio that is not whole leaves part of a drop over, which the word does not keep: less than a nanosecond, and less
-/// than a part of a unit.
+/// Compares both after a change of limit: a ratio that is not whole leaves part of a drop, which the word does not
+/// keep. It is less than a nanosecond, and less than a part of a unit.
 #[track_caller]
 fn assert_close(word: Decision, exact: Decision, since_change: bool) {
     if !since_change || word == exact {
@@ -81,7 +81,7 @@ fn assert_close(word: Decision, exact: Decision, since_change: bool) {
             assert!(one.abs_diff(other) <= 1, "{word:?} {exact:?}");
         }
         (Decision::After(word), Decision::After(exact)) => assert!(close(word, exact)),
-        // Refused for want of a part of a drop.
+        // Refused because part of a drop is missing.
         (Decision::After(word), Decision::Allowed(_)) => assert!(word <= Duration::from_nanos(2)),
         _ => panic!("{word:?}, but exactly {exact:?}"),
     }
@@ -91,7 +91,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 600, ..ProptestConfig::default() })]
 
     #[test]
-    fn one_word_answers_what_exact_numbers_do(
+    fn one_word_gives_the_answers_of_exact_numbers(
         first in 0..BUCKETS.len(), start in -1_000_000_000_000_i64..1_000_000_000_000,
         ops in prop::collection::vec(op(), 1..60),
     ) {
@@ -127,7 +127,7 @@ proptest! {
                     exact.refund(parts(cost), now);
                 }
                 Op::SetLimit(next) => {
-                    // A second change would scale what the first one left over.
+                    // A second change would scale the rest of the first one.
                     if !changed {
                         word.set_limit(of(next), now);
                         exact.set_limit(of(next), now);
@@ -139,7 +139,7 @@ proptest! {
         }
     }
 
-    /// Threads read their clocks in another order than they come.
+    /// Threads use their clock readings in another order.
     #[test]
     fn a_clock_that_goes_back_gains_nothing(
         ops in prop::collection::vec((0..4_u64, -2_000_000_000..2_000_000_000_i64), 1..200),
@@ -175,14 +175,14 @@ fn ten_years_of_4999_a_day_lose_less_than_a_nanosecond() {
     let exact = u128::from(TAKES) * 86_400_000_000_000 / 4999;
     let real = u128::from(now.nanos_since(start));
     assert!(real.abs_diff(exact) <= 1, "{real} {exact}");
-    // Ten years of silence, and it is full, not more.
+    // After ten years without a take it is full, not more.
     let later = now.after(Duration::from_secs(10 * 365 * 86_400));
     assert_eq!(word.standing(later).remaining, Units::whole(2));
     assert!(word.take(Units::whole(2), later).is_allowed());
     assert!(!word.take(Units::ONE, later).is_allowed());
 }
 
-/// Four threads take until they are refused, then time passes, and so on. What passes is what one thread would get.
+/// Four threads take until they are refused, then time passes, and so on. Together they get as much as one thread.
 #[track_caller]
 fn threads_together(burst: u64, rate: &str, step: Duration) {
     let limit = bucket(&burst.to_string(), rate);
@@ -216,15 +216,15 @@ fn threads_together(burst: u64, rate: &str, step: Duration) {
 }
 
 #[test]
-fn threads_together_take_what_one_could() {
+fn threads_together_take_as_much_as_one() {
     threads_together(10, "300/s", Duration::from_millis(7));
     threads_together(3, "4999/day", Duration::from_secs(29));
-    // A rate that no word can say: behind the lock.
+    // A rate that does not fit a word: behind the lock.
     threads_together(10, "33.333333333/s", Duration::from_millis(40));
 }
 
 /// Three threads take as fast as they can while one moves the time, and one sets limits of that rate and burst, or of a
-/// smaller rate. What passes is bounded by the larger one.
+/// smaller rate. The larger one bounds the amount that passes.
 #[track_caller]
 fn threads_while_limits_change(burst: &str, rate: &str, smaller: &str) {
     let word = AtomicBucket::new(bucket(burst, rate));

@@ -1,5 +1,5 @@
-//! The fed bucket in one word answers what the bucket of exact numbers does, obeys the end of what comes in at the very
-//! next take, and threads cannot outwit it.
+//! The fed bucket in one word gives the same answers as the bucket of exact numbers, also to many threads, and obeys
+//! the end of the supply at the next take.
 
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -31,7 +31,7 @@ fn empty(behind: Duration) -> AtomicFedBucket {
     AtomicFedBucket::new(Moment::ORIGIN, behind)
 }
 
-/// What a word can say, and what it cannot or not always.
+/// Supplies that fit a word, and some that do not, or not always.
 fn supply() -> impl Strategy<Value = Supply> {
     prop_oneof![
         3 => (1..200_u64, 1..500_u64).prop_map(|(burst, rate)| {
@@ -51,7 +51,7 @@ fn supply() -> impl Strategy<Value = Supply> {
 
 #[derive(Clone, Debug)]
 enum Op {
-    /// Something else comes in, and after so many nanoseconds yet something else.
+    /// Another supply, and after some nanoseconds yet another one.
     Feed(Supply, Option<(u64, Supply)>),
     Take(u64),
     Peek(u64),
@@ -86,7 +86,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 1_500, ..ProptestConfig::default() })]
 
     #[test]
-    fn one_word_answers_what_exact_numbers_do(
+    fn one_word_gives_the_answers_of_exact_numbers(
         behind in prop_oneof![Just(0), Just(2_000_000_u64)],
         ops in prop::collection::vec(op(), 1..80),
     ) {
@@ -117,7 +117,7 @@ proptest! {
         }
     }
 
-    /// Threads read their clocks in another order than they come, a fast clock among them.
+    /// Threads, some with a fast clock, use their clock readings in another order.
     #[test]
     fn a_clock_that_goes_back_gains_nothing(
         ops in prop::collection::vec(
@@ -136,7 +136,7 @@ proptest! {
                 rate = next;
                 word.feed(always(limited("10", &format!("{rate}/s"))), at(now));
             }
-            // What it was given before the clock went back may count by the next rate, to the same end.
+            // Units from before the clock went back may count by the next rate, with the same result.
             let most = came / 1_000_000_000 + 1;
             if word.take(Units::whole(cost), at(now)).is_allowed() {
                 passed += u128::from(cost);
@@ -148,7 +148,7 @@ proptest! {
 }
 
 #[test]
-fn a_take_after_a_freeze_obeys_what_comes_in_by_then() {
+fn a_take_after_a_freeze_obeys_the_supply_of_that_time() {
     let lease = Feed {
         supply: limited("10", "10/s"),
         then: Some((at(5 * SECOND), Supply::NOTHING)),
@@ -160,11 +160,11 @@ fn a_take_after_a_freeze_obeys_what_comes_in_by_then() {
             .unwrap()
             .is_allowed()
     );
-    // An hour later, and nobody has said anything.
+    // An hour later, without a new feed.
     assert_eq!(word.take_at_once(Units::ONE, at(3_600 * SECOND)), None);
     let never = Decision::Never(Reason::RateIsZero);
     assert_eq!(word.take(Units::ONE, at(3_600 * SECOND)), never);
-    // To the nanosecond; and a clock that may be behind is not asked shortly before the end.
+    // Exact to the nanosecond; shortly before the end, a clock that may be behind is not used.
     let word = empty(Duration::from_millis(2));
     word.feed(lease, at(0));
     let end = 5 * SECOND;
@@ -175,7 +175,7 @@ fn a_take_after_a_freeze_obeys_what_comes_in_by_then() {
 }
 
 #[test]
-fn no_wait_is_told_across_the_end_without_the_lock() {
+fn no_wait_across_the_end_is_computed_without_the_lock() {
     let word = empty(Duration::ZERO);
     let then = Some((at(4 * SECOND), limited("10", "2/s")));
     let supply = limited("10", "1/3s");
@@ -190,9 +190,9 @@ fn no_wait_is_told_across_the_end_without_the_lock() {
     assert_eq!(wait.as_millis(), 4_333);
 }
 
-/// Threads race for what is there; then time passes, and so on. What passes is what one thread would get.
+/// Threads compete for the content; then time passes, and so on. Together they get as much as one thread.
 #[test]
-fn threads_together_take_what_one_could() {
+fn threads_together_take_as_much_as_one() {
     for (burst, rate, step) in [
         ("1", "100/s", 10_000_000),
         ("10", "300/s", 7_000_000),
@@ -233,7 +233,8 @@ fn threads_together_take_what_one_could() {
     }
 }
 
-/// Threads take as fast as they can while leases shrink and grow and time passes. What passes is within what came in.
+/// Threads take as fast as they can while leases shrink and grow and time passes. The amount that passes is within the
+/// supply.
 #[test]
 fn threads_gain_nothing_while_leases_change() {
     const STEPS: u64 = 2_000;
@@ -257,7 +258,7 @@ fn threads_gain_nothing_while_leases_change() {
         for rate in RATES.iter().cycle().take(STEPS as usize) {
             let feed = Feed {
                 supply: limited("4", &format!("{rate}/s")),
-                // Over before the next one.
+                // It ends before the next one.
                 then: Some((
                     clock.now().after(STEP * 3 / 4),
                     limited("4", &format!("{THEN}/s")),
@@ -277,7 +278,7 @@ fn threads_gain_nothing_while_leases_change() {
     assert!(passed > 0.0);
 }
 
-/// Once a feed has returned, nothing is taken by the former one.
+/// After a feed has returned, the previous one admits nothing.
 #[test]
 fn nothing_is_taken_by_a_lease_that_was_taken_back() {
     let word = empty(Duration::ZERO);

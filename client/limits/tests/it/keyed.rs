@@ -1,4 +1,4 @@
-//! A map of keys is as many limits as there are keys, within a bound.
+//! A map of keys equals one limiter per key, within a bound.
 
 use std::thread;
 use std::time::Duration;
@@ -46,7 +46,7 @@ fn op(limits: usize) -> impl Strategy<Value = Op> {
     ]
 }
 
-/// Plays the same on a map and on a limiter a key.
+/// Plays the same operations on a map and on one limiter per key.
 fn play<A: Algorithm + Clone>(limits: &[A], ops: Vec<Op>) -> Result<(), TestCaseError> {
     let (names, first) = (keys(), limits[0].clone());
     let map = Keyed::new(first.clone(), 1_000);
@@ -83,7 +83,7 @@ fn play<A: Algorithm + Clone>(limits: &[A], ops: Vec<Op>) -> Result<(), TestCase
             Op::Pass(nanos) => now = now.after(Duration::from_nanos(nanos)),
         }
     }
-    // Who is not fresh is remembered, and after a walk over all nobody else is.
+    // Keys that are not fresh are stored, and after a walk over all no other keys are.
     map.sweep(1_000, now);
     let in_use = each.iter().filter(|it| !it.is_fresh(now)).count();
     prop_assert_eq!(map.figures().keys, in_use);
@@ -122,16 +122,16 @@ fn idle_keys_leave_while_others_ask() {
         assert!(map.take(key(it), Units::ONE, at(0)).is_allowed());
     }
     assert_eq!(map.figures().keys, 10_000);
-    // A token comes back in 200 ms: a nanosecond before nobody is forgotten.
+    // A token comes back in 200 ms: a nanosecond earlier no key is forgotten.
     let early = Moment::from_nanos(199_999_999);
     assert_eq!(map.sweep(10_000, early), 0);
-    // A thousand go on asking, ten times each: they look at all the others, too.
+    // A thousand continue to ask, ten times each, and so look at all the others.
     for round in 0..10 {
         for it in 0..1_000 {
             let _ = map.take(key(it), Units::ONE, at(200 + round));
         }
     }
-    // A shard in which few of them are has looked at most of its keys.
+    // A shard with few of them has looked at most of its keys.
     assert!(map.figures().keys < 1_200, "{:?}", map.figures());
     assert!(map.figures().forgotten > 8_800);
 }
@@ -146,14 +146,14 @@ fn a_key_that_is_full_again_by_a_refund_is_forgotten_at_once() {
     assert_eq!(map.figures().keys, 1);
     map.refund(key, Units::ONE, now);
     assert_eq!(map.figures().keys, 0);
-    // Nor is one remembered that only looked, or asked for too much.
+    // A key that only looked, or asked for too much, is not stored either.
     let _ = map.peek(key, Units::ONE, now);
     assert!(!map.take(key, Units::whole(6), now).is_allowed());
     assert_eq!(map.figures().keys, 0);
 }
 
 #[test]
-fn who_finds_no_room_shares_one_limit_and_who_is_in_has_its_own() {
+fn keys_without_room_share_one_limit_and_stored_keys_have_their_own() {
     let map = Keyed::new(gcra(5, "1/s"), 10);
     let names = keys();
     let now = Moment::from_nanos(0);
@@ -166,7 +166,7 @@ fn who_finds_no_room_shares_one_limit_and_who_is_in_has_its_own() {
     let passed = passed.filter(|key| map.take(**key, Units::ONE, now).is_allowed());
     assert_eq!(passed.count(), 5);
     assert_eq!(map.figures().overflowed, 30);
-    // Who is in has three left.
+    // A stored key has three left.
     for key in &names[..10] {
         assert!(map.take(*key, Units::whole(3), now).is_allowed());
     }
@@ -200,7 +200,7 @@ fn limits_that_change_often_carry_every_key_over() {
 }
 
 #[test]
-fn threads_together_take_what_each_key_has() {
+fn threads_together_take_the_limit_of_each_key() {
     let map = Keyed::new(gcra(50, "1/h"), 1_000);
     let names = keys();
     let passed: usize = thread::scope(|threads| {

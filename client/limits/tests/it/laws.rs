@@ -1,7 +1,7 @@
-//! The laws of `testdata/vectors/properties.md`, each by its number, for random sequences; and the bounds that each
-//! algorithm guarantees over any window.
+//! The laws of `testdata/vectors/properties.md`, by number, for random sequences; and each algorithm's bounds over any
+//! window.
 //!
-//! Law 14, of many threads, is asked where the handles for threads are.
+//! Law 14, about many threads, is tested with the limits for threads.
 
 mod bounds;
 mod subject;
@@ -16,7 +16,7 @@ use subject::{
 
 const START: i64 = 1_767_225_600_000_000_000;
 
-/// A limit of that kind with a past; the time after it, and the settings then.
+/// Creates a limit of a kind with a history. Returns it with the time and the settings after that.
 fn with_past(kind: Kind, setting: &Setting, history: &[Op]) -> (Box<dyn Subject>, i64, Setting) {
     let mut it = subject(kind, setting);
     let (now, setting, _) = play(it.as_mut(), setting, history, START);
@@ -35,7 +35,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn law_1_told_instants_are_true(
+    fn law_1_promised_instants_are_true(
         setting in setting(), history in history(-2), cost in cost(),
     ) {
         for kind in KINDS {
@@ -59,7 +59,7 @@ proptest! {
     }
 
     #[test]
-    fn law_2_refused_and_peeked_leave_no_trace(
+    fn law_2_refusals_and_peeks_leave_no_trace(
         setting in setting(), history in history(-2), cost in cost(),
     ) {
         for kind in KINDS {
@@ -119,7 +119,7 @@ proptest! {
             let before = it.standing(at(now)).remaining;
             let after = it.standing(at(now + wait)).remaining;
             prop_assert!(after >= before, "{:?}: {} after {}", kind, after, before);
-            // A ban that has not begun is not told yet.
+            // A ban that has not begun is not announced.
             let units = if kind == Kind::Ban { Units::ZERO } else { Units::from_parts(cost) };
             if let Decision::After(told) = it.peek(units, at(now)) {
                 match it.peek(units, at(now + wait)) {
@@ -219,7 +219,7 @@ proptest! {
             let mut other = it.boxed();
             other.set_limit(&setting, at(now));
             assert_same(it.as_ref(), other.as_ref(), &setting, now);
-            // In debt, an amount stays, and not a ratio.
+            // In debt, the amount stays, and not the ratio.
             let may_owe = it.standing(at(now)).remaining == Units::ZERO;
             if may_owe && kind != Kind::WarmUp {
                 continue;
@@ -275,7 +275,7 @@ proptest! {
     }
 }
 
-/// The same, so many times as large.
+/// Returns the same operation with larger amounts.
 fn scaled(op: &Op, by: u128) -> Op {
     use subject::What;
     let what = match op.what {
@@ -287,7 +287,7 @@ fn scaled(op: &Op, by: u128) -> Op {
     Op { what, ..*op }
 }
 
-/// Law 13: bytes become operations of any kind, at any time, with any amount.
+/// Plays law 13: bytes become operations of any kind, at any time, with any amount.
 fn play_bytes(kind: Kind, bytes: &[u8]) {
     let mut chunks = bytes.chunks_exact(26);
     let number = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().unwrap());
@@ -302,7 +302,7 @@ fn play_bytes(kind: Kind, bytes: &[u8]) {
     };
     let Some(first) = chunks.next() else { return };
     let first = setting(first);
-    // What cannot be counted is refused by name.
+    // Settings that cannot be counted give an error.
     let Some(mut it) = try_subject(kind, &first) else {
         return;
     };

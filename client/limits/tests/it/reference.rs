@@ -1,8 +1,8 @@
-//! A million random operations against references that do what the definitions say, in fractions of any size.
+//! A million random operations, compared with references that follow the definitions, in fractions of any size.
 //!
-//! Time stands still, jumps to the instant that was told and to the nanosecond before it, and goes back; limits and
-//! rates change, also to 0. Answers must be equal: who passes, what remains, to the last digit; and of what was told, that
-//! it is so then and not a nanosecond earlier. `DOORWARD_LIMITS_OPERATIONS` says how many operations, each algorithm.
+//! Time stands still, jumps to a promised instant and to the nanosecond before it, and goes back; limits and rates
+//! change, also to 0. Decisions and remaining amounts must be equal to the last digit. A promised wait must be right,
+//! and not a nanosecond too long. `DOORWARD_LIMITS_OPERATIONS` sets the number of operations per algorithm.
 
 mod drive;
 mod dumb;

@@ -1,8 +1,8 @@
-//! Every algorithm against test vectors: sequences of operations with the answers of exact rational arithmetic.
+//! Test vectors of every algorithm: sequences of operations with the answers of exact rational arithmetic.
 //!
-//! `testdata/vectors` has a set, with a README that says what the fields mean. Another folder is read if
-//! `DOORWARD_LIMITS_VECTORS` names one. Every case is played. What amounts cannot say (more than nine decimal places)
-//! is skipped, counted, and told with what the case needs; the set that is shipped needs nothing that is missing.
+//! `testdata/vectors` has a set, with a README of its fields. `DOORWARD_LIMITS_VECTORS` names another folder. Every
+//! case is played. A case with amounts of more than nine decimal places is skipped, counted, and printed with its
+//! needs; the shipped set has no such case.
 
 mod case;
 mod driver;
@@ -22,13 +22,13 @@ fn folder() -> PathBuf {
     )
 }
 
-/// How a case went.
+/// Result of a case.
 pub(crate) enum Played {
-    /// So many operations were as expected.
+    /// Number of operations with the expected answer.
     Right(usize),
-    /// It differs: in what.
+    /// Differences.
     Wrong(Vec<String>),
-    /// It says what our types cannot.
+    /// The case has values that our types cannot represent.
     Skipped,
 }
 
@@ -40,7 +40,7 @@ fn play(file: &str, case: &Value) -> Played {
     }
 }
 
-/// The same in one word, if it is a bucket by a clock that does not go back.
+/// Plays the case with the bucket in one word, if it is about a bucket, by a clock that does not go back.
 fn play_in_one_word(_: &str, case: &Value) -> Played {
     match one_word::driven(&case["config"]) {
         Some(bucket) if !one_word::goes_back(case) => case::play(case, bucket),

@@ -1,4 +1,4 @@
-//! A server that answers as it is told, on a real socket: for what real servers do not do.
+//! A scripted server on a real socket, for behaviour that real servers do not have.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -10,10 +10,10 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_stream::wrappers::TcpListenerStream;
 use tonic::{Request, Response, Status};
 
-/// What a call of GetCapacity is answered.
+/// Answer to a call of GetCapacity.
 pub type Answer = Result<doorman::GetCapacityResponse, Status>;
 
-/// Something that was asked.
+/// A call that arrived.
 #[derive(Debug)]
 pub enum Seen {
     Discovery,
@@ -24,21 +24,21 @@ pub enum Seen {
 type Script = Arc<Mutex<VecDeque<Answer>>>;
 
 struct Service {
-    /// What Discovery is answered first, by turns.
+    /// First answers of Discovery, in turn.
     busy: Mutex<VecDeque<Status>>,
     discovery: Option<doorman::DiscoveryResponse>,
     script: Script,
     seen: mpsc::UnboundedSender<Seen>,
 }
 
-/// A running one. Stops when dropped.
+/// A running server. It stops when it is dropped.
 pub struct FakeServer {
     pub address: String,
     seen: mpsc::UnboundedReceiver<Seen>,
     _stop: oneshot::Sender<()>,
 }
 
-/// An address that nobody serves yet.
+/// Returns an address without a server.
 pub struct Reserved(TcpListener);
 
 impl Reserved {
@@ -46,7 +46,7 @@ impl Reserved {
         self.0.local_addr().unwrap().to_string()
     }
 
-    /// As [`FakeServer::start`], there.
+    /// Does the same as [`FakeServer::start`], at an address.
     pub fn start(
         self,
         discovery: Option<doorman::DiscoveryResponse>,
@@ -57,7 +57,8 @@ impl Reserved {
 }
 
 impl FakeServer {
-    /// One that says it is the master, and answers requests by turns; the last answer stays.
+    /// Starts a server that claims to be the master and answers requests in turn; the last answer
+    /// stays.
     pub async fn master(answers: impl IntoIterator<Item = Answer>) -> Self {
         let discovery = doorman::DiscoveryResponse {
             mastership: doorman::Mastership::default(),
@@ -66,7 +67,7 @@ impl FakeServer {
         Self::start(Some(discovery), answers).await
     }
 
-    /// One with an answer to Discovery, or so old that it knows of no such thing.
+    /// Starts a server with an answer to Discovery, or one that does not know this call.
     pub async fn start(
         discovery: Option<doorman::DiscoveryResponse>,
         answers: impl IntoIterator<Item = Answer>,
@@ -74,12 +75,12 @@ impl FakeServer {
         Self::reserve().await.start(discovery, answers)
     }
 
-    /// An address that is to be served.
+    /// Returns an address for a later server.
     pub async fn reserve() -> Reserved {
         Reserved(TcpListener::bind("127.0.0.1:0").await.unwrap())
     }
 
-    /// A master that answers Discovery by a status so many times.
+    /// Starts a master that first answers a number of Discovery calls by a status.
     pub async fn busy_at_first(
         busy: impl IntoIterator<Item = Status>,
         answers: impl IntoIterator<Item = Answer>,
@@ -117,7 +118,7 @@ impl FakeServer {
         }
     }
 
-    /// Waits until it was asked so often who the master is.
+    /// Waits for a number of Discovery calls.
     pub async fn discoveries(&mut self, count: usize) {
         let mut seen = 0;
         while seen < count {
@@ -127,12 +128,12 @@ impl FakeServer {
         }
     }
 
-    /// How often it was asked for anything since this was looked at last.
+    /// Returns the number of calls since the last look.
     pub fn asked(&mut self) -> usize {
         std::iter::from_fn(|| self.seen.try_recv().ok()).count()
     }
 
-    /// The next request for capacity that comes.
+    /// Returns the next request for capacity.
     pub async fn next_get(&mut self) -> doorman::GetCapacityRequest {
         loop {
             if let Seen::Get(request) = self.seen.recv().await.unwrap() {
@@ -141,7 +142,7 @@ impl FakeServer {
         }
     }
 
-    /// The releases that have come since this was looked at last, or anything else.
+    /// Returns the releases since the last look, and drops everything else.
     pub fn releases(&mut self) -> Vec<doorman::ReleaseCapacityRequest> {
         let mut releases = Vec::new();
         while let Ok(seen) = self.seen.try_recv() {
@@ -152,7 +153,7 @@ impl FakeServer {
         releases
     }
 
-    /// The next release that comes.
+    /// Returns the next release.
     pub async fn next_release(&mut self) -> doorman::ReleaseCapacityRequest {
         loop {
             if let Seen::Release(request) = self.seen.recv().await.unwrap() {
@@ -208,7 +209,7 @@ impl Capacity for Service {
     }
 }
 
-/// Who the master is, of which epoch; itself if that is no address.
+/// Returns the master and its epoch; the server itself if `master` is not an address.
 pub fn discovery(is_master: bool, address: Option<&str>, epoch: u64) -> doorman::DiscoveryResponse {
     doorman::DiscoveryResponse {
         is_master,
@@ -219,7 +220,7 @@ pub fn discovery(is_master: bool, address: Option<&str>, epoch: u64) -> doorman:
     }
 }
 
-/// A lease of 60 s on `r`, refreshed after so many milliseconds.
+/// Returns a lease of 60 s on `r`, with a refresh interval in milliseconds.
 pub fn lease(capacity: f64, refresh_in_ms: u64) -> Answer {
     granted(doorman::Lease {
         granted_by: None,
@@ -231,7 +232,7 @@ pub fn lease(capacity: f64, refresh_in_ms: u64) -> Answer {
     })
 }
 
-/// An answer with that lease on `r`.
+/// Returns an answer with that lease on `r`.
 pub fn granted(gets: doorman::Lease) -> Answer {
     Ok(doorman::GetCapacityResponse {
         response: vec![doorman::ResourceResponse {
@@ -246,14 +247,14 @@ pub fn granted(gets: doorman::Lease) -> Answer {
     })
 }
 
-/// Too busy, with what the trailer says of when to come back.
+/// Returns a refusal because of overload, with the trailer's time.
 pub fn busy(code: tonic::Code, pushback: &str) -> Status {
     let mut trailers = tonic::metadata::MetadataMap::new();
     trailers.insert("grpc-retry-pushback-ms", pushback.parse().unwrap());
     Status::with_metadata(code, "too busy", trailers)
 }
 
-/// `r` got no lease, for that reason.
+/// Returns a refusal of `r` for a reason.
 pub fn refused(reason: doorman::refusal::Reason) -> Answer {
     Ok(doorman::GetCapacityResponse {
         refused: vec![doorman::Refusal {
@@ -266,7 +267,7 @@ pub fn refused(reason: doorman::refusal::Reason) -> Answer {
     })
 }
 
-/// The same answer, with more about the lease on `r`.
+/// Returns the same answer, with more about the lease on `r`.
 pub fn with(mut answer: Answer, more: impl Fn(&mut doorman::ResourceResponse)) -> Answer {
     if let Ok(response) = &mut answer {
         response.response.iter_mut().for_each(more);
@@ -274,7 +275,7 @@ pub fn with(mut answer: Answer, more: impl Fn(&mut doorman::ResourceResponse)) -
     answer
 }
 
-/// "Not the master", and perhaps who is.
+/// Returns "not the master", perhaps with the master's address.
 pub fn redirect(master_address: Option<&str>) -> Answer {
     Ok(doorman::GetCapacityResponse {
         mastership: Some(doorman::Mastership {

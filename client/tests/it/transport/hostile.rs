@@ -1,4 +1,4 @@
-//! Servers that are broken, or hostile: whatever they do, a client refuses it, waits, and goes on.
+//! Broken or hostile servers: a client refuses their answers, waits, and continues.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,7 +15,7 @@ use tonic::Status;
 use crate::transport::PATIENCE;
 use crate::transport::fake_server::{Answer, FakeServer, discovery, lease, redirect, refused};
 
-/// Tells a test that an attempt failed.
+/// Reports a failed attempt to the test.
 #[derive(Default)]
 struct Failures(Notify);
 
@@ -27,7 +27,7 @@ impl Hooks for Failures {
     }
 }
 
-/// A client that tries once, and not again within anybody's patience.
+/// Returns a client that tries once, and not again during the test.
 fn once(address: &str) -> (ClientBuilder, Arc<Failures>) {
     let hours = Duration::from_secs(3_600 * 1_000);
     let config = ClientConfig {
@@ -45,7 +45,7 @@ fn once(address: &str) -> (ClientBuilder, Arc<Failures>) {
     (client.hooks(hooks), failures)
 }
 
-/// What the first attempt says that fails.
+/// Returns the error of the first attempt.
 async fn failure_at(address: &str) -> String {
     let (client, failures) = once(address);
     let client = client.connect_lazy().unwrap();
@@ -144,7 +144,7 @@ async fn servers_that_send_from_one_to_the_other_are_left_after_five_redirects()
     let mut b = b.start(Some(discovery(true, None, 0)), [redirect(Some(&at_a))]);
     let problem = failure_at(&at_a).await;
     assert!(problem.contains("5 redirects in a row"), "{problem}");
-    // Two questions for each of six visits.
+    // Two calls for each of six visits.
     assert_eq!(a.asked() + b.asked(), 12);
 }
 
@@ -154,7 +154,7 @@ async fn a_status_that_fills_a_header_is_refused_and_the_server_left() {
     is_plain(&failure_at(&server.address).await);
 }
 
-/// Accepts connections and does something to each.
+/// Accepts connections, and treats each.
 async fn listener<F>(treat: impl Fn(tokio::net::TcpStream) -> F + Send + 'static) -> String
 where
     F: Future<Output = ()> + Send,
@@ -187,7 +187,7 @@ async fn a_server_that_closes_every_connection_at_once_is_met_with_the_backoff()
 
 #[tokio::test]
 async fn a_server_that_only_sends_control_frames_is_cut_off_by_the_timeout_of_the_call() {
-    /// SETTINGS without any, and a PING: type, flags, stream 0, and eight bytes.
+    /// SETTINGS without content, and a PING: type, flags, stream 0, and eight bytes.
     const SETTINGS: &[u8] = &[0, 0, 0, 4, 0, 0, 0, 0, 0];
     const PING: &[u8] = &[0, 0, 8, 6, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8];
     for flood in [PING, SETTINGS] {
@@ -196,7 +196,7 @@ async fn a_server_that_only_sends_control_frames_is_cut_off_by_the_timeout_of_th
             let ended = ended.clone();
             async move {
                 let mut frames = SETTINGS;
-                // Until the client is gone.
+                // Until the client has closed the connection.
                 while stream.write_all(frames).await.is_ok() {
                     frames = flood;
                 }

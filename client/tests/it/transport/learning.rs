@@ -1,4 +1,4 @@
-//! What a program sees of a server in learning mode, and of one that tells whether it decided.
+//! Servers in learning mode, and servers that send `decided`, as a program sees them.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use tokio_stream::StreamExt;
 use crate::transport::fake_server::{Answer, FakeServer, lease, with};
 use crate::transport::{PATIENCE, client};
 
-/// A lease of a server that learns for 41 s more, and is asked again after so many milliseconds.
+/// Returns a lease of a server that learns for 41 s more, with a refresh interval in milliseconds.
 fn learning(capacity: f64, refresh_in_ms: u64) -> Answer {
     with(lease(capacity, refresh_in_ms), |response| {
         response.limited_by = Some(doorman::LimitedBy::Learning.into());
@@ -102,7 +102,7 @@ async fn a_server_that_tells_whether_it_decided_is_told_other_wants_without_the_
     resource.wait_for_lease(PATIENCE).await.unwrap();
     assert_eq!(server.next_get().await.resource[0].wants, 10.0);
     resource.ask(25.0).unwrap();
-    // Answered is what was decided about: the third request.
+    // The answered wants are those of the third request, which was decided.
     let answer = resource.wait_for_answer(25.0, PATIENCE).await;
     assert_eq!(answer, Ok(Capacity::Limited(8.0)));
     for _ in 0..2 {

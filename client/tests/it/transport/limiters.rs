@@ -1,4 +1,4 @@
-//! What limiters do where nothing may be used, and that they are not in each other's way.
+//! Limiters without capacity, and limiters beside each other.
 
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
@@ -12,7 +12,7 @@ use doorward_proto::doorman::{self, refusal::Reason};
 use crate::transport::fake_server::{Answer, FakeServer, granted, lease, refused};
 use crate::transport::{PATIENCE, client, within_patience};
 
-/// A lease of 300 ms, refreshed after 20.
+/// Returns a lease of 300 ms, refreshed after 20 ms.
 fn short(capacity: f64) -> Answer {
     granted(doorman::Lease {
         granted_by: None,
@@ -30,7 +30,7 @@ fn unknown() -> AcquireError {
     }
 }
 
-/// Whether it is still waiting, after it was looked at once.
+/// Returns whether a future is still waiting after one poll.
 async fn waits<T>(mut future: Pin<&mut impl Future<Output = T>>) -> bool {
     poll_fn(|context| Poll::Ready(future.as_mut().poll(context).is_pending())).await
 }
@@ -85,7 +85,7 @@ async fn who_holds_a_lease_or_has_a_mode_never_sees_that_the_template_is_gone() 
     let held = lease(1e6, 20);
     for (answers, mode) in [
         (vec![held, gone()], Mode::Pessimistic),
-        // Once the lease is over: the safe capacity.
+        // After the lease, the safe capacity.
         (vec![short(1e6), gone()], Mode::Safe),
         (vec![gone()], Mode::Optimistic),
     ] {
@@ -185,7 +185,7 @@ async fn who_waits_for_one_limiter_is_not_in_the_way_of_the_other() {
     assert!(waits(dear.as_mut()).await);
     let permit = gate.try_acquire().unwrap();
     let other = within_patience(gate.acquire()).await.unwrap();
-    // And the other way round: what waits for permits is no rate.
+    // And the reverse: a caller that waits for permits does not affect the rate.
     let mut many = pin!(gate.acquire_many(2));
     assert!(waits(many.as_mut()).await);
     drop(dear);

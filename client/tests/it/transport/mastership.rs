@@ -1,4 +1,4 @@
-//! Masters that are not there, and masters that are not masters any more.
+//! Missing masters, and masters that have lost their mastership.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use tonic::Status;
 use crate::transport::fake_server::{FakeServer, discovery, granted, lease, redirect};
 use crate::transport::{Failures, PATIENCE, within_patience};
 
-/// A client whose backoff is soon far beyond anybody's patience, if it grows.
+/// Returns a client whose backoff, if it grew, would soon be longer than the test.
 fn patient(addresses: &[&str]) -> ClientBuilder {
     let config = ClientConfig {
         early_gap: Duration::from_millis(10),
@@ -34,7 +34,7 @@ async fn while_there_is_no_master_the_client_asks_at_an_even_pace() {
     let server = FakeServer::master(answers).await;
     let client = patient(&[&server.address]).connect_lazy().unwrap();
     let resource = client.resource("r").wants(10.0).open().unwrap();
-    // Were each wait twice the one before, these would take ten minutes.
+    // If each wait was twice the previous one, these would take ten minutes.
     assert_eq!(
         resource.wait_for_lease(PATIENCE).await,
         Ok(Capacity::Limited(8.0))
@@ -59,7 +59,7 @@ async fn a_master_that_is_named_and_dead_is_about_to_have_a_successor() {
     within_patience(follower.discoveries(15)).await;
 }
 
-/// A client that has a lease of a master of epoch 9, which then fails, and another server.
+/// Creates a client with a lease of a master of epoch 9, which then fails, and another server.
 async fn after_epoch_9(
     other: &FakeServer,
     failures: &Arc<Failures>,
@@ -98,7 +98,7 @@ async fn a_master_without_an_epoch_is_taken_as_it_is() {
     crate::transport::until(&resource, 5.0).await;
 }
 
-/// Counts the epochs that were forgotten.
+/// Counts forgotten epochs.
 #[derive(Default)]
 struct Forgotten(Mutex<Vec<(u64, u64)>>);
 
@@ -110,8 +110,8 @@ impl Hooks for Forgotten {
 
 #[tokio::test]
 async fn an_epoch_is_forgotten_when_the_last_lease_is_over() {
-    // etcd was wiped while no server ran: the only master there is has a lower epoch. One that is
-    // found by a redirect is found as well.
+    // etcd was wiped while no server ran: the only master has a lower epoch. A redirect leads to
+    // it, too.
     let anew = FakeServer::start(Some(discovery(true, None, 2)), [lease(5.0, 60_000)]).await;
     let beside = discovery(false, Some(&anew.address), 2);
     let beside = FakeServer::start(Some(beside), []).await;

@@ -1,4 +1,4 @@
-//! Servers that are too busy, and say when to come back.
+//! Overloaded servers that send a time to come back.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use tonic::Code;
 use crate::transport::PATIENCE;
 use crate::transport::fake_server::{Answer, FakeServer, busy, lease};
 
-/// A client that is not back within anybody's patience, unless it is told when to come back.
+/// Returns a client that does not return during the test, unless a server sends a time.
 fn reluctant(addresses: &[&str]) -> ClientBuilder {
     let hours = Duration::from_secs(3_600 * 1_000);
     let config = ClientConfig {
@@ -36,7 +36,7 @@ async fn a_server_that_is_too_busy_is_asked_again_when_it_says_and_is_not_left()
         let resource = client.resource("r").wants(10.0).open().unwrap();
         let capacity = resource.wait_for_lease(PATIENCE).await.unwrap();
         assert_eq!(capacity.get(), 8.0, "{code:?}");
-        // One connection, on which it was asked four times.
+        // One connection with four calls.
         assert_eq!((server.asked(), other.asked()), (5, 0), "{code:?}");
     }
 }
@@ -67,7 +67,7 @@ async fn a_time_to_come_back_that_is_none_is_passed_over_and_the_next_server_ask
         let server = FakeServer::master([turned_away]).await;
         let other = FakeServer::master([lease(5.0, 60_000)]).await;
         let addresses = [server.address.as_str(), other.address.as_str()];
-        // One that is back at once, by its own backoff.
+        // A client that returns at once by its own backoff.
         let client = crate::transport::client(addresses[0]).address(addresses[1]);
         let client = client.connect_lazy().unwrap();
         let resource = client.resource("r").wants(10.0).open().unwrap();

@@ -1,4 +1,4 @@
-//! Two processes with one client id: a restart is waited out, and two that go on are told apart from it.
+//! Two processes with one client id: a restart is waited out, a lasting conflict is an error.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use tonic::Status;
 use crate::transport::fake_server::{Answer, FakeServer, lease, refused};
 use crate::transport::{Failures, PATIENCE, client};
 
-/// Another process has the lease. To be asked again as soon as clients do.
+/// Returns a refusal because of another process, with a time as short as a client accepts.
 fn another_process() -> Answer {
     let mut answer = refused(doorman::refusal::Reason::AnotherProcess);
     if let Ok(response) = &mut answer {
@@ -32,7 +32,7 @@ async fn who_acquires_while_another_process_goes_on_is_told_and_does_not_wait_fo
     // The first answer does not count yet, and a later one does.
     let client = client(&server.address).restart_overlap(Duration::from_millis(1));
     let client = client.connect().await.unwrap();
-    // Nor does a mode allow anything then.
+    // No mode allows anything then.
     let resource = client.resource("r").wants(10.0).mode(Mode::Optimistic);
     let resource = resource.open().unwrap();
     let limiters = (

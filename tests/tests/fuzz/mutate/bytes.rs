@@ -1,4 +1,4 @@
-//! Bytes, whatever they mean.
+//! Mutations of bytes without a known meaning.
 
 use crate::chance::Chance;
 

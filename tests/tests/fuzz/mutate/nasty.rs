@@ -1,4 +1,4 @@
-//! Values at which programs break.
+//! Values at which programs often break.
 
 use crate::chance::Chance;
 
@@ -121,7 +121,7 @@ const WORDS: [&str; 64] = [
     "\u{0}",
 ];
 
-/// A whole number: of the above, a small one, or any.
+/// Returns a whole number: one of the above, a small one, or any.
 pub fn whole(chance: &mut Chance) -> u64 {
     match chance.below(4) {
         0 => chance.number(),
@@ -130,7 +130,7 @@ pub fn whole(chance: &mut Chance) -> u64 {
     }
 }
 
-/// A number: of the above, a plausible one, or any.
+/// Returns a number: one of the above, a plausible one, or any.
 pub fn number(chance: &mut Chance) -> f64 {
     match chance.below(4) {
         0 => f64::from_bits(chance.number()),
@@ -139,7 +139,7 @@ pub fn number(chance: &mut Chance) -> f64 {
     }
 }
 
-/// A word: of the above, a number, or a very long one.
+/// Returns a word: one of the above, a number, or a very long one.
 pub fn word(chance: &mut Chance) -> String {
     match chance.below(16) {
         0 => "a".repeat(chance.below(2_000)),

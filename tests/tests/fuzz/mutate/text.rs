@@ -1,11 +1,11 @@
-//! Text: words and lines, which is what documents and traces are made of.
+//! Mutations of text: of the words and lines of documents and traces.
 
 use std::ops::Range;
 
 use crate::chance::Chance;
 use crate::mutate::nasty;
 
-/// Puts another word in the place of one.
+/// Replaces a word by another one.
 pub fn change_word(bytes: &mut Vec<u8>, other: &[u8], chance: &mut Chance) {
     let mut text = String::from_utf8_lossy(bytes).into_owned();
     let words = words(&text);
@@ -25,7 +25,7 @@ pub fn change_word(bytes: &mut Vec<u8>, other: &[u8], chance: &mut Chance) {
     *bytes = text.into_bytes();
 }
 
-/// Changes a line: a word of it, its place, its indentation, or how often it is there.
+/// Changes a line: a word of it, its place, its indentation, or its number of copies.
 pub fn change_lines(bytes: &mut Vec<u8>, other: &[u8], chance: &mut Chance) {
     if chance.once_in(2) {
         return change_word(bytes, other, chance);
@@ -62,7 +62,7 @@ pub fn change_lines(bytes: &mut Vec<u8>, other: &[u8], chance: &mut Chance) {
     bytes.push(b'\n');
 }
 
-/// All lines but that one.
+/// Returns all lines but one.
 pub fn without_line(bytes: &[u8], number: usize) -> Option<Vec<u8>> {
     let mut lines: Vec<&[u8]> = bytes.split_inclusive(|byte| *byte == b'\n').collect();
     (number < lines.len()).then(|| {
@@ -71,7 +71,7 @@ pub fn without_line(bytes: &[u8], number: usize) -> Option<Vec<u8>> {
     })
 }
 
-/// Where words are: letters and digits, and what binds them to one.
+/// Returns the places of words: letters, digits, and characters that join them.
 fn words(text: &str) -> Vec<Range<usize>> {
     let is_part = |c: char| c.is_alphanumeric() || "._-+".contains(c);
     let mut words: Vec<Range<usize>> = Vec::new();

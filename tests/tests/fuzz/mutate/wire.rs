@@ -1,5 +1,5 @@
-//! Protobuf messages, of whatever kind: fields are changed, dropped, repeated and taken from others,
-//! at any depth, and what holds them has its length made right.
+//! Mutations of protobuf messages of any kind: fields are changed, dropped, repeated and taken from other messages, at
+//! any depth, with correct lengths around them.
 
 use prost::bytes::Buf;
 use prost::encoding::{decode_varint, encode_varint};
@@ -57,7 +57,7 @@ const NUMBERS: [u64; 32] = [
     536_870_911,
 ];
 
-/// A message that differs a little from that one, and may have a part of another.
+/// Returns a message that differs slightly from the given one, perhaps with a part of another.
 pub fn change(message: &[u8], other: &[u8], chance: &mut Chance) -> Vec<u8> {
     let Some(mut fields) = fields(message) else {
         let mut changed = message.to_vec();
@@ -68,8 +68,8 @@ pub fn change(message: &[u8], other: &[u8], chance: &mut Chance) -> Vec<u8> {
     encoded(&fields)
 }
 
-/// A message without one of its fields, at whatever depth; `number` counts them all, an outer one before
-/// those inside of it. None: there are not as many.
+/// Returns a message without one of its fields, at any depth; `number` counts them all, an outer one before its inner
+/// ones. None: there are fewer fields.
 pub fn without(message: &[u8], number: usize) -> Option<Vec<u8>> {
     let mut fields = fields(message)?;
     let mut left = number;
@@ -96,7 +96,7 @@ fn drop_field(fields: &mut Vec<Field>, left: &mut usize) -> bool {
 
 fn change_fields(fields: &mut Vec<Field>, other: &[u8], chance: &mut Chance) {
     let at = chance.below(fields.len());
-    // The deeper the more there is to change.
+    // Deeper messages get more changes.
     if let Some(field) = fields.get_mut(at)
         && !chance.once_in(5)
     {
@@ -189,7 +189,7 @@ fn any(chance: &mut Chance) -> Field {
     }
 }
 
-/// The fields of a message. None: it is none.
+/// Returns the fields of a message. None: it is invalid.
 fn fields(mut message: &[u8]) -> Option<Vec<Field>> {
     let mut fields = Vec::new();
     while message.has_remaining() {

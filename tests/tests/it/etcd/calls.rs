@@ -1,4 +1,4 @@
-//! Calls end, and go where they are answered.
+//! Calls end, and go to an endpoint that answers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,7 +29,7 @@ async fn an_endpoint_that_fails_is_left_for_the_next_one_and_that_is_kept() {
     join_all(first.into_iter().chain(later)).await;
 }
 
-/// One of two ways to etcd breaks, before it is used or later.
+/// Breaks one of two paths to etcd, before its use or later.
 async fn leaves(etcd: &Etcd, fault: fn(&mut Proxy), was_connected: bool) {
     let mut proxy = Proxy::to(etcd.address(0));
     let config = impatient(etcd.config_at(&[&proxy.address(), etcd.address(0)]));
@@ -71,7 +71,7 @@ async fn members_that_are_frozen_or_dead_are_left_for_one_that_works() {
     let value = get_at_last(&mut connection, "/a").await;
     assert_eq!(value.as_deref(), Some("1"));
 
-    // A member alone knows nothing for sure, and says nothing.
+    // A member alone cannot be sure of anything, and does not answer.
     let alone = etcd.leader().await;
     (0..3)
         .filter(|member| *member != alone)
@@ -91,7 +91,7 @@ async fn a_token_that_expired_is_renewed_and_nobody_notices() {
     let config = impatient(etcd.config());
     let mut connection = beginning_at(&config, etcd.address(0));
     get(&mut connection, "/a").await.unwrap();
-    // Another one, which renews nothing. A token that is used does not expire.
+    // Another connection that renews nothing. A token that is used does not expire.
     let mut other = etcd.connect(0).await.unwrap();
     let began = tokio::time::Instant::now();
     while other.get("/a", None).await.is_ok() {
@@ -114,7 +114,7 @@ async fn tokens_that_etcd_forgot_are_renewed() {
     etcd.restart_all().await;
     let value = get_at_last(&mut connection, "/a").await;
     assert_eq!(value.as_deref(), Some("1"));
-    // Whenever users change, all tokens are out of date.
+    // Any change of users makes all tokens invalid.
     etcd.add_user("ann", "secret").await;
     let value = get_at_last(&mut connection, "/a").await;
     assert_eq!(value.as_deref(), Some("1"));

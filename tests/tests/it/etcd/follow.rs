@@ -1,4 +1,4 @@
-//! What follows etcd sees every state at last, and none that is older than one that it saw.
+//! A follower of etcd finally sees every state, and none that is older than one that it saw.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,13 +14,13 @@ use tokio::sync::watch::Receiver;
 
 use crate::etcd::impatient;
 
-/// How often it reads without an event.
+/// Time between its reads without an event.
 pub(crate) const LOOK: Duration = Duration::from_millis(300);
 
-/// So seldom that it sees only events.
+/// A time so long that it sees only events.
 const NEVER: Duration = Duration::from_secs(3_600);
 
-/// Who follows keys, and what it saw.
+/// A follower of keys, with its observations.
 pub(crate) struct Reader {
     _follow: Follow,
     followed: Receiver<Followed>,
@@ -50,12 +50,12 @@ impl Reader {
         self.followed.borrow().clone()
     }
 
-    /// Another etcd is at the same address now: once, it may go back.
+    /// Allows one step back, because another etcd is at the same address now.
     pub(crate) fn may_go_back(&mut self) {
         self.may_go_back = true;
     }
 
-    /// Waits until it reports a state that is so.
+    /// Waits until it reports such a state.
     pub(crate) async fn until(&mut self, what: &str, is: impl Fn(&Followed) -> bool) -> Followed {
         let waiting = async {
             loop {
@@ -78,7 +78,7 @@ impl Reader {
         }
     }
 
-    /// Waits until the keys and values are these.
+    /// Waits until it reports these keys and values.
     pub(crate) async fn until_shows(&mut self, expected: &[(&str, &str)]) -> Arc<RangeView> {
         let what = format!("{expected:?}");
         let shows = |followed: &Followed| {
@@ -113,7 +113,7 @@ async fn every_put_and_delete_is_told_in_order() {
     let view = reader.until_shows(&[("/a/2", "y")]).await;
     assert_eq!(view.revision, deleted);
 
-    // All that is done at once is seen at once.
+    // All changes of one transaction appear at once.
     etcd.ask("txn", async |client| {
         let puts = ["/a/3", "/a/4"].map(|key| etcd_client::TxnOp::put(key, "w", None));
         client.txn(etcd_client::Txn::new().and_then(puts)).await
@@ -236,7 +236,7 @@ async fn it_is_the_same_which_endpoint_comes_first() {
         vec![&*dead, &*hole, good],
         vec![&*dead, good, &*hole, &*dead],
     ] {
-        // Which one it begins at is left to chance.
+        // The first endpoint is random.
         let config = impatient(etcd.config_at(&order));
         let mut readers: Vec<_> = (0..8).map(|_| Reader::start(&config, LOOK)).collect();
         for reader in &mut readers {
@@ -256,7 +256,7 @@ async fn connections_that_break_all_the_time_lose_nothing() {
     let mut keys = Vec::new();
     for number in 0..150 {
         let key = format!("/a/{:03}", number % 10);
-        // Some stay, some go, and what was is forgotten now and then.
+        // Some stay, some go, and the past is compacted at times.
         if number % 3 == 0 {
             etcd.put(&key, &number.to_string()).await;
         } else {
@@ -273,7 +273,7 @@ async fn connections_that_break_all_the_time_lose_nothing() {
                 _ => {}
             }
         }
-        // It sees what it sees, and never goes back.
+        // It never goes back.
         reader.until("anything", |_| true).await;
     }
     proxies.iter_mut().for_each(Proxy::pass);

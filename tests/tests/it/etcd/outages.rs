@@ -1,4 +1,4 @@
-//! What follows etcd goes on whatever becomes of its members.
+//! A follower of etcd continues through all faults of its members.
 
 use std::ops::Range;
 
@@ -14,11 +14,11 @@ use crate::etcd::impatient;
 async fn members_may_die_or_freeze_one_after_the_other() {
     let mut etcd = Etcd::cluster(3).await;
     let config = impatient(etcd.config());
-    // Enough of them that some follow each of the members.
+    // So many that some follow each of the members.
     let mut readers: Vec<_> = (0..4).map(|_| Reader::start(&config, LOOK)).collect();
     let mut number = 0;
     for freezes in [false, true] {
-        // The leader, one that is not, and the leader of then.
+        // The leader, another member, and the new leader.
         for leads in [true, false, true] {
             let member = match leads {
                 true => etcd.leader().await,
@@ -56,7 +56,7 @@ async fn members_may_die_or_freeze_one_after_the_other() {
 async fn a_member_that_was_frozen_while_the_past_was_forgotten_goes_on() {
     let mut etcd = Etcd::cluster(3).await;
     let member = etcd.follower().await;
-    // Nowhere else to go.
+    // There is no other endpoint.
     let config = impatient(etcd.config_at(&[etcd.address(member)]));
     let mut reader = Reader::start(&config, LOOK);
     etcd.put("/a/1", "x").await;
@@ -85,7 +85,7 @@ async fn while_etcd_is_away_it_says_so_and_what_was_known_stays() {
     );
 }
 
-/// Without a majority etcd is away.
+/// Checks that etcd is away without a majority.
 async fn is_away(members: Range<usize>, goes: fn(&mut Etcd, usize), comes: fn(&mut Etcd, usize)) {
     let mut etcd = Etcd::cluster(3).await;
     let config = impatient(etcd.config());
@@ -135,11 +135,11 @@ async fn an_etcd_that_was_set_up_anew_is_followed_as_it_is() {
     let after = reader.until_shows(&[("/a/1", "y")]).await;
     let seen_at = |view: &RangeView| view.entries.get("/a/1").unwrap().seen_at;
     assert!(seen_at(&after) > seen_at(&before));
-    // What was is no more.
+    // The earlier state is gone.
     etcd.wipe().await;
     reader.may_go_back();
     reader.until_shows(&[]).await;
-    // And one that is further than the last one was.
+    // And a cluster with a higher revision than the last one.
     proxy.refuse();
     etcd.wipe().await;
     for value in ["1", "2", "3"] {

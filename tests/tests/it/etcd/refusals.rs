@@ -23,7 +23,7 @@ fn user(name: &str, password: &str) -> Option<User> {
     })
 }
 
-/// Asks twice, as a refused caller does, and finds what people need to know both times.
+/// Asks twice, as a refused caller does, and finds the needed facts both times.
 #[track_caller]
 fn check(config: EtcdConfig, expected: &[&str]) -> impl Future<Output = ()> {
     let caller = std::panic::Location::caller();

@@ -124,7 +124,7 @@ async fn who_was_without_a_server_for_a_while_is_back_soon_after_it_is() {
     for number in 0..6 {
         clients.push(open(&address, &format!("client-{number}"), "shared").await);
     }
-    until("a lease for everybody", || {
+    until("a lease for every client", || {
         clients
             .iter()
             .all(|(_, resource)| resource.holding().source == Source::Lease)
@@ -145,13 +145,16 @@ async fn who_was_without_a_server_for_a_while_is_back_soon_after_it_is() {
     })
     .await;
     let _server = Server::start_at(&address, &["--templates", &path(folder.path())]);
-    let back = until("a lease for everybody", || {
+    let back = until("a lease for every client", || {
         clients
             .iter()
             .all(|(_, resource)| resource.holding().source == Source::Lease)
     });
     let back = tokio::time::timeout(BACK_WITHIN, back).await;
-    assert!(back.is_ok(), "not everybody is back after {BACK_WITHIN:?}");
+    assert!(
+        back.is_ok(),
+        "not every client is back after {BACK_WITHIN:?}"
+    );
 }
 
 #[tokio::test]

@@ -1,7 +1,7 @@
-//! What passes within any window, for every algorithm: the first table of `properties.md`.
+//! Bounds of every algorithm over any window: the first table of `properties.md`.
 //!
-//! Traffic comes at random and as fast as it is let in; then every window that begins and ends with a request is looked
-//! at, for no other has more. That the bounds are reached is shown by name.
+//! Traffic comes at random, and as fast as the limit admits it. Then every window that begins and ends with a request
+//! is checked, because no other window contains more. Named cases show that the bounds are reached.
 
 use doorward_limits::{Decision, Units};
 use proptest::prelude::*;
@@ -9,17 +9,17 @@ use proptest::prelude::*;
 use crate::laws::subject::{KINDS, Kind, Setting, UNIT, pace, setting, subject};
 use crate::laws::{START, at};
 
-/// When so much passed, in parts.
+/// Times and amounts of admitted requests, in parts.
 type Passed = Vec<(i64, u128)>;
 
-/// Traffic in 48ths of the pace, each of some cost; it comes again at the instant that it is told.
+/// Returns traffic in 48ths of the pace, each request with a cost; refused requests return after their wait.
 fn traffic() -> impl Strategy<Value = Vec<(i64, u128)>> {
     let wait = prop_oneof![2 => Just(0), 1 => Just(1), 3 => 0..60_i64];
     let cost = prop_oneof![3 => Just(UNIT), 1 => (1..8_u128).prop_map(|it| it * UNIT)];
     prop::collection::vec((wait, cost), 1..80)
 }
 
-/// What passes; for a queue and warm-up counted when it may go. With the end of what was accepted first.
+/// Returns the admitted requests; for a queue and warm-up, at their start. The first entry is the end of accepted work.
 fn passed(kind: Kind, setting: &Setting, traffic: &[(i64, u128)]) -> Passed {
     let (mut it, mut now, mut passed) = (subject(kind, setting), START, Vec::new());
     for (wait, cost) in traffic {
@@ -41,7 +41,7 @@ fn passed(kind: Kind, setting: &Setting, traffic: &[(i64, u128)]) -> Passed {
     passed
 }
 
-/// Every span from one that passed to another one: its length, what passed in it, what passed last, and its end.
+/// Returns every span between two admitted requests: its length, its amount, its last amount, and its end.
 fn spans(passed: &Passed) -> impl Iterator<Item = (i64, u128, u128, i64)> {
     (0..passed.len()).flat_map(move |first| {
         let mut sum = 0;
@@ -52,13 +52,13 @@ fn spans(passed: &Passed) -> impl Iterator<Item = (i64, u128, u128, i64)> {
     })
 }
 
-/// What the rate gives in a span, rounded up.
+/// Returns the supply of a span, rounded up.
 fn given(setting: &Setting, span: i64) -> u128 {
     let (amount, period) = setting.rate;
     (u128::try_from(span).unwrap() * amount).div_ceil(u128::from(period))
 }
 
-/// Whether so much within a span keeps what the algorithm promises.
+/// Returns whether a span's amount is within the algorithm's bound.
 fn keeps(kind: Kind, setting: &Setting, span: (i64, u128, u128, i64)) -> bool {
     let (length, sum, last, end) = span;
     let (limit, window) = (setting.limit, i64::try_from(setting.window).unwrap());
@@ -89,7 +89,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn within_any_window_no_more_passes_than_is_promised(
+    fn within_any_window_no_more_passes_than_the_bound(
         setting in setting(), traffic in traffic(),
     ) {
         for kind in KINDS {
@@ -100,7 +100,7 @@ proptest! {
     }
 }
 
-/// The most that passes within so long, for traffic at those times, of cost 1.
+/// Returns the largest amount within a length, for traffic at those times, of cost 1.
 fn most_within(kind: Kind, setting: &Setting, times: &[i64], length: i64) -> u128 {
     let mut it = subject(kind, setting);
     let mut passed = Vec::new();

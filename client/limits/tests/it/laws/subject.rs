@@ -1,4 +1,4 @@
-//! Any algorithm, with settings by number, so that one law is asked of all.
+//! Any algorithm with numeric settings, so that one law applies to all.
 
 use std::time::Duration;
 
@@ -8,12 +8,12 @@ use doorward_limits::{
 };
 use proptest::prelude::*;
 
-/// What limits are made of: each algorithm takes what it needs.
+/// Settings of limits: each algorithm takes those that it needs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Setting {
     /// Parts of a unit.
     pub(crate) limit: u128,
-    /// Parts of a unit in so many nanoseconds.
+    /// An amount in parts of a unit, and its nanoseconds.
     pub(crate) rate: (u128, u64),
     pub(crate) window: u64,
     pub(crate) wait: u64,
@@ -42,7 +42,7 @@ impl Setting {
     }
 }
 
-/// Settings that meet each other's boundaries.
+/// Returns settings that meet each other's boundaries.
 pub(crate) fn setting() -> impl Strategy<Value = Setting> {
     let limits = prop::sample::select(vec![1_u128, 2, 3, 7, 10, 12, 19, 100]);
     let rates = vec![
@@ -75,7 +75,7 @@ pub(crate) trait Subject {
     fn refund(&mut self, cost: Units, now: Moment);
     fn set_limit(&mut self, setting: &Setting, now: Moment);
     fn is_fresh(&self, now: Moment) -> bool;
-    /// All that is remembered, as text.
+    /// Returns the whole state as text.
     fn memory(&self) -> String;
 }
 
@@ -160,12 +160,12 @@ impl<A: Algorithm + Clone + 'static> Subject for Of<A> {
     }
 }
 
-/// A fresh limit.
+/// Creates a fresh limit.
 pub(crate) fn subject(kind: Kind, setting: &Setting) -> Box<dyn Subject> {
     try_subject(kind, setting).unwrap()
 }
 
-/// A fresh limit; none if such a one cannot be counted.
+/// Creates a fresh limit; none if such a one cannot be counted.
 pub(crate) fn try_subject(kind: Kind, setting: &Setting) -> Option<Box<dyn Subject>> {
     fn of<A: Algorithm + Clone + 'static>(
         kind: Kind,
@@ -205,10 +205,10 @@ pub(crate) fn try_subject(kind: Kind, setting: &Setting) -> Option<Box<dyn Subje
     }
 }
 
-/// Something that happens.
+/// An operation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Op {
-    /// Of the pace of a setting, in 24ths; then so many nanoseconds more.
+    /// Wait in 24ths of a setting's pace, plus nanoseconds.
     pub(crate) wait: (i8, i8),
     pub(crate) what: What,
 }
@@ -228,7 +228,7 @@ pub(crate) fn cost() -> impl Strategy<Value = u128> {
     ]
 }
 
-/// What happened before; time goes back if asked for.
+/// Returns a history; time goes back if `back` allows it.
 pub(crate) fn history(back: i8) -> impl Strategy<Value = Vec<Op>> {
     let what = prop_oneof![
         8 => cost().prop_map(What::Take),
@@ -241,7 +241,7 @@ pub(crate) fn history(back: i8) -> impl Strategy<Value = Vec<Op>> {
     prop::collection::vec(op.prop_map(|(wait, what)| Op { wait, what }), 0..24)
 }
 
-/// About how long it takes until all is available.
+/// Returns the approximate time until everything is available.
 pub(crate) fn pace(setting: &Setting) -> i64 {
     let fills = setting.limit * u128::from(setting.rate.1) / setting.rate.0;
     i64::try_from(fills.min(u128::from(setting.window)))
@@ -249,7 +249,7 @@ pub(crate) fn pace(setting: &Setting) -> i64 {
         .max(1)
 }
 
-/// Does what a history says from a time on; returns the time after it, the settings, and the answers.
+/// Plays a history from a time on. Returns the time after it, the settings, and the answers.
 pub(crate) fn play(
     subject: &mut dyn Subject,
     setting: &Setting,
@@ -273,8 +273,8 @@ pub(crate) fn play(
     (now, current, answers)
 }
 
-/// As [`assert_same`], but for what windows round up, at most one part for each of so many changes, once their counts do
-/// not fit any more (`grains.rs`): then the other one never allows more.
+/// Compares as [`assert_same`], but allows rounding of windows, at most one part for each change once their counts no
+/// longer fit (`grains.rs`). Then the other one never allows more.
 pub(crate) fn assert_restored(
     one: &dyn Subject,
     other: &dyn Subject,
@@ -321,7 +321,7 @@ fn now_in(now: i64, wait: i64) -> Moment {
     Moment::from_nanos(now + wait)
 }
 
-/// All that can be seen of two limits, now and later, is equal.
+/// Checks that two limits give equal answers, now and later.
 pub(crate) fn assert_same(one: &dyn Subject, other: &dyn Subject, setting: &Setting, now: i64) {
     for wait in waits(setting) {
         let at = now_in(now, wait);

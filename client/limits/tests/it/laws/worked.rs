@@ -1,4 +1,4 @@
-//! The worked examples that everybody knows, by name.
+//! Well-known worked examples, by name.
 
 use std::time::Duration;
 

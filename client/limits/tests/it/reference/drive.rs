@@ -7,7 +7,7 @@ use doorward_limits::{Algorithm, Decision, Limiter, Moment, Rate, Units};
 use crate::reference::dumb::{Dumb, Rule, UNIT};
 use crate::reference::ratio::Ratio;
 
-/// Operations, unless another number is asked for.
+/// Default number of operations.
 const OPERATIONS: u64 = 1_000_000;
 
 pub(crate) fn operations() -> u64 {
@@ -15,7 +15,7 @@ pub(crate) fn operations() -> u64 {
     operations.map_or(OPERATIONS, |it| it.parse().unwrap())
 }
 
-/// After so many operations another limiter begins, so that fractions stay within the bits that are promised.
+/// Number of operations after which another limiter begins, so that fractions stay within the promised bits.
 const LIFE: u64 = 250;
 
 pub(crate) fn limited(rule: &Rule) -> Units {
@@ -37,7 +37,7 @@ pub(crate) fn wait(rule: &Rule) -> Duration {
     Duration::from_nanos(u64::try_from(rule.wait).unwrap())
 }
 
-/// Chance, from a seed.
+/// Random numbers from a seed.
 pub(crate) struct Chance(pub(crate) u64);
 
 impl Chance {
@@ -64,7 +64,7 @@ impl Chance {
 
 const SECOND: u128 = 1_000_000_000;
 
-/// Uneven rates, by what is in them a period.
+/// Uneven rates, each as an amount and a period.
 const RATES: &[(u128, u128)] = &[
     (10, SECOND),
     (1, SECOND),
@@ -82,7 +82,7 @@ const WINDOWS: &[i128] = &[2, 7, 333_333_333, 1_000_000_000, 60_000_000_000];
 pub(crate) struct Run {
     chance: Chance,
     now: i128,
-    /// Instants that were told.
+    /// Instants of the answers.
     told: i128,
     rule: Rule,
 }
@@ -104,7 +104,7 @@ impl Run {
         run
     }
 
-    /// Another life.
+    /// Starts another limiter.
     fn begin(&mut self) {
         let (amount, period) = self.chance.of(RATES);
         self.rule = Rule {
@@ -123,7 +123,7 @@ impl Run {
         u128::from(self.chance.of(&[1_u64, 2, 3, 7, 10, 12, 17, 19, 100])) * UNIT
     }
 
-    /// About how long things take.
+    /// Returns the approximate time scale.
     fn pace(&self) -> u64 {
         let fills = self.rule.limit.max(UNIT) * self.rule.rate.1 / self.rule.rate.0;
         u64::try_from(fills.min(self.rule.window.unsigned_abs() * 2))
@@ -243,7 +243,7 @@ impl Run {
         }
     }
 
-    /// At the instant that was told it passes, and not a nanosecond earlier.
+    /// Checks that the request passes at the promised instant, and not a nanosecond earlier.
     fn compare_instants(&mut self, reference: &impl Dumb, decision: Decision, cost: u128) {
         let Decision::After(wait) = decision else {
             return;

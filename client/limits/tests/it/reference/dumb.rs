@@ -1,22 +1,21 @@
-//! Every algorithm as its definition says it, without a thought for speed: amounts in parts of a unit, as fractions.
+//! Every algorithm by its definition, without regard to speed: amounts in parts of a unit, as fractions.
 //!
-//! They say only what is so at a moment. That instants that were told are right is seen by asking again then, and a
-//! nanosecond earlier.
+//! The references only describe a moment. Waits are checked by asking again at their end, and a nanosecond earlier.
 
 use crate::reference::ratio::Ratio;
 
 /// Parts of a unit.
 pub(crate) const UNIT: u128 = 1_000_000_000;
 
-/// So much, and so much a nanosecond or within so many.
+/// A limit, and its rate or window.
 #[derive(Clone, Debug)]
 pub(crate) struct Rule {
     pub(crate) limit: u128,
-    /// For what flows.
+    /// Rate, for algorithms whose supply flows.
     pub(crate) rate: (u128, u128),
-    /// For what counts in windows.
+    /// Window, for algorithms that count in windows.
     pub(crate) window: i128,
-    /// The longest wait of a queue, the length of a ban.
+    /// Longest wait of a queue, or length of a ban.
     pub(crate) wait: i128,
 }
 
@@ -30,33 +29,33 @@ impl Rule {
     }
 }
 
-/// What an algorithm is at a moment.
+/// State of an algorithm at a moment.
 pub(crate) trait Dumb {
-    /// What is there; less than nothing in debt.
+    /// Returns the available amount, negative in debt.
     fn there(&self, now: i128) -> Ratio;
-    /// Whether this passes.
+    /// Returns whether a cost passes.
     fn passes(&self, cost: u128, now: i128) -> bool {
         Ratio::new(cost, 1) <= self.there(now)
     }
-    /// Whether all is available.
+    /// Returns whether everything is available.
     fn is_all_there(&self, now: i128) -> bool;
-    /// Uses so much, or gives it back.
+    /// Uses an amount, or gives it back.
     fn charge(&mut self, cost: u128, now: i128);
     fn refund(&mut self, cost: u128, now: i128);
     fn set_limit(&mut self, rule: Rule, now: i128);
-    /// How long who comes now waits.
+    /// Returns the wait of a request that comes now.
     fn delay(&self, _now: i128) -> Ratio {
         Ratio::zero()
     }
-    /// Whether this would be refused for as long as it was told: a peek does not begin a ban.
+    /// Returns whether the cost would be refused for the announced time: a peek does not begin a ban.
     fn tells_of(&self, _cost: u128, _now: i128) -> bool {
         true
     }
-    /// A take was refused.
+    /// Records a refused take.
     fn refused(&mut self, _cost: u128, _now: i128) {}
 }
 
-/// What is there by another limit: the ratio is kept, or the debt.
+/// Returns the available amount under another limit, which keeps the ratio, or the debt.
 pub(crate) fn scaled(there: &Ratio, from: u128, to: u128) -> Ratio {
     if there.is_negative() {
         there.clone()

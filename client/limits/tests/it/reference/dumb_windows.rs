@@ -1,11 +1,11 @@
-//! What counts in windows, as its definition says it: fixed windows, logs, counters, bans.
+//! Algorithms that count in windows, by their definitions: fixed windows, logs, counters, bans.
 
 use std::collections::BTreeMap;
 
 use crate::reference::dumb::{Dumb, Rule, UNIT, scaled};
 use crate::reference::ratio::Ratio;
 
-/// So many in each window.
+/// A limit in each window.
 pub(crate) struct Windows {
     rule: Rule,
     used: BTreeMap<i128, Ratio>,
@@ -46,7 +46,7 @@ impl Dumb for Windows {
         &self.rule.limit() - &self.used(now)
     }
 
-    /// At the end of each window.
+    /// Holds at the end of each window.
     fn is_all_there(&self, now: i128) -> bool {
         now.rem_euclid(self.rule.window) == 0 && self.latest.is_none_or(|at| at < now)
     }
@@ -233,7 +233,7 @@ impl Dumb for Counter {
     }
 }
 
-/// More than the threshold in an interval bans.
+/// A ban after more than the threshold in an interval.
 pub(crate) struct Offences {
     rule: Rule,
     since: Option<(i128, Ratio)>,

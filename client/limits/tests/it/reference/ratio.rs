@@ -1,11 +1,11 @@
-//! Exact fractions of any size, the slow way.
+//! Exact fractions of any size, without regard to speed.
 
 use std::cmp::Ordering;
 use std::ops::{Add, Mul, Sub};
 
 use num_bigint::BigInt;
 
-/// A fraction. It is reduced now and then, so that it stays small.
+/// A fraction. It is reduced at times, so that it stays small.
 #[derive(Clone, Debug)]
 pub(crate) struct Ratio {
     above: BigInt,
@@ -58,13 +58,13 @@ impl Ratio {
         if other < self { other } else { self }
     }
 
-    /// Rounded down; it must not be negative.
+    /// Returns it rounded down; it must not be negative.
     pub(crate) fn floor(&self) -> u128 {
         assert!(!self.is_negative());
         u128::try_from(&self.above / &self.below).unwrap()
     }
 
-    /// Rounded up; it must not be negative.
+    /// Returns it rounded up; it must not be negative.
     pub(crate) fn ceil(&self) -> u128 {
         let floor = self.floor();
         floor + u128::from(*self > Self::new(floor, 1))

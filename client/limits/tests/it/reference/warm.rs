@@ -1,7 +1,7 @@
-//! Warm-up against Guava's formulae in floating point.
+//! Warm-up compared with Guava's formulae in floating point.
 //!
-//! After each operation both have the same, to a microsecond and a millionth of a permit; then the reference takes over
-//! what was rounded, so that differences do not add up to another decision.
+//! After each operation both agree, to a microsecond and a millionth of a permit. Then the reference takes over rounded
+//! values, so that differences do not add up to another decision.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use doorward_limits::{Decision, Limiter, Moment, Rate, Units, WarmUp};
 
 use crate::reference::drive::{Chance, operations};
 
-/// All in nanoseconds and permits, by the names of the formulae.
+/// State in nanoseconds and permits, by the names of the formulae.
 struct Guava {
     stable: f64,
     max: f64,

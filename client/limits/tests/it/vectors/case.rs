@@ -1,4 +1,4 @@
-//! One limiter lives through a case.
+//! A case that one limiter plays.
 
 use doorward_limits::{Decision, InvalidUnits, Moment, Standing, Units};
 use serde_json::Value;
@@ -13,7 +13,7 @@ const SLOPE_TOLERANCE: u128 = 1_000;
 /// Amounts are compared to a millionth.
 const PARTS_TOLERANCE: u128 = 1_000;
 
-/// What is expected of an operation, and what is found to be wrong.
+/// Expectation of an operation, and the problems found.
 pub(crate) struct Check<'a> {
     pub(crate) expect: &'a Value,
     pub(crate) place: String,
@@ -86,7 +86,7 @@ impl Check<'_> {
         }
     }
 
-    /// With a slope, an instant may be off by the tolerance; then it is the instant that counts.
+    /// Returns whether an instant is within the tolerance of a slope; then the instant decides.
     fn is_on_the_boundary(&self, decision: Decision) -> bool {
         let expected = self.expect["retry_after_ns"].as_u64();
         match (decision, expected) {
@@ -101,7 +101,7 @@ impl Check<'_> {
     }
 }
 
-/// A cost; none if our types cannot say it.
+/// Returns a cost; none if our types cannot represent it.
 pub(crate) fn cost(value: &Value) -> Option<Result<Units, InvalidUnits>> {
     match driver::units(value) {
         Err(InvalidUnits::TooFine) => None,
@@ -135,7 +135,7 @@ pub(crate) fn play(case: &Value, mut limit: Box<dyn Driven>) -> Played {
     }
 }
 
-/// Does one operation and compares. None if it cannot be said.
+/// Does one operation and compares. None if its values cannot be represented.
 fn step(limit: &mut dyn Driven, op: &Value, check: &mut Check<'_>) -> Option<()> {
     let now = Moment::from_nanos(op["t_ns"].as_i64().unwrap());
     let cost = match op.get("cost").map_or(Some(Ok(Units::ZERO)), cost)? {

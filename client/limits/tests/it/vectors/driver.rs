@@ -10,9 +10,9 @@ use serde_json::Value;
 
 /// A limit that a case drives.
 pub(crate) trait Driven: Limit {
-    /// Other settings, of which those that are not named stay.
+    /// Changes settings; those that are not named stay.
     fn set_limit(&mut self, changes: &Value, now: Moment);
-    /// What the algorithm tells besides: permits that are stored, a warning.
+    /// Returns additional values of the algorithm: stored permits, a warning.
     fn stored(&self, now: Moment) -> Option<Units>;
     fn warns(&self, now: Moment) -> Option<bool>;
 }
@@ -69,7 +69,7 @@ impl<A: Algorithm> Driven for Driver<A> {
     }
 }
 
-/// What a change names is replaced, in the settings or in those of the base.
+/// Replaces the named settings, or those of the base.
 pub(crate) fn merge(settings: &mut Value, changes: &Value) {
     for (name, value) in changes.as_object().unwrap() {
         if ["t_ns", "op", "expect", "rule"].contains(&name.as_str()) {
@@ -158,7 +158,7 @@ fn soft_hard(settings: &Value) -> Box<dyn Driven> {
     }
 }
 
-/// An algorithm from its settings.
+/// An algorithm that is built from its settings.
 pub(crate) trait Buildable: Algorithm + Sized {
     fn build(settings: &Value, before: Option<&Self>) -> Self;
 }
@@ -190,7 +190,7 @@ buildable! {
     };
 }
 
-/// The limit that settings describe.
+/// Returns the limit that settings describe.
 pub(crate) fn driven(settings: &Value) -> Box<dyn Driven> {
     match settings["algorithm"].as_str().unwrap() {
         "token_bucket" => plain(settings, TokenBucket::build),

@@ -1,4 +1,4 @@
-//! Answers become headers, byte for byte.
+//! Headers from answers, byte for byte.
 
 use std::time::Duration;
 

@@ -11,7 +11,7 @@ struct OneWord {
     settings: Value,
 }
 
-/// The bucket that a case describes, if it is of one.
+/// Returns the bucket that a case describes, if it is about one.
 pub(crate) fn driven(settings: &Value) -> Option<Box<dyn Driven>> {
     let algorithm = settings["algorithm"].as_str();
     algorithm.filter(|it| ["token_bucket", "gcra"].contains(it))?;
@@ -21,7 +21,8 @@ pub(crate) fn driven(settings: &Value) -> Option<Box<dyn Driven>> {
     }))
 }
 
-/// Whether the clock of a case goes back: then the word sees a little less than the answers say.
+/// Returns whether the clock of a case goes back: then the word shows a little less than the
+/// answers.
 pub(crate) fn goes_back(case: &Value) -> bool {
     let ops = case["ops"].as_array().unwrap();
     let times: Vec<i64> = ops.iter().filter_map(|op| op["t_ns"].as_i64()).collect();

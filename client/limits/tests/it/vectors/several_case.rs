@@ -1,4 +1,4 @@
-//! Several limits live through a case together.
+//! A case that several limits play together.
 
 use doorward_limits::{Moment, Part, Units, Verdict, several};
 use serde_json::Value;
@@ -40,7 +40,8 @@ pub(crate) fn play(case: &Value) -> Played {
     }
 }
 
-/// What an operation costs each rule; an error if one is invalid; none if it cannot be said.
+/// Returns the cost of an operation for each rule; an error if one is invalid; none if it cannot be
+/// represented.
 fn costs(rules: &[Rule], op: &Value) -> Option<Result<Vec<Units>, ()>> {
     let mut costs = Vec::new();
     for rule in rules {
@@ -93,7 +94,7 @@ fn step(rules: &mut [Rule], op: &Value, check: &mut Check<'_>) -> Option<()> {
 fn verdict(check: &mut Check<'_>, verdict: &Verdict<'_>, parts: &[Part<'_>]) {
     check.decision(verdict.decision);
     check.standing(verdict.standing);
-    // As the vectors call the strictest limit.
+    // The vectors' name for the strictest limit.
     check.same("told", &verdict.name.into());
     let refused_by = verdict.refused_by.iter().map(|it| parts[*it].name);
     if !verdict.refused_by.is_empty() {
