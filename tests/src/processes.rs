@@ -18,16 +18,21 @@ use tokio::time::Instant;
 /// Time after which an awaited event counts as missing.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Returns the path of a program of this workspace, in the profile of the test.
+/// Whether this is built without optimisation.
+const IS_DEV: bool = cfg!(debug_assertions);
+
+/// Returns the path of a program of this workspace. Tests of the profile `dev` run programs of that profile; benches
+/// run programs as they ship, in the profile `dist`.
 pub fn program(name: &str) -> PathBuf {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     let folder = FOLDER.get_or_init(|| {
         if std::env::var_os("DOORWARD_TEST_PROGRAMS").is_none_or(|it| it != "built") {
             build();
         }
-        // Tests are in target/PROFILE/deps, programs in target/PROFILE.
+        // The test is in target/PROFILE/deps.
         let test = std::env::current_exe().unwrap();
-        test.parent().unwrap().parent().unwrap().to_owned()
+        let target = test.ancestors().nth(3).unwrap();
+        target.join(if IS_DEV { "debug" } else { "dist" })
     });
     folder.join(format!("{name}{}", std::env::consts::EXE_SUFFIX))
 }
@@ -35,7 +40,6 @@ pub fn program(name: &str) -> PathBuf {
 /// Builds the programs.
 fn build() {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
-    let release = !cfg!(debug_assertions);
     let mut build = Command::new(cargo);
     // With cargo's variables of this test's package, dependencies that read them would be built again.
     for (variable, _) in std::env::vars_os() {
@@ -47,7 +51,7 @@ fn build() {
     let build = build
         .args(["build", "--quiet", "--locked", "--bins"])
         .args(["-p", "doorward-server", "-p", "doorward"])
-        .args(release.then_some("--release"))
+        .args(["--profile", if IS_DEV { "dev" } else { "dist" }])
         .status()
         .unwrap();
     assert!(build.success(), "the programs build");

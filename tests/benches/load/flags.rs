@@ -263,7 +263,7 @@ fn address(text: &str) -> Result<SocketAddr, String> {
 fn program_at(text: &str) -> Result<PathBuf, String> {
     let path = PathBuf::from(text);
     if !path.is_absolute() {
-        return Err("give an absolute path, as \"$PWD/target/release/doorward-server\"".to_owned());
+        return Err("give an absolute path, as \"$PWD/target/dist/doorward-server\"".to_owned());
     }
     if !path.is_file() {
         return Err("no such file".to_owned());

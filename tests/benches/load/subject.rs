@@ -238,17 +238,14 @@ fn lifted(given: &[&str]) -> Vec<&'static str> {
     pairs.flatten().copied().collect()
 }
 
-/// Builds this bench with cargo's defaults: no link-time optimisation, sixteen units per crate, the system's allocator.
-/// Returns its path.
+/// Builds this bench with the profile `release` (no link-time optimisation) and the system's allocator. Returns its
+/// path.
 pub(crate) fn plain_build() -> PathBuf {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
     let output = Command::new(cargo)
         .args(["build", "--locked", "--message-format", "json"])
         .args(["-p", "doorward-tests", "--bench", "load"])
-        .args(["--no-default-features", "--profile", "plain"])
-        .args(["--config", "profile.plain.inherits='release'"])
-        .args(["--config", "profile.plain.lto=false"])
-        .args(["--config", "profile.plain.codegen-units=16"])
+        .args(["--no-default-features", "--release"])
         .stderr(Stdio::inherit())
         .output()
         .unwrap();
