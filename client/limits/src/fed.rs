@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn it_begins_empty_and_a_change_gives_nothing() {
+    fn a_fed_bucket_begins_empty_and_a_change_adds_nothing() {
         let mut bucket = FedBucket::new(at(0));
         bucket.feed(always(limited(10, "3/s")), at(0));
         waits(&bucket, 1, 0, 333_333_334);

@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_positive_number_has_none() {
+    fn numbers_that_are_not_positive_have_no_fraction() {
         for (least, most) in [
             (0.0, 1.0),
             (-1.0, 1.0),

@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_rate_is_said_by_name() {
+    fn an_invalid_rate_is_an_error_with_its_reason() {
         #[track_caller]
         fn check(text: &str, problem: &str) {
             assert_eq!(text.parse::<Rate>().unwrap_err().to_string(), problem);

@@ -65,7 +65,7 @@ fn a_rate_is_halved_as_often_as_leases_would_have_ended() {
 }
 
 #[test]
-fn what_came_in_for_a_dear_request_is_kept_as_each_halving_left_it() {
+fn the_supply_of_an_expensive_request_survives_each_halving() {
     let limiter = LeasedRate::new(Burst::default(), at(0.0));
     limiter.handle_allowance(lease(), at(0.0));
     assert!(take(&limiter, 3.0, at(99.0)).is_ok());

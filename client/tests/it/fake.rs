@@ -19,7 +19,7 @@ fn open(client: &Client, mode: Mode) -> Resource {
 }
 
 #[test]
-fn what_the_test_sets_is_there_at_once() {
+fn settings_of_the_test_are_in_force_at_once() {
     let (client, server) = Client::fake("c");
     let resource = open(&client, Mode::Safe);
     assert_eq!(resource.capacity(), Capacity::Limited(50.0), "plenty");
@@ -36,7 +36,7 @@ fn what_the_test_sets_is_there_at_once() {
 }
 
 #[test]
-fn what_was_set_before_counts_for_what_is_opened_later() {
+fn settings_hold_for_resources_that_open_later() {
     let (client, server) = Client::fake("c");
     server.set_capacity("r", 7.0);
     let resource = open(&client, Mode::Safe);
@@ -71,7 +71,7 @@ fn without_a_server_modes_count_until_one_is_back() {
 }
 
 #[test]
-fn what_is_unknown_is_refused_until_it_has_a_capacity() {
+fn an_unknown_resource_is_refused_until_it_has_a_capacity() {
     let (client, server) = Client::fake("c");
     server.set_unknown("r", "no template");
     let resource = open(&client, Mode::Safe);
@@ -136,7 +136,7 @@ async fn a_rate_limiter_takes_its_time_by_a_clock_that_stands_still() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_waits_is_admitted_when_the_test_gives_more() {
+async fn a_waiting_call_is_admitted_when_the_capacity_grows() {
     let (client, server) = Client::fake("c");
     server.set_capacity("r", 1.0);
     let resource = open(&client, Mode::Safe);

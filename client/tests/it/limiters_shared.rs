@@ -84,7 +84,7 @@ async fn the_first_call_after_a_freeze_obeys_the_mode() {
 
 /// Some threads admit a few requests and refuse most. Each call counts once, also during a measurement.
 #[tokio::test(start_paused = true)]
-async fn what_threads_ask_for_is_measured_exactly_once() {
+async fn each_request_of_threads_is_measured_exactly_once() {
     const EACH: u32 = 5_000;
     let (client, server) = Client::fake("c");
     server.set_capacity("r", 30.0);
@@ -182,7 +182,7 @@ async fn permits_that_come_back_reach_those_who_wait() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_waits_is_not_overtaken_by_who_does_not() {
+async fn a_waiting_call_is_not_overtaken_by_a_call_that_does_not_wait() {
     let (resource, server) = open(Mode::Safe);
     server.set_capacity("r", 10.0);
     let (rate, gate) = (resource.rate_limiter(BURST), resource.concurrency_limiter());

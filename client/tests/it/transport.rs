@@ -222,7 +222,7 @@ async fn one_address_of_several_that_answers_is_enough() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_connected_to_says_so() {
+async fn connecting_to_a_wrong_address_fails_with_the_reason() {
     let unreachable = client("127.0.0.1:1").connect_timeout(Duration::from_millis(200));
     let error = unreachable.connect().await.err().unwrap().to_string();
     assert!(
@@ -414,7 +414,7 @@ async fn limiters_follow_the_lease_and_end_with_the_client() {
 }
 
 #[tokio::test]
-async fn what_is_in_flight_beyond_the_lease_is_told_as_had() {
+async fn work_in_flight_beyond_the_lease_is_reported() {
     let answers = [lease(3.0, 20), lease(1.0, 20), lease(1.0, 20)];
     let mut server = FakeServer::master(answers).await;
     let client = client(&server.address).connect().await.unwrap();

@@ -8,7 +8,7 @@ use doorward_tests::besieged::{Besieged, MEMORY_MAX};
 use tokio::task::JoinSet;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_little_of_every_attack_at_once_moves_nobody() {
+async fn a_little_of_every_attack_at_once_disturbs_no_honest_client() {
     let mut besieged = Besieged::start(&[]).await;
     let mut waging = JoinSet::new();
     for (number, attack) in (0..).zip(ATTACKS) {

@@ -15,7 +15,7 @@ use crate::mutate::Format;
 use crate::requests::{WALL, sent};
 use crate::runner::fuzz;
 
-/// As many as the kinds in templates.
+/// Number of kinds in templates.
 const RESOURCES: [(&str, Mode); 3] = [
     ("FAIR_SHARE/a", Mode::Safe),
     ("PRIORITY_BANDS/a", Mode::Pessimistic),

@@ -19,7 +19,8 @@ fn read(bytes: &[u8]) {
         return;
     };
     check(&band);
-    // As many levels as demands, the last of which is the total: so more checks are reached.
+    // The input has as many levels as demands, and the last demand is the total, so that more
+    // checks are reached.
     let points = band.level.len().min(band.demand.len());
     band.level.truncate(points);
     band.demand.truncate(points);

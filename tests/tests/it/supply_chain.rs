@@ -1,16 +1,15 @@
-//! What the programs are built of: every crate comes from crates.io or this repository, has a licence that
-//! lets us ship it, and is there once, or twice for a reason.
+//! Crates of the programs: every one comes from crates.io or this repository, has a licence that lets us ship it, and
+//! is there once, or twice for a reason.
 //!
-//! It reads `cargo tree`, for all platforms: what no program, build script or test is built of is not
-//! asked about, though it stands in `Cargo.lock`. Where the crates come from is asked of the lock.
+//! The test reads `cargo tree`, for all platforms. So it ignores crates that are only in `Cargo.lock`, and in no
+//! program, build script or test. The lock tells the sources of crates.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Licences that let us ship what has them within programs under MIT or Apache-2.0: they ask for no more
-/// than their text beside it.
+/// Licences whose crates we may ship within programs under MIT or Apache-2.0: they require only their text beside it.
 const LICENCES: [&str; 11] = [
     "Apache-2.0",
     "Apache-2.0 WITH LLVM-exception",
@@ -25,7 +24,7 @@ const LICENCES: [&str; 11] = [
     "Zlib",
 ];
 
-/// Crates that are there in several versions, in how many, and who keeps the older ones.
+/// Crates with several versions: their number, and the crates that keep the older ones.
 const SEVERAL: [(&str, usize, &str); 11] = [
     ("base64", 2, "tonic has 0.22"),
     ("foldhash", 2, "hashbrown 0.15 has 0.1"),
@@ -54,7 +53,7 @@ const SEVERAL: [(&str, usize, &str); 11] = [
 
 const CRATES_IO: &str = "registry+https://github.com/rust-lang/crates.io-index";
 
-/// A crate that something is built of.
+/// A crate in a build.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Crate {
     name: String,
@@ -69,7 +68,7 @@ fn root() -> PathBuf {
         .to_owned()
 }
 
-/// All crates that anything of the workspace is built of, on any platform.
+/// Returns all crates in any build of the workspace, on any platform.
 fn crates() -> BTreeSet<Crate> {
     let tree = |offline: &[&str]| {
         Command::new(env!("CARGO"))
@@ -103,7 +102,7 @@ fn crates() -> BTreeSet<Crate> {
         .collect()
 }
 
-/// Whether we may choose licences that are on the list. `A/B` is how `A OR B` was written once.
+/// Returns whether we may choose licences that are on the list. `A/B` is an old form of `A OR B`.
 fn may_be_shipped(expression: &str) -> bool {
     let spaced = expression
         .replace('/', " OR ")
@@ -114,7 +113,7 @@ fn may_be_shipped(expression: &str) -> bool {
     any_of(&mut rest) == Some(true) && rest.is_empty()
 }
 
-/// None: it is no expression.
+/// Returns `None` if it is not an expression.
 fn any_of(words: &mut &[&str]) -> Option<bool> {
     let mut may = all_of(words)?;
     while let ["OR", rest @ ..] = words {

@@ -8,8 +8,8 @@ mod source;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What the engine may depend on. It knows no clock, network, logging, wire format or YAML, and
-/// this list proves it.
+/// Allowed dependencies of the engine. It uses no clock, network, logging, wire format or YAML, and this list proves
+/// it.
 const ENGINE_DEPENDENCIES: [&str; 6] = [
     "aho-corasick",
     "doorward-time",
@@ -19,12 +19,12 @@ const ENGINE_DEPENDENCIES: [&str; 6] = [
     "thiserror",
 ];
 
-/// The same of sessions: they know neither the engine nor the wire.
+/// Allowed dependencies of sessions: they use neither the engine nor the wire.
 const SESSION_DEPENDENCIES: [&str; 3] = ["doorward-time", "smol_str", "thiserror"];
 
-/// Who may look at the clock of tokio's timers, whose speed programs that set the time may change: for
-/// timeouts of calls and backoffs; and fake clients, whose time tests stop. What decides about leases and
-/// masterships goes by `doorward_clock::Instant`.
+/// Files that may read the clock of tokio's timers, whose speed programs that set the time may change: for timeouts of
+/// calls and backoffs; and fake clients, whose time tests stop. Decisions about leases and masterships use
+/// `doorward_clock::Instant`.
 const STEERED_CLOCK: [&str; 3] = [
     "client/src/clock.rs",
     "server/etcd/src/follow.rs",
@@ -38,7 +38,7 @@ fn root() -> PathBuf {
         .to_owned()
 }
 
-/// All files of the repository with that ending.
+/// Returns all files of the repository with that extension.
 fn files(ending: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut folders = vec![root()];
@@ -57,7 +57,7 @@ fn files(ending: &str) -> Vec<PathBuf> {
     found
 }
 
-/// The same, each with its name from the root of the repository on.
+/// Returns the same files, each with its name relative to the root of the repository.
 fn named_files(ending: &str) -> impl Iterator<Item = (String, PathBuf)> {
     let root = root();
     files(ending).into_iter().map(move |path| {
@@ -170,7 +170,7 @@ fn the_map_names_every_file_of_the_engine_and_the_shells() {
     }
 }
 
-/// What walks all resources of a node, in one look that every request waits for.
+/// Calls that walk all resources of a node, in one look that every request waits for.
 const WALKS: [&str; 5] = [
     ".snapshot(",
     ".load()",

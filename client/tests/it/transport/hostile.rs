@@ -87,7 +87,7 @@ async fn an_answer_of_more_than_a_mebibyte_is_not_read() {
 }
 
 #[tokio::test]
-async fn what_servers_say_is_shown_so_that_it_steers_no_terminal() {
+async fn texts_of_servers_are_shown_without_control_characters() {
     let evil = "\u{1b}[2J\u{7}\r\n\u{202e}gpj.exe\u{200b}";
     let mut no = refused(Reason::TooMany).unwrap();
     no.refused[0].message = Some(format!("{evil}{}", "x".repeat(100_000)));

@@ -58,7 +58,7 @@ async fn a_client_in_safe_mode_works_while_the_server_learns() {
 }
 
 #[tokio::test]
-async fn that_learning_mode_is_over_is_news_though_the_capacity_is_the_same() {
+async fn the_end_of_learning_mode_is_news_even_with_the_same_capacity() {
     let share = with(lease(0.0, 60_000), |response| {
         response.limited_by = Some(doorman::LimitedBy::Share.into());
     });

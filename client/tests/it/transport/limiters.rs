@@ -36,7 +36,7 @@ async fn waits<T>(mut future: Pin<&mut impl Future<Output = T>>) -> bool {
 }
 
 #[tokio::test]
-async fn who_acquires_what_no_template_matches_is_told_and_does_not_wait_for_ever() {
+async fn acquire_fails_for_an_unknown_resource() {
     let server = FakeServer::master([refused(Reason::UnknownResource)]).await;
     let client = client(&server.address).connect().await.unwrap();
     let resource = client.resource("r").wants(10.0).open().unwrap();
@@ -66,7 +66,7 @@ async fn who_acquires_what_no_template_matches_is_told_and_does_not_wait_for_eve
 }
 
 #[tokio::test]
-async fn who_waits_when_the_last_lease_ends_is_told_that_the_template_is_gone() {
+async fn a_waiting_acquire_fails_when_the_last_lease_ends_without_a_template() {
     let server = FakeServer::master([short(0.0), refused(Reason::UnknownResource)]).await;
     let client = client(&server.address).connect().await.unwrap();
     let resource = client.resource("r").wants(10.0).mode(Mode::Pessimistic);
@@ -80,7 +80,7 @@ async fn who_waits_when_the_last_lease_ends_is_told_that_the_template_is_gone() 
 }
 
 #[tokio::test]
-async fn who_holds_a_lease_or_has_a_mode_never_sees_that_the_template_is_gone() {
+async fn acquire_works_by_a_lease_or_a_mode_without_a_template() {
     let gone = || refused(Reason::UnknownResource);
     let held = lease(1e6, 20);
     for (answers, mode) in [
@@ -174,7 +174,7 @@ async fn after_a_lease_of_zero_retry_after_is_when_the_next_answer_is_due() {
 }
 
 #[tokio::test]
-async fn who_waits_for_one_limiter_is_not_in_the_way_of_the_other() {
+async fn a_wait_for_one_limiter_does_not_affect_the_other() {
     let server = FakeServer::master([lease(2.0, 60_000)]).await;
     let client = client(&server.address).connect().await.unwrap();
     let resource = client.resource("r").wants(10.0).open().unwrap();
@@ -215,7 +215,7 @@ async fn nothing_is_admitted_once_a_release_is_on_its_way() {
 }
 
 #[tokio::test]
-async fn what_permits_are_out_of_is_not_released_when_the_client_is_closed() {
+async fn a_lease_with_permits_out_is_not_released_when_the_client_closes() {
     let mut server = FakeServer::master([lease(5.0, 60_000)]).await;
     let client = client(&server.address).connect().await.unwrap();
     let resource = client.resource("r").wants(10.0).open().unwrap();

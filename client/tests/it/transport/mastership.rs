@@ -74,7 +74,7 @@ async fn after_epoch_9(
 }
 
 #[tokio::test]
-async fn nobody_goes_back_to_an_older_epoch() {
+async fn a_client_with_a_lease_refuses_an_older_epoch() {
     let older = FakeServer::start(Some(discovery(true, None, 8)), [lease(5.0, 60_000)]).await;
     let behind = discovery(false, Some(&older.address), 8);
     let behind = FakeServer::start(Some(behind), []).await;
@@ -136,7 +136,7 @@ async fn an_epoch_is_forgotten_when_the_last_lease_is_over() {
 }
 
 #[tokio::test]
-async fn who_has_no_lease_goes_back_to_an_older_epoch_at_once() {
+async fn a_client_without_a_lease_accepts_an_older_epoch_at_once() {
     let named = Some("127.0.0.1:1");
     let ahead = FakeServer::start(Some(discovery(false, named, 9)), []).await;
     let older = FakeServer::start(Some(discovery(true, None, 8)), [lease(5.0, 60_000)]).await;

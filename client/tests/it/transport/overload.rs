@@ -42,7 +42,7 @@ async fn a_server_that_is_too_busy_is_asked_again_when_it_says_and_is_not_left()
 }
 
 #[tokio::test]
-async fn so_is_one_that_is_too_busy_to_say_who_the_master_is() {
+async fn a_server_too_busy_for_discovery_is_asked_again_at_its_time() {
     let busy = || vec![busy(Code::ResourceExhausted, "20"); 3];
     for lazy in [true, false] {
         let mut server = FakeServer::busy_at_first(busy(), [lease(8.0, 60_000)]).await;

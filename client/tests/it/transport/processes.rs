@@ -27,7 +27,7 @@ fn told() -> AcquireError {
 }
 
 #[tokio::test]
-async fn who_acquires_while_another_process_goes_on_is_told_and_does_not_wait_for_ever() {
+async fn acquire_fails_when_another_process_goes_on() {
     let server = FakeServer::master([another_process()]).await;
     // The first answer does not count yet, and a later one does.
     let client = client(&server.address).restart_overlap(Duration::from_millis(1));
@@ -69,7 +69,7 @@ async fn who_acquires_while_another_process_goes_on_is_told_and_does_not_wait_fo
 }
 
 #[tokio::test]
-async fn who_acquires_while_the_process_before_it_ends_is_served_when_it_has_ended() {
+async fn acquire_waits_until_the_previous_process_has_ended() {
     let server = FakeServer::master([another_process(), lease(1e6, 60_000)]).await;
     let client = client(&server.address).connect().await.unwrap();
     let resource = client.resource("r").wants(10.0).open().unwrap();
@@ -91,7 +91,7 @@ async fn who_acquires_while_the_process_before_it_ends_is_served_when_it_has_end
 }
 
 #[tokio::test]
-async fn whose_time_to_wait_is_over_during_a_restart_hears_of_the_other_process() {
+async fn a_timeout_during_a_restart_names_the_other_process() {
     let server = FakeServer::master([another_process()]).await;
     let client = client(&server.address).connect().await.unwrap();
     let resource = client.resource("r").wants(10.0).open().unwrap();

@@ -222,7 +222,7 @@ async fn survives(etcd: &Etcd, number: usize, fault: fn(&mut Proxy)) {
 }
 
 #[tokio::test]
-async fn it_is_the_same_which_endpoint_comes_first() {
+async fn the_first_endpoint_makes_no_difference() {
     let etcd = Etcd::start().await;
     etcd.put("/a/1", "x").await;
     let mut hole = Proxy::to(etcd.address(0));

@@ -14,7 +14,7 @@ use crate::etcd::impatient;
 async fn members_may_die_or_freeze_one_after_the_other() {
     let mut etcd = Etcd::cluster(3).await;
     let config = impatient(etcd.config());
-    // So many that some follow each of the members.
+    // Their number is so large that some follow each of the members.
     let mut readers: Vec<_> = (0..4).map(|_| Reader::start(&config, LOOK)).collect();
     let mut number = 0;
     for freezes in [false, true] {

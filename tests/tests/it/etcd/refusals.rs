@@ -44,7 +44,7 @@ fn check(config: EtcdConfig, expected: &[&str]) -> impl Future<Output = ()> {
 }
 
 #[tokio::test]
-async fn who_listens_there_is_no_etcd() {
+async fn a_listener_that_is_not_etcd_is_reported() {
     check(at(&lasting_address()), &["does not answer", "refused"]).await;
     check(at("nowhere.invalid:2379"), &["does not answer", "lookup"]).await;
 

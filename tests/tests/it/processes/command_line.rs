@@ -1,4 +1,4 @@
-//! `doorward` against a real server: what it prints, and the exit codes that scripts see.
+//! `doorward` against a real server: its output, and the exit codes for scripts.
 
 use std::fs;
 
@@ -67,7 +67,8 @@ fn a_kept_lease_is_there_for_others_to_see_until_it_is_released() {
     check_exit(&released, 0);
     let unless = &json(&released)["unless_heard"][0];
     assert_eq!(unless["resource"], "example/fair");
-    // A client that may live has until its next refresh: others hold something meanwhile.
+    // A client that may live keeps its lease until its next refresh: others hold something
+    // meanwhile.
     let wait = unless["free_in_ms"].as_u64().unwrap();
     let hold = format!("{wait}ms");
     check_exit(
@@ -78,7 +79,8 @@ fn a_kept_lease_is_there_for_others_to_see_until_it_is_released() {
     assert_eq!(status["resources"][0]["leases_count"], 1);
 }
 
-/// A status without what passes between two looks: the number after each key that ends in `_ms`.
+/// Returns a status without the values that change with time: the number after each key that ends
+/// in `_ms`.
 fn without_times(json: &str) -> String {
     let mut parts = json.split("_ms\":");
     let mut kept = parts.next().unwrap().to_owned();
@@ -89,7 +91,7 @@ fn without_times(json: &str) -> String {
     kept
 }
 
-/// What does not pass of the limits in a status.
+/// Returns the constant part of the limits in a status.
 fn limits(json: &str) -> Value {
     let mut status: Value = serde_json::from_str(json).unwrap();
     let mut limits = status["limits"].take();
@@ -127,7 +129,7 @@ fn the_page_for_programs_and_the_command_line_print_the_same_byte_for_byte() {
         check_exit(&output, 0);
         let printed = stdout(&output);
         if path.contains("limits") {
-            // What is used of them passes, too.
+            // Their use changes with time, too.
             assert_eq!(limits(page), limits(&printed));
         } else {
             assert_eq!(without_times(page), without_times(&printed), "{path}");

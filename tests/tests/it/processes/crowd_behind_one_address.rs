@@ -1,5 +1,5 @@
-//! Ten thousand honest clients behind one address (a NAT, a shared proxy, sidecars on a host), with the default
-//! flags: none is refused anything.
+//! Ten thousand honest clients behind one address (a NAT, a shared proxy, sidecars on a host), with the default flags:
+//! no request is refused.
 
 use std::fs;
 
@@ -26,7 +26,7 @@ async fn ten_thousand_clients_behind_one_address_are_refused_nothing() {
         connections.spawn(async move {
             let clients = (0..CLIENTS_EACH).map(|number| {
                 let id = format!("client-{connection}-{number}");
-                // Half of them share a resource, and half of them have one of their own.
+                // Half of them share a resource, and the other half have their own.
                 let resource = match number % 2 {
                     0 => "honest/shared".to_owned(),
                     _ => format!("honest/{id}"),

@@ -1,10 +1,10 @@
-//! The demonstration: it runs by itself, and what it measures is what is promised.
+//! The demonstration: it runs by itself, and its figures are those that the docs promise.
 
 use std::fs;
 
 use doorward_tests::processes::{doorward, doorward_server, stderr, stdout};
 
-/// The first number in the summary's line that starts so, branches of the tree aside.
+/// Returns the first number in the summary's line with that beginning, apart from branches of the tree.
 #[track_caller]
 fn figure(summary: &str, name: &str) -> f64 {
     let line = summary.lines().find(|line| {
@@ -21,7 +21,7 @@ fn figure(summary: &str, name: &str) -> f64 {
 fn real_demand_shares_a_capacity_through_a_tree_and_never_exceeds_it() {
     let output = doorward(&["demo", "--for", "6s", "--capacity", "50", "--plain"]);
     assert!(output.status.success(), "{}", stderr(&output));
-    // Nothing goes wrong between the servers, neither at work nor when they stop.
+    // There is no error between the servers, neither at work nor when they stop.
     assert_eq!(stderr(&output), "");
     let text = stdout(&output);
     assert!(text.contains("10 clients at 4 leaves share 50"), "{text}");
@@ -32,7 +32,7 @@ fn real_demand_shares_a_capacity_through_a_tree_and_never_exceeds_it() {
     // A step or two of each client may fall on either side of a second's edge.
     assert!(figure(&text, "most used") <= 50.0 * 1.02, "{text}");
     assert!(figure(&text, "utilisation") > 50.0, "{text}");
-    // Demand reached the root, and capacity every leaf. Below the table stands why the root has more.
+    // Demand reached the root, and capacity every leaf. The text below the table explains why the root has more.
     let (table, _) = text.rsplit_once("  The root has the whole").unwrap();
     for part in [
         "root", "eu ", "us ", "eu-1", "eu-2", "us-1", "us-2", "ml-142",

@@ -1,5 +1,5 @@
-//! Candidates that die, stop, freeze and are cut off: two of them never decide at the same time, and
-//! their clients keep what they have.
+//! Candidates that die, stop, freeze and are cut off: two of them never decide at the same time, and their clients keep
+//! their leases.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use doorward_tests::etcd::Etcd;
 use doorward_tests::probe::{Answer, Observation, Record, Shows, Watcher};
 use doorward_tests::processes::signal;
 
-/// What a holder says it has is confirmed by a master that has just begun.
+/// Checks that a new master confirms a reported lease.
 async fn assert_confirms(candidates: &Candidates, master: usize, client: &str) {
     let probe = &candidates.list[master].probe;
     let answer = probe.ask(client, WATCHED, 7.0, Some(7.0)).await.unwrap();
@@ -59,7 +59,7 @@ async fn a_master_that_stops_is_succeeded_at_once() {
         candidates.list[master].start();
         candidates.assert_kept(grant.server, &crowd, &watcher).await;
     }
-    // The last one stops, and another one begins: it need not wait for anybody.
+    // The last one stops, and another one starts: it need not wait for any other.
     let master = candidates.master().await;
     candidates.list[1 - master].terminate();
     candidates.list[master].terminate();
@@ -123,7 +123,7 @@ async fn a_master_that_was_frozen_decides_nothing_when_it_goes_on() {
     candidates.assert_kept(grant.server, &crowd, &watcher).await;
 }
 
-/// The measure is measured: of answers that prove two masters, it says so.
+/// A test of the proof itself: it finds answers that prove two masters.
 #[tokio::test]
 async fn two_masters_are_noticed() {
     let now = Instant::now();
@@ -192,7 +192,7 @@ async fn two_masters_are_noticed() {
     }
 }
 
-/// Masters of two nodes, as if they were of one.
+/// Masters of two nodes, treated as if they were of one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_real_masters_are_noticed() {
     let etcds = [Etcd::start().await, Etcd::start().await];

@@ -1,5 +1,5 @@
-//! A master that is cut off from etcd, but not from its clients: it steps down in time, whatever of
-//! the way still works, and is a candidate like any other when the way is back.
+//! A master that is cut off from etcd, but not from its clients: it steps down in time, whatever part of the path still
+//! works, and becomes a normal candidate when the path is back.
 
 use std::time::Duration;
 
@@ -13,8 +13,8 @@ use doorward_tests::proxy::{Direction, Flow, Proxy};
 /// A fault, and its name.
 type Fault = (&'static str, fn(&mut Proxy));
 
-/// Cuts off the present master, in one way after the other. The one that was cut off before is the
-/// master then, so all that was cut off come back.
+/// Cuts off the present master, in one way after the other. The one that was cut off before is the master then, so all
+/// of them come back.
 async fn cut_off(faults: &[Fault]) {
     let etcd = Etcd::start().await;
     let mut candidates = Setup::new(2).with_ways().start(&etcd);
@@ -88,13 +88,13 @@ async fn a_master_that_is_heard_but_does_not_hear_steps_down_in_time() {
 
 /// etcd has elected it, and the answer is lost: no other server can be elected as long as it lives.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_was_elected_without_hearing_of_it_finds_out() {
+async fn a_server_elected_without_its_answer_finds_out() {
     const MASTER: &str = "/doorward/nodes/root/master";
     let etcd = Etcd::start().await;
     let mut candidates = Setup::new(1).with_ways().start(&etcd);
     let watcher = candidates.watch();
-    // If a renewal was lost before it sees that its key is gone, it checks whether etcd answers before it stands, and
-    // is not elected as long as answers are late: then it is tried again.
+    // If a renewal is lost before it sees that its key is gone, it first checks whether etcd answers. It is not elected
+    // as long as answers are late. Then the test tries again.
     let mut is_elected = false;
     for _ in 0..10 {
         candidates.master().await;
@@ -116,7 +116,7 @@ async fn who_was_elected_without_hearing_of_it_finds_out() {
     watcher.assert_one_master("at the end");
 }
 
-/// Of the ways to etcd, one works: that one is found in time to resign.
+/// One of the paths to etcd works: the master finds it in time to resign.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_master_that_stops_finds_a_member_that_answers() {
     let etcd = Etcd::cluster(3).await;

@@ -1,5 +1,4 @@
-//! What happens to etcd, and to what stands in it: masters come and go, never two at a time, and what
-//! was broken by hand mends itself.
+//! Faults of etcd and of its keys: masters come and go, never two at a time, and servers repair broken keys.
 
 use std::fs;
 use std::time::Duration;
@@ -23,7 +22,7 @@ const UP: &str = "etcd answers again";
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn members_of_etcd_die_freeze_and_come_back() {
     let mut etcd = Etcd::cluster(3).await;
-    // There is no master for longer than a short learning mode lasts; leases are not to end meanwhile.
+    // There is no master for longer than a short learning mode lasts; leases must not end meanwhile.
     let times = "lease_length: 20s, refresh_interval: 300ms";
     let templates = TEMPLATES
         .replace("lease_length: 10s, refresh_interval: 300ms", times)
@@ -37,7 +36,7 @@ async fn members_of_etcd_die_freeze_and_come_back() {
     let crowd = candidates.crowd().await;
     let before = candidates.mastership().await;
 
-    // A member that does not lead is no loss.
+    // The loss of a member that does not lead has no effect.
     let member = etcd.follower().await;
     etcd.kill(member);
     tokio::time::sleep(TTL * 2).await;
@@ -46,7 +45,7 @@ async fn members_of_etcd_die_freeze_and_come_back() {
     assert_eq!(claims.len(), 1, "{claims:?}");
     etcd.restart_all().await;
 
-    // One that leads may cost the mastership, or not.
+    // The loss of the leader may end the mastership, or not.
     for freezes in [true, false] {
         let member = etcd.leader().await;
         if freezes {
@@ -69,7 +68,7 @@ async fn members_of_etcd_die_freeze_and_come_back() {
     let (master, _) = candidates.mastership().await;
     candidates.assert_kept(master, &crowd, &watcher).await;
 
-    // Without any, there is no master once the last view of it is too old.
+    // Without any member, there is no master once its last view is too old.
     let counts: Vec<_> = candidates.list.iter_mut().map(logged).collect();
     etcd.kill_all();
     let killed = Instant::now();
@@ -108,25 +107,25 @@ async fn members_of_etcd_die_freeze_and_come_back() {
     candidates.assert_kept(grant.server, &crowd, &watcher).await;
 }
 
-/// How often it said that etcd is away, and that it is back.
+/// Returns the number of log entries that etcd is away, and that it is back.
 fn logged(candidate: &mut Candidate) -> (usize, usize) {
     let server = candidate.server();
     (server.logged(DOWN).len(), server.logged(UP).len())
 }
 
-/// Reads a key, with all that etcd knows of it.
+/// Reads a key, with its metadata in etcd.
 async fn read(etcd: &Etcd, key: &str) -> GetResponse {
     etcd.ask("get", async |client| client.get(key, None).await)
         .await
 }
 
-/// Whether that stands there that candidates write.
+/// Returns whether the key has the value that candidates write.
 async fn is_in_order(etcd: &Etcd, key: &str) -> bool {
     let value = etcd.get(key).await.unwrap_or_default();
     serde_json::from_str::<Value>(&value).is_ok_and(|value| value["server"].is_string())
 }
 
-/// Waits until the node works: one is the master, all know it, and what stands in etcd is in order.
+/// Waits until the node works: one server is the master, all know it, and the keys in etcd are right.
 async fn until_in_order(what: &str, etcd: &Etcd, candidates: &Candidates) {
     let began = Instant::now();
     until(what, async || {
@@ -155,7 +154,7 @@ fn server_key(address: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_broken_by_hand_mends_itself() {
+async fn servers_repair_keys_that_were_broken_by_hand() {
     let etcd = Etcd::start().await;
     let mut candidates = Setup::new(2).start(&etcd);
     let watcher = candidates.watch();
@@ -175,7 +174,7 @@ async fn what_is_broken_by_hand_mends_itself() {
     let (master, epoch) = candidates.mastership().await;
     assert!(epoch > next, "another mastership: {next}, {epoch}");
 
-    // These cost nothing.
+    // These cost no mastership.
     etcd.delete(TERM).await;
     until_in_order("the term is deleted", &etcd, &candidates).await;
     etcd.put(TERM, "nonsense").await;
@@ -188,14 +187,14 @@ async fn what_is_broken_by_hand_mends_itself() {
     until_in_order("the key of the master is nonsense", &etcd, &candidates).await;
     assert_eq!(candidates.mastership().await, (master, epoch));
 
-    // A key without a lease would stay for ever if no server mends it.
+    // A key without a lease would stay for ever if no server deleted it.
     candidates.list[master].server().freeze();
     let froze = Instant::now();
     etcd.put(MASTER, "nonsense").await;
     etcd.put(TERM, "nonsense").await;
     let grant = watcher.grant(froze, Some(master)).await;
     println!("succeeded after {:.2?}", grant.received - froze);
-    // The server that it belongs to has a TTL to mend it, and the others look every third of one.
+    // The server that it belongs to has a TTL to repair it, and the others look every third of one.
     assert!(grant.received - froze < TTL * 2 + TTL / 3 + GRANULARITY);
     candidates.list[master].server().thaw();
     until_in_order("nonsense of a dead master", &etcd, &candidates).await;
@@ -206,7 +205,7 @@ async fn what_is_broken_by_hand_mends_itself() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_etcd_that_is_set_up_anew_is_used_and_epochs_go_on() {
     let mut etcd = Etcd::start().await;
-    // Its revisions go far, so that those of the next one are below.
+    // Its revisions are high, so that those of the next one are lower.
     etcd.go_far().await;
     let mut candidates = Setup::new(2).start(&etcd);
     let watcher = candidates.watch();
@@ -219,7 +218,7 @@ async fn an_etcd_that_is_set_up_anew_is_used_and_epochs_go_on() {
     assert!(epoch > before, "{epoch} after {before}");
     candidates.assert_kept(master, &crowd, &watcher).await;
 
-    // Those that come later go on from there.
+    // Later ones continue from there.
     candidates.list[master].terminate();
     candidates.list[master].start();
     let grant = watcher.grant(Instant::now(), Some(master)).await;
@@ -229,7 +228,7 @@ async fn an_etcd_that_is_set_up_anew_is_used_and_epochs_go_on() {
     candidates.assert_kept(successor, &crowd, &watcher).await;
 }
 
-/// Writes a lot, and forgets it.
+/// Writes a lot, and compacts it.
 async fn compact(etcd: &Etcd) {
     for _ in 0..20 {
         etcd.put("/doorward/nodes/root/servers/other", "nonsense")
@@ -239,7 +238,7 @@ async fn compact(etcd: &Etcd) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_slept_through_a_compaction_follows_again() {
+async fn a_server_that_missed_a_compaction_follows_again() {
     let etcd = Etcd::start().await;
     let mut candidates = Setup::new(2).with_ways().start(&etcd);
     let watcher = candidates.watch();
@@ -261,7 +260,7 @@ async fn who_slept_through_a_compaction_follows_again() {
     candidates.list[master].start();
     candidates.assert_kept(other, &crowd, &watcher).await;
 
-    // Now that one is the other one.
+    // Now the other server is that one.
     let cuts: [fn(&mut Proxy); 2] = [Proxy::drop_all, |way| {
         way.set(Direction::Answers, Flow::Hold);
     }];

@@ -1,5 +1,5 @@
-//! What was meant otherwise: a server that cannot use its flags says what is wrong and ends; one that
-//! cannot reach etcd stays, is not ready, and says why, for that may be mended without it.
+//! Wrong flags: a server that cannot use its flags explains the problem and ends. A server that cannot reach etcd
+//! stays, is not ready, and explains why, because that may be repaired without it.
 
 use std::fs;
 
@@ -34,9 +34,9 @@ fn flags_that_cannot_be_meant_are_refused_and_why() {
     }
 }
 
-/// A server that looks for etcd there, and does not find it.
+/// Starts a server with that endpoint of etcd, where there is none.
 fn lost(endpoint: &str, flags: &[&str]) -> Server {
-    // Not from etcd: what they have is no matter here.
+    // The templates do not come from etcd; their content does not matter here.
     let templates = concat!(
         env!("CARGO_MANIFEST_DIR"),
         "/../server/documents/src/built_in.yaml"
@@ -51,7 +51,7 @@ fn lost(endpoint: &str, flags: &[&str]) -> Server {
     Server::start(&[&set_up[..], &["--etcd-endpoints", endpoint], flags].concat())
 }
 
-/// It serves no client, is not ready, and says why.
+/// Checks that it serves no client, is not ready, and explains why.
 async fn assert_says(server: &mut Server, why: &[&str]) {
     let said = server.wait_for_log("etcd cannot be asked; trying on");
     let discovered = Probe::to(&server.address).discover().await.unwrap();
@@ -74,7 +74,7 @@ async fn assert_says(server: &mut Server, why: &[&str]) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_does_not_find_etcd_says_where_it_looked_and_finds_it_when_it_is_there() {
+async fn a_server_without_etcd_names_its_endpoints_and_finds_it_later() {
     let mut etcd = Etcd::start().await;
     etcd.kill(0);
     let mut server = lost(&etcd.endpoint(0), &[]);
@@ -90,8 +90,8 @@ async fn who_does_not_find_etcd_says_where_it_looked_and_finds_it_when_it_is_the
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_finds_something_else_says_so() {
-    // A gRPC server, but no etcd; and one that speaks another language.
+async fn a_server_that_finds_something_else_than_etcd_says_so() {
+    // A gRPC server, but not etcd; and a server of another protocol.
     let mut other = Server::start(&["--http-listen", "127.0.0.1:0"]);
     let pages = other.wait_for_log("status page at http://");
     let pages = pages["message"].as_str().unwrap().to_owned();
@@ -103,7 +103,7 @@ async fn who_finds_something_else_says_so() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_is_refused_by_etcd_says_so_and_is_let_in_when_that_is_mended() {
+async fn a_server_that_etcd_refuses_says_so_and_connects_once_repaired() {
     let etcd = Setup::new(1).with_users().with_tls().start().await;
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str, content: &str| {
@@ -120,7 +120,7 @@ async fn who_is_refused_by_etcd_says_so_and_is_let_in_when_that_is_mended() {
         &[&user[..], &["--etcd-user=ann"]].concat(),
     );
     assert_says(&mut stranger, &["authentication failed"]).await;
-    // A user who may do nothing is let in, and may do nothing.
+    // A user without rights can connect, and do nothing.
     etcd.add_user("ann", "a secret").await;
     until("it says what it may not", async || {
         stranger.get("/readyz").contains("permission denied")

@@ -1,5 +1,5 @@
-//! etcd is restored from a backup while candidates run: a client that has seen an epoch is never sent to a
-//! lower one, and clients go on.
+//! etcd is restored from a backup while candidates run: a client that has seen an epoch is never sent to a lower one,
+//! and clients continue.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use doorward_tests::probe::Probe;
 
 const MASTER: &str = "/doorward/nodes/root/master";
 
-/// Asks every server again and again which one is the master, and fails if an epoch ever goes down.
+/// A watcher that asks every server for the master again and again, and fails if an epoch ever decreases.
 struct Epochs {
     asking: JoinSet<()>,
 }
@@ -71,8 +71,7 @@ async fn epochs_go_on_in_an_etcd_that_was_restored() {
     let before = candidates.master().await;
     let old_epoch = candidates.epoch_of(before).await;
     etcd.back_up().await;
-    // Its revisions go on, and masters come and go. The first one keeps its lease in etcd: the backup
-    // has its key.
+    // Its revisions grow, and masters come and go. The first one keeps its lease in etcd: the backup has its key.
     etcd.go_far().await;
     etcd.delete(MASTER).await;
     let master = until_above(&candidates, old_epoch + 100).await;
@@ -86,7 +85,7 @@ async fn epochs_go_on_in_an_etcd_that_was_restored() {
     let master = until_above(&candidates, epoch).await;
     candidates.assert_kept(master, &crowd, &watcher).await;
 
-    // Those that come later go on from there.
+    // Later ones continue from there.
     let epoch = candidates.epoch_of(master).await;
     candidates.list[master].kill();
     let successor = until_above(&candidates, epoch).await;
@@ -106,7 +105,7 @@ async fn a_server_that_has_just_started_hears_from_others_how_high_epochs_were()
     let master = until_above(&candidates, 100).await;
     let epoch = candidates.epoch_of(master).await;
 
-    // Who remembers is frozen, and the other one has no memory.
+    // The server that remembers is frozen, and the other one has no memory.
     candidates.list[master].server().freeze();
     let other = 1 - master;
     candidates.list[other].kill();

@@ -1,4 +1,4 @@
-//! etcd is wiped while no server runs: epochs begin again, and no client that lived on is cut off.
+//! etcd is wiped while no server runs: epochs start again, and no surviving client is cut off.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use doorward_tests::crowd::Crowd;
 use doorward_tests::etcd::Etcd;
 use doorward_tests::processes::Server;
 
-/// Learning is as long as leases are: no client forgets an epoch before.
+/// Learning mode is as long as leases: no client forgets an epoch before.
 const TEMPLATES: &str = "
 resources:
 - identifier_glob: shared
@@ -20,7 +20,7 @@ resources:
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn clients_and_leaves_that_live_on_come_back_when_etcd_was_wiped() {
     let mut etcd = Etcd::start().await;
-    // Its revisions go far, so that those of the next one are below.
+    // Its revisions are high, so that those of the next one are lower.
     etcd.go_far().await;
     let folder = tempfile::tempdir().unwrap();
     let templates = folder.path().join("templates.yaml");
@@ -53,7 +53,7 @@ async fn clients_and_leaves_that_live_on_come_back_when_etcd_was_wiped() {
         candidate.kill();
     }
     etcd.wipe().await;
-    // A client whose connection comes back before it has missed it does not ask who the master is.
+    // A client whose connection comes back before it has missed it does not ask for the master.
     crowd
         .until("clients of the root are without it", || {
             let reached = (0..crowd.members.len()).step_by(2);
@@ -68,7 +68,7 @@ async fn clients_and_leaves_that_live_on_come_back_when_etcd_was_wiped() {
     }
     let after = candidates.mastership().await.1;
     assert!(after < before, "{after} after {before}");
-    // Until then they hold what they had.
+    // Until then they keep their leases.
     crowd
         .until("the root answers its clients", || {
             let unanswered =

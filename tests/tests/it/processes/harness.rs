@@ -1,4 +1,4 @@
-//! The harness does what it says: what is tested with it would prove nothing otherwise.
+//! Tests of the harness, because other tests rely on it.
 
 use std::io::ErrorKind;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use doorward_tests::etcd::{Etcd, Setup};
 use doorward_tests::processes::PATIENCE;
 use doorward_tests::proxy::{Direction, Flow, Proxy};
 
-/// A server that sends its text to every connection.
+/// Starts a server that sends its text to every connection.
 async fn echo() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();
@@ -33,7 +33,7 @@ async fn receives(stream: &mut TcpStream, expected: &[u8]) {
     assert_eq!(received, expected);
 }
 
-/// Nothing comes, and nothing ends, for a while: that is all that can be seen of silence.
+/// Checks that nothing arrives, and nothing ends, for a while.
 async fn hears_nothing(stream: &mut TcpStream) {
     let mut received = [0; 1];
     let read = timeout(Duration::from_millis(100), stream.read(&mut received)).await;
@@ -64,7 +64,7 @@ async fn a_proxy_passes_holds_and_delays() {
 }
 
 #[tokio::test]
-async fn what_a_proxy_dropped_makes_its_connection_dead_and_no_other() {
+async fn dropped_bytes_kill_their_connection_and_no_other() {
     let mut proxy = Proxy::to(&echo().await);
     for direction in [Direction::Requests, Direction::Answers] {
         let mut before = TcpStream::connect(proxy.address()).await.unwrap();

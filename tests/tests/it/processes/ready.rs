@@ -1,4 +1,4 @@
-//! Ready means ready: `/readyz` of real servers, through what happens to their parent and their master.
+//! Readiness: `/readyz` of real servers, through faults of their parent and their master.
 
 use doorward_tests::candidates::{Setup, TTL, until};
 use doorward_tests::etcd::Etcd;
@@ -105,7 +105,7 @@ async fn every_server_of_a_cycle_knows_that_it_is_in_one_until_it_is_broken() {
     let problem = status["parent"]["problem"].as_str().unwrap();
     assert!(problem.contains("b → c → a"), "{problem}");
 
-    // One of them was to be the root.
+    // One of them becomes the root.
     servers.remove(0).kill();
     servers.push(start(names[0], &addresses[0], None));
     for server in &mut servers[..2] {

@@ -1,4 +1,4 @@
-//! A server that is killed and comes back, seen from its clients.
+//! A server that is killed and comes back, as its clients see it.
 
 use std::fs;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use doorward_client::{Capacity, Client, LimitedBy, Mode, Resource, Source};
 
 use doorward_tests::processes::Server;
 
-/// Leases are short, so that they end while the test watches.
+/// Leases are short, so that they end during the test.
 const TEMPLATES: &str = "
 resources:
 - identifier_glob: shared
@@ -18,7 +18,7 @@ resources:
 ";
 
 async fn client(name: &str, address: &str) -> Client {
-    // An impatient client, so that it is back soon after the server is.
+    // An impatient client, so that it returns soon after the server does.
     let backoff = BackoffConfig {
         base: Duration::from_millis(100),
         cap: Duration::from_millis(200),
@@ -37,7 +37,7 @@ async fn client(name: &str, address: &str) -> Client {
         .unwrap()
 }
 
-/// Waits until what may be used is that much, from there.
+/// Waits until the capacity is that much, from that source.
 async fn until(resource: &Resource, capacity: f64, source: Source) {
     let holds = || {
         let holding = resource.holding();
@@ -78,8 +78,8 @@ async fn a_killed_server_costs_no_lease_before_its_end_and_learns_when_it_is_bac
         .mode(Mode::Safe)
         .open()
         .unwrap();
-    // A fresh master learns for a lease length; a client that has nothing gets nothing until then, but may use
-    // what the operator says is safe.
+    // A new master learns for a lease length; until then, a client without a lease gets nothing, but may use the safe
+    // capacity.
     until(&shared, 7.0, Source::Mode).await;
     assert_eq!(shared.holding().limited_by, Some(LimitedBy::Learning));
     until(&shared, 80.0, Source::Lease).await;
@@ -89,7 +89,7 @@ async fn a_killed_server_costs_no_lease_before_its_end_and_learns_when_it_is_bac
     assert_eq!(shared.capacity(), Capacity::Limited(80.0));
     until(&shared, 7.0, Source::Mode).await;
 
-    // Back: it learns, and then shares.
+    // After its return, it learns, and then divides.
     let server = Server::start_at(&address, &flags);
     until(&shared, 80.0, Source::Lease).await;
     let second = client("second", &address).await;
@@ -102,7 +102,7 @@ async fn a_killed_server_costs_no_lease_before_its_end_and_learns_when_it_is_bac
     until(&other, 50.0, Source::Lease).await;
     until(&shared, 50.0, Source::Lease).await;
 
-    // Killed and back before the leases end: what they have is confirmed, and nothing more given.
+    // Killed and back before the leases end: it confirms them, and grants nothing more.
     server.kill();
     let _server = Server::start_at(&address, &flags);
     let third = client("third", &address).await;
@@ -116,7 +116,7 @@ async fn a_killed_server_costs_no_lease_before_its_end_and_learns_when_it_is_bac
     let total = shared.capacity().get() + other.capacity().get() + newcomer.capacity().get();
     assert_eq!(total, 100.0);
 
-    // What is given back is there for the others.
+    // Released capacity is there for the others.
     third.close().await;
     second.close().await;
     until(&shared, 80.0, Source::Lease).await;

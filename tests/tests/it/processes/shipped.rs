@@ -4,14 +4,14 @@ use std::io::BufRead;
 
 use doorward_tests::processes::program;
 
-/// What a program says that is built with the feature `planted` of a crate: `doorward_session::session_bugs::MARK` and
-/// `doorward_engine::planted::MARK`, in two parts, so that they stand in no other program.
+/// Marks of programs that are built with the feature `planted` of a crate: `doorward_session::session_bugs::MARK` and
+/// `doorward_engine::planted::MARK`, in two parts, so that they are in no other program.
 const MARKS: [[&str; 2]; 2] = [
     ["doorward-session was built with", " the feature planted"],
     ["doorward-engine was built with", " the feature planted"],
 ];
 
-/// As a search for each first byte: a comparison at each place takes long in a program of a hundred megabytes.
+/// Searches for the first byte only, because a comparison at each place takes long in a program of a hundred megabytes.
 fn contains(bytes: &[u8], text: &str) -> bool {
     let (&first, rest) = text.as_bytes().split_first().unwrap();
     let mut after = bytes;
@@ -35,7 +35,7 @@ fn what_a_program_contains_is_found() {
 fn no_program_that_ships_is_built_with_planted_bugs() {
     let marks = MARKS.map(|mark| mark.concat());
     let server = program("doorward-server");
-    // Where the whole workspace is tested, it is there, too.
+    // In a test of the whole workspace, it is there, too.
     let simulator = server.with_file_name(format!("doorward-sim{}", std::env::consts::EXE_SUFFIX));
     let simulator = simulator.exists().then_some(simulator);
     for program in [server, program("doorward")].into_iter().chain(simulator) {

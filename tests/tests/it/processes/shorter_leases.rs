@@ -1,5 +1,5 @@
-//! An operator makes leases shorter, and the master is lost before the old ones are over: no other
-//! client gets what the first may still be using.
+//! An operator makes leases shorter, and the master is lost before the old ones end: no other
+//! client gets capacity that the first may still be using.
 
 use std::fs;
 use std::time::Duration;
@@ -15,10 +15,11 @@ use doorward_tests::processes::Server;
 const KEY: &str = "/doorward/templates";
 const TERM: &str = "/doorward/nodes/root/term";
 
-/// How long leases last at first.
+/// Length of leases at first.
 const LONG: Duration = Duration::from_secs(12);
 
-/// Leases of so many seconds, and a second resource, which shows which templates are in force.
+/// Returns leases of a number of seconds, and a second resource that shows which templates are in
+/// force.
 fn document(lease: u64, learning: &str, mark: f64) -> String {
     format!(
         "resources:\n\
@@ -29,7 +30,7 @@ fn document(lease: u64, learning: &str, mark: f64) -> String {
     )
 }
 
-/// The first master does not learn: it has no predecessor.
+/// Returns templates without learning mode: the first master has no predecessor.
 fn long() -> String {
     let learning = ", learning_mode_duration: 0s";
     document(LONG.as_secs(), learning, 1.0)
@@ -39,7 +40,7 @@ fn short() -> String {
     document(2, "", 2.0)
 }
 
-/// Waits until a server goes by the templates with that mark.
+/// Waits until a server uses the templates with that mark.
 async fn until_in_force(probe: &Probe, mark: f64) {
     until("the templates are in force", async || {
         let answer = probe.ask("looker", WATCHED, 1e9, None).await;
@@ -48,7 +49,7 @@ async fn until_in_force(probe: &Probe, mark: f64) {
     .await;
 }
 
-/// A client has everything, by a long lease. Returns from when on others may have it.
+/// Gives a client everything, by a long lease. Returns the time from which others may have it.
 async fn hold_everything(probe: &Probe) -> Instant {
     let asked = Instant::now();
     let answer = probe.ask("holder", SHARED, CAPACITY, None).await.unwrap();
@@ -56,8 +57,8 @@ async fn hold_everything(probe: &Probe) -> Instant {
     asked + LONG
 }
 
-/// Another client asks the present master until it gets something: not before the lease is over
-/// of the first client, which does not refresh any more.
+/// Lets another client ask the present master until it gets something, and checks that this is not
+/// before the end of the first client's lease, which is no longer refreshed.
 async fn assert_nobody_gets_it_before(candidates: &Candidates, over: Instant) {
     until("a newcomer gets something", async || {
         let running = candidates.list.iter().filter(|it| it.runs());
@@ -123,7 +124,7 @@ async fn a_lease_outlives_a_restart_of_all_servers() {
     assert_nobody_gets_it_before(&candidates, over).await;
 }
 
-/// Waits until a candidate that is not master has read templates so many times.
+/// Waits until a candidate that is not master has read templates a number of times.
 async fn until_read(other: &mut Server, times: usize) {
     until("the other one has read them", async || {
         other.logged("new templates are in force").len() == times
@@ -142,7 +143,7 @@ async fn a_server_that_stops_in_order_tells_its_successor() {
     let over = hold_everything(&candidates.list[master].probe).await;
     etcd.put(KEY, &short()).await;
     until_in_force(&candidates.list[master].probe, 2.0).await;
-    // By the long ones, it would not learn at all: that is how they are written here.
+    // By the long templates, it would not learn at all.
     until_read(candidates.list[1 - master].server(), 2).await;
     candidates.list[master].terminate();
     let term: Value = serde_json::from_str(&etcd.get(TERM).await.unwrap()).unwrap();
@@ -151,7 +152,7 @@ async fn a_server_that_stops_in_order_tells_its_successor() {
     assert_nobody_gets_it_before(&candidates, over).await;
 }
 
-/// A template that counts before etcd knows of it would be forgotten with its master.
+/// A template that is in force before etcd knows it would be forgotten with its master.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn templates_wait_until_etcd_knows_of_them_or_the_mastership_is_over() {
     let etcd = Etcd::start().await;
@@ -165,7 +166,7 @@ async fn templates_wait_until_etcd_knows_of_them_or_the_mastership_is_over() {
     until_in_force(&master.probe, 1.0).await;
     master.change_ways(doorward_tests::proxy::Proxy::drop_all);
     fs::write(&file, short()).unwrap();
-    // As long as it is the master it goes by those that etcd knows of.
+    // As long as it is the master, it uses the templates that etcd knows.
     until("its mastership is over", async || {
         match master.probe.ask("looker", WATCHED, 1e9, None).await {
             Ok(Answer::Grant(granted)) => {
@@ -181,7 +182,7 @@ async fn templates_wait_until_etcd_knows_of_them_or_the_mastership_is_over() {
     until_in_force(&master.probe, 2.0).await;
 }
 
-/// What a server of the version before this one leaves in etcd.
+/// The term of a server of the previous version.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_term_that_says_nothing_of_leases_leaves_those_of_all_templates_that_there_were() {
     for (former, least_ms) in [(Some(long()), 10_000), (None, 0)] {

@@ -1,5 +1,5 @@
-//! When a successor begins, if the key of a master disappears while that master is cut off: elections in
-//! this process, in a real etcd.
+//! Start of a successor, if the key of a master disappears while that master is cut off: elections in this process, in
+//! a real etcd.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use tokio::sync::watch;
 
 const TTL: Duration = Duration::from_secs(4);
 
-/// A candidate that may be master as soon as `able` says so.
+/// Starts a candidate that may be master as soon as `able` allows it.
 fn candidate(etcd: EtcdConfig, address: &str, able: watch::Receiver<bool>) -> Running {
     let config = etcd::ElectionConfig {
         etcd,
@@ -48,17 +48,16 @@ async fn until_master(running: &Running) -> Standing {
     won.await.expect("it is elected").unwrap().clone()
 }
 
-/// A master that is cut off from etcd, whose key was deleted, and a candidate that has won and
-/// waits.
+/// A master that is cut off from etcd, whose key was deleted, and a candidate that has won and waits.
 struct Torn {
     etcd: Etcd,
     _cut: Proxy,
     old: Running,
-    /// How long the old master believes in its mastership.
+    /// End of the old master's own view of its mastership.
     old_until: Instant,
-    /// Has won, and waits until the old one is over for certain.
+    /// The winner, which waits until the old mastership has certainly ended.
     waiting: Option<Running>,
-    /// Not able to be master yet.
+    /// A candidate that may not be master yet.
     third: Running,
     third_able: watch::Sender<bool>,
 }
@@ -109,7 +108,7 @@ impl Torn {
             .expect("a term");
     }
 
-    /// Fails unless the old master's time is over, and its successor knows since when, at the latest.
+    /// Fails unless the old master's time is over, and its successor knows the latest end of it.
     fn assert_old_is_over(&self, successor: &Running) {
         let old = self.old.standings().borrow().clone();
         assert!(self.old_until <= Instant::now(), "two masters: {old:?}");
@@ -131,7 +130,7 @@ async fn a_winner_waits_for_a_master_that_is_cut_off() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_resigns_before_it_has_begun_leaves_its_successor_the_wait() {
+async fn a_winner_that_resigns_early_leaves_the_wait_to_its_successor() {
     let mut torn = Torn::new().await;
     if let Some(waiting) = torn.waiting.take() {
         waiting.resign().await;
@@ -142,7 +141,7 @@ async fn who_resigns_before_it_has_begun_leaves_its_successor_the_wait() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_loses_the_key_before_it_has_begun_and_wins_it_again_waits_on() {
+async fn a_winner_that_loses_and_regains_the_key_keeps_waiting() {
     let torn = Torn::new().await;
     torn.etcd.delete("/p/n/master").await;
     let waiting = torn.waiting.as_ref().unwrap();

@@ -16,10 +16,11 @@ const KEY: &str = "/doorward/templates";
 const GOOD: &str = "/doorward/templates/good";
 const MASTER: &str = "/doorward/nodes/root/master";
 
-/// How soon a change is in force.
+/// Longest time until a change is in force.
 const SOON: Duration = Duration::from_secs(1);
 
-/// Every client gets that much of the watched resource, which shows which templates are in force.
+/// Returns templates that give every client that much of the watched resource, which shows which templates are in
+/// force.
 fn document(capacity: f64) -> String {
     format!("resources:\n{}", template(WATCHED, capacity))
 }
@@ -31,7 +32,7 @@ fn template(glob: &str, capacity: f64) -> String {
     )
 }
 
-/// So many bytes of templates, at least.
+/// Returns templates of at least that many bytes.
 fn large_document(capacity: f64, bytes: usize) -> String {
     let mut document = document(capacity);
     for number in 0.. {
@@ -48,7 +49,7 @@ fn candidates(etcd: &Etcd) -> Candidates {
     Setup::new(2).with_templates(&templates).start(etcd)
 }
 
-/// What a client gets from the present master, if there is one.
+/// Returns a client's capacity from the present master, if there is one.
 async fn gets(candidates: &Candidates) -> Option<f64> {
     for candidate in candidates.list.iter().filter(|it| it.runs()) {
         let answer = candidate.probe.ask("asker", WATCHED, 1e9, None).await;
@@ -59,7 +60,7 @@ async fn gets(candidates: &Candidates) -> Option<f64> {
     None
 }
 
-/// Waits until a client gets so much. Returns how long that took.
+/// Waits until a client gets that much. Returns the time it took.
 async fn until_gets(candidates: &Candidates, capacity: f64) -> Duration {
     let began = Instant::now();
     let what = format!("a client gets {capacity}");
@@ -68,13 +69,13 @@ async fn until_gets(candidates: &Candidates, capacity: f64) -> Duration {
     began.elapsed()
 }
 
-/// Every server refuses what stands there, says why, and gives what it gave before.
+/// Checks that every server refuses the templates in etcd, explains why, and grants as before.
 async fn assert_refused(candidates: &mut Candidates, why: &str, capacity: Option<f64>) {
     for candidate in &mut candidates.list {
         until("it is refused, and status and logs say why", async || {
             let server = candidate.server();
             let mut said = server.logged("new templates refused");
-            // One that has just started has none to go on with.
+            // A server that has just started has no earlier templates.
             said.extend(server.logged("no templates are in force"));
             let is_why = |said: &Value| said["message"].to_string().contains(why);
             let said = said.iter().any(is_why);
@@ -86,7 +87,7 @@ async fn assert_refused(candidates: &mut Candidates, why: &str, capacity: Option
     assert_eq!(gets(candidates).await, capacity);
 }
 
-/// No server reports a problem with the templates in etcd.
+/// Waits until no server reports a problem with the templates in etcd.
 async fn until_in_order(candidates: &mut Candidates) {
     for candidate in &mut candidates.list {
         until("nothing is refused", async || {
@@ -101,7 +102,7 @@ async fn templates_are_followed_and_bad_ones_refused_and_the_last_good_ones_kept
     let etcd = Etcd::start().await;
     let mut candidates = candidates(&etcd);
 
-    // Without any there is nothing to decide by, and so no master.
+    // Without templates no server can decide, so there is no master.
     assert_refused(&mut candidates, "doorward templates apply", None).await;
     tokio::time::sleep(TTL).await;
     assert_eq!(etcd.get(MASTER).await, None);
@@ -124,7 +125,7 @@ async fn templates_are_followed_and_bad_ones_refused_and_the_last_good_ones_kept
     etcd.put(KEY, "resources: [{capacity: much}]").await;
     assert_refused(&mut candidates, "capacity", Some(2.0)).await;
 
-    // Those that start now have the last good ones, and know that these are not what is wanted.
+    // Servers that start now have the last valid templates, and know that they are not the newest.
     for candidate in &mut candidates.list {
         candidate.terminate();
     }
@@ -146,7 +147,7 @@ async fn templates_are_followed_and_bad_ones_refused_and_the_last_good_ones_kept
     etcd.put(KEY, &document(4.0)).await;
     assert!(until_gets(&candidates, 4.0).await < SOON);
 
-    // Who takes over has the newest.
+    // A successor has the newest templates.
     for capacity in [5.0, 6.0] {
         etcd.put(KEY, &document(capacity)).await;
         let master = candidates.master().await;
@@ -165,7 +166,7 @@ async fn large_templates_are_followed_and_cost_no_mastership_and_larger_ones_are
     until_gets(&candidates, 1.0).await;
     let master = candidates.master().await;
     let before = candidates.list[master].probe.discover().await.unwrap();
-    // As large as a document may be.
+    // The largest size of a document.
     let large = large_document(7.0, 1_040_000);
     etcd.put(KEY, &large).await;
     until_gets(&candidates, 7.0).await;
@@ -175,7 +176,7 @@ async fn large_templates_are_followed_and_cost_no_mastership_and_larger_ones_are
     for (bytes, why) in [
         (1_400_000, "is larger than the 1048576 bytes"),
         (2_000_000, "is larger than the 1048576 bytes"),
-        // Larger than what can be received at all.
+        // Larger than any message.
         (5_000_000, "too large"),
     ] {
         etcd.put(KEY, &large_document(8.0, bytes)).await;
@@ -189,7 +190,7 @@ async fn large_templates_are_followed_and_cost_no_mastership_and_larger_ones_are
     until_in_order(&mut candidates).await;
 }
 
-/// What etcd does not take never gets there, and what is in force stays; what it takes can be kept.
+/// Templates that etcd refuses never get there, and those in force stay; others are stored.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_etcd_with_its_own_limits_takes_all_templates_that_there_can_be() {
     let etcd = Etcd::start().await;
@@ -209,8 +210,7 @@ async fn an_etcd_with_its_own_limits_takes_all_templates_that_there_can_be() {
     until_in_order(&mut candidates).await;
 }
 
-/// An interval of an hour instead of a second, and nothing at all: what cannot be meant is not written by
-/// mistake, and `--yes` alone does not mean it.
+/// An interval of an hour instead of a second, and no templates at all: such likely mistakes need more than `--yes`.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_change_that_is_hardly_meant_needs_force() {
     let etcd = Etcd::start().await;
@@ -241,7 +241,7 @@ async fn a_change_that_is_hardly_meant_needs_force() {
     }
     assert_eq!(apply(&hour, true).0, Some(0));
     assert_eq!(etcd.get(KEY).await, Some(hour));
-    // Back again is no mistake.
+    // The way back is no mistake.
     let (code, said) = apply(&document(1.0), false);
     assert_eq!(code, Some(0), "{said}");
 }

@@ -1,4 +1,5 @@
-//! Trees of real servers, seen from their clients: what they get, and that it is never too much.
+//! Trees of real servers, as their clients see them: their capacity, which never exceeds the
+//! root's.
 
 use std::fs;
 use std::ops::Range;
@@ -16,10 +17,10 @@ use doorward_tests::processes::{
     PATIENCE, Server, doorward, doorward_server, free_address, stderr, stdout,
 };
 
-/// What clients use that are cut off, in safe mode.
+/// Capacity of cut-off clients, in safe mode.
 const SAFE: f64 = 0.25;
 
-/// The flags of a root that has so much of the resource `shared`, with short leases.
+/// Flags of a root with a capacity of the resource `shared`, with short leases.
 struct Root {
     folder: TempDir,
 }
@@ -42,7 +43,7 @@ impl Root {
     }
 }
 
-/// A place in a tree, and the server that is there now.
+/// A place in a tree, and its present server.
 struct Node {
     flags: Vec<String>,
     address: String,
@@ -79,7 +80,7 @@ impl Node {
         self.server.as_mut().unwrap()
     }
 
-    /// Stops it as operators do: it is done soon, even while clients are connected.
+    /// Stops it as operators do: it ends soon, even while clients are connected.
     fn stop(&mut self) {
         let began = Instant::now();
         let (status, logged) = self.server.take().unwrap().terminate();
@@ -96,13 +97,13 @@ const REGIONS: usize = 3;
 const LEAVES: usize = 6;
 const CLIENTS: usize = 240;
 
-/// The clients of a leaf; the leaves of a region stand together.
+/// Returns the clients of a leaf; the leaves of a region stand together.
 fn of_leaf(leaf: usize) -> Range<usize> {
     let many = CLIENTS / LEAVES;
     leaf * many..(leaf + 1) * many
 }
 
-/// All different, from 1 to 10.
+/// Returns different wants for all, from 1 to 10.
 fn wants(index: usize) -> f64 {
     1.0 + 9.0 * ((index * 97 % CLIENTS) as f64 / CLIENTS as f64)
 }
@@ -139,21 +140,21 @@ impl Tree {
         }
     }
 
-    /// Waits until everybody has what is fair.
+    /// Waits until every client has its fair share.
     async fn until_fair(&self, when: &str) {
         let fair = self.crowd.fair(CAPACITY, |_| true);
         let check = || self.crowd.check(&fair);
         self.crowd.until(when, check).await;
     }
 
-    /// Waits until nothing moves any more, and keeps in mind what everybody has.
+    /// Waits until nothing changes any more, and records every client's capacity.
     async fn settle(&self) {
         let check = || self.crowd.check_quiet(Duration::from_millis(700));
         self.crowd.until("all is quiet", check).await;
         self.crowd.mark();
     }
 
-    /// Waits until that holds for the answer counts of every client of leaf 0.
+    /// Waits until the answer counts of every client of leaf 0 satisfy a condition.
     async fn until_answers(&self, what: &str, enough: impl Fn((u32, u32)) -> bool) {
         let check = || match of_leaf(0).find(|index| !enough(self.crowd.answer_counts(*index))) {
             None => Ok(()),
@@ -162,7 +163,7 @@ impl Tree {
         self.crowd.until(what, check).await;
     }
 
-    /// After a server that was killed is back: everybody has what it had before, all the time.
+    /// Checks, after a killed server is back, that every client always kept its capacity.
     fn assert_kept(&self, what: &str) {
         self.crowd.assert_no_overshoot(what);
         let kept = self.crowd.check_kept(1.0 - INEXACT);
@@ -170,7 +171,7 @@ impl Tree {
     }
 }
 
-/// How far compressed demand curves may be off, and so what everybody gets when one is made anew.
+/// Largest error of compressed demand curves, and so of a newly computed capacity.
 const INEXACT: f64 = 0.004;
 
 const CANNOT_ASK: &str = "the parent cannot be asked";
@@ -237,7 +238,7 @@ async fn a_tree_is_fair_and_never_over_whatever_dies() {
     tree.until_fair("the root is back").await;
     tree.assert_kept("the root is back");
 
-    // All of it again, at once and while everybody wants something else all the time.
+    // All of it again, at once and while all clients change their wants all the time.
     let restless = restless(&tree.crowd);
     tree.crowd.mark();
     tree.leaves[0].kill();
@@ -262,7 +263,7 @@ async fn a_tree_is_fair_and_never_over_whatever_dies() {
     }
     tree.until_fair("everything is back").await;
 
-    // Down for longer than leases last: those below are on their own, others get what they had.
+    // Down for longer than leases last: those below are on their own, others keep their capacity.
     tree.regions[0].kill();
     let cut_off = of_leaf(0).start..of_leaf(LEAVES / REGIONS).start;
     let alone = || {
@@ -288,7 +289,7 @@ async fn a_tree_is_fair_and_never_over_whatever_dies() {
     tree.regions[0].restart();
     tree.until_fair("a region is back after all").await;
 
-    // Even while clients are connected, stopping takes no grace period.
+    // Stopping takes no grace period, even while clients are connected.
     tree.root.stop();
     tree.regions[0].stop();
     tree.leaves[LEAVES - 1].stop();
@@ -297,7 +298,7 @@ async fn a_tree_is_fair_and_never_over_whatever_dies() {
     println!("at most {peak} of {CAPACITY} in use at {looks} looks");
 }
 
-/// Every few milliseconds a client changes its wants, until this is aborted.
+/// Changes the wants of a client every few milliseconds, until this is aborted.
 fn restless(crowd: &Crowd) -> JoinHandle<()> {
     let members = crowd.members.iter();
     let resources: Vec<_> = members.map(|member| member.resource.clone()).collect();
@@ -305,7 +306,7 @@ fn restless(crowd: &Crowd) -> JoinHandle<()> {
         let mut ticks = tokio::time::interval(Duration::from_millis(5));
         for step in 0_usize.. {
             ticks.tick().await;
-            // Steps that share no factor with the number of clients reach everybody.
+            // Steps that share no factor with the number of clients reach every client.
             let resource = &resources[step * 77 % CLIENTS];
             resource.ask(wants(step * 31) * (step % 3) as f64).unwrap();
         }
@@ -327,7 +328,7 @@ async fn until_refused(crowd: &Crowd, index: usize) {
     crowd.until("refused", check).await;
 }
 
-/// It is up, and says what it knows of its parent.
+/// Returns the status of a running server, with its knowledge of the parent.
 fn status_of(server: &mut Server) -> Value {
     let at = ["--server", &server.address];
     let output = doorward(&[&at[..], &["status", "shared"]].concat());
@@ -340,7 +341,7 @@ fn status_of(server: &mut Server) -> Value {
     json
 }
 
-/// The flags of a small server below a parent, with pages.
+/// Returns the flags of a small server below a parent, with pages.
 fn below<'a>(name: &'a str, parent: &'a str) -> [&'a str; 8] {
     let (floor, pages) = ("--refresh-floor=50ms", "--http-listen");
     [
@@ -435,7 +436,7 @@ fn a_parent_needs_a_name_to_know_its_child_by() {
     assert!(said.contains("--node <NAME>"), "{said}");
 }
 
-/// The measure is measured: what is over by intent, it sees.
+/// A test of the check itself: it sees an intended overshoot.
 #[tokio::test]
 async fn too_much_in_use_is_noticed() {
     let root = Root::of(100.0, "NO_ALGORITHM", "0s");

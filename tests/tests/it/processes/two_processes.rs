@@ -1,5 +1,5 @@
-//! Two live processes under one name, of a node and of a client: never more than the capacity is in
-//! use, and logs and status say so.
+//! Two live processes under one name, of a node and of a client: the use never exceeds the
+//! capacity, and logs and status report it.
 
 use std::fs;
 use std::thread;
@@ -15,7 +15,7 @@ use doorward_tests::processes::{PATIENCE, Server, doorward, stdout};
 
 const CAPACITY: f64 = 100.0;
 
-/// Leases are short, so that they end while the test watches.
+/// Leases are short, so that they end during the test.
 const TEMPLATES: &str = "
 resources:
 - identifier_glob: shared
@@ -58,14 +58,14 @@ impl Root {
             .clone()
     }
 
-    /// A server of the node `eu` below it, without an election.
+    /// Starts a server of the node `eu` below it, without an election.
     fn child(&self) -> Server {
         let flags = ["--node", "eu", "--parent", &self.server.address];
         Server::start(&[&flags[..], &["--refresh-floor", "50ms"]].concat())
     }
 }
 
-/// What a member may use by a lease.
+/// Returns a member's capacity by a lease.
 fn held(crowd: &Crowd, index: usize) -> f64 {
     let holding = crowd.members[index].resource.holding();
     match (holding.source, holding.capacity) {
@@ -74,7 +74,7 @@ fn held(crowd: &Crowd, index: usize) -> f64 {
     }
 }
 
-/// Waits until a member has so much.
+/// Waits until a member has that much.
 async fn until_held(crowd: &Crowd, what: &str, index: usize, expected: f64) {
     let check = || {
         let held = held(crowd, index);
@@ -119,7 +119,7 @@ async fn two_servers_of_one_node_never_give_their_clients_more_than_the_capacity
     assert_eq!(logged[1][0]["level"], "ERROR");
     until_held(&crowd, "the first goes on", 0, CAPACITY).await;
 
-    // The first is gone: the second is the node's only process, and serves when it has learned.
+    // The first has ended: the second is the node's only process, and serves after learning mode.
     first.kill();
     until_held(&crowd, "the client of the second has all", 1, CAPACITY).await;
 }
@@ -141,7 +141,7 @@ async fn two_clients_of_one_id_never_have_more_than_the_capacity_and_the_later_o
     };
     crowd.until("the second is warned", is_warned).await;
     until_leases_are_over(&crowd, &[0, 2]).await;
-    // Nor does it use what a client without a lease may, in safe mode.
+    // It does not use the safe capacity of a client without a lease either.
     let later = crowd.members[1].resource.holding();
     assert_eq!(later.capacity, Capacity::Limited(0.0));
     until_held(&crowd, "the other has the rest", 2, 50.0).await;
@@ -181,7 +181,7 @@ async fn two_clients_of_one_id_never_have_more_than_the_capacity_and_the_later_o
     until_held(&crowd, "the first goes on still", 0, 50.0).await;
 }
 
-/// A program with the id `frontend`, which wants all there is.
+/// Starts a program with the id `frontend`, which wants the whole capacity.
 async fn frontend(root: &Root, restart_overlap: Duration) -> (Client, doorward_client::Resource) {
     let client = Client::builder("frontend").address(&root.server.address);
     let client = client.restart_overlap(restart_overlap);
@@ -190,7 +190,7 @@ async fn frontend(root: &Root, restart_overlap: Duration) -> (Client, doorward_c
     (client, resource)
 }
 
-/// Waits until a program has all there is, so that nothing is left for another one.
+/// Waits until a program has the whole capacity, so that nothing is left for another one.
 async fn until_all_is_held(resource: &doorward_client::Resource) {
     let is_held = async {
         while resource.capacity() != Capacity::Limited(CAPACITY) {
@@ -200,7 +200,7 @@ async fn until_all_is_held(resource: &doorward_client::Resource) {
     tokio::time::timeout(PATIENCE, is_held).await.unwrap();
 }
 
-/// Waits until a program hears that another one has its id.
+/// Waits until a program learns that another one has its id.
 async fn until_refused(resource: &doorward_client::Resource) {
     let is_refused = async {
         while !matches!(
@@ -229,7 +229,7 @@ async fn a_program_that_is_started_before_the_former_one_has_ended_waits_for_tha
 }
 
 #[tokio::test]
-async fn of_two_programs_of_one_id_that_go_on_the_later_one_fails_and_says_why() {
+async fn the_later_of_two_lasting_programs_with_one_id_fails_with_the_reason() {
     let root = Root::start();
     let (former, resource) = frontend(&root, PATIENCE).await;
     until_all_is_held(&resource).await;
@@ -246,7 +246,7 @@ async fn of_two_programs_of_one_id_that_go_on_the_later_one_fails_and_says_why()
     let limiter = resource.rate_limiter(Burst::default());
     assert_eq!(limiter.acquire(1.0).await, Ok(()), "the first goes on");
 
-    // Once the first is gone, the later one is served without a restart.
+    // After the first has ended, the later one is served without a restart.
     former.close().await;
     let served = async {
         while rate.acquire(1.0).await.is_err() {

@@ -1,5 +1,4 @@
-//! What clients of real servers live through: a template that is removed, a server that is away for a while,
-//! an interval that was a mistake.
+//! Faults as clients of real servers see them: a removed template, a server that is away for a while, a wrong interval.
 
 use std::fs;
 use std::path::Path;
@@ -39,7 +38,7 @@ fn path(folder: &Path) -> String {
     path.to_str().unwrap().to_owned()
 }
 
-/// Templates that grant at once.
+/// Returns templates that grant at once.
 fn template(glob: &str, times: &str) -> String {
     format!(
         "- {{identifier_glob: {glob}, capacity: 100, safe_capacity: 3, \
@@ -58,7 +57,7 @@ async fn open(address: &str, name: &str, resource: &str) -> (Client, Resource) {
     (client, resource)
 }
 
-/// Waits until it holds. What must hold meanwhile, the check asserts itself.
+/// Waits until it holds. The check itself asserts other conditions.
 async fn until(what: &str, mut check: impl FnMut() -> bool) {
     let mut looks = tokio::time::interval(Duration::from_millis(5));
     let waited = tokio::time::timeout(PATIENCE, async {
@@ -82,7 +81,7 @@ async fn a_template_that_is_removed_lets_leases_run_down_below_the_root_too() {
     let root = Root::start(&format!("resources:\n{kept}{removed}"));
     let leaf = root.leaf();
     let mut open_now = Vec::new();
-    // Many, so that some of them ask in the moment between what is pushed and the refusal.
+    // Many, so that some of them ask between the push and the refusal.
     for number in 0..40 {
         let (name, id) = (format!("client-{number}"), format!("removed-{number}"));
         open_now.push(open(&leaf.address, &name, &id).await);
@@ -112,11 +111,11 @@ async fn a_template_that_is_removed_lets_leases_run_down_below_the_root_too() {
     .await;
 }
 
-/// The longest that a client waits between two tries without a lease, and time for a busy machine.
+/// Longest wait of a client between two tries without a lease, plus time for a busy machine.
 const BACK_WITHIN: Duration = Duration::from_secs(9);
 
 #[tokio::test]
-async fn who_was_without_a_server_for_a_while_is_back_soon_after_it_is() {
+async fn clients_are_back_soon_after_their_server() {
     let times = "lease_length: 2s, refresh_interval: 500ms";
     let root = Root::start(&format!("resources:\n{}", template("shared", times)));
     let address = root.server.address.clone();
@@ -138,7 +137,7 @@ async fn who_was_without_a_server_for_a_while_is_back_soon_after_it_is() {
             .all(|(_, resource)| resource.holding().source == Source::Mode)
     })
     .await;
-    // Long enough that doubled waits would be a multiple of what is allowed.
+    // With doubled waits, this would last a multiple of the allowed time.
     let outage = tokio::time::Instant::now();
     until("the end of the outage", || {
         outage.elapsed() > Duration::from_secs(16)
@@ -158,7 +157,7 @@ async fn who_was_without_a_server_for_a_while_is_back_soon_after_it_is() {
 }
 
 #[tokio::test]
-async fn no_server_tells_anybody_to_wait_for_an_hour() {
+async fn no_server_asks_a_client_to_wait_for_an_hour() {
     let times = "lease_length: 7200s, refresh_interval: 3600s";
     let root = Root::start(&format!("resources:\n{}", template("shared", times)));
     let leaf = root.leaf();

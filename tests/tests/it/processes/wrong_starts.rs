@@ -1,4 +1,4 @@
-//! Starts with a likely mistake: refused with what to do, or a warning in the log.
+//! Starts with a likely mistake: refused with a remedy, or a warning in the log.
 
 use std::fs;
 use std::path::Path;
@@ -99,7 +99,7 @@ fn make_pipe(path: &Path) {
 }
 
 #[test]
-fn what_is_no_regular_file_is_refused_as_a_template_file_at_once_and_later() {
+fn an_irregular_file_is_refused_as_a_template_file_at_once_and_later() {
     let folder = tempfile::tempdir().unwrap();
     let pipe = folder.path().join("pipe");
     make_pipe(&pipe);
@@ -127,7 +127,7 @@ fn what_is_no_regular_file_is_refused_as_a_template_file_at_once_and_later() {
     let message = logged["message"].as_str().unwrap();
     assert!(message.contains("it is a pipe"), "{message}");
     assert_eq!(server.status()["templates_count"], 1);
-    // It is not stuck: the next one is read.
+    // It is not stuck: it reads the next one.
     let next = folder.path().join("next");
     fs::write(&next, TEMPLATES.replace("capacity: 1", "capacity: 2")).unwrap();
     fs::rename(&next, &file).unwrap();

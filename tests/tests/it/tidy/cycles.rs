@@ -1,7 +1,7 @@
-//! No module needs another one that needs it: then neither can be understood alone.
+//! Cycles of modules: no module needs another one that needs it, because then neither can be understood alone.
 //!
-//! A module and those inside it are one to the outside, and know each other. So modules are compared with their
-//! neighbours: those of the crate, and those inside each module. One needs another if anything in it names
+//! From outside, a module and its inner modules are one, and know each other. So modules are compared with their
+//! neighbours: those of the crate, and those inside each module. A module needs another if anything in it names
 //! anything in that one.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,16 +9,16 @@ use std::fs;
 
 use super::{named_files, source};
 
-/// A module: its path.
+/// Path of a module.
 type Module = Vec<String>;
 
-/// What each module names of others.
+/// Names of other modules in each module.
 struct Modules {
     needs: BTreeMap<Module, BTreeSet<Module>>,
 }
 
 impl Modules {
-    /// Those of a crate.
+    /// Reads the modules of a crate.
     fn of_crate(folder: &str) -> Self {
         let prefix = format!("{folder}/");
         let mut sources = BTreeMap::new();
@@ -57,7 +57,7 @@ impl Modules {
         }
     }
 
-    /// For each module at or below `top`: which of those right inside it need each other, in turn.
+    /// Returns, for each module at or below `top`, the inner modules that need each other.
     fn cycles(&self, top: &[&str]) -> Vec<BTreeSet<Module>> {
         let modules = self.needs.keys().filter(|module| !module.is_empty());
         let parents: BTreeSet<&[String]> = modules.map(|it| &it[..it.len() - 1]).collect();
@@ -72,7 +72,7 @@ impl Modules {
             let is_inside = module.len() > parent.len() && module.starts_with(parent);
             is_inside.then(|| module[..=parent.len()].to_vec())
         };
-        // Who needs whom, by way of others as well.
+        // Which module needs which, also by way of others.
         let mut reached: BTreeMap<Module, BTreeSet<Module>> = BTreeMap::new();
         for (module, needs) in &self.needs {
             if let Some(module) = neighbour(module) {
@@ -106,7 +106,7 @@ impl Modules {
     }
 }
 
-/// The module that a path in another one leads to, or into.
+/// Returns the module that a path in another one leads to, or into.
 fn resolved(
     module: &[String],
     path: &[String],
@@ -131,7 +131,7 @@ fn resolved(
     Some(full)
 }
 
-/// Every path that is named, those of `use` one by one.
+/// Returns every named path, those of `use` one by one.
 fn paths(bare: &str) -> Vec<Vec<String>> {
     let mut found = Vec::new();
     let mut rest = bare;
@@ -155,7 +155,7 @@ fn paths(bare: &str) -> Vec<Vec<String>> {
     found
 }
 
-/// `a::{b, c::d}` as `a::b` and `a::c::d`.
+/// Returns `a::{b, c::d}` as `a::b` and `a::c::d`.
 fn expanded(tree: &str) -> Vec<Vec<String>> {
     let Some((before, inside)) = tree.split_once('{') else {
         let path = tree.split(" as ").next().unwrap().split("::");
@@ -220,7 +220,7 @@ fn modules_that_need_each_other_are_found() {
         &[("a", "crate::b::f();"), ("b", "super::a::f()")],
         &[&["a", "b"]],
     );
-    // By way of a third, and of what is inside it.
+    // By way of a third, and of an inner module.
     check(
         &[
             ("a", "use crate::b;"),
@@ -230,7 +230,7 @@ fn modules_that_need_each_other_are_found() {
         ],
         &[&["a", "b", "c"]],
     );
-    // Neighbours inside a module; the module itself they may know.
+    // Neighbours inside a module; they may know the module itself.
     check(
         &[
             ("a", "mod b; mod c; b::f();"),
@@ -239,7 +239,7 @@ fn modules_that_need_each_other_are_found() {
         ],
         &[&["a::b", "a::c"]],
     );
-    // What is said, and what is only for tests.
+    // Names in comments and in tests.
     check(
         &[
             ("a", "use crate::b::B;"),

@@ -1,23 +1,23 @@
-//! A file is about one thing, and so is a function: past a length there are two.
+//! Lengths of files and functions: each is about one thing, and a longer one is about two.
 
 use std::collections::BTreeSet;
 use std::fs;
 
 use super::source;
 
-/// Lines of a file, at most.
+/// Largest number of lines of a file.
 const FILE_LINES_MAX: usize = 500;
 
-/// Lines of a function of shipped code, at most.
+/// Largest number of lines of a function of shipped code.
 const FUNCTION_LINES_MAX: usize = 70;
 
-/// Files that are too long still. Who mends one takes it out; nothing comes in.
+/// Files that are still too long. Remove a file after shortening it; add none.
 const LONG_FILES: &[&str] = &[];
 
-/// Functions that are too long still, by file and name. Who mends one takes it out; nothing comes in.
+/// Functions that are still too long, by file and name. Remove a function after shortening it; add none.
 const LONG_FUNCTIONS: &[(&str, &str)] = &[];
 
-/// What is only there for tests: files, and folders of modules.
+/// Returns code that is only for tests: files, and folders of modules.
 fn tests_only() -> Vec<String> {
     let mut found = Vec::new();
     for (name, path) in super::named_files(".rs") {
@@ -30,7 +30,7 @@ fn tests_only() -> Vec<String> {
     found
 }
 
-/// Whether a file ships.
+/// Returns whether a file ships.
 fn ships(name: &str, tests_only: &[String]) -> bool {
     let of = |module: &String| {
         let rest = name.strip_prefix(module.as_str());

@@ -1,14 +1,14 @@
-//! Every metric of a server stands in `docs/metrics.md`, and nothing else does.
+//! Metrics of a server: `docs/metrics.md` has all of them, and no others.
 //!
-//! Here names are read from the source, so that a metric that is rarely there is not forgotten. Types and labels are
-//! compared by a test of the server, which shows all metrics.
+//! Names come from the source, so that a rare metric is not forgotten. A test of the server, which shows all metrics,
+//! compares types and labels.
 
 use std::collections::BTreeSet;
 use std::fs;
 
 use super::{named_files, root};
 
-/// What a call that makes a metric, or an entry of a list of metrics, begins with: a name, then a help in words.
+/// Returns the names in calls that create a metric, or in lists of metrics: a name, then a help text.
 fn named_in(source: &str) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     let code = source.split("#[cfg(test)]").next().unwrap();
@@ -33,7 +33,7 @@ fn named_in(source: &str) -> BTreeSet<String> {
     names
 }
 
-/// A help begins with a capital or a digit.
+/// Returns whether it is the first character of a help text: a capital or a digit.
 fn is_first(first: char) -> bool {
     first.is_ascii_uppercase() || first.is_ascii_digit()
 }

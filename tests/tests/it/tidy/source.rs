@@ -1,6 +1,6 @@
-//! Rust source as the rules see it: without comments, texts and tests, every line where it was.
+//! Rust source for the rules: without comments, texts and tests, with the same line numbers.
 
-/// The same text without comments and without what stands in texts.
+/// Returns the text without comments and string contents.
 pub(crate) fn bare(source: &str) -> String {
     let mut kept = Vec::with_capacity(source.len());
     let mut rest = source;
@@ -19,7 +19,7 @@ pub(crate) fn bare(source: &str) -> String {
     String::from_utf8(kept).unwrap()
 }
 
-/// How many bytes a comment, a text or a character takes that begins here.
+/// Returns the number of bytes of a comment, a text or a character that begins here.
 fn skipped_at(rest: &str, before: Option<u8>) -> Option<usize> {
     let end_of = |end: &str, from: usize| {
         let at = rest.get(from..)?.find(end)?;
@@ -54,7 +54,7 @@ fn skipped_at(rest: &str, before: Option<u8>) -> Option<usize> {
                 characters.next()?;
                 characters.find(|it| it.1 == '\'').map(|(at, _)| at + 1)
             }
-            // Else it is a lifetime.
+            // Otherwise it is a lifetime.
             _ => characters
                 .next()
                 .filter(|it| it.1 == '\'')
@@ -64,7 +64,7 @@ fn skipped_at(rest: &str, before: Option<u8>) -> Option<usize> {
     }
 }
 
-/// Where the bracket is closed that is opened first in `bare`, from `from` on.
+/// Returns the place where the first bracket of `bare`, from `from` on, is closed.
 pub(crate) fn closing(bare: &str, from: usize) -> Option<usize> {
     let mut depth = 0_usize;
     for (at, byte) in bare.bytes().enumerate().skip(from) {
@@ -78,7 +78,7 @@ pub(crate) fn closing(bare: &str, from: usize) -> Option<usize> {
     None
 }
 
-/// The same without what is only there for tests.
+/// Returns the source without code that is only for tests.
 pub(crate) fn without_tests(bare: &str) -> String {
     const TEST: &str = "#[cfg(test)]";
     let mut kept = String::with_capacity(bare.len());
@@ -97,7 +97,7 @@ pub(crate) fn without_tests(bare: &str) -> String {
     kept + rest
 }
 
-/// The names of modules that are only there for tests, in files of their own.
+/// Returns the names of modules that are only for tests, in files of their own.
 pub(crate) fn test_modules(bare: &str) -> impl Iterator<Item = &str> {
     let items = bare.split("#[cfg(test)]").skip(1);
     items.filter_map(|item| {
@@ -111,11 +111,11 @@ pub(crate) fn test_modules(bare: &str) -> impl Iterator<Item = &str> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Function {
     pub(crate) name: String,
-    /// From `fn` to the last bracket.
+    /// Text from `fn` to the last bracket.
     pub(crate) lines: usize,
 }
 
-/// All functions, also those inside others.
+/// Returns all functions, also inner ones.
 pub(crate) fn functions(bare: &str) -> Vec<Function> {
     let mut found = Vec::new();
     for (at, _) in bare.match_indices("fn ") {
@@ -149,7 +149,7 @@ pub(crate) fn functions(bare: &str) -> Vec<Function> {
 }
 
 #[test]
-fn what_is_said_is_no_source() {
+fn comments_and_texts_are_not_source() {
     let source = "a // }\n/* { */ b \"\\\"{\" c r#\"\"{\"# d '{' e '\\'' f: &'a str\n'→'";
     assert_eq!(bare(source), "a \n b 0 c 0 d 0 e 0 f: &'a str\n0");
     let source =
