@@ -44,7 +44,7 @@ pub enum ResourceError {
     #[error("{0} is open already; share its handle")]
     AlreadyOpen(String),
     /// The wants are not a number that a server accepts.
-    #[error("cannot want {0}; give a finite number from 0 to 10^15")]
+    #[error("wants of {0} are invalid; give a finite number from 0 to 10^15")]
     BadWants(f64),
     /// No template matches the resource: no server will grant it until an operator adds one.
     #[error("{resource} is unknown: {message}")]

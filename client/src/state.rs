@@ -362,7 +362,7 @@ impl ClientState {
         for resource in unanswered.keys() {
             if let Some(state) = self.resources.get_mut(resource) {
                 // An old server answers in this way if no template matches.
-                let message = "the server did not answer for it".to_owned();
+                let message = "the server left it out of its answer".to_owned();
                 let trouble = Trouble::UnknownResource(message);
                 state.refuse(trouble, Retry::untold(chance), now);
             }

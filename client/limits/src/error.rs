@@ -15,7 +15,7 @@ pub enum SettingsError {
         rate: Rate,
     },
     /// Exact numbers do not fit.
-    #[error("{size} at {rate}: such fine parts of so much cannot be counted; give a rounder rate")]
+    #[error("{size} at {rate}: exact numbers do not fit; give a rounder rate")]
     TooFine {
         /// Largest amount at once.
         size: Units,

@@ -150,7 +150,7 @@ impl FedBucket {
         self.at = at;
     }
 
-    /// Lets in what has come since, up to a burst, or to the cost that waits.
+    /// Adds the supply since the last change, up to a burst, or to the waiting cost.
     #[inline]
     fn fill(&mut self, cost: Units, now: Moment) {
         if let Some((turn, then)) = self.feed.then

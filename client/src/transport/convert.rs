@@ -82,7 +82,7 @@ pub fn response(response: doorman::GetCapacityResponse, since_epoch: Duration) -
         retry_in: refusal.retry_in_ms.map(Duration::from_millis),
         message: match &refusal.message {
             Some(message) => visible::cut(message).into_owned(),
-            None => "the server did not say why".to_owned(),
+            None => "the server gave no reason".to_owned(),
         },
         resource: refusal.resource_id.unwrap_or_default(),
     });
