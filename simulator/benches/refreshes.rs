@@ -1,5 +1,5 @@
-//! How fast simulated clients refresh: three simulated minutes of the scenario `hour` of the library,
-//! with all its checkers. Throughput is refreshes that are answered, by second of real time.
+//! Bench of simulated refreshes: three simulated minutes of the library's scenario `hour`, with all
+//! checkers. Throughput is answered refreshes per second of real time.
 
 #![allow(clippy::unwrap_used, reason = "a bench may panic")]
 

@@ -1,13 +1,14 @@
-//! Checkers: they look on, and know only what was asked, what was granted and what could be used.
+//! Checkers. They watch a run from outside: they know only what clients asked for, what they were
+//! granted and what they could use.
 //!
-//! A [`Watched`] resource keeps the books of its clients: what each wants, may use by a valid lease,
-//! and may use besides. Every change is looked at when it happens: what is granted in all, and who
-//! has nothing, is known at every instant, and averages of it are integrals over time. What the
-//! allocation would be ideally is computed by [`Ideal`], which shares nothing with the engine.
+//! A [`Watched`] resource keeps the books of its clients: what each wants, what it may use by a
+//! valid lease, and what it may use without one. The checkers see every change when it happens, so
+//! the total granted and the clients without a lease are known at every instant, and averages are
+//! integrals over time. [`Ideal`] computes the ideal allocation and shares no code with the engine.
 //!
-//! There may be a million clients and thousands of changes a second, so a change costs the same
-//! however many there are; only samples, the looks at what would be ideal, and those for rest after
-//! a shift go over all of them.
+//! A run may have a million clients and thousands of changes a second. A change therefore costs the
+//! same with any number of clients. Only samples, comparisons with the ideal and checks for rest
+//! after a shift go over all clients.
 
 mod averages;
 mod comebacks;
@@ -63,58 +64,58 @@ pub use judge::judge;
 pub(crate) use nesting::NodeBook;
 pub(crate) use waits::Wait;
 
-/// What rounding may add to a sum, relative to it.
+/// Relative error that rounding may add to a sum.
 const ROUNDING: f64 = 1e-9;
 
-/// What a client wants and may use by a lease. Apart from the rest of its books, since this is what
-/// is gone over for all clients.
+/// Wants and lease of a client. Kept apart from the rest of its books because loops over all
+/// clients read it.
 #[derive(Clone, Copy, Debug)]
 struct ClientStanding {
     wish: Wish,
     lease: Amount,
-    /// It will never ask again: nobody counts it any more.
+    /// True once the client has ended for good; the ideal no longer counts it.
     is_gone: bool,
 }
 
-/// The other books of a client.
+/// Rest of the books of a client.
 #[derive(Clone, Copy, Debug)]
 struct Account {
     place: u32,
-    /// What it wants, however much of that counts.
+    /// Wants as the client asked for them, before a template's maximum applies.
     asked: f64,
     wait: Wait,
     fallback: Amount,
     informed: InformedClient,
-    /// Since when it has nothing though it wants something.
+    /// Start of the time in which it wants something and has nothing.
     hungry_since: Option<Time>,
     course: Course,
     shortage: MissingOverTime,
     asked_of_servers: Asked,
 }
 
-/// AllClients over all clients, which every change of one brings up to date.
+/// Sums over all clients. Every change of a client updates them.
 #[derive(Debug, Default)]
 struct AllClients {
     wishes: ExactSum,
     leases: ExactSum,
     fallback: ExactSum,
-    /// Of each the smaller of what it wants and may use by a lease.
+    /// Sum of the smaller of wants and lease.
     used: ExactSum,
-    /// Of each the smaller of what it wants and the capacity: what STATIC promises.
+    /// Sum of the smaller of wants and capacity, which is what STATIC promises.
     capped: ExactSum,
     holders: usize,
     wanting: usize,
     short: usize,
 }
 
-/// A resource that is watched.
+/// Resource under watch.
 #[derive(Debug)]
 pub struct Watched {
-    /// Its id.
+    /// Id of the resource.
     pub resource: ResourceId,
-    /// How it is divided; of the template in force.
+    /// Algorithm of the template in force.
     pub algorithm: Algorithm,
-    /// The most that one client can have, if the template in force says so.
+    /// Largest amount that one client can have, if the template in force limits it.
     wants_max: Option<f64>,
     settled_after: Time,
     standings: Vec<ClientStanding>,
@@ -124,7 +125,7 @@ pub struct Watched {
     immediate: Immediate,
     nesting: Nesting,
     averages: Averages,
-    /// The most that was granted since the last sample.
+    /// Largest total granted since the last sample.
     peak: f64,
     starvation: Starvation,
     oscillation: Oscillation,
@@ -134,14 +135,14 @@ pub struct Watched {
     safe_use: SafeUse,
     comebacks: Comebacks,
     end: Time,
-    /// What was decided by servers that may not.
+    /// Decisions by servers that were not master.
     pub(crate) mastership: MastershipChecker,
-    /// The most requests of a client within a second, and when.
+    /// Most requests of one client within a second, and the start of that second.
     requests: (u32, Time),
 }
 
 impl Watched {
-    /// Nobody has asked for anything yet.
+    /// Creates the books of a resource that has no clients yet.
     pub(crate) fn new(resource: ResourceId, template: &Template, settled_after: Time) -> Self {
         Self {
             resource,
@@ -173,7 +174,7 @@ impl Watched {
         self.overshoot.capacity
     }
 
-    /// What can be used.
+    /// Returns the total that clients can use.
     fn usable(&self) -> f64 {
         match self.algorithm.kind {
             AlgorithmKind::NoAlgorithm => self.sums.wishes.rounded_down(),
@@ -182,7 +183,7 @@ impl Watched {
         }
     }
 
-    /// Another client, at that node. Returns its number here.
+    /// Adds a client at a node, and returns its number here.
     pub(crate) fn join(&mut self, priority: i64, place: u32) -> usize {
         self.standings.push(ClientStanding {
             wish: Wish {
@@ -208,7 +209,7 @@ impl Watched {
         self.accounts.len() - 1
     }
 
-    /// Before anything changes: all that has been so until now is taken into account.
+    /// Counts the time until now with the present state. Every change calls it first.
     fn advance(&mut self, now: Time) {
         self.pass_span(now);
         let (leases, fallback) = (&self.sums.leases, &self.sums.fallback);
@@ -229,7 +230,7 @@ impl Watched {
         self.waits.pass(lost);
     }
 
-    /// The templates were edited; None: nothing matches this any more.
+    /// Notes a changed template; `None` if no template matches the resource any more.
     pub(crate) fn note_template(&mut self, template: Option<&Template>, now: Time) {
         self.advance(now);
         let (before, lease_length) = (self.capacity(), self.algorithm.lease_length);
@@ -260,14 +261,14 @@ impl Watched {
         self.look_at_bands(now);
     }
 
-    /// The root's clock runs at another speed from now on, or has jumped.
+    /// Notes that the root's clock changed its speed or jumped.
     pub(crate) fn note_clock(&mut self, clock: LocalClock, now: Time) {
         self.advance(now);
         self.overshoot.note_clock(clock);
     }
 
-    /// Another root was elected, which begins to learn; for so long at least, as leases of its
-    /// predecessors may last.
+    /// Notes that a new master of the root starts learning mode. It lasts at least as long as
+    /// leases of its predecessors.
     pub(crate) fn note_learning(&mut self, longer_leases: Duration, now: Time) {
         self.advance(now);
         self.overshoot.note_learning(&self.algorithm, now);
@@ -276,14 +277,14 @@ impl Watched {
         self.nesting.note_learning(learns, local);
     }
 
-    /// The root does not go by the template in force: until then, by its clock, it may grant by this
-    /// one.
+    /// Notes that the root still uses `former`. It may grant by that template until
+    /// `granted_until`, by its own clock.
     pub(crate) fn note_known_late(&mut self, former: &Template, granted_until: Time, now: Time) {
         self.advance(now);
         self.overshoot.note_known_late(former, granted_until, now);
     }
 
-    /// What a client may use, by a valid lease and besides.
+    /// Notes what a client may use, by a valid lease and without one.
     pub(crate) fn note_usable(&mut self, client: usize, lease: f64, fallback: f64, now: Time) {
         let (Some(standing), Some(account)) = (
             self.standings.get(client).copied(),
@@ -313,15 +314,15 @@ impl Watched {
         self.look(now);
     }
 
-    /// A client has ended for good.
+    /// Notes that a client has ended for good.
     pub(crate) fn note_ended(&mut self, client: usize) {
         if let Some(standing) = self.standings.get_mut(client) {
             standing.is_gone = true;
         }
     }
 
-    /// A client stands otherwise from now on: brings up to date what depends on both of what it wants
-    /// and has.
+    /// Replaces the standing of a client, and updates every figure that depends on both its wants
+    /// and its lease.
     fn replace(&mut self, client: usize, after: ClientStanding, now: Time) {
         self.advance(now);
         let (Some(standing), Some(account)) = (
@@ -349,7 +350,7 @@ impl Watched {
         }
     }
 
-    /// Looks at the sum of all leases.
+    /// Checks the sum of all leases.
     fn look(&mut self, now: Time) {
         let leases = self.sums.leases.rounded_down();
         self.peak = self.peak.max(leases);
@@ -357,7 +358,7 @@ impl Watched {
             .look(leases, self.sums.fallback.rounded_down(), now);
     }
 
-    /// Everything at this moment, but for the nodes; and what everybody would have ideally.
+    /// Returns the state at this moment without the nodes, and the ideal allocation.
     pub(crate) fn sample(&mut self, now: Time) -> (Sample, Ideal) {
         self.advance(now);
         self.look(now);
@@ -382,7 +383,7 @@ impl Watched {
         (sample, ideal)
     }
 
-    /// How a client did, all in all; without its name.
+    /// Returns the figures of a client over the whole run, without its name.
     pub(crate) fn figures_of(&self, client: usize) -> ClientFigures {
         let seconds = self.end.since(self.settled_after).as_secs_f64();
         let account = self.accounts.get(client);
@@ -391,7 +392,7 @@ impl Watched {
         })
     }
 
-    /// What a client wants, may use by a lease, and may use besides.
+    /// Returns the wish of a client, its lease, and what it may use without one.
     pub(crate) fn of_client(&self, client: usize) -> (Wish, f64, f64) {
         let standing = self.standings.get(client);
         let wish = standing.map_or(Wish::NONE, |standing| standing.wish);
@@ -400,13 +401,13 @@ impl Watched {
         (wish, lease, account.map_or(0.0, |it| it.fallback.get()))
     }
 
-    /// It is over.
+    /// Ends the run.
     pub(crate) fn finish(&mut self, now: Time) {
         self.end = now;
         self.advance(now);
         self.look(now);
         self.overshoot.finish(now);
-        // Rather one look at the end than none.
+        // A short run gets one look at the end, so that its averages have a value.
         if self.fairness.count == 0 {
             self.look_at_all(now);
         }
@@ -439,7 +440,7 @@ impl ClientStanding {
     }
 }
 
-/// What is no amount is nothing.
+/// Converts a number to an amount; an invalid number becomes zero.
 fn amount(amount: f64) -> Amount {
     Amount::new(amount).unwrap_or(Amount::ZERO)
 }

@@ -1,4 +1,4 @@
-//! The commands, a file each; and what several of them do.
+//! Commands, one file each, and the code that several of them share.
 
 pub(crate) mod compare;
 pub(crate) mod fuzz;
@@ -21,12 +21,12 @@ use indicatif::{ProgressBar, ProgressStyle};
 use crate::failure::Failure;
 use crate::flags::OutputFlags;
 
-/// The time after the first learning mode until averages are judged, as scenario files have it.
+/// Time between the first learning mode and the first judged averages, as in scenario files.
 const SETTLES_FOR: Duration = Duration::from_secs(30);
 
-/// Plays a scenario, and reports what came of it. `command` is what makes the same again.
+/// Plays a scenario and reports its outcome. `command` plays the same again.
 fn play(scenario: &Scenario, command: String, flags: &OutputFlags) -> Result<(), Failure> {
-    // What is wrong with the folder is reported before somebody has waited for the run.
+    // A problem of the folder is reported before the run, which may take long.
     if let Some(folder) = &flags.out {
         claim(folder).map_err(|error| Failure::usage(&error))?;
     }
@@ -45,18 +45,18 @@ fn play(scenario: &Scenario, command: String, flags: &OutputFlags) -> Result<(),
     }
 }
 
-/// Prints the scenario file that plays the same as a command does.
+/// Prints the scenario file that plays the same as a command.
 fn print_scenario(scenario: &Scenario, command: &str) -> Result<(), Failure> {
     let text = scenario.to_yaml().map_err(|error| Failure::usage(&error))?;
     let mut out = io::stdout().lock();
-    writeln!(out, "# What this plays: {command}")?;
-    let files = "# Files are looked for from the folder of this one.";
-    writeln!(out, "{files} docs/simulator.md has every key.")?;
+    writeln!(out, "# Plays the same as: {command}")?;
+    let files = "# Paths are relative to the folder of this file.";
+    writeln!(out, "{files} docs/simulator.md lists all keys.")?;
     out.write_all(text.as_bytes())?;
     Ok(())
 }
 
-/// Writes what was asked for: a summary or everything, and a report.
+/// Prints the summary or the whole recording, and writes a report if the flags ask for one.
 fn show_outcome(recording: &Recording, flags: &OutputFlags) -> Result<(), Failure> {
     let mut out = BufWriter::new(io::stdout().lock());
     if flags.json {
@@ -75,11 +75,11 @@ fn show_outcome(recording: &Recording, flags: &OutputFlags) -> Result<(), Failur
     Ok(())
 }
 
-/// A bar on standard error; nothing where that is no terminal.
+/// Creates a progress bar on standard error, which is hidden unless that is a terminal.
 fn bar(length: u64, text: &str) -> ProgressBar {
     let bar = ProgressBar::new(length);
     let style = ProgressStyle::with_template(&format!("{{bar:40}} {text}, {{elapsed}}"));
-    // The template is written here: if it were wrong, there is a style all the same.
+    // The template is a literal; if it were invalid, the default style would do.
     bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
     bar
 }

@@ -1,14 +1,14 @@
-//! What can go wrong, and the exit code that scripts see.
+//! Errors of commands, and their exit codes.
 
 use std::error::Error;
 use std::io;
 
 use thiserror::Error as ThisError;
 
-/// Why a command did not do what it was asked.
+/// Reason for which a command failed.
 #[derive(Debug, ThisError)]
 pub(crate) enum Failure {
-    /// What was asked makes no sense, or a file that was given is invalid.
+    /// The usage is wrong, or a given file is invalid.
     #[error("{0}")]
     Usage(String),
     /// A report cannot be written.
@@ -17,23 +17,23 @@ pub(crate) enum Failure {
     /// The output cannot be written.
     #[error("cannot write the output: {0}")]
     Output(#[from] io::Error),
-    /// All has been said, and this is the exit code.
+    /// The command has reported everything and ends with this exit code.
     #[error("exit code {0}")]
     Reported(u8),
 }
 
 impl Failure {
-    /// Wrong usage, with whatever caused it.
+    /// Returns a usage error with its causes.
     pub(crate) fn usage(error: &dyn Error) -> Self {
         Self::Usage(with_sources(error))
     }
 
-    /// A report cannot be written, with whatever caused it.
+    /// Returns an error of the report with its causes.
     pub(crate) fn report(error: &dyn Error) -> Self {
         Self::Report(with_sources(error))
     }
 
-    /// As `--help` says.
+    /// Returns the exit code, as `--help` lists it.
     pub(crate) const fn exit_code(&self) -> u8 {
         match self {
             Self::Report(_) | Self::Output(_) => 1,

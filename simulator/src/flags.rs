@@ -1,4 +1,4 @@
-//! Commands and flags, and what `--help` teaches.
+//! Commands and flags with their help texts.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -13,34 +13,34 @@ use crate::command::tree_flag::TreeFlag;
 const EXAMPLES: &str = "\
 Examples:
   doorward-sim list
-      The scenarios that come with the program.
+      List the built-in scenarios.
   doorward-sim run minimal
-      Plays one of them, and sums up what came of it.
+      Play one of them and print a summary.
   doorward-sim run bad-network --out report
-      The same with a report: open report/index.html.
+      Write a report, too: open report/index.html.
   doorward-sim show minimal > mine.yaml && doorward-sim run mine.yaml --seed 7
-      A scenario of your own.
+      Edit and play a scenario of your own.
   doorward-sim replay --trace demand.csv --templates templates.yaml --tree 3x3 --out now
   doorward-sim replay --trace demand.csv --templates templates.yaml --tree 3x3 \\
       --capacity-factor 0.5 --out half
   doorward-sim compare now half --out compared.html
-      Would half of the capacity do?
+      Is half of the capacity enough?
   doorward-sim replay --trace demand.csv --templates templates.yaml --print-scenario > bad.yaml
-      The replay as a scenario, to add faults to. Then:
+      Turn the replay into a scenario, and add faults to it. Then:
   doorward-sim run bad.yaml --lease-length 20s --out short
-      What would be if leases were shorter?
+      How do shorter leases change the outcome?
   doorward-sim fuzz --seeds 1000
-      Everything by chance, on all cores: is there a seed for which a promise does not hold?
+      Play random scenarios on all cores, and report each seed that breaks a promise.
 
-Exit codes: 0 done, and all limits hold; 1 a limit is violated, a seed fails, or output cannot be
-written; 2 wrong usage, or an invalid file.";
+Exit codes: 0 success, all limits hold; 1 a limit is violated, a seed fails, or output cannot be
+written; 2 wrong usage or an invalid file.";
 
-/// The command line.
+/// Command line.
 #[derive(Debug, Parser)]
 #[command(
     name = "doorward-sim",
     version,
-    about = "Plays Doorward on a virtual clock and network: what is decided is decided by what ships.",
+    about = "Simulates Doorward's servers and clients, with their real code, on a virtual clock and network.",
     after_help = EXAMPLES,
     max_term_width = 100,
 )]
@@ -49,72 +49,73 @@ pub(crate) struct Flags {
     pub(crate) command: Command,
 }
 
-/// What to do.
+/// Command.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Play a scenario.
     Run(RunFlags),
     /// Play a trace of demand against templates and a tree.
     ///
-    /// The clients of the trace are spread over the leaves of the tree, and it takes as long as the
-    /// trace does.
+    /// The clients of the trace are spread over the leaves of the tree. The run takes as long as the
+    /// trace.
     Replay(ReplayFlags),
-    /// Play scenarios that are made by chance, and show which fail.
+    /// Play random scenarios, and report those that fail.
     ///
-    /// For some minutes everything goes wrong, and nobody may ever have too much; then nothing does
-    /// any more, and in the end everybody must have what is right.
+    /// For some simulated minutes there are faults of all kinds, and clients must never exceed the
+    /// capacity. Then the faults end, and soon all clients must have their ideal share.
     Fuzz(FuzzFlags),
-    /// Name the scenarios that come with the program.
+    /// List the built-in scenarios.
     List,
-    /// Print the file of one of them.
+    /// Print the file of a built-in scenario.
     Show {
-        /// Its name.
+        /// Name of the scenario.
         name: String,
     },
     /// Compare two recordings.
     Compare(CompareFlags),
     /// Print a completion script for a shell.
     Completions {
-        /// For which shell.
+        /// Name of the shell.
         shell: Shell,
     },
 }
 
-/// What comes out.
+/// Flags for the output.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct OutputFlags {
-    /// Write a report into this folder, which is new, empty, or holds a former report.
+    /// Write a report into this folder, which must be new, empty, or hold an earlier report.
     #[arg(long, value_name = "FOLDER")]
     pub(crate) out: Option<PathBuf>,
 
-    /// Print everything that was recorded as JSON, instead of a summary.
+    /// Print the whole recording as JSON instead of a summary.
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-/// What would be if the templates were others.
+/// Flags that change the templates.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct WhatIfFlags {
-    /// Multiply the capacity that templates give.
+    /// Multiply the capacity of all templates.
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = factor)]
     pub(crate) capacity_factor: f64,
 
-    /// Lease for so long [default: what templates say]. Learning mode follows if it is as long.
+    /// Set the lease length [default: that of the templates]. A learning mode of the old length
+    /// changes with it.
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub(crate) lease_length: Option<Duration>,
 }
 
-/// What to play.
+/// Flags of `run`.
 #[derive(Debug, Args)]
 pub(crate) struct RunFlags {
-    /// A file, or the name of a scenario that comes with the program.
+    /// File, or name of a built-in scenario.
     pub(crate) scenario: String,
 
-    /// All chance comes from it [default: the scenario's].
+    /// Seed of all random numbers [default: that of the scenario].
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
 
-    /// How long to play [default: the scenario's].
+    /// Simulated duration [default: that of the scenario].
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub(crate) duration: Option<Duration>,
 
@@ -125,27 +126,27 @@ pub(crate) struct RunFlags {
     pub(crate) output: OutputFlags,
 }
 
-/// What to replay.
+/// Flags of `replay`.
 #[derive(Debug, Args)]
 pub(crate) struct ReplayFlags {
-    /// Who wanted how much from when on: CSV with the header time_s,client,wants.
+    /// Trace of demand: CSV with the header time_s,client,wants.
     #[arg(long, value_name = "FILE")]
     pub(crate) trace: PathBuf,
 
-    /// Templates, as servers read them.
+    /// File of templates, in the format of the server.
     #[arg(long, value_name = "FILE")]
     pub(crate) templates: PathBuf,
 
-    /// Children of each node, level by level, as in 3x3: three regions of three leaves each. Or a
-    /// scenario file that has a tree [default: a root alone].
+    /// Children of each node, level by level: 3x3 is three regions with three leaves each. Or a
+    /// scenario file with a tree [default: a root alone].
     #[arg(long, value_name = "SHAPE|FILE")]
     pub(crate) tree: Option<TreeFlag>,
 
-    /// What is asked for [default: that of the only template that is for one resource].
+    /// Resource that clients ask for [default: that of the only template for a single resource].
     #[arg(long, value_name = "ID", value_parser = |id: &str| ResourceId::new(id))]
     pub(crate) resource: Option<ResourceId>,
 
-    /// Play it so many times as fast.
+    /// Play the trace faster by this factor.
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = factor)]
     pub(crate) speed: f64,
 
@@ -153,18 +154,18 @@ pub(crate) struct ReplayFlags {
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = factor)]
     pub(crate) scale: f64,
 
-    /// Play it so often, one after the other.
+    /// Play the trace this many times in a row.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) repeat: u32,
 
     #[command(flatten)]
     pub(crate) what_if: WhatIfFlags,
 
-    /// Do not play it: print the scenario file that would, to be added to and run.
+    /// Print the scenario file of the replay instead of playing it; edit it and run it.
     #[arg(long, conflicts_with_all = ["out", "json"])]
     pub(crate) print_scenario: bool,
 
-    /// All chance comes from it.
+    /// Seed of all random numbers.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
 
@@ -172,31 +173,31 @@ pub(crate) struct ReplayFlags {
     pub(crate) output: OutputFlags,
 }
 
-/// Which seeds to play.
+/// Flags of `fuzz`.
 #[derive(Debug, Args)]
 pub(crate) struct FuzzFlags {
-    /// How many.
+    /// Number of seeds to play.
     #[arg(long, value_name = "N", required_unless_present = "seed", conflicts_with_all = ["seed", "out", "json"], value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) seeds: Option<u64>,
 
-    /// The first of them.
+    /// First seed.
     #[arg(long, value_name = "N", default_value_t = 0, conflicts_with = "seed")]
     pub(crate) from: u64,
 
-    /// Only this one, with a summary.
+    /// Play only this seed, and print a summary.
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
 
-    /// Draw this part of every world for sure, and strongly; the others as chance decides.
+    /// Draw this part of every scenario for certain, and strongly; the others stay random.
     #[arg(long, value_name = "PART", value_parser = part)]
     pub(crate) focus: Option<Part>,
 
-    /// Make what fails smaller, as far as it still fails in the same way, and show what is left.
+    /// Shrink a scenario that fails, for as long as it fails in the same way, and show the rest.
     #[arg(long)]
     pub(crate) shrink: bool,
 
-    /// Do not show how it went: print the scenario file that plays the same as this seed, whatever
-    /// later releases draw. With --shrink, what is left if it fails.
+    /// Print the scenario file of this seed instead of a summary; it plays the same in later
+    /// releases. With --shrink, print the shrunk scenario if it fails.
     #[arg(long, conflicts_with_all = ["seeds", "out", "json"])]
     pub(crate) print_scenario: bool,
 
@@ -204,13 +205,13 @@ pub(crate) struct FuzzFlags {
     pub(crate) output: OutputFlags,
 }
 
-/// What to compare.
+/// Flags of `compare`.
 #[derive(Debug, Args)]
 pub(crate) struct CompareFlags {
-    /// The folder of a report, or a recording.json.
+    /// Folder of a report, or its recording.json.
     pub(crate) a: PathBuf,
 
-    /// The other one.
+    /// Second one.
     pub(crate) b: PathBuf,
 
     /// Write a page with the charts of both.

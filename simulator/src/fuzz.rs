@@ -1,13 +1,12 @@
-//! Scenarios by chance: everything is drawn from the seed, then everything goes wrong for a while,
-//! and then nothing does any more. In the first part nobody may ever have too much; at the end of
-//! the second everybody must have what is right.
+//! Random scenarios. The seed decides everything. Faults happen for a while and then stop. During
+//! the faults clients must never exceed the capacity; at the end each must have its ideal share.
 //!
-//! A world is made of [parts](Part), each drawn from a stream of its own and as strongly as chance decides, so
-//! that all combinations come. What a seed means may change with any release: what is to stay is kept as a
-//! scenario file (`simulator/tests/kept`).
+//! A world consists of [parts](Part). Each has its own random stream and its own strength, so that
+//! all combinations occur. Any release may change the meaning of a seed; a scenario file keeps a
+//! world for good (`simulator/tests/kept`).
 //!
-//! A seed that fails is made smaller, as far as it still fails in the same way: fewer faults, fewer
-//! clients.
+//! The program shrinks a seed that fails to fewer faults and fewer clients that still fail in the
+//! same way.
 
 mod addresses;
 mod clients;
@@ -38,12 +37,12 @@ use crate::world::World;
 pub use crate::fuzz::part::Part;
 pub use crate::fuzz::shrink::{SmallerScenario, shrink, smaller};
 
-/// What went wrong.
+/// Failure of a random scenario.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FoundFailure {
-    /// Which promise was broken.
+    /// Broken promise.
     pub promise: Promise,
-    /// How, for people.
+    /// Text for readers.
     pub detail: String,
 }
 
@@ -53,31 +52,31 @@ impl fmt::Display for FoundFailure {
     }
 }
 
-/// What must hold.
+/// Promise that must hold in every random scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Promise {
-    /// The books of every node add up after everything that comes to it, no limiter admits more than it may, and
-    /// nothing panics.
+    /// The books of every node add up after every event, no limiter admits too much, and nothing
+    /// panics.
     Consistency,
-    /// Nobody ever has too much.
+    /// Clients never exceed the capacity.
     Overshoot,
-    /// What is used below a node is what its parent has reserved for it.
+    /// The use below a node stays within what its parent has reserved for it.
     Nesting,
-    /// Nobody decides but the master.
+    /// Only masters decide.
     Mastership,
-    /// Soon after nothing goes wrong any more everybody has what is right, and soon after somebody
-    /// wants something else.
+    /// Soon after the last fault, and soon after a change of demand, all clients have their ideal
+    /// share.
     SettledFairness,
-    /// At rest all that can be used is granted.
+    /// At rest everything that can be used is granted.
     Utilisation,
-    /// At rest everybody has what is right.
+    /// At rest all clients have their ideal share.
     Fairness,
-    /// Nobody asks without end, whatever goes wrong.
+    /// No client sends requests without end, whatever goes wrong.
     Requests,
 }
 
 impl Promise {
-    /// That which a checker watches. None: worlds by chance are not judged by it.
+    /// Returns the promise that a checker watches; `None` if random worlds are not judged by it.
     const fn watched_by(checker: Checker) -> Option<Self> {
         match checker {
             Checker::Overshoot => Some(Self::Overshoot),
@@ -96,7 +95,7 @@ impl Promise {
         }
     }
 
-    /// As verdicts name it.
+    /// Returns the name, as verdicts use it.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Consistency => "consistency",
@@ -111,15 +110,15 @@ impl Promise {
     }
 }
 
-/// The scenario of a seed. What is `focus` is drawn for sure, and strongly.
+/// Returns the scenario of a seed. It contains the part `focus` for certain, and strongly.
 pub fn scenario(seed: u64, focus: Option<Part>) -> Scenario {
     let mut scenario = draft::scenario(seed, focus);
     healed::demand_what_is_right(&mut scenario);
     scenario
 }
 
-/// Plays a scenario, and says what it broke. After everything that comes to a node it is asserted that its books
-/// add up; if they do not, or something else panics, there is nothing to say of the rest.
+/// Plays a scenario, and returns the promise it broke. After every event of a node it asserts that
+/// the node's books add up. A failed assertion or another panic ends the run without a recording.
 pub fn play(scenario: &Scenario) -> (Recording, Option<FoundFailure>) {
     let played = catch_unwind(AssertUnwindSafe(|| {
         World::new(scenario).asserting().run(|_| {})
@@ -145,7 +144,7 @@ pub fn play(scenario: &Scenario) -> (Recording, Option<FoundFailure>) {
         Some(FoundFailure {
             promise,
             detail: format!(
-                "{} of {} is {:.6}, and must not be beyond {:.6}{at} ({})",
+                "{} of {} is {:.6}, beyond the limit of {:.6}{at} ({})",
                 verdict.checker.as_str(),
                 verdict.resource,
                 verdict.value,

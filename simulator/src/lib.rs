@@ -1,12 +1,11 @@
-//! The simulator: the engine and the client state that ship, on a virtual clock and network.
+//! Simulator: the production engine and client state on a virtual clock and network.
 //!
-//! A [`scenario::Scenario`] says what there is (a tree of nodes, clients, their demand, a network,
-//! faults); [`world`] plays it, and every decision in it is made by the production engine and client
-//! state; [`checker`] looks on, and knows only what was asked, granted and could be used; and what
-//! came of it is a [`recording::Recording`], which [`report`] renders. [`fuzz`] makes scenarios by
-//! chance.
+//! A [`scenario::Scenario`] describes a tree of nodes, clients with their demand, a network and
+//! faults. [`world`] plays it; the production engine and client state make every decision.
+//! [`checker`] watches, and knows only requests, grants and what clients could use. The outcome is a
+//! [`recording::Recording`], which [`report`] renders. [`fuzz`] makes random scenarios.
 //!
-//! The same scenario with the same seed gives the same recording, on every machine.
+//! The same scenario with the same seed gives the same recording on every machine.
 
 pub mod chance;
 pub mod checker;

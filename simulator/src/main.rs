@@ -1,7 +1,7 @@
-//! `doorward-sim`: plays scenarios and traces, looks for what fails, and compares what came of it.
+//! `doorward-sim`: plays scenarios and traces, searches for failures, and compares outcomes.
 //!
-//! This file only wires. What a command does stands in the file of its name under `command`; what
-//! can go wrong in `failure`.
+//! This file only wires. Each command is in the file of its name under `command`; errors are in
+//! `failure`.
 
 mod command;
 mod failure;
@@ -19,13 +19,13 @@ use crate::flags::{Command, Flags};
 fn main() -> ExitCode {
     match play(Flags::parse()) {
         Ok(()) => ExitCode::SUCCESS,
-        // Whoever reads the output has seen enough, as `head` has.
+        // The reader of the output, such as `head`, has read enough.
         Err(Failure::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
             ExitCode::SUCCESS
         }
         Err(Failure::Reported(code)) => ExitCode::from(code),
         Err(failure) => {
-            // Nothing is left to do if even this fails.
+            // There is no other place to report a failure of this write.
             let _ = writeln!(io::stderr(), "doorward-sim: {failure}");
             ExitCode::from(failure.exit_code())
         }
@@ -41,7 +41,7 @@ fn play(flags: Flags) -> Result<(), Failure> {
         Command::Show { name } => list::show(&name),
         Command::Compare(flags) => compare::run(&flags),
         Command::Completions { shell } => {
-            // Not straight to the output: generating panics where writing fails.
+            // Generating into the output itself would panic when a write fails.
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Flags::command(), "doorward-sim", &mut script);
             Ok(io::stdout().write_all(&script)?)

@@ -1,6 +1,7 @@
-//! A trace as a simulation plays it: in time and amount as the scenario wants it, and as often.
+//! Trace as a simulation plays it, with the speed, scale and repetitions of the scenario.
 //!
-//! It was read once before the simulation, so that whatever is wrong with it is known; here it is read again, row by row.
+//! It was read once before the simulation, which found all its errors. This file reads it again,
+//! row by row.
 
 use std::time::Duration;
 
@@ -10,38 +11,38 @@ use doorward_trace::{Rows, TraceError, TraceSource};
 use crate::scenario::CLIENTS_MAX;
 use crate::scenario::demand::Trace;
 
-/// From a time on, a client wants that much.
+/// Change of a client's demand.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PlayedRow {
-    /// From the start of the simulation.
+    /// Time from the start of the simulation.
     pub at: Duration,
-    /// Its place among [`Trace::clients`].
+    /// Index of the client in [`Trace::clients`].
     pub client: usize,
-    /// How much.
+    /// Amount that it wants from then on.
     pub wants: f64,
 }
 
-/// The rows of a trace as it is played: in time and amount as the scenario wants it, and as often.
-/// A round starts where the one before it ended: its first row is when the last one was.
+/// Rows of a trace with the speed, scale and repetitions of the scenario. A round starts when the
+/// one before it ended: its first row comes at the time of the last one.
 #[derive(Debug)]
 pub struct TraceFeed {
     source: TraceSource,
-    /// None: it is over.
+    /// `None` once it has ended.
     rows: Option<Rows>,
     speed: f64,
     scale: f64,
     rounds_left: u32,
-    /// When the first row is, from the start of a round: later rounds begin with it.
+    /// Time of the first row within a round. Later rounds start with that row.
     lead: Option<Duration>,
-    /// When this round began, its lead included.
+    /// Start of this round, its lead included.
     started: Duration,
-    /// When the last row was.
+    /// Time of the last row.
     last: Duration,
     clients: usize,
 }
 
 impl TraceFeed {
-    /// Begins a trace.
+    /// Opens a trace.
     ///
     /// # Errors
     ///
@@ -83,8 +84,7 @@ impl TraceFeed {
                     wants: (row.wants * self.scale).min(Amount::MAX.get()),
                 }));
             }
-            // A round that takes no time would be followed by as many others as are wanted, at one
-            // and the same moment.
+            // A round without length would repeat all its rows at the same moment.
             let lead = self.lead.unwrap_or_default();
             let next = self.last.saturating_sub(lead);
             if self.rounds_left == 0 || next == self.started {
@@ -98,7 +98,7 @@ impl TraceFeed {
     }
 }
 
-/// Ends after an error: the trace was valid when the scenario was read, and no longer is.
+/// Ends after an error: the trace was valid when the scenario was read, and has changed since.
 impl Iterator for TraceFeed {
     type Item = Result<PlayedRow, TraceError>;
 

@@ -1,10 +1,10 @@
-//! A scenario, played: real nodes and real client states, on the world's own time.
+//! Plays a scenario: real nodes and real client states on a virtual clock.
 //!
-//! Everything that happens is an event (`event`): a message arrives, a client or a place in the
-//! tree has something to do, a wish changes, a fault begins or ends. An event is played by calling
-//! the production state machines and sending what they want sent; nothing here decides who gets
-//! what. Around them is what a process has around it: connections that break, calls that are given
-//! up, streams that keep their order, elections.
+//! Everything that happens is an event (`agenda`): a message arrives, a client or a server has
+//! something to do, demand changes, a fault begins or ends. The world plays an event by calling the
+//! production state machines and sending what they ask it to send; it never decides who gets what.
+//! It models the surroundings of a process: connections that break, calls that time out, streams
+//! that keep their order, elections.
 
 mod admission_check;
 mod agenda;
@@ -59,101 +59,101 @@ use crate::world::place::Place;
 use crate::world::publish::LastPublished;
 use crate::world::uses::Uses;
 
-/// What clocks on walls show when a simulation begins, in microseconds since the Unix epoch:
-/// sequences start from it.
+/// Wall-clock time at the start, in microseconds since the Unix epoch. Sequence numbers start from
+/// it.
 const WALL_MICROS: u64 = 1_700_000_000_000_000;
 
-/// What the stream of faults is forked with: no client has that number.
+/// Fork of the random stream for faults; no client has that number.
 const FAULT_RNG: u64 = u64::MAX;
 
-/// What the stream of etcd is forked with.
+/// Fork of the random stream for etcd.
 const ETCD: u64 = u64::MAX - 1;
 
-/// Clients that are shown one by one, at most.
+/// Maximum number of clients that the recording shows one by one.
 const CLIENTS_SHOWN: usize = 50;
 
-/// A client.
+/// Client process.
 #[derive(Debug)]
 struct ClientProcess {
     group: u32,
     place: u32,
-    /// What it uses, in the order of its group.
+    /// Its use of resources, in the order of its group.
     uses: Uses,
-    /// None: it is not running.
+    /// `None` while it is not running.
     state: Option<ClientState>,
-    /// Whom it asks.
+    /// Finder of the server to ask.
     finder: MasterFinder,
-    /// The server with which it has a connection, by its term: one that said that it is the master.
+    /// Server with which it has a connection, by its term. That server said that it is the master.
     connected: Option<u64>,
     name: HolderName,
     clock: LocalClock,
-    /// Whether it was to start already.
+    /// True once its start time has come.
     is_due: bool,
-    /// It is a second process under the name of another one.
+    /// True for a second process under the name of another.
     is_twin: bool,
-    /// Until then a fault keeps it down.
+    /// End of the time in which a fault keeps it down.
     down_until: Time,
-    /// Runs of the process: what was sent by an earlier one is not for this.
+    /// Number of starts. Messages of earlier runs do not count for the present one.
     starts: u32,
     seen: LastPublished,
-    /// What it gives back. None: nothing.
+    /// Releases under way, if any.
     parting: Option<Box<Parting>>,
 }
 
 impl ClientProcess {
-    /// Which process of it runs: another one after each start.
+    /// Returns the number of the running process; each start has another one.
     fn incarnation(&self) -> u64 {
         let account = u64::from(self.uses.first().account);
         (u64::from(self.place) << 48) ^ account << 16 | u64::from(self.starts)
     }
 }
 
-/// A scenario that is being played.
+/// Running simulation of a scenario.
 #[derive(Debug)]
 pub struct World<'a> {
     scenario: &'a Scenario,
     now: Time,
     end: Time,
     chance: Chance,
-    /// Decides about faults, and about nothing else: the same seed has the same ones, whatever the
-    /// templates and the network are, so that two runs can be compared.
+    /// Random stream of faults alone. The same seed gives the same faults whatever the templates
+    /// and the network are, so that two runs can be compared.
     fault_rng: Chance,
     events: Events,
     mail: Mail,
     places: Vec<Place>,
     clients: Vec<ClientProcess>,
-    /// By client: when it is woken. Apart from the rest, for many events turn out to be stale.
+    /// Wake-up time of each client. Kept apart because many events turn out to be stale.
     wakes: Vec<Option<Time>>,
     watched: Vec<Watched>,
     templates: Templates,
     endings: Vec<Option<FaultEnd>>,
     elections: Elections,
     etcd: Etcd,
-    /// All that the operator ever wrote, but for the last.
+    /// All templates that the operator wrote, except the last.
     templates_before: Vec<Templates>,
     traces: Vec<Option<PlayedTrace>>,
     is_settling: bool,
-    /// How often it was looked how far everybody is from the ideal.
+    /// Number of looks at the distance from the ideal.
     looks: u32,
     nesting: nesting::Looks,
-    /// Nothing goes wrong any more.
+    /// True once faults are over.
     is_healed: bool,
     recording: Recording,
-    /// By resource: which clients are shown, by their number.
+    /// Numbers of the clients that the recording shows, for each resource.
     shown: Vec<Vec<u32>>,
     hash: SipHasher13,
     work: Work,
-    /// After each event it is asserted that the books of the node it came to add up.
+    /// Whether to assert after each event that the books of its node add up.
     asserts: bool,
 }
 
-/// Where the servers of a place are: `node-3-0:1`, `node-3-1:1` and so on.
+/// Returns the addresses of a node's servers: `node-3-0:1`, `node-3-1:1` and so on.
 fn addresses_of(place: usize, candidates: u32) -> Arc<[Address]> {
     let address = |slot| Address::parse(&format!("node-{place}-{slot}:1")).ok();
     (0..candidates.max(1)).filter_map(address).collect()
 }
 
-/// A trace that is being played: its group's first client, and its next row.
+/// Running trace: the first client of its group, and its next row.
 #[derive(Debug)]
 struct PlayedTrace {
     first: u32,
@@ -162,7 +162,7 @@ struct PlayedTrace {
 }
 
 impl<'a> World<'a> {
-    /// A scenario at its beginning.
+    /// Creates the world at its start.
     pub fn new(scenario: &'a Scenario) -> Self {
         let chance = Chance::new(scenario.seed);
         let mut world = Self {
@@ -215,19 +215,19 @@ impl<'a> World<'a> {
         world
     }
 
-    /// Asserts after each event that the books of the node it came to add up, which takes as long as there are
-    /// holders; and that no limiter of a client admits more than it may.
+    /// Asserts after each event that the books of its node add up, and that no client's limiter
+    /// admits too much. The first takes time in proportion to the holders.
     ///
     /// # Panics
     ///
-    /// While it is played: if they do not.
+    /// While it plays, if an assertion fails.
     #[must_use]
     pub fn asserting(mut self) -> Self {
         self.asserts = true;
         self
     }
 
-    /// Plays to the end. `progress` is called now and then with the time that was reached.
+    /// Plays to the end, and calls `progress` now and then with the time reached.
     pub fn run(mut self, mut progress: impl FnMut(Duration)) -> Recording {
         const EVENTS_PER_PROGRESS: u64 = 1 << 14;
         while let Some((at, what)) = self.events.next(self.end) {
@@ -287,7 +287,8 @@ impl<'a> World<'a> {
         self.expect_trouble(until, kind);
     }
 
-    /// A message is on its way: it arrives after a time, perhaps twice; or never, which is returned.
+    /// Sends a message. It arrives after a delay, perhaps twice, or never; returns whether it
+    /// arrives.
     fn send(&mut self, way: &Way, message: Message) -> bool {
         self.work.messages += 1;
         if !self.is_healed && self.chance.happens(way.loss) {
@@ -296,13 +297,17 @@ impl<'a> World<'a> {
         }
         if !self.is_healed && self.chance.happens(way.duplication) {
             let at = self.now + self.takes(way);
-            let slot = self.mail.keep(message.clone());
-            self.events.put(at, What::Arrival(slot));
+            self.deliver(at, message.clone());
         }
         let at = self.now + self.takes(way);
+        self.deliver(at, message);
+        true
+    }
+
+    /// Lets a message arrive at a time.
+    fn deliver(&mut self, at: Time, message: Message) {
         let slot = self.mail.keep(message);
         self.events.put(at, What::Arrival(slot));
-        true
     }
 
     fn arrive(&mut self, message: Message) {
@@ -342,12 +347,12 @@ impl<'a> World<'a> {
         }
     }
 
-    /// What the wall clock of somebody shows.
+    /// Returns what the wall clock of a process shows.
     fn wall_micros(&self, clock: &LocalClock) -> u64 {
         WALL_MICROS + clock.shows(self.now).as_nanos() / 1_000
     }
 
-    /// Makes something a part of the trace's hash.
+    /// Adds a fact to the trace's hash.
     fn note(&mut self, kind: u8, who: u64, amount: f64) {
         self.hash.write_u8(kind);
         self.hash.write_u64(self.now.as_nanos());

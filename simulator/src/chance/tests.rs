@@ -1,10 +1,10 @@
-//! The generator, and that what it draws is spread evenly.
+//! Tests of the generator and of its distributions.
 
 use super::*;
 
 #[test]
 fn it_is_the_published_generator() {
-    // The first numbers of the seed 1234567, as other implementations of it give them.
+    // First numbers for the seed 1234567, as other implementations give them.
     let mut chance = Chance::new(1_234_567);
     let first = [chance.bits(), chance.bits(), chance.bits()];
     assert_eq!(

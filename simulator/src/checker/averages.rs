@@ -1,19 +1,18 @@
-//! Averages over time, from when all is settled.
+//! Averages over the time after the run has settled.
 //!
-//! They are integrals, not means of samples: every change brings them up to date first, so they are
-//! the same however often somebody samples, and what happens in step with the samples is not
-//! mistaken for what always is.
+//! They are integrals, not means of samples: every change updates them first. So they do not depend
+//! on the sampling interval, and a pattern in step with the samples does not distort them.
 
 use doorward_engine::time::Time;
 
 use crate::planted::{self, Blunt};
 use crate::recording::Checker;
 
-/// All clients, from one change to the next.
+/// State of all clients between two changes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ClientSums {
     pub(super) capacity: f64,
-    /// Whether all share that capacity.
+    /// Whether all clients share that capacity.
     pub(super) has_total: bool,
     pub(super) demand: f64,
     pub(super) granted: f64,
@@ -23,10 +22,10 @@ pub(super) struct ClientSums {
     pub(super) short: usize,
 }
 
-/// Integrals, in seconds times what is integrated.
+/// Integrals over time; the unit is seconds times the unit of the figure.
 #[derive(Debug, Default)]
 pub(super) struct Averages {
-    /// Up to when they are.
+    /// End of the time that the integrals cover.
     since: Time,
     time: f64,
     usable_time: f64,
@@ -47,8 +46,8 @@ impl Averages {
         }
     }
 
-    /// So it was until now. Returns what could be used and was not since then: the part of it, times
-    /// seconds.
+    /// Adds the time until now, during which `state` held. Returns the unused part of what could be
+    /// used, in seconds.
     pub(super) fn advance(&mut self, now: Time, state: impl FnOnce() -> ClientSums) -> f64 {
         if now <= self.since {
             return 0.0;
@@ -62,8 +61,8 @@ impl Averages {
         let mut lost = 0.0;
         if state.usable > 0.0 {
             self.usable_time += time;
-            // While a lowered capacity comes down, more is used than can be from now on: that is no
-            // credit for other times, in which less is.
+            // While a lowered capacity comes down, clients use more than the new capacity. The
+            // surplus does not compensate for idle time elsewhere.
             let used = match planted::is(Blunt::UtilisationOfGranted) {
                 true => state.granted,
                 false => state.used,
@@ -92,32 +91,32 @@ impl Averages {
         lost
     }
 
-    /// For how long something could be used, in seconds.
+    /// Returns for how many seconds clients could use something.
     pub(super) const fn usable_time(&self) -> f64 {
         self.usable_time
     }
 
-    /// The mean part of what could be used that was. Of nothing, all was.
+    /// Returns the mean used part of what could be used; 1 if nothing could be used.
     pub(super) fn utilisation(&self) -> f64 {
         part(self.utilisation, self.usable_time, 1.0)
     }
 
-    /// The mean part of the capacity that was granted.
+    /// Returns the mean granted part of the capacity.
     pub(super) fn granted_of_capacity(&self) -> f64 {
         part(self.granted, self.time, 0.0)
     }
 
-    /// Of all that was wanted, the part that clients got. Of nothing they got all.
+    /// Returns the part of all wants that clients got; 1 if no client wanted anything.
     pub(super) fn demand_met(&self) -> f64 {
         part(self.got, self.wanted, 1.0)
     }
 
-    /// Of all the time in which clients wanted something, the part in which they were short.
+    /// Returns the part of their wanting time in which clients were short.
     pub(super) fn clients_short(&self) -> f64 {
         part(self.short, self.wanting, 0.0)
     }
 
-    /// The part of the time in which more was wanted than there was.
+    /// Returns the part of the time in which demand exceeded the capacity.
     pub(super) fn scarce(&self) -> f64 {
         part(self.scarce, self.time, 0.0)
     }

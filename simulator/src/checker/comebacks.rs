@@ -1,9 +1,9 @@
-//! How soon clients are back: from when one without a lease could reach its server again to its next
-//! lease.
+//! How soon clients come back: the time from the moment at which a client without a lease could
+//! reach its server again to its next lease.
 //!
-//! It counts who found no server, and whose lease had ended when there was one again. The time begins
-//! when both are so: it has no lease, and its server is there. Whose lease outlasted the outage lost
-//! nothing, and does not count.
+//! Only a client counts that found no server and whose lease ended before the server was back. The
+//! time starts when both hold: the client has no lease, and its server is up. A client whose lease
+//! outlasted the outage lost nothing and does not count.
 
 use std::time::Duration;
 
@@ -16,11 +16,11 @@ use crate::recording::Checker;
 #[derive(Debug)]
 pub(super) struct Comebacks {
     settled_after: Time,
-    /// In seconds.
+    /// Time of each comeback, in seconds.
     took: Vec<f32>,
-    /// The longest, and when it ended.
+    /// Longest comeback, and when it ended.
     pub(super) longest: (Duration, Time),
-    /// Who was not back at the end.
+    /// Clients that were not back at the end.
     pub(super) missing: usize,
 }
 
@@ -34,7 +34,7 @@ impl Comebacks {
         }
     }
 
-    /// A client has a lease again, as it could since then.
+    /// Notes that a client has a lease again. It could have had one since `since`.
     pub(super) fn note(&mut self, since: Time, now: Time) {
         if now < self.settled_after {
             return;
@@ -47,18 +47,19 @@ impl Comebacks {
         }
     }
 
-    /// A client has none when all is over, though it could since then. It counts with the time it had.
+    /// Notes that a client has no lease at the end of the run, although it could since `since`. The
+    /// time so far counts.
     pub(super) fn note_missing(&mut self, since: Time, now: Time) {
         self.missing += 1;
         self.note(since, now);
     }
 
-    /// How many there were.
+    /// Returns the number of comebacks.
     pub(super) fn count(&self) -> usize {
         self.took.len()
     }
 
-    /// In seconds; 0 if there was none.
+    /// Returns the median in seconds; 0 without comebacks.
     pub(super) fn median(&self) -> f64 {
         let mut took = self.took.clone();
         let middle = took.len() / 2;
@@ -71,12 +72,13 @@ impl Comebacks {
 }
 
 impl Watched {
-    /// A client that had lost its server, and its lease, has one again, as it could since then.
+    /// Notes that a client that lost its server and its lease has a lease again. It could have had
+    /// one since `since`.
     pub(crate) fn note_comeback(&mut self, since: Time, now: Time) {
         self.comebacks.note(since, now);
     }
 
-    /// It has none when all is over.
+    /// Notes that such a client has no lease at the end of the run.
     pub(crate) fn note_not_back(&mut self, since: Time, now: Time) {
         self.comebacks.note_missing(since, now);
     }

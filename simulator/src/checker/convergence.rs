@@ -1,10 +1,10 @@
-//! How long it takes until all is at rest after a shift: a change, at one instant, of demand or
-//! capacity by more than a twentieth of the capacity.
+//! Measures the time until clients are at rest after a shift: a change of demand or capacity, at one
+//! instant, by more than 5 % of the capacity.
 //!
-//! At rest means: no further from the ideal than 1 % of what can be used, however far that usually
-//! is. A shift that comes while an earlier one is not over belongs to it: the time counts from the
-//! first to the rest after the last. So what never comes to rest counts for as long as it lasts, and
-//! nothing is forgotten because more happens.
+//! Clients are at rest when their distance from the ideal is at most 1 % of what can be used,
+//! whatever the usual distance is. A shift that comes before an earlier one is over belongs to it:
+//! the time counts from the first shift to the rest after the last. A run that never comes to rest
+//! therefore counts in full, and more shifts hide nothing.
 
 use std::time::Duration;
 
@@ -13,31 +13,31 @@ use doorward_engine::time::Time;
 use crate::planted::{self, Blunt};
 use crate::recording::Checker;
 
-/// What makes a shift, as a part of the capacity.
+/// Smallest change that is a shift, as a part of the capacity.
 const SHIFT: f64 = 0.05;
 
-/// What is at rest, as a part of what can be used.
+/// Largest distance at rest, as a part of what can be used.
 const REST: f64 = 0.01;
 
-/// Whether all is at rest at that distance from the ideal.
+/// Returns whether clients at that distance from the ideal are at rest.
 pub(super) fn is_rest(unfair: f64, usable: f64) -> bool {
     unfair <= REST * usable
 }
 
 #[derive(Debug)]
 pub(super) struct Convergence {
-    /// What lies before this does not count.
+    /// Start of the judged time.
     settled_after: Time,
-    /// What has changed at the present instant.
+    /// Sum of the changes at the present instant.
     instant: Option<(Time, f64)>,
-    /// When the first shift was that is not over.
+    /// Time of the first shift that is not over.
     pending: Option<Time>,
-    /// Those that are over; those that overlap are one.
+    /// Number of finished shifts; overlapping ones count once.
     pub(super) shifts: usize,
     pub(super) total: Duration,
-    /// The longest, and when it began.
+    /// Longest convergence, and when it began.
     pub(super) longest: (Duration, Time),
-    /// How long the last one had lasted when everything ended, if it was not over.
+    /// Duration so far of the shift that was not over at the end.
     pub(super) unfinished: Option<Duration>,
 }
 
@@ -72,7 +72,7 @@ impl Convergence {
         self.pending.is_some()
     }
 
-    /// All are that far from the ideal.
+    /// Notes the distance of all clients from the ideal.
     pub(super) fn settle(&mut self, unfair: f64, usable: f64, now: Time) {
         if let Some(since) = self.pending
             && is_rest(unfair, usable)
@@ -82,7 +82,7 @@ impl Convergence {
         }
     }
 
-    /// It is over. What is not at rest counts with the time it has had.
+    /// Ends the run. A shift that is not over counts with the time so far.
     pub(super) fn finish(&mut self, now: Time) {
         let Some(since) = self.pending.take().filter(|since| now > *since) else {
             return;

@@ -1,6 +1,7 @@
-//! How far everybody is from the ideal: now and then, for averages; often while somebody waits to see all at
-//! rest after a shift; and at the times at which everybody must have its share, some time after the last
-//! fault, or after the last change of demand where nothing goes wrong. Each look goes over all clients.
+//! Distance of all clients from the ideal. It looks now and then for averages, often while a shift
+//! is not over, and at the times by which clients must have their share: some time after the last
+//! fault, or after the last change of demand where no faults happen. Each look goes over all
+//! clients.
 
 use doorward_engine::time::Time;
 
@@ -9,18 +10,18 @@ use crate::checker::{ClientStanding, ROUNDING, Watched, convergence};
 use crate::planted::{self, Blunt};
 use crate::recording::Checker;
 
-/// What was seen of the distance from the ideal, from when all is settled.
+/// Distances from the ideal since the run has settled.
 #[derive(Debug, Default)]
 pub(super) struct Fairness {
-    /// Looks.
+    /// Number of looks.
     pub(super) count: u32,
-    /// Those at which something could be used, the sum of the distances then as parts of that, and
-    /// at how many all was at rest.
+    /// Looks at which something could be used; the sum of the distances at these looks, as parts of
+    /// what could be used; and looks at which all clients were at rest.
     pub(super) usable: u32,
     pub(super) unfair: f64,
     pub(super) at_rest: u32,
-    /// The largest distance when everybody had to have its share, as a part of what all would have, and when
-    /// that was.
+    /// Largest distance at a time by which clients must have their share, as a part of what all
+    /// should have, and that time.
     pub(super) settled_worst: (f64, Time),
 }
 
@@ -31,15 +32,15 @@ impl Watched {
         Ideal::of(&self.algorithm, self.capacity(), wishes)
     }
 
-    /// Half the sum of the distances of all clients from the ideal.
+    /// Returns half the sum of all clients' distances from the ideal.
     pub(super) fn distance(&self, ideal: &Ideal) -> f64 {
         let off =
             |standing: &ClientStanding| (standing.lease.get() - ideal.share(standing.wish)).abs();
         self.standings.iter().map(off).sum::<f64>() / 2.0
     }
 
-    /// What that distance is at least: what is granted too much or too little in all is so for
-    /// somebody.
+    /// Returns a lower bound of that distance: any surplus or deficit of the total is a distance of
+    /// some clients.
     fn distance_min(&self) -> f64 {
         if !self.overshoot.has_total() {
             return 0.0;
@@ -48,7 +49,7 @@ impl Watched {
         (self.sums.leases.rounded_down() - ideally).abs() / 2.0 * (1.0 - ROUNDING)
     }
 
-    /// Looks how far everybody is from the ideal.
+    /// Measures the distance of all clients from the ideal.
     pub(crate) fn look_at_all(&mut self, now: Time) {
         if now < self.settled_after {
             return;
@@ -69,13 +70,13 @@ impl Watched {
         }
     }
 
-    /// By now everybody must have its share.
+    /// Measures the distance at a time by which all clients must have their share.
     pub(crate) fn note_settled(&mut self, now: Time) {
         let ideal = self.ideal();
         let shares = self.standings.iter().map(|it| ideal.share(it.wish));
         let usable: f64 = shares.sum();
         let distance = self.distance(&ideal);
-        // Of nothing, all is right, unless somebody has something.
+        // If nothing can be used, any lease is wrong.
         let part = if usable > 0.0 {
             distance / usable
         } else if distance > 0.0 && !planted::is(Blunt::SettledFairnessOfNothing) {
@@ -89,15 +90,15 @@ impl Watched {
         }
     }
 
-    /// Whether somebody waits to see all at rest again after a shift of demand.
+    /// Returns whether a shift of demand or capacity is not over.
     pub(crate) fn is_restless(&self) -> bool {
         self.convergence.is_pending()
     }
 
-    /// Looks whether all is at rest again.
+    /// Checks whether clients are at rest again.
     pub(crate) fn settle(&mut self, now: Time) {
         let usable = self.usable();
-        // While too little is out, as in learning mode, there is no need to look at everybody.
+        // While the total is too small, as in learning mode, a look at every client is unnecessary.
         if self.is_restless() && convergence::is_rest(self.distance_min(), usable) {
             let unfair = self.distance(&self.ideal());
             self.convergence.settle(unfair, usable, now);

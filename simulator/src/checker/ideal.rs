@@ -1,50 +1,50 @@
-//! The ideal: what everybody would have if one allocator knew every wish the moment it changes.
+//! The ideal allocation: what clients would have if one allocator knew every wish at once.
 //!
-//! Written from the definitions in `docs/algorithms.md` and from nothing else: it shares no line with
-//! the engine, keeps nothing from one time to the next, and goes over all clients, several times. It
-//! sorts and copies nothing, since there may be a million of them.
+//! It follows the definitions in `docs/algorithms.md` and shares no code with the engine. It keeps
+//! no state and goes over all clients several times. It neither sorts nor copies them, because
+//! there may be a million.
 
 use std::collections::BTreeMap;
 
 use doorward_engine::template::{Algorithm, AlgorithmKind};
 
-/// A wish.
+/// Wish of a client.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Wish {
-    /// How much.
+    /// Amount.
     pub wants: f64,
-    /// How important.
+    /// Priority.
     pub priority: i64,
 }
 
 impl Wish {
-    /// For nothing.
+    /// Wish for nothing.
     pub const NONE: Self = Self {
         wants: 0.0,
         priority: 0,
     };
 }
 
-/// What everybody would have: a rule that says so of each wish among those it was made of.
+/// Rule that gives the ideal share for each wish of the set it was made from.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Ideal {
-    /// What it wants.
+    /// Each client gets what it wants.
     All,
-    /// What it wants, up to a level.
+    /// Each client gets what it wants, up to a level.
     Level(f64),
-    /// What it wants up to the equal share, and this part of what it wants beyond.
+    /// Each client gets what it wants up to the equal share, and a fixed part of the rest.
     Proportional {
-        /// The capacity, divided by the number of clients.
+        /// Capacity divided by the number of clients.
         equal: f64,
-        /// Of what is wanted beyond that.
+        /// Part that is granted of wants beyond the equal share.
         part: f64,
     },
-    /// What it wants, up to the level of its priority.
+    /// Each client gets what it wants, up to the level of its priority.
     Bands(BTreeMap<i64, f64>),
 }
 
 impl Ideal {
-    /// What all these would have.
+    /// Computes the ideal for these wishes.
     pub fn of<W>(algorithm: &Algorithm, capacity: f64, wishes: W) -> Self
     where
         W: Iterator<Item = Wish> + Clone,
@@ -60,7 +60,7 @@ impl Ideal {
         }
     }
 
-    /// What one of them would have.
+    /// Returns the ideal share of one wish.
     pub fn share(&self, wish: Wish) -> f64 {
         let wants = wish.wants;
         match self {
@@ -74,11 +74,11 @@ impl Ideal {
     }
 }
 
-/// The level at which everybody's smaller of wish and level is the capacity together.
+/// Computes the level at which the granted amounts add up to the capacity.
 ///
-/// Found from below: the equal share is not too much, and whoever wants less than a level that is
-/// not too much gets what it wants, so that the others may share what is left. Every round but the
-/// last finds somebody, and usually half of those there are.
+/// The search goes up from the equal share, which is never too high. A client that wants less than
+/// such a level gets all it wants, and the others share the rest. Every round but the last serves
+/// at least one client, usually half of the remaining ones.
 fn level(capacity: f64, wants: impl Iterator<Item = f64> + Clone) -> f64 {
     let (mut level, mut others) = (f64::NEG_INFINITY, usize::MAX);
     loop {
@@ -99,13 +99,12 @@ fn level(capacity: f64, wants: impl Iterator<Item = f64> + Clone) -> f64 {
         others = above;
         #[expect(clippy::cast_precision_loss, reason = "a count of clients")]
         let share = (capacity - met) / above as f64;
-        // What is rounded must not take back what was given.
+        // Rounding must not lower the level again.
         level = level.max(share);
     }
 }
 
-/// Everybody has the equal share, and of what is left above that in proportion to what it wants
-/// beyond.
+/// Gives each client the equal share, and splits the rest in proportion to wants beyond it.
 fn proportional(capacity: f64, wants: impl Iterator<Item = f64> + Clone) -> Ideal {
     #[expect(clippy::cast_precision_loss, reason = "a count of clients")]
     let equal = capacity / wants.clone().count() as f64;
@@ -119,7 +118,7 @@ fn proportional(capacity: f64, wants: impl Iterator<Item = f64> + Clone) -> Idea
     Ideal::Proportional { equal, part }
 }
 
-/// Every priority has what it is sure of; what is left goes from the highest down.
+/// Gives every priority its minimum share, and the rest from the highest priority down.
 fn bands<W>(algorithm: &Algorithm, capacity: f64, wishes: W) -> Ideal
 where
     W: Iterator<Item = Wish> + Clone,
@@ -161,7 +160,7 @@ mod tests {
 
     use super::*;
 
-    /// As one would find it on paper: from who wants least up.
+    /// Computes the level the way one does on paper, from the smallest wish up.
     fn level_on_paper(capacity: f64, wants: &[f64]) -> f64 {
         let mut wants = wants.to_vec();
         wants.sort_by(f64::total_cmp);
@@ -188,7 +187,8 @@ mod tests {
         ) {
             let capacity = wants.iter().sum::<f64>() * part;
             let (found, expected) = (level(capacity, wants.iter().copied()), level_on_paper(capacity, &wants));
-            // At the level itself both are right: whoever wants just that has it either way.
+            // At the level itself both answers are right: a client that wants exactly the level
+            // gets the same.
             let shares = |level: f64| wants.iter().map(move |wants| wants.min(level));
             for (found, expected) in shares(found).zip(shares(expected)) {
                 prop_assert!((found - expected).abs() <= 1e-9 * expected.max(1.0), "{found} {expected}");

@@ -1,12 +1,12 @@
-//! What is promised with `shrink: immediate`.
+//! Checks the promise of `shrink: immediate`.
 //!
-//! A shrunk grant counts at once as its new value, so while its holder has not heard of it, more may be used
-//! than there is: by what that holder is to give up. It hears of that with its next refresh, or its lease ends,
-//! a lease length later at the latest; what a child server gives up comes down below it a lease length after
-//! that, level by level. So what is too much never lasts: of any span of a lease length for each level, the
-//! least that each client could use in it adds up to no more than there was.
+//! The server counts a shrunk grant with its new value at once. Until the holder learns of it,
+//! clients may together use more than the capacity. The holder learns of it with its next refresh,
+//! or its lease ends, at the latest one lease length later. A child server's surplus comes down one
+//! lease length after that, level by level. So no excess lasts: over any span of one lease length
+//! for each level, the sum of each client's minimum is at most the capacity.
 //!
-//! Spans follow one another. What was allowed in one is the most that was at any time in it.
+//! Spans follow one another. The allowance of a span is its maximum over the span.
 
 use std::time::Duration;
 
@@ -14,19 +14,19 @@ use doorward_engine::time::Time;
 
 use crate::checker::{ROUNDING, Watched};
 
-/// The present span.
+/// Present span.
 #[derive(Debug)]
 pub(super) struct Immediate {
-    /// How many levels there are, from the root to the clients.
+    /// Levels from the root to the clients.
     levels: u32,
     since: Time,
-    /// The longest lease of it.
+    /// Longest lease length within the span.
     lease: Duration,
-    /// The most that was allowed in it; infinite if for a moment nothing was promised.
+    /// Largest total allowed within the span; infinite if some moment had no promise.
     allowed: f64,
-    /// The least that each client could use in it.
+    /// Smallest lease of each client within the span.
     least: Vec<f64>,
-    /// The largest part of what was allowed that was always used, and the end of that span.
+    /// Largest ratio of permanent use to the allowance, and the end of that span.
     pub(super) worst: (f64, Time),
 }
 
@@ -42,7 +42,7 @@ impl Immediate {
         }
     }
 
-    /// A client could use so much until now, or can from now on.
+    /// Notes a client's lease, before or after a change.
     pub(super) fn note(&mut self, client: usize, lease: f64) {
         if let Some(least) = self.least.get_mut(client) {
             *least = least.min(lease);
@@ -55,12 +55,12 @@ impl Immediate {
 }
 
 impl Watched {
-    /// There are so many levels of servers.
+    /// Sets the number of levels of servers.
     pub(crate) fn note_levels(&mut self, levels: u32) {
         self.immediate.levels = levels;
     }
 
-    /// Before anything changes: a span may be over.
+    /// Ends the span if it is over. Every change calls it first.
     pub(super) fn pass_span(&mut self, now: Time) {
         let lease = self.algorithm.lease_length;
         let allowed = match self.overshoot.is_kept() {
@@ -83,7 +83,7 @@ impl Watched {
         }
         (span.since, span.lease, span.allowed) = (now, lease, allowed);
         span.least.clear();
-        // Elsewhere it is of no use.
+        // Without a promise the minima are not needed.
         if allowed.is_finite() {
             let leases = self.standings.iter().map(|it| it.lease.get());
             span.least.extend(leases);
@@ -98,8 +98,9 @@ mod tests {
 
     use super::*;
 
-    /// A capacity of 100, leases of 60 s, one server: a span is two minutes. Two clients may use 60 each from a
-    /// minute on, one of them for so many seconds. Returns the largest part that was always used.
+    /// Plays one server with a capacity of 100 and leases of 60 s, so a span is two minutes. From
+    /// one minute on two clients may use 60 each, the second for so many seconds. Returns the
+    /// largest ratio of permanent use.
     fn worst(shrink: &str, seconds: u64) -> f64 {
         let templates = Templates::parse(&[TemplateSpec {
             identifier_glob: Some("shared".to_owned()),

@@ -1,4 +1,4 @@
-//! What the checkers found, held against the limits that were set.
+//! Verdicts: compares the figures of the checkers with the limits of the scenario.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ fn seconds(time: Time) -> f64 {
 }
 
 impl Watched {
-    /// Averages and extremes.
+    /// Returns averages and extremes.
     pub(crate) fn figures(&self) -> Figures {
         let (convergence, looks) = (&self.convergence, &self.fairness);
         #[expect(clippy::cast_precision_loss, reason = "a count for a mean")]
@@ -48,16 +48,16 @@ impl Watched {
     }
 }
 
-/// What a checker found.
+/// Finding of a checker.
 struct Finding {
     value: f64,
-    /// When it was worst.
+    /// Time of the worst value.
     at: Option<Time>,
-    /// For people.
+    /// Text for readers of the report.
     detail: String,
 }
 
-/// What every checker says of a resource.
+/// Returns the verdict of every checker on a resource.
 pub fn judge(watched: &Watched, limits: &Limits) -> Vec<Verdict> {
     let figures = watched.figures();
     let judged = Checker::ALL.into_iter().filter(|checker| match checker {
@@ -68,7 +68,7 @@ pub fn judge(watched: &Watched, limits: &Limits) -> Vec<Verdict> {
         | Checker::Convergence
         | Checker::Starvation
         | Checker::Oscillation => true,
-        // Reported only where it was asked for, or where there is something to report.
+        // These checkers report only if a limit asks for it or if they found something.
         Checker::Mastership => limits.of(*checker).is_some() || watched.mastership.answers() > 0.0,
         Checker::SettledFairness
         | Checker::Comeback
@@ -115,24 +115,25 @@ impl Watched {
             Checker::Nesting => {
                 let (worst, at) = self.nesting.worst;
                 let detail =
-                    "what is used below a node, beyond what its parent has reserved for it";
+                    "use below a node beyond its parent's reservation, as a part of the capacity";
                 found(worst, (worst > 0.0).then_some(at), detail)
             }
             Checker::Fairness => {
                 let unfairness = percent(figures.unfairness);
-                let detail = format!("on average {unfairness} is with others than ideally");
+                let detail =
+                    format!("on average {unfairness} is with other clients than in the ideal");
                 found(figures.unfairness, None, &detail)
             }
             Checker::Utilisation => {
                 let utilisation = percent(figures.utilisation);
-                let detail = format!("on average {utilisation} of what could be used");
+                let detail = format!("on average {utilisation} of the usable capacity was used");
                 found(figures.utilisation, None, &detail)
             }
             Checker::Convergence => self.found_convergence(figures),
             Checker::Starvation => {
                 let (longest, until) = self.starvation.longest;
                 let until = (longest > Duration::ZERO).then_some(until);
-                let detail = "the longest time that a client had nothing and wanted something";
+                let detail = "longest time in which a client had no lease and wanted one";
                 found(longest.as_secs_f64(), until, detail)
             }
             Checker::Oscillation => {
@@ -141,25 +142,27 @@ impl Watched {
             }
             Checker::Mastership => {
                 let (answers, first) = (self.mastership.answers(), self.mastership.first());
-                let detail = "answers of servers that were not the master, the first of them then";
+                let detail =
+                    "decisions of servers that were not master; the time is that of the first";
                 found(answers, first, detail)
             }
             Checker::SettledFairness => {
                 let (part, at) = self.fairness.settled_worst;
-                let detail = "the distance from the ideal when everybody had to have what is right";
+                let detail =
+                    "distance from the ideal when all clients had to have their ideal share";
                 found(part, Some(at), detail)
             }
             Checker::Comeback => self.found_comeback(figures),
             Checker::NotBack => {
                 #[expect(clippy::cast_precision_loss, reason = "a count of clients")]
                 let missing = figures.not_back as f64;
-                let detail = "clients that had lost their server are without a lease at the end";
+                let detail = "clients that lost their server and have no lease at the end";
                 found(missing, None, detail)
             }
             Checker::SafeUse => self.found_safe_use(),
             Checker::Requests => {
                 let (most, at) = self.requests;
-                let detail = "the most requests of one client within a second";
+                let detail = "most requests of one client within a second";
                 found(most.into(), (most > 0).then_some(at), detail)
             }
         }
@@ -179,7 +182,7 @@ impl Watched {
             },
             at: Some(at),
             detail: format!(
-                "at most {} of what there was could be used by leases, {:.1} s above it",
+                "leases covered at most {} of the capacity, and exceeded it for {:.1} s",
                 percent(figures.peak_of_capacity),
                 figures.overshoot_s
             ),
@@ -218,9 +221,9 @@ impl Watched {
 
     fn found_safe_use(&self) -> Finding {
         let (part, at) = self.safe_use.worst;
-        let detail = "what all may use in safe mode at once, with everybody informed since the last one joined";
+        let detail = "total that all clients may use in safe mode, once all were informed since the last join";
         Finding {
-            // What rounding adds to a sum is no use.
+            // Rounding of a sum is not a violation.
             value: match part > 1.0 && part <= 1.0 + ROUNDING {
                 true => 1.0,
                 false => part,

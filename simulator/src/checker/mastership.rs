@@ -1,34 +1,34 @@
-//! Whether only masters decide: every answer of a server is one of the only master of its node, and
-//! in its term.
+//! Checks that only masters decide: every decision must come from the only master of the node,
+//! within its term.
 
 use doorward_engine::time::Time;
 
 use crate::planted::{self, Blunt};
 use crate::recording::Checker;
 
-/// What can be said of a server of a node, by its own clock.
+/// Claim of a server of a node to be master, by its own clock.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MasterClaim {
-    /// Which.
+    /// Number of the server.
     pub(crate) term: u64,
-    /// It is a second process under the name of another one, of which it does not know.
+    /// True for a second process under the name of another, which does not know of that.
     pub(crate) is_twin: bool,
-    /// Until when a renewal of its lease in etcd lets it decide: one that has arrived there, by when it was sent.
-    /// None: its node has no election.
+    /// End of the time in which its lease in etcd lets it decide. It counts renewals that reached
+    /// etcd, from when they were sent. `None`: the node has no election.
     pub(crate) may_lead_until: Option<Time>,
-    /// It takes itself for the master.
+    /// Whether it believes to be the master.
     pub(crate) is_master: bool,
 }
 
-/// What was decided by servers that may not.
+/// Decisions by servers that were not master.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct MastershipChecker {
     answers: f64,
     first: Option<Time>,
 }
 
-/// Whether a server may decide, by what can be said of all servers of its node: as long as its lease in etcd
-/// allows, and if nobody else takes itself for the master.
+/// Returns whether a server may decide, by the claims of all servers of its node: its lease in etcd
+/// must be valid, and no other server may believe to be master.
 pub(crate) fn may_decide(
     term: u64,
     claims: impl Iterator<Item = MasterClaim>,
@@ -49,7 +49,7 @@ pub(crate) fn may_decide(
 }
 
 impl MastershipChecker {
-    /// A server that is not the master, or not any more, has granted something.
+    /// Notes a grant by a server that is not the master, or no longer.
     pub(crate) fn note(&mut self, now: Time) {
         if planted::sees(Checker::Mastership, now) {
             self.answers += 1.0;
@@ -57,12 +57,12 @@ impl MastershipChecker {
         }
     }
 
-    /// How often that was.
+    /// Returns the number of such answers.
     pub(super) fn answers(self) -> f64 {
         self.answers
     }
 
-    /// When it was first.
+    /// Returns the time of the first one.
     pub(super) fn first(self) -> Option<Time> {
         self.first
     }

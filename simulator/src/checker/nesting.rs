@@ -1,5 +1,5 @@
-//! What is used below a node, against the most that may be by the books of its parent, at every level of the
-//! tree: what its own clients use, and what those of all nodes below it use.
+//! Checks that the use below a node stays within what its parent reserved for it, at every level of
+//! the tree. It counts the clients of the node and of all nodes below it.
 
 use std::time::Duration;
 
@@ -12,27 +12,28 @@ use crate::checker::{ROUNDING, Watched};
 use crate::planted::{self, Blunt};
 use crate::recording::Checker;
 
-/// What rounding may leave over of sums, relative to the capacity.
+/// Error that rounding may leave in sums, relative to the capacity.
 const OF_ALL: f64 = 1e-14;
 
-/// What a node's parent says of it.
+/// Parent's books on a node.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct NodeBook {
-    /// The parent's place among the nodes, before its own. None: it is the root.
+    /// Index of the parent, which is smaller than its own. `None` for the root.
     pub(crate) parent: Option<u32>,
-    /// The most that may be in use below the node, as its parent has it. None: there is no parent that knows.
+    /// Most that may be in use below the node, by the parent's books. `None` if no parent knows.
     pub(crate) reserved: Option<f64>,
 }
 
 #[derive(Debug)]
 pub(super) struct Nesting {
-    /// What the clients at each node may use by their leases.
+    /// Sum of the leases of the clients at each node.
     used: Vec<ExactSum>,
     has_template: bool,
-    /// When the root began to learn, and until when it may not know what is out: by its own clock.
+    /// Start of the root's learning mode, and the end of the time in which it may not know of
+    /// leases, by its own clock.
     learns_since: Time,
     learns_until: Time,
-    /// The largest part by which a subtree used more than was reserved for it, and when.
+    /// Largest excess of a subtree over its reservation, and when.
     pub(super) worst: (f64, Time),
 }
 
@@ -47,7 +48,7 @@ impl Nesting {
         }
     }
 
-    /// The lease of a client there is another.
+    /// Notes a changed lease of a client at that node.
     pub(super) fn replace(&mut self, place: u32, before: Amount, after: Amount) {
         let place = place as usize;
         if place >= self.used.len() {
@@ -62,13 +63,13 @@ impl Nesting {
         self.used.get(place).map_or(0.0, ExactSum::rounded_down)
     }
 
-    /// What is used below each node, its own clients included.
+    /// Returns the use below each node, its own clients included.
     fn used_below(&self, books: &[NodeBook]) -> Vec<f64> {
         let mut used: Vec<f64> = (0..books.len()).map(|place| self.used_at(place)).collect();
         if planted::is(Blunt::NestingOfParentsOnly) {
             return used;
         }
-        // Parents stand before their children: from the leaves up.
+        // Parents come before their children, so the loop goes from the leaves up.
         for (place, book) in books.iter().enumerate().rev() {
             let below = used.get(place).copied().unwrap_or_default();
             if let Some(used) = book.parent.and_then(|parent| used.get_mut(parent as usize)) {
@@ -78,40 +79,41 @@ impl Nesting {
         used
     }
 
-    /// Another template is in force, or none; leases by the former ones end then, by the root's clock.
+    /// Notes another template, or none. Leases by former templates end at `former`, by the root's
+    /// clock.
     pub(super) fn note_template(&mut self, has: bool, algorithm: &Algorithm, former: Time) {
         let learns_until = self.learns_since + algorithm.learning_mode_duration;
         self.learns_until = self.learns_until.max(learns_until);
         if !has || !self.has_template {
-            // What nothing matches is forgotten, though leases are out.
+            // A resource without a template is forgotten, although its leases are still valid.
             self.learns_until = self.learns_until.max(former);
         }
         self.has_template = has;
     }
 
-    /// Another root was elected, when its clock showed this, and learns for so long.
+    /// Notes that a new master of the root starts learning mode, when its clock shows `local`.
     pub(super) fn note_learning(&mut self, learns: Duration, local: Time) {
         self.learns_since = local;
         let learns_until = local + learns;
         self.learns_until = self.learns_until.max(learns_until);
     }
 
-    /// Whether the root may know nothing of this, though it is used, when its clock shows this.
+    /// Returns whether the root may not know of leases that are in use, at that time of its clock.
     fn may_be_unknown(&self, local: Time) -> bool {
         local <= self.learns_until
     }
 
-    /// What all below a node use, and the most that may be in use there by its parent's books.
+    /// Compares the use below a node with its parent's reservation.
     fn note(&mut self, used: f64, reserved: f64, capacity: f64, now: Time) {
         let is_unseen = planted::is(Blunt::NestingOfNothingUnseen) && reserved <= 0.0;
         if is_unseen || !planted::sees(Checker::Nesting, now) {
             return;
         }
-        // Nor is what rounding leaves of the whole, where next to nothing is reserved.
+        // Rounding of the whole may exceed a very small reservation.
         if used <= reserved * (1.0 + ROUNDING) || used - reserved <= capacity * OF_ALL {
             return;
         }
-        // Of what is hardly anything, a little is a large part: what is reserved may be nothing.
+        // The excess is a part of the capacity, because the reservation may be tiny or zero.
         let of = reserved.max(capacity);
         let over = if of > 0.0 {
             (used - reserved) / of
@@ -125,7 +127,7 @@ impl Nesting {
 }
 
 impl Watched {
-    /// What parents say of their children, by the places of the nodes.
+    /// Compares the use below each node with its parent's books.
     pub(crate) fn note_books(&mut self, books: &[NodeBook], now: Time) {
         let used = self.nesting.used_below(books);
         for (used, book) in used.into_iter().zip(books) {
@@ -138,7 +140,7 @@ impl Watched {
         }
     }
 
-    /// What all below a node use, and the most that may be in use there by its parent's books.
+    /// Compares the use below a node with its parent's reservation, if all use is accounted for.
     pub(super) fn note_nesting(&mut self, used: f64, reserved: f64, now: Time) {
         if self.overshoot.is_accounted(now) {
             let capacity = self.overshoot.capacity;
@@ -146,7 +148,7 @@ impl Watched {
         }
     }
 
-    /// Whether a root that is up may know nothing of this, though clients use it.
+    /// Returns whether a root that is up may not know of leases that clients use.
     pub(crate) fn may_be_unknown(&self, now: Time) -> bool {
         self.nesting.may_be_unknown(self.overshoot.local(now))
     }

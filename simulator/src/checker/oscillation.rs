@@ -1,4 +1,5 @@
-//! How often a client's grant turns, up after down or down after up, while nobody's demand changes.
+//! Counts how often a client's grant turns, up after down or down after up, while no demand
+//! changes.
 
 use std::time::Duration;
 
@@ -9,13 +10,13 @@ use doorward_engine::time::Time;
 use crate::planted::{self, Blunt};
 use crate::recording::Checker;
 
-/// A turn of a grant by less than this is no oscillation, as a part of the grant.
+/// Smallest turn that counts, as a part of the grant.
 const TURN: f64 = 0.01;
 
-/// Where the grant of a client goes.
+/// Direction of a client's grant.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Course {
-    /// The last extreme of its grant, and whether it rises from there.
+    /// Last extreme of the grant, and whether the grant rises from there.
     extreme: f64,
     rises: bool,
 }
@@ -38,13 +39,13 @@ impl Oscillation {
         }
     }
 
-    /// Demand or capacity has changed: grants follow for two refresh intervals.
+    /// Notes that demand or capacity changed. Grants may follow for two refresh intervals.
     pub(super) fn note_unrest(&mut self, algorithm: &Algorithm, now: Time) {
         self.finish(now);
         self.quiet_since = now + algorithm.refresh_interval * 2;
     }
 
-    /// A client's grant is this now.
+    /// Notes the present grant of a client.
     pub(super) fn note(&mut self, course: &mut Course, lease: Amount, now: Time) {
         let is_quiet = now >= self.quiet_since.max(self.settled_after)
             && planted::sees(Checker::Oscillation, now);
@@ -53,12 +54,12 @@ impl Oscillation {
         }
     }
 
-    /// It was quiet until now, if it was.
+    /// Adds the quiet time until now.
     pub(super) fn finish(&mut self, now: Time) {
         self.quiet_for += now.since(self.quiet_since.max(self.settled_after));
     }
 
-    /// Turns per client and minute of rest.
+    /// Returns turns per client and minute of quiet.
     pub(super) fn per_minute(&self, clients: usize) -> f64 {
         let minutes = self.quiet_for.as_secs_f64() / 60.0;
         #[expect(clippy::cast_precision_loss, reason = "counts for a mean")]
@@ -72,7 +73,7 @@ impl Oscillation {
 }
 
 impl Course {
-    /// Whether the grant has turned.
+    /// Returns whether the grant has turned.
     fn turns(&mut self, lease: Amount) -> bool {
         let now = lease.get();
         let goes_on = if self.rises {

@@ -1,14 +1,14 @@
-//! What is granted beyond what there is.
+//! Measures grants beyond the capacity.
 //!
-//! Of NO_ALGORITHM and STATIC no total is promised, so there is nothing to go beyond. With `shrink:
-//! immediate` one is kept to, and not promised at every instant: what goes beyond is measured, and no
-//! violation here (see `immediate`).
+//! NO_ALGORITHM and STATIC promise no total, so they cannot exceed one. With `shrink: immediate`
+//! the server keeps to a total but does not promise it at every instant: this checker measures an
+//! excess and does not count it as a violation (see `immediate`).
 //!
-//! Where the capacity is lowered, or a total begins to be kept, what is out runs down until the last
-//! lease from before has ended. Until then it is allowed, and from that very instant on it is not,
-//! whether anything happens then or not. The root's clock says when that is: the root reserves what
-//! it has granted until the lease has ended by its own clock, and no lease below outlives the one it
-//! was cut from. So all points in time that are kept here are as the root's clock shows them.
+//! After the capacity is lowered, or after a total begins to count, old leases may stay valid until
+//! the last of them ends. An excess is allowed up to that instant and is a violation after it, even
+//! if nothing happens at that time. The root's clock decides the instant: the root reserves a grant
+//! until the lease has ended by its own clock, and no lease below outlives the lease it was cut
+//! from. So all points in time in this file are as the root's clock shows them.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ use crate::planted::{self, Blunt};
 use crate::recording::Checker;
 use crate::world::clock::LocalClock;
 
-/// What is promised of the total.
+/// Promise on the total.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Total {
     Free,
@@ -41,21 +41,21 @@ impl Total {
 #[derive(Debug)]
 pub(super) struct Overshoot {
     pub(super) capacity: f64,
-    /// The most that there ever was.
+    /// Largest capacity so far.
     most: f64,
     total: Total,
-    /// The root's.
+    /// Clock of the root.
     clock: LocalClock,
-    /// What may still be in use from before, and until when, by the root's clock.
+    /// Total that old leases may still use, and until when, by the root's clock.
     former: Option<(f64, Time)>,
-    /// When the last lease ends, by the root's clock, that may be out by an earlier template, which had
-    /// longer ones perhaps.
+    /// End of the last lease by an earlier template, by the root's clock. Earlier templates may
+    /// have had longer leases.
     former_leases_end: Time,
-    /// The largest part of what there was that was granted.
+    /// Largest ratio of grants to the allowance.
     pub(super) peak: f64,
-    /// The largest part that was granted or used without a lease.
+    /// Largest ratio of grants and use without a lease to the allowance.
     pub(super) peak_with_fallback: f64,
-    /// The largest part of what there was that was granted while no more was promised, and when.
+    /// Largest ratio of grants while the total was promised, and when.
     pub(super) worst: (f64, Time),
     over_since: Option<Time>,
     pub(super) over_for: Duration,
@@ -79,33 +79,33 @@ impl Overshoot {
         }
     }
 
-    /// Whether all share one capacity.
+    /// Returns whether all clients share one capacity.
     pub(super) fn has_total(&self) -> bool {
         self.total != Total::Free
     }
 
-    /// The root's clock is another one from now on. What happened until now has been looked at.
+    /// Sets the root's clock. The caller has counted the time until now.
     pub(super) fn note_clock(&mut self, clock: LocalClock) {
         self.clock = clock;
     }
 
-    /// Whether a total is kept to, and not promised at every instant.
+    /// Returns whether a total counts but is not promised at every instant.
     pub(super) fn is_kept(&self) -> bool {
         self.total == Total::Kept
     }
 
-    /// What the root's clock shows.
+    /// Returns what the root's clock shows.
     pub(super) fn local(&self, now: Time) -> Time {
         self.clock.shows(now)
     }
 
-    /// When the last lease ends that may be out by an earlier template, by the root's clock.
+    /// Returns the end of the last lease by an earlier template, by the root's clock.
     pub(super) fn former_leases_end(&self) -> Time {
         self.former_leases_end
     }
 
-    /// Another template is in force, or none; until now there were leases of this length. What
-    /// happened until now has been looked at.
+    /// Notes another template, or none. Leases had the length `had` until now. The caller has
+    /// counted the time until now.
     pub(super) fn note_template(&mut self, template: Option<&Template>, had: Duration, now: Time) {
         let (before, total) = (self.capacity, self.total);
         let mut has = had;
@@ -119,9 +119,9 @@ impl Overshoot {
         self.most = self.most.max(self.capacity);
         let local = self.clock.shows(now);
         self.former_leases_end = self.former_leases_end.max(local + had);
-        // What is out comes down as holders refresh, at the latest when its leases end.
+        // Old leases shrink as holders refresh, at the latest when they end.
         let from = match self.total > total {
-            // Any amount may be out, and on its way.
+            // Any amount may be granted and on its way.
             true => Some(f64::INFINITY),
             false if planted::is(Blunt::OvershootForgivenByEdits) => Some(f64::INFINITY),
             false if self.capacity < before => Some(self.allowed(now).max(before)),
@@ -136,11 +136,11 @@ impl Overshoot {
         }
     }
 
-    /// Another root was elected, which begins to learn.
+    /// Notes that a new master of the root starts learning mode.
     pub(super) fn note_learning(&mut self, algorithm: &Algorithm, now: Time) {
-        // It does not know what was in force before: it learns from the holders what is out, and
-        // confirms it, for leases that begin now. If that is still what was out before the capacity
-        // was lowered, it has the length of another lease to come down.
+        // The new master does not know earlier templates. It learns from the holders what they have
+        // and confirms it with leases that begin now. If these amounts are from before the capacity
+        // was lowered, they have another lease length to come down.
         let local = self.clock.shows(now);
         if planted::is(Blunt::OvershootOfLearnersAllowed) {
             self.former = Some((f64::INFINITY, local + algorithm.lease_length));
@@ -152,8 +152,8 @@ impl Overshoot {
         }
     }
 
-    /// The root does not go by the template in force: until then, by its clock, it may grant by this
-    /// one.
+    /// Notes that the root still uses `former`. It may grant by that template until
+    /// `granted_until`, by its own clock.
     pub(super) fn note_known_late(&mut self, former: &Template, granted_until: Time, now: Time) {
         let capacity = former.capacity.get();
         let local = self.clock.shows(now);
@@ -172,7 +172,7 @@ impl Overshoot {
         }
     }
 
-    /// What may be granted at a time, at most.
+    /// Returns the largest total allowed at a time.
     pub(super) fn allowed(&self, now: Time) -> f64 {
         match self.former {
             Some((from, until)) if self.clock.shows(now) <= until => from.max(self.capacity),
@@ -180,8 +180,8 @@ impl Overshoot {
         }
     }
 
-    /// Before anything changes now: if what was from before had to be gone since the last change, it
-    /// is looked whether it was.
+    /// Checks the moment at which old leases had to be gone, if it has passed since the last
+    /// change. Every change calls it first.
     pub(super) fn pass(&mut self, now: Time, sums: impl FnOnce() -> (f64, f64)) {
         if let Some((_, until)) = self.former
             && self.clock.shows(now) > until
@@ -195,7 +195,7 @@ impl Overshoot {
         }
     }
 
-    /// Whether all that may be in use is accounted for by those who handed it out.
+    /// Returns whether the servers account for everything that may be in use.
     pub(super) fn is_accounted(&self, now: Time) -> bool {
         let was_free = self
             .former
@@ -203,7 +203,7 @@ impl Overshoot {
         self.total == Total::Promised && !was_free
     }
 
-    /// Looks at the sum of all leases, and of what is used besides.
+    /// Checks the sum of all leases, and of use without a lease.
     pub(super) fn look(&mut self, leases: f64, fallback: f64, now: Time) {
         let allowed = self.allowed(now);
         let is_over = self.has_total() && leases > allowed * (1.0 + ROUNDING);
@@ -228,8 +228,8 @@ impl Overshoot {
         }
     }
 
-    /// What part of what is allowed this is. Of nothing there are no parts: what is beyond it counts
-    /// as a part of the most there ever was.
+    /// Returns the ratio of a sum to the allowance. If nothing is allowed, the excess counts
+    /// relative to the largest capacity so far.
     fn part(&self, sum: f64, allowed: f64) -> f64 {
         if allowed > 0.0 {
             sum / allowed

@@ -1,8 +1,8 @@
-//! A real run in the books of the checkers, so that it and its simulation are measured by the same code.
+//! Books of a real run, so that the same code measures it and its simulation.
 //!
-//! Whoever runs real servers and clients looks at the clients as often as it can, and reports what each
-//! wants and may use at that moment. What happened between two looks counts as if it had happened at the
-//! second one: with looks every few milliseconds that is less than a message takes.
+//! The caller runs real servers and clients. It looks at the clients as often as it can, and
+//! reports what each wants and may use. A change between two looks counts from the second one. With
+//! a look every few milliseconds the error is less than the time of a message.
 
 use std::time::Duration;
 
@@ -14,22 +14,23 @@ use crate::checker::Watched;
 use crate::recording::Figures;
 use crate::scenario::ClientGroup;
 
-/// One resource of a real run. All times count from its start and never go back.
+/// Books of one resource of a real run. All times count from its start and never go back.
 #[derive(Debug)]
 pub struct RealRun {
     watched: Watched,
     now: Time,
-    /// By client: what it wants.
+    /// Wants of each client.
     wants: Vec<f64>,
 }
 
 impl RealRun {
-    /// The clients of a group, which want nothing yet. Averages are taken from `settled_after` on.
+    /// Creates the books for a group of clients that want nothing yet. Averages count from
+    /// `settled_after` on.
     pub fn new(group: &ClientGroup, template: &Template, settled_after: Duration) -> Self {
         let settled_after = Time::ZERO + settled_after;
         let mut watched = Watched::new(group.first.resource.clone(), template, settled_after);
         for _ in 0..group.count {
-            // Nothing is asked of single nodes here.
+            // A real run does not judge single nodes.
             watched.join(group.first.priority, 0);
         }
         Self {
@@ -39,7 +40,7 @@ impl RealRun {
         }
     }
 
-    /// A client wants that much from now on.
+    /// Notes what a client wants from now on.
     pub fn handle_wants(&mut self, client: usize, wants: f64, now: Duration) {
         self.pass(now);
         if let Some(before) = self.wants.get_mut(client) {
@@ -48,7 +49,7 @@ impl RealRun {
         }
     }
 
-    /// What a client may use now, and where that comes from.
+    /// Notes what a client may use now, and its source.
     pub fn handle_capacity(
         &mut self,
         client: usize,
@@ -63,14 +64,15 @@ impl RealRun {
         }
     }
 
-    /// Looks how far all are from the ideal, as a simulation does about every `sample_every`.
+    /// Measures the distance of all clients from the ideal, as a simulation does about every
+    /// `sample_every`.
     pub fn handle_look(&mut self, now: Duration) {
         self.pass(now);
         self.watched.look_at_all(self.now);
         self.watched.settle(self.now);
     }
 
-    /// It is over: averages and extremes, as a recording has them of a simulation.
+    /// Ends the run, and returns averages and extremes as in the recording of a simulation.
     pub fn finish(mut self, now: Duration) -> Figures {
         self.pass(now);
         self.watched.finish(self.now);
@@ -82,7 +84,7 @@ impl RealRun {
     }
 }
 
-/// What a client that wants so much may use by a lease, and what it uses besides.
+/// Splits a client's capacity into what it may use by a lease and what it uses without one.
 pub(crate) fn by_source(capacity: Capacity, source: Source, wants: f64) -> (f64, f64) {
     let capacity = match capacity {
         Capacity::Limited(capacity) => capacity,

@@ -1,8 +1,8 @@
-//! How often a client asks: the most requests of one within a second, for leases and for who the master is.
+//! Counts the requests of one client within a second: for leases and for the master's address.
 //!
-//! Whatever goes wrong, a client keeps its gaps, follows a few redirects and waits after each failure. How long
-//! it waits for an answer while servers send it from one to the other is up to chance and to how many there
-//! are; that it does not run in circles all that time is not.
+//! A client keeps its gaps, follows a few redirects and waits after each failure, whatever the fault.
+//! The number of redirects in that time depends on the fault; a client must not follow a loop of
+//! redirects without end.
 
 use doorward_engine::time::Time;
 
@@ -10,7 +10,7 @@ use crate::checker::Watched;
 use crate::planted;
 use crate::recording::Checker;
 
-/// Those of a client in the present second.
+/// Requests of a client in the present second.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Asked {
     second: u32,
@@ -18,7 +18,7 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    /// Another one. Returns how many there are in this second.
+    /// Counts one more request, and returns the number in this second.
     fn note(&mut self, now: Time) -> u32 {
         let second = u32::try_from(now.since(Time::ZERO).as_secs()).unwrap_or(u32::MAX);
         if second != self.second {
@@ -33,7 +33,7 @@ impl Asked {
 }
 
 impl Watched {
-    /// A client sends a request, for a lease or for who the master is.
+    /// Notes a request of a client, for a lease or for the master's address.
     pub(crate) fn note_request(&mut self, client: usize, now: Time) {
         let Some(account) = self.accounts.get_mut(client) else {
             return;

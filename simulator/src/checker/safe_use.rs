@@ -1,15 +1,15 @@
-//! What clients use in safe mode, apart from what they use by leases.
+//! Use of capacity in safe mode, apart from the use by leases.
 //!
-//! It is no overshoot: nobody promised that it fits beside leases, or beside what others use in other
-//! modes. What is promised is less. With every client informed since the last one joined, what all of them may
-//! use in safe mode, together and whatever they will want, is no more than the capacity (unless templates
-//! say otherwise, by a static safe capacity). That is looked at whenever it is so, whether anybody is in safe
-//! mode then or not: nobody knows when all leases end at once.
+//! Such use is no overshoot: Doorward does not promise that it fits beside leases or beside other
+//! modes. It promises less. Once every client has been informed since the last one joined, all
+//! clients together may use at most the capacity in safe mode, whatever they want later (unless a
+//! template has a static safe capacity). The checker tests this whenever it holds, even if no
+//! client is in safe mode at the time, because all leases may end at once later.
 //!
-//! It is so when everybody was answered to a request that was sent a second after somebody joined, or the
-//! templates were edited, the last time: for so long it may take to get through the tree. And not
-//! while a client's lease has ended unrenewed and others get more since: it left, as far as its server
-//! knows.
+//! All clients are informed when each got an answer to a request sent at least one second after the
+//! last join or edit of templates; the news may take that long through the tree. They do not count
+//! as informed while the lease of a client has ended without renewal and others get more since: for
+//! its server, that client has left.
 
 use std::time::Duration;
 
@@ -21,52 +21,53 @@ use crate::checker::{Watched, amount};
 use crate::planted::{self, Blunt};
 use crate::recording::Checker;
 
-/// For so long it may take until all servers know that a client has joined: a few rounds, and what
-/// messages between them take.
+/// Time until all servers know that a client joined: a few rounds, and the messages between the
+/// servers.
 const HEARD_WITHIN: Duration = Duration::from_secs(1);
 
-/// The books of one client.
+/// Books of one client.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct InformedClient {
-    /// The safe capacity of its last answer; infinite if there is no limit. None: it never got one, or is gone.
+    /// Safe capacity of its last answer; infinite without a limit. `None` before the first answer
+    /// and after its end.
     safe: Option<f64>,
-    /// Since which round.
+    /// Round in which it was last informed.
     round: u32,
     has_lapsed: bool,
-    /// What it may use in safe mode if its lease ends now; without a limit, what it wants.
+    /// Most it may use in safe mode if its lease ends now; its wants if there is no limit.
     may: Amount,
-    /// What it uses in safe mode.
+    /// Present use in safe mode.
     uses: Amount,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct SafeUse {
     used: ExactSum,
-    /// The largest part of the capacity that was used in safe mode.
+    /// Largest part of the capacity that clients used in safe mode.
     pub(super) peak: f64,
     may: ExactSum,
     informed: usize,
     lapsed: usize,
-    /// Rounds in which everybody is informed: the number of the present one, since when it is, and how many were
-    /// informed in it.
+    /// Present round in which all clients must be informed: its number, its start, and the clients
+    /// informed so far.
     round: u32,
     since: Time,
     informed_in_round: usize,
-    /// Somebody's lease had ended when others were informed.
+    /// True if the lease of a client had ended when others were informed.
     is_mixed: bool,
-    /// Something has changed since the sums were looked at.
+    /// True if the sums changed since the last look.
     is_changed: bool,
-    /// The largest part of the capacity that all may use, with everybody informed, and when.
+    /// Largest part of the capacity that all clients may use once all are informed, and when.
     pub(super) worst: (f64, Time),
 }
 
 impl SafeUse {
-    /// What all use in safe mode now.
+    /// Returns the total use in safe mode.
     pub(super) fn used(&self) -> f64 {
         self.used.rounded_down()
     }
 
-    /// Everybody has to be informed anew.
+    /// Starts a round in which all clients have to be informed again.
     pub(super) fn begin_round(&mut self, now: Time) {
         self.round += 1;
         self.since = now;
@@ -74,7 +75,7 @@ impl SafeUse {
         self.is_mixed = false;
     }
 
-    /// A client got its safe capacity in the answer to a request that was sent then.
+    /// Notes the safe capacity in the answer to a request that a client sent at `asked_at`.
     pub(super) fn note_safe_capacity(
         &mut self,
         client: &mut InformedClient,
@@ -96,7 +97,7 @@ impl SafeUse {
         self.is_changed = true;
     }
 
-    /// Its lease has ended unrenewed.
+    /// Notes that the lease of a client ended without renewal.
     pub(super) fn note_lapse(&mut self, client: &mut InformedClient) {
         if client.safe.is_some() && !client.has_lapsed {
             client.has_lapsed = true;
@@ -104,7 +105,7 @@ impl SafeUse {
         }
     }
 
-    /// Its process is gone, and with it what it got.
+    /// Notes that the process of a client has ended and lost its safe capacity.
     pub(super) fn note_gone(&mut self, client: &mut InformedClient) {
         if client.safe.take().is_none() {
             return;
@@ -115,7 +116,7 @@ impl SafeUse {
         client.round = 0;
     }
 
-    /// What it wants, and uses in safe mode; or what it got may be something else now.
+    /// Updates the present and possible use of a client in safe mode.
     pub(super) fn note_use(&mut self, client: &mut InformedClient, wants: f64, uses: Amount) {
         let may = match client.safe {
             Some(safe) if safe.is_finite() => safe,
@@ -132,7 +133,7 @@ impl SafeUse {
         (client.may, client.uses) = (may, uses);
     }
 
-    /// Looks at the sums, if there is anything new to see.
+    /// Checks the sums if they have changed.
     pub(super) fn look(&mut self, capacity: f64, now: Time) {
         if capacity <= 0.0 || !std::mem::take(&mut self.is_changed) {
             return;
@@ -153,8 +154,8 @@ impl SafeUse {
 }
 
 impl Watched {
-    /// A client in safe mode got its safe capacity in the answer to a request that was sent then;
-    /// infinite if there is no limit.
+    /// Notes the safe capacity in the answer to a request that a client sent at `asked_at`;
+    /// infinite without a limit.
     pub(crate) fn note_safe_capacity_of(
         &mut self,
         client: usize,
@@ -169,28 +170,28 @@ impl Watched {
         }
     }
 
-    /// The lease of a client has ended unrenewed.
+    /// Notes that the lease of a client ended without renewal.
     pub(crate) fn note_lapse(&mut self, client: usize) {
         if let Some(account) = self.accounts.get_mut(client) {
             self.safe_use.note_lapse(&mut account.informed);
         }
     }
 
-    /// The process of a client is gone.
+    /// Notes that the process of a client has ended.
     pub(crate) fn note_gone(&mut self, client: usize) {
         if let Some(account) = self.accounts.get_mut(client) {
             self.safe_use.note_gone(&mut account.informed);
         }
     }
 
-    /// What a client uses in safe mode now, and may use if its lease ends.
+    /// Notes what a client uses in safe mode now, and may use if its lease ends.
     pub(crate) fn note_safe_use(&mut self, client: usize, uses: f64, now: Time) {
         let (capacity, wants) = (self.capacity(), self.standings.get(client));
         let wants = wants.map_or(0.0, |standing| standing.wish.wants);
         if let Some(account) = self.accounts.get_mut(client) {
             self.safe_use
                 .note_use(&mut account.informed, wants, amount(uses));
-            // Without a total there is nothing that it could be a part of.
+            // Without a total there is no whole to compare with.
             if self.overshoot.has_total() {
                 self.safe_use.look(capacity, now);
             }

@@ -1,31 +1,30 @@
-//! How one client did: what it wanted and got, over time, and how long it was short.
+//! Figures of one client over time: what it wanted and got, and how long it was short.
 //!
-//! A client *gets* the smaller of what it wants and what its lease lets it use; it is *short* while
-//! that is less than it wants by more than a hundredth. Whether nobody could have had more, or
-//! somebody else had it, is judged by what the ideal would have given, which is looked at now and then.
+//! A client *gets* the smaller of its wants and its lease. It is *short* while it gets less than 99
+//! % of its wants. The ideal, measured now and then, tells a lack of capacity from an unfair share.
 
 use doorward_engine::time::Time;
 
 use crate::recording::ClientFigures;
 
-/// What is too little to count, as a part of what is wanted.
+/// Smallest shortage that counts, as a part of the wants.
 const NEGLIGIBLE: f64 = 0.01;
 
-/// Whether somebody who wants this has too little.
+/// Returns whether a client with these wants has too small a lease.
 pub(super) fn is_short(wants: f64, lease: f64) -> bool {
     lease < wants * (1.0 - NEGLIGIBLE)
 }
 
-/// The integrals of one client, in seconds times what is integrated.
+/// Integrals of one client; the unit is seconds times the unit of the figure.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct MissingOverTime {
-    /// Up to when they are.
+    /// End of the time that the integrals cover.
     since: Time,
     wanted: f64,
     got: f64,
     wanting: f64,
     short: f64,
-    /// The sum over all looks.
+    /// Sum over all looks.
     ideal: f64,
 }
 
@@ -37,7 +36,7 @@ impl MissingOverTime {
         }
     }
 
-    /// It wanted and had this until now.
+    /// Adds the time until now, with these wants and this lease.
     pub(super) fn advance(&mut self, wants: f64, lease: f64, now: Time) {
         if now <= self.since {
             return;
@@ -54,12 +53,12 @@ impl MissingOverTime {
         }
     }
 
-    /// The ideal gives it so much now.
+    /// Adds the ideal share at a look.
     pub(super) fn note_ideal(&mut self, ideal: f64) {
         self.ideal += ideal;
     }
 
-    /// How it did in that many seconds and looks; its names are left to whoever knows them.
+    /// Returns the figures over that many seconds and looks. The caller fills in the names.
     pub(super) fn figures(&self, seconds: f64, looks: u32) -> ClientFigures {
         let seconds = seconds.max(f64::MIN_POSITIVE);
         ClientFigures {
@@ -84,12 +83,12 @@ mod tests {
     fn a_client_is_short_while_it_has_less_than_it_wants() {
         let at = Time::from_secs;
         let mut shortage = MissingOverTime::new(at(10));
-        // Before all is settled nothing counts.
+        // Time before the run has settled does not count.
         shortage.advance(10.0, 0.0, at(10));
         assert_eq!(shortage.figures(1.0, 0), ClientFigures::default());
         shortage.advance(10.0, 5.0, at(12));
         shortage.note_ideal(5.0);
-        // Nearly all is enough; more than is wanted is not got; who wants nothing is not short.
+        // Nearly all is enough; a surplus is not used; a client that wants nothing is not short.
         shortage.advance(10.0, 9.95, at(14));
         shortage.advance(4.0, 5.0, at(18));
         shortage.note_ideal(4.0);

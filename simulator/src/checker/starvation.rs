@@ -1,9 +1,8 @@
-//! How long clients have nothing: who has nothing is starved only while there is something for it, by its
-//! priority.
+//! Measures how long clients have no lease although there is capacity for their priority.
 //!
-//! With PRIORITY_BANDS those with a higher priority may take all. What is left for each priority
-//! follows from what each wants together, so it is known at every instant without going over all
-//! clients.
+//! With PRIORITY_BANDS the clients of higher priority may take the whole capacity. The rest for
+//! each priority follows from the total wants of each, so it is known at every instant without a
+//! loop over all clients.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -20,7 +19,7 @@ use crate::recording::Checker;
 #[derive(Debug, Default)]
 struct Band {
     wants: ExactSum,
-    /// Since when there is something for it.
+    /// Start of the time in which this priority can get something.
     since: Option<Time>,
 }
 
@@ -28,7 +27,7 @@ struct Band {
 pub(super) struct Starvation {
     settled_after: Time,
     bands: BTreeMap<i64, Band>,
-    /// The longest time that a client had nothing, and when that ended.
+    /// Longest time without a lease, and when it ended.
     pub(super) longest: (Duration, Time),
 }
 
@@ -41,13 +40,13 @@ impl Starvation {
         }
     }
 
-    /// Somebody of that priority wants something else.
+    /// Notes changed wants of a client of that priority.
     pub(super) fn note_wants(&mut self, priority: i64, before: Amount, after: Amount) {
         let band = self.bands.entry(priority).or_default();
         band.wants.replace(before, after);
     }
 
-    /// Whether there is something for those of that priority.
+    /// Returns whether clients of that priority can get something.
     pub(super) fn has_something(&self, priority: i64) -> bool {
         self.since(priority).is_some()
     }
@@ -56,7 +55,7 @@ impl Starvation {
         self.bands.get(&priority)?.since
     }
 
-    /// A client of that priority had nothing since then.
+    /// Notes that a client of that priority had no lease since `since`.
     pub(super) fn note(&mut self, since: Time, priority: i64, now: Time) {
         let highest = self.bands.last_key_value().map(|(priority, _)| *priority);
         if planted::is(Blunt::StarvationOfHighestOnly) && highest != Some(priority) {
@@ -75,8 +74,8 @@ impl Starvation {
         }
     }
 
-    /// What is wanted, or there, has changed. Returns the priorities for which there is nothing any
-    /// more, and since when there was.
+    /// Recomputes which priorities can get something. Returns those that no longer can, and since
+    /// when they could.
     pub(super) fn look(
         &mut self,
         algorithm: &Algorithm,
@@ -116,12 +115,12 @@ impl Starvation {
 }
 
 impl Watched {
-    /// What there is for whom may have changed.
+    /// Recomputes which priorities can get something.
     pub(super) fn look_at_bands(&mut self, now: Time) {
         let capacity = self.capacity();
         for (priority, since) in self.starvation.look(&self.algorithm, capacity, now) {
-            // They are hungry still, and it is nobody's fault any more. All are gone over only if one
-            // may have been so for longest.
+            // Their clients still have nothing, but no longer count as starved. The loop runs only
+            // if one of them may set a new maximum.
             if now.since(since.max(self.settled_after)) <= self.starvation.longest.0 {
                 continue;
             }
@@ -134,7 +133,7 @@ impl Watched {
         }
     }
 
-    /// All is over: who has nothing has had nothing until now.
+    /// Counts clients without a lease at the end of the run.
     pub(super) fn end_starvation(&mut self, now: Time) {
         for (standing, account) in self.standings.iter().zip(&self.accounts) {
             if let Some(since) = account.hungry_since {

@@ -1,4 +1,4 @@
-//! Made-up histories of clients, and what is to be found in them.
+//! Tests of the checkers on histories of clients written by hand.
 
 use doorward_engine::template::AlgorithmKind::{FairShare, NoAlgorithm, PriorityBands, Static};
 use doorward_engine::template::{TemplateSpec, Templates};
@@ -7,7 +7,7 @@ use super::*;
 use crate::recording::{Checker, Figures, Verdict};
 use crate::scenario::Limits;
 
-/// A template: leases of 60 s, refreshed every 5 s.
+/// Returns a template with leases of 60 s and a refresh interval of 5 s.
 fn template(kind: AlgorithmKind, capacity: f64) -> Template {
     template_with(kind, capacity, &[])
 }
@@ -28,7 +28,7 @@ fn template_with(kind: AlgorithmKind, capacity: f64, parameters: &[(&str, &str)]
     found.unwrap().as_ref().clone()
 }
 
-/// Clients of the priorities, all at one node; averages are taken from the beginning.
+/// Watches clients of these priorities, all at one node. Averages count from the start.
 fn watched(template: &Template, priorities: &[i64]) -> Watched {
     let resource = ResourceId::new("shared").unwrap();
     let mut watched = Watched::new(resource, template, Time::ZERO);
@@ -57,7 +57,7 @@ fn close(found: f64, expected: f64) {
     assert!((found - expected).abs() < 1e-9, "{found}, not {expected}");
 }
 
-/// Two clients, of which one has twice what it wants half of the time.
+/// Plays two clients, of which one has twice its wants half of the time.
 fn in_step(sampled_every: f64) -> Figures {
     let mut watched = watched(&template(FairShare, 100.0), &[0, 0]);
     watched.note_wants(0, 60.0, at(0.0));
@@ -95,7 +95,7 @@ fn what_is_used_beyond_a_lowered_capacity_pays_for_no_outage() {
     watched.note_usable(0, 100.0, 0.0, at(0.0));
     watched.note_template(Some(&template(FairShare, 1.0)), at(10.0));
     watched.note_usable(0, 1.0, 0.0, at(20.0));
-    // There is no master for a while.
+    // Without a master for a while.
     watched.note_usable(0, 0.0, 0.0, at(50.0));
     watched.finish(at(100.0));
     let figures = watched.figures();
@@ -111,7 +111,7 @@ fn what_is_out_from_before_an_edit_must_be_gone_when_its_leases_end() {
     watched.note_wants(0, 100.0, at(0.0));
     watched.note_usable(0, 100.0, 0.0, at(0.0));
     watched.note_template(Some(&template(FairShare, 50.0)), at(10.0));
-    // It gets the same amount again, and nothing else happens when its lease should have ended.
+    // It gets the same amount again, and no event happens when its old lease had to end.
     watched.note_usable(0, 100.0, 0.0, at(60.0));
     watched.note_usable(0, 0.0, 0.0, at(75.0));
     watched.finish(at(100.0));
@@ -122,8 +122,8 @@ fn what_is_out_from_before_an_edit_must_be_gone_when_its_leases_end() {
     assert_eq!(found.at_s, Some(70.0));
 }
 
-/// A client has 100 by a lease of 60 s when the capacity becomes 50, and gives up the rest at that time.
-/// From the times on the root's clock runs at the speeds.
+/// Plays a client that has 100 by a lease of 60 s. The capacity becomes 50 at 10 s, and the client
+/// gives up the rest at `gone_at`. The root's clock changes to these speeds at these times.
 #[track_caller]
 fn cut_at_10_s(speeds: &[(f64, f64)], gone_at: f64, worst_at: Option<f64>) {
     let mut watched = watched(&template(FairShare, 100.0), &[0]);
@@ -154,10 +154,10 @@ fn what_is_out_from_before_an_edit_may_be_used_for_a_lease_length_by_the_clock_o
     // A slow clock: 60 s of it are 75 s.
     cut_at_10_s(&[(5.0, 0.8)], 84.9, None);
     cut_at_10_s(&[(5.0, 0.8)], 85.1, Some(85.0));
-    // A fast one: 60 s of it are 48 s.
+    // A fast clock: 60 s of it are 48 s.
     cut_at_10_s(&[(5.0, 1.25)], 57.9, None);
     cut_at_10_s(&[(5.0, 1.25)], 58.1, Some(58.0));
-    // One that is slow from the middle on: 30 s, and 30 s that take 60.
+    // A clock that slows down halfway: 30 s, and 30 s that take 60 s.
     let slows = [(40.0, 0.5)];
     cut_at_10_s(&slows, 99.9, None);
     cut_at_10_s(&slows, 100.1, Some(100.0));
@@ -183,7 +183,7 @@ fn where_no_total_is_promised_nothing_is_beyond_it() {
             watched.note_wants(client, 100.0, at(0.0));
             watched.note_usable(client, 100.0, 0.0, at(1.0));
         }
-        // From now on one is, but what was handed out before may be out until its leases end.
+        // From now on there is a total, but earlier grants may stay in use until their leases end.
         watched.note_template(Some(&template(FairShare, 120.0)), at(150.0));
         for client in 0..6 {
             watched.note_usable(client, 20.0, 0.0, at(209.0));
@@ -192,7 +192,7 @@ fn where_no_total_is_promised_nothing_is_beyond_it() {
         let figures = watched.figures();
         assert_eq!((figures.overshoot_s, figures.peak_of_capacity), (0.0, 1.0));
         assert!(verdict(&watched, Checker::Overshoot).holds, "{kind:?}");
-        // Then it is not.
+        // After that an excess counts.
         watched.note_usable(0, 140.0, 0.0, at(300.0));
         close(verdict(&watched, Checker::Overshoot).value, 1.0);
     }
@@ -230,7 +230,7 @@ fn nesting_is_a_finite_part_also_where_nothing_is_reserved() {
     let found = verdict(&watched, Checker::Nesting);
     close(found.value, 0.5);
     assert!(!found.holds);
-    // JSON has no number for what is infinite.
+    // JSON has no infinite numbers.
     let text = serde_json::to_string(&found).unwrap();
     assert_eq!(serde_json::from_str::<Verdict>(&text).unwrap(), found);
 }
@@ -251,7 +251,7 @@ fn a_root_may_know_nothing_only_while_it_learns() {
     assert!(unknown(&watched, 60.0) && !unknown(&watched, 61.0));
     watched.note_learning(Duration::ZERO, at(200.0));
     assert!(unknown(&watched, 260.0) && !unknown(&watched, 261.0));
-    // Leases are out of what nothing matches any more.
+    // Leases remain of a resource that has no template any more.
     watched.note_template(None, at(300.0));
     assert!(unknown(&watched, 360.0) && !unknown(&watched, 361.0));
 }
@@ -274,7 +274,7 @@ fn what_never_rests_converges_never() {
     watched.note_wants(0, 100.0, at(0.0));
     watched.note_usable(0, 100.0, 0.0, at(1.0));
     watched.settle(at(2.0));
-    // The other one comes and goes, and is never given anything.
+    // The other client comes and goes, and never gets anything.
     for round in 5..50 {
         let wants = if round % 2 == 0 { 0.0 } else { 60.0 };
         watched.note_wants(1, wants, at(f64::from(round) * 2.0));
@@ -303,11 +303,11 @@ fn somebody_is_starved_only_while_there_is_something_for_it() {
     let mut watched = watched(&template(PriorityBands, 100.0), &[1, 0]);
     watched.note_wants(0, 100.0, at(10.0));
     watched.note_usable(0, 100.0, 0.0, at(10.0));
-    // All is taken until 50 s, and what is left then comes after 2 s.
+    // The first client takes everything until 50 s; the rest arrives 2 s later.
     watched.note_wants(1, 50.0, at(20.0));
     watched.note_wants(0, 60.0, at(50.0));
     watched.note_usable(1, 40.0, 0.0, at(52.0));
-    // Without a lease again, it waits for 5 s, until those before it take all.
+    // The second client has no lease again. It waits for 5 s, until the first takes everything.
     watched.note_usable(1, 0.0, 0.0, at(60.0));
     watched.note_wants(0, 100.0, at(65.0));
     watched.note_usable(1, 1.0, 0.0, at(90.0));

@@ -1,13 +1,14 @@
-//! Which wait costs what: of what could be used and is not, whose turn it is.
+//! Splits unused capacity by what clients wait for at the time.
 //!
-//! While something that could be used is not, somebody wants more than it may use, and waits for
-//! something: for its own gap to be over, for an answer, for others. At every instant what is missing is
-//! attributed to these waits, in proportion to how much is missing to the clients in each. Nobody misses
-//! more than the whole capacity, which is all that it could be given.
+//! While capacity is unused, some client wants more than it may use and waits: for its own gap to
+//! end, for an answer, or for other clients. At every instant this file attributes the unused part
+//! to these waits, in proportion to what the clients in each wait miss. A client never misses more
+//! than the whole capacity.
 //!
-//! What is kept is a sum for each wait, so that a change costs the same however many clients there are.
-//! Clients who have their share and want far more stand in these sums beside those who wait for a little:
-//! where most want far more than there is, *share* is large because it is long, not because it is slow.
+//! It keeps one sum for each wait, so a change costs the same with any number of clients. Clients
+//! that have their share and want far more count beside clients that wait for a little. Where
+//! demand far exceeds the capacity, *share* is therefore large because it lasts, not because it is
+//! slow.
 
 use doorward_engine::amount::Amount;
 use doorward_engine::exact_sum::ExactSum;
@@ -17,66 +18,66 @@ use doorward_engine::time::Time;
 use crate::checker::{ClientStanding, Watched, amount};
 use crate::recording::Waits as Parts;
 
-/// What a client that wants more than it may use waits for.
+/// Reason for which a client that wants more than it may use waits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Wait {
-    /// It asked a moment ago, and keeps its own gap before it says that it wants something else.
+    /// It asked a moment ago, and keeps its own gap before it reports changed wants.
     Gap,
-    /// Its request, or the answer, is under way.
+    /// Its request or the answer is under way.
     Answer,
-    /// The server answered without a decision, since it had just decided about this client.
+    /// The server answered without a decision because it had just decided for this client.
     Floor,
-    /// Others hold what it is to get, until they have shrunk.
+    /// Others hold the capacity until their leases shrink.
     Others,
     /// The server, or one above it, is in learning mode.
     Learning,
     /// The server has nothing to give yet, or refused.
     #[default]
     Refused,
-    /// It was answered that it has its share, and does not know of more before it asks again.
+    /// The answer gave it its full share. It learns of more with its next request.
     Share,
     /// No server answers.
     NoServer,
 }
 
-/// How many waits there are.
+/// Number of waits.
 const COUNT: usize = 8;
 
-/// Sums over all clients, and what came of them so far.
+/// Sums over all clients, and the attributed loss so far.
 #[derive(Debug, Default)]
 pub(super) struct WaitSums {
-    /// What is missing to the clients in each wait.
+    /// Amount that the clients in each wait miss.
     missing: [ExactSum; COUNT],
-    /// What could be used and was not: parts of it, times seconds.
+    /// Unused part of what could be used, in seconds.
     lost: [f64; COUNT],
 }
 
 impl WaitSums {
-    /// Somebody in that wait misses something else than before.
+    /// Updates what a client in that wait misses.
     pub(super) fn replace(&mut self, wait: Wait, before: Amount, after: Amount) {
         if let Some(sum) = self.missing.get_mut(wait as usize) {
             sum.replace(before, after);
         }
     }
 
-    /// Nobody misses anything: all are put in again.
+    /// Resets the sums, so that all clients can be added again.
     pub(super) fn clear(&mut self) {
         self.missing = [ExactSum::ZERO; COUNT];
     }
 
-    /// A part of what could be used was not, for some time until now: parts times seconds.
+    /// Attributes the part of what could be used that stayed unused until now, in seconds.
     pub(super) fn pass(&mut self, lost: f64) {
         if lost <= 0.0 {
             return;
         }
-        // Most are nothing, most of the time.
+        // Most sums are zero most of the time.
         let missing = self.missing.each_ref().map(|sum| match sum.is_zero() {
             true => 0.0,
             false => sum.rounded_down(),
         });
         let all: f64 = missing.iter().sum();
         if all <= 0.0 {
-            // Of a rounding there is nobody to blame.
+            // The loss is a rounding error.
             return;
         }
         for (sum, missing) in self.lost.iter_mut().zip(missing) {
@@ -84,7 +85,7 @@ impl WaitSums {
         }
     }
 
-    /// Parts of what could be used in that many seconds.
+    /// Returns the parts of what could be used in that many seconds.
     pub(super) fn parts(&self, seconds: f64) -> Parts {
         let part = |wait: Wait| match self.lost.get(wait as usize) {
             Some(lost) if seconds > 0.0 => lost / seconds,
@@ -104,7 +105,7 @@ impl WaitSums {
 }
 
 impl ClientStanding {
-    /// What a client misses.
+    /// Returns what a client misses.
     pub(super) fn missing(&self, algorithm: &Algorithm, capacity: f64) -> Amount {
         let most = match algorithm.kind {
             AlgorithmKind::NoAlgorithm => self.wish.wants,
@@ -115,7 +116,7 @@ impl ClientStanding {
 }
 
 impl Watched {
-    /// If a client wants more than it may use, it waits for this.
+    /// Notes the reason for which a client waits, if it wants more than it may use.
     pub(crate) fn note_wait(&mut self, client: usize, wait: Wait, now: Time) {
         let is_new = |account: &&super::Account| account.wait != wait;
         if self.accounts.get(client).filter(is_new).is_none() {
@@ -133,7 +134,7 @@ impl Watched {
         }
     }
 
-    /// What clients miss is something else for all of them.
+    /// Recomputes the sums after a change that affects all clients.
     pub(super) fn weigh_waits(&mut self) {
         let capacity = self.capacity();
         self.waits.clear();
@@ -151,7 +152,7 @@ mod tests {
     #[test]
     fn what_is_missing_is_split_by_how_much_is_missing_in_each_wait() {
         let mut waits = WaitSums::default();
-        // Nothing is lost to nobody.
+        // Without clients the loss is attributed to none.
         waits.pass(1.0);
         waits.replace(Wait::Gap, Amount::ZERO, amount(30.0));
         waits.replace(Wait::Others, Amount::ZERO, amount(10.0));

@@ -1,4 +1,4 @@
-//! What clients want, as far as it counts: a template may say how much one of them can have.
+//! Counted wants of clients: a template may limit what one client can have.
 
 use doorward_engine::amount::Amount;
 use doorward_engine::template::{AlgorithmKind, Template};
@@ -7,13 +7,13 @@ use doorward_engine::time::Time;
 use crate::checker::ideal::Wish;
 use crate::checker::{ClientStanding, Watched, amount};
 
-/// The most that one client can have.
+/// Returns the largest amount that one client can have.
 pub(super) fn most(template: &Template) -> Option<f64> {
     template.holder_bounds.wants_max.map(Amount::get)
 }
 
 impl Watched {
-    /// A client wants something else now.
+    /// Notes changed wants of a client.
     pub(crate) fn note_wants(&mut self, client: usize, wants: f64, now: Time) {
         if let Some(account) = self.accounts.get_mut(client) {
             account.asked = wants;
@@ -21,7 +21,7 @@ impl Watched {
         self.count_wants(client, wants, now);
     }
 
-    /// Another template is in force, by which a client can have so much.
+    /// Notes the limit of another template.
     pub(super) fn note_wants_max(&mut self, wants_max: Option<f64>, now: Time) {
         if wants_max == self.wants_max {
             return;
@@ -33,7 +33,7 @@ impl Watched {
         }
     }
 
-    /// What counts of what a client wants.
+    /// Updates the counted wants of a client.
     fn count_wants(&mut self, client: usize, wants: f64, now: Time) {
         let wants = self.wants_max.map_or(wants, |most| wants.min(most));
         let Some(standing) = self.standings.get(client).copied() else {

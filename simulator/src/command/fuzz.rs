@@ -1,7 +1,6 @@
-//! `doorward-sim fuzz`: scenarios by chance, on all cores; what fails is reported in order of seed.
+//! `doorward-sim fuzz`: plays random scenarios on all cores, and reports failures in order of seed.
 //!
-//! The first few seeds are played twice: if the two differ, nothing that fails could be played
-//! again.
+//! It plays the first few seeds twice: if the two runs differ, no failure can be reproduced.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -18,26 +17,26 @@ use doorward_simulator::scenario::Scenario;
 use crate::failure::Failure;
 use crate::flags::FuzzFlags;
 
-/// So many seeds are played twice.
+/// Number of seeds that are played twice.
 const TWICE: u64 = 5;
 
-/// What came of a seed.
+/// Outcome of a seed.
 struct SeedOutcome {
-    /// Why it fails. None: it holds.
+    /// Failure; `None` if all promises hold.
     failure: Option<String>,
-    /// What is left of it.
+    /// Smaller scenario that still fails.
     kept: Option<Smaller>,
 }
 
-/// What is left of a scenario that fails.
+/// Smaller scenario that still fails.
 struct Smaller {
     kept: SmallerScenario,
-    /// Of how many faults and clients.
+    /// Faults and clients of the whole scenario.
     whole: (usize, usize),
     recording: Recording,
 }
 
-/// Plays seeds.
+/// Plays the seeds that the flags choose.
 pub(crate) fn run(flags: &FuzzFlags) -> Result<(), Failure> {
     match flags.seed {
         Some(seed) if flags.print_scenario => print(seed, flags),
@@ -46,7 +45,7 @@ pub(crate) fn run(flags: &FuzzFlags) -> Result<(), Failure> {
     }
 }
 
-/// The command that plays a seed.
+/// Returns the command that plays a seed.
 fn words(seed: u64, focus: Option<Part>) -> Vec<String> {
     let mut words = vec!["fuzz".to_owned(), "--seed".to_owned(), seed.to_string()];
     if let Some(focus) = focus {
@@ -55,7 +54,7 @@ fn words(seed: u64, focus: Option<Part>) -> Vec<String> {
     words
 }
 
-/// One seed, with all there is to say about it.
+/// Plays one seed and shows its summary.
 fn one(seed: u64, flags: &FuzzFlags) -> Result<(), Failure> {
     let whole = scenario(seed, flags.focus);
     let (mut recording, failure) = play(&whole);
@@ -77,7 +76,7 @@ fn one(seed: u64, flags: &FuzzFlags) -> Result<(), Failure> {
     recording.command = command_line(words.iter().map(String::as_str));
     if let Some(Smaller { kept, .. }) = left {
         recording.description = format!(
-            "What is left of the seed {seed}: {} faults, {} clients.",
+            "Shrunk scenario of the seed {seed}: {} faults, {} clients.",
             kept.faults.len(),
             kept.clients
         );
@@ -89,7 +88,7 @@ fn one(seed: u64, flags: &FuzzFlags) -> Result<(), Failure> {
     }
 }
 
-/// Prints the scenario file of a seed, or of what is left of it.
+/// Prints the scenario file of a seed, or of the smaller scenario that still fails.
 fn print(seed: u64, flags: &FuzzFlags) -> Result<(), Failure> {
     let mut whole = scenario(seed, flags.focus);
     let mut words = words(seed, flags.focus);
@@ -139,7 +138,7 @@ fn many(flags: &FuzzFlags) -> Result<(), Failure> {
     if failed == 0 {
         writeln!(
             out,
-            "{count} seeds from {} hold; {twice} of them were played twice, and were the same",
+            "{count} seeds from {} hold; {twice} of them were played twice with the same result",
             flags.from
         )?;
         return Ok(());
@@ -148,7 +147,7 @@ fn many(flags: &FuzzFlags) -> Result<(), Failure> {
     Err(Failure::Reported(1))
 }
 
-/// Plays the next seed, until there is none; or until nobody listens any more.
+/// Plays seeds until there are none left, or until the receiver has stopped.
 fn work(next: &AtomicU64, end: u64, flags: &FuzzFlags, sender: &Sender<(u64, SeedOutcome)>) {
     loop {
         let seed = next.fetch_add(1, Ordering::Relaxed);
@@ -165,7 +164,7 @@ fn outcome(seed: u64, flags: &FuzzFlags) -> SeedOutcome {
         let (again, _) = play(&whole);
         if again.trace_hash != recording.trace_hash {
             let message = format!(
-                "played twice, it is not the same: {} and {}",
+                "two runs have different trace hashes: {} and {}",
                 recording.trace_hash, again.trace_hash
             );
             return SeedOutcome {
@@ -203,11 +202,11 @@ fn write_outcome(seed: u64, focus: Option<Part>, outcome: &SeedOutcome) -> io::R
     let mut words = words(seed, focus);
     words.extend(["--shrink", "--out", "report"].map(str::to_owned));
     let again = command_line(words.iter().map(String::as_str));
-    writeln!(out, "  again, with a report: {again}")?;
+    writeln!(out, "  reproduce with a report: {again}")?;
     out.flush()
 }
 
-/// What is left of a scenario: how it was made smaller, and what happens in it.
+/// Writes a smaller scenario: its size, and the events in it.
 fn write_kept(out: &mut impl Write, smaller: &Smaller) -> io::Result<()> {
     let Smaller {
         kept,

@@ -1,4 +1,4 @@
-//! `doorward-sim list` and `show`: the scenarios that come with the program.
+//! `doorward-sim list` and `show`: the built-in scenarios.
 
 use std::io::{self, Write};
 
@@ -7,7 +7,7 @@ use doorward_simulator::report::{WIDTH, wrapped};
 
 use crate::failure::Failure;
 
-/// Their names, and what they are in a sentence.
+/// Prints their names, with a sentence on each.
 pub(crate) fn list() -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     let names = LIBRARY.iter().map(|entry| entry.name.len());
@@ -24,12 +24,12 @@ pub(crate) fn list() -> Result<(), Failure> {
     Ok(())
 }
 
-/// The file of one.
+/// Prints the file of one.
 pub(crate) fn show(name: &str) -> Result<(), Failure> {
     let Some(entry) = LibraryEntry::find(name) else {
         let hint = LibraryEntry::hint(name);
         let message =
-            format!("{name:?} is not in the library; `doorward-sim list` names what is{hint}");
+            format!("{name:?} is no built-in scenario; `doorward-sim list` shows them{hint}");
         return Err(Failure::Usage(message));
     };
     Ok(io::stdout().write_all(entry.text.as_bytes())?)

@@ -1,7 +1,8 @@
-//! `doorward-sim replay`: a trace of demand, played against templates and a tree.
+//! `doorward-sim replay`: plays a trace of demand against templates and a tree.
 //!
-//! The scenario is made of the flags: the clients of the trace are spread over the leaves, and it
-//! takes as long as the trace does. The least that must hold is that nobody ever has too much.
+//! The flags make the scenario. The clients of the trace are spread over the leaves of the tree,
+//! and the run takes as long as the trace. Its only limit is that clients never exceed the
+//! capacity.
 
 use std::path::Path;
 use std::time::Duration;
@@ -25,18 +26,18 @@ use crate::command::what_if::typed;
 use crate::failure::Failure;
 use crate::flags::{ReplayFlags, WhatIfFlags};
 
-/// A replay is sampled no more often than this, and long ones about this many times.
+/// Shortest sampling interval, and number of samples of a long replay.
 const SAMPLE_EVERY: Duration = Duration::from_secs(5);
 const SAMPLES: u32 = 1_440;
 
-/// As scenario files have it.
+/// Longest run, as in scenario files.
 const DURATION_MAX: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// Plays it.
+/// Plays the trace, or prints its scenario.
 pub(crate) fn run(flags: &ReplayFlags) -> Result<(), Failure> {
     let mut scenario = scenario(flags)?;
     if flags.print_scenario {
-        // The file is to be called as its owner likes.
+        // Without a name in it, the scenario takes the name of its file.
         scenario.name = String::new();
         return super::print_scenario(&scenario, &command(flags));
     }
@@ -56,7 +57,7 @@ fn scenario(flags: &ReplayFlags) -> Result<Scenario, Failure> {
     let duration = Duration::try_from_secs_f64(duration).unwrap_or(Duration::MAX);
     if duration < Duration::from_secs(1) || duration > DURATION_MAX {
         let message = format!(
-            "the trace would take {duration:?}; choose --speed and --repeat so that it is \
+            "the trace would take {duration:?}; choose --speed and --repeat so that it takes \
              between 1 s and 365 days"
         );
         return Err(Failure::Usage(message));
@@ -111,7 +112,7 @@ fn scenario(flags: &ReplayFlags) -> Result<Scenario, Failure> {
     })
 }
 
-/// By the name of the trace, as far as it can be part of one.
+/// Returns a scenario name from the trace's file name.
 fn name_of(flags: &ReplayFlags) -> String {
     let stem = flags.trace.file_stem().map(|stem| stem.to_string_lossy());
     let plain = |c: char| if c.is_alphanumeric() { c } else { '-' };
@@ -120,7 +121,7 @@ fn name_of(flags: &ReplayFlags) -> String {
     format!("replay-{name}")
 }
 
-/// The one template that is used, and what is asked for.
+/// Returns the template that applies and the resource that clients ask for.
 fn templates(flags: &ReplayFlags) -> Result<(Templates, ResourceId), Failure> {
     let file = flags.templates.display().to_string();
     let bytes = bytes_of(&flags.templates)
@@ -135,7 +136,7 @@ fn templates(flags: &ReplayFlags) -> Result<(Templates, ResourceId), Failure> {
         let message = format!("no template in {file} matches {resource}; give another --resource");
         return Err(Failure::Usage(message));
     };
-    // As somebody would have written it for that resource alone.
+    // The template as it would be written for this resource alone.
     let alone = Template {
         identifier_glob: resource.as_str().to_owned(),
         ..Template::clone(template)
@@ -148,7 +149,7 @@ fn templates(flags: &ReplayFlags) -> Result<(Templates, ResourceId), Failure> {
     Ok((flags.what_if.changed(&alone)?, resource))
 }
 
-/// The id of the only template that is for one resource.
+/// Returns the id of the only template for a single resource.
 fn only_id(templates: &Templates, file: &str) -> Result<ResourceId, Failure> {
     let exact = templates.iter().filter(|template| {
         let glob = &template.identifier_glob;
@@ -160,7 +161,7 @@ fn only_id(templates: &Templates, file: &str) -> Result<ResourceId, Failure> {
     match ids.as_slice() {
         [id] => Ok(id.clone()),
         [] => Err(Failure::Usage(format!(
-            "all templates in {file} are for many resources; say with --resource ID what is asked for"
+            "all templates in {file} match several resources; choose one with --resource ID"
         ))),
         many => {
             let names: Vec<&str> = many.iter().map(ResourceId::as_str).collect();
@@ -211,7 +212,7 @@ fn file_name(path: &Path) -> String {
     name.to_string_lossy().into_owned()
 }
 
-/// What makes the same again.
+/// Returns the command that plays the same again.
 fn command(flags: &ReplayFlags) -> String {
     let mut words = vec![
         "replay".to_owned(),

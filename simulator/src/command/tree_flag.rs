@@ -1,8 +1,8 @@
-//! What `--tree` says: a shape such as `3x3`, or a file.
+//! Value of `--tree`: a shape such as `3x3`, or a file.
 //!
-//! A shape has a number for each level below the root, of how many nodes there are at each parent:
-//! `3x3` is a root with three regions of three leaves each. They are named as in scenario files:
-//! `region-1.leaf-3`; levels between regions and leaves are called `site`.
+//! A shape has one number for each level below the root: the children of each node above it. `3x3`
+//! is a root with three regions of three leaves each. Nodes have the names of scenario files, such
+//! as `region-1.leaf-3`. Levels between regions and leaves are called `site`.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -11,12 +11,12 @@ use doorward_simulator::scenario::{NODES_MAX, Node, Scenario};
 
 use crate::failure::Failure;
 
-/// A tree, as the flag says it.
+/// Tree as the flag describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum TreeFlag {
     /// Children of each node, level by level.
     Shape(Vec<usize>),
-    /// A scenario file.
+    /// Scenario file.
     File(PathBuf),
 }
 
@@ -46,12 +46,12 @@ impl FromStr for TreeFlag {
 }
 
 impl TreeFlag {
-    /// The nodes: the root first, parents before their children.
+    /// Returns the nodes: the root first, parents before their children.
     pub(crate) fn nodes(&self) -> Result<Vec<Node>, Failure> {
         match self {
             Self::Shape(levels) => Ok(planted(levels)),
             Self::File(path) if !path.exists() => Err(Failure::Usage(format!(
-                "--tree {} is neither a shape, as 3x3 is, nor a file that is there",
+                "--tree {} is neither a shape such as 3x3 nor an existing file",
                 path.display()
             ))),
             Self::File(path) => Scenario::read_tree(path)
@@ -70,7 +70,7 @@ fn planted(levels: &[usize]) -> Vec<Node> {
     nodes
 }
 
-/// Plants what is below a node, in the order in which scenario files have it.
+/// Adds the nodes below a node, in the order of scenario files.
 fn plant(nodes: &mut Vec<Node>, levels: &[usize], parent: usize, prefix: &str, is_first: bool) {
     let Some((children, below)) = levels.split_first() else {
         return;
@@ -93,7 +93,7 @@ fn plant(nodes: &mut Vec<Node>, levels: &[usize], parent: usize, prefix: &str, i
     }
 }
 
-/// The nodes that have no children.
+/// Returns the nodes without children.
 pub(crate) fn leaves(nodes: &[Node]) -> Vec<usize> {
     let mut is_leaf = vec![true; nodes.len()];
     for parent in nodes.iter().filter_map(|node| node.parent) {

@@ -1,4 +1,4 @@
-//! `--capacity-factor` and `--lease-length`: what would be if the templates were others.
+//! `--capacity-factor` and `--lease-length`: play with changed templates.
 
 use std::time::Duration;
 
@@ -10,18 +10,18 @@ use crate::failure::Failure;
 use crate::flags::WhatIfFlags;
 
 impl WhatIfFlags {
-    /// Nothing is to be changed.
+    /// Flags that change nothing.
     pub(crate) const NOTHING: Self = Self {
         capacity_factor: 1.0,
         lease_length: None,
     };
 
-    /// Whether anything is to be changed.
+    /// Returns whether the flags change nothing.
     pub(crate) fn is_empty(&self) -> bool {
         self.capacity_factor == 1.0 && self.lease_length.is_none()
     }
 
-    /// The templates as they would be.
+    /// Returns the changed templates.
     pub(crate) fn changed(&self, templates: &Templates) -> Result<Templates, Failure> {
         let specs: Vec<TemplateSpec> = templates.iter().map(|it| self.spec_of(it)).collect();
         Templates::parse(&specs).map_err(|problems| {
@@ -32,7 +32,7 @@ impl WhatIfFlags {
         })
     }
 
-    /// The template as somebody would have written it.
+    /// Returns a template as one would write it.
     pub(crate) fn spec_of(&self, template: &Template) -> TemplateSpec {
         let algorithm = &template.algorithm;
         let mut parameters = vec![(
@@ -46,8 +46,7 @@ impl WhatIfFlags {
             parameters.push((format!("min_share.{priority}"), Some(share.to_string())));
         }
         let lease_length = self.lease_length.unwrap_or(algorithm.lease_length);
-        // Who learns for as long as leases last, which is what is meant if nothing is said, still
-        // does.
+        // A learning mode as long as the leases, which is the default, stays as long as the leases.
         let learning = match algorithm.learning_mode_duration {
             learning if learning == algorithm.lease_length => lease_length,
             learning => learning,
@@ -70,7 +69,7 @@ impl WhatIfFlags {
         }
     }
 
-    /// The flags as they are typed.
+    /// Returns the flags as they are typed.
     pub(crate) fn words(&self) -> impl Iterator<Item = String> {
         let factor = (self.capacity_factor != 1.0).then(|| self.capacity_factor.to_string());
         let factor = factor.map(|factor| ["--capacity-factor".to_owned(), factor]);
@@ -80,7 +79,7 @@ impl WhatIfFlags {
     }
 }
 
-/// A duration as it is typed: `1m30s`.
+/// Formats a duration as it is typed: `1m30s`.
 pub(crate) fn typed(duration: Duration) -> String {
     humantime::format_duration(duration)
         .to_string()

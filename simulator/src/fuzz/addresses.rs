@@ -1,6 +1,5 @@
-//! Servers that are looked for where they are not: those that are not the master send whoever asks to one another,
-//! or lists name addresses at which nobody is any more. Meanwhile whoever looks for them starts to, or starts
-//! again.
+//! Wrong addresses: servers that are not master redirect to one another, or lists name servers that
+//! are gone. In that time clients and child servers start to look for a master, or start again.
 
 use std::time::Duration;
 
@@ -25,7 +24,7 @@ pub(super) fn draw(draft: &mut Draft) {
     }
 }
 
-/// Whoever looks for the servers of a node is led astray.
+/// Gives wrong addresses to clients and children of a node.
 fn astray(chance: &mut Chance, node: usize, lease: Duration) -> Event {
     let node = NodeChoice::Node(node);
     let length = (Duration::from_secs(1), lease * chance.pick([1, 2, 4]) / 2);
@@ -36,7 +35,7 @@ fn astray(chance: &mut Chance, node: usize, lease: Duration) -> Event {
     }
 }
 
-/// What goes wrong meanwhile, at the node or at one below it.
+/// Draws a fault for the same time, at the node or at a child of it.
 fn beside(draft: &Draft, chance: &mut Chance, node: usize, lease: Duration) -> Event {
     let below: Vec<usize> = (0..draft.nodes.len())
         .filter(|it| {

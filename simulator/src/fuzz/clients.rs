@@ -1,5 +1,5 @@
-//! Who asks, and for what: few clients or many, who together want less than there is, or much more; of one
-//! resource, or of several.
+//! Clients and their demand: few or many clients, which together want less than the capacity or
+//! much more, of one or several resources.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::fuzz::{demand, limiters};
 use crate::scenario::ClientGroup;
 use crate::scenario::usage::Usage;
 
-/// The most of them.
+/// Maximum number of clients.
 const CLIENTS_MAX: usize = 24;
 
 pub(super) fn draw(draft: &mut Draft, chance: &mut Chance) {
@@ -63,14 +63,14 @@ pub(super) fn draw(draft: &mut Draft, chance: &mut Chance) {
     draft.clients = groups;
 }
 
-/// One of the resources, of which each client wants about that part.
+/// Draws the use of a resource, of which each client wants about that part.
 fn usage(chance: &mut Chance, spec: &Spec, factor: f64, limiters: f64) -> Option<Usage> {
     let amount = spec.capacity * factor * chance.between(0.1, 2.0);
     let limiter = chance.happens(limiters);
     let limiter = limiter.then(|| limiters::draw(chance, amount, spec.lease));
     let mode = chance.pick([Mode::Pessimistic, Mode::Safe, Mode::Optimistic]);
     Some(Usage {
-        // The id is written here.
+        // The id is a literal of this program.
         resource: ResourceId::new(spec.resource).ok()?,
         priority: match spec.has_bands() {
             true => chance.below(3) as i64,

@@ -1,6 +1,6 @@
-//! Clocks that differ by as much as they may: each is up to half a thousandth fast or slow, often all of it.
-//! Now and then clocks of servers are slow, all the more the further up; and clients' clocks are fast, or
-//! jump ahead, which harms nobody else.
+//! Clocks that differ as much as the protocol allows: each is up to 0.05 % fast or slow, often by
+//! all of it. Now and then servers' clocks are slow, more so near the root; and clients' clocks are
+//! fast or jump ahead, which harms no other client.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::fuzz::draft::Draft;
 use crate::fuzz::part::{Part, Strength};
 use crate::scenario::fault::{ClientChoice, ClockChoice, Event, NodeChoice};
 
-/// How far each clock may be off, as a part: half of what leases allow for.
+/// Largest error of a clock: half of what leases allow for.
 const DRIFT: f64 = 0.0005;
 
 pub(super) fn draw(draft: &mut Draft) {
@@ -51,7 +51,7 @@ pub(super) fn draw(draft: &mut Draft) {
     }
 }
 
-/// Those of servers are slow, all the more the further up.
+/// Slows the servers' clocks, more so near the root.
 fn slow_servers(draft: &mut Draft, chance: &mut Chance) {
     let at = draft.some_time(chance);
     let mut speeds: Vec<f64> = Vec::new();
@@ -65,7 +65,7 @@ fn slow_servers(draft: &mut Draft, chance: &mut Chance) {
     }
 }
 
-/// The clients of one group.
+/// Chooses the clients of one group.
 pub(super) fn one(group: usize) -> ClientChoice {
     ClientChoice {
         count: 1,
@@ -74,7 +74,7 @@ pub(super) fn one(group: usize) -> ClientChoice {
     }
 }
 
-/// As far off as it may be, in half of all cases.
+/// Draws a speed; in half of all cases the error is the largest.
 fn speed(chance: &mut Chance) -> f64 {
     let off = match chance.below(4) {
         0 => -1.0,

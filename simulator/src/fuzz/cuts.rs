@@ -1,5 +1,5 @@
-//! Nodes that are cut off: from their parents, from all below them, or from everybody; briefly, or until leases
-//! have run out.
+//! Partitions: nodes are cut off from their parents, from everything below, or from both; briefly,
+//! or until leases have expired.
 
 use std::time::Duration;
 

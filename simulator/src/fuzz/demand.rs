@@ -1,4 +1,4 @@
-//! What clients want over time: any curve there is.
+//! Demand of clients over time: every kind of curve.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ const fn seconds(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
-/// A curve around an amount.
+/// Draws a curve around an amount.
 pub(super) fn draw(chance: &mut Chance, amount: f64) -> Demand {
     let every = seconds(1 + chance.below(20) as u64);
     let at = chance.duration(seconds(10), seconds(180));

@@ -1,4 +1,4 @@
-//! What clients do besides asking: they leave, close resources, come back, crash; and want something else.
+//! Events of clients: they leave, close resources, come back, crash, and change their demand.
 
 use std::time::Duration;
 
@@ -58,7 +58,7 @@ fn event(draft: &Draft, chance: &mut Chance) -> Event {
     }
 }
 
-/// One of the resources that a client uses.
+/// Draws one of the resources that a client uses.
 fn one_of(draft: &Draft, client: usize, chance: &mut Chance) -> Option<ResourceId> {
     let group = draft.clients.get(client)?;
     let which = chance.below(1 + group.also.len());
@@ -66,7 +66,7 @@ fn one_of(draft: &Draft, client: usize, chance: &mut Chance) -> Option<ResourceI
     Some(usage.resource.clone())
 }
 
-/// As much as there is of one.
+/// Draws the capacity of a resource.
 fn amount(draft: &Draft, chance: &mut Chance) -> f64 {
     let spec = draft.specs.get(chance.below(draft.specs.len()));
     spec.map_or(1.0, |spec| spec.capacity)

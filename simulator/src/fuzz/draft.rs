@@ -1,4 +1,4 @@
-//! A world, made of its parts.
+//! Random world, composed of its parts.
 
 use std::time::Duration;
 
@@ -13,19 +13,19 @@ use crate::fuzz::{
 use crate::scenario::fault::{Event, Fault, Span, When};
 use crate::scenario::{ClientGaps, ClientGroup, Limits, Network, Node, Scenario, Servers};
 
-/// How long anything goes wrong.
+/// Time in which faults happen.
 const FAULTY_FOR: Duration = Duration::from_secs(200);
 
-/// What may be missing at rest, as a part of what could be used: what curves lose in compression.
+/// Largest deviation at rest, as a part of what can be used: the error of compressed curves.
 const AT_REST: f64 = 0.005;
 
-/// Makes the stream of a seed.
+/// Value that separates the stream of random worlds from others.
 const STREAM: u64 = 0x5eed_0000_0000_0010;
 
-/// From here on streams are of parts.
+/// First fork of the parts' streams.
 const PARTS: u64 = 100;
 
-/// What is drawn so far.
+/// World drawn so far.
 pub(super) struct Draft {
     strengths: [Strength; Part::ALL.len()],
     chance: Chance,
@@ -39,24 +39,25 @@ pub(super) struct Draft {
 }
 
 impl Draft {
-    /// How strongly a part is drawn.
+    /// Returns the strength of a part.
     pub(super) fn strength(&self, part: Part) -> Strength {
         let strength = self.strengths.get(part as usize);
         strength.copied().unwrap_or(Strength::None)
     }
 
-    /// A part's own chance.
+    /// Returns the random stream of a part.
     pub(super) fn chance_of(&self, part: Part) -> Chance {
         self.chance.fork(PARTS + part as u64)
     }
 
-    /// The longest lease of the templates at the start.
+    /// Returns the longest lease length of the templates at the start.
     pub(super) fn lease(&self) -> Duration {
         let leases = self.specs.iter().map(|spec| spec.lease);
         leases.max().unwrap_or_default()
     }
 
-    /// When something may go wrong: not before all have been served, nor right before it is over.
+    /// Returns the time for faults: after all clients had an answer, and not right before the end
+    /// of the faults.
     pub(super) fn faulty(&self) -> Span {
         (
             Duration::from_secs(20),
@@ -64,19 +65,19 @@ impl Draft {
         )
     }
 
-    /// A time at which something may go wrong.
+    /// Draws a time for a fault.
     pub(super) fn some_time(&self, chance: &mut Chance) -> Duration {
         let (least, most) = self.faulty();
         chance.duration(least, most)
     }
 
-    /// A time within that long of another one at which something may go wrong.
+    /// Draws a time for a fault, at most `within` after another time.
     pub(super) fn soon(&self, chance: &mut Chance, after: Duration, within: Duration) -> Duration {
         let at = after + chance.duration(Duration::ZERO, within);
         at.min(self.faulty().1)
     }
 
-    /// Something goes wrong once.
+    /// Adds an event that happens once.
     pub(super) fn put(&mut self, at: Duration, event: Event) {
         self.faults.push(Fault {
             when: When::At(at),
@@ -85,7 +86,7 @@ impl Draft {
     }
 }
 
-/// A world of a seed, without what is demanded of it when nothing goes wrong any more.
+/// Returns the world of a seed, without the demands on it after the heal.
 pub(super) fn scenario(seed: u64, focus: Option<Part>) -> Scenario {
     let chance = Chance::new(seed ^ STREAM);
     let strengths = strengths(&mut chance.fork(0), focus);
@@ -127,7 +128,7 @@ fn strengths(chance: &mut Chance, focus: Option<Part>) -> [Strength; Part::ALL.l
 }
 
 impl Draft {
-    /// A part is not drawn in this world.
+    /// Leaves a part out of this world.
     pub(super) fn leave_out(&mut self, part: Part) {
         if let Some(strength) = self.strengths.get_mut(part as usize) {
             *strength = Strength::None;
@@ -135,7 +136,7 @@ impl Draft {
     }
 }
 
-/// What is the same for all: things go wrong for a while, and then they do not.
+/// Completes a world: faults happen for a while and then stop.
 fn finished(seed: u64, draft: Draft) -> Scenario {
     let drawn = Part::ALL
         .into_iter()
@@ -144,8 +145,8 @@ fn finished(seed: u64, draft: Draft) -> Scenario {
     let mut scenario = Scenario {
         name: format!("fuzz-{seed}"),
         description: match drawn.is_empty() {
-            true => "A world by chance.".to_owned(),
-            false => format!("A world by chance: {}.", drawn.join(", ")),
+            true => "A random world.".to_owned(),
+            false => format!("A random world: {}.", drawn.join(", ")),
         },
         seed,
         duration: FAULTY_FOR,
@@ -175,7 +176,7 @@ fn finished(seed: u64, draft: Draft) -> Scenario {
         lease = lease.max(template.algorithm.lease_length);
         refresh = refresh.max(template.algorithm.refresh_interval);
     }
-    // What was out runs down, and learning may follow learning, level by level; by slow clocks, too.
+    // Old leases expire, and one level may learn after the other, on slow clocks too.
     let levels = 1 + topology::depth(&scenario.nodes);
     let rest = (lease * 4 + refresh * 4 * levels).mul_f64(1.2) + Duration::from_secs(30);
     scenario.duration = FAULTY_FOR + rest;

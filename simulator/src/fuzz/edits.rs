@@ -1,4 +1,4 @@
-//! The operator writes other templates: capacities, how long leases last, and how often they are refreshed.
+//! Edits of the templates: capacities, lease lengths and refresh intervals.
 
 use std::time::Duration;
 
@@ -9,9 +9,10 @@ use crate::fuzz::part::{Part, Strength};
 use crate::fuzz::templates::{Spec, written};
 use crate::scenario::fault::{Event, Fault, NodeChoice};
 
-/// The longest lease of any template: a root that may forget how long leases were learns that long. When it is
-/// started again soon after leases were made shorter it knows only the new length, and the old leases are still
-/// out. With an election the length stands beside the term, unless etcd loses it while no candidate runs.
+/// Longest lease length of any template. A root that may forget the length of earlier leases learns
+/// for this long. After a restart soon after leases were made shorter it knows only the new length,
+/// while old leases are still valid. With an election the length is stored with the term, unless
+/// etcd loses it while no candidate runs.
 const LEARNING: Duration = Duration::from_secs(90);
 
 pub(super) fn draw(draft: &mut Draft) {
@@ -32,7 +33,8 @@ pub(super) fn draw(draft: &mut Draft) {
     }
 }
 
-/// Whether etcd may lose the longest lease of the root's predecessors while no candidate runs that remembers it.
+/// Returns whether etcd may lose the longest lease length of the root while no candidate runs that
+/// remembers it.
 fn forgets(faults: &[Fault]) -> bool {
     let happens = |of: fn(&Event) -> bool| {
         let mut events = faults.iter().flat_map(|fault| &fault.choices);
@@ -44,7 +46,7 @@ fn forgets(faults: &[Fault]) -> bool {
         )
 }
 
-/// Any of it may change; lengths only where `lengths` says so.
+/// Draws changes to the templates; to lengths only if `lengths` is set.
 fn edited(chance: &mut Chance, specs: &[Spec], quality: Quality, lengths: bool) -> Vec<Spec> {
     let mut edited = specs.to_vec();
     for spec in &mut edited {

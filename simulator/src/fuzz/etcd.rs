@@ -1,7 +1,7 @@
-//! etcd is wiped, and restored from backups: epochs go back, and whoever has seen a later one keeps to that
-//! until the last lease is over. And servers reach it badly: questions are lost on the way there, answers on
-//! the way back, or both come late; of one server, of some, or of all of a node. What happens beside that
-//! happens soon after.
+//! Faults of etcd. It is wiped or restored from a backup: epochs go back, and servers that saw a
+//! later one keep to it until their last lease has ended. Or servers reach it badly: requests are
+//! lost, answers are lost, or both are late; for one server, for some, or for all of a node.
+//! Related faults follow soon after.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::scenario::fault::{Event, NodeChoice, NodeServers, Span, ToEtcd};
 pub(super) fn draw(draft: &mut Draft) {
     let chance = &mut draft.chance_of(Part::Etcd);
     let strength = draft.strength(Part::Etcd);
-    // Leases in etcd last that long, mostly.
+    // Usual length of leases in etcd.
     let ttl = draft.servers.election.0.max(Duration::from_secs(2));
     for _ in 0..strength.many(chance, 3, 8) {
         let begins = draft.some_time(chance);
@@ -53,8 +53,8 @@ pub(super) fn draw(draft: &mut Draft) {
     }
 }
 
-/// It loses what was written. For so long it is away before that nobody believes any more in what it has
-/// forgotten: see `restored-at-once.yaml` among the kept worlds.
+/// Draws a loss of written keys. Etcd is out of reach long enough before that no server still
+/// relies on what etcd forgets; see `restored-at-once.yaml` among the kept worlds.
 fn lost(chance: &mut Chance, at: Duration, ttl: Duration) -> Event {
     let back: Span = match chance.happens(0.5) {
         true => (Duration::ZERO, ttl * 4),
@@ -66,7 +66,7 @@ fn lost(chance: &mut Chance, at: Duration, ttl: Duration) -> Event {
     }
 }
 
-/// Servers of a node reach it badly, or not.
+/// Draws a bad connection to etcd, or none, for servers of a node.
 fn unreachable(chance: &mut Chance, node: usize, ttl: Duration) -> Event {
     let node = NodeChoice::Node(node);
     let length = (ttl / 10, ttl * chance.pick([1, 3, 8]));

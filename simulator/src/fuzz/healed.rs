@@ -1,7 +1,7 @@
-//! What comes when nothing goes wrong any more: after a while everybody must have what is right. Then
-//! some want something else, and soon after that everybody must have what is right again.
+//! Demands on a world after the heal: after a while all clients must have their ideal share. Then a
+//! client changes its demand, and soon after all must have their ideal share again.
 //!
-//! It is drawn from a stream of its own, like each part.
+//! They are drawn from their own random stream, like each part.
 
 use std::time::Duration;
 
@@ -11,28 +11,28 @@ use crate::fuzz::topology::depth;
 use crate::scenario::fault::{Event, Fault, When};
 use crate::scenario::{ClientGroup, Latency, Network, Scenario};
 
-/// What may be missing then, as a part of what could be had.
+/// Largest distance from the ideal at these times, as a part of what all should have.
 const RIGHT: f64 = 0.01;
 
-/// Requests of a client within a second, at most. In some hundred worlds the most were 12; who follows redirects
-/// without end sends hundreds.
+/// Most requests of a client within a second. The largest count in some hundred worlds was 12; a
+/// client that follows redirects without end sends hundreds.
 const REQUESTS_MAX: f64 = 60.0;
 
-/// How much longer everything may take by the slowest clocks there are.
+/// Factor for the slowest clocks.
 const SLOW: f64 = 1.12;
 
-/// What a level of the tree adds to it when somebody wants something else: a message that is lost is
-/// missed after 2 s, and so may be the one that makes up for it. Where servers poll, a slow network adds to that:
-/// who asks for more waits for a level to hear of it, which asks others for less.
+/// Time that each level of the tree adds after a change of demand. A lost message is missed after 2
+/// s, and so may be its replacement. Where servers poll, a slow network adds to that: a request for
+/// more waits for a level to learn of it, which then asks others for less.
 const ROUND: Duration = Duration::from_secs(4);
 
-/// How long a client may wait between two attempts, at most, when nobody answers.
+/// Longest wait of a client between two attempts when no server answers.
 const BACKOFF_MAX: Duration = Duration::from_secs(60);
 
-/// Makes the stream of a seed.
+/// Value that separates this stream from others.
 const STREAM: u64 = 0x5eed_0000_0000_0003;
 
-/// The longest that a message takes, one way.
+/// Returns the longest delay of a message.
 fn slowest(network: &Network) -> Duration {
     let Network {
         clients,
@@ -44,13 +44,13 @@ fn slowest(network: &Network) -> Duration {
     let links = links.chain(at.values()).chain(above.values());
     let longest = links.map(|link| match link.latency {
         Latency::Constant(latency) | Latency::Uniform(_, latency) => latency,
-        // Of a thousand, one takes longer.
+        // One in a thousand takes longer.
         Latency::Exponential { least, mean } => least + mean * 7,
     });
     longest.max().unwrap_or_default()
 }
 
-/// Draws what is wanted then, and says when everybody must have what is right.
+/// Draws the change of demand, and sets the times by which clients must have their ideal share.
 pub(super) fn demand_what_is_right(scenario: &mut Scenario) {
     let mut chance = Chance::new(scenario.seed ^ STREAM);
     let Some(healed) = scenario.heal_at else {
@@ -64,15 +64,15 @@ pub(super) fn demand_what_is_right(scenario: &mut Scenario) {
         refresh = refresh.max(algorithm.refresh_interval);
     }
     let levels = 1 + depth(&scenario.nodes);
-    // Levels may learn one after the other; who was cut off for long comes again late; by slow clocks
-    // it takes longer.
+    // Levels may learn one after the other. A client that was cut off for long tries again late.
+    // Slow clocks add to that.
     let first = (learns * 2).max(BACKOFF_MAX) + (refresh * 3 * levels) + Duration::from_secs(10);
     let first = healed + first.mul_f64(SLOW);
     let usages = scenario.clients.iter().flat_map(ClientGroup::usages);
     let works = usages.filter_map(|usage| Some(usage.limiter?.work.longest()));
-    // What was begun is finished before it is given up.
+    // Work under way finishes before its permits are free.
     let work = works.max().unwrap_or_default();
-    // Who holds too much refreshes once, and those who wait are asked to come soon.
+    // A client that holds too much refreshes once, and waiting clients are asked to come soon.
     let refreshed = refresh.mul_f64(1.1) + Duration::from_secs(3);
     let again = refreshed + work + (ROUND + slowest(&scenario.network)) * levels;
     let again = first + again.mul_f64(SLOW);

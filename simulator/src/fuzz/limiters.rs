@@ -1,4 +1,4 @@
-//! Work that comes to clients' limiters, in pieces that suit what they want.
+//! Work for clients' limiters, in pieces that suit their demand.
 
 use std::time::Duration;
 
@@ -7,10 +7,10 @@ use doorward_client::limiter::demand::AdaptiveWants;
 use crate::chance::Chance;
 use crate::scenario::usage::{Limiter, Work};
 
-/// Permits are whole: whoever wants less than this has no use for them.
+/// Smallest demand for permits, which are whole numbers.
 const PERMITS_WANTED_MIN: f64 = 4.0;
 
-/// The limiter of a client that wants about so much, of leases of that length.
+/// Draws the limiter of a client that wants about that amount, with leases of that length.
 pub(super) fn draw(chance: &mut Chance, amount: f64, lease: Duration) -> Limiter {
     let pieces = chance.between(1.0, 8.0);
     let is_gauge = amount >= PERMITS_WANTED_MIN && chance.happens(0.6);
@@ -20,7 +20,7 @@ pub(super) fn draw(chance: &mut Chance, amount: f64, lease: Duration) -> Limiter
             #[expect(
                 clippy::cast_possible_truncation,
                 clippy::cast_sign_loss,
-                reason = "some number of permits; what is too large is the largest"
+                reason = "a number of permits; the cast saturates"
             )]
             let permits = (amount / pieces / 2.0).max(1.0) as u32;
             Work::Concurrency {
@@ -28,7 +28,7 @@ pub(super) fn draw(chance: &mut Chance, amount: f64, lease: Duration) -> Limiter
                 takes: (most / 10, most),
             }
         }
-        // Something is wanted of a second, so that much of it.
+        // The demand is a rate, so the cost is a part of it.
         false => Work::Rate {
             cost: (amount / pieces).max(1e-3),
         },

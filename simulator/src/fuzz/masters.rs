@@ -1,6 +1,7 @@
-//! Nodes lose their masters: one now and then, or several in a row. Within a lease length the master of a node
-//! changes, and while that learns, masters of a node below it change again and again, so that whatever one
-//! of them is informed too early, or believes for too long, somebody else uses at once.
+//! Changes of masters: a single one now and then, or several in a row. The master of a node
+//! changes, and while the next one learns, masters of a child node change again and again within a
+//! lease length. A child that learns something too early, or believes it for too long, then lets
+//! others use the same capacity at once.
 
 use std::time::Duration;
 
@@ -34,7 +35,7 @@ pub(super) fn draw(draft: &mut Draft) {
     }
 }
 
-/// At any node, for any time.
+/// Draws a change at any node, for any time.
 fn alone(chance: &mut Chance, nodes: usize) -> Event {
     let node = match chance.happens(0.3) {
         true => 0,
@@ -63,7 +64,7 @@ fn alone(chance: &mut Chance, nodes: usize) -> Event {
     }
 }
 
-/// Of a node and its parent.
+/// Draws changes of a node and its parent.
 fn chain(draft: &mut Draft, chance: &mut Chance) {
     let (lower, upper) = topology::pair(&draft.nodes, chance);
     let lease = draft.lease();
@@ -83,7 +84,7 @@ fn brief(chance: &mut Chance) -> Span {
     (Duration::from_millis(100), Duration::from_secs(most))
 }
 
-/// A node has another master, in one way or another; or the same process is the master again.
+/// Draws a change of a node's master; the same process may become master again.
 pub(super) fn change(chance: &mut Chance, node: usize) -> Event {
     let node = NodeChoice::Node(node);
     match chance.below(12) {

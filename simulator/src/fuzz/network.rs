@@ -1,4 +1,4 @@
-//! What is between clients, servers and their parents, and how servers are set up.
+//! Network between clients, servers and their parents, and the settings of servers.
 
 use std::time::Duration;
 
@@ -6,15 +6,15 @@ use crate::chance::Chance;
 use crate::fuzz::draft::Draft;
 use crate::scenario::{Latency, Link, Network, ParentProtocol, Servers};
 
-/// What links are like, the worst of them.
+/// Quality of the worst links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Quality {
-    /// Quick, and nothing is lost.
+    /// Quick and without loss.
     Quick,
-    /// Slower, and a little is lost.
+    /// Slower, with little loss.
     Usual,
-    /// So slow that what was sent later comes earlier, lossy, doubling. Not so slow that answers come after
-    /// servers have given up.
+    /// So slow that messages overtake each other, with loss and duplicates. Answers still come
+    /// before servers give up.
     Bad,
 }
 

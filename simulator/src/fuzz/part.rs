@@ -1,34 +1,34 @@
-//! What worlds are made of besides a tree, clients and a network, and how strongly each is drawn.
+//! Parts of a random world besides its tree, clients and network; and the strength of each.
 
 use crate::chance::Chance;
 
-/// What can go wrong, or is unusual, in a world.
+/// Kind of fault or special case in a random world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// Masters die, restart, freeze, hand over, lose their keys; often several in a row.
+    /// Masters die, restart, freeze, hand over or lose their keys; often several in a row.
     Masters,
     /// Nodes are cut off from others.
     Cuts,
-    /// etcd is wiped, restored, and reached badly.
+    /// Etcd is wiped, restored, or badly reachable.
     Etcd,
-    /// Clocks differ by as much as they may, and jump.
+    /// Clocks differ as much as allowed, and jump.
     Clocks,
-    /// The operator writes other templates.
+    /// The operator edits the templates.
     Edits,
-    /// Clients leave, close resources, crash, and want something else.
+    /// Clients leave, close resources, crash, and change their demand.
     Departures,
-    /// Clients use the library's limiters, and measure what they want.
+    /// Clients use the library's limiters and measure their demand.
     Limiters,
-    /// Clients use several resources, of which some promise no total, or another one.
+    /// Clients use several resources, some with another promise on the total or none.
     Resources,
-    /// Servers are looked for where they are not.
+    /// Servers' addresses are wrong.
     Addresses,
     /// Two processes run under one name.
     Twins,
 }
 
 impl Part {
-    /// All of them.
+    /// All parts.
     pub const ALL: [Self; 10] = [
         Self::Masters,
         Self::Cuts,
@@ -42,7 +42,7 @@ impl Part {
         Self::Twins,
     ];
 
-    /// As the command line names it.
+    /// Returns the name, as the command line uses it.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Masters => "masters",
@@ -59,7 +59,7 @@ impl Part {
     }
 }
 
-/// How strongly a part is drawn.
+/// Strength of a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Strength {
     None,
@@ -80,7 +80,7 @@ impl Strength {
         !matches!(self, Self::None)
     }
 
-    /// How many there are: none, up to a few, or up to many.
+    /// Draws a number: none, up to `few`, or up to `many`.
     pub(super) const fn many(self, chance: &mut Chance, few: usize, many: usize) -> usize {
         match self {
             Self::None => 0,

@@ -1,20 +1,19 @@
-//! Makes scenarios that fail smaller, as far as they still fail in the same way: fewer faults, fewer
-//! clients.
+//! Shrinks scenarios that fail, to fewer faults and fewer clients that still fail in the same way.
 
 use crate::fuzz::{FoundFailure, play};
 use crate::scenario::Scenario;
 use crate::scenario::fault::Event;
 
-/// What is left of a scenario that was made smaller.
+/// Remainder of a shrunk scenario.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SmallerScenario {
-    /// Which of its faults, by their place.
+    /// Remaining faults, by their index.
     pub faults: Vec<usize>,
-    /// How many of its clients.
+    /// Number of remaining clients.
     pub clients: usize,
 }
 
-/// Makes a scenario that fails smaller, as far as it breaks the same promise.
+/// Shrinks a scenario for as long as it breaks the same promise.
 pub fn shrink(
     whole: &Scenario,
     failure: &FoundFailure,
@@ -62,7 +61,7 @@ pub fn shrink(
     kept
 }
 
-/// A scenario with only some of its faults and clients.
+/// Returns a scenario with only these faults and clients.
 pub fn smaller(whole: &Scenario, kept: &SmallerScenario) -> Scenario {
     let mut scenario = whole.clone();
     let faults = kept
@@ -78,7 +77,7 @@ pub fn smaller(whole: &Scenario, kept: &SmallerScenario) -> Scenario {
     scenario
 }
 
-/// Whether it happens only to clients that are not among the first so many.
+/// Returns whether an event affects only clients beyond the first `clients`.
 fn is_of_others(event: &Event, clients: usize) -> bool {
     let groups = event.clients().and_then(|choice| choice.groups.as_ref());
     groups.is_some_and(|groups| groups.iter().all(|group| *group >= clients))

@@ -1,4 +1,4 @@
-//! What there is to share: one resource, or several, by all algorithms.
+//! Resources of a random world: one or several, with all algorithms.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::fuzz::draft::Draft;
 use crate::fuzz::network::Quality;
 use crate::fuzz::part::{Part, Strength};
 
-/// One resource.
+/// Resource of a random world.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Spec {
     pub(super) resource: &'static str,
@@ -17,11 +17,11 @@ pub(super) struct Spec {
     pub(super) capacity: f64,
     pub(super) lease: Duration,
     pub(super) refresh: Duration,
-    /// Absent: as long as leases last.
+    /// `None`: as long as leases last.
     pub(super) learning: Option<Duration>,
-    /// What each client may use in safe mode. Absent: servers say.
+    /// Safe capacity of each client; `None`: servers compute it.
     pub(super) safe: Option<f64>,
-    /// Grants that shrink count at once.
+    /// True for `shrink: immediate`.
     pub(super) is_immediate: bool,
 }
 
@@ -70,7 +70,7 @@ fn spec(
     quality: Quality,
     chance: &mut Chance,
 ) -> Spec {
-    // With less, a lease may run out under way on slow links.
+    // With shorter leases, one may expire under way on slow links.
     let lease = match quality {
         Quality::Quick => chance.pick([10, 20, 60]),
         Quality::Usual | Quality::Bad => chance.pick([20, 20, 30, 60]),
@@ -92,7 +92,7 @@ fn spec(
     }
 }
 
-/// As templates.
+/// Returns the templates of these resources.
 pub(super) fn written(specs: &[Spec]) -> Templates {
     let spec = |spec: &Spec| {
         let mut parameters = Vec::new();
@@ -115,6 +115,6 @@ pub(super) fn written(specs: &[Spec]) -> Templates {
         }
     };
     let specs: Vec<TemplateSpec> = specs.iter().map(spec).collect();
-    // All of it was written here; nothing is wrong with it.
+    // They are literals of this program and valid.
     Templates::parse(&specs).unwrap_or_default()
 }

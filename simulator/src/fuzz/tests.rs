@@ -1,4 +1,4 @@
-//! What scenarios by chance contain.
+//! Tests of the contents of random scenarios.
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;
@@ -9,7 +9,7 @@ use super::*;
 use crate::scenario::ClientGroup;
 use crate::scenario::fault::Event;
 
-/// Which of an enum it is.
+/// Returns the name of an enum's variant.
 fn kind(of: &impl Debug) -> String {
     let text = format!("{of:?}");
     let end = text.find(|c: char| !c.is_alphanumeric());
@@ -59,7 +59,7 @@ fn all_that_can_happen_is_drawn_somewhere() {
     assert!(immediate > 0 && safe > 0 && adaptive > 0);
 }
 
-/// What is wrong with templates is reported to nobody here: there would be none.
+/// A random world with invalid templates would have none, and nothing would report it.
 #[test]
 fn all_that_is_used_has_a_template_and_is_judged() {
     for seed in 0..400 {

@@ -1,10 +1,11 @@
-//! The tree: mostly a small one, with several masters each; now and then one of up to four levels.
+//! Tree of a random world: mostly small with several candidates at each node, now and then up to
+//! four levels deep.
 
 use crate::chance::Chance;
 use crate::fuzz::draft::Draft;
 use crate::scenario::Node;
 
-/// The most nodes of a deep tree.
+/// Maximum number of nodes in a deep tree.
 const NODES_MAX: usize = 12;
 
 pub(super) fn draw(draft: &mut Draft, chance: &mut Chance) {
@@ -23,7 +24,7 @@ fn node(name: &str, parent: Option<usize>, chance: &mut Chance) -> Node {
     }
 }
 
-/// A root and its leaves, or a region between them.
+/// Draws a root and its leaves, perhaps with a region between them.
 fn small(chance: &mut Chance) -> Vec<Node> {
     let mut nodes = vec![node("root", None, chance)];
     let mut above = 0;
@@ -60,7 +61,7 @@ fn deep(chance: &mut Chance) -> Vec<Node> {
     nodes
 }
 
-/// How many levels there are below the root.
+/// Returns the number of levels below the root.
 pub(super) fn depth(nodes: &[Node]) -> u32 {
     let mut levels: Vec<u32> = Vec::with_capacity(nodes.len());
     for node in nodes {
@@ -70,7 +71,7 @@ pub(super) fn depth(nodes: &[Node]) -> u32 {
     levels.into_iter().max().unwrap_or_default()
 }
 
-/// A node below the root, and its parent; the root twice if it is alone.
+/// Draws a node below the root, and its parent; the root twice if it is alone.
 pub(super) fn pair(nodes: &[Node], chance: &mut Chance) -> (usize, usize) {
     let below = chance.below(nodes.len().saturating_sub(1));
     let lower = (1 + below).min(nodes.len().saturating_sub(1));

@@ -1,9 +1,9 @@
-//! Two processes under one name, both alive: of nodes without another candidate, or of clients. What one of
-//! them lets go, or asks anew, is still in use by the other one.
+//! Two running processes under one name: of nodes without another candidate, or of clients. A
+//! release or a new request of one of them concerns capacity that the other still uses.
 //!
-//! Not of both at once: where a client asks one process of a node, and its second process the other one,
-//! nobody sees both. Of clients only where nothing is lost and masters stay, so that both are heard when
-//! they are to be heard.
+//! A world never has both kinds: a client might ask one process of a node and its second process
+//! the other, and no server would see both. Second processes of clients occur only where no message
+//! is lost and masters stay, so that both are heard in time.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::fuzz::network::Quality;
 use crate::fuzz::part::Part;
 use crate::scenario::fault::{ClientChoice, ClockChoice, Event, NodeChoice};
 
-/// What does not go together with second processes is not drawn.
+/// Leaves out the parts that do not go together with second processes.
 pub(super) fn exclude(draft: &mut Draft) {
     if !draft.strength(Part::Twins).is_some() {
         return;

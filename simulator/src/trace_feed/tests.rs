@@ -1,4 +1,4 @@
-//! Traces as they are played.
+//! Tests of traces as they are played.
 
 use doorward_trace::{Scan, scan};
 
@@ -84,7 +84,7 @@ fn a_trace_that_begins_late_begins_late_only_once() {
             .map(|(at, wants)| (*at, 0, *wants))
             .collect::<Vec<_>>()
     );
-    // One moment is not played again and again.
+    // A single moment is not repeated.
     let text = "time_s,client,wants\n100,a,50\n";
     assert_eq!(played(&trace(text, 1.0, 1.0, 3)), [(100.0, 0, 50.0)]);
 }

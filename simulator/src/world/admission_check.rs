@@ -1,27 +1,27 @@
-//! What a limiter admits, against what it may. Of a rate limiter that is in any span of time what the rates in
-//! force gave in it, and one burst, or one request if that is larger; of a concurrency limiter, with whatever it
-//! admits, no more in flight than there may be at that moment.
+//! Checks what a limiter admits. Over any span of time a rate limiter may admit what the rates in
+//! force gave in it, plus one burst, or plus one request if that is larger. A concurrency limiter
+//! may admit a request only if no more permits are then in flight than the limit at that moment.
 //!
-//! Of rates it is computed from the allowances alone: what came in and what was admitted since each moment are at
-//! most a burst apart, so the largest difference over all spans is that of a running maximum.
+//! For rates the check needs only the allowances: over every span, admissions may exceed income by
+//! at most a burst, so the largest difference is that of a running maximum.
 
 use doorward_client::capacity::Allowance;
 use doorward_client::limiter::rate::Burst;
 use doorward_client::time::Time;
 
-/// What rounding may add to sums, relative to them.
+/// Relative error that rounding may add to sums.
 const ROUNDING: f64 = 1e-6;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AdmissionCheck {
     allowance: Allowance,
-    /// Up to when all was taken into account.
+    /// End of the time counted so far.
     at: Time,
-    /// What was admitted beyond what came in, since the moment for which that is most.
+    /// Largest surplus of admissions over income, over all spans that end now.
     balance: f64,
-    /// The largest burst of the rates in force since all that had come in was last used up.
+    /// Largest burst of the rates in force since income was last used up.
     burst: f64,
-    /// The most that was admitted beyond a burst, or beyond what may be in flight, as a part of that.
+    /// Largest excess over a burst or over the permits in flight, as a part of it.
     pub(crate) worst: f64,
 }
 
@@ -45,7 +45,7 @@ impl AdmissionCheck {
         self.pass(now);
         let rate = self.allowance.at(now).get();
         if rate.is_infinite() {
-            // Everything may be.
+            // Without a limit everything may be admitted.
             self.balance = 0.0;
             return;
         }
@@ -56,14 +56,14 @@ impl AdmissionCheck {
         self.burst = self.burst.max(cost + rate * span);
         self.balance += cost;
         let over = self.balance / self.burst - 1.0;
-        // At a rate of 0 nothing may be admitted at all.
+        // A rate of 0 admits nothing.
         let over = if rate > 0.0 || cost == 0.0 { over } else { 1.0 };
         if over > ROUNDING {
             self.worst = self.worst.max(over);
         }
     }
 
-    /// Permits were taken: with them, so much is in flight.
+    /// Notes that permits were taken, and how many are in flight with them.
     pub(crate) fn note_taken(&mut self, in_flight: f64, now: Time) {
         let most = self.allowance.at(now).get();
         let over = if most > 0.0 {
@@ -76,7 +76,7 @@ impl AdmissionCheck {
         }
     }
 
-    /// What came in since.
+    /// Adds the income since the last change.
     fn pass(&mut self, now: Time) {
         let before = self.at;
         self.at = now.max(before);

@@ -1,56 +1,55 @@
-//! What comes next: events in order of time, and of when they were put in where times are equal.
+//! Queue of events, in order of time, and of insertion where times are equal.
 //!
-//! With a million clients there are millions of events that have not happened yet, and finding
-//! the next one in one large heap costs more than playing it. So only what is next is sorted: the
-//! list of the present *tick* (a millisecond), beside a heap of what is put into that tick while it
-//! is played, which is next to nothing. Of the present *span* (a second) there is a list for each
-//! tick, and of everything later one for each span.
+//! With a million clients there are millions of future events, and one large heap would cost more
+//! than the events themselves. So only the present is sorted: a list of the present *tick* (a
+//! millisecond), beside a small heap of events added to that tick while it is played. The present
+//! *span* (a second) has one list for each tick, and all later time one list for each span.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, BinaryHeap};
 
 use doorward_engine::time::Time;
 
-/// A tick is 2 to the power of this, in nanoseconds.
+/// Length of a tick: 2 to this power, in nanoseconds.
 const TICK_BITS: u32 = 20;
 
-/// A span is 2 to the power of this, in ticks.
+/// Length of a span: 2 to this power, in ticks.
 const SPAN_BITS: u32 = 10;
 
-/// What is to be done at a time. Small: there is one for every client, and for every message.
+/// Kind of an event. It is small because there is one for every client and every message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum What {
     /// A message arrives, by its slot.
     Arrival(u32),
-    /// Something arrives at etcd, or from it, by its slot.
+    /// A message arrives at etcd or from it, by its slot.
     Etcd(u32),
-    /// A client looks what to do.
+    /// A client checks what is due.
     Client(u32),
-    /// A place in the tree looks what its servers have to do.
+    /// A node checks what is due at its servers.
     Place(u32),
     /// A client starts, for the first time or again.
     Start(u32),
-    /// A client wants something else by the curve of one that it uses.
+    /// The demand curve of a client changes, for one of its resources.
     Demand(u32, u8),
-    /// Something is due at the limiter of a client for one that it uses.
+    /// A client's limiter has something due, for one of its resources.
     Work(u32, u8),
     /// The next rows of a trace are due, by its group.
     Trace(u32),
     /// A fault happens.
     Fault(u32),
-    /// Something that a fault began is over.
+    /// The effect of a fault ends.
     Ending(u32),
-    /// From now on nothing goes wrong.
+    /// Faults are over.
     Heal,
-    /// Everything is measured.
+    /// The recording takes a sample.
     Sample,
-    /// Everybody must have what is right.
+    /// All clients must have their ideal share.
     Right,
-    /// Somebody looks whether all is at rest.
+    /// The checkers test for rest after a shift.
     Settle,
-    /// Somebody looks how far everybody is from the ideal.
+    /// The checkers measure the distance from the ideal.
     Look,
-    /// Somebody looks into the books of the nodes.
+    /// The checkers read the books of the nodes.
     Nesting,
 }
 
@@ -62,7 +61,7 @@ struct Queued {
 }
 
 impl Queued {
-    /// No two events have the same number, so what is to be done does not count.
+    /// Numbers are unique, so the kind is no part of the key.
     const fn key(&self) -> (Time, u64) {
         (self.at, self.number)
     }
@@ -92,19 +91,19 @@ impl Ord for Queued {
     }
 }
 
-/// Events that have not happened yet.
+/// Events of the future.
 #[derive(Debug)]
 pub(crate) struct Events {
-    /// Those that were there when the present tick began, the last one first.
+    /// Events that existed when the present tick began, in reverse order.
     now: Vec<Queued>,
-    /// Those up to the end of the present tick that were put in since.
+    /// Events added since, up to the end of the present tick.
     added: BinaryHeap<Reverse<Queued>>,
     tick: u64,
-    /// Those later in the present span, by their tick within it.
+    /// Later events of the present span, by their tick within it.
     soon: Vec<Vec<Queued>>,
-    /// How many these are.
+    /// Number of events in `soon`.
     soon_count: usize,
-    /// Those of later spans, by their span.
+    /// Events of later spans, by their span.
     later: BTreeMap<u64, Vec<Queued>>,
     number: u64,
 }
@@ -124,14 +123,14 @@ impl Default for Events {
 }
 
 impl Events {
-    /// Something is to be done at a time.
+    /// Adds an event at a time.
     pub(crate) fn put(&mut self, at: Time, what: What) {
         self.number += 1;
         let number = self.number;
         self.file(Queued { at, number, what });
     }
 
-    /// What comes next, unless it comes after `end`.
+    /// Returns the next event, unless it comes after `end`.
     pub(crate) fn next(&mut self, end: Time) -> Option<(Time, What)> {
         while self.now.is_empty() && self.added.is_empty() {
             self.advance()?;
@@ -165,15 +164,16 @@ impl Events {
         }
     }
 
-    /// Goes on to the next tick that has events, or to the next span; None: there are none.
+    /// Moves on to the next tick with events, or to the next span. Returns `None` if there are no
+    /// events.
     fn advance(&mut self) -> Option<()> {
         if self.soon_count > 0 {
             self.tick += 1;
-            // There is a list that is not empty, so this ends within the span.
+            // Some list is not empty, so this ends within the span.
             if let Some(list) = self.soon.get_mut(place_in_span(self.tick)) {
                 self.soon_count -= list.len();
-                // The list as it is. That of the tick before is freed: what comes next is put where
-                // that was, which the processor still has at hand.
+                // Takes the list itself. The list of the previous tick is freed, so the next events
+                // go where the processor's cache still is.
                 self.now = std::mem::take(list);
                 self.now.sort_unstable_by(|a, b| b.cmp(a));
             }
@@ -196,7 +196,7 @@ const fn place_in_span(tick: u64) -> usize {
 mod tests {
     use super::*;
 
-    /// A number that looks like chance, the same every time.
+    /// Returns a number that looks random and is the same every time.
     fn mixed(number: u64) -> u64 {
         (number.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15)) >> 24
     }
@@ -208,7 +208,7 @@ mod tests {
         let mut now = Time::ZERO;
         for round in 0..5_000_u32 {
             let number = u64::from(round);
-            // At once, soon, and much later; some at one and the same time.
+            // At once, soon and much later; some at the same time.
             let ahead = match round % 4 {
                 0 => 0,
                 1 => mixed(number) % 5_000_000,

@@ -1,4 +1,4 @@
-//! What there is when a run begins: the tree, the clients, and what is looked at.
+//! Builds the start of a run: the tree, the clients and the watched resources.
 
 use std::sync::Arc;
 
@@ -20,13 +20,13 @@ use crate::world::uses::{Use, Uses, chance_of};
 use crate::world::{CLIENTS_SHOWN, ClientProcess, World, addresses_of};
 
 impl World<'_> {
-    /// Sets up the tree.
+    /// Builds the tree.
     pub(super) fn build_tree(&mut self) {
         for (number, node) in self.scenario.nodes.iter().enumerate() {
             let parent = node.parent.and_then(|parent| u32::try_from(parent).ok());
             let above = node.parent.and_then(|parent| self.places.get(parent));
             let level = above.map_or(0, |above| above.level + 1);
-            // The scenario was checked: a name is a name.
+            // The scenario's reader has checked the name.
             let Ok(name) = HolderName::new(&node.name) else {
                 continue;
             };
@@ -65,7 +65,7 @@ impl World<'_> {
                 parent.children.push(number);
             }
         }
-        // Elections are over when it begins, from the root down.
+        // Elections are over before the run begins, from the root down.
         self.etcd.is_quick = true;
         for place in 0..self.places.len() as u32 {
             let slots = self.place(place).map_or(0, |place| place.slots.len());
@@ -79,7 +79,7 @@ impl World<'_> {
         self.etcd.is_quick = false;
     }
 
-    /// Sets up the clients.
+    /// Creates the clients.
     pub(super) fn spawn_clients(&mut self) {
         let scenario = self.scenario;
         let settled_after = Time::ZERO + scenario.settled_after;
@@ -130,7 +130,8 @@ impl World<'_> {
         self.choose_shown();
     }
 
-    /// All that one client of a group uses, by its number among all and its place in its group.
+    /// Creates the use of all resources by one client, from its number among all clients and its
+    /// index in its group.
     fn uses_of(
         &mut self,
         group: &ClientGroup,
@@ -150,13 +151,13 @@ impl World<'_> {
         Some(Uses::new(uses.pop()?, also))
     }
 
-    /// The number of a resource among those that are watched.
+    /// Returns the number of a resource among the watched ones.
     fn watch(&mut self, resource: &ResourceId, settled_after: Time) -> usize {
         let known = self.watched.iter().position(|w| w.resource == *resource);
         if let Some(known) = known {
             return known;
         }
-        // The scenario was checked: there is a template for every resource at the start.
+        // The scenario's reader has checked that every resource has a template at the start.
         if let Some(template) = self.templates.find(resource).map(Arc::clone) {
             let mut watched = Watched::new(resource.clone(), &template, settled_after);
             let levels = self.places.iter().map(|place| place.level + 1);
@@ -166,7 +167,7 @@ impl World<'_> {
         self.watched.len().saturating_sub(1)
     }
 
-    /// Of each resource, clients that are shown: spread over all.
+    /// Chooses the clients to show for each resource, spread over all.
     fn choose_shown(&mut self) {
         for resource in 0..self.watched.len() {
             let of = |(number, client): (usize, &ClientProcess)| {
@@ -178,7 +179,7 @@ impl World<'_> {
         }
     }
 
-    /// What a report begins with.
+    /// Fills in the head of the recording.
     pub(super) fn describe(&mut self) {
         let scenario = self.scenario;
         self.recording = Recording {

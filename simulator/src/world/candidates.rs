@@ -1,8 +1,9 @@
-//! The servers of a node that elect their master: the very [`Candidate`] that servers run, driven with a
-//! model of etcd.
+//! Servers that elect the master of their node: the production [`Candidate`] against a model of
+//! etcd.
 //!
-//! It is driven as the server's shell does: something happens to a candidate, then what it wants done is
-//! done, then its node gets its standing. Who is the master follows from that alone.
+//! The world drives it as the server does: something happens to a candidate, the world performs the
+//! candidate's actions, and the node gets the candidate's standing. Nothing else decides who is
+//! master.
 
 #[cfg(test)]
 mod tests;
@@ -27,37 +28,38 @@ use crate::world::etcd::KeyWatch;
 use crate::world::message::ServerId;
 use crate::world::place::ServerProcess;
 
-/// How many members etcd has, as candidates see it: all are out of reach at once, or none.
+/// Members of etcd, as candidates see it. All are out of reach at once, or none.
 const ENDPOINTS: u32 = 3;
 
-/// Leases in etcd last no shorter than this: with less, one renewal that is late would end a mastership …
+/// Shortest TTL of leases in etcd. With a shorter one, a single late renewal would end a
+/// mastership.
 const TTL_MIN: Duration = Duration::from_millis(500);
 
-/// … and where elections are over at once, they last as long as the shortest that servers take.
+/// TTL where elections take no time: the shortest one that servers accept.
 const TTL_AT_ONCE: Duration = Duration::from_secs(2);
 
-/// The part of a TTL after which a master that is not confirmed is none any more, at
-/// the latest.
+/// Part of a TTL after which a master without a confirmed renewal stops, at the latest.
 const TERM: f64 = 0.9;
 
-/// A server's part in an election.
+/// Server's part in an election.
 #[derive(Debug)]
 pub(crate) struct Candidacy {
     pub(crate) candidate: Candidate,
     pub(crate) follow: KeyWatch,
-    /// What its node has got last.
+    /// Standing that its node received last.
     applied: Standing,
-    /// Templates that are not in force yet; the first of them was handed in.
+    /// Templates that are not in force yet. The candidate has received the first of them.
     pub(super) waiting: VecDeque<Templates>,
-    /// The last lease that etcd has granted it, whether it knows or not.
+    /// Last lease that etcd granted it, even if it does not know.
     pub(super) lease: Option<LeaseId>,
-    /// By its own clock, it may be the master until then at the latest: by its renewals that have arrived, and
-    /// when they were sent. What it knows itself has no part in this: checkers go by it.
+    /// End of the time in which it may be master, by its own clock: from the sending time of
+    /// renewals that arrived. The checkers use it, so it does not depend on what the candidate
+    /// knows.
     pub(super) may_lead_until: Time,
 }
 
 impl Candidacy {
-    /// One that knows nothing.
+    /// Creates a candidacy that knows nothing.
     pub(super) fn new(config: CandidateConfig, local: Time) -> Self {
         Self {
             candidate: Candidate::new(config, local),
@@ -70,13 +72,13 @@ impl Candidacy {
     }
 }
 
-/// Which lease lengths templates give.
+/// Returns a digest of the templates' lease lengths.
 fn digest(templates: &Templates) -> SmolStr {
     format_smolstr!("{:016x}", templates.lengths_digest())
 }
 
 impl World<'_> {
-    /// A server of a place with an election takes part in it.
+    /// Makes a server take part in the election of its node.
     pub(super) fn join_election(&mut self, id: ServerId) {
         let (now, shortest) = (self.now, self.scenario.servers.election.0);
         let ttl = match shortest < TTL_MIN {
@@ -117,13 +119,13 @@ impl World<'_> {
         });
     }
 
-    /// All servers that take part in elections.
+    /// Returns all servers that take part in elections.
     pub(super) fn candidates(&self) -> Vec<ServerId> {
         let places = 0..self.places.len() as u32;
         places.flat_map(|place| self.candidates_of(place)).collect()
     }
 
-    /// Those of a place.
+    /// Returns the candidates of a node.
     pub(super) fn candidates_of(&self, place: u32) -> Vec<ServerId> {
         let servers = self.places.get(place as usize).map(|it| &it.servers);
         let all = servers.into_iter().flatten();
@@ -135,19 +137,21 @@ impl World<'_> {
         .collect()
     }
 
-    /// Something happens to a candidate, by its own clock; then what it wants done is done.
+    /// Returns a server's candidacy and what its clock shows.
+    fn candidacy_of(&mut self, id: ServerId) -> Option<(&mut Candidacy, Time)> {
+        let (server, local) = self.server_at(id)?;
+        Some((server.candidacy.as_mut()?, local))
+    }
+
+    /// Changes a candidate at the time of its own clock, and performs its actions.
     pub(super) fn change_candidate(
         &mut self,
         id: ServerId,
         change: impl FnOnce(&mut Candidate, Time),
     ) {
-        let now = self.now;
-        let Some(place) = self.place(id.place) else {
+        let Some((candidacy, local)) = self.candidacy_of(id) else {
             return;
         };
-        let local = place.clock.shows(now);
-        let candidacy = place.server(id.term).and_then(|it| it.candidacy.as_mut());
-        let Some(candidacy) = candidacy else { return };
         change(&mut candidacy.candidate, local);
         self.drain_candidate(id, local);
         self.apply_standing(id, local);
@@ -156,22 +160,21 @@ impl World<'_> {
     }
 
     fn drain_candidate(&mut self, id: ServerId, local: Time) {
-        loop {
-            let server = self.place(id.place).and_then(|place| place.server(id.term));
-            let candidacy = server.and_then(|server| server.candidacy.as_mut());
-            match candidacy.and_then(|it| it.candidate.poll_action()) {
-                Some(CandidateAction::Ask(asking)) => self.ask_etcd(id, asking),
-                Some(CandidateAction::ApplyTemplates) => self.apply_templates(id, local),
-                // For people.
-                Some(CandidateAction::Report(_)) => {}
-                None => return,
+        while let Some((candidacy, _)) = self.candidacy_of(id)
+            && let Some(action) = candidacy.candidate.poll_action()
+        {
+            match action {
+                CandidateAction::Ask(asking) => self.ask_etcd(id, asking),
+                CandidateAction::ApplyTemplates => self.apply_templates(id, local),
+                // Reports are for people.
+                CandidateAction::Report(_) => {}
             }
         }
     }
 
-    /// Brings a candidate's standing into force.
+    /// Gives the node its candidate's standing.
     fn apply_standing(&mut self, id: ServerId, local: Time) {
-        let server = self.place(id.place).and_then(|place| place.server(id.term));
+        let server = self.server_of(id);
         let Some(server) = server else { return };
         let Some(candidacy) = &mut server.candidacy else {
             return;
@@ -209,7 +212,7 @@ impl World<'_> {
             }
         }
         let is_another = server.node.masterships() != before;
-        // If the term was over in between, the node gets that now.
+        // If the term ended in between, the node learns it now.
         self.after(id);
         if is_another {
             self.end_term(id);
@@ -217,7 +220,7 @@ impl World<'_> {
         }
     }
 
-    /// A server hands over: it resigns, ends, and another process starts in its place.
+    /// Makes a server hand over: it resigns and ends, and another process starts in its place.
     pub(super) fn resign(&mut self, id: ServerId) {
         self.change_candidate(id, |candidate, now| {
             candidate.handle_resign(now);
@@ -225,34 +228,27 @@ impl World<'_> {
     }
 
     fn replace_if_over(&mut self, id: ServerId, local: Time) {
-        let server = self.place(id.place).and_then(|place| place.server(id.term));
-        let Some((slot, candidacy)) =
-            server.and_then(|it| it.candidacy.as_ref().map(|c| (it.slot, c)))
-        else {
-            return;
-        };
-        if candidacy.candidate.state(local) == CandidateState::Over {
+        let is_over = |it: &Candidacy| it.candidate.state(local) == CandidateState::Over;
+        let over = self.server_of(id);
+        let over = over.filter(|it| it.candidacy.as_deref().is_some_and(is_over));
+        if let Some(slot) = over.map(|server| server.slot) {
             self.end_server(id);
             self.start_server(id.place, slot);
         }
     }
 
-    /// A candidate looks what it has to do, if it is time.
+    /// Wakes a candidate if something is due.
     pub(super) fn tend_candidate(&mut self, id: ServerId) {
-        let now = self.now;
-        let Some(place) = self.place(id.place) else {
-            return;
-        };
-        let local = place.clock.shows(now);
-        let server = place.server(id.term);
-        let candidacy = server.and_then(|server| server.candidacy.as_ref());
-        let due = candidacy.and_then(|it| it.candidate.poll_timeout());
-        if due.is_some_and(|due| due <= local) {
+        let is_due = self.candidacy_of(id).is_some_and(|(it, local)| {
+            let due = it.candidate.poll_timeout();
+            due.is_some_and(|due| due <= local)
+        });
+        if is_due {
             self.change_candidate(id, |candidate, now| candidate.handle_timeout(now));
         }
     }
 
-    /// A grant or a renewal that was sent then has arrived.
+    /// Notes that a grant or renewal sent at `sent` has arrived.
     pub(super) fn note_renewal(
         &mut self,
         id: ServerId,
@@ -260,33 +256,24 @@ impl World<'_> {
         ttl: Duration,
         sent: Time,
     ) {
-        let Some(place) = self.place(id.place) else {
-            return;
-        };
-        let sent = place.clock.shows(sent);
-        let server = place.server(id.term);
-        if let Some(candidacy) = server.and_then(|server| server.candidacy.as_mut()) {
+        let clock = self.places.get(id.place as usize).map(|place| place.clock);
+        if let (Some(clock), Some((candidacy, _))) = (clock, self.candidacy_of(id)) {
+            let sent = clock.shows(sent);
             candidacy.lease = granted.or(candidacy.lease);
             let until = sent + ttl.mul_f64(TERM);
             candidacy.may_lead_until = candidacy.may_lead_until.max(until);
         }
     }
 
-    /// How long the leases of a server last.
+    /// Returns the TTL of a server's leases in etcd.
     pub(super) fn ttl_of(&mut self, id: ServerId) -> Duration {
-        let server = self.place(id.place).and_then(|place| place.server(id.term));
-        let candidacy = server.and_then(|server| server.candidacy.as_ref());
-        candidacy.map_or(Duration::ZERO, |it| it.candidate.config().ttl)
+        let candidacy = self.candidacy_of(id);
+        candidacy.map_or(Duration::ZERO, |(it, _)| it.candidate.config().ttl)
     }
 
-    /// New templates have come to a server of the root.
+    /// Gives new templates to a server of the root.
     pub(super) fn offer_templates(&mut self, id: ServerId, templates: Templates) {
-        let now = self.now;
-        let Some(place) = self.place(id.place) else {
-            return;
-        };
-        let local = place.clock.shows(now);
-        let Some(server) = place.server(id.term) else {
+        let Some((server, local)) = self.server_at(id) else {
             return;
         };
         match &mut server.candidacy {
@@ -302,9 +289,9 @@ impl World<'_> {
         }
     }
 
-    /// The first of the templates that wait passes through the candidate, unless others do.
+    /// Passes the first waiting templates to the candidate, unless it has some in progress.
     fn hand_in_templates(&mut self, id: ServerId) {
-        let server = self.place(id.place).and_then(|place| place.server(id.term));
+        let server = self.server_of(id);
         let Some(ServerProcess {
             templates,
             candidacy: Some(candidacy),
@@ -330,9 +317,9 @@ impl World<'_> {
         });
     }
 
-    /// Templates that were handed in are in force from now on.
+    /// Puts the templates in force that the candidate has agreed to.
     fn apply_templates(&mut self, id: ServerId, local: Time) {
-        let server = self.place(id.place).and_then(|place| place.server(id.term));
+        let server = self.server_of(id);
         let Some(server) = server else { return };
         let Some(candidacy) = &mut server.candidacy else {
             return;

@@ -1,5 +1,6 @@
-//! A parent's side of the streams of its child servers, driven by the machine that ships
-//! ([`doorward_session::child_streams`]): what it wants done is done to the node, or sent down.
+//! Parent's side of the streams of its child servers. The production machine
+//! ([`doorward_session::child_streams`]) drives it; this file applies its actions to the node or
+//! sends messages down.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -19,20 +20,20 @@ use crate::world::faults::FaultEnd;
 use crate::world::message::{Down, ServerId};
 use crate::world::place::ServerProcess;
 
-/// Messages that may wait at a child that takes none, as in a server.
+/// Messages that may wait at a child that accepts none, as in a server.
 const BACKLOG_MAX: usize = 64;
 
-/// After this a server gives up a connection on which nothing comes, as servers do: so often they ping, and so
-/// long they wait for an answer.
+/// Time after which a server gives up a silent connection, as servers do: the ping interval, and
+/// the wait for an answer.
 const KEEPALIVE: Duration = Duration::from_secs(30 + 20);
 
-/// The streams of a server's children.
+/// Streams of a server's children.
 #[derive(Debug)]
 pub(crate) struct Below {
     pub(crate) streams: ChildStreams,
-    /// Which connection of whom each of them is.
+    /// Child and connection of each stream.
     lines: BTreeMap<u64, (ServerId, ConnectionNumber)>,
-    /// What the machine knows of the node.
+    /// Masterships and ancestors of the node that the machine knows.
     masterships: u64,
     ancestors: Vec<String>,
 }
@@ -55,7 +56,7 @@ impl Below {
 }
 
 impl World<'_> {
-    /// A child server opens a stream.
+    /// Opens a stream for a child server.
     pub(super) fn open_stream(
         &mut self,
         child: ServerId,
@@ -72,7 +73,7 @@ impl World<'_> {
         self.drain_streams(to);
     }
 
-    /// A child server has left its connection to a server of its parent, or is gone.
+    /// Notes that a child server has left its connection to a server of its parent, or has ended.
     pub(super) fn leave(&mut self, child: ServerId, above: u64) {
         let parent = self.places.get(child.place as usize);
         let Some(parent) = parent.and_then(|place| place.parent) else {
@@ -93,7 +94,7 @@ impl World<'_> {
             .filter(|(_, line)| line.0 == child);
         let streams: Vec<u64> = lines.map(|(number, _)| *number).collect();
         if is_cut && !streams.is_empty() {
-            // In a partition nobody above notices, until pings stay unanswered.
+            // In a partition the parent notices only when pings stay unanswered.
             let silent = FaultEnd::Silent { above, streams };
             self.end_with(self.now + KEEPALIVE, silent);
         } else {
@@ -101,7 +102,7 @@ impl World<'_> {
         }
     }
 
-    /// Streams from below are gone, and a server has noticed.
+    /// Notes that a server has found streams of children gone.
     pub(super) fn note_gone(&mut self, above: ServerId, streams: &[u64]) {
         let Some((server, _)) = self.server_at(above) else {
             return;
@@ -115,7 +116,7 @@ impl World<'_> {
         self.drain_streams(above);
     }
 
-    /// A child server's request arrives.
+    /// Serves a child server's request.
     pub(super) fn serve_child(
         &mut self,
         child: ServerId,
@@ -134,7 +135,7 @@ impl World<'_> {
         };
         let number = match via {
             Via::Poll => None,
-            // One that is over is answered nothing.
+            // A request on a closed stream gets no answer.
             Via::Stream => match server.hear_stream(child, connection, &request, local) {
                 Some(number) => Some(number),
                 None => return self.after(to),
@@ -148,7 +149,7 @@ impl World<'_> {
             Err(_) => Some(CloseReason::Cycle),
         };
         if let (Some(number), Some(closing)) = (number, refused) {
-            // The answer says it.
+            // The answer itself says so.
             server.below.lines.remove(&number);
             server.below.streams.handle_refused(number, closing);
         }
@@ -168,7 +169,7 @@ impl World<'_> {
         self.after(to);
     }
 
-    /// Does what the machine wants done about the streams of a server.
+    /// Performs the actions of the machine for a server's streams.
     pub(super) fn drain_streams(&mut self, id: ServerId) {
         while let Some((server, local)) = self.server_at(id)
             && let Some(action) = server.below.streams.poll_action()
@@ -181,7 +182,7 @@ impl World<'_> {
                     for (name, reply) in pushes {
                         self.push(id, &name, Down::Reply { call: None, reply });
                     }
-                    // There may be more.
+                    // More pushes may follow.
                     if let Some((server, _)) = self.server_at(id)
                         && server.node.has_pushes()
                     {
@@ -226,24 +227,16 @@ impl World<'_> {
         self.send_down(child, connection, push);
     }
 
-    /// Whether a child takes nothing: it is frozen, and as much waits as may.
+    /// Returns whether a child accepts no message: it is frozen and its backlog is full.
     fn is_full(&mut self, child: ServerId) -> bool {
         let now = self.now;
         let server = self.server_at(child);
         server.is_some_and(|(it, _)| it.is_frozen(now) && it.inbox.len() >= BACKLOG_MAX)
     }
-
-    /// A server that is there, and what its clock shows.
-    pub(super) fn server_at(&mut self, id: ServerId) -> Option<(&mut ServerProcess, Time)> {
-        let now = self.now;
-        let place = self.place(id.place)?;
-        let local = place.clock.shows(now);
-        Some((place.server(id.term)?, local))
-    }
 }
 
 impl ServerProcess {
-    /// The node was changed, or time has passed: its streams hear of it.
+    /// Tells the streams of a changed node or of passed time.
     pub(crate) fn tend_streams(&mut self, local: Time) {
         let (node, below) = (&self.node, &mut self.below);
         let streams = &mut below.streams;
@@ -258,11 +251,11 @@ impl ServerProcess {
         if node.has_pushes() {
             streams.handle_change(local);
         }
-        // After it: what changed is pushed in the round that ends now.
+        // Comes last, so that the round that ends now pushes the changes.
         streams.handle_timeout(local);
     }
 
-    /// A message comes on a stream. Returns its number, if it is to be answered.
+    /// Handles a message on a stream. Returns the stream's number if the message needs an answer.
     fn hear_stream(
         &mut self,
         child: ServerId,
@@ -291,7 +284,7 @@ impl ServerProcess {
     }
 
     fn subscribe(&mut self, child: &str, open: bool) {
-        // It was a name, when its first message came.
+        // The first message of the stream had a valid name.
         if let Ok(child) = HolderName::new(child) {
             self.node.handle_subscription(&child, open);
         }

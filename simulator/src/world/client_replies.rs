@@ -1,4 +1,4 @@
-//! A server's reply, as the client state takes it: what the wire is between programs.
+//! Converts a server's reply to the client state's type, in place of the wire format.
 
 use doorward_client::capacity::Capacity;
 use doorward_client::state::{Granted, LimitedBy, RefusalKind, Refused, Response};
@@ -6,7 +6,7 @@ use doorward_engine::id::MastershipId;
 use doorward_engine::request::{self, GetCapacityReply, RefusalReason};
 use doorward_engine::template::SafeCapacity;
 
-/// What a server said, as the client state takes it.
+/// Converts a reply.
 pub(super) fn response(reply: &GetCapacityReply) -> Response {
     let granted = reply.leases.iter().map(|lease| Granted {
         resource: lease.resource.to_string(),

@@ -1,4 +1,4 @@
-//! What clients do: the shell around [`ClientState`].
+//! Client processes around the production [`ClientState`].
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ impl World<'_> {
         self.clients.get_mut(client as usize)
     }
 
-    /// A client's process starts, if it is to run and nothing keeps it down.
+    /// Starts a client's process if its time has come and no fault keeps it down.
     pub(super) fn start_client(&mut self, number: u32) {
         let scenario = self.scenario;
         let now = self.now;
@@ -70,13 +70,13 @@ impl World<'_> {
         client.state = Some(state);
         client.connected = None;
         client.parting = None;
-        // The addresses are those that it was given; of masters it knows nothing.
+        // It keeps its configured addresses and forgets the master.
         client.finder = MasterFinder::new(Arc::clone(client.finder.known()));
         self.tell_wants(number);
         self.step_client(number);
     }
 
-    /// A client's process ends without a word, and is down until then at least.
+    /// Ends a client's process without notice, and keeps it down until then at least.
     pub(super) fn crash_client(&mut self, number: u32, until: Time) {
         if let Some(client) = self.client(number) {
             client.state = None;
@@ -94,14 +94,14 @@ impl World<'_> {
     pub(super) fn wake_client(&mut self, number: u32) {
         let now = self.now;
         let wake_at = self.wakes.get_mut(number as usize);
-        // If it is another time, it was woken before, and sleeps until then.
+        // At any other time it was woken before and sleeps again.
         if let Some(wake_at) = wake_at.filter(|at| **at == Some(now)) {
             *wake_at = None;
             self.step_client(number);
         }
     }
 
-    /// The next change of a client's curve is due.
+    /// Applies the next change of a client's demand curve.
     pub(super) fn follow_curve(&mut self, number: u32, which: u8) {
         if self.is_healed {
             return;
@@ -122,7 +122,7 @@ impl World<'_> {
         self.wish(number);
     }
 
-    /// What a client wants may be something else now.
+    /// Passes changed wants to the client state.
     pub(super) fn wish(&mut self, number: u32) {
         let scenario = self.scenario;
         let Some(client) = self.client(number) else {
@@ -138,7 +138,8 @@ impl World<'_> {
         }
     }
 
-    /// The checkers hear of every wish at once. Who is not running has none, nor of what it does not use.
+    /// Reports the wants of a client to the checkers at once. A client that is not running wants
+    /// nothing, and it wants nothing of a resource that it does not use.
     pub(super) fn tell_wants(&mut self, number: u32) {
         let (now, scenario) = (self.now, self.scenario);
         let Some(client) = self.clients.get(number as usize) else {
@@ -161,7 +162,7 @@ impl World<'_> {
         }
     }
 
-    /// Does what the state wants done, and waits.
+    /// Performs the next steps of the client state, and schedules its next wake-up.
     pub(super) fn step_client(&mut self, number: u32) {
         let (now, scenario) = (self.now, self.scenario);
         self.part(number);
@@ -177,7 +178,7 @@ impl World<'_> {
                 return;
             };
             match state.next_step(local) {
-                // A release is never beside a request.
+                // A release and a request are never under way together.
                 Step::Send if client.parting.as_ref().is_some_and(|it| it.is_busy()) => break,
                 Step::Send => {
                     let uses = &client.uses;
@@ -189,7 +190,7 @@ impl World<'_> {
                     let request = state.request(in_flight, local);
                     let has_work = uses.iter().any(|it| it.work.is_some());
                     note_reported(client, group, &request, local);
-                    // Limiters go on before the request is sent. Nothing else comes of it that is not
+                    // Limiters come first: the request reports their use. Everything else is
                     // published below, at the same moment.
                     if has_work {
                         self.publish(number);
@@ -211,7 +212,7 @@ impl World<'_> {
         self.publish(number);
     }
 
-    /// Something is due at a limiter of a client.
+    /// Runs what is due at a limiter of a client.
     pub(super) fn pass_work(&mut self, number: u32, which: u8) {
         let (now, scenario) = (self.now, self.scenario);
         let Some(client) = self.clients.get_mut(number as usize) else {
@@ -224,12 +225,12 @@ impl World<'_> {
         let (Some(working), Some(usage), Some(state)) = (working, usage, &mut client.state) else {
             return;
         };
-        // If it is another time, it was looked at before, and is again then.
+        // At any other time it has run before, and will run again.
         if working.wake_at.take_if(|at| *at <= now).is_none() {
             return;
         }
         working.pass(&client.clock, now);
-        // Once nothing goes wrong any more, nobody wants anything else.
+        // After the heal no client changes its wants.
         let measured = match self.is_healed {
             true => None,
             false => working.measure(&client.clock, now),
@@ -245,7 +246,7 @@ impl World<'_> {
         }
     }
 
-    /// A client asks the master, or who that is.
+    /// Sends a client's request to the master, or looks for the master first.
     fn ask(&mut self, number: u32, request: Request) {
         let scenario = self.scenario;
         let now = self.now;
@@ -286,7 +287,7 @@ impl World<'_> {
         }
     }
 
-    /// A client asks the server with which it has a connection.
+    /// Sends a request to the server that the client has a connection with.
     pub(super) fn ask_master(&mut self, number: u32, term: u64, request: GetCapacity) {
         let now = self.now;
         self.count_request(number);
@@ -310,21 +311,20 @@ impl World<'_> {
         }
     }
 
-    /// A request will have come to nothing by then.
+    /// Fails a request at a time.
     pub(super) fn fail_later(&mut self, client: u32, sequence: u64, at: Time) {
-        self.answer_later(client, sequence, RequestResult::Failed, at);
+        let answer = RequestResult::Failed;
+        self.deliver(
+            at,
+            Message::Answer {
+                client,
+                sequence,
+                answer,
+            },
+        );
     }
 
-    fn answer_later(&mut self, client: u32, sequence: u64, answer: RequestResult, at: Time) {
-        let slot = self.mail.keep(Message::Answer {
-            client,
-            sequence,
-            answer,
-        });
-        self.events.put(at, What::Arrival(slot));
-    }
-
-    /// A client is answered.
+    /// Gives a client the result of its request.
     pub(super) fn on_reply(&mut self, number: u32, sequence: u64, answer: RequestResult) {
         let now = self.now;
         let mut chance = self.chance.fork(number.into()).fork(sequence);
@@ -341,7 +341,7 @@ impl World<'_> {
             return self.step_client(number);
         }
         if !state.is_asking_by(sequence) {
-            // It is late, or comes twice.
+            // The answer is late, or a duplicate.
             return;
         }
         match answer {
@@ -355,7 +355,7 @@ impl World<'_> {
                     self.note_answer(number, &reply);
                 }
             }
-            // Whose term is over does not know who is the master now.
+            // A server whose term has ended does not know the next master.
             RequestResult::Said(Outcome::NotMaster(master)) => {
                 self.leave_for(number, sequence, &master)
             }
@@ -369,7 +369,7 @@ impl World<'_> {
         self.step_client(number);
     }
 
-    /// Begins to play a group's trace, if it has one.
+    /// Starts a group's trace, if it has one.
     pub(super) fn open_trace(&mut self, group: usize, first: usize) {
         let demand = self
             .scenario
@@ -378,7 +378,8 @@ impl World<'_> {
             .map(|group| &group.first.demand);
         let mut trace = None;
         if let Some(Demand::Trace(spec)) = demand {
-            // It was valid when the scenario was read: one that no longer is has no rows.
+            // The trace was valid when the scenario was read. A trace that has become invalid since
+            // has no rows.
             let mut rows = TraceFeed::open(spec).ok();
             let next = rows.as_mut().and_then(|rows| rows.next()?.ok());
             if let Some((rows, next)) = rows.zip(next) {
@@ -394,7 +395,7 @@ impl World<'_> {
         self.traces.push(trace);
     }
 
-    /// The next rows of a trace are due.
+    /// Applies the next rows of a trace.
     pub(super) fn follow_trace(&mut self, group: u32) {
         if self.is_healed {
             return;
@@ -428,7 +429,7 @@ impl World<'_> {
     }
 }
 
-/// What a request says that is used of leases, limiters are held to.
+/// Passes what a request reports as used to the limiters.
 fn note_reported(client: &mut ClientProcess, group: &ClientGroup, request: &Request, local: Time) {
     let Some(state) = &client.state else {
         return;

@@ -1,45 +1,45 @@
-//! Clocks that run at speeds of their own, and jump.
+//! Local clocks, which run at their own speed and may jump.
 
 use std::time::Duration;
 
 use doorward_engine::time::Time;
 
-/// A clock as one process sees it, against the time of the world.
+/// Clock of one process, relative to the time of the world.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct LocalClock {
-    /// From this time of the world on, it shows …
+    /// World time from which `shown` and `speed` hold.
     since: Time,
-    /// … this, and goes on from there …
+    /// Time shown at `since`.
     shown: Time,
-    /// … at this speed.
+    /// Speed from then on.
     speed: f64,
 }
 
 impl LocalClock {
-    /// A clock that shows the time of the world.
+    /// Clock that shows the time of the world.
     pub(crate) const TRUE: Self = Self {
         since: Time::ZERO,
         shown: Time::ZERO,
         speed: 1.0,
     };
 
-    /// What it shows at a time of the world.
+    /// Returns what the clock shows at a time of the world.
     pub(crate) fn shows(&self, world: Time) -> Time {
         self.shown + scaled(world.since(self.since), self.speed)
     }
 
-    /// The time of the world at which it shows this, or soon after.
+    /// Returns the time of the world at which the clock shows `shown`, or very soon after.
     pub(crate) fn when(&self, shown: Time) -> Time {
         let ahead = shown.since(self.shown);
         let mut when = self.since + scaled(ahead, 1.0 / self.speed);
-        // Rounding must not wake anybody before its time, again and again.
+        // Rounding must not wake a process before its time, again and again.
         if self.shows(when) < shown {
             when = when + Duration::from_nanos(1) + scaled(shown.since(self.shows(when)), 1.0);
         }
         when
     }
 
-    /// From now on it runs at this speed.
+    /// Runs at this speed from now on.
     pub(crate) fn run_at(&mut self, speed: f64, now: Time) {
         *self = Self {
             since: now,
@@ -48,7 +48,7 @@ impl LocalClock {
         };
     }
 
-    /// It jumps ahead.
+    /// Jumps ahead.
     pub(crate) fn jump(&mut self, by: Duration, now: Time) {
         *self = Self {
             since: now,

@@ -1,9 +1,11 @@
-//! A small model of etcd, and the ways of servers to it: what they ask arrives late, or not at all; so does
-//! the answer, to what was done; keys that are followed are sent in order, and read anew when a watch is
-//! of no use any more (it broke, what it is to send was compacted, or etcd was set up anew).
+//! Small model of etcd, and of the servers' connections to it. Requests may be late or lost, and so
+//! may the answers to requests that were executed. Watches deliver keys in order. A server reads
+//! its keys again when a watch broke, when its next events were compacted, or when etcd was set up
+//! again.
 //!
-//! A lease ends no earlier than its TTL after the last renewal that has arrived. By chance it ends later, by as
-//! much as elections differ: that is what makes elections long and short here.
+//! A lease ends no earlier than its TTL after the last renewal that arrived. It may end later by a
+//! random time, up to the spread of election times in the scenario; this makes elections long or
+//! short.
 
 mod calls;
 pub(crate) mod store;
@@ -23,55 +25,55 @@ use crate::world::etcd::store::{EtcdStore, ReadKeys};
 pub(crate) use crate::world::etcd::watches::KeyWatch;
 use crate::world::message::{Mail, ServerId};
 
-/// How long a message to or from etcd takes: it is near.
+/// Time of a message to or from etcd, which is near.
 const TAKES: Span = (Duration::from_micros(200), Duration::from_millis(2));
 
-/// etcd, and what is on its way to and from it.
+/// Model of etcd, with its messages under way.
 #[derive(Debug)]
 pub(crate) struct Etcd {
     pub(crate) store: EtcdStore,
     mail: Mail<Letter>,
-    /// Decides about etcd, and about nothing else.
+    /// Random stream of etcd alone.
     chance: Chance,
-    /// Leases at whose end somebody will look.
+    /// Leases with a scheduled check of their end.
     timed: BTreeSet<LeaseId>,
-    /// Leases that end no earlier than this, although they may.
+    /// Earliest end of leases that last longer than they must.
     lasting: BTreeMap<LeaseId, Time>,
-    /// Nothing takes any time: everybody is elected before it begins.
+    /// True before the run begins: nothing takes time, so that every node elects a master.
     pub(crate) is_quick: bool,
 }
 
-/// Something on its way to etcd, or from it.
+/// Message on its way to etcd or from it.
 #[derive(Clone, Debug)]
 pub(crate) enum Letter {
-    /// A question arrives at etcd.
+    /// Request to etcd.
     Question {
         from: ServerId,
         asking: EtcdRequest,
         sent: Time,
     },
-    /// A server is answered, or gives up.
+    /// Answer for a server, or its timeout.
     Answer {
         to: ServerId,
         id: OpId,
         answer: OpAnswer,
     },
-    /// A server gets its keys as they were: by its watch of that number, or because it has read them.
+    /// Keys for a server: from its watch of that number, or because it read them.
     Keys {
         to: ServerId,
         watch: u32,
         reading: ReadKeys,
-        /// When they were read. None: the watch sends it.
+        /// Time of the read; `None` if the watch sends it.
         asked: Option<Time>,
     },
-    /// A server reads its keys, to see that etcd is there.
+    /// A server reads its keys to test its contact with etcd.
     Look(ServerId),
     /// A lease may end.
     Lease(LeaseId),
 }
 
 impl Letter {
-    /// To which server it comes.
+    /// Returns the server that receives it.
     fn to(&self) -> Option<ServerId> {
         match self {
             Self::Answer { to, .. } | Self::Keys { to, .. } | Self::Look(to) => Some(*to),
@@ -80,21 +82,22 @@ impl Letter {
     }
 }
 
-/// The way from one server to etcd and back.
+/// Connection of one server to etcd and back.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WayToEtcd {
-    /// Until then no question arrives.
+    /// End of the time in which requests are lost.
     pub(crate) there_cut_until: Time,
-    /// Until then no answer does.
+    /// End of the time in which answers are lost.
     pub(crate) back_cut_until: Time,
-    /// Until then, so many of the calls are lost, one way or the other, and others come so much later.
+    /// End of the time in which calls are lost with probability `loss`, in one direction or the
+    /// other, and others are late.
     pub(crate) bad_until: Time,
     pub(crate) loss: f64,
     pub(crate) late: Span,
 }
 
 impl WayToEtcd {
-    /// One on which everything passes.
+    /// Connection without disturbance.
     pub(crate) const OPEN: Self = Self {
         there_cut_until: Time::ZERO,
         back_cut_until: Time::ZERO,
@@ -103,12 +106,12 @@ impl WayToEtcd {
         late: (Duration::ZERO, Duration::ZERO),
     };
 
-    /// Until when it is cut, this way or that.
+    /// Returns the time until which either direction is cut.
     pub(crate) fn cut_until(&self) -> Time {
         self.there_cut_until.max(self.back_cut_until)
     }
 
-    /// From now on everything passes.
+    /// Ends all disturbance.
     pub(crate) fn mend(&mut self, now: Time) {
         self.there_cut_until = self.there_cut_until.min(now);
         self.back_cut_until = self.back_cut_until.min(now);
@@ -117,7 +120,7 @@ impl WayToEtcd {
 }
 
 impl Etcd {
-    /// One for that many nodes, in which nothing stands.
+    /// Creates an empty etcd for that many nodes.
     pub(crate) fn new(nodes: usize, is_restored: bool, chance: Chance) -> Self {
         Self {
             store: EtcdStore::new(nodes, is_restored),
@@ -129,12 +132,12 @@ impl Etcd {
         }
     }
 
-    /// Chance for a candidate.
+    /// Returns a random number for a candidate.
     pub(crate) fn uniform(&mut self) -> f64 {
         self.chance.uniform()
     }
 
-    /// A time within a span.
+    /// Returns a random time within a span.
     pub(crate) fn some_time(&mut self, span: Span) -> Duration {
         match self.is_quick {
             true => Duration::ZERO,
@@ -142,7 +145,7 @@ impl Etcd {
         }
     }
 
-    /// How long a message takes on a way.
+    /// Returns the delay of a message.
     fn takes(&mut self, way: &WayToEtcd, now: Time) -> Duration {
         let takes = self.some_time(TAKES);
         match now < way.bad_until {
@@ -151,12 +154,12 @@ impl Etcd {
         }
     }
 
-    /// Whether a message is lost on a way that is cut until then.
+    /// Returns whether a message is lost.
     fn loses(&mut self, way: &WayToEtcd, cut_until: Time, now: Time) -> bool {
         now < cut_until || now < way.bad_until && self.chance.happens(way.loss)
     }
 
-    /// Whoever held a lease is silent from now on: it ends no earlier than then, unless it is renewed.
+    /// Keeps the lease of a silent holder until then, unless it is renewed later.
     pub(crate) fn keep_lease(&mut self, lease: LeaseId, until: Time) {
         let until = self.lasting.get(&lease).map_or(until, |it| until.max(*it));
         self.lasting.insert(lease, until);
@@ -169,7 +172,7 @@ impl World<'_> {
         self.events.put(at, What::Etcd(slot));
     }
 
-    /// Something arrives at etcd, or from it.
+    /// Delivers a message at etcd or from it.
     pub(super) fn open_letter(&mut self, slot: u32) {
         if let Some(letter) = self.etcd.mail.take(slot) {
             self.read_letter(letter);
@@ -179,7 +182,7 @@ impl World<'_> {
     pub(super) fn read_letter(&mut self, letter: Letter) {
         let now = self.now;
         if let Some(to) = letter.to() {
-            let server = self.place(to.place).and_then(|place| place.server(to.term));
+            let server = self.server_of(to);
             let Some(server) = server else { return };
             if server.is_frozen(now) {
                 server.letters.push(letter);
@@ -200,14 +203,14 @@ impl World<'_> {
         }
     }
 
-    /// Somebody will look at the end of a lease.
+    /// Schedules a check of a lease's end.
     fn time_lease(&mut self, lease: LeaseId, at: Time) {
         if self.etcd.timed.insert(lease) {
             self.post(at, Letter::Lease(lease));
         }
     }
 
-    /// A lease ends, if it was not renewed.
+    /// Ends a lease unless it was renewed.
     fn look_at_lease(&mut self, lease: LeaseId) {
         let now = self.now;
         self.etcd.timed.remove(&lease);
@@ -236,7 +239,7 @@ impl World<'_> {
         self.end_lease(lease);
     }
 
-    /// A lease ends now.
+    /// Ends a lease now.
     pub(super) fn end_lease(&mut self, lease: LeaseId) {
         let node = self.etcd.store.node_of(lease);
         let before = self.etcd.store.revision();
@@ -247,7 +250,7 @@ impl World<'_> {
         }
     }
 
-    /// What was written to etcd since then is lost; everything, if that is not said.
+    /// Loses what was written to etcd since `then`; `None` loses everything.
     pub(super) fn set_etcd_back(&mut self, then: Option<Time>) {
         let now = self.now;
         match then {

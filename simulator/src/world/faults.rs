@@ -1,4 +1,4 @@
-//! What goes wrong, and when it is over.
+//! Faults of a scenario, and the end of their effects.
 
 mod addresses;
 mod choice;
@@ -20,42 +20,42 @@ use crate::world::agenda::What;
 use crate::world::message::ServerId;
 use crate::world::uses::Use;
 
-/// Something that a fault began, and that ends.
+/// End of a fault's effect.
 #[derive(Clone, Debug)]
 pub(super) enum FaultEnd {
-    /// A server that is down starts again, if nothing else keeps it down.
+    /// Starts a server that is down, if no other fault keeps it down.
     Start { place: u32, slot: u32 },
-    /// The candidates of a place are able to be the master again.
+    /// Lets the candidates of a node become master again.
     Able { place: u32 },
-    /// Whoever looks for the servers of a place finds all again, unless it is to take longer by now.
+    /// Publishes all addresses of a node's servers again, unless another fault lasts longer.
     Addresses { place: u32 },
-    /// etcd is again what it was then, or nothing.
+    /// Sets etcd back to its state then; `None` wipes it.
     EtcdBack { then: Option<Time> },
-    /// Clients start again.
+    /// Starts clients again.
     Restart { clients: Vec<u32> },
-    /// Clients use a resource again.
+    /// Lets clients use a resource again.
     Reopen { clients: Vec<(u32, usize)> },
-    /// A second process of a node, or of clients, ends.
+    /// Ends the second process of a node or of clients.
     Twin {
         server: Option<ServerId>,
         clients: Vec<u32>,
     },
-    /// A server notices that streams from below are gone.
+    /// Makes a server notice that streams of its children are gone.
     Silent { above: ServerId, streams: Vec<u64> },
-    /// Elections take as long as the scenario says, unless they were changed again since.
+    /// Restores the election time of the scenario, unless it has changed again since.
     Elections { change: u32 },
 }
 
-/// How long elections take at present.
+/// Present duration of elections.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Elections {
     pub(super) take: Span,
-    /// How often that was changed.
+    /// Number of changes so far.
     pub(super) changes: u32,
 }
 
 impl World<'_> {
-    /// All faults of the scenario are to happen.
+    /// Schedules all faults of the scenario.
     pub(super) fn schedule_faults(&mut self) {
         for (number, fault) in self.scenario.faults.iter().enumerate() {
             let first = match fault.when {
@@ -77,17 +77,13 @@ impl World<'_> {
         Duration::from_secs_f64(seconds.min(1e9))
     }
 
-    /// From now on nothing goes wrong: what is down comes back, and what hangs goes on.
+    /// Ends all faults: stopped processes start, and frozen ones continue.
     pub(super) fn heal(&mut self) {
         self.is_healed = true;
         self.elections.take = self.scenario.servers.election;
         let now = self.now;
         self.end_marks();
-        self.mark(
-            None,
-            MarkKind::Heal,
-            "from now on nothing goes wrong".to_owned(),
-        );
+        self.mark(None, MarkKind::Heal, "all faults end".to_owned());
         for number in 0..self.places.len() as u32 {
             let Some(place) = self.place(number) else {
                 continue;
@@ -123,7 +119,7 @@ impl World<'_> {
         }
     }
 
-    /// What was to last longer is over.
+    /// Ends the marks that would last longer.
     fn end_marks(&mut self) {
         let now = self.now.since(Time::ZERO).as_secs_f64();
         for mark in &mut self.recording.marks {
@@ -218,7 +214,7 @@ impl World<'_> {
         }
     }
 
-    /// What happens to a node.
+    /// Plays an event that happens to a node.
     fn happen_at(&mut self, place: u32, event: &Event) {
         match event {
             Event::Kill { length, .. } => {
@@ -267,7 +263,7 @@ impl World<'_> {
         }
     }
 
-    /// Clients want something else of a resource; of the first that they use, if none is said.
+    /// Changes the demand of clients for a resource; without one, for the first that they use.
     fn demand(
         &mut self,
         clients: &ClientChoice,
@@ -293,7 +289,7 @@ impl World<'_> {
         }
     }
 
-    /// Which of those that a client uses is that resource; the first, if none is said.
+    /// Returns the index of a resource among those that a client uses; without one, the first.
     pub(in crate::world) fn which_of(
         &self,
         client: u32,
@@ -328,7 +324,7 @@ impl World<'_> {
         let whom = match from {
             Side::Parent => "its parent",
             Side::Below => "all below it",
-            Side::All => "everybody",
+            Side::All => "all others",
         };
         let text = format!("{} is cut off from {whom}", self.name_of(number));
         self.mark(Some(until), MarkKind::Partition, text);
@@ -399,7 +395,7 @@ impl World<'_> {
         }
     }
 
-    /// The checkers go by the root's clock where it decides how long something may be out.
+    /// Gives the root's clock to the checkers, which judge by it how long leases may last.
     fn note_clock(&mut self, number: u32) {
         let root = self.places.first().filter(|_| number == 0);
         if let Some(clock) = root.map(|root| root.clock) {
@@ -414,7 +410,7 @@ impl World<'_> {
         let until = length.map(|(least, most)| self.now + self.fault_rng.duration(least, most));
         let text = format!("{} crashes", self.names_of(&chosen));
         self.mark(until, MarkKind::Crash, text);
-        // For ever is longer than the simulation.
+        // A client without a restart stays down beyond the end of the run.
         let down_until = until.unwrap_or(self.end + Duration::from_secs(1));
         for client in &chosen {
             self.crash_client(*client, down_until);

@@ -1,5 +1,5 @@
-//! How clients find the master of their node: whom to ask, the session says ([`MasterFinder`]); this carries the
-//! question who the master is, and what comes of it.
+//! Clients' search for the master of their node. The session decides which server to ask
+//! ([`MasterFinder`]); this file carries the question and the answer.
 //!
 //! [`MasterFinder`]: doorward_session::master_finder::MasterFinder
 
@@ -10,12 +10,11 @@ use doorward_engine::request::GetCapacity;
 use doorward_session::master_finder::DeadEnd;
 
 use crate::world::World;
-use crate::world::agenda::What;
 use crate::world::message::{Discovered, Message, RequestResult, ServerId};
 use crate::world::servers::CLIENT_TIMEOUT;
 
 impl World<'_> {
-    /// A client without a connection asks whoever it is to ask who the master is.
+    /// Asks the next server of a client's finder about the master.
     pub(super) fn look_for_master(&mut self, number: u32, request: Box<GetCapacity>) {
         let (now, scenario) = (self.now, self.scenario);
         self.count_request(number);
@@ -34,7 +33,7 @@ impl World<'_> {
         }
         let way = scenario.network.to_clients(place);
         let Some(slot) = target.and_then(|target| there.slot_of(&target.address)) else {
-            // Nobody has that address.
+            // No server has that address.
             let after = self.takes(&way) + self.takes(&way);
             self.fail_later(number, sequence, now + after);
             return;
@@ -50,7 +49,7 @@ impl World<'_> {
         }
     }
 
-    /// A server is asked who the master is.
+    /// Answers a client's question about the master.
     pub(super) fn discover(
         &mut self,
         client: u32,
@@ -104,7 +103,7 @@ impl World<'_> {
         }
     }
 
-    /// A client hears who the master is.
+    /// Gives a client the answer about the master.
     pub(super) fn hear_of_master(&mut self, number: u32, sequence: u64, found: Discovered) {
         let Discovered {
             request,
@@ -134,7 +133,8 @@ impl World<'_> {
         }
     }
 
-    /// Who was asked is not the master: asks again at once where it says, or later.
+    /// Handles an answer by a server that is not master: the client asks at once where the answer
+    /// points, or later.
     pub(super) fn leave_for(&mut self, number: u32, sequence: u64, master: &Mastership) {
         match self.go_elsewhere(number, master) {
             Ok(()) => {
@@ -163,7 +163,8 @@ impl World<'_> {
             .map(|_| ())
     }
 
-    /// Which process answers at an address of a place. If two have it, either does.
+    /// Returns the process that answers at an address of a node. If two share it, either may
+    /// answer.
     fn behind(&mut self, place: u32, slot: u32) -> Option<u64> {
         let known = self.places.get(place as usize)?;
         let here = |is_twin| {
@@ -177,7 +178,7 @@ impl World<'_> {
         }
     }
 
-    /// Who was asked is of no use to a client: it asks the next one later.
+    /// Notes that the server asked is of no use to a client, which asks the next one later.
     pub(super) fn lose_master(&mut self, number: u32, sequence: u64, lost: &DeadEnd) {
         let now = self.now;
         let chance = self.chance.uniform();
@@ -195,7 +196,7 @@ impl World<'_> {
         }
     }
 
-    /// For how long the last lease of a client lasts. None: it does not run.
+    /// Returns the time until the last lease of a client ends; `None` if it does not run.
     fn leases_last(&self, number: u32) -> Option<Duration> {
         let client = self.clients.get(number as usize)?;
         let local = client.clock.shows(self.now);
@@ -203,8 +204,8 @@ impl World<'_> {
         Some(end.map_or(Duration::ZERO, |end| end.since(local)))
     }
 
-    /// A message is on its way on a connection that is being made: it arrives after a time, once; or never,
-    /// which is returned.
+    /// Sends a message on a new connection. It arrives once after a delay, or never; returns
+    /// whether it arrives.
     fn send_once(&mut self, way: &crate::scenario::Link, message: Message) -> bool {
         self.work.messages += 1;
         if !self.is_healed && self.chance.happens(way.loss) {
@@ -212,8 +213,7 @@ impl World<'_> {
             return false;
         }
         let at = self.now + self.takes(way);
-        let slot = self.mail.keep(message);
-        self.events.put(at, What::Arrival(slot));
+        self.deliver(at, message);
         true
     }
 }

@@ -1,6 +1,6 @@
-//! The way from a server to its parent, driven by the session that ships: what it wants done becomes
-//! messages, and what becomes of them is handed to it. Connections keep their order; in a partition they
-//! get stuck. What is asked and what an answer does, the engine says.
+//! Connection from a server to its parent, driven by the production session: its actions become
+//! messages, and the replies go back to it. Connections keep the order of messages; a partition
+//! stalls them. The engine decides what to ask and what an answer changes.
 
 use std::time::Duration;
 
@@ -16,15 +16,13 @@ use doorward_session::parent_session::{
 
 use crate::scenario::ParentProtocol;
 use crate::world::World;
-use crate::world::agenda::What;
 use crate::world::message::{Down, Message, ServerId, Up};
-use crate::world::place::ServerProcess;
 
-/// What is lost on a connection is sent again after this.
+/// Delay of a lost packet on a connection.
 const SENT_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 impl World<'_> {
-    /// Whether nothing passes between a place and its parent.
+    /// Returns whether a partition separates a node from its parent.
     pub(super) fn is_cut(&self, number: u32) -> bool {
         let Some(place) = self.places.get(number as usize) else {
             return true;
@@ -36,26 +34,14 @@ impl World<'_> {
             || above.is_some_and(|above| above.cut_below_until > self.now)
     }
 
-    fn server_of(&mut self, id: ServerId) -> Option<&mut ServerProcess> {
-        self.places
-            .get_mut(id.place as usize)
-            .and_then(|place| place.server(id.term))
-    }
-
-    /// Hands the session of a server the time and what its node has to say, and does what it
-    /// wants done.
+    /// Gives a server's session the time and the state of its node, and performs its actions.
     pub(super) fn tend_link(&mut self, id: ServerId) {
-        let now = self.now;
         let place = self.places.get(id.place as usize);
         if place.is_none_or(|place| place.parent.is_none()) {
             return;
         }
         let chance = self.chance.uniform();
-        let Some(place) = self.places.get_mut(id.place as usize) else {
-            return;
-        };
-        let local = place.clock.shows(now);
-        let Some(server) = place.server(id.term) else {
+        let Some((server, local)) = self.server_at(id) else {
             return;
         };
         let (node, session) = (&server.node, &mut server.parent_link.session);
@@ -68,14 +54,9 @@ impl World<'_> {
         self.drain_link(id);
     }
 
-    /// A server that is not the master any more, or ends, has no use for its connection to the parent.
+    /// Closes the connection to the parent of a server that is no longer master or ends.
     pub(super) fn hang_up(&mut self, id: ServerId) {
-        let now = self.now;
-        let Some(place) = self.places.get_mut(id.place as usize) else {
-            return;
-        };
-        let local = place.clock.shows(now);
-        if let Some(server) = place.server(id.term) {
+        if let Some((server, local)) = self.server_at(id) {
             server.parent_link.is_down = false;
             let session = &mut server.parent_link.session;
             session.handle_mastership(false, 0.0, local);
@@ -83,7 +64,7 @@ impl World<'_> {
         }
     }
 
-    /// Does what the session wants done.
+    /// Performs the actions of the session.
     fn drain_link(&mut self, id: ServerId) {
         while let Some(action) = self
             .server_of(id)
@@ -91,7 +72,7 @@ impl World<'_> {
         {
             match action {
                 ParentAction::Connect { .. } => {
-                    // Whatever was on its way on the last one does not hold this one up.
+                    // Messages on the last connection do not block the new one.
                     if let Some(server) = self.server_of(id) {
                         server.parent_link.is_stalled = false;
                     }
@@ -121,7 +102,7 @@ impl World<'_> {
         }
     }
 
-    /// Connects to whoever runs at the address whose turn it is.
+    /// Connects to the server at the next address.
     fn connect(&mut self, id: ServerId) {
         let parent = self.places.get(id.place as usize).and_then(|it| it.parent);
         let Some(parent) = parent else { return };
@@ -139,12 +120,7 @@ impl World<'_> {
     }
 
     fn close_link(&mut self, id: ServerId) {
-        let now = self.now;
-        let Some(place) = self.places.get_mut(id.place as usize) else {
-            return;
-        };
-        let local = place.clock.shows(now);
-        let Some(server) = place.server(id.term) else {
+        let Some((server, local)) = self.server_at(id) else {
             return;
         };
         server.node.handle_upstream_lost(local);
@@ -160,12 +136,7 @@ impl World<'_> {
             Transport::Stream => settings.push_round,
             Transport::Calls => slow,
         };
-        let now = self.now;
-        let Some(place) = self.place(id.place) else {
-            return;
-        };
-        let local = place.clock.shows(now);
-        if let Some(server) = place.server(id.term) {
+        if let Some((server, local)) = self.server_at(id) {
             let slow = slow.max(round);
             server
                 .node
@@ -173,7 +144,7 @@ impl World<'_> {
         }
     }
 
-    /// What is due at the node of a server, or what a stream begins with.
+    /// Returns the request that is due at a server's node, or the first one of a stream.
     fn next_request(&mut self, id: ServerId, is_hello: bool) -> Option<GetServerCapacity> {
         let now = self.now;
         let clock = self.places.get(id.place as usize)?.clock;
@@ -197,8 +168,7 @@ impl World<'_> {
         Some(request)
     }
 
-    /// As the shell does: whether the parent can be asked is shown, and calls do not wait for one that
-    /// cannot.
+    /// Records whether the parent answers, as servers do. Waiting calls depend on it.
     fn note_report(&mut self, id: ServerId, report: &ParentReport) {
         let Some((server, local)) = self.server_at(id) else {
             return;
@@ -239,7 +209,7 @@ impl World<'_> {
         self.send_between(child, true, is_call, message);
     }
 
-    /// Sends something down, on a connection of that number.
+    /// Sends a message down on a connection.
     pub(super) fn send_down(&mut self, child: ServerId, connection: ConnectionNumber, what: Down) {
         let is_call = matches!(&what, Down::Reply { call: Some(_), .. });
         let message = Message::Down {
@@ -250,8 +220,8 @@ impl World<'_> {
         self.send_between(child, false, is_call, message);
     }
 
-    /// Sends between a server and its parent: on a connection nothing is lost, but late, and in order. Calls
-    /// are lost and come twice as messages do: whoever calls finds out.
+    /// Sends a message between a server and its parent. A connection delays messages and keeps
+    /// their order, but loses none. Calls may be lost or duplicated like other messages.
     fn send_between(&mut self, child: ServerId, up: bool, is_call: bool, message: Message) {
         let (now, scenario) = (self.now, self.scenario);
         let way = scenario.network.to_parent(child.place);
@@ -282,11 +252,11 @@ impl World<'_> {
             at = at.max(*last);
             *last = at;
         }
-        let slot = self.mail.keep(message);
-        self.events.put(at, What::Arrival(slot));
+        self.deliver(at, message);
     }
 
-    /// Something is lost in a partition, on the connection of that number or on whatever there is.
+    /// Stalls a connection that lost a message in a partition: the one of that number, or the
+    /// present one.
     pub(super) fn stall_connection(
         &mut self,
         child: ServerId,
@@ -304,7 +274,7 @@ impl World<'_> {
         server.is_some_and(|server| server.parent_link.is_stalled)
     }
 
-    /// Something arrives at a server of the parent.
+    /// Handles a message at a server of the parent.
     pub(super) fn hear_child(
         &mut self,
         child: ServerId,
@@ -327,7 +297,7 @@ impl World<'_> {
             };
             return self.send_down(child, connection, answer);
         };
-        // The kernel takes connections of a process that is frozen.
+        // The kernel accepts connections for a frozen process.
         if server.is_frozen(now) && !matches!(what, Up::Connect) {
             server.inbox.push(Message::Up {
                 child,
@@ -354,23 +324,19 @@ impl World<'_> {
         self.send_down(child, connection, answer);
     }
 
-    /// Something arrives from the parent.
+    /// Handles a message from the parent.
     pub(super) fn hear_parent(&mut self, id: ServerId, connection: ConnectionNumber, what: Down) {
         let now = self.now;
-        // That a connection is over is found out by both sides.
+        // Both sides notice the end of a connection, even in a partition.
         if self.is_cut(id.place) && !matches!(what, Down::Closed(_)) {
             self.stall_connection(id, Some(connection));
             return;
         }
         let chance = self.chance.uniform();
-        let Some(place) = self.places.get_mut(id.place as usize) else {
+        let Some((server, local)) = self.server_at(id) else {
             return;
         };
-        let local = place.clock.shows(now);
         let at = local;
-        let Some(server) = place.server(id.term) else {
-            return;
-        };
         if server.is_frozen(now) {
             server.inbox.push(Message::Down {
                 child: id,
@@ -422,7 +388,7 @@ impl World<'_> {
     }
 }
 
-/// What a server says of the mastership of its node.
+/// Converts what a server says about the master of its node.
 fn master_info(mastership: &Mastership) -> session::MasterInfo<'_> {
     session::MasterInfo {
         is_master: mastership.is_master(),
@@ -434,7 +400,7 @@ fn master_info(mastership: &Mastership) -> session::MasterInfo<'_> {
     }
 }
 
-/// What a reply answers.
+/// Lists the resources that a reply answers.
 fn answered(reply: &GetServerCapacityReply) -> Vec<AnsweredResource> {
     let leases = reply.leases.iter().map(|it| (&it.resource, it.sequence));
     let refused = reply.refused.iter().map(|it| (&it.resource, None));
@@ -447,7 +413,7 @@ fn answered(reply: &GetServerCapacityReply) -> Vec<AnsweredResource> {
     all.collect()
 }
 
-/// As the server's shell does.
+/// Returns the slow refresh round, as the server computes it.
 fn slow_round(floor: Duration) -> Duration {
     (floor + floor / 16).max(Duration::from_millis(100))
 }

@@ -1,20 +1,20 @@
-//! How many requests a node got in one second: the second in which it got most.
+//! Counts a node's requests by the second, and keeps the busiest second.
 
 use std::time::Duration;
 
 use doorward_engine::time::Time;
 
-/// Requests of clients and child servers, second by second of the world's time.
+/// Requests of clients and child servers in each second.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct RequestCounts {
     second: u64,
     requests: u64,
-    /// The most, and the second of it.
+    /// Largest count, and its second.
     most: (u64, u64),
 }
 
 impl RequestCounts {
-    /// A request has come.
+    /// Counts a request.
     pub(crate) fn note(&mut self, settled_after: Duration, now: Time) {
         let since_start = now.since(Time::ZERO);
         if since_start < settled_after {
@@ -30,7 +30,7 @@ impl RequestCounts {
         }
     }
 
-    /// The most requests in a second, and when that second began.
+    /// Returns the most requests in a second, and that second.
     pub(crate) const fn most(&self) -> (u64, u64) {
         self.most
     }

@@ -1,5 +1,5 @@
-//! What begins and ends with a mastership, whoever says so: the election, or the node by its clock; and whether
-//! only masters decide.
+//! Begin and end of a mastership, whether the election or the node's clock decides them; and the
+//! check that only masters decide.
 
 use std::time::Duration;
 
@@ -10,24 +10,22 @@ use doorward_engine::time::Time;
 use crate::checker::{MasterClaim, may_decide};
 use crate::world::World;
 use crate::world::message::ServerId;
+use crate::world::place::ServerProcess;
 
 impl World<'_> {
-    /// If a server is the master since now, it begins: it looks for its parent, and learns. Leases of that
-    /// length may be out by templates of before.
+    /// Starts the term of a server that has become master: it connects to its parent and learns.
+    /// Leases of up to `longer_leases` may remain from earlier templates.
     pub(super) fn begin_term_if_master(&mut self, id: ServerId, longer_leases: Duration) {
         let now = self.now;
-        let Some(place) = self.place(id.place) else {
+        let is_master =
+            |(it, local): &(&mut ServerProcess, Time)| it.node.mastership(*local).is_master();
+        let Some((server, _)) = self.server_at(id).filter(is_master) else {
             return;
         };
-        let local = place.clock.shows(now);
-        let Some(server) = place.server(id.term) else {
-            return;
-        };
-        if !server.node.mastership(local).is_master() {
-            return;
-        }
         server.leads = true;
-        if !server.is_twin {
+        if !server.is_twin
+            && let Some(place) = self.place(id.place)
+        {
             place.up_since = now;
         }
         self.note(2, id.place.into(), id.term as f64);
@@ -40,9 +38,9 @@ impl World<'_> {
         self.plan(id.place);
     }
 
-    /// A server's term is over: it has no use for its parent, and those below have to look for another one.
+    /// Ends a server's term: it drops its parent, and its children have to find the next master.
     pub(super) fn end_term(&mut self, id: ServerId) {
-        let server = self.place(id.place).and_then(|place| place.server(id.term));
+        let server = self.server_of(id);
         let Some(server) = server.filter(|server| server.leads) else {
             return;
         };
@@ -52,14 +50,9 @@ impl World<'_> {
         self.break_children(id.place, id.term);
     }
 
-    /// If templates wait, a root has granted by those before until now.
+    /// Notes that the root has granted by the former templates until now, if new ones wait.
     pub(super) fn note_templates_waiting(&mut self, id: ServerId) {
-        let now = self.now;
-        let Some(place) = self.place(id.place).filter(|_| id.place == 0) else {
-            return;
-        };
-        let local = place.clock.shows(now);
-        let Some(server) = place.server(id.term) else {
+        let Some((server, local)) = self.server_at(id).filter(|_| id.place == 0) else {
             return;
         };
         let candidacy = server.candidacy.as_ref();
@@ -69,7 +62,8 @@ impl World<'_> {
         }
     }
 
-    /// A root has granted by these templates until then, although others were written.
+    /// Notes that the root has granted by these templates until then, although the operator wrote
+    /// others.
     pub(super) fn note_granted_by(&mut self, former: &Templates, until: Time) {
         let now = self.now;
         for watched in &mut self.watched {
@@ -79,8 +73,7 @@ impl World<'_> {
         }
     }
 
-    /// A server has granted something of these resources, to whomever: the checkers hear of it if it
-    /// may not.
+    /// Reports a server's decision on these resources to the checkers if it may not decide.
     pub(super) fn note_decision<'r>(
         &mut self,
         by: ServerId,

@@ -1,4 +1,4 @@
-//! What is on its way between clients and servers.
+//! Messages between clients and servers.
 
 use doorward_engine::node::mastership::{Mastership, Outcome};
 use doorward_engine::request::server::{GetServerCapacity, GetServerCapacityReply};
@@ -6,50 +6,50 @@ use doorward_engine::request::{GetCapacity, GetCapacityReply, ReleaseCapacity};
 use doorward_session::close_reason::ConnectionEnd;
 use doorward_session::parent_session::ConnectionNumber;
 
-/// A server process: its place in the tree, and which of those that ever ran there it is.
+/// Server process: the number of its node, and its own number there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ServerId {
     pub(crate) place: u32,
     pub(crate) term: u64,
 }
 
-/// A message.
+/// Message under way.
 #[derive(Clone, Debug)]
 pub(crate) enum Message {
-    /// A client asks who the master is, to whom it wants to say this.
+    /// A client asks which server is master, to send this request to it.
     Discover {
         client: u32,
         place: u32,
-        /// At which address of the place.
+        /// Slot of the node whose address is asked.
         slot: u32,
         request: Box<GetCapacity>,
     },
-    /// A client asks a server.
+    /// A client sends a request to a server.
     Ask {
         client: u32,
         server: ServerId,
         request: GetCapacity,
     },
-    /// A client gives back what it has.
+    /// A client releases leases.
     Release {
         client: u32,
         server: ServerId,
         request: ReleaseCapacity,
     },
-    /// A client is answered, or learns that it will not be.
+    /// A client gets an answer, or its request times out.
     Answer {
         client: u32,
         sequence: u64,
         answer: RequestResult,
     },
-    /// A server does something on its connection to a server of its parent.
+    /// A server sends a message on its connection to a server of its parent.
     Up {
         child: ServerId,
         connection: ConnectionNumber,
         to: ServerId,
         what: Up,
     },
-    /// A server hears something on its connection to its parent.
+    /// A server receives a message on its connection to its parent.
     Down {
         child: ServerId,
         connection: ConnectionNumber,
@@ -57,67 +57,67 @@ pub(crate) enum Message {
     },
 }
 
-/// What goes up.
+/// Message to a parent.
 #[derive(Clone, Debug)]
 pub(crate) enum Up {
-    /// It connects.
+    /// Connects.
     Connect,
-    /// Who is the master?
+    /// Asks which server is master.
     Discover,
-    /// It opens a stream.
+    /// Opens a stream.
     Open,
-    /// It asks, on the stream.
+    /// Sends a request on the stream.
     Ask(GetServerCapacity),
-    /// It asks by a call.
+    /// Sends a request as a call.
     Call(GetServerCapacity),
 }
 
-/// What comes down.
+/// Message from a parent.
 #[derive(Clone, Debug)]
 pub(crate) enum Down {
-    /// The connection stands.
+    /// The connection is established.
     Connected,
-    /// The server says whether it is the master, or who is.
+    /// The server says whether it is master, or names the master.
     Discovered(Mastership),
     /// The stream is open.
     Opened,
-    /// What the parent answers to a call, or pushes on the stream.
+    /// The parent answers a call, or pushes on the stream.
     Reply {
         call: Option<u64>,
         reply: GetServerCapacityReply,
     },
-    /// The server is not the master; who is, if it knows.
+    /// The server is not master. It names the master, if it knows.
     NotMaster {
         call: Option<u64>,
         mastership: Mastership,
     },
-    /// The connection is over.
+    /// The connection has ended.
     Closed(ConnectionEnd),
 }
 
-/// What comes of a client's request.
+/// Result of a client's request.
 #[derive(Clone, Debug)]
 pub(crate) enum RequestResult {
-    /// What a server said.
+    /// Answer of a server.
     Said(Outcome<GetCapacityReply>),
-    /// What it gave back was heard of.
+    /// Acknowledgement of a release.
     Released,
-    /// Nothing: nobody listens, the connection broke, or no answer came in time.
+    /// Failure: no server listens, the connection broke, or no answer came in time.
     Failed,
-    /// What it said to the question who the master is.
+    /// Answer to the question for the master.
     Discovered(Box<Discovered>),
 }
 
-/// What a server says of itself, and what the client wanted to say to the master.
+/// Server's answer about the master, with the client's request for the master.
 #[derive(Clone, Debug)]
 pub(crate) struct Discovered {
     pub(crate) request: GetCapacity,
-    /// Which server of the place says it.
+    /// Term of the server that answers.
     pub(crate) by: u64,
     pub(crate) mastership: Mastership,
 }
 
-/// Messages on their way, in slots that are used again.
+/// Messages under way, in slots that are reused.
 #[derive(Debug)]
 pub(crate) struct Mail<M = Message> {
     slots: Vec<Option<M>>,
@@ -134,7 +134,7 @@ impl<M> Default for Mail<M> {
 }
 
 impl<M> Mail<M> {
-    /// Keeps a message; returns its slot.
+    /// Keeps a message, and returns its slot.
     pub(crate) fn keep(&mut self, message: M) -> u32 {
         if let Some(slot) = self.free.pop()
             && let Some(place) = self.slots.get_mut(slot as usize)

@@ -1,7 +1,7 @@
-//! What is used below a node, against the most that may be by the books of its parent.
+//! Compares the use below each node with the books of its parent.
 //!
-//! It is looked at with every sample, and often while anything goes wrong with servers, with the way
-//! between them, with clocks or with templates, and for some time after: only then can books go wrong.
+//! It does so with every sample. While a fault affects servers, connections, clocks or templates,
+//! and for some time after, it does so often: only then can the books go wrong.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -13,23 +13,23 @@ use crate::recording::MarkKind;
 use crate::world::World;
 use crate::world::agenda::What;
 
-/// How often it is looked at while something goes wrong …
+/// Interval between checks during a fault.
 const OFTEN: Duration = Duration::from_millis(100);
 
-/// … but no more often than this for each node and resource, so that large trees cost no more time.
+/// Minimum interval for each node and resource, so that large trees take no more time.
 const EACH: Duration = Duration::from_millis(5);
 
-/// What is known of when to look.
+/// Schedule of the checks.
 #[derive(Debug, Default)]
 pub(super) struct Looks {
-    /// Until then something may be wrong.
+    /// End of the time in which books may go wrong.
     until: Time,
-    /// Whether a look is due.
+    /// True if a check is scheduled.
     is_due: bool,
 }
 
 impl World<'_> {
-    /// Something happened from outside.
+    /// Schedules frequent checks after an event from outside.
     pub(super) fn expect_trouble(&mut self, until: Option<Time>, kind: MarkKind) {
         let of_clients = [
             MarkKind::Crash,
@@ -40,7 +40,7 @@ impl World<'_> {
         if of_clients.contains(&kind) {
             return;
         }
-        // A clock that has another speed may lead to something wrong at any time.
+        // A clock with another speed may cause errors at any later time.
         let is_lasting = kind == MarkKind::Clock;
         let leases = self.watched.iter().map(|it| it.algorithm.lease_length);
         let lasts = leases.max().unwrap_or_default() * 2;
@@ -62,16 +62,16 @@ impl World<'_> {
         }
     }
 
-    /// A look is due.
+    /// Runs a scheduled check.
     pub(super) fn look_at_nesting(&mut self) {
         self.look_into_books();
         self.nesting.is_due = false;
         self.look_at_nesting_later();
     }
 
-    /// Looks at all resources.
+    /// Checks all resources.
     pub(super) fn look_into_books(&mut self) {
-        // With one node there is no other one's book.
+        // A single node has no parent.
         if self.places.len() > 1 {
             for resource in 0..self.watched.len() {
                 self.look_into_books_of(resource);
@@ -95,13 +95,13 @@ impl World<'_> {
         let parents = self.places.iter().filter(|it| !it.children.is_empty());
         for place in parents {
             let local = place.clock.shows(now);
-            // One that is frozen, or whose term is over, has no books.
+            // A frozen server, or one whose term has ended, has no valid books.
             let Some(master) = place.master(now).filter(|it| !it.is_frozen(now)) else {
                 continue;
             };
             let knows = match master.node.resource_snapshot(&watched.resource, local) {
-                // A server that learns, or has not heard of its own parent yet, does not know what is
-                // out.
+                // A server that learns, or has no lease from its own parent yet, does not know all
+                // leases below it.
                 Some(snapshot) => {
                     let has_lease = snapshot
                         .upstream
@@ -109,8 +109,8 @@ impl World<'_> {
                         .is_none_or(|lease| lease.expires_in.is_some());
                     snapshot.learning_remaining.is_none() && has_lease
                 }
-                // A root that knows nothing of the resource, and does not learn any more, has nothing
-                // reserved. Any other node has no lease of its own then.
+                // A root without the resource that no longer learns has reserved nothing. Any other
+                // node has no lease of its own then.
                 None => place.parent.is_none() && !watched.may_be_unknown(now),
             };
             if !knows {

@@ -1,9 +1,12 @@
-//! Clients that give back what they have: of one resource, or of all, before they end.
+//! Clients that release their leases: of one resource, or of all before they end.
 //!
-//! As the library does it when the last handle is dropped: what was begun is finished first, a release is never
-//! beside a request, and goes to the server with which there is a connection, if there is one. Nobody tries
-//! again: what could not be released runs out. (`ClientProcess::close` waits for no work: it does not release what
-//! permits are out of. That is not played.)
+//! The simulator does what the library does when the last handle of a resource is dropped. Work
+//! under way ends first. A release and a request are never under way together. A release goes to
+//! the server that the client has a connection with; without a connection there is none. It is not
+//! repeated: a lease that could not be released expires.
+//!
+//! One difference remains: `Client::close` does not wait for work, and does not release leases of
+//! which permits are out. Here a client that ends waits for its work.
 
 use doorward_engine::id::{Incarnation, ResourceId};
 use doorward_engine::request::ReleaseCapacity;
@@ -17,26 +20,26 @@ use crate::world::faults::FaultEnd;
 use crate::world::message::{Message, RequestResult, ServerId};
 use crate::world::servers::CLIENT_TIMEOUT;
 
-/// What a client gives back.
+/// Leases that a client releases.
 #[derive(Debug, Default)]
 pub(crate) struct Parting {
-    /// It ends when all is released, and does not start before then.
+    /// The client ends when everything is released, and stays down until then.
     leaves_until: Option<Time>,
-    /// What it stops to use, by its place among those it uses.
+    /// Resources that it stops using, by their index among its uses.
     closing: Vec<usize>,
-    /// What is to be released.
+    /// Resources to release, by the same index.
     releases: Vec<usize>,
-    /// The release under way.
+    /// Sequence number of the release under way.
     under_way: Option<u64>,
 }
 
 impl Parting {
-    /// Whether a release is under way.
+    /// Returns whether a release is under way.
     pub(crate) fn is_busy(&self) -> bool {
         self.under_way.is_some()
     }
 
-    /// Whether that was the answer to the release under way, which is over then.
+    /// Returns whether an answer belongs to the release under way, and ends that release.
     pub(crate) fn is_answered(&mut self, sequence: u64) -> bool {
         self.under_way.take_if(|it| *it == sequence).is_some()
     }
@@ -50,14 +53,14 @@ impl Parting {
 }
 
 impl World<'_> {
-    /// Clients end, and give back what they have.
+    /// Makes clients release everything and end.
     pub(super) fn clients_leave(&mut self, clients: &ClientChoice, length: Option<Span>) {
         let now = self.now;
         let chosen = self.choose_clients(clients);
         let until = length.map(|(least, most)| now + self.fault_rng.duration(least, most));
         let text = format!("{} leaves", self.names_of(&chosen));
         self.mark(until, MarkKind::Leave, text);
-        // For ever is longer than the simulation.
+        // A client without a restart stays down beyond the end of the run.
         let down_until = until.unwrap_or(self.end + CLIENT_TIMEOUT);
         for number in &chosen {
             let Some(client) = self.clients.get_mut(*number as usize) else {
@@ -80,7 +83,7 @@ impl World<'_> {
         }
     }
 
-    /// Clients stop to use a resource, and give back what they have of it.
+    /// Makes clients release a resource and stop using it.
     pub(super) fn clients_close(
         &mut self,
         clients: &ClientChoice,
@@ -121,7 +124,7 @@ impl World<'_> {
         }
     }
 
-    /// A client may use a resource again.
+    /// Lets a client use a resource again.
     pub(super) fn reopen(&mut self, number: u32, which: usize) {
         let (now, scenario) = (self.now, self.scenario);
         let Some(client) = self.clients.get_mut(number as usize) else {
@@ -142,7 +145,7 @@ impl World<'_> {
         }
         if let Some(parting) = &mut client.parting {
             parting.closing.retain(|other| *other != which);
-            // What was not released yet is not to be.
+            // A release that was not sent yet is dropped.
             parting.releases.retain(|other| *other != which);
         }
         if let Some(work) = &mut it.work {
@@ -156,7 +159,7 @@ impl World<'_> {
         self.step_client(number);
     }
 
-    /// A client does not leave any more, and uses all again.
+    /// Stops a client from ending, and lets it use all its resources again.
     pub(super) fn stay(&mut self, number: u32) {
         let now = self.now;
         let Some(client) = self.clients.get_mut(number as usize) else {
@@ -183,7 +186,7 @@ impl World<'_> {
         }
     }
 
-    /// Goes on with what a client gives back.
+    /// Takes the next step of a client's releases.
     pub(super) fn part(&mut self, number: u32) {
         let (now, scenario) = (self.now, self.scenario);
         let Some(client) = self.clients.get_mut(number as usize) else {
@@ -215,7 +218,7 @@ impl World<'_> {
         let until = parting.leaves_until.filter(|_| is_idle);
         let until = until.filter(|_| uses.iter().all(|it| it.in_flight() <= 0.0));
         if until.is_some() {
-            // Whoever has no lease has nothing to give back.
+            // A client without a lease has nothing to release.
             for (which, usage) in group.usages().enumerate() {
                 let resource = state.resource(usage.resource.as_str());
                 if resource.is_some_and(|it| it.lease(local).is_some()) {
@@ -243,7 +246,7 @@ impl World<'_> {
         }
     }
 
-    /// A client gives back what it has of these, if it has a connection.
+    /// Sends a release of these resources, if the client has a connection.
     fn release(&mut self, number: u32, resources: Vec<ResourceId>) {
         let now = self.now;
         let Some(client) = self.clients.get_mut(number as usize) else {
@@ -290,7 +293,7 @@ impl World<'_> {
         }
     }
 
-    /// A release arrives at a server.
+    /// Handles a release at a server.
     pub(super) fn serve_release(&mut self, client: u32, to: ServerId, request: ReleaseCapacity) {
         let now = self.now;
         let sequence = request.sequence.unwrap_or_default();
@@ -313,7 +316,7 @@ impl World<'_> {
             server.inbox.push(message(request));
             return self.fail_later(client, sequence, now + CLIENT_TIMEOUT);
         }
-        // Nobody goes to another server for it.
+        // A release is never redirected.
         let _heard = server.node.handle_release_capacity(&request, local);
         let way = self.scenario.network.to_clients(to.place);
         let answer = Message::Answer {

@@ -1,5 +1,5 @@
-//! A place in the tree: the servers that run there, and the way of each to its parent. Who of them is the
-//! master, each knows itself.
+//! Place of a node in the tree: its servers, and the connection of each to the parent. Each server
+//! knows itself whether it is master.
 
 use std::collections::VecDeque;
 use std::num::NonZeroU16;
@@ -21,7 +21,7 @@ use crate::world::load::RequestCounts;
 use crate::world::message::Message;
 use crate::world::undecided_calls::{self, UndecidedCall};
 
-/// A place in the tree.
+/// Place of a node in the tree.
 #[derive(Debug)]
 pub(crate) struct Place {
     pub(crate) name: HolderName,
@@ -29,95 +29,95 @@ pub(crate) struct Place {
     pub(crate) children: Vec<u32>,
     pub(crate) level: usize,
     pub(crate) clients: usize,
-    /// Where they are found, by slot.
+    /// Addresses of its servers, by slot.
     pub(crate) addresses: Arc<[Address]>,
-    /// All that run: at most one for each slot, and second processes under the same name.
+    /// Running servers: at most one for each slot, and second processes under the same name.
     pub(crate) servers: Vec<ServerProcess>,
-    /// Where they run, one for each candidate.
+    /// Slots for servers, one for each candidate.
     pub(crate) slots: Vec<ServerSlot>,
-    /// How many have ever been started.
+    /// Number of servers started so far.
     pub(crate) starts: u64,
-    /// Until then no candidate is able to be the master.
+    /// End of the time in which no candidate can become master.
     pub(crate) unable_until: Time,
-    /// Where the servers of its parent are, as far as it knows.
+    /// Addresses of the parent's servers, as far as the node knows them.
     pub(crate) parents: Arc<[Address]>,
-    /// Until then its servers send whoever asks to one another, not to the master.
+    /// End of the time in which its servers redirect to one another instead of the master.
     pub(crate) circles_until: Time,
-    /// Until then whoever looks for its servers finds addresses at which nobody is.
+    /// End of the time in which the published addresses are stale.
     pub(crate) stale_until: Time,
-    /// What those who look find: `addresses`, or stale ones.
+    /// Published addresses: `addresses`, or stale ones.
     pub(crate) published: Arc<[Address]>,
-    /// Until then, nothing passes between it and its parent.
+    /// End of the partition between the node and its parent.
     pub(crate) cut_above_until: Time,
-    /// Until then, nothing passes between it and its clients and children.
+    /// End of the partition between the node and its clients and children.
     pub(crate) cut_below_until: Time,
     pub(crate) clock: LocalClock,
-    /// When it is next looked at.
+    /// Time of its next wake-up.
     pub(crate) wake_at: Option<Time>,
-    /// Since when its last master answers.
+    /// Start of its last master's term, or the time at which that master continued after a freeze.
     pub(crate) up_since: Time,
     pub(crate) load: RequestCounts,
 }
 
-/// Where a server runs.
+/// Slot for a server.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ServerSlot {
-    /// Until then it is down.
+    /// End of the time in which a fault keeps it down.
     pub(crate) down_until: Time,
     pub(crate) way: WayToEtcd,
 }
 
-/// A server: a process.
+/// Server process.
 #[derive(Debug)]
 pub(crate) struct ServerProcess {
-    /// Which one it is: no two servers of a place ever have the same.
+    /// Number of the server, unique within the node.
     pub(crate) term: u64,
-    /// In which of the place's slots.
+    /// Slot in which it runs.
     pub(crate) slot: u32,
-    /// It is a second process of a node without an election.
+    /// True for a second process of a node without an election.
     pub(crate) is_twin: bool,
-    /// It is the master, or was until its term ended a moment ago.
+    /// True while it is master, and until the world has handled the end of its term.
     pub(crate) leads: bool,
-    /// Its part in the election. None: there is none.
+    /// Its part in the election; `None` without an election.
     pub(crate) candidacy: Option<Box<Candidacy>>,
     pub(crate) node: Node,
     pub(crate) parent_link: WayUp,
-    /// Until then it does nothing.
+    /// End of the time in which it is frozen.
     pub(crate) frozen_until: Option<Time>,
-    /// What came while it did nothing.
+    /// Messages that arrived while it was frozen.
     pub(crate) inbox: Vec<Message>,
-    /// What came from etcd meanwhile.
+    /// Messages from etcd that arrived while it was frozen.
     pub(crate) letters: Vec<Letter>,
-    /// It was asked to hand over meanwhile.
+    /// True if it was asked to hand over while it was frozen.
     pub(crate) is_to_resign: bool,
-    /// The operator's templates that are in force here; at the root only.
+    /// Operator's templates in force here; at the root only.
     pub(crate) templates: Templates,
-    /// What the operator wrote while it did nothing: it reads that when it goes on.
+    /// Templates that were written while it was frozen.
     pub(crate) unread: Option<Templates>,
-    /// The streams of its child servers.
+    /// Streams of its child servers.
     pub(crate) below: Below,
-    /// Clients' calls that wait for the parent: who has waited longest is first.
+    /// Clients' calls that wait for the parent, the oldest first.
     pub(crate) waiting: VecDeque<UndecidedCall>,
 }
 
-/// The way to the parent.
+/// Connection to the parent.
 #[derive(Clone, Debug)]
 pub(crate) struct WayUp {
     pub(crate) session: ParentSession,
-    /// The parent's server it is connected to.
+    /// Server of the parent that it is connected to, by its term.
     pub(crate) to: Option<u64>,
-    /// It was found out of reach, or to refuse this server, and has not answered since.
+    /// True if the parent was unreachable or refused this server, and has not answered since.
     pub(crate) is_down: bool,
-    /// Something on this connection was lost in a partition. What comes later would have to wait for it:
-    /// nothing more passes until there is another connection.
+    /// True if a partition lost a message on this connection. Later messages would have to wait for
+    /// it, so none passes until the next connection.
     pub(crate) is_stalled: bool,
-    /// When the last message arrives, up and down: connections keep their order.
+    /// Arrival of the last message in each direction; connections keep their order.
     pub(crate) last_up: Time,
     pub(crate) last_down: Time,
 }
 
 impl WayUp {
-    /// To a parent at these addresses.
+    /// Creates a connection to a parent at these addresses.
     pub(crate) fn new(parents: Arc<[Address]>) -> Self {
         Self {
             session: ParentSession::new(parents),
@@ -130,8 +130,8 @@ impl WayUp {
     }
 }
 
-/// Worlds are small: every other server puts in the claims of its children one by one, or two by two, so that others
-/// are seen to ask in between.
+/// Returns how many claims of children a server restores at once. Half of the servers restore one
+/// or two, because worlds are small: other clients' requests come in between.
 fn claims_at_once(seed: u64) -> NonZeroU16 {
     match seed % 4 {
         0 => NonZeroU16::MIN,
@@ -151,7 +151,7 @@ impl ServerProcess {
         let config = Config {
             name: place.name.to_string(),
             has_parent: place.parent.is_some(),
-            // As it is drawn: of each server another one.
+            // The seed is random, so each server has its own incarnation.
             incarnation: Incarnation::new(seed).unwrap_or(Incarnation::FIRST),
             seed,
             refresh_floor: settings.refresh_floor,
@@ -177,7 +177,7 @@ impl ServerProcess {
         }
     }
 
-    /// Whether its parent is known to be out of reach.
+    /// Returns whether its parent is known to be out of reach.
     pub(crate) fn is_parent_down(&self) -> bool {
         self.parent_link.is_down
     }
@@ -186,7 +186,7 @@ impl ServerProcess {
         self.frozen_until.is_some_and(|until| now < until)
     }
 
-    /// When it has something to do by itself, in the world's time.
+    /// Returns the world time at which it next has something to do.
     pub(crate) fn due(&self, clock: &LocalClock) -> Option<Time> {
         if let Some(until) = self.frozen_until {
             return Some(until);
@@ -207,12 +207,18 @@ impl ServerProcess {
 }
 
 impl Place {
-    /// The server of that term, if it is still there.
+    /// Returns the server of that term, if it runs.
     pub(crate) fn server(&mut self, term: u64) -> Option<&mut ServerProcess> {
         self.servers.iter_mut().find(|server| server.term == term)
     }
 
-    /// Who is the master, as far as it knows itself; it may be frozen. None: nobody is.
+    /// Removes the server of that term, if it runs.
+    pub(crate) fn remove(&mut self, term: u64) -> Option<ServerProcess> {
+        let gone = self.servers.iter().position(|it| it.term == term)?;
+        Some(self.servers.remove(gone))
+    }
+
+    /// Returns the server that believes to be master, even a frozen one.
     pub(crate) fn master(&self, now: Time) -> Option<&ServerProcess> {
         let local = self.clock.shows(now);
         let masters = self.servers.iter();
@@ -220,14 +226,14 @@ impl Place {
         masters.max_by_key(|server| server.node.mastership(local).epoch())
     }
 
-    /// Who runs at one of its addresses.
+    /// Returns the server that runs at one of the node's addresses.
     pub(crate) fn at_address(&self, address: &Address) -> Option<&ServerProcess> {
         let slot = self.slot_of(address)?;
         let mut all = self.servers.iter().filter(|server| !server.is_twin);
         all.find(|server| server.slot == slot)
     }
 
-    /// Which slot has that address. None: it is none of these.
+    /// Returns the slot of an address, if it is one of the node's.
     pub(crate) fn slot_of(&self, address: &Address) -> Option<u32> {
         let slot = self.addresses.iter().position(|known| known == address)?;
         u32::try_from(slot).ok()

@@ -1,5 +1,5 @@
-//! What checkers see of a client: what it may use, by a lease, in safe mode and otherwise; if it
-//! wants more, what it waits for; and when it is back after it had lost its server.
+//! Reports clients to the checkers: what a client may use by a lease, in safe mode and otherwise;
+//! the reason for which it waits; and its comeback after it lost its server.
 
 use doorward_client::state::{ClientState, LimitedBy, Mode, ResourceState};
 use doorward_engine::request::GetCapacityReply;
@@ -12,27 +12,27 @@ use crate::world::World;
 use crate::world::agenda::What;
 use crate::world::place::Place;
 
-/// What is remembered of a client for that; nothing that it decides by.
+/// Facts about a client for the checkers; the client decides nothing by them.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct LastPublished {
     /// Its newest request, and when it was sent.
     sequence: u64,
     asked_at: Time,
-    /// Its server keeps that until its parent has answered.
+    /// True while its server holds that request until the parent answers.
     is_kept: bool,
-    /// It found no server since it last had an answer with a lease.
+    /// True if it found no server since its last answer with a lease.
     has_lost_server: bool,
 }
 
 impl LastPublished {
-    /// It asks.
+    /// Notes a request of the client.
     pub(super) fn note_request(&mut self, sequence: u64, now: Time) {
         (self.sequence, self.asked_at, self.is_kept) = (sequence, now, false);
     }
 }
 
 impl World<'_> {
-    /// Reports to the checkers, and to its limiters, what a client may use now.
+    /// Reports to the checkers and to a client's limiters what it may use now.
     pub(super) fn publish(&mut self, number: u32) {
         let scenario = self.scenario;
         let Some(client) = self.clients.get_mut(number as usize) else {
@@ -80,7 +80,7 @@ impl World<'_> {
                 (lease, fallback) = (by_leases, fallback.max(besides));
                 assert!(
                     !self.asserts || work.admission.worst <= 0.0,
-                    "a limiter admits more than it may: {:?}",
+                    "a limiter admits too much: {:?}",
                     work.admission
                 );
                 let due = work.due(&client.clock, !self.is_healed);
@@ -111,7 +111,7 @@ impl World<'_> {
         watched.note_safe_use(account, safe, now);
     }
 
-    /// A client was answered, with leases perhaps.
+    /// Reports an answer to a client, which may contain leases.
     pub(super) fn note_answer(&mut self, number: u32, reply: &GetCapacityReply) {
         let (scenario, now) = (self.scenario, self.now);
         let Some(client) = self.clients.get_mut(number as usize) else {
@@ -153,7 +153,7 @@ impl World<'_> {
         }
     }
 
-    /// A client sends a request, for a lease or for who the master is.
+    /// Counts a request of a client, for a lease or for the master's address.
     pub(super) fn count_request(&mut self, number: u32) {
         let now = self.now;
         let client = self.clients.get(number as usize);
@@ -166,7 +166,7 @@ impl World<'_> {
         }
     }
 
-    /// A server keeps the request of a client until its own parent has answered.
+    /// Notes that a server holds a client's request until its own parent has answered.
     pub(super) fn note_kept(&mut self, number: u32, sequence: u64) {
         let client = self.clients.get_mut(number as usize);
         if let Some(client) = client.filter(|it| it.seen.sequence == sequence) {
@@ -175,7 +175,7 @@ impl World<'_> {
         }
     }
 
-    /// It is over: reports who is not back.
+    /// Reports at the end the clients that are not back.
     pub(super) fn note_not_back(&mut self) {
         let now = self.end;
         for client in self.clients.iter().filter(|it| it.seen.has_lost_server) {
@@ -194,13 +194,13 @@ impl World<'_> {
 }
 
 impl Place {
-    /// Whether clients find somebody there who decides.
+    /// Returns whether clients can reach a master there.
     fn is_reachable(&self, now: Time) -> bool {
         let master = self.master(now);
         self.cut_below_until <= now && master.is_some_and(|master| !master.is_frozen(now))
     }
 
-    /// Since when that is so, if it is.
+    /// Returns since when that holds, if it does.
     fn reachable_since(&self, now: Time) -> Time {
         match self.cut_below_until {
             until if until <= now => self.up_since.max(until),
@@ -209,8 +209,8 @@ impl Place {
     }
 }
 
-/// What a client waits for that wants more than it may use. `is_kept`: its server waits for its parent
-/// before it answers.
+/// Returns the reason for which a client waits, if it wants more than it may use. `is_kept`: its
+/// server waits for the parent before it answers.
 fn wait_of(state: &ClientState, resource: &ResourceState, is_kept: bool, now: Time) -> Wait {
     let is_asking = state.is_asking();
     if state.failures() > 0 {

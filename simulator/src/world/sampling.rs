@@ -1,4 +1,4 @@
-//! What is measured, and when.
+//! Samples for the recording, and the schedule of the checkers' looks.
 
 use std::time::Duration;
 
@@ -8,11 +8,11 @@ use crate::recording::{ClientSample, ClientSeries, NodeSample};
 use crate::world::World;
 use crate::world::agenda::What;
 
-/// How often somebody looks whether all is at rest after a shift.
+/// Interval between checks for rest after a shift.
 pub(super) const SETTLE: Duration = Duration::from_millis(100);
 
 impl World<'_> {
-    /// The names of those that are shown one by one.
+    /// Names the clients that the recording shows one by one.
     pub(super) fn describe_shown(&mut self) {
         for (resource, shown) in self.shown.iter().enumerate() {
             let series = shown.iter().filter_map(|number| {
@@ -30,7 +30,7 @@ impl World<'_> {
         }
     }
 
-    /// Measures everything.
+    /// Takes a sample of everything.
     pub(super) fn sample(&mut self) {
         let now = self.now;
         self.look_into_books();
@@ -93,7 +93,7 @@ impl World<'_> {
         self.places.iter().map(of_place).collect()
     }
 
-    /// Looks how far everybody is from the ideal.
+    /// Measures the distance of all clients from the ideal.
     pub(super) fn look(&mut self) {
         let now = self.now;
         for watched in &mut self.watched {
@@ -102,11 +102,12 @@ impl World<'_> {
         self.look_later();
     }
 
-    /// One look for every sample, each at another time between two of them: demand may well change in
-    /// step with samples, and a look that always comes right after a change, or right before it, shows
-    /// nothing about the time in between.
+    /// Schedules one look for every sample, at a varying time between two samples. Demand may
+    /// change in step with samples, and a look right before or after each change would say nothing
+    /// about the time in between.
     pub(super) fn look_later(&mut self) {
-        /// Multiples of this, less what is whole, are spread evenly however many there are.
+        /// The fractional parts of multiples of the golden ratio are spread evenly, however many
+        /// there are.
         const GOLDEN: f64 = 0.618_033_988_749_894_9;
         let part = (f64::from(self.looks) * GOLDEN + 0.5).fract();
         let every = self.scenario.sample_every;
@@ -115,7 +116,7 @@ impl World<'_> {
         self.events.put(at, What::Look);
     }
 
-    /// Looks whether all is at rest after a shift.
+    /// Checks whether clients are at rest after a shift.
     pub(super) fn settle(&mut self) {
         let now = self.now;
         let mut is_restless = false;

@@ -1,4 +1,4 @@
-//! What servers do: the shell around [`Node`](doorward_engine::node::Node).
+//! Server processes around the production [`Node`](doorward_engine::node::Node).
 
 use std::time::Duration;
 
@@ -6,14 +6,16 @@ use doorward_engine::node::event::NodeEvent;
 use doorward_engine::node::mastership::{Mastership, Outcome};
 use doorward_engine::request::{GetCapacity, GetCapacityReply};
 use doorward_engine::template::Templates;
+use doorward_engine::time::Time;
 use doorward_session::close_reason::ConnectionEnd;
+use doorward_session::parent_session::ConnectionNumber;
 
 use crate::world::World;
 use crate::world::agenda::What;
 use crate::world::message::{Down, Message, RequestResult, ServerId};
 use crate::world::place::{Place, ServerProcess, ServerSlot};
 
-/// As the client library waits for an answer.
+/// Timeout of a client's call, as in the client library.
 pub(super) const CLIENT_TIMEOUT: Duration = Duration::from_secs(5);
 
 impl World<'_> {
@@ -21,7 +23,20 @@ impl World<'_> {
         self.places.get_mut(place as usize)
     }
 
-    /// A server starts in a slot of a place, knowing nothing, if none runs there and nothing keeps it down.
+    pub(super) fn server_of(&mut self, id: ServerId) -> Option<&mut ServerProcess> {
+        self.place(id.place)?.server(id.term)
+    }
+
+    /// Returns a running server and what its clock shows.
+    pub(super) fn server_at(&mut self, id: ServerId) -> Option<(&mut ServerProcess, Time)> {
+        let now = self.now;
+        let place = self.place(id.place)?;
+        let local = place.clock.shows(now);
+        Some((place.server(id.term)?, local))
+    }
+
+    /// Starts a server in a slot of a node, without any knowledge, if the slot is free and no fault
+    /// keeps it down.
     pub(super) fn start_server(&mut self, number: u32, slot: u32) {
         let (now, scenario) = (self.now, self.scenario);
         let seed = self.chance.bits();
@@ -59,25 +74,18 @@ impl World<'_> {
         self.plan(number);
     }
 
-    /// A server ends without a word, and with it all that it knew.
+    /// Ends a server without notice. All its knowledge is lost.
     pub(super) fn end_server(&mut self, id: ServerId) {
         self.note_templates_waiting(id);
-        let Some(place) = self.place(id.place) else {
-            return;
-        };
-        let gone = place.servers.iter().position(|it| it.term == id.term);
-        let Some(gone) = gone.map(|gone| place.servers.remove(gone)) else {
+        let Some(gone) = self.place(id.place).and_then(|place| place.remove(id.term)) else {
             return;
         };
         if let Some(above) = gone.parent_link.to {
             self.leave(id, above);
         }
-        // Clients whose calls waited here get no answer, and notice.
+        // Clients whose calls waited here see the connection break.
         for waiting in gone.waiting {
-            let (client, sequence) = (waiting.client, waiting.sequence());
-            let way = self.scenario.network.to_clients(id.place);
-            let at = self.now + self.takes(&way);
-            self.fail_later(client, sequence, at);
+            self.refuse_connection(waiting.client, id.place, waiting.sequence());
         }
         for message in gone.inbox {
             self.bounce(message);
@@ -85,84 +93,74 @@ impl World<'_> {
         self.break_children(id.place, id.term);
     }
 
-    /// Those below notice that their server is gone.
+    /// Closes the connections of children to a server that is gone.
     pub(super) fn break_children(&mut self, number: u32, term: u64) {
         let children = self.place(number).map(|place| place.children.clone());
         for child in children.unwrap_or_default() {
             let Some(place) = self.place(child) else {
                 continue;
             };
-            let connected = place
-                .servers
-                .iter()
-                .filter(|it| it.parent_link.to == Some(term));
-            let broken: Vec<Message> = connected
-                .map(|server| Message::Down {
-                    child: ServerId {
-                        place: child,
-                        term: server.term,
-                    },
-                    connection: server.parent_link.session.connection(),
-                    what: Down::Closed(ConnectionEnd::Failed),
-                })
+            let connected = place.servers.iter();
+            let connected = connected.filter(|it| it.parent_link.to == Some(term));
+            let broken: Vec<_> = connected
+                .map(|it| (it.term, it.parent_link.session.connection()))
                 .collect();
-            for broken in broken {
-                let way = self.scenario.network.to_parent(child);
-                let at = self.now + self.takes(&way);
-                let slot = self.mail.keep(broken);
-                self.events.put(at, What::Arrival(slot));
+            for (term, connection) in broken {
+                self.break_connection(ServerId { place: child, term }, connection);
             }
         }
     }
 
-    /// A message has come to a server that is not there any more.
+    /// Answers a message to a server that no longer runs.
     pub(super) fn bounce(&mut self, message: Message) {
-        match message {
+        let (client, place, sequence) = match message {
             Message::Ask {
                 client,
                 server,
                 request,
-            } => {
-                let way = self.scenario.network.to_clients(server.place);
-                let at = self.now + self.takes(&way);
-                self.fail_later(client, request.sequence.unwrap_or_default(), at);
-            }
+            } => (client, server.place, request.sequence),
             Message::Release {
                 client,
                 server,
                 request,
-            } => {
-                let way = self.scenario.network.to_clients(server.place);
-                let at = self.now + self.takes(&way);
-                self.fail_later(client, request.sequence.unwrap_or_default(), at);
-            }
+            } => (client, server.place, request.sequence),
             Message::Discover {
                 client,
                 place,
                 request,
                 ..
-            } => {
-                let way = self.scenario.network.to_clients(place);
-                let at = self.now + self.takes(&way);
-                self.fail_later(client, request.sequence.unwrap_or_default(), at);
-            }
+            } => (client, place, request.sequence),
             Message::Up {
                 child, connection, ..
-            } => {
-                let way = self.scenario.network.to_parent(child.place);
-                let at = self.now + self.takes(&way);
-                let slot = self.mail.keep(Message::Down {
-                    child,
-                    connection,
-                    what: Down::Closed(ConnectionEnd::Failed),
-                });
-                self.events.put(at, What::Arrival(slot));
-            }
-            _ => {}
-        }
+            } => return self.break_connection(child, connection),
+            Message::Answer { .. } | Message::Down { .. } => return,
+        };
+        self.refuse_connection(client, place, sequence.unwrap_or_default());
     }
 
-    /// A client's request arrives.
+    /// Fails a client's request after the time of one message: no process listens.
+    pub(super) fn refuse_connection(&mut self, client: u32, place: u32, sequence: u64) {
+        let way = self.scenario.network.to_clients(place);
+        let at = self.now + self.takes(&way);
+        self.fail_later(client, sequence, at);
+    }
+
+    /// Closes a connection to a parent whose server is gone.
+    fn break_connection(&mut self, child: ServerId, connection: ConnectionNumber) {
+        let way = self.scenario.network.to_parent(child.place);
+        let at = self.now + self.takes(&way);
+        let what = Down::Closed(ConnectionEnd::Failed);
+        self.deliver(
+            at,
+            Message::Down {
+                child,
+                connection,
+                what,
+            },
+        );
+    }
+
+    /// Handles a client's request.
     pub(super) fn on_request(&mut self, client: u32, to: ServerId, request: GetCapacity) {
         let (now, settled_after) = (self.now, self.scenario.settled_after);
         let sequence = request.sequence.unwrap_or_default();
@@ -202,7 +200,7 @@ impl World<'_> {
         self.after(to);
     }
 
-    /// A client's call is answered.
+    /// Answers a client's call.
     pub(super) fn answer(
         &mut self,
         client: u32,
@@ -233,7 +231,7 @@ impl World<'_> {
         }
     }
 
-    /// After a node was changed: what it has to push is pushed, in its round.
+    /// Completes a change of a node: handles its events, and lets its streams push in their round.
     pub(super) fn after(&mut self, id: ServerId) {
         let (mut is_over, asserts) = (false, self.asserts);
         if let Some((server, local)) = self.server_at(id) {
@@ -252,7 +250,7 @@ impl World<'_> {
         self.plan(id.place);
     }
 
-    /// A place is looked at again when something is due there.
+    /// Schedules the next wake-up of a node.
     pub(super) fn plan(&mut self, number: u32) {
         let now = self.now;
         let Some(place) = self.place(number) else {
@@ -291,30 +289,18 @@ impl World<'_> {
 
     fn run_server(&mut self, id: ServerId) {
         let now = self.now;
-        let Some(place) = self.place(id.place) else {
+        let Some((server, local)) = self.server_at(id).filter(|it| !it.0.is_frozen(now)) else {
             return;
         };
-        let clock = place.clock;
-        let local = clock.shows(now);
-        let Some(server) = place.server(id.term) else {
-            return;
-        };
-        if server.is_frozen(now) {
-            return;
-        }
         if server.frozen_until.is_some() {
-            self.thaw(id);
-            return;
+            return self.thaw(id);
         }
         self.tend_candidate(id);
-        let Some(server) = self.place(id.place).and_then(|place| place.server(id.term)) else {
+        let Some(server) = self.server_of(id) else {
             return;
         };
-        if server
-            .node
-            .poll_timeout()
-            .is_some_and(|due| due.at <= local)
-        {
+        let due = server.node.poll_timeout();
+        if due.is_some_and(|due| due.at <= local) {
             server.node.handle_timeout(local);
         }
         self.tend_link(id);
@@ -322,7 +308,7 @@ impl World<'_> {
         self.after(id);
     }
 
-    /// How long a message takes.
+    /// Draws the delay of a message.
     pub(super) fn takes(&mut self, way: &crate::scenario::Link) -> Duration {
         use crate::scenario::Latency;
         match way.latency {

@@ -1,10 +1,10 @@
-//! Who went short, by name.
+//! Lists the clients that were short.
 
 use crate::recording::{CLIENT_FIGURES_MAX, ClientFigures};
 use crate::world::World;
 
 impl World<'_> {
-    /// Notes how clients did, the one to whom most was missing first.
+    /// Records the figures of clients, the largest shortage first.
     pub(super) fn describe_shortages(&mut self) {
         for (resource, watched) in self.watched.iter().enumerate() {
             let clients = self.clients.iter();
@@ -14,7 +14,7 @@ impl World<'_> {
                 .filter(|(_, figures)| figures.wanted > 0.0)
                 .collect();
             let missing = |figures: &ClientFigures| figures.wanted - figures.got;
-            // Stable: those to whom as much was missing stay in their order.
+            // A stable sort keeps equal shortages in order.
             shown.sort_by(|(_, a), (_, b)| missing(b).total_cmp(&missing(a)));
             shown.truncate(CLIENT_FIGURES_MAX);
             let named = shown.into_iter().map(|(client, figures)| {

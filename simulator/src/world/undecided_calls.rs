@@ -1,4 +1,4 @@
-//! Calls that wait at a server for its parent, driven by the machine that ships
+//! Clients' calls that wait at a server for its parent, driven by the production machine
 //! ([`doorward_session::waiting_calls`]).
 
 use std::collections::VecDeque;
@@ -12,13 +12,13 @@ use crate::world::World;
 use crate::world::message::ServerId;
 use crate::world::servers::CLIENT_TIMEOUT;
 
-/// A client's call of which not everything is decided yet.
+/// Client's call with a part that is not decided yet.
 #[derive(Debug)]
 pub(crate) struct UndecidedCall {
     call: WaitingCall,
     pub(crate) client: u32,
     request: GetCapacity,
-    /// What is decided of it.
+    /// Decided part.
     reply: GetCapacityReply,
 }
 
@@ -28,13 +28,14 @@ impl UndecidedCall {
     }
 }
 
-/// When the first of them is to be answered in any case, by the server's clock: they came one after the other.
+/// Returns the latest time for the first call's answer, by the server's clock. Calls are in order
+/// of arrival.
 pub(crate) fn due(calls: &VecDeque<UndecidedCall>) -> Option<Time> {
     calls.front()?.call.poll_timeout()
 }
 
 impl World<'_> {
-    /// A server has decided about a client's request, as far as it can.
+    /// Starts the call of a client's request that a server has decided as far as it can.
     pub(super) fn attend(
         &mut self,
         id: ServerId,
@@ -57,14 +58,14 @@ impl World<'_> {
         };
         if waiting.call.is_waiting() {
             let sequence = waiting.sequence();
-            // Whatever becomes of the server, the client waits no longer than this.
+            // The client waits no longer than this, whatever happens to the server.
             self.fail_later(client, sequence, now + CLIENT_TIMEOUT);
             self.note_kept(client, sequence);
         }
         self.proceed(id, waiting);
     }
 
-    /// The parent has answered a server, or time has passed: calls that wait there go on.
+    /// Continues waiting calls after the parent has answered or time has passed.
     pub(super) fn serve_waiting(&mut self, id: ServerId, parent_answered: bool) {
         let Some((server, local)) = self.server_at(id) else {
             return;
@@ -86,7 +87,7 @@ impl World<'_> {
         }
     }
 
-    /// Does what is to be done about a call, until it is answered or waits.
+    /// Performs the actions for a call until it is answered or waits again.
     fn proceed(&mut self, id: ServerId, mut waiting: UndecidedCall) {
         let (client, sequence) = (waiting.client, waiting.sequence());
         while let Some(action) = waiting.call.poll_action() {

@@ -1,4 +1,4 @@
-//! What one client uses: a resource, or several.
+//! Use of resources by one client: one or several.
 
 use doorward_engine::amount::Amount;
 use doorward_engine::time::Time;
@@ -8,31 +8,31 @@ use crate::scenario::demand::demand_player::{DemandChange, DemandPlayer};
 use crate::scenario::usage::Usage;
 use crate::world::work::Working;
 
-/// What a client has to do with one resource.
+/// Use of one resource by a client.
 #[derive(Debug)]
 pub(crate) struct Use {
-    /// Which resource, and which account there.
+    /// Number of the resource, and of the client's account there.
     pub(crate) resource: u32,
     pub(crate) account: u32,
     pub(crate) player: DemandPlayer,
-    /// What its curve says next, and when.
+    /// Next change of its demand curve.
     pub(crate) next: Option<DemandChange>,
-    /// What its curve says.
+    /// Present value of its demand curve.
     pub(crate) curve: f64,
-    /// What a fault added to that.
+    /// Amount that a fault added.
     pub(crate) extra: f64,
-    /// What a fault says, whatever its curve says.
+    /// Amount that a fault sets in place of the curve.
     pub(crate) fixed: Option<f64>,
-    /// Since when it has no lease.
+    /// Start of the time without a lease.
     pub(crate) without_since: Option<Time>,
-    /// Until then it does not use this.
+    /// End of the time in which it does not use the resource.
     pub(crate) closed_until: Time,
-    /// Its limiter, while it has one and runs.
+    /// Its limiter, while the client runs and has one.
     pub(crate) work: Option<Box<Working>>,
 }
 
 impl Use {
-    /// One that wants nothing yet.
+    /// Creates a use that wants nothing yet.
     pub(crate) fn new(resource: u32, account: u32, player: DemandPlayer) -> Self {
         Self {
             resource,
@@ -48,31 +48,30 @@ impl Use {
         }
     }
 
-    /// The load that comes to it: no more than can be asked for.
+    /// Returns its load, at most what a request can ask for.
     pub(crate) fn load(&self) -> f64 {
         let load = self.fixed.unwrap_or(self.curve) + self.extra;
         load.clamp(0.0, Amount::MAX.get())
     }
 
-    /// What it asks for: its load, or what it measured of that.
+    /// Returns what it asks for: its load, or its measured demand.
     pub(crate) fn wants(&self) -> f64 {
         let measured = self.work.as_ref().and_then(|work| work.measured());
         measured.unwrap_or_else(|| self.load())
     }
 
-    /// What of it is in use whether or not a lease allows that.
+    /// Returns what is in use whether or not a lease allows it.
     pub(crate) fn in_flight(&self) -> f64 {
         self.work.as_ref().map_or(0.0, |work| work.in_flight())
     }
 
-    /// Begins to follow its curve: what that says by now is wanted from the start. Returns when it changes
-    /// next.
+    /// Starts the demand curve at its present value. Returns the time of the next change.
     pub(crate) fn begin(&mut self, usage: &Usage, now: Time) -> Option<Time> {
         self.next = self.player.next_change(&usage.demand);
         self.follow(usage, now)
     }
 
-    /// Follows its curve up to now. Returns when it changes next.
+    /// Follows the demand curve up to now. Returns the time of the next change.
     pub(crate) fn follow(&mut self, usage: &Usage, now: Time) -> Option<Time> {
         while let Some(change) = self.next {
             let at = Time::ZERO + change.at;
@@ -86,7 +85,7 @@ impl Use {
     }
 }
 
-/// All that a client uses, in the order of its group: mostly one.
+/// All uses of a client, in the order of its group; mostly one.
 #[derive(Debug)]
 pub(crate) struct Uses {
     first: Use,
@@ -124,13 +123,13 @@ impl Uses {
         }
     }
 
-    /// That of a resource.
+    /// Returns the use of a resource.
     pub(crate) fn of(&self, resource: usize) -> Option<&Use> {
         self.iter().find(|it| it.resource as usize == resource)
     }
 }
 
-/// Chance for what a client wants of one of the resources that it uses.
+/// Returns the random stream for a client's demand for one of its resources.
 pub(crate) fn chance_of(chance: &Chance, client: u32, which: usize) -> Chance {
     chance.fork(u64::from(client) | (which as u64) << 32)
 }

@@ -1,13 +1,13 @@
-//! Work that comes to the limiters of a client: the very ones that ship, on the client's own clock.
+//! Work for a client's limiters: the production limiters, on the client's own clock.
 //!
-//! Pieces of work come by chance, as often as the load says. Each waits for the limiter in turn, as calls of
-//! the library do; whoever finds a long queue gives up. What was admitted once is done, whatever becomes of
-//! the lease: requests at once, other work for a time in which it holds its permits.
+//! Pieces of work arrive at random, as often as the load says. Each waits for the limiter in turn,
+//! as calls of the library do; if the queue is full, it gives up. Admitted work is done whatever
+//! happens to the lease: requests at once, other work for a time in which it holds its permits.
 //!
-//! **What is used by leases.** Permits that are out beyond the present lease were taken under a larger one.
-//! They count as used by it until that would have ended, as far as the client has said so in every request since:
-//! so much the server reserves. What is out beyond that was taken by the mode, or lasts on after the lease under
-//! which it was taken, and is used besides.
+//! **Use by leases.** Permits out beyond the present lease were taken under a larger one. They
+//! count as use by that lease until it would have ended, as far as the client has reported it in
+//! every request since; the server reserves that much. Permits beyond that were taken in the
+//! client's mode, or outlast their lease, and count as use without a lease.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -25,46 +25,46 @@ use crate::scenario::usage::{Limiter, Work};
 use crate::world::admission_check::AdmissionCheck;
 use crate::world::clock::LocalClock;
 
-/// Whoever finds so many who wait gives up.
+/// Queue length at which further work gives up.
 const QUEUE_MAX: u32 = 16;
 
-/// Work does not come more often, however large the load is.
+/// Minimum interval between pieces of work, however large the load is.
 const ARRIVALS_EVERY_MIN: Duration = Duration::from_millis(20);
 
-/// One of the limiters.
+/// Limiter of either kind.
 #[derive(Debug)]
 enum AnyLimiter {
     Rate(Box<LeasedRate>),
     Concurrency(LeasedPermits),
 }
 
-/// A limiter at work.
+/// Limiter with its work.
 #[derive(Debug)]
 pub(crate) struct Working {
     limiter: Limiter,
     gate: AnyLimiter,
     demand: Option<DemandMeter>,
-    /// What was measured when that was last worth asking for.
+    /// Demand measured when it was last worth a request.
     measured: f64,
     measure_at: Time,
     waiting: u32,
     chance: Chance,
-    /// The load by which the next piece of work was drawn.
+    /// Load by which the next piece of work was drawn.
     load: f64,
     arrives_at: Option<Time>,
-    /// When the work ends that is being done.
+    /// End of each piece of work under way.
     ends: BinaryHeap<Reverse<Time>>,
-    /// When the first of those who wait tries again.
+    /// Next attempt of the first piece that waits.
     tries_at: Option<Time>,
     allowance: Allowance,
-    /// The newest lease, and those before it that were larger and would not have ended yet.
+    /// Newest lease, and earlier ones that were larger and would not have ended yet.
     newest: Option<Lease>,
     former: Vec<Lease>,
-    /// What the limiter admits, against what it may.
+    /// Check of the limiter's admissions.
     pub(crate) admission: AdmissionCheck,
-    /// When it is looked at next.
+    /// Time of its next wake-up.
     pub(crate) wake_at: Option<Time>,
-    /// Nothing new is begun any more.
+    /// True if no new work begins.
     pub(crate) is_closing: bool,
 }
 
@@ -104,12 +104,12 @@ impl Working {
         }
     }
 
-    /// What it asks for, if it measures that.
+    /// Returns what it asks for, if it measures its demand.
     pub(crate) fn measured(&self) -> Option<f64> {
         self.demand.as_ref().map(|_| self.measured)
     }
 
-    /// It wants that much from now on, whatever it measures.
+    /// Fixes what it asks for, whatever it measures.
     pub(crate) fn fix(&mut self, wants: f64) {
         self.measured = wants;
     }
@@ -121,7 +121,7 @@ impl Working {
         }
     }
 
-    /// The load is so large from now on.
+    /// Sets the load.
     pub(crate) fn handle_load(&mut self, load: f64, now: Time) {
         let load = if self.is_closing { 0.0 } else { load };
         if load == self.load {
@@ -131,7 +131,7 @@ impl Working {
         self.arrives_at = self.next_arrival(now);
     }
 
-    /// Finishes what was begun, and begins nothing more.
+    /// Finishes the work under way, and begins no more.
     pub(crate) fn close(&mut self, now: Time) {
         self.is_closing = true;
         self.waiting = 0;
@@ -148,13 +148,13 @@ impl Working {
             }
         };
         let every = Duration::try_from_secs_f64(each / self.load).ok()?;
-        // A load of next to nothing is none.
+        // A tiny load brings no work.
         let is_some = every < Duration::from_secs(1_000_000);
         let every = every.max(ARRIVALS_EVERY_MIN);
         is_some.then(|| now + self.chance.exponential_duration(every))
     }
 
-    /// Something else may be used from now on.
+    /// Sets what the limiter may admit.
     pub(crate) fn handle_allowance(
         &mut self,
         allowance: Allowance,
@@ -185,7 +185,8 @@ impl Working {
         self.former.retain(counts);
     }
 
-    /// A request says that the client has so much: its former leases are worth no more from now on.
+    /// Notes the amount that a request reports as held. Former leases count for no more from now
+    /// on.
     pub(crate) fn note_reported(&mut self, has: f64, lease: Option<Lease>, local: Time) {
         self.note_lease(lease, local);
         for former in &mut self.former {
@@ -193,14 +194,14 @@ impl Working {
         }
     }
 
-    /// A release says that the client has nothing of it any more: what it uses from now on is by no former lease.
+    /// Notes a release: later use is not covered by a former lease.
     pub(crate) fn note_released(&mut self) {
         self.newest = None;
         self.former.clear();
     }
 
-    /// What is used by leases: what the newest gives, and work beyond it that was taken under former ones.
-    /// And what is in use beyond that.
+    /// Returns the use by leases, which includes work taken under former ones, and the use beyond
+    /// that.
     pub(crate) fn used(&self, lease: f64, local: Time) -> (f64, f64) {
         let in_flight = self.in_flight();
         let former = self.former.iter().filter(|it| it.expires_at > local);
@@ -227,7 +228,7 @@ impl Working {
         self.attempt(clock, now);
     }
 
-    /// A piece of work comes.
+    /// Adds a piece of work.
     fn arrive(&mut self, local: Time) {
         let waits = self.waiting < QUEUE_MAX;
         self.waiting += u32::from(waits);
@@ -244,7 +245,7 @@ impl Working {
         }
     }
 
-    /// Those who wait try, in turn.
+    /// Lets waiting work try in turn.
     fn attempt(&mut self, clock: &LocalClock, now: Time) {
         let local = clock.shows(now);
         self.tries_at = None;
@@ -279,7 +280,7 @@ impl Working {
         }
     }
 
-    /// What it asks for now, if it measures that and it is worth asking.
+    /// Returns a new value to ask for, if it measures its demand and the change is worth a request.
     pub(crate) fn measure(&mut self, clock: &LocalClock, now: Time) -> Option<f64> {
         let local = clock.shows(now);
         let (in_flight, waiting) = (self.in_flight(), f64::from(self.waiting));
@@ -302,7 +303,7 @@ impl Working {
         Some(wants)
     }
 
-    /// When there is something to do. `measures`: it goes on to measure.
+    /// Returns when it has something to do. `measures`: whether it still measures its demand.
     pub(crate) fn due(&self, clock: &LocalClock, measures: bool) -> Option<Time> {
         let measure_at = (measures && self.demand.is_some()).then_some(self.measure_at);
         let ends = self.former.iter().map(|it| it.expires_at).min();

@@ -1,4 +1,4 @@
-//! Whole runs: every scenario of the library, and scenarios by chance.
+//! Whole runs: every scenario of the library, and random scenarios.
 
 mod addresses;
 mod comeback;
@@ -18,20 +18,20 @@ use doorward_simulator::scenario::read::Files;
 use doorward_simulator::scenario::{ClientGaps, Scenario};
 use doorward_simulator::world::World;
 
-/// What is played twice is played for this long only.
+/// Longest run that is played twice.
 const LONGEST: Duration = Duration::from_secs(300);
 
-/// And with so many clients of a group only.
+/// Most clients of a group in a run that is played twice.
 const CLIENTS_MAX: usize = 1_000;
 
-/// Too large to be played whole in a test.
+/// Scenarios too large for a full run in a test.
 const LARGE: [&str; 3] = ["comeback", "hour", "million"];
 
 fn played(scenario: &Scenario) -> Recording {
     World::new(scenario).run(|_| {})
 }
 
-/// All limits hold, and there are some.
+/// Checks that a scenario has limits and that all hold.
 #[track_caller]
 fn check_limits(scenario: &Scenario) {
     let recording = played(scenario);
@@ -92,7 +92,7 @@ fn another_seed_is_another_run() {
     assert_ne!(played(&scenario).trace_hash, hash);
 }
 
-/// Whatever is drawn, and then each part for sure.
+/// Returns the draw without a focus, and then each part as the focus.
 fn focuses() -> impl Iterator<Item = Option<Part>> {
     std::iter::once(None).chain(Part::ALL.map(Some))
 }
@@ -102,7 +102,7 @@ fn again(seed: u64, focus: Option<Part>) -> String {
     format!("doorward-sim fuzz --seed {seed}{focus}")
 }
 
-/// Two tests, so that two cores have work: this takes longer than all the others.
+/// The test is split in two for two cores, because it takes longer than all others.
 #[test]
 fn scenarios_by_chance_hold_with_even_seeds() {
     check_by_chance(0);
@@ -139,7 +139,7 @@ fn a_scenario_by_chance_is_the_same_when_it_is_played_again() {
     }
 }
 
-/// How long they wait is the library's to say.
+/// The library decides how long clients wait.
 #[test]
 fn nothing_is_drawn_of_how_long_clients_wait_before_they_send_news() {
     for focus in focuses() {
@@ -148,8 +148,9 @@ fn nothing_is_drawn_of_how_long_clients_wait_before_they_send_news() {
     }
 }
 
-/// The root's clock runs at twice the speed, so it takes the leaf's lease for gone long before the leaf
-/// does. It is found though nothing is sampled then, and though the root knows nothing of the resource.
+/// The root's clock runs at twice the speed, so the leaf's lease ends for the root long before it
+/// ends for the leaf. The checker finds this although no sample is taken then and the root knows
+/// nothing of the resource.
 #[test]
 fn what_a_root_has_forgotten_and_a_leaf_still_uses_is_found() {
     let text = "

@@ -1,11 +1,11 @@
-//! Demand traces: who wants how much from when on.
+//! Demand traces: the demand of clients over time.
 //!
-//! Long form, with a header: `time_s,client,wants`. From `time_s` seconds after the start on, `client` wants that much,
-//! until its next row. Times never go backwards. Reading stops at the first problem, since what follows it makes no
-//! sense.
+//! The format is CSV in long form with the header `time_s,client,wants`. From `time_s` seconds
+//! after the start on, `client` wants that much, until its next row. Times never go backwards.
+//! Reading stops at the first problem, since the rest makes no sense after it.
 //!
-//! A trace may have millions of rows: [`Rows`] keeps one name a client and reads row by row; [`scan`] reads all of it to
-//! find whatever is wrong.
+//! A trace may have millions of rows. [`Rows`] keeps one name for each client and reads row by row;
+//! [`scan`] reads the whole trace to find all errors.
 
 mod line_bound;
 mod rows;
@@ -21,16 +21,16 @@ use thiserror::Error;
 use crate::line_bound::LineBound;
 pub use crate::rows::{Row, Rows};
 
-/// Where a trace is.
+/// Source of a trace.
 #[derive(Clone, PartialEq, Eq)]
 pub enum TraceSource {
-    /// In a file.
+    /// File.
     File(PathBuf),
-    /// In the program, under a name.
+    /// Text within the program.
     BuiltIn {
-        /// For messages.
+        /// Name for messages.
         name: &'static str,
-        /// All of it.
+        /// Whole text.
         text: &'static str,
     },
 }
@@ -60,43 +60,43 @@ impl fmt::Display for TraceSource {
     }
 }
 
-/// A text in the program is not worth a screen of it.
+/// Shows the name alone; the text would fill a screen.
 impl fmt::Debug for TraceSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{self}")
     }
 }
 
-/// What is wrong with a trace, and in which line.
+/// Problem of a trace, with its line.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{file}:{} {problem}", line.map_or_else(String::new, |line| format!("{line}:")))]
 pub struct TraceError {
-    /// The trace.
+    /// Name of the trace.
     pub file: String,
-    /// From 1. Absent: it could not be read at all.
+    /// Line, from 1; `None` if the trace could not be read at all.
     pub line: Option<u64>,
-    /// What is wrong and what to do.
+    /// Text of the problem, with what to do about it.
     pub problem: String,
 }
 
-/// What is known of a trace when it was read once.
+/// Facts from a full read of a trace.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scan {
-    /// Its clients, in the order in which they first appear.
+    /// Clients in the order of their first appearance.
     pub clients: Vec<String>,
-    /// The time of its last row.
+    /// Time of the last row.
     pub length: Duration,
-    /// How many rows it has.
+    /// Number of rows.
     pub rows: u64,
-    /// The largest amount in it.
+    /// Largest amount.
     pub wants_max: f64,
 }
 
-/// Reads a trace from end to end.
+/// Reads a trace from start to end.
 ///
 /// # Errors
 ///
-/// If it cannot be read, is invalid, or has no rows or more than `clients_max` clients.
+/// If it cannot be read, is invalid, has no rows, or has more than `clients_max` clients.
 pub fn scan(source: &TraceSource, clients_max: usize) -> Result<Scan, TraceError> {
     let mut rows = Rows::open(source, clients_max)?;
     let mut scan = Scan {
@@ -114,7 +114,7 @@ pub fn scan(source: &TraceSource, clients_max: usize) -> Result<Scan, TraceError
         scan.wants_max = scan.wants_max.max(row.wants);
     }
     if scan.rows == 0 {
-        let problem = "has no rows; there is nothing to follow".to_owned();
+        let problem = "has no rows; add at least one".to_owned();
         return Err(TraceError {
             file: source.to_string(),
             line: Some(1),

@@ -1,15 +1,15 @@
-//! What is read of a trace between two ends of lines has a bound: a file that never ends a line, such as
-//! `/dev/zero`, is found out and does not fill the memory.
+//! Limit on the length of a line: a file without line ends, such as `/dev/zero`, gives an error
+//! instead of filling the memory.
 
 use std::io::{self, Read};
 
-/// The longest line, in bytes: far more than a time, a name and an amount.
+/// Longest line in bytes, far more than a time, a name and an amount.
 const LINE_BYTES_MAX: usize = 64 * 1024;
 
-/// Reads as long as lines end.
+/// Reader that fails at a line that is too long.
 pub(super) struct LineBound<R> {
     inner: R,
-    /// Bytes since the last end of a line.
+    /// Bytes since the last line end.
     line: usize,
 }
 

@@ -1,4 +1,4 @@
-//! The rows of a trace as they stand, each checked.
+//! Rows of a trace, each of them checked.
 
 use std::collections::HashMap;
 use std::io::Read;
@@ -10,44 +10,44 @@ use doorward_engine::id::HolderName;
 
 use crate::{TraceError, TraceSource};
 
-/// The columns, in order.
+/// Columns, in order.
 const COLUMNS: [&str; 3] = ["time_s", "client", "wants"];
 
-/// The latest time, in seconds: some thirty years.
+/// Latest time, in seconds: some thirty years.
 const TIME_MAX_S: f64 = 1e9;
 
-/// A row as it stands.
+/// Row of a trace.
 #[derive(Debug)]
 pub struct Row<'a> {
     /// Seconds from the start.
     pub time_s: f64,
-    /// Its client's place in the order of first appearance.
+    /// Index of its client, in the order of first appearance.
     pub client: usize,
-    /// Its client.
+    /// Name of its client.
     pub name: &'a str,
-    /// How much it wants: an amount.
+    /// Amount that it wants.
     pub wants: f64,
 }
 
-/// Reads row by row, and remembers who was there.
+/// Reader of rows that remembers the clients.
 pub struct Rows {
     reader: Reader<Box<dyn Read + Send>>,
     file: String,
     record: ByteRecord,
-    /// Where clients stand in the order of first appearance.
+    /// Index of each client, in the order of first appearance.
     known: HashMap<String, usize>,
-    /// When the row before this one was.
+    /// Time of the previous row.
     before_s: f64,
     line: u64,
     clients_max: usize,
 }
 
 impl Rows {
-    /// Begins to read.
+    /// Opens a trace.
     ///
     /// # Errors
     ///
-    /// If it cannot be read, or has no header.
+    /// If it cannot be read or has no header.
     pub fn open(source: &TraceSource, clients_max: usize) -> Result<Self, TraceError> {
         let mut rows = Self {
             reader: reader(source)?,
@@ -62,7 +62,7 @@ impl Rows {
         Ok(rows)
     }
 
-    /// Starts from the beginning, with the same clients.
+    /// Starts again from the first row, with the same clients.
     ///
     /// # Errors
     ///
@@ -74,7 +74,7 @@ impl Rows {
         self.header()
     }
 
-    /// What is wrong with the row that was read last.
+    /// Returns an error at the row that was read last.
     pub fn error(&self, problem: String) -> TraceError {
         TraceError {
             file: self.file.clone(),
@@ -102,11 +102,11 @@ impl Rows {
         )))
     }
 
-    /// The next row; None at the end.
+    /// Reads the next row; `None` at the end.
     ///
     /// # Errors
     ///
-    /// If it is invalid, or there is one client more than there may be.
+    /// If the row is invalid, or if it has one client too many.
     pub fn next_row(&mut self) -> Result<Option<Row<'_>>, TraceError> {
         self.line = self.reader.position().line();
         match self.reader.read_byte_record(&mut self.record) {
@@ -123,7 +123,7 @@ impl Rows {
                 return Err(self.error(problem));
             }
         }
-        // Where the record starts: empty lines before it are not its own.
+        // Line of the record itself, after empty lines.
         self.line = self.record.position().map_or(self.line, Position::line);
         match checked(
             &self.record,
@@ -157,7 +157,7 @@ fn reader(source: &TraceSource) -> Result<Reader<Box<dyn Read + Send>>, TraceErr
     Ok(ReaderBuilder::new().trim(Trim::All).from_reader(reader))
 }
 
-/// Time, client and amount of a row that comes after another one.
+/// Checks a row, and returns its time, client and amount.
 fn checked(
     record: &ByteRecord,
     before_s: f64,
@@ -168,7 +168,7 @@ fn checked(
     if time_s > TIME_MAX_S {
         return Err(format!("time_s is above {TIME_MAX_S}; give seconds"));
     }
-    // Not a number is neither.
+    // This also refuses a time that is not a number.
     if !(0.0..=TIME_MAX_S).contains(&time_s) {
         return Err(format!(
             "time_s is {time_s}; give seconds from the start, from 0 up"
@@ -187,9 +187,7 @@ fn checked(
             HolderName::new(name).map_err(|cause| format!("client {cause}"))?;
             let client = known.len();
             if client == clients_max {
-                return Err(format!(
-                    "has one client more than the {clients_max} there may be"
-                ));
+                return Err(format!("has more than the allowed {clients_max} clients"));
             }
             known.insert(name.to_owned(), client);
             client

@@ -1,4 +1,4 @@
-//! Traces, good and bad.
+//! Tests of valid and invalid traces.
 
 use super::*;
 
@@ -80,7 +80,7 @@ fn what_is_no_trace_is_refused() {
     check("a,b\n1,2\n", header);
     check(
         "time_s,client,wants\n",
-        "t.csv:1: has no rows; there is nothing to follow",
+        "t.csv:1: has no rows; add at least one",
     );
     check("", &header.replace("a,b", ""));
     let missing = TraceSource::File(PathBuf::from("not/there.csv"));
@@ -94,8 +94,5 @@ fn what_is_no_trace_is_refused() {
 #[test]
 fn a_trace_has_only_so_many_clients() {
     let error = scan(&built_in(SMALL), 2).unwrap_err().to_string();
-    assert_eq!(
-        error,
-        "t.csv:6: has one client more than the 2 there may be"
-    );
+    assert_eq!(error, "t.csv:6: has more than the allowed 2 clients");
 }

@@ -1,4 +1,4 @@
-//! Shifts, and how long everybody takes to settle after them.
+//! Tests of shifts and of the time until clients settle after them.
 
 use super::*;
 
@@ -14,7 +14,7 @@ fn spans(tenths: [u64; 2]) -> (Duration, Duration) {
 #[test]
 fn shifts_that_overlap_are_one_that_began_with_the_first() {
     let mut convergence = Convergence::new(Time::ZERO);
-    // Every two seconds another, and never at rest in between.
+    // A shift every two seconds, and no rest in between.
     for shift in 1..=10 {
         convergence.note_change(60.0, 100.0, at(20 * shift));
         convergence.settle(17.0, 100.0, at(20 * shift + 10));
@@ -23,7 +23,7 @@ fn shifts_that_overlap_are_one_that_began_with_the_first() {
     let found = (convergence.total, convergence.longest.0);
     assert_eq!((convergence.shifts, found), (1, spans([210, 210])));
     assert_eq!(convergence.longest.1, at(20));
-    // One for itself.
+    // A later shift counts alone.
     convergence.note_change(60.0, 100.0, at(300));
     convergence.settle(0.0, 100.0, at(305));
     let found = (convergence.total, convergence.longest.0);
@@ -64,7 +64,7 @@ fn a_twentieth_of_the_capacity_at_one_instant_is_a_shift() {
     assert!(!convergence.is_pending());
     convergence.note_change(3.0, 100.0, at(2));
     assert!(convergence.is_pending());
-    // At the end it had no time: that says nothing.
+    // A shift at the very end had no time to settle and counts for nothing.
     convergence.finish(at(2));
     assert_eq!((convergence.shifts, convergence.unfinished), (0, None));
 }

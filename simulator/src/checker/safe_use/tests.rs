@@ -1,8 +1,8 @@
-//! Who is in safe mode, and what counts against the safe capacity.
+//! Tests of the use in safe mode against the safe capacities.
 
 use super::*;
 
-/// Clients of a capacity of 100, and what they get.
+/// Clients of a resource with capacity 100, and their safe capacities.
 struct Clients {
     sums: SafeUse,
     clients: Vec<InformedClient>,
@@ -16,7 +16,7 @@ impl Clients {
         }
     }
 
-    /// It is answered at once.
+    /// Answers a client at once.
     fn inform(&mut self, client: usize, safe: f64, at: u64) {
         let (informed, at) = (&mut self.clients[client], Time::from_secs(at));
         self.sums.note_safe_capacity(informed, safe, at, at);
@@ -36,14 +36,14 @@ fn safe_capacities_are_judged_when_everybody_was_informed_since_the_last_one_joi
     all.inform(0, 100.0, 0);
     all.inform(0, 100.0, 5);
     all.check(1.0);
-    // Until everybody is informed, they add up to more.
+    // Until all clients are informed, their safe capacities may add up to more.
     all.inform(1, 50.0, 10);
     all.inform(1, 50.0, 15);
     all.inform(0, 100.0, 10);
     all.check(1.0);
     all.inform(0, 50.0, 20);
     all.check(1.0);
-    // If one gets too much once all are informed, that is found.
+    // Too large a safe capacity after all are informed is found.
     all.inform(2, 34.0, 30);
     for (client, at) in [(0, 35), (1, 36), (2, 37)] {
         all.inform(client, 36.0, at);
@@ -58,7 +58,7 @@ fn who_left_and_who_is_gone_are_not_held_against_those_who_stay() {
         all.inform(client, 50.0, at);
     }
     all.check(1.0);
-    // Its server has forgotten it, and gives the other one more; then it is back.
+    // The server has forgotten client 1 and gives client 0 more. Then client 1 comes back.
     all.sums.note_lapse(&mut all.clients[1]);
     all.inform(0, 100.0, 20);
     all.check(1.0);

@@ -1,4 +1,4 @@
-//! Limiters that admit too much.
+//! Tests with limiters that admit too much.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ fn what_is_admitted_beyond_the_rate_and_a_burst_is_found() {
         admission.note_admitted(1.0, at(f64::from(request) * 0.5));
     }
     assert_eq!(admission.worst, 0.0);
-    // One too many, at once.
+    // One request too many at once.
     admission.note_admitted(1.0, at(4.6));
     assert!(admission.worst > 0.5, "{}", admission.worst);
 }
@@ -40,7 +40,7 @@ fn permits_beyond_what_may_be_in_flight_are_found() {
     assert_eq!(admission.worst, 0.0);
     admission.note_taken(5.0, at(1.0));
     assert_eq!(admission.worst, 0.25);
-    // The lease is over.
+    // The lease has ended.
     admission.note_taken(1.0, at(10.0));
     assert_eq!(admission.worst, 1.0);
 }

@@ -1,4 +1,5 @@
-//! Candidates against the model of etcd: who is the master when, whatever becomes of what they ask and hear.
+//! Tests of candidates against the model of etcd: the master at each time, with requests and answers
+//! that are late or lost.
 
 use doorward_session::candidate::state::CandidateState;
 
@@ -7,7 +8,8 @@ use crate::recording::Checker;
 use crate::scenario::Scenario;
 use crate::scenario::read::Files;
 
-/// A root with three candidates whose leases last for ten seconds, and these faults.
+/// Returns a scenario of a root with three candidates whose leases last ten seconds, and these
+/// faults.
 fn scenario(faults: &str) -> Scenario {
     let text = format!(
         "templates: {{resources: [{{identifier_glob: shared, capacity: 100, algorithm: {{kind: FAIR_SHARE, \
@@ -32,7 +34,7 @@ fn play_until(world: &mut World<'_>, second: f64) {
     world.now = end;
 }
 
-/// The epoch of the master, and how many take themselves for the master.
+/// Returns the epoch of the master, and the number of servers that believe to be master.
 fn master(world: &World<'_>) -> (u64, usize) {
     let place = &world.places[0];
     let local = place.clock.shows(world.now);
@@ -71,8 +73,8 @@ fn everybody_is_elected_before_it_begins_and_all_but_one_watch() {
     );
 }
 
-/// What becomes of the master of an epoch when something goes wrong at 100 s: until when it is the master, when
-/// there is one again, and whether that is another one.
+/// Checks the fate of the master when a fault happens at 100 s: when its term ends, when the next
+/// one begins, and whether its epoch is another one.
 #[track_caller]
 fn check(what: &str, fault: &str, ends: (f64, f64), again: (f64, f64), is_another: bool) {
     let scenario = scenario(fault);
@@ -93,7 +95,7 @@ fn check(what: &str, fault: &str, ends: (f64, f64), again: (f64, f64), is_anothe
             begun.get_or_insert(at);
         }
         if masters == 1 && ended.is_none() && now != epoch {
-            // From one to the next between two looks.
+            // One master followed the other between two looks.
             (ended, begun) = (Some(at), Some(at));
         }
     }
@@ -121,7 +123,8 @@ const NEVER: (f64, f64) = (0.0, 0.0);
 
 #[test]
 fn who_is_the_master_follows_from_what_arrives_at_etcd_and_from_it() {
-    // A lease is renewed every 3.3 s, and 9 s after a renewal that was confirmed its holder decides no more.
+    // A candidate renews its lease every 3.3 s, and stops deciding 9 s after the last confirmed
+    // renewal.
     let dies = (105.5, 109.1);
     for (what, fault, ends, again, is_another) in [
         (
@@ -188,7 +191,7 @@ fn who_is_the_master_follows_from_what_arrives_at_etcd_and_from_it() {
             true,
         ),
         (
-            "nobody may succeed it",
+            "no candidate may succeed it",
             "{at: 100s, kill: root, for: 30s}",
             (100.0, 100.1),
             (130.0, 130.2),
@@ -223,14 +226,14 @@ fn who_is_the_master_follows_from_what_arrives_at_etcd_and_from_it() {
             true,
         ),
         (
-            "all stop, and who starts again knows only that there was somebody",
+            "all stop, and know after their start only that there was a master",
             "{at: 100s, stop: root, for: 5s}",
             (100.0, 100.1),
             (115.0, 117.0),
             true,
         ),
         (
-            "etcd is wiped: who was the master may be again at once, others give it time",
+            "etcd is wiped: the old master may win again at once, others give it time",
             "{at: 100s, etcd: wiped}",
             (100.0, 101.1),
             (100.0, 115.0),
@@ -291,7 +294,7 @@ fn who_was_succeeded_follows_and_knows_where_the_master_is() {
     }
 }
 
-/// A term that is over by the clock of its server has no say, whether or not anything wakes it up.
+/// A term that is over by the clock of its server counts no more, even if nothing wakes the server.
 #[test]
 fn a_frozen_master_does_not_decide_when_it_goes_on() {
     let scenario = scenario("{at: 100s, freeze: root, for: 60s}");

@@ -1,5 +1,5 @@
-//! What candidates ask etcd for: each question arrives, or does not; what it asks for is done; and the answer
-//! comes back in time, or does not.
+//! Candidates' requests to etcd: each arrives or is lost; etcd executes it; the answer arrives in
+//! time or not.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::world::etcd::Letter;
 use crate::world::message::ServerId;
 
 impl World<'_> {
-    /// A server asks.
+    /// Sends a server's request to etcd.
     pub(in crate::world) fn ask_etcd(&mut self, from: ServerId, asking: EtcdRequest) {
         let now = self.now;
         let Some(way) = self.way_to_etcd(from) else {
@@ -29,13 +29,13 @@ impl World<'_> {
         }
     }
 
-    /// No answer came by then.
+    /// Makes a request time out.
     fn give_up(&mut self, to: ServerId, id: OpId, at: Time) {
         let answer = OpAnswer::Failed;
         self.post(at.max(self.now), Letter::Answer { to, id, answer });
     }
 
-    /// A question has arrived: it is done, whether or not the answer arrives.
+    /// Executes a request that has arrived, whether or not its answer will arrive.
     pub(super) fn answer_question(&mut self, from: ServerId, asking: EtcdRequest, sent: Time) {
         let now = self.now;
         let before = self.etcd.store.revision();
@@ -66,7 +66,7 @@ impl World<'_> {
         let to = from;
         let id = asking.id;
         if self.etcd.loses(&way, way.back_cut_until, now) || arrives >= given_up {
-            // If it is late, it was given up before.
+            // A request that arrives later has already timed out.
             if now < given_up {
                 self.give_up(to, id, given_up);
             }
@@ -75,8 +75,8 @@ impl World<'_> {
         self.post(arrives, Letter::Answer { to, id, answer });
     }
 
-    /// The longest lease by any templates that there ever were, for which those of a server give a shorter
-    /// one.
+    /// Returns the longest lease of any earlier templates where the server's templates give a
+    /// shorter one.
     fn longer_leases_ever(&mut self, id: ServerId) -> Duration {
         let place = self.places.get_mut(id.place as usize);
         let Some(server) = place.and_then(|place| place.server(id.term)) else {
@@ -87,7 +87,7 @@ impl World<'_> {
         outlast.max().unwrap_or_default()
     }
 
-    /// An answer has arrived, or none in time.
+    /// Gives a candidate an answer or a timeout.
     pub(super) fn hear_answer(&mut self, to: ServerId, id: OpId, answer: OpAnswer) {
         let chance = self.etcd.uniform();
         self.change_candidate(to, |candidate, now| {

@@ -1,8 +1,8 @@
-//! What stands in etcd: the keys of all nodes, and the leases with which some of them go.
+//! Contents of the etcd model: the keys of all nodes, and the leases that some of them belong to.
 //!
-//! It answers as etcd does, as far as candidates ask: every write has a revision, which counts for all keys
-//! together; a transaction is one write, or none; a key goes when its lease does. When that is, is not
-//! decided here: no earlier than [`EtcdStore::ends`] says.
+//! It answers as etcd does, as far as candidates ask. Every write has a revision, which counts for
+//! all keys together. A transaction is one write or none. A key ends with its lease. This file does
+//! not decide when a lease ends, only that it is no earlier than [`EtcdStore::ends`].
 
 #[cfg(test)]
 mod tests;
@@ -16,7 +16,7 @@ use doorward_session::candidate::store::{
     Compare, EtcdEntry, EtcdKey, LeaseId, Op, OpAnswer, Txn, TxnAnswer, TxnStep, Value, View,
 };
 
-/// What stands under a key.
+/// Entry of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Stored {
     value: Value,
@@ -42,10 +42,10 @@ impl Stored {
     }
 }
 
-/// The keys of a node.
+/// Keys of a node.
 pub(crate) type NodesKeys = BTreeMap<EtcdKey, Stored>;
 
-/// The keys of a node at a revision: what is read, and what a watch sends.
+/// Keys of a node at a revision, as a read returns them and a watch sends them.
 #[derive(Clone, Debug)]
 pub(crate) struct ReadKeys {
     pub(crate) keys: Arc<NodesKeys>,
@@ -53,7 +53,8 @@ pub(crate) struct ReadKeys {
 }
 
 impl ReadKeys {
-    /// As a server sees it now, which has seen `known` before: what has not changed was seen then.
+    /// Returns the view of a server that has seen `known` before: unchanged entries keep the time
+    /// at which it first saw them.
     pub(crate) fn seen(&self, known: Option<&View>, now: Time) -> View {
         let entries = self.keys.iter().map(|(key, stored)| {
             let known = known.and_then(|known| known.entries.get(key));
@@ -72,14 +73,14 @@ impl ReadKeys {
 
 #[derive(Clone, Copy, Debug)]
 struct StoredLease {
-    /// Of which node its holder is.
+    /// Node of its holder.
     node: u32,
     ttl: Duration,
-    /// It ends no earlier.
+    /// Earliest end of the lease.
     ends: Time,
 }
 
-/// All that a backup has.
+/// Contents of a backup.
 #[derive(Clone, Debug)]
 struct StoredState {
     revision: u64,
@@ -90,7 +91,7 @@ struct StoredState {
 impl StoredState {
     fn new(nodes: usize) -> Self {
         Self {
-            // As an etcd in which nothing was written.
+            // Revision of an etcd without any write.
             revision: 1,
             nodes: vec![Arc::default(); nodes],
             leases: BTreeMap::new(),
@@ -98,19 +99,18 @@ impl StoredState {
     }
 }
 
-/// An etcd for all nodes.
+/// Model of etcd for all nodes.
 #[derive(Debug)]
 pub(crate) struct EtcdStore {
     state: StoredState,
-    /// No two leases ever have the same name.
+    /// Number of leases granted so far; it names the next one.
     leases_granted: i64,
-    /// What the state became, and when. None: it is never restored.
+    /// States and their times; `None` if the scenario never restores a backup.
     history: Option<Vec<(Time, StoredState)>>,
 }
 
 impl EtcdStore {
-    /// One in which nothing stands, for that many nodes. One that `is_restored` sometimes remembers all that
-    /// ever was.
+    /// Creates an empty etcd for that many nodes. With `is_restored` it keeps all its states.
     pub(crate) fn new(nodes: usize, is_restored: bool) -> Self {
         Self {
             state: StoredState::new(nodes),
@@ -119,12 +119,12 @@ impl EtcdStore {
         }
     }
 
-    /// At which revision it is.
+    /// Returns the present revision.
     pub(crate) fn revision(&self) -> u64 {
         self.state.revision
     }
 
-    /// What stands under the keys of a node.
+    /// Reads the keys of a node.
     pub(crate) fn read(&self, node: u32) -> ReadKeys {
         ReadKeys {
             keys: self.keys(node),
@@ -137,14 +137,14 @@ impl EtcdStore {
         keys.map(Arc::clone).unwrap_or_default()
     }
 
-    /// With which lease the master's key of a node goes, if it is there.
+    /// Returns the lease of the key of a node's master, if the key exists.
     pub(crate) fn master_lease(&self, node: u32) -> Option<LeaseId> {
         let keys = self.state.nodes.get(node as usize)?;
         keys.get(&EtcdKey::Master)?.lease
     }
 
-    /// Does what a candidate of that node asks for. What it reads is as if it had been seen at the origin:
-    /// when that is, is known when the answer has come. [`Op::ReadHistory`] is none of its business.
+    /// Executes a candidate's request. Entries read have the origin as the time at which they were
+    /// seen; the caller sets it when the answer arrives. [`Op::ReadHistory`] is answered elsewhere.
     pub(crate) fn execute(&mut self, node: u32, op: &Op, now: Time) -> OpAnswer {
         match op {
             Op::Probe => OpAnswer::Probed,
@@ -177,22 +177,22 @@ impl EtcdStore {
         id
     }
 
-    /// No earlier than then a lease ends. None: it is not there.
+    /// Returns the earliest end of a lease, if it exists.
     pub(crate) fn ends(&self, lease: LeaseId) -> Option<Time> {
         self.state.leases.get(&lease).map(|lease| lease.ends)
     }
 
-    /// All leases that are there.
+    /// Returns all leases.
     pub(crate) fn leases(&self) -> Vec<LeaseId> {
         self.state.leases.keys().copied().collect()
     }
 
-    /// Of which node the holder of a lease is.
+    /// Returns the node of a lease's holder.
     pub(crate) fn node_of(&self, lease: LeaseId) -> Option<u32> {
         self.state.leases.get(&lease).map(|lease| lease.node)
     }
 
-    /// A lease ends, and all keys that go with it. Returns whether it was there.
+    /// Ends a lease and all its keys. Returns whether it existed.
     pub(crate) fn end(&mut self, lease: LeaseId, now: Time) -> bool {
         let Some(StoredLease { node, .. }) = self.state.leases.remove(&lease) else {
             return false;
@@ -259,7 +259,7 @@ impl EtcdStore {
         })
     }
 
-    /// The master's key of a node is deleted. Returns whether it was there.
+    /// Deletes the key of a node's master. Returns whether it existed.
     pub(crate) fn delete_master(&mut self, node: u32, now: Time) -> bool {
         let keys = self.state.nodes.get_mut(node as usize);
         let Some(keys) = keys.filter(|keys| keys.contains_key(&EtcdKey::Master)) else {
@@ -271,14 +271,14 @@ impl EtcdStore {
         true
     }
 
-    /// All that was in it is gone.
+    /// Deletes everything.
     pub(crate) fn wipe(&mut self, now: Time) {
         self.state = StoredState::new(self.state.nodes.len());
         self.note(now);
     }
 
-    /// It is as it was at that time. Leases that it had then begin anew, as they do when a leader of etcd is
-    /// elected.
+    /// Restores the state at an earlier time. Its leases start again with their full TTL, as they
+    /// do when etcd elects a leader.
     pub(crate) fn restore(&mut self, then: Time, now: Time) {
         let mut earlier = self.history.iter().flatten().rev();
         let found = earlier.find(|(at, _)| *at <= then);
@@ -290,7 +290,7 @@ impl EtcdStore {
         self.note(now);
     }
 
-    /// Remembers what became of it.
+    /// Adds the present state to the history.
     fn note(&mut self, now: Time) {
         if let Some(history) = &mut self.history {
             history.push((now, self.state.clone()));

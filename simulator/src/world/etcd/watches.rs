@@ -1,6 +1,6 @@
-//! How servers follow the keys of their node, as the server's shell does: they read them, and get
-//! every change from there, in order. If etcd cannot be asked, they notice when they next look, and begin
-//! anew when they can.
+//! Servers that watch the keys of their node, as production servers do: they read the keys, and get
+//! every later change in order. A server notices at its next read that etcd is out of reach, and
+//! starts again once etcd answers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,23 +14,23 @@ use crate::world::etcd::store::ReadKeys;
 use crate::world::etcd::{Letter, WayToEtcd};
 use crate::world::message::ServerId;
 
-/// As servers do: so often they read what they follow.
+/// Interval between a server's reads of the watched keys.
 const LOOK: Span = (Duration::ZERO, Duration::from_secs(2));
 
-/// How long they wait before they try again.
+/// Wait before a server tries again.
 const AGAIN: Span = (Duration::from_millis(10), Duration::from_secs(1));
 
-/// What a server knows of its keys.
+/// Server's knowledge of its keys.
 #[derive(Debug, Default)]
 pub(crate) struct KeyWatch {
-    /// Counts watches: what an earlier one sent is not heard any more.
+    /// Number of the watch. Messages of earlier ones are dropped.
     watch: u32,
-    /// There is one that sends what changes.
+    /// True while a watch sends changes.
     is_watching: bool,
-    /// When the last message of this watch arrives: they keep their order.
+    /// Arrival of the watch's last message, so that messages keep their order.
     last: Time,
     known: Option<Arc<View>>,
-    /// When etcd was last asked, and answered.
+    /// Time of the last request that etcd answered.
     heard_at: Time,
     is_away: bool,
 }
@@ -47,7 +47,7 @@ impl World<'_> {
         server.candidacy.as_mut().map(|it| &mut it.follow)
     }
 
-    /// A server begins to follow its keys.
+    /// Starts to watch the keys of a server's node.
     pub(in crate::world) fn begin_to_follow(&mut self, id: ServerId) {
         let now = self.now;
         if let Some(follow) = self.follow_of(id) {
@@ -56,7 +56,8 @@ impl World<'_> {
         self.post(now, Letter::Look(id));
     }
 
-    /// The way of a server to etcd is cut, or was mended: it notices when it looks.
+    /// Schedules the reads at which a server notices that its connection to etcd was cut or is
+    /// back.
     pub(in crate::world) fn notice_cut(&mut self, id: ServerId, until: Time) {
         let now = self.now;
         let since = self.etcd.some_time(LOOK);
@@ -72,7 +73,7 @@ impl World<'_> {
         }
     }
 
-    /// Nobody gets anything more: everybody who follows reads anew.
+    /// Ends all watches. Their servers read the keys again.
     pub(super) fn break_watches(&mut self) {
         for id in self.candidates() {
             let again = self.now + self.etcd.some_time(AGAIN);
@@ -84,7 +85,7 @@ impl World<'_> {
         }
     }
 
-    /// A server reads its keys, and follows them from there.
+    /// Reads a server's keys, and watches them from there.
     pub(super) fn look_at_etcd(&mut self, id: ServerId) {
         let now = self.now;
         let Some(way) = self.way_to_etcd(id) else {
@@ -93,12 +94,12 @@ impl World<'_> {
         let Some(follow) = self.follow_of(id) else {
             return;
         };
-        // Whatever there was, is given up.
+        // An earlier watch ends.
         follow.watch += 1;
         follow.is_watching = now >= way.cut_until();
         let (watch, heard_at) = (follow.watch, follow.heard_at);
         if !follow.is_watching {
-            // It looks again when it is mended: see `notice_cut`.
+            // It reads again once the connection is back; see `notice_cut`.
             if !std::mem::replace(&mut follow.is_away, true) {
                 self.change_contact(id, heard_at, true);
             }
@@ -117,7 +118,7 @@ impl World<'_> {
         self.post(at, news);
     }
 
-    /// The keys of a node have changed: whoever follows them gets them.
+    /// Sends the changed keys of a node to every server that watches them.
     pub(in crate::world) fn tell_keys(&mut self, node: u32) {
         let now = self.now;
         let reading = self.etcd.store.read(node);
@@ -141,7 +142,7 @@ impl World<'_> {
         }
     }
 
-    /// A server hears how its keys were.
+    /// Gives a server its keys.
     pub(super) fn hear_keys(
         &mut self,
         id: ServerId,
@@ -161,7 +162,7 @@ impl World<'_> {
         let Some(follow) = self.follow_of(id).filter(|it| it.watch == watch) else {
             return;
         };
-        // What was known of an etcd that has gone back counts no more.
+        // Knowledge of an etcd that has gone back to an earlier state no longer counts.
         let known = follow.known.as_deref();
         let known = known.filter(|known| known.revision <= reading.revision);
         let view = Arc::new(reading.seen(known, local));
@@ -178,7 +179,7 @@ impl World<'_> {
         });
     }
 
-    /// What a server knows of etcd itself, and not of its keys.
+    /// Tells a server's candidate about its contact with etcd.
     fn change_contact(&mut self, id: ServerId, heard_at: Time, is_away: bool) {
         let clock = self.place(id.place).map(|place| place.clock);
         let Some(clock) = clock else { return };

@@ -1,5 +1,5 @@
-//! Where servers are said to be: by those that are not the master, to whoever asks them; and by the lists of
-//! whoever looks for them.
+//! Wrong addresses of servers: redirects of servers that are not master, and stale lists of
+//! addresses.
 
 use std::sync::Arc;
 
@@ -13,18 +13,18 @@ use crate::world::faults::FaultEnd;
 use crate::world::message::ServerId;
 
 impl World<'_> {
-    /// The servers of a place that are not its master send whoever asks to one another.
+    /// Makes the servers of a node that are not its master redirect to one another.
     pub(super) fn send_in_circles(&mut self, number: u32, length: Span) {
         let until = self.now + self.fault_rng.duration(length.0, length.1);
         let name = self.name_of(number);
-        let text = format!("{name}'s servers send from one to the other, not to the master");
+        let text = format!("{name}'s servers redirect to one another, not to the master");
         self.mark(Some(until), MarkKind::Addresses, text);
         if let Some(place) = self.place(number) {
             place.circles_until = place.circles_until.max(until);
         }
     }
 
-    /// What a server says of who the master is.
+    /// Returns what a server says about the master of its node.
     pub(in crate::world) fn mastership_said_by(&self, id: ServerId) -> Mastership {
         let place = self.places.get(id.place as usize);
         let server = place.and_then(|it| it.servers.iter().find(|it| it.term == id.term));
@@ -38,7 +38,7 @@ impl World<'_> {
         }
         let others = place.servers.iter();
         let others = others.filter(|it| !it.node.mastership(local).is_master());
-        // The next one after it, or the first; itself, if it is alone.
+        // The next slot after its own, or the first; its own if it is alone.
         let slots = place.slots.len() as u32;
         let after = |slot: u32| (slot + slots - server.slot - 1) % slots;
         let next = others.map(|it| it.slot).min_by_key(|slot| after(*slot));
@@ -52,11 +52,11 @@ impl World<'_> {
         }
     }
 
-    /// Whoever looks for the servers of a place finds addresses at which nobody is, and one of them.
+    /// Publishes stale addresses of a node's servers, and one that works.
     pub(super) fn tell_of_few(&mut self, number: u32, length: Span) {
         let until = self.now + self.fault_rng.duration(length.0, length.1);
         let name = self.name_of(number);
-        let text = format!("whoever looks for {name}'s servers finds those that are gone");
+        let text = format!("the addresses of {name}'s servers are stale");
         self.mark(Some(until), MarkKind::Addresses, text);
         let slots = self.place(number).map_or(0, |place| place.slots.len());
         if slots < 2 {
@@ -77,8 +77,8 @@ impl World<'_> {
         self.end_with(until, FaultEnd::Addresses { place: number });
     }
 
-    /// Whoever looks for the servers of a place finds all of them again, and who the master is, once that
-    /// is over.
+    /// Publishes all addresses of a node's servers again, with the master's, once the fault is
+    /// over.
     pub(super) fn publish_all(&mut self, number: u32) {
         let now = self.now;
         let Some(place) = self.places.get(number as usize) else {
@@ -95,7 +95,7 @@ impl World<'_> {
         self.publish_addresses(number, Arc::clone(&place.addresses), named);
     }
 
-    /// All that look for the servers of a place, or will, get these addresses.
+    /// Gives these addresses to all clients and child servers of a node.
     fn publish_addresses(
         &mut self,
         number: u32,
@@ -111,7 +111,7 @@ impl World<'_> {
         for client in self.clients.iter_mut().filter(|it| it.place == number) {
             let finder = &mut client.finder;
             if finder.handle_addresses(Arc::clone(&published), named.clone()) {
-                // It asks that one next.
+                // It asks that server next.
                 client.connected = None;
             }
         }

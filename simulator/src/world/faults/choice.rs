@@ -1,4 +1,5 @@
-//! To whom a fault happens: nodes and clients, by chance where the scenario leaves a choice.
+//! Chooses the nodes and clients that a fault affects, at random where the scenario leaves a
+//! choice.
 
 use crate::scenario::fault::{ClientChoice, NodeChoice};
 use crate::world::World;
@@ -19,7 +20,7 @@ impl World<'_> {
         place as u32
     }
 
-    /// Different clients by chance.
+    /// Chooses distinct clients at random.
     pub(in crate::world) fn choose_clients(&mut self, choice: &ClientChoice) -> Vec<u32> {
         if choice.groups.is_some() || choice.nodes.is_some() {
             return self.choose_among(choice);
@@ -31,7 +32,7 @@ impl World<'_> {
             let client = self.fault_rng.below(all) as u32;
             if many * 2 > all || !chosen.contains(&client) {
                 if many * 2 > all {
-                    // Nearly all: take them in order from there.
+                    // If more than half are wanted, it takes consecutive ones.
                     return (0..many)
                         .map(|n| (client + n as u32) % all as u32)
                         .collect();
@@ -42,7 +43,7 @@ impl World<'_> {
         chosen
     }
 
-    /// Different ones by chance, of those that are meant.
+    /// Chooses distinct clients at random, among those of the given groups and nodes.
     fn choose_among(&mut self, choice: &ClientChoice) -> Vec<u32> {
         let clients = self.clients.iter().enumerate();
         let mut meant: Vec<u32> = clients
@@ -73,7 +74,7 @@ impl World<'_> {
 
     pub(in crate::world) fn names_of(&self, clients: &[u32]) -> String {
         match clients {
-            [] => "nobody".to_owned(),
+            [] => "no client".to_owned(),
             [only] => self
                 .clients
                 .get(*only as usize)

@@ -1,4 +1,4 @@
-//! Servers that die, start anew or hand over.
+//! Servers that die, restart or hand over.
 
 use doorward_engine::time::Time;
 
@@ -10,8 +10,8 @@ use crate::world::message::ServerId;
 use crate::world::place::ServerProcess;
 
 impl World<'_> {
-    /// Its master dies. There is none for that long, whatever candidates there are, or as long as an election
-    /// takes.
+    /// Kills a node's master. For `length` no candidate can win; without it, for as long as an
+    /// election takes.
     pub(super) fn kill(&mut self, number: u32, length: Option<Span>) {
         let (least, most) = length.unwrap_or(self.elections.take);
         let until = self.now + self.fault_rng.duration(least, most);
@@ -40,7 +40,7 @@ impl World<'_> {
         }
     }
 
-    /// Its master starts anew, and knows nothing. Another candidate is the master after an election.
+    /// Restarts a node's master, which forgets everything. Another candidate wins the election.
     pub(super) fn restart(&mut self, number: u32, length: Span) {
         let (least, most) = self.elections.take;
         let lasts = self.fault_rng.duration(length.0, length.1);
@@ -51,7 +51,7 @@ impl World<'_> {
         let text = format!("{}'s master restarts", self.name_of(number));
         let over = if has_election { succession } else { until };
         self.mark(Some(over), MarkKind::Restart, text);
-        // Where there is no master, none restarts.
+        // Without a master, no server restarts.
         if let Some(id) = self.leader(number) {
             self.note(5, number.into(), 0.0);
             self.silence(id, succession);
@@ -59,7 +59,7 @@ impl World<'_> {
         }
     }
 
-    /// Its master hands over. Where there is none, nobody does.
+    /// Makes a node's master hand over, if there is one.
     pub(super) fn hand_over(&mut self, number: u32) {
         let now = self.now;
         let Some(id) = self.leader(number) else {
@@ -77,7 +77,7 @@ impl World<'_> {
         }
     }
 
-    /// A slot of a place is down until then, and starts again.
+    /// Takes a slot of a node down until then, and schedules its start.
     pub(super) fn take_down(&mut self, number: u32, slot: u32, until: Time) {
         let now = self.now;
         let Some(place) = self.place(number) else {
@@ -107,15 +107,15 @@ impl World<'_> {
         }
     }
 
-    /// The same of the slot of a server.
+    /// Takes the slot of a server down.
     fn take_down_server(&mut self, id: ServerId, until: Time) {
-        let server = self.place(id.place).and_then(|place| place.server(id.term));
+        let server = self.server_of(id);
         if let Some(slot) = server.map(|server| server.slot) {
             self.take_down(id.place, slot, until);
         }
     }
 
-    /// The candidates of a place hear whether they are able to be the master.
+    /// Tells the candidates of a node whether they may become master.
     pub(super) fn tell_able(&mut self, number: u32) {
         let now = self.now;
         let able = self.place(number).is_some_and(|it| it.unable_until <= now);

@@ -1,4 +1,4 @@
-//! The operator writes other templates: who reads them when.
+//! Edits of the templates by the operator: which servers read them, and when.
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ impl World<'_> {
         self.hand_out(templates);
     }
 
-    /// The servers of the root read them, unless they are frozen.
+    /// Gives the templates to the servers of the root, except frozen ones.
     fn hand_out(&mut self, templates: &Templates) {
         let now = self.now;
         let Some(root) = self.place(0) else { return };
@@ -50,7 +50,7 @@ impl World<'_> {
             }
             let ends = server.node.valid_until().filter(|_| server.leads);
             if let (Some(ends), true) = (ends, is_cut || server.is_frozen(now)) {
-                // It grants by those before for as long as it takes itself for the master.
+                // It grants by the former templates for as long as it believes to be master.
                 late = Some((server.templates.clone(), local.max(ends)));
             }
         }

@@ -1,5 +1,5 @@
-//! etcd is wiped, or restored from a backup, or answers badly; and all servers of a node stop, so that nobody
-//! remembers what stood there.
+//! Faults of etcd: it is wiped, restored from a backup, or answers badly. Also a stop of all
+//! servers of a node, after which no process remembers the keys.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::world::World;
 use crate::world::faults::FaultEnd;
 
 impl World<'_> {
-    /// All servers of a place stop, and start again when this is over.
+    /// Stops all servers of a node, and starts them again later.
     pub(super) fn stop(&mut self, number: u32, length: Span) {
         let until = self.now + self.fault_rng.duration(length.0, length.1);
         let text = format!("all servers of {} stop", self.name_of(number));
@@ -23,8 +23,8 @@ impl World<'_> {
         }
     }
 
-    /// What was written to etcd since then is lost. Candidates that are alive remember. Before that, nobody
-    /// may reach it for some time.
+    /// Loses what was written to etcd since a time. Candidates that run remember it. With `length`,
+    /// etcd is out of reach before that.
     pub(super) fn lose_etcd(&mut self, back: Option<Span>, length: Option<Span>) {
         let now = self.now;
         let (then, text) = match back {
@@ -32,7 +32,7 @@ impl World<'_> {
             Some((least, most)) => {
                 let back = self.fault_rng.duration(least, most);
                 let then = now.since(Time::ZERO).saturating_sub(back);
-                let text = format!("etcd is restored to what it was {back:?} ago");
+                let text = format!("etcd is restored to its state {back:?} ago");
                 (Some(Time::ZERO + then), text)
             }
         };
@@ -50,12 +50,12 @@ impl World<'_> {
         self.end_with(until, FaultEnd::EtcdBack { then });
     }
 
-    /// What the servers of a place ask etcd is lost in part, and answered late.
+    /// Loses a part of a node's calls to etcd, and delays the others.
     pub(super) fn disturb_etcd(&mut self, number: u32, loss: f64, late: Span, length: Span) {
         let now = self.now;
         let until: Time = now + self.fault_rng.duration(length.0, length.1);
         let text = format!(
-            "{} loses {loss} of what it asks etcd, and is answered {:?} late at most",
+            "{} loses {loss} of its calls to etcd; others are up to {:?} late",
             self.name_of(number),
             late.1.max(Duration::ZERO)
         );
@@ -67,13 +67,13 @@ impl World<'_> {
         }
     }
 
-    /// Nothing goes wrong with etcd any more, and nobody waits for those who are gone.
+    /// Ends all faults of etcd, and the leases of servers that are gone.
     pub(super) fn heal_etcd(&mut self) {
         let now = self.now;
         let mut held = Vec::new();
         for id in self.candidates() {
             self.notice_cut(id, now);
-            let server = self.place(id.place).and_then(|place| place.server(id.term));
+            let server = self.server_of(id);
             held.extend(server.and_then(|it| it.candidacy.as_ref()?.lease));
         }
         for lease in self.etcd.store.leases() {

@@ -1,5 +1,5 @@
-//! Servers that are not heard of in etcd: frozen, or cut off from it. If that lasts for longer than an
-//! election, another candidate is the master by then, and they find that when they go on.
+//! Servers without contact to etcd: frozen ones, and ones cut off from it. If that lasts longer
+//! than an election, another candidate is master by then, and they learn it when they continue.
 
 use std::sync::Arc;
 
@@ -10,11 +10,11 @@ use crate::scenario::fault::{NodeServers, Span, ToEtcd};
 use crate::world::World;
 use crate::world::message::ServerId;
 
-/// Of how many a server is, where some are meant.
+/// Probability that a server is affected where a fault means some of them.
 const SOME: f64 = 0.5;
 
 impl World<'_> {
-    /// Who is the master of a place, or has its key in etcd.
+    /// Returns the master of a node, or the server that holds its key in etcd.
     pub(super) fn leader(&self, number: u32) -> Option<ServerId> {
         let place = self.places.get(number as usize)?;
         let elected = || {
@@ -29,16 +29,16 @@ impl World<'_> {
         })
     }
 
-    /// Nothing more is heard of a server in etcd: its lease ends no earlier than then, unless it is renewed.
+    /// Notes that etcd no longer hears from a server: its lease ends no earlier than `until`,
+    /// unless it is renewed.
     pub(super) fn silence(&mut self, id: ServerId, until: Time) {
-        let server = self.place(id.place).and_then(|place| place.server(id.term));
-        let candidacy = server.and_then(|server| server.candidacy.as_ref());
-        if let Some(lease) = candidacy.and_then(|it| it.lease) {
+        let server = self.server_of(id);
+        if let Some(lease) = server.and_then(|it| it.candidacy.as_ref()?.lease) {
             self.etcd.keep_lease(lease, until);
         }
     }
 
-    /// The master of a place does nothing for some time.
+    /// Freezes the master of a node for some time.
     pub(super) fn freeze(&mut self, number: u32, length: Span) {
         let now = self.now;
         let (least, most) = self.elections.take;
@@ -58,10 +58,10 @@ impl World<'_> {
         self.plan(number);
     }
 
-    /// Somebody deletes the key of a place's master in etcd.
+    /// Deletes the key of a node's master in etcd, as an operator can.
     pub(super) fn depose(&mut self, number: u32) {
         let text = format!(
-            "somebody deletes the key of {}'s master",
+            "the key of {}'s master is deleted from etcd",
             self.name_of(number)
         );
         self.mark(None, MarkKind::Depose, text);
@@ -71,7 +71,7 @@ impl World<'_> {
         }
     }
 
-    /// Servers of a place are cut off from etcd for some time.
+    /// Cuts servers of a node off from etcd for some time.
     pub(super) fn isolate(&mut self, number: u32, whose: NodeServers, way: ToEtcd, length: Span) {
         let now = self.now;
         let (least, most) = self.elections.take;
@@ -109,14 +109,14 @@ impl World<'_> {
                 self.cut_off(number, slot, way, until);
             }
         }
-        // Only what every isolation was until there were others is as long as an election.
+        // Only this kind of isolation lasts as long as an election; older scenarios depend on it.
         if let (Some(id), NodeServers::Master, ToEtcd::Both) = (leader, whose, way) {
             self.silence(id, succession);
         }
         self.plan(number);
     }
 
-    /// The server of a slot is cut off from etcd until then.
+    /// Cuts the server of a slot off from etcd until then.
     pub(super) fn cut_off(&mut self, number: u32, slot: u32, way: ToEtcd, until: Time) {
         let Some(place) = self.place(number) else {
             return;
@@ -139,7 +139,8 @@ impl World<'_> {
         }
     }
 
-    /// A server goes on where it stopped, with what came meanwhile: from whom it hears first, nobody can say.
+    /// Lets a frozen server continue. It handles the messages of the meantime, those from etcd
+    /// first or last, at random.
     pub(in crate::world) fn thaw(&mut self, id: ServerId) {
         let now = self.now;
         let Some(place) = self.place(id.place) else {
@@ -150,7 +151,7 @@ impl World<'_> {
             return;
         };
         server.frozen_until = None;
-        // Where its parent is by now, it reads now.
+        // It reads the present addresses of its parent.
         let session = &mut server.parent_link.session;
         session.handle_addresses(parents, None, 0.0, at);
         let is_master = server.leads;
@@ -183,14 +184,9 @@ impl World<'_> {
         self.after(id);
     }
 
-    /// The root goes by what was written while it did nothing.
+    /// Gives a server of the root the templates written while it was frozen.
     fn read_templates(&mut self, id: ServerId, templates: doorward_engine::template::Templates) {
-        let now = self.now;
-        let Some(place) = self.place(id.place) else {
-            return;
-        };
-        let local = place.clock.shows(now);
-        let Some(server) = place.server(id.term) else {
+        let Some((server, local)) = self.server_at(id) else {
             return;
         };
         let former = server.templates.clone();

@@ -1,5 +1,5 @@
-//! Second processes under the name of another one, while that lives: of a node without an election, or
-//! of a client. Somebody started it by mistake, or a script that replaces processes did not wait.
+//! Second processes under the name of a running one: of a node without an election, or of a client.
+//! They stand for a process started by mistake, or for a replacement that did not wait.
 
 use doorward_engine::node::mastership::Mastership;
 use doorward_engine::template::Templates;
@@ -15,10 +15,10 @@ use crate::world::publish::LastPublished;
 use crate::world::uses::{Use, Uses, chance_of};
 use crate::world::{ClientProcess, World};
 
-/// How many of the clients of a node are connected to its second process.
+/// Part of a node's clients that connect to its second process.
 const CONNECTED: f64 = 0.5;
 
-/// From here on terms are of second processes.
+/// First term of second processes.
 const TWINS: u64 = 1 << 63;
 
 impl World<'_> {
@@ -39,7 +39,7 @@ impl World<'_> {
         self.mark(Some(until), MarkKind::Twin, text);
         let seed = self.chance.bits();
         let settings = self.scenario.servers;
-        // No master of the place ever has such a one.
+        // No master of the node ever has such a term.
         let term = TWINS + self.endings.len() as u64;
         let alone = |place: &&mut crate::world::Place| place.slots.len() == 1;
         let Some(place) = self.place(number).filter(alone) else {
@@ -94,7 +94,7 @@ impl World<'_> {
         self.end_with(until, ending);
     }
 
-    /// Another process of a client, which wants what that wants now.
+    /// Creates a second process of a client, with the present wants of the first.
     fn copy_client(&mut self, number: u32) -> Option<u32> {
         let twin = self.clients.len() as u32;
         let first = self.clients.get(number as usize).filter(|it| !it.is_twin)?;
@@ -131,7 +131,7 @@ impl World<'_> {
         Some(twin)
     }
 
-    /// A second process ends.
+    /// Ends second processes.
     pub(super) fn end_twin(&mut self, server: Option<ServerId>, clients: &[u32]) {
         if let Some(id) = server {
             self.end_twin_server(id);
@@ -151,28 +151,19 @@ impl World<'_> {
     }
 
     fn end_twin_server(&mut self, id: ServerId) {
-        let is_it = |server: &ServerProcess| server.term == id.term && server.is_twin;
-        let place = self.place(id.place);
-        if !place.is_some_and(|place| place.servers.iter().any(is_it)) {
+        if self.server_of(id).is_none() {
             return;
         }
         self.hang_up(id);
-        let Some(place) = self.place(id.place) else {
-            return;
-        };
-        let gone = place.servers.iter().position(is_it);
-        let Some(gone) = gone.map(|gone| place.servers.remove(gone)) else {
+        let Some(gone) = self.place(id.place).and_then(|place| place.remove(id.term)) else {
             return;
         };
         for waiting in gone.waiting {
-            let (client, sequence) = (waiting.client, waiting.sequence());
-            let way = self.scenario.network.to_clients(id.place);
-            let at = self.now + self.takes(&way);
-            self.fail_later(client, sequence, at);
+            self.refuse_connection(waiting.client, id.place, waiting.sequence());
         }
     }
 
-    /// All of them end.
+    /// Ends all second processes.
     pub(super) fn end_twins(&mut self) {
         let mut servers = Vec::new();
         for (number, place) in self.places.iter().enumerate() {

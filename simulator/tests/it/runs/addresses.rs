@@ -1,4 +1,4 @@
-//! Servers that are looked for where they are not.
+//! Runs with redirect loops and stale addresses.
 
 use doorward_simulator::recording::Recording;
 use doorward_simulator::scenario::Scenario;
@@ -6,7 +6,8 @@ use doorward_simulator::scenario::read::Files;
 
 use super::played;
 
-/// Clients at a leaf and at its parent, with three candidates each, until everybody has what is right again.
+/// Plays clients at a leaf and at its parent, with three candidates each, until all must have their
+/// ideal share again.
 fn with(way_up: &str, faults: &str) -> Recording {
     let text = format!(
         "templates: {{resources: [{{identifier_glob: shared, capacity: 100, algorithm: {{kind: FAIR_SHARE, \
@@ -28,7 +29,7 @@ faults: [{faults}]
     played(&Scenario::parse(&text, "s.yaml", &Files::BuiltIn(&[])).unwrap())
 }
 
-/// The least that all clients had together from one second to another.
+/// Returns the smallest total that clients had between two seconds.
 fn least_granted(recording: &Recording, from: f64, until: f64) -> f64 {
     let samples = recording.resources.iter().flat_map(|it| &it.samples);
     let within = samples.filter(|it| from <= it.at_s && it.at_s <= until);

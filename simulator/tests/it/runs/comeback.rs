@@ -1,5 +1,5 @@
-//! Clients whose servers were away: when they are back, what they ask for all at once, and that none is
-//! left behind.
+//! Runs in which clients lose their server: their comeback, their requests at that moment, and
+//! clients that do not come back.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ fn check_limits(recording: &Recording) {
     }
 }
 
-/// A fiftieth of the clients of the library's, for as long.
+/// A fiftieth of the clients of the library's scenario, over the same time.
 #[test]
 fn all_who_lost_their_server_are_back_within_seconds_and_not_all_in_one() {
     let mut scenario = LibraryEntry::find("comeback").unwrap().read().unwrap();
@@ -30,20 +30,20 @@ fn all_who_lost_their_server_are_back_within_seconds_and_not_all_in_one() {
     assert!(figures.comeback_median_s < 2.5 && figures.comeback_max_s <= 5.1);
     let judged = |checker: Checker| recording.verdicts.iter().any(|it| it.checker == checker);
     assert!(judged(Checker::Comeback) && judged(Checker::NotBack));
-    // Learning mode is over for all of them at one time, and most of them come then.
+    // Learning mode ends for all of them at the same time, and most of them come then.
     let busiest = |recording: &Recording| {
         let root = &recording.nodes[0];
         (root.requests_most_at_s, root.requests_most)
     };
     let (at, requests) = busiest(&recording);
     assert!(at == 240.0 && requests < 1_500, "{requests} at {at}");
-    // Before that, the first second after it is back is the busiest.
+    // Before that, the first second after the server's return is the busiest.
     scenario.duration = Duration::from_secs(230);
     let (at, requests) = busiest(&played(&scenario));
     assert!(at == 180.0 && requests < 1_000, "{requests} at {at}");
 }
 
-/// A hundred clients of a leaf, and something that goes wrong there.
+/// Plays a hundred clients of a leaf, with faults.
 fn with(faults: &str, limits: &str) -> Recording {
     let text = format!(
         "templates:
@@ -73,13 +73,13 @@ fn who_cannot_be_reached_counts_from_when_it_can() {
         let figures = &recording.resources[0].figures;
         assert_eq!((figures.comebacks, figures.not_back), (100, 0), "{fault}");
     }
-    // A leaf that is there and has nothing to give is no outage of it.
+    // A leaf that is up and has nothing to give does not count as an outage.
     let recording = with(
         "{at: 100s, kill: root, for: 60s}",
         "{comeback: 0s, not_back: 0}",
     );
     check_limits(&recording);
-    // Whose lease outlasts it lost nothing.
+    // A client whose lease outlasts the outage lost nothing.
     let recording = with(
         "{at: 100s, kill: leaf, for: 3s}",
         "{comeback: 0s, not_back: 0}",
@@ -92,7 +92,7 @@ fn who_cannot_be_reached_counts_from_when_it_can() {
 fn who_is_not_back_at_the_end_is_found() {
     let fault = "{at: 200s, kill: leaf, for: 60s}, {at: 250s, kill: root, for: 60s}";
     let recording = with(fault, "{comeback: 15s, not_back: 0}");
-    // The leaf is there, and has nothing to give: for as long they have waited.
+    // The leaf is up and has nothing to give; the time of the wait counts.
     let figures = &recording.resources[0].figures;
     assert_eq!(figures.not_back, 100);
     assert_eq!(figures.comeback_max_s, 40.0);
@@ -101,8 +101,8 @@ fn who_is_not_back_at_the_end_is_found() {
     assert_eq!(broken, ["comeback", "not back"]);
 }
 
-/// Clients join one after the other, at leaves that hear of each other through the root; and then all
-/// servers are away.
+/// Clients join one after the other, at leaves that learn of each other through the root. Then all
+/// servers are down.
 #[test]
 fn what_is_used_in_safe_mode_is_no_overshoot_and_fits_once_all_were_informed() {
     let text = "
@@ -128,7 +128,7 @@ limits: {overshoot: 0, safe_use: 1}
     assert_eq!(figures.overshoot_s, 0.0);
     assert!(figures.peak_of_capacity <= 1.0 + 1e-9);
     assert!((figures.peak_of_safe_use - 1.0).abs() < 1e-9, "{figures:?}");
-    // It is halved, and the samples show it apart from leases.
+    // Use in safe mode halves over time, and the samples show it apart from leases.
     let at = |seconds: f64| {
         resource
             .samples
@@ -145,7 +145,8 @@ limits: {overshoot: 0, safe_use: 1}
     }
 }
 
-/// There is enough for all, so nothing but their number changes for those at the other leaf when one joins.
+/// There is enough for all, so a join changes nothing for the clients at the other leaf but their
+/// number.
 #[test]
 fn who_joins_at_one_leaf_lowers_what_others_get_at_the_other() {
     let text = "
@@ -170,7 +171,7 @@ limits: {safe_use: 1}
     );
 }
 
-/// Three of them were given half of the capacity by their operator.
+/// The operator gave three clients half of the capacity each.
 #[test]
 fn safe_use_beyond_the_capacity_is_found() {
     let text = "

@@ -1,4 +1,4 @@
-//! What faults do to who is there, and to who decides.
+//! Runs with faults of masters and clients.
 
 use doorward_simulator::recording::{Checker, Recording, Verdict};
 use doorward_simulator::scenario::Scenario;
@@ -9,7 +9,7 @@ use super::played;
 const TEMPLATES: &str = "{resources: [{identifier_glob: shared, capacity: 100, algorithm: {kind: \
                          FAIR_SHARE, lease_length: 60s, refresh_interval: 5s}}]}";
 
-/// Ten clients at a root with two candidates, for five minutes.
+/// Plays ten clients at a root with two candidates, for five minutes.
 fn with(faults: &str) -> Recording {
     let text = format!(
         "templates: {TEMPLATES}
@@ -29,7 +29,7 @@ fn verdict(recording: &Recording, checker: Checker) -> &Verdict {
     all.find(|verdict| verdict.checker == checker).unwrap()
 }
 
-/// The seconds at which the root satisfies something.
+/// Returns the seconds at which the root satisfies a condition.
 fn seconds(recording: &Recording, is: impl Fn(bool, bool) -> bool) -> Vec<u32> {
     let samples = recording.resources.iter().flat_map(|it| &it.samples);
     let found = samples.filter(|sample| {
@@ -42,7 +42,7 @@ fn seconds(recording: &Recording, is: impl Fn(bool, bool) -> bool) -> Vec<u32> {
 #[test]
 fn a_master_that_is_cut_off_from_the_election_is_succeeded_after_its_term_and_not_before() {
     let recording = with("[{at: 100s, isolate: root, for: 60s}]");
-    // It served for nine seconds after its last renewal; elections take ten.
+    // It served for nine seconds after its last renewal; an election takes ten.
     let learning = seconds(&recording, |_, is_learning| is_learning);
     let second: Vec<u32> = learning.into_iter().filter(|at| *at > 60).collect();
     assert_eq!(second.first(), Some(&111));
@@ -59,7 +59,7 @@ fn a_master_that_is_in_touch_again_before_its_term_ends_knows_what_it_knew() {
     assert!(learning.iter().all(|at| *at <= 60), "{learning:?}");
 }
 
-/// The first one's succession was not called off when it thawed.
+/// The succession of the first freeze was once not cancelled after it.
 #[test]
 fn a_second_freeze_is_no_part_of_the_first() {
     let recording = with("[{at: 100s, freeze: root, for: 4s}, {at: 105s, freeze: root, for: 7s}]");

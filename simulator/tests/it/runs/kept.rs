@@ -1,8 +1,9 @@
-//! Worlds that failed once, kept as files: they stay what they are, whatever chance draws by now.
-//! `doorward-sim fuzz --seed N --print-scenario` makes one of any seed.
+//! Worlds that failed once, kept as files: they stay the same whatever later releases draw.
+//! `doorward-sim fuzz --seed N --print-scenario` makes such a file from any seed.
 //!
-//! What chance decides while they are played changes whenever the engine or the simulator changes what
-//! it says and when. So what was mended has a test of its own besides, where it was mended.
+//! Random decisions during a run still change whenever the engine or the simulator sends other
+//! messages or sends them at other times. Each fixed error therefore also has a test of its own,
+//! beside its fix.
 
 use std::path::{Path, PathBuf};
 
@@ -12,13 +13,13 @@ use doorward_simulator::scenario::read::Files;
 
 use super::played;
 
-/// What comes of a file.
+/// Expected outcome of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Expected {
     /// All its limits hold.
     Holds,
-    /// Not today, and not whatever chance decides: if limits do not hold, it is these. What mends it says
-    /// `Holds` here.
+    /// A known failure, which depends on random decisions: if limits are broken, these are. A fix
+    /// changes the entry to `Holds`.
     MayFail(&'static [&'static str]),
 }
 
@@ -32,7 +33,7 @@ const TWICE: &[(&str, Expected)] = &[
     ("few3-60.yaml", Holds),
     ("fuzz-7555.yaml", Holds),
     ("fuzz-16645.yaml", Holds),
-    // By luck: a root that is cut off from etcd goes by other templates only later now.
+    // Holds by luck: a root that is cut off from etcd now applies other templates later.
     ("fuzz-1015725.yaml", Holds),
     ("fuzz-30524.yaml", Holds),
     ("fuzz-31184.yaml", Holds),
@@ -42,7 +43,7 @@ const TWICE: &[(&str, Expected)] = &[
     ("fuzz-36743.yaml", Holds),
 ];
 
-/// A node that learns hands out what its lease has grown by.
+/// A learning node granted the amount by which its lease had grown.
 const GROWN: &[(&str, Expected)] = &[
     ("fuzz-31747.yaml", Holds),
     ("fuzz-70224.yaml", Holds),
@@ -53,157 +54,164 @@ const GROWN: &[(&str, Expected)] = &[
 /// A lease length is shortened, and then the master changes.
 const SHORTENED: &[(&str, Expected)] = &[
     ("short.yaml", Holds),
-    // Below the root: a node whose parent learns for longer leases learns for the new ones only.
+    // Below the root: a node whose parent learns for longer leases learned only for the new ones.
     ("fuzz-153593.yaml", Holds),
     ("fuzz-700741.yaml", Holds),
-    // Below the root: what a holder has of a longer lease was counted for as long as leases last now.
+    // Below the root: amounts of a longer lease counted only for the present lease length.
     ("fuzz-225107.yaml", Holds),
     ("fuzz-231305.yaml", Holds),
-    // The checker's fault: a root that is cut off from its election has not read the templates yet.
+    // Error of a checker: a root that is cut off from its election has not read the templates yet.
     ("fuzz-235176.yaml", Holds),
 ];
 
-/// What a node may have is lowered, and then its master changes: the next one confirms what is reported
-/// to it, up to what there is beside what was not reported yet.
+/// The allowance of a node is lowered, and then its master changes. The next master confirms
+/// reports up to the capacity that is left beside leases not yet reported.
 const LOWERED_AND_CHANGED: &[(&str, Expected)] = &[
     ("fuzz-49438.yaml", Holds),
     ("fuzz-48729.yaml", Holds),
-    // Of a child server it confirmed what was out, though its predecessor had lowered the child's lease below that.
+    // It confirmed a child server's outstanding amount although its predecessor had lowered the
+    // child's lease below that.
     ("fuzz-10037305.yaml", Holds),
 ];
 
-/// etcd is wiped, and nobody who is alive remembers the epoch of a node.
+/// Etcd is wiped, and no running process remembers the epoch of a node.
 const WIPED: &[(&str, Expected)] = &[
-    // The parent refused the node's master for ever, as it had seen a later epoch.
+    // The parent refused the node's master for ever because it had seen a later epoch.
     ("fuzz-51729.yaml", Holds),
-    // The simulator: a server never noticed that the stream of a child was gone which had ended in a partition,
-    // and refused those of its successors, whose epochs are lower.
+    // Error of the simulator: a server never noticed the end of a child's stream in a partition,
+    // and refused the streams of its successors, whose epochs are lower.
     ("fuzz-50236.yaml", Holds),
-    // Another one was elected in an etcd that was wiped, and was wiped again before the next master saw its term, which
-    // learned only for what was left of its own leases. (And the checkers: the capacity is lowered meanwhile, so a
-    // root that learns cannot know that all that is reported to it is true, and has less in its books until it has come down.)
+    // Etcd is wiped, a master is elected in it, and etcd is wiped again before the next master sees
+    // that term. The next master learned only for the rest of its own leases. (And of the checkers:
+    // the capacity is lowered meanwhile. A learning root cannot tell that all reports are true, and
+    // has less in its books until it has come down.)
     ("fuzz-4000778.yaml", Holds),
     // The next master was frozen while another one decided and etcd was wiped.
     ("fuzz-4005245.yaml", Holds),
 ];
 
-/// A second process of a node runs, and confirms what the first one goes on handing out.
+/// A second process of a node runs, and confirms leases that the first one continues to grant.
 const TWINS: &[(&str, Expected)] = &[
     ("fuzz-60036.yaml", Holds),
-    // Beside a second process of a client: nobody sees both (decision 10). With a quarter of all seeds it fails.
+    // A second process of a client runs besides, and no server sees both (decision 10). A quarter
+    // of all seeds fail.
     ("fuzz-61377.yaml", MayFail(&["overshoot", "nesting"])),
     ("twins-of-both-13.yaml", MayFail(&["overshoot", "nesting"])),
-    // The second process of a leaf, to which the first one counted as gone, confirmed a lease that it had not reported
-    // yet when the first one was heard again, which freed it.
+    // The second process of a leaf had counted the first one as gone. It confirmed a lease that it
+    // had not reported yet when the first one was heard again, which freed that lease.
     ("fuzz-50000338.yaml", Holds),
-    // A second process of a client that has work in flight, beyond a lease that shrank: when the first one was
-    // heard again, what it had was reserved until it was to be heard next, and no longer until its lease ended.
+    // A second process of a client has work in flight beyond a lease that shrank. When the first
+    // one was heard again, its amount stayed reserved only until its next request and not until its
+    // lease ended.
     ("fuzz-550.yaml", Holds),
-    // A leaf lost one request, and was taken to be gone before it could notice that.
+    // A leaf lost one request, and its parent took it for gone before the leaf could notice.
     ("fuzz-1438.yaml", Holds),
-    // A second process that had learned took the name at a parent that did not know it yet, and its word freed what
-    // the first one had.
+    // A second process that had learned took the name at a parent that did not know it yet, and its
+    // report freed the leases of the first.
     ("fuzz-2000109.yaml", Holds),
     ("fuzz-4002103.yaml", Holds),
     ("fuzz-4009141.yaml", Holds),
-    // The second process hands on what one of its clients gave back.
+    // The second process passes on an amount that one of its clients has released.
     ("fuzz-63381.yaml", Holds),
     ("fuzz-63781.yaml", Holds),
     ("fuzz-60111.yaml", Holds),
     ("fuzz-60180.yaml", Holds),
-    // Two processes of a leaf took the place of each other's stream in turns, and each stood back for longer
-    // and longer. So the first one was silent for longer than its parent waits for it when the second one
-    // asked for something.
+    // Two processes of a leaf replaced each other's stream in turns, and each waited longer each
+    // time. So the first one was silent for longer than its parent waits when the second one asked
+    // for capacity.
     ("fuzz-1460071.yaml", Holds),
-    // The second process of a leaf confirmed work in flight for as long as the client's present lease lasted, and
-    // a former one that allowed it was over before.
+    // The second process of a leaf confirmed work in flight for the length of the client's present
+    // lease. The former lease that allowed the work ended earlier.
     ("fuzz-8005112.yaml", Holds),
 ];
 
-/// A capacity is lowered where clocks are slow. The checkers took what runs down to be over a lease
-/// length later by a true clock, and not by the root's.
+/// The capacity is lowered where clocks are slow. The checkers expected old leases to end after a
+/// lease length of a true clock, not of the root's.
 const LOWERED: &[(&str, Expected)] = &[("fuzz-5010487.yaml", Holds), ("lowered-slow.yaml", Holds)];
 
-/// Mended long ago; and what it was.
+/// Errors fixed long ago.
 const MENDED: &[(&str, Expected)] = &[
     // The simulator: a client waited for ever for a server that had vanished.
     ("fuzz-18.yaml", Holds),
     ("fuzz-193.yaml", Holds),
     // The simulator: an answer to an older call counted for a newer one.
     ("fuzz-54.yaml", Holds),
-    // The simulator: a client wanted more than can be asked for, and was refused for ever.
+    // The simulator: a client wanted more than a request can ask for, and was refused for ever.
     ("fuzz-4002638.yaml", Holds),
-    // The checkers: utilisation was judged where there was nothing to use.
+    // The checkers: utilisation was judged where nothing could be used.
     ("fuzz-933.yaml", Holds),
     // The checkers: a lowered capacity and a new root within one lease length counted as overshoot,
-    // though what is out is promised to run down.
+    // although old leases may run down.
     ("fuzz-1433.yaml", Holds),
     ("fuzz-2527.yaml", Holds),
     ("fuzz-2761.yaml", Holds),
     ("fuzz-9138.yaml", Holds),
-    // The simulator: after a partition, an answer to a later question about another resource made a
-    // server forget that the one before it was lost on the same stream.
+    // The simulator: after a partition, an answer about another resource made a server forget that
+    // the request before it was lost on the same stream.
     ("fuzz-10645.yaml", Holds),
     ("fuzz-10952.yaml", Holds),
     ("fuzz-11880.yaml", Holds),
-    // The engine: a child server reported what was outstanding until a moment ago without saying for how
-    // long; its parent, without a lease itself, passed that on for a whole lease length.
+    // The engine: a child server reported an amount that had been outstanding until a moment
+    // before, without its remaining time; its parent, without a lease itself, passed that on for a
+    // whole lease length.
     ("fuzz-6879.yaml", Holds),
-    // The engine: leases were counted to the last moment, on clocks of different speed.
+    // The engine: leases counted to the last moment on clocks of different speed.
     ("fuzz-10142.yaml", Holds),
     ("fuzz-10768.yaml", Holds),
-    // The checkers: a root that begins anew after it was frozen learns like one that is elected.
+    // The checkers: a root that starts again after a freeze learns like one that is elected.
     ("fuzz-11283.yaml", Holds),
 ];
 
-/// A child ended its learning mode while its parent, which it could not ask, still learned: it handed out all
-/// that it had been granted, which was more than was ever out.
+/// A child ended its learning mode while its parent, which it could not reach, still learned. The
+/// child granted its whole lease, more than was ever in use.
 const OUT_OF_REACH: &[(&str, Expected)] = &[
     ("fuzz-223676.yaml", Holds),
     ("fuzz-240912.yaml", Holds),
-    // What it counted for holders that it had not heard of was granted to it as a lease.
+    // Its estimate for holders that it had not heard of was granted to it as a lease.
     ("fuzz-241476.yaml", Holds),
 ];
 
-/// The capacity is lowered, the root restarts, and a child has another master: what holders say that they
-/// have was confirmed first come first served, and not in parts that fit together.
+/// The capacity is lowered, the root restarts, and a child has another master. Reports were
+/// confirmed in order of arrival and not in parts that fit together.
 const LOWERED_AND_RESTARTED: &[(&str, Expected)] = &[
     ("lowered-and-restarted-365.yaml", Holds),
-    // Then a child server had a short lease of more beside a longer one of less.
+    // Then a child server had a short lease of a larger amount beside a longer one of a smaller
+    // amount.
     ("fuzz-307110.yaml", Holds),
 ];
 
-/// What nobody can know: etcd is restored within a TTL, to when somebody was the master who is cut off from it
-/// and was succeeded since. Its key is there again, and its successor has not heard yet that its own is not.
+/// A case that no process can detect: etcd is restored, within a TTL, to a time at which a master
+/// had the key that is now cut off and has been succeeded. Its key is there again, and its
+/// successor has not yet learned that its own is gone.
 const RESTORED: &[(&str, Expected)] = &[
     ("restored-at-once.yaml", MayFail(&["mastership"])),
-    // Or no server of the root runs that remembers, and its templates have given shorter leases since: nobody knows
-    // that the former ones are still out.
+    // Or no server of the root runs that remembers, and its templates have given shorter leases
+    // since. No server knows that the former leases are still valid.
     ("fuzz-10009706.yaml", MayFail(&["nesting"])),
 ];
 
-/// A master lapses, another one decides, and etcd is restored to before that. The first one finds its key as it
-/// left it, and learned only for what was left of its own leases.
+/// A master lapses, another one decides, and etcd is restored to a time before that. The first one
+/// finds its key unchanged, and learned only for the rest of its own leases.
 const REVIVED: &[(&str, Expected)] = &[
     ("fuzz-1007000293.yaml", Holds),
-    // Nobody remembers the other one.
+    // No process remembers the other master.
     ("fuzz-1007001985.yaml", Holds),
-    // Somebody does, and speaks up too late.
+    // A process remembers it, and reports it too late.
     ("fuzz-1007003345.yaml", Holds),
 ];
 
-/// Leases become shorter, and then the master of a child changes or the child shrinks: what it was granted by a shorter
-/// lease of more counted no longer when that was over, although some of its holders went on by a later one while
-/// others still had theirs by a longer one of less.
+/// Leases become shorter; then a child's master changes or the child shrinks. A shorter lease of a
+/// larger amount counted no longer after its end, although some holders continued by a later lease
+/// while others still had a longer one of a smaller amount.
 const SHORTER_OF_MORE: &[(&str, Expected)] = &[
     ("fuzz-1007002534.yaml", Holds),
     ("fuzz-7011476.yaml", Holds),
 ];
 
-/// Somebody has what is right a little late.
+/// A client gets its ideal share a little late.
 const LATE: &[(&str, Expected)] = &[("fuzz-21931.yaml", MayFail(&["settled fairness"]))];
 
-/// Worlds in which planted bugs were found (`simulator/planted`): without them they hold.
+/// Worlds in which planted bugs were found (`simulator/planted`); without the bugs they hold.
 const PLANTED: &[(&str, Expected)] = &[
     ("fuzz-20247.yaml", Holds),
     ("fuzz-30000.yaml", Holds),
@@ -215,28 +223,32 @@ const PLANTED: &[(&str, Expected)] = &[
     ("fuzz-1000000237.yaml", Holds),
 ];
 
-/// Work in flight was reported as had, also what a client's mode had admitted, and nobody reserves more than leases.
+/// Work in flight was reported as held, even if the client's mode had admitted it. A server
+/// reserves only leases.
 const IN_FLIGHT: &[(&str, Expected)] = &[
-    // A master that learns leased it, beside what it had not heard of yet.
+    // A learning master leased it, beside amounts not yet reported to it.
     ("fuzz-1700.yaml", Holds),
-    // The simulator: it counted as used by a former lease, though the client had said since that it had less.
+    // The simulator: it counted as use by a former lease although the client had reported less
+    // since.
     ("fuzz-1728.yaml", Holds),
     ("fuzz-4003357.yaml", Holds),
 ];
 
-/// While a server learns after the capacity was lowered, holders say that they have more than there is. What some
-/// were cut from took a part of what others have, which was true, though theirs was over by then.
+/// After the capacity was lowered, holders report more to a learning server than there is. A
+/// child's parts were cut from a lease that had ended, and took a part of other holders' true
+/// amounts.
 const SHARED_OUT: &[(&str, Expected)] = &[("fuzz-1007004934.yaml", Holds)];
 
-/// A client's word is on its way for 400 ms, and its lease ends meanwhile: it was taken for a part of what
-/// the parent said is left afterwards.
+/// A client's report is under way for 400 ms, and its lease ends meanwhile. The report was counted
+/// as a part of what the parent leaves afterwards.
 const ON_ITS_WAY: &[(&str, Expected)] = &[("fuzz-1400050.yaml", Holds)];
 
-/// What a child server has out is a sum of leases. All of it was taken to last as long as the last of them.
+/// A child server's outstanding amount is a sum of leases. All of it was taken to last as long as
+/// the last of them.
 const OUT_FOR_LESS: &[(&str, Expected)] =
     &[("fuzz-4005496.yaml", Holds), ("fuzz-9100431.yaml", Holds)];
 
-/// All of them.
+/// All kept worlds.
 const KEPT: [&[(&str, Expected)]; 19] = [
     SHORTER_OF_MORE,
     OUT_FOR_LESS,

@@ -1,6 +1,7 @@
-//! Whole worlds that must fail, with the engine as it ships: clocks that are slower than anybody may rely on, an
-//! etcd that is restored at the wrong moment, outages that last too long for a limit. What a checker finds of a story of a few lines
-//! (`testdata/promises`) it has to be found in a simulation, too. Each world has a twin that keeps its promise.
+//! Whole worlds that must break a promise with the production engine: clocks slower than allowed, a
+//! badly timed restore of etcd, outages too long for a limit. Findings on stories of a few lines
+//! (`testdata/promises`) must occur in a simulation too. Each world has a twin that keeps its
+//! promise.
 
 use doorward_simulator::recording::Checker;
 use doorward_simulator::scenario::Scenario;
@@ -8,17 +9,18 @@ use doorward_simulator::scenario::read::Files;
 
 use super::played;
 
-/// A promise, and how it is broken.
+/// Promise, and the world that breaks it.
 struct BrokenPromise {
     checker: Checker,
-    /// What is beyond five clients at each of two leaves that want twice what there is.
+    /// Scenario text besides five clients at each of two leaves, which want twice the capacity.
     with: &'static str,
-    /// What stands in for `HERE` where it is broken, and in its twin.
+    /// Values of `HERE` in the world that breaks the promise and in its twin.
     here: [&'static str; 2],
 }
 
 const WORLDS: &[BrokenPromise] = &[
-    // What the left leaf's clients have of leases that are over there goes to those of the right one.
+    // The right leaf's clients get the amounts of the left leaf's clients, whose leases have ended
+    // for the servers.
     BrokenPromise {
         checker: Checker::Overshoot,
         with: "
@@ -37,8 +39,8 @@ faults:
 limits: {nesting: 0}",
         here: ["0.5", "1"],
     },
-    // etcd is as it was before the master was succeeded, which is in touch with it again just then. By nine of ten
-    // seeds both answer once or twice.
+    // Etcd goes back to a time before the master was succeeded, and the old master reaches it again
+    // at that moment. With nine of ten seeds both answer once or twice.
     BrokenPromise {
         checker: Checker::Mastership,
         with: "
@@ -71,7 +73,7 @@ faults: [{at: 100s, partition: root, side: below, for: HERE}]
 limits: {utilisation: 0.9}",
         here: ["90s", "5s"],
     },
-    // Who is cut off does not say that it wants less.
+    // A client that is cut off cannot report that it wants less.
     BrokenPromise {
         checker: Checker::Convergence,
         with: "
@@ -88,7 +90,7 @@ faults: [{at: 100s, partition: left, side: below, for: HERE}]
 limits: {starvation: 30s}",
         here: ["90s", "5s"],
     },
-    // Whenever the left leaf is cut off, what its clients have goes to the others; and then it comes back.
+    // Whenever the left leaf is cut off, its clients' capacity goes to the others, and then back.
     BrokenPromise {
         checker: Checker::Oscillation,
         with: "
@@ -110,7 +112,7 @@ faults: [{at: 100s, kill: left, for: HERE}]
 limits: {not_back: 0}",
         here: ["139.9s", "40s"],
     },
-    // Servers that are not the master send to one another: a client follows a few times.
+    // Servers that are not master redirect to one another, and a client follows a few times.
     BrokenPromise {
         checker: Checker::Requests,
         with: "

@@ -1,10 +1,9 @@
-//! What failed once, and has a world of its own: the smallest that shows it. Whole worlds are kept as
-//! files, see `kept`.
+//! Smallest worlds of errors that were found once. Whole worlds are kept as files; see `kept`.
 
 use doorward_simulator::scenario::Scenario;
 use doorward_simulator::scenario::read::Files;
 
-/// The checkers took what runs down to be over with the leases of the last template.
+/// The checkers expected old leases to end with the leases of the last template.
 #[test]
 fn a_lowered_capacity_runs_down_with_the_longest_leases_of_all_templates_before() {
     let templates = |capacity: u32, lease: u32| {

@@ -1,4 +1,4 @@
-//! What clients use: several resources, given back at once; limiters, and work in flight.
+//! Runs with several resources, releases, limiters, and work in flight.
 
 use doorward_simulator::recording::{ClientSample, Recording};
 use doorward_simulator::scenario::Scenario;
@@ -25,7 +25,7 @@ fn run(text: &str) -> Recording {
     recording
 }
 
-/// What there is of a client and a resource at a second.
+/// Returns the sample of a client and a resource at a second.
 #[track_caller]
 fn at(recording: &Recording, resource: &str, client: &str, second: usize) -> ClientSample {
     let mut resources = recording.resources.iter();
@@ -77,7 +77,7 @@ faults: [{at: 150s, demand: {clients: 1, of: other}, wants: 8}]
 ");
     let busy = |second| at(&recording, "workers", "busy", second).granted;
     assert_eq!(busy(149), 8.0);
-    // It has half of it once it has asked; the other half as its work ends.
+    // It gets half once it has asked, and the other half as the work ends.
     assert!(busy(157) > 4.0, "{}", busy(157));
     assert_eq!(busy(185), 4.0);
     assert_eq!(at(&recording, "workers", "other", 190).granted, 4.0);

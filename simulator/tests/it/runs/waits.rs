@@ -1,5 +1,5 @@
-//! Which wait costs what: worlds in which clients wait for one thing, and demand that is faster than
-//! refreshes.
+//! Attribution of unused capacity to waits: worlds in which clients wait for one thing, and demand
+//! that is faster than refreshes.
 
 use std::time::Duration;
 
@@ -24,12 +24,12 @@ fn all(waits: &Waits) -> [(&'static str, f64); 8] {
     ]
 }
 
-/// Of the only resource.
+/// Returns the figures of the only resource.
 fn figures(recording: &Recording) -> Figures {
     recording.resources.first().unwrap().figures.clone()
 }
 
-/// What waits cost adds up to what is missing.
+/// Checks that the parts of all waits add up to the unused part.
 #[track_caller]
 fn check_sum(figures: &Figures, what: &str) {
     let waits = all(&figures.waits);
@@ -59,7 +59,7 @@ templates:
     played(&scenario.unwrap())
 }
 
-/// Of what is missing, which is something, nine tenths are lost to that wait.
+/// Checks that the unused part is not tiny, and that nine tenths of it belong to this wait.
 #[track_caller]
 fn check(wait: &str, rest: &str) {
     let figures = figures(&with(rest));
@@ -83,7 +83,7 @@ fn what_a_client_waits_for_is_what_it_costs() {
         "answer",
         &format!("network: {{latency: 400ms}}\nclients: [{{count: 4, wants: {BURSTS}}}]"),
     );
-    // Faster than the floor lets anybody say so.
+    // Changes come faster than the floor lets clients report them.
     check(
         "floor",
         "servers: {refresh_floor: 20s}
@@ -91,7 +91,7 @@ network: {latency: 0s}
 client_gaps: {news: 10ms}
 clients: [{count: 4, wants: {on_off: {peak: 20, base: 1, on_for: 2s, off_for: 2s}}}]",
     );
-    // What one of them does not want any more is the other's when it has acknowledged that.
+    // One client's surplus becomes the other's once the first has acknowledged its smaller lease.
     check(
         "others",
         "network: {latency: 0s}
@@ -108,7 +108,8 @@ clients:
         "tree: {root: {children: [leaf]}}\nclients: [{count: 2, wants: 40}]
 faults: [{at: 0s, kill: root, for: 6m}]",
     );
-    // The other one wants nothing any more, and says so at once: what is free is seen at a refresh.
+    // The first client wants nothing more and reports it at once; the other learns of the free
+    // capacity at its refresh.
     check(
         "share",
         "clients: [{name: done, wants: {step: {from: 100, to: 0, at: 103s}}}, {name: other, wants: 100}]",
@@ -124,7 +125,7 @@ fn what_waits_cost_adds_up_to_what_is_missing_whatever_happens() {
     let worlds = super::focuses().flat_map(|focus| (0..3).map(move |seed| (seed, focus)));
     for (seed, focus) in worlds {
         let mut scenario = fuzz::scenario(seed, focus);
-        // While everything goes wrong, there is something to show.
+        // During the faults there is much to attribute.
         scenario.settled_after = Duration::ZERO;
         let recording = played(&scenario);
         for resource in &recording.resources {

@@ -1,4 +1,4 @@
-//! What stands in etcd after what was asked.
+//! Tests of the etcd model's contents after requests.
 
 use doorward_session::candidate::store::Master;
 
@@ -34,7 +34,7 @@ fn txn(when: Vec<Compare>, then: Vec<TxnStep>) -> Op {
     )
 }
 
-/// A store with a lease, and the master's key of node 0 under it, at revision 2.
+/// Returns a store with a lease, and the master's key of node 0 under it, at revision 2.
 fn with_master() -> (EtcdStore, LeaseId) {
     let mut store = EtcdStore::new(2, true);
     let lease = grant(&mut store, 0);
@@ -97,7 +97,7 @@ fn what_is_written_again_came_to_be_when_it_was_first_written() {
     check(&mut store, 0, &txn(vec![], vec![again]), true, 3);
     let found = store.keys(0).get(&EtcdKey::Master).cloned().unwrap();
     assert_eq!((found.created, found.modified), (2, 3));
-    // Once it was deleted it is another one. What is not there is not deleted, and is no write.
+    // A key that was deleted starts again. Deleting a missing key is no write.
     let delete = || txn(vec![], vec![TxnStep::Delete(EtcdKey::Master)]);
     check(&mut store, 0, &delete(), true, 4);
     check(&mut store, 0, &delete(), true, 4);
@@ -165,13 +165,13 @@ fn a_backup_has_what_was_there_when_it_was_made() {
         store.execute(0, &Op::Renew(lease), at(41)),
         OpAnswer::LeaseGone
     );
-    // A backup that was made after it was restored, and one from before there was anything.
+    // A backup from after a restore, and one from before the first write.
     store.restore(at(21), at(50));
     assert_eq!(store.revision(), 2);
     let mut empty = EtcdStore::new(1, true);
     empty.restore(at(0), at(1));
     assert_eq!(empty.revision(), 1);
-    // Nobody has the name of a lease that was lost.
+    // A new lease never has the id of a lost one.
     assert_ne!(grant(&mut store, 0), lease);
 }
 
@@ -186,7 +186,7 @@ fn what_has_not_changed_was_seen_when_it_was_first_seen() {
     assert_eq!(second.revision, 3);
     assert_eq!(second.entries[&EtcdKey::Master].seen_at, seen(3));
     assert_eq!(second.entries[&EtcdKey::Term].seen_at, seen(7));
-    // The same revisions in an etcd that was set up anew are not the same key.
+    // Equal revisions in an etcd that was set up again do not mean the same key.
     let again = put(EtcdKey::Master, master("b"), Some(lease));
     check(&mut store, 0, &txn(vec![], vec![again]), true, 4);
     let third = store.read(0).seen(Some(&second), seen(9));

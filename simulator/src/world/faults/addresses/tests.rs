@@ -1,4 +1,4 @@
-//! Who looks for the servers of a node that sends in circles, or is looked for at addresses of nobody.
+//! Tests of clients and child servers that meet redirect loops and stale addresses.
 
 use std::time::Duration;
 
@@ -8,7 +8,8 @@ use super::*;
 use crate::scenario::Scenario;
 use crate::scenario::read::Files;
 
-/// A root with so many candidates, a leaf with one, two clients at each, and these faults.
+/// Returns a scenario with a root of that many candidates, a leaf of one, two clients at each, and
+/// these faults.
 fn scenario(candidates: u32, faults: &str) -> Scenario {
     let text = format!(
         "templates: {{resources: [{{identifier_glob: shared, capacity: 100, algorithm: {{kind: FAIR_SHARE, \
@@ -31,7 +32,7 @@ fn play_until(world: &mut World<'_>, second: f64) {
     world.now = end;
 }
 
-/// Where each server of the root sends to, by slot. None: it is the master.
+/// Returns the address to which each server of the root redirects, by slot; `None` for the master.
 fn sent_to(world: &World<'_>) -> Vec<Option<String>> {
     let place = &world.places[0];
     let mut servers: Vec<(u32, u64)> = place.servers.iter().map(|it| (it.slot, it.term)).collect();
@@ -106,7 +107,8 @@ fn whoever_looks_finds_addresses_that_are_gone_and_afterwards_of_all() {
     }
 }
 
-/// When the leaf is answered by its parent after its server started anew at 102 s.
+/// Returns the time at which the leaf gets an answer from its parent after its server started again
+/// at 102 s.
 fn back_at(fault: &str) -> f64 {
     let scenario = scenario(
         3,
@@ -115,7 +117,7 @@ fn back_at(fault: &str) -> f64 {
     let mut world = World::new(&scenario);
     play_until(&mut world, 102.0);
     let master = world.places[0].master(world.now).unwrap().slot;
-    assert_ne!(master, 0, "who is asked first is not the master");
+    assert_ne!(master, 0, "the first server asked is not the master");
     for hundredth in 10_201..20_000 {
         let at = f64::from(hundredth) / 100.0;
         play_until(&mut world, at);
