@@ -25,8 +25,6 @@ pub mod real_run;
 mod requests;
 mod safe_use;
 mod shortage;
-#[cfg(any(test, feature = "planted"))]
-pub mod small_worlds;
 mod starvation;
 #[cfg(test)]
 mod tests;
@@ -56,7 +54,6 @@ use crate::checker::safe_use::{InformedClient, SafeUse};
 use crate::checker::shortage::{MissingOverTime, is_short};
 use crate::checker::starvation::Starvation;
 use crate::checker::waits::WaitSums;
-use crate::planted::{self, Blunt};
 use crate::recording::{ClientFigures, Sample};
 use crate::world::clock::LocalClock;
 
@@ -250,10 +247,7 @@ impl Watched {
         }
         self.weigh_waits();
         self.safe_use.begin_round(now);
-        let mut change = (self.capacity() - before).abs();
-        if planted::is(Blunt::ConvergenceOfDemandOnly) {
-            change = 0.0;
-        }
+        let change = (self.capacity() - before).abs();
         self.convergence
             .note_change(change, self.capacity().max(before), now);
         self.oscillation.note_unrest(&self.algorithm, now);
@@ -343,9 +337,7 @@ impl Watched {
         sums.short = sums.short + usize::from(after.is_short()) - usize::from(before.is_short());
         if after.is_hungry() {
             account.hungry_since.get_or_insert(now);
-        } else if let Some(since) = account.hungry_since.take()
-            && (after.wants() || !planted::is(Blunt::StarvationForgivenByGivingUp))
-        {
+        } else if let Some(since) = account.hungry_since.take() {
             self.starvation.note(since, after.wish.priority, now);
         }
     }

@@ -11,7 +11,6 @@ pub mod chance;
 pub mod checker;
 pub mod fuzz;
 pub mod library;
-pub mod planted;
 pub mod recording;
 pub mod report;
 pub mod scenario;

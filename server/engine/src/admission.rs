@@ -36,7 +36,6 @@ use crate::admission::template_books::{TemplateBook, TemplateBooks};
 use crate::admission::weight::{RESOURCE_BYTES, TotalWeight, Weight};
 use crate::id::{Caller, HolderName};
 use crate::limit::{Full, Limit};
-use crate::planted::{self, Bug};
 use crate::request::RefusalReason;
 use crate::time::Time;
 use doorward_time::spread;
@@ -220,7 +219,6 @@ impl Admission {
                     book.brought.leases += 1;
                 }
             }
-            HolderChange::ClientGone(_) if planted::is(Bug::LeasesStayCounted) => {}
             HolderChange::ClientGone(caller) => {
                 if let Some(book) = self.callers.get_mut(caller) {
                     book.brought.leases -= 1;
@@ -354,7 +352,7 @@ impl Admission {
         more: usize,
         max: usize,
     ) -> Result<(), RefusalReason> {
-        if has.saturating_add(more) <= max || planted::is(Bug::LimitsForgotten) {
+        if has.saturating_add(more) <= max {
             return Ok(());
         }
         Err(self.full(limit, max, Duration::ZERO))

@@ -8,7 +8,6 @@ use std::ops::Bound;
 use crate::amount::Amount;
 use crate::claim::Claim;
 use crate::claim_index::{ClaimIndex, EmptiedTree};
-use crate::planted::{self, Bug};
 use crate::rounding::is_enough;
 use crate::template::AlgorithmKind;
 
@@ -179,7 +178,7 @@ impl Bands {
 /// The band a claim of that priority is kept in: its own for PRIORITY_BANDS, one for all else.
 pub fn band_of(kind: AlgorithmKind, priority: i64) -> i64 {
     match kind {
-        AlgorithmKind::PriorityBands if !planted::is(Bug::PrioritiesForgotten) => priority,
+        AlgorithmKind::PriorityBands => priority,
         _ => Bands::ONLY,
     }
 }

@@ -29,7 +29,6 @@ use crate::claim::Claim;
 use crate::claim_index::leaf::Leaf;
 use crate::claim_index::sums::{Key, Sums};
 use crate::claim_index::tree::Tree;
-use crate::planted::{self, Bug};
 use crate::rounding::is_enough;
 
 /// Where the water stands.
@@ -205,9 +204,6 @@ impl ClaimIndex {
     pub(crate) fn level_for(&self, capacity: f64) -> Level {
         if self.is_satisfied_by(capacity) {
             return Level::AboveAll;
-        }
-        if planted::is(Bug::LevelOfEqualShares) {
-            return Level::At(capacity / self.total_subclients());
         }
         let level = match &self.claims {
             Claims::One(leaf) => leaf.level_for(capacity, 0.0, 0.0),

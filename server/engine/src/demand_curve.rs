@@ -23,7 +23,6 @@ use thiserror::Error;
 use crate::amount::{Amount, AmountError};
 use crate::claim::{Claim, Subclients};
 use crate::claim_index::{ClaimIndex, Level};
-use crate::planted::{self, Bug};
 use crate::rounding::{BEND, FROM_OUTSIDE, IDLE, ON_THE_CURVE, ROUNDED_AWAY};
 
 /// Corners in a curve, at most, that a server sends. On random trees of up to four levels the worst
@@ -150,11 +149,6 @@ impl Ord for Chord {
 impl DemandCurve {
     /// The curve of all claims in an index, in at most `points_max` points. O(K log n).
     pub fn of(index: &ClaimIndex, points_max: usize) -> Self {
-        let points_max = if planted::is(Bug::CurveTooCoarse) {
-            1
-        } else {
-            points_max
-        };
         let wants = index.total_wants();
         let Some(highest) = index.highest_ratio().filter(|_| wants > 0.0) else {
             return Self::default();

@@ -6,7 +6,6 @@
 //! of them is exact. Adding and subtracting cost a few nanoseconds.
 
 use crate::amount::Amount;
-use crate::planted::{self, Bug};
 
 /// The exact sum of a multiset of amounts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -88,9 +87,6 @@ impl ExactSum {
     /// below the capacity. The result plus the sum never exceeds the capacity, exactly.
     pub(crate) fn left_of(&self, capacity: Amount) -> Amount {
         let left = Self::from(capacity).without(self);
-        if planted::is(Bug::LeftIsRoundedUp) {
-            return left.rounded_up();
-        }
         Amount::from_computed(left.rounded_down())
     }
 

@@ -20,7 +20,6 @@ pub(crate) use apart::{Apart, Whose};
 
 use crate::amount::Amount;
 use crate::exact_sum::ExactSum;
-use crate::planted::{self, Bug};
 use crate::time::Time;
 
 /// So much until then. Over *at* its expiry: the holder's view of it ends no later.
@@ -205,10 +204,6 @@ impl Leases {
 
     /// Gives the holder a new lease. What it had before still counts.
     pub(crate) fn grant(&mut self, lease: Lease) {
-        if planted::is(Bug::OlderLeaseForgotten) {
-            self.newest = lease;
-            return self.forget_older();
-        }
         let before = std::mem::replace(&mut self.newest, lease);
         let nothing_before = lease.covers(&before) || before.capacity.is_zero();
         match (&self.older, nothing_before) {
@@ -248,9 +243,6 @@ impl Leases {
 
     /// The holder says, in a request that is newer than all before, that it has this much.
     pub(crate) fn acknowledge(&mut self, has: Amount) {
-        if planted::is(Bug::AcknowledgementForgotten) {
-            return;
-        }
         let capped = |lease: Lease| Lease {
             capacity: lease.capacity.min(has),
             ..lease

@@ -20,7 +20,6 @@ pub(crate) use known_why::{DecidedBy, KnownWhy};
 pub(crate) use slot::Slot;
 
 use std::ops::Range;
-use std::time::Duration;
 
 use crate::amount::Amount;
 use crate::demand::Demand;
@@ -29,7 +28,6 @@ use crate::id::{HolderId, HolderKind};
 use crate::lease::Leases;
 use crate::lease_table::ending::Ending;
 use crate::lease_table::places::{NameHash, Places};
-use crate::planted::{self, Bug};
 use crate::time::Time;
 
 /// The holders of one resource. In this order, what every request reads stands together.
@@ -277,11 +275,6 @@ impl LeaseTable {
     /// Looks at one holder that is due, if there is one, or ends leases that are to end by a time. A holder whose last
     /// lease has ended is taken out.
     pub(crate) fn expire_one(&mut self, now: Time) -> Expired {
-        let now = if planted::is(Bug::ExpiresTooEarly) {
-            now + Duration::from_secs(5)
-        } else {
-            now
-        };
         if let Some(ended) = self.end_some() {
             return ended;
         }

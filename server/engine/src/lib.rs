@@ -71,7 +71,6 @@ mod lease_table;
 pub mod limit;
 pub mod node;
 mod past;
-pub mod planted;
 mod refresh;
 pub mod request;
 pub mod resource;

@@ -52,12 +52,10 @@ use crate::node::resources::{ResourceSlot, Resources};
 use crate::node::sweep::Sweep;
 use crate::node::totals::NodeSums;
 use crate::node::upstream::NodeUpstream;
-use crate::planted::{self, Bug};
 use crate::retry::Retries;
 use crate::snapshot::{Conflict, Counters, LeaseSnapshot, NodeSnapshot, ResourceSnapshot};
 use crate::template::Templates;
 use crate::time::Time;
-use doorward_time::tolerance::Tolerance;
 
 /// When the node wants [`Node::handle_timeout`] called, and why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -129,10 +127,7 @@ impl Node {
         Self::by(config, InForce::first(templates))
     }
 
-    fn by(mut config: Config, in_force: InForce) -> Self {
-        if planted::is(Bug::ClockToleranceForgotten) {
-            config.clock_tolerance = Tolerance::LEAST;
-        }
+    fn by(config: Config, in_force: InForce) -> Self {
         Self {
             mastership_id: MastershipId::of(config.incarnation, 0),
             admission: Admission::new(config.seed),

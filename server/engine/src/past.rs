@@ -12,7 +12,6 @@
 
 use crate::id::{Incarnation, MastershipId};
 use crate::lease::Leases;
-use crate::planted::{self, Bug};
 use crate::time::Time;
 
 /// How many former processes, or masterships of a child's node, are remembered. A forgotten one counts as new, which is
@@ -91,9 +90,6 @@ impl Known<'_> {
     /// How a request stands to that.
     pub(crate) fn precedence(&self, asks: Identity) -> Precedence {
         match (asks.epoch, self.epoch) {
-            (Some(epoch), Some(known)) if epoch < known && planted::is(Bug::OlderEpochCounts) => {
-                return Precedence::Next;
-            }
             (Some(epoch), Some(known)) if epoch < known => return Precedence::OutOfOrder,
             (None, Some(_)) => return Precedence::OutOfOrder,
             (Some(epoch), Some(known)) if epoch > known => return Precedence::Next,
@@ -106,7 +102,6 @@ impl Known<'_> {
                 None if self.sequence > 0 => Precedence::Unnumbered,
                 None => Precedence::Next,
                 Some(sequence) if sequence == self.sequence && self.pending => Precedence::Next,
-                Some(_) if planted::is(Bug::OlderRequestCounts) => Precedence::Next,
                 Some(sequence) if sequence <= self.sequence && self.sequence > 0 => {
                     Precedence::OutOfOrder
                 }

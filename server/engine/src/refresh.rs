@@ -7,7 +7,6 @@
 
 use std::time::Duration;
 
-use crate::planted::{self, Bug};
 use crate::time::Time;
 
 /// The longest refresh interval that is sent, whatever the template says. Doorman's own clients obey any interval: with a
@@ -81,9 +80,6 @@ impl Invitations {
         waited: Option<Duration>,
         now: Time,
     ) -> Duration {
-        if planted::is(Bug::InvitationsForgotten) {
-            return interval;
-        }
         let least = (floor / FLOOR_PART).max(interval / INTERVAL_PART);
         let most = least.max(floor + floor / 16);
         let base = waited.map_or(least, |waited| (2 * waited).clamp(least, most));
@@ -110,9 +106,6 @@ impl Invitations {
 
 /// An interval that is shorter than what remains of the lease: itself, or just shorter.
 pub(crate) fn within_lease(interval: Duration, remaining: Duration) -> Duration {
-    if planted::is(Bug::RefreshAfterTheLease) {
-        return interval.max(remaining);
-    }
     interval.min(remaining - remaining / 8)
 }
 

@@ -10,8 +10,6 @@
 //! since [`ENOUGH`] counted as all, must not be taken for a shortage by [`SHORTFALL`] afterwards. What stands
 //! below the names holds that order.
 
-use crate::planted::{self, Bug};
-
 /// How far below Σ wants a capacity may be and still count as enough for all, relative to it: 64 ε, 128
 /// operations.
 ///
@@ -23,12 +21,7 @@ const ENOUGH: f64 = 1.0 - 64.0 * f64::EPSILON;
 
 /// Whether a capacity is enough for all that is wanted.
 pub(crate) fn is_enough(capacity: f64, wants: f64) -> bool {
-    let enough = if planted::is(Bug::RoundingIsAShortage) {
-        1.0
-    } else {
-        ENOUGH
-    };
-    capacity >= wants * enough
+    capacity >= wants * ENOUGH
 }
 
 /// A shortfall below this part of the share, or of the capacity, is rounding, not waiting for others.

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use crate::amount::Amount;
 use crate::id::MastershipId;
-use crate::planted::{self, Bug};
 use crate::rounding::SHORTFALL;
 use crate::template::{HolderBounds, SafeCapacity};
 use crate::time::Time;
@@ -135,8 +134,7 @@ impl Supply {
     /// Whether more may be in use than the capacity: leases from before it shrank have not ended.
     pub(crate) fn runs_down(&self) -> bool {
         let reserved = self.terms.as_ref().and_then(|terms| terms.reserved);
-        let is_forgotten = planted::is(Bug::RunsDownForgotten);
-        reserved.is_some_and(|reserved| reserved > self.capacity && !is_forgotten)
+        reserved.is_some_and(|reserved| reserved > self.capacity)
     }
 
     /// The capacity per client that a parent sent.

@@ -7,12 +7,7 @@ pub use doorward_time::due::Due;
 use doorward_time::tolerance;
 pub use doorward_time::tolerance::at_most;
 
-use crate::planted::{self, Bug};
-
 /// How long a span on another machine's clock lasts on this one, at least.
 pub fn at_least(span: Duration) -> Duration {
-    if planted::is(Bug::ClockMarginForgotten) {
-        return span;
-    }
     tolerance::at_least(span)
 }

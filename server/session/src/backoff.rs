@@ -19,7 +19,6 @@
 
 use std::time::Duration;
 
-use crate::session_bugs::{self, SessionBug};
 use crate::time::Time;
 
 /// How long after a masterless answer other failures count as part of the same election.
@@ -128,9 +127,6 @@ pub struct Backoff {
 impl Backoff {
     /// An attempt succeeded.
     pub fn succeed(&mut self) {
-        if session_bugs::is(SessionBug::BackoffGoesOn) {
-            return;
-        }
         *self = Self::default();
     }
 

@@ -32,7 +32,6 @@ use std::sync::Arc;
 use smol_str::SmolStr;
 
 use crate::backoff::Backoff;
-use crate::session_bugs::{self, SessionBug};
 use crate::time::Time;
 pub use candidate_config::{ActiveTemplates, CandidateConfig, NextTemplates};
 use older_leases::OlderLeases;
@@ -290,8 +289,7 @@ impl Candidate {
             .entries
             .get(&EtcdKey::Master)
             .map(|entry| entry.created);
-        let is_gone = view.revision >= created && found != Some(created);
-        is_gone && !session_bugs::is(SessionBug::LostKeyUnnoticed)
+        view.revision >= created && found != Some(created)
     }
 
     fn report(&mut self, report: ElectionReport) {

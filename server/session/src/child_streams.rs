@@ -21,7 +21,6 @@ use smol_str::SmolStr;
 
 use crate::child_streams::round::Round;
 use crate::close_reason::CloseReason;
-use crate::session_bugs::{self, SessionBug};
 use crate::time::Time;
 
 mod round;
@@ -187,9 +186,7 @@ impl ChildStreams {
             self.close(number, closing);
             return;
         }
-        if let Some(before) = self.stream_of(&hello.child)
-            && !session_bugs::is(SessionBug::ReplacedStaysOpen)
-        {
+        if let Some(before) = self.stream_of(&hello.child) {
             self.close(before, CloseReason::Replaced);
         }
         let child = hello.child;
@@ -223,9 +220,6 @@ impl ChildStreams {
 
     /// A stream is full: its child does not read.
     pub fn handle_full(&mut self, number: u64) {
-        if session_bugs::is(SessionBug::FullReaderKept) {
-            return;
-        }
         self.handle_refused(number, CloseReason::Full);
     }
 
@@ -372,6 +366,5 @@ fn is_later(hello: &Hello, open: &OpenStream) -> bool {
 
 /// Whether a mastership is older than the known one. An absent epoch is neither older nor newer.
 fn is_older(epoch: Option<u64>, known: Option<u64>) -> bool {
-    let is_older = matches!((epoch, known), (Some(epoch), Some(known)) if epoch < known);
-    is_older && !session_bugs::is(SessionBug::OlderEpochReplaces)
+    matches!((epoch, known), (Some(epoch), Some(known)) if epoch < known)
 }

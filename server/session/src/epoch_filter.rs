@@ -14,8 +14,6 @@
 
 use std::time::Duration;
 
-use crate::session_bugs::{self, SessionBug};
-
 /// Remembers the newest epoch of a node that was seen.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EpochFilter {
@@ -59,9 +57,7 @@ impl EpochFilter {
         let newer = self.newest.filter(|newest| *newest > epoch);
         if let Some(newest) = newer {
             let forgotten_in = leases_last();
-            let is_refused =
-                !forgotten_in.is_zero() || session_bugs::is(SessionBug::EpochNeverForgotten);
-            if is_refused && !session_bugs::is(SessionBug::OlderEpochAccepted) {
+            if !forgotten_in.is_zero() {
                 return Err(OutOfDate {
                     epoch,
                     newest,

@@ -29,7 +29,6 @@ pub mod close_reason;
 pub mod epoch_filter;
 pub mod master_finder;
 pub mod parent_session;
-pub mod session_bugs;
 pub mod time;
 pub mod visible;
 pub mod waiting_calls;

@@ -30,7 +30,6 @@ use thiserror::Error;
 
 use crate::address::{ADDRESS_BYTES_MAX, Address};
 use crate::epoch_filter::{EpochFilter, OutOfDate};
-use crate::session_bugs::{self, SessionBug};
 
 /// Redirects in a row that are followed, without an answer of a master between them.
 pub const REDIRECTS_MAX: u8 = 5;
@@ -251,13 +250,11 @@ impl MasterFinder {
             return Err(self.leave(DeadEndReason::BadAddress(shown), true));
         };
         let forgotten = self.accept_epoch(epoch, leases_last)?;
-        if self.redirects >= REDIRECTS_MAX && !session_bugs::is(SessionBug::RedirectsWithoutEnd) {
+        if self.redirects >= REDIRECTS_MAX {
             return Err(self.leave(DeadEndReason::TooManyRedirects { last: master }, true));
         }
         self.redirects = self.redirects.saturating_add(1);
-        if !session_bugs::is(SessionBug::RedirectForgotten) {
-            self.next = NextServer::Named(master);
-        }
+        self.next = NextServer::Named(master);
         Ok(forgotten)
     }
 
@@ -289,9 +286,7 @@ impl MasterFinder {
             "the turn is within the known addresses"
         );
         self.next = NextServer::InTurn;
-        if !session_bugs::is(SessionBug::NextAddressForgotten) {
-            self.turn = (self.turn + 1) % self.count().max(1);
-        }
+        self.turn = (self.turn + 1) % self.count().max(1);
         // Next time it may redirect to another server.
         self.redirects = 0;
         self.masterless = self

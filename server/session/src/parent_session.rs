@@ -36,7 +36,6 @@ use crate::address::Address;
 use crate::backoff::{Backoff, WaitLimits};
 use crate::close_reason::ConnectionEnd;
 use crate::master_finder::MasterFinder;
-use crate::session_bugs::{self, SessionBug};
 use crate::time::Time;
 
 use flood::FloodGuard;
@@ -183,14 +182,8 @@ impl ParentSession {
     /// When to call [`ParentSession::handle_timeout`] at the latest.
     pub fn poll_timeout(&self) -> Option<Time> {
         let late = |in_flight: &InFlight| in_flight.since().map(|since| since + ANSWER_TIMEOUT);
-        if session_bugs::is(SessionBug::DeadlineForgotten)
-            && !matches!(self.state, SessionState::Waiting { .. })
-        {
-            return None;
-        }
         match &self.state {
             SessionState::Standby => None,
-            SessionState::Waiting { .. } if session_bugs::is(SessionBug::WaitWithoutEnd) => None,
             SessionState::Connecting { until, .. }
             | SessionState::Discovering { until, .. }
             | SessionState::Opening { until }
@@ -208,12 +201,8 @@ impl ParentSession {
     /// This server became the master of its node, or ceased to be. Only a master asks the parent.
     pub fn handle_mastership(&mut self, is_master: bool, chance: f64, now: Time) {
         match (&self.state, is_master) {
-            (SessionState::Standby, true)
-                if session_bugs::is(SessionBug::SecondMastershipSilent)
-                    && self.address.is_some() => {}
             (SessionState::Standby, true) => self.connect_next(chance, now),
             (SessionState::Standby, false) | (_, true) => {}
-            (_, false) if session_bugs::is(SessionBug::StandbyAsks) => {}
             (_, false) => {
                 self.close(now);
                 self.state = SessionState::Standby;
@@ -342,9 +331,6 @@ impl ParentSession {
         resources: impl IntoIterator<Item = u64>,
         now: Time,
     ) {
-        if session_bugs::is(SessionBug::InFlightForgotten) {
-            return;
-        }
         if let SessionState::Streaming { in_flight, .. } | SessionState::Polling { in_flight, .. } =
             &mut self.state
         {
@@ -379,7 +365,7 @@ impl ParentSession {
         chance: f64,
         now: Time,
     ) -> Disposition {
-        if on != self.connection && !session_bugs::is(SessionBug::OldConnectionAccepted) {
+        if on != self.connection {
             return Disposition::Drop;
         }
         let (transport, is_flood) = match (&mut self.state, reply.call) {

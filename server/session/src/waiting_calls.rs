@@ -11,7 +11,6 @@
 
 use std::time::Duration;
 
-use crate::session_bugs::{self, SessionBug};
 use crate::time::Time;
 
 /// How long a call waits for the parent, at most.
@@ -87,7 +86,7 @@ impl WaitingCall {
                 is_parent_down: false
             }
         );
-        let has_time = now < self.until() || session_bugs::is(SessionBug::CallWaitsWithoutEnd);
+        let has_time = now < self.until();
         self.state = if waits && has_time {
             CallState::Waiting
         } else {
@@ -104,10 +103,7 @@ impl WaitingCall {
 
     /// Time has passed.
     pub fn handle_timeout(&mut self, now: Time) {
-        if self.is_waiting()
-            && self.until() <= now
-            && !session_bugs::is(SessionBug::CallWaitsWithoutEnd)
-        {
+        if self.is_waiting() && self.until() <= now {
             self.state = CallState::Answering;
         }
     }
@@ -130,7 +126,7 @@ impl WaitingCall {
 
     /// When to call [`WaitingCall::handle_timeout`] at the latest. Calls that came later have a later one.
     pub fn poll_timeout(&self) -> Option<Time> {
-        let waits = self.is_waiting() && !session_bugs::is(SessionBug::CallWaitsWithoutEnd);
+        let waits = self.is_waiting();
         waits.then(|| self.until())
     }
 

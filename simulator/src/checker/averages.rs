@@ -5,9 +5,6 @@
 
 use doorward_engine::time::Time;
 
-use crate::planted::{self, Blunt};
-use crate::recording::Checker;
-
 /// State of all clients between two changes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ClientSums {
@@ -53,8 +50,6 @@ impl Averages {
             return 0.0;
         }
         let time = now.since(self.since).as_secs_f64();
-        let (from, until) = planted::seen(Checker::Utilisation, self.since, now);
-        let unseen = time - until.since(from).as_secs_f64();
         self.since = now;
         let state = state();
         self.time += time;
@@ -63,17 +58,9 @@ impl Averages {
             self.usable_time += time;
             // While a lowered capacity comes down, clients use more than the new capacity. The
             // surplus does not compensate for idle time elsewhere.
-            let used = match planted::is(Blunt::UtilisationOfGranted) {
-                true => state.granted,
-                false => state.used,
-            };
-            let mut utilisation = used / state.usable;
-            if !planted::is(Blunt::UtilisationMadeUpFor) {
-                utilisation = utilisation.min(1.0);
-            }
-            // What it does not see a blunted checker takes for used.
-            self.utilisation += (time - unseen) * utilisation + unseen;
-            lost = time * (1.0 - utilisation).max(0.0);
+            let utilisation = (state.used / state.usable).min(1.0);
+            self.utilisation += time * utilisation;
+            lost = time * (1.0 - utilisation);
         }
         if state.capacity > 0.0 {
             let part = state.granted / state.capacity;

@@ -10,8 +10,6 @@ use std::time::Duration;
 use doorward_engine::time::Time;
 
 use crate::checker::Watched;
-use crate::planted;
-use crate::recording::Checker;
 
 #[derive(Debug)]
 pub(super) struct Comebacks {
@@ -39,7 +37,6 @@ impl Comebacks {
         if now < self.settled_after {
             return;
         }
-        let (since, now) = planted::seen(Checker::Comeback, since, now);
         let took = now.since(since.max(self.settled_after));
         self.took.push(took.as_secs_f32());
         if took > self.longest.0 {

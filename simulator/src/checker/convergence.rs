@@ -10,9 +10,6 @@ use std::time::Duration;
 
 use doorward_engine::time::Time;
 
-use crate::planted::{self, Blunt};
-use crate::recording::Checker;
-
 /// Smallest change that is a shift, as a part of the capacity.
 const SHIFT: f64 = 0.05;
 
@@ -61,9 +58,6 @@ impl Convergence {
         }
         *sum += change;
         if *sum > SHIFT * capacity {
-            if planted::is(Blunt::ConvergenceBeginsAnew) {
-                self.pending = None;
-            }
             self.pending.get_or_insert(now);
         }
     }
@@ -95,7 +89,6 @@ impl Convergence {
         if now < self.settled_after {
             return;
         }
-        let (since, now) = planted::seen(Checker::Convergence, since, now);
         let since = since.max(self.settled_after);
         let took = now.since(since);
         self.shifts += 1;

@@ -7,8 +7,6 @@ use doorward_engine::time::Time;
 
 use crate::checker::ideal::Ideal;
 use crate::checker::{ClientStanding, ROUNDING, Watched, convergence};
-use crate::planted::{self, Blunt};
-use crate::recording::Checker;
 
 /// Distances from the ideal since the run has settled.
 #[derive(Debug, Default)]
@@ -55,12 +53,9 @@ impl Watched {
             return;
         }
         let ideal = self.ideal();
-        let (mut unfair, usable) = (self.distance(&ideal), self.usable());
-        if planted::is(Blunt::FairnessOfTotal) {
-            unfair = self.distance_min();
-        }
+        let (unfair, usable) = (self.distance(&ideal), self.usable());
         self.fairness.count += 1;
-        if usable > 0.0 && planted::sees(Checker::Fairness, now) {
+        if usable > 0.0 {
             self.fairness.usable += 1;
             self.fairness.unfair += unfair / usable;
         }
@@ -79,13 +74,12 @@ impl Watched {
         // If nothing can be used, any lease is wrong.
         let part = if usable > 0.0 {
             distance / usable
-        } else if distance > 0.0 && !planted::is(Blunt::SettledFairnessOfNothing) {
+        } else if distance > 0.0 {
             1.0
         } else {
             0.0
         };
-        let is_seen = planted::sees(Checker::SettledFairness, now);
-        if is_seen && part > self.fairness.settled_worst.0 {
+        if part > self.fairness.settled_worst.0 {
             self.fairness.settled_worst = (part, now);
         }
     }

@@ -5,7 +5,6 @@ use std::time::Duration;
 use doorward_engine::time::Time;
 
 use crate::checker::{ROUNDING, Watched};
-use crate::planted::{self, Blunt};
 use crate::recording::{Checker, Figures, Verdict};
 use crate::scenario::Limits;
 use doorward_pages::numbers::percent;
@@ -93,13 +92,6 @@ pub fn judge(watched: &Watched, limits: &Limits) -> Vec<Verdict> {
 }
 
 fn holds(checker: Checker, value: f64, limit: f64) -> bool {
-    if planted::is(Blunt::Off(checker)) {
-        return true;
-    }
-    let limit = match planted::is(Blunt::Lenient(checker)) {
-        true => planted::lenient(checker, limit),
-        false => limit,
-    };
     checker.bound().holds(value, limit)
 }
 

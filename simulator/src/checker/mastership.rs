@@ -3,9 +3,6 @@
 
 use doorward_engine::time::Time;
 
-use crate::planted::{self, Blunt};
-use crate::recording::Checker;
-
 /// Claim of a server of a node to be master, by its own clock.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MasterClaim {
@@ -43,18 +40,14 @@ pub(crate) fn may_decide(
             has_rival |= claim.is_master;
         }
     }
-    has_lease |= planted::is(Blunt::MastershipByBeliefOnly);
-    has_rival &= !planted::is(Blunt::MastershipByLeaseOnly);
     is_twin || has_lease && !has_rival
 }
 
 impl MastershipChecker {
     /// Notes a grant by a server that is not the master, or no longer.
     pub(crate) fn note(&mut self, now: Time) {
-        if planted::sees(Checker::Mastership, now) {
-            self.answers += 1.0;
-            self.first.get_or_insert(now);
-        }
+        self.answers += 1.0;
+        self.first.get_or_insert(now);
     }
 
     /// Returns the number of such answers.

@@ -9,8 +9,6 @@ use doorward_engine::template::Algorithm;
 use doorward_engine::time::Time;
 
 use crate::checker::{ROUNDING, Watched};
-use crate::planted::{self, Blunt};
-use crate::recording::Checker;
 
 /// Error that rounding may leave in sums, relative to the capacity.
 const OF_ALL: f64 = 1e-14;
@@ -66,9 +64,6 @@ impl Nesting {
     /// Returns the use below each node, its own clients included.
     fn used_below(&self, books: &[NodeBook]) -> Vec<f64> {
         let mut used: Vec<f64> = (0..books.len()).map(|place| self.used_at(place)).collect();
-        if planted::is(Blunt::NestingOfParentsOnly) {
-            return used;
-        }
         // Parents come before their children, so the loop goes from the leaves up.
         for (place, book) in books.iter().enumerate().rev() {
             let below = used.get(place).copied().unwrap_or_default();
@@ -105,10 +100,6 @@ impl Nesting {
 
     /// Compares the use below a node with its parent's reservation.
     fn note(&mut self, used: f64, reserved: f64, capacity: f64, now: Time) {
-        let is_unseen = planted::is(Blunt::NestingOfNothingUnseen) && reserved <= 0.0;
-        if is_unseen || !planted::sees(Checker::Nesting, now) {
-            return;
-        }
         // Rounding of the whole may exceed a very small reservation.
         if used <= reserved * (1.0 + ROUNDING) || used - reserved <= capacity * OF_ALL {
             return;
@@ -131,9 +122,6 @@ impl Watched {
     pub(crate) fn note_books(&mut self, books: &[NodeBook], now: Time) {
         let used = self.nesting.used_below(books);
         for (used, book) in used.into_iter().zip(books) {
-            if planted::is(Blunt::NestingOfRootsOnly) && book.parent != Some(0) {
-                continue;
-            }
             if let Some(reserved) = book.reserved {
                 self.note_nesting(used, reserved, now);
             }

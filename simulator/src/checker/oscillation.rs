@@ -7,9 +7,6 @@ use doorward_engine::amount::Amount;
 use doorward_engine::template::Algorithm;
 use doorward_engine::time::Time;
 
-use crate::planted::{self, Blunt};
-use crate::recording::Checker;
-
 /// Smallest turn that counts, as a part of the grant.
 const TURN: f64 = 0.01;
 
@@ -47,8 +44,7 @@ impl Oscillation {
 
     /// Notes the present grant of a client.
     pub(super) fn note(&mut self, course: &mut Course, lease: Amount, now: Time) {
-        let is_quiet = now >= self.quiet_since.max(self.settled_after)
-            && planted::sees(Checker::Oscillation, now);
+        let is_quiet = now >= self.quiet_since.max(self.settled_after);
         if course.turns(lease) && is_quiet {
             self.count += 1;
         }
@@ -85,15 +81,11 @@ impl Course {
             self.extreme = now;
             return false;
         }
-        let turn = match planted::is(Blunt::OscillationOfLargeTurnsOnly) {
-            true => 0.1,
-            false => TURN,
-        };
-        let turns = (now - self.extreme).abs() > turn * self.extreme.max(now);
+        let turns = (now - self.extreme).abs() > TURN * self.extreme.max(now);
         if turns {
             self.rises = !self.rises;
             self.extreme = now;
         }
-        turns && !(self.rises && planted::is(Blunt::OscillationOfTurnsDownOnly))
+        turns
     }
 }

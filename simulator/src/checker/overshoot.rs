@@ -16,8 +16,6 @@ use doorward_engine::template::{Algorithm, AlgorithmKind, Shrink, Template};
 use doorward_engine::time::Time;
 
 use crate::checker::ROUNDING;
-use crate::planted::{self, Blunt};
-use crate::recording::Checker;
 use crate::world::clock::LocalClock;
 
 /// Promise on the total.
@@ -123,15 +121,11 @@ impl Overshoot {
         let from = match self.total > total {
             // Any amount may be granted and on its way.
             true => Some(f64::INFINITY),
-            false if planted::is(Blunt::OvershootForgivenByEdits) => Some(f64::INFINITY),
             false if self.capacity < before => Some(self.allowed(now).max(before)),
             false => None,
         };
         if let Some(from) = from {
-            let mut until = self.former_leases_end.max(local + has);
-            if planted::is(Blunt::OvershootAfterEditsAllowed) {
-                until = until + has;
-            }
+            let until = self.former_leases_end.max(local + has);
             self.former = Some((from, until));
         }
     }
@@ -142,9 +136,6 @@ impl Overshoot {
         // and confirms it with leases that begin now. If these amounts are from before the capacity
         // was lowered, they have another lease length to come down.
         let local = self.clock.shows(now);
-        if planted::is(Blunt::OvershootOfLearnersAllowed) {
-            self.former = Some((f64::INFINITY, local + algorithm.lease_length));
-        }
         if let Some((_, until)) = &mut self.former
             && local <= *until
         {
@@ -187,9 +178,6 @@ impl Overshoot {
             && self.clock.shows(now) > until
         {
             self.former = None;
-            if planted::is(Blunt::OvershootBetweenChangesUnseen) {
-                return;
-            }
             let (leases, fallback) = sums();
             self.look(leases, fallback, self.clock.when(until));
         }
@@ -222,7 +210,7 @@ impl Overshoot {
         self.peak = self.peak.max(part);
         let with_fallback = self.part(leases + fallback, allowed);
         self.peak_with_fallback = self.peak_with_fallback.max(with_fallback);
-        let is_promised = self.total == Total::Promised && planted::sees(Checker::Overshoot, now);
+        let is_promised = self.total == Total::Promised;
         if is_promised && part > self.worst.0 {
             self.worst = (part, now);
         }

@@ -18,8 +18,6 @@ use doorward_engine::exact_sum::ExactSum;
 use doorward_engine::time::Time;
 
 use crate::checker::{Watched, amount};
-use crate::planted::{self, Blunt};
-use crate::recording::Checker;
 
 /// Time until all servers know that a client joined: a few rounds, and the messages between the
 /// servers.
@@ -141,13 +139,8 @@ impl SafeUse {
         self.peak = self.peak.max(self.used() / capacity);
         let are_all_informed =
             self.informed > 0 && self.informed_in_round == self.informed && !self.is_mixed;
-        let mut part = self.may.rounded_down() / capacity;
-        if planted::is(Blunt::SafeUseOfThoseInSafeMode) {
-            part = self.used() / capacity;
-        }
-        let is_seen = planted::sees(Checker::SafeUse, now)
-            && !(planted::is(Blunt::SafeUseOfFirstRound) && self.worst.0 > 0.0);
-        if are_all_informed && is_seen && part > self.worst.0 {
+        let part = self.may.rounded_down() / capacity;
+        if are_all_informed && part > self.worst.0 {
             self.worst = (part, now);
         }
     }

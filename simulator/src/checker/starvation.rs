@@ -13,8 +13,6 @@ use doorward_engine::template::{Algorithm, AlgorithmKind};
 use doorward_engine::time::Time;
 
 use crate::checker::{ROUNDING, Watched};
-use crate::planted::{self, Blunt};
-use crate::recording::Checker;
 
 #[derive(Debug, Default)]
 struct Band {
@@ -57,17 +55,12 @@ impl Starvation {
 
     /// Notes that a client of that priority had no lease since `since`.
     pub(super) fn note(&mut self, since: Time, priority: i64, now: Time) {
-        let highest = self.bands.last_key_value().map(|(priority, _)| *priority);
-        if planted::is(Blunt::StarvationOfHighestOnly) && highest != Some(priority) {
-            return;
-        }
         if let Some(something_since) = self.since(priority) {
             self.note_longest(since.max(something_since), now);
         }
     }
 
     fn note_longest(&mut self, since: Time, now: Time) {
-        let (since, now) = planted::seen(Checker::Starvation, since, now);
         let lasted = now.since(since.max(self.settled_after));
         if lasted > self.longest.0 {
             self.longest = (lasted, now);

@@ -1,5 +1,7 @@
 //! Tests of the checkers on histories of clients written by hand.
 
+mod small_worlds;
+
 use doorward_engine::template::AlgorithmKind::{FairShare, NoAlgorithm, PriorityBands, Static};
 use doorward_engine::template::{TemplateSpec, Templates};
 

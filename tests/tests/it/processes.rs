@@ -12,7 +12,6 @@ mod etcd_wiped;
 mod harness;
 mod ready;
 mod restart;
-mod shipped;
 mod shorter_leases;
 mod succession;
 mod templates_etcd;

@@ -12,7 +12,6 @@ use std::collections::BTreeMap;
 use crate::algorithm::Rule;
 use crate::bands::Bands;
 use crate::claim_index::Level;
-use crate::planted::{self, Bug};
 use crate::supply::Supply;
 
 /// What a band gets.
@@ -95,9 +94,6 @@ fn band_capacities<'a>(
 ) -> impl Iterator<Item = (i64, f64)> + 'a {
     let capacity = supply.capacity.get();
     let guaranteed = move |band: i64, wants: f64| {
-        if planted::is(Bug::GuaranteesForgotten) {
-            return 0.0;
-        }
         let of_template = || min_shares.get(&band).map_or(0.0, |share| share * capacity);
         supply
             .guarantee(band)

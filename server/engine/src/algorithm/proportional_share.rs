@@ -10,7 +10,6 @@
 
 use crate::algorithm::{Rule, fair_share};
 use crate::claim_index::ClaimIndex;
-use crate::planted::{self, Bug};
 use crate::supply::Supply;
 
 /// min(q, e·s) + max(0, q − e·s) · (C − D(e)) / (Q − D(e)), or q if there is enough for all.
@@ -20,9 +19,7 @@ pub fn solve(index: &ClaimIndex, supply: &Supply) -> Rule {
         return Rule::EnoughForAll;
     }
     let of_all = capacity / index.total_subclients();
-    let of_parent = supply
-        .per_client()
-        .filter(|_| !planted::is(Bug::EqualShareOfOwn));
+    let of_parent = supply.per_client();
     let equal_share = of_parent.unwrap_or(of_all);
     let demand = index.demand_at(equal_share);
     if demand > capacity {

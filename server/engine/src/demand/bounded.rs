@@ -8,7 +8,6 @@
 use crate::amount::Amount;
 use crate::claim::{Claim, Subclients};
 use crate::demand::{BandDemand, Demand, ServerDemand};
-use crate::planted::{self, Bug};
 
 /// The most that counts.
 #[derive(Clone, Copy, Debug)]
@@ -22,9 +21,6 @@ pub struct DemandBounds {
 impl Demand {
     /// What of it counts. None: all of it.
     pub fn bounded(&self, bounds: DemandBounds) -> Option<Self> {
-        if planted::is(Bug::HolderBoundsForgotten) {
-            return None;
-        }
         match self {
             Self::Client { priority, claim } => {
                 let wants = bounds.wants_max.filter(|most| *most < claim.wants)?;

@@ -5,7 +5,6 @@ use crate::amount::Amount;
 use crate::exact_sum::ExactSum;
 use crate::id::Incarnation;
 use crate::lease::{Lease, Leases, Older};
-use crate::planted::{self, Bug};
 use crate::rounding::COVERS_BOTH;
 use crate::time::Time;
 
@@ -50,8 +49,7 @@ impl Leases {
             expires_at: self.own_last_expiry().min(until),
         };
         let mut apart = self.older.apart().to_vec();
-        let is_forgotten = planted::is(Bug::FormerProcessForgotten);
-        if !lease.capacity.is_zero() && lease.expires_at > now && !is_forgotten {
+        if !lease.capacity.is_zero() && lease.expires_at > now {
             let whose = Whose::One(process);
             let ends = self.own_last_expiry();
             apart.push(Apart { whose, lease, ends });

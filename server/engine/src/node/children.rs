@@ -13,7 +13,6 @@ use crate::node::event::NodeEvent;
 use crate::node::mastership::Outcome;
 use crate::node::parts::{DoneIn, InParts, STEPS_PER_RESOURCE};
 use crate::node::spans::Spans;
-use crate::planted::{self, Bug};
 use crate::request::server::{GetServerCapacity, GetServerCapacityReply, ServerLease, Via};
 use crate::resource::Resource;
 use crate::resource::child_lease::Unsettled;
@@ -62,8 +61,7 @@ const LEASES_AT_ONCE: usize = 4;
 
 impl Children {
     pub(super) fn note_unsettled(&mut self, id: &ResourceId, resource: &Resource) {
-        let is_forgotten = planted::is(Bug::PushesForgotten);
-        if !is_forgotten && !self.subscribed.is_empty() && resource.children().next().is_some() {
+        if !self.subscribed.is_empty() && resource.children().next().is_some() {
             self.unsettled.insert(id.clone());
         }
     }

@@ -14,7 +14,6 @@ use crate::id::MastershipId;
 use crate::node::Node;
 use crate::node::entry::Forgotten;
 use crate::node::event::NodeEvent;
-use crate::planted::{self, Bug};
 use crate::time::Time;
 
 /// Which server of the node is the master, as far as this one knows.
@@ -148,7 +147,7 @@ impl Node {
 
     fn is_term_over(&self, now: Time) -> bool {
         let is_late = self.valid_until.is_some_and(|until| until <= now);
-        self.mastership.is_master() && is_late && !planted::is(Bug::TermWithoutEnd)
+        self.mastership.is_master() && is_late
     }
 
     /// Another mastership, if it is one; before which nobody has decided anything since then, and
@@ -157,12 +156,9 @@ impl Node {
         &mut self,
         mastership: Mastership,
         vacant_since: Time,
-        mut longer_leases: Duration,
+        longer_leases: Duration,
         now: Time,
     ) {
-        if planted::is(Bug::LongerLeasesForgotten) {
-            longer_leases = Duration::ZERO;
-        }
         // If it is one that ended and is confirmed too late, it may say itself since when nobody has decided.
         let ended = self
             .ended
@@ -172,15 +168,9 @@ impl Node {
             // What it knew of its predecessors' leases stays known, though it begins anew.
             self.former_leases_until = self.known_leases_until();
             self.vacant_since = since.min(now);
-            if planted::is(Bug::VacantSinceForgotten) {
-                self.vacant_since = Time::ZERO;
-            }
             // What this server granted itself before is forgotten as well.
             let own = self.former_leases_until.since(self.vacant_since);
             self.longer_leases = longer_leases.max(own);
-            if planted::is(Bug::LongerLeasesForgotten) {
-                self.longer_leases = Duration::ZERO;
-            }
         } else {
             // What is known of predecessors only grows.
             self.longer_leases = self.longer_leases.max(longer_leases);
@@ -220,7 +210,7 @@ impl Node {
             self.forget_leases();
         }
         self.mastership = mastership;
-        self.masterships += u64::from(!planted::is(Bug::MastershipIdsRepeat));
+        self.masterships += 1;
         self.mastership_id = MastershipId::of(self.config.incarnation, self.masterships);
         true
     }

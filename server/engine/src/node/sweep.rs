@@ -12,7 +12,6 @@ use crate::id::ResourceId;
 use crate::node::Node;
 use crate::node::parts::{STEPS_PER_PART, STEPS_PER_RESOURCE};
 use crate::node::resources::ResourceSlot;
-use crate::planted::{self, Bug};
 use crate::time::Time;
 
 /// What happened that concerns every resource, and how far that has got around.
@@ -109,7 +108,7 @@ impl Node {
 
     /// Before anything happens to a resource: it hears of what concerns every resource.
     pub(super) fn bring_up_to_date(&mut self, id: &ResourceId, now: Time) {
-        if self.sweep.under_way.is_some() && !planted::is(Bug::FormerTemplateDecides) {
+        if self.sweep.under_way.is_some() {
             let spent = self.visit(id, now);
             self.note_steps(spent);
         }
@@ -117,7 +116,7 @@ impl Node {
 
     /// The same of what is in a slot.
     pub(super) fn bring_slot_up_to_date(&mut self, slot: ResourceSlot, now: Time) {
-        if self.sweep.under_way.is_some() && !planted::is(Bug::FormerTemplateDecides) {
+        if self.sweep.under_way.is_some() {
             let spent = self.visit_at(slot, now);
             self.note_steps(spent);
         }
@@ -137,11 +136,9 @@ impl Node {
             if spent >= STEPS_MAX {
                 return;
             }
-            if !planted::is(Bug::TemplateKept) {
-                let turn = self.visit(&id, now);
-                self.note_steps(turn);
-                spent += turn;
-            }
+            let turn = self.visit(&id, now);
+            self.note_steps(turn);
+            spent += turn;
             if let Some(under_way) = &mut self.sweep.under_way {
                 under_way.after = Some(id);
             }

@@ -9,7 +9,6 @@ use crate::id::{HolderId, Incarnation, MastershipId};
 use crate::lease::Lease;
 use crate::lease_table::{Asker, ServerReport};
 use crate::past::Identity;
-use crate::planted::{self, Bug};
 use crate::request::server::ReportedLeases;
 use crate::request::{Has, LimitedBy};
 use crate::template::SafeCapacity;
@@ -62,9 +61,7 @@ impl<'a> HolderAsk<'a> {
 
     /// What it reports that it may be using. The larger counts, each for as long as it lasts.
     pub(crate) fn reports(&self) -> impl Iterator<Item = Has> {
-        let is_forgotten = planted::is(Bug::OutstandingForgotten);
-        let outstanding = self.outstanding.filter(|_| !is_forgotten);
-        self.has.into_iter().chain(outstanding)
+        self.has.into_iter().chain(self.outstanding)
     }
 
     /// The most it may be using now, as far as it knows.
@@ -110,8 +107,7 @@ impl<'a> HolderAsk<'a> {
     /// Whether its report is complete. A server in learning mode does not know yet what its predecessor granted to others:
     /// it acknowledges nothing, and nothing is taken from it.
     pub(crate) fn acknowledges(&self) -> bool {
-        let learns = self.report.as_ref().is_some_and(|report| report.learning);
-        !learns || planted::is(Bug::LearnersAcknowledge)
+        !self.report.as_ref().is_some_and(|report| report.learning)
     }
 }
 

@@ -24,7 +24,6 @@ use crate::id::HolderKind;
 use crate::lease::{Lease, Leases};
 use crate::lease_table::{Holding, Slot};
 use crate::past::Precedence;
-use crate::planted::{self, Bug};
 use crate::refresh;
 use crate::request::{LimitedBy, RefusalReason};
 use crate::resource::admit::Admitted;
@@ -122,12 +121,7 @@ impl Resource {
         let newest = holding.newest().capacity;
         let acknowledges = ask.acknowledges() && ask.in_use() <= newest && newest < holding.own();
         let is_next = precedence == Precedence::Next && !self.is_new_mastership(slot, ask);
-        let floor = if planted::is(Bug::FloorForgotten) {
-            Duration::ZERO
-        } else {
-            ask.floor
-        };
-        let is_early = since < floor && !holding.is_invited(now) && !holding.pending;
+        let is_early = since < ask.floor && !holding.is_invited(now) && !holding.pending;
         if is_early && is_next && !acknowledges && !self.take_early_news(slot, ask, now) {
             let floor_left = ask.floor - since;
             return Ok(Some(self.answer_too_early(slot, ask, floor_left, now)));
@@ -370,9 +364,6 @@ impl Resource {
     /// When a lease ends that is granted now.
     pub(super) fn expiry_from(&self, now: Time) -> Time {
         let expiry = now + self.policy.algorithm().lease_length;
-        if planted::is(Bug::LeaseOutlivesParents) {
-            return expiry;
-        }
         self.supply.expires_at.map_or(expiry, |end| expiry.min(end))
     }
 }

@@ -23,7 +23,6 @@ use crate::amount::Amount;
 use crate::exact_sum::ExactSum;
 use crate::garbage::Heap;
 use crate::id::MastershipId;
-use crate::planted::{self, Bug};
 use crate::request::server::ReportedLeases;
 use crate::supply::ParentTerms;
 use crate::time::Time;
@@ -93,9 +92,6 @@ impl Learned {
     /// A holder, by a hash of its name, reports what it may be using. If it has reported before, it is taken at
     /// its first report as to who granted it, and at its largest as to how much.
     pub(crate) fn note(&mut self, holder: u64, said: ReportedLease) {
-        if planted::is(Bug::LearnedForgotten) {
-            return;
-        }
         let known = self.there.len() < ORIGINS_MAX || self.there.contains_key(&said.origin);
         let origin = if known {
             said.origin

@@ -7,7 +7,6 @@
 
 use std::time::Duration;
 
-use crate::planted::{self, Bug};
 use crate::time::Time;
 
 /// Whether a resource is in learning mode.
@@ -35,11 +34,7 @@ pub(super) enum Relearns {
 impl LearningMode {
     /// It learns until then, unless that is over.
     pub(super) fn begun(until: Time, now: Time) -> Self {
-        if planted::is(Bug::LearningEndsTooSoon) {
-            Self::Over
-        } else if until > now && planted::is(Bug::LearningLastsTooLong) {
-            Self::Until(until + Duration::from_secs(300))
-        } else if until > now {
+        if until > now {
             Self::Until(until)
         } else {
             Self::Over

@@ -21,7 +21,6 @@ use crate::demand::Demand;
 use crate::id::{HolderId, HolderKind, HolderName};
 use crate::lease::{Lease, Leases};
 use crate::lease_table::{Expired, Holding, KnownWhy, LeaseTable, Slot, Version};
-use crate::planted::{self, Bug};
 use crate::request::RefusalReason;
 use crate::resource::arrivals::{Arrivals, Brings};
 use crate::resource::ask::HolderAsk;
@@ -288,9 +287,7 @@ impl Ledger {
         let before = &holding.demand;
         self.arrivals.note_demand(holding.caller, before, demand);
         self.claims.change(before, demand, &mut self.waste);
-        if let Some(regrouping) = self.regrouping.as_mut().filter(|it| it.has(slot))
-            && !planted::is(Bug::ClaimsApart)
-        {
+        if let Some(regrouping) = self.regrouping.as_mut().filter(|it| it.has(slot)) {
             regrouping
                 .claims_mut()
                 .change(before, demand, &mut self.waste);

@@ -10,7 +10,6 @@ use std::collections::VecDeque;
 use crate::algorithm::Rule;
 use crate::amount::Amount;
 use crate::lease_table::Holding;
-use crate::planted::{self, Bug};
 use crate::rounding::KEPT;
 
 /// Lowerings that are kept apart. Who has missed more is treated as having missed the strictest of them.
@@ -51,7 +50,7 @@ impl Lowerings {
 
     /// What a holder may keep, if it has not asked since the last lowering.
     pub(crate) fn kept(&self, holding: &Holding) -> Option<Amount> {
-        if holding.lowering == self.number || planted::is(Bug::LoweringForgotten) {
+        if holding.lowering == self.number {
             return None;
         }
         let missed = holding.lowering.wrapping_add(1);

@@ -13,7 +13,6 @@ use crate::amount::Amount;
 use crate::exact_sum::ExactSum;
 use crate::id::{HolderId, MastershipId};
 use crate::lease_table::Slot;
-use crate::planted::{self, Bug};
 use crate::request::Has;
 use crate::resource::Resource;
 use crate::resource::ask::HolderAsk;
@@ -140,9 +139,6 @@ impl Resource {
 
     /// What is left for a holder beside what others have, or may have without having reported it.
     pub(super) fn room_beside_others(&self, held: Amount) -> Amount {
-        if planted::is(Bug::OthersForgotten) {
-            return self.supply.capacity;
-        }
         let mut others = *self.ledger.table().reserved();
         others.subtract(held);
         others.add_sum(&self.unreported());

@@ -8,7 +8,6 @@ use crate::claim::{Claim, Subclients};
 use crate::id::{HolderId, HolderKind};
 use crate::lease::Lease;
 use crate::lease_table::Slot;
-use crate::planted::{self, Bug};
 use crate::resource::Resource;
 use crate::resource::ask::HolderAsk;
 use crate::resource::grant::Grant;
@@ -82,7 +81,7 @@ impl Resource {
 
     /// A holder's report counts from now on, in learning mode.
     pub(super) fn count_report(&mut self, slot: Option<Slot>, ask: &HolderAsk<'_>, now: Time) {
-        if self.learns(now) && !planted::is(Bug::ReportsNotCounted) {
+        if self.learns(now) {
             let claim = self.claimed(slot, ask);
             let holder = self.ledger.key_of(ask.holder());
             let reported = self.ledger.reported.get_or_insert_default();

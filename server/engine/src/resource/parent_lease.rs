@@ -19,7 +19,6 @@
 use std::time::Duration;
 
 use crate::amount::Amount;
-use crate::planted::{self, Bug};
 use crate::request::RefusalReason;
 use crate::retry;
 use crate::time::Time;
@@ -174,7 +173,6 @@ impl ParentLease {
             return AnswerTo::Older;
         };
         match sequence {
-            Some(_) if planted::is(Bug::OlderAnswerApplied) => AnswerTo::Newest(request),
             Some(sequence) if sequence < request.sequence => AnswerTo::Older,
             Some(sequence) if sequence > request.sequence => AnswerTo::Newer(sequence),
             _ => AnswerTo::Newest(request),
@@ -298,7 +296,6 @@ impl ParentLease {
         let earliest = request.sent_at + pace.round;
         match (needs, last) {
             (Needs::Nothing, _) => None,
-            (Needs::Leftover, _) if planted::is(Bug::LeftoverKept) => None,
             (Needs::Leftover, _) => Some(earliest),
             (_, LastAnswer::Held { refresh_at }) => {
                 let due = match news(request) {

@@ -9,7 +9,6 @@
 
 use crate::id::HolderKind;
 use crate::lease_table::{Holding, KnownWhy, Slot};
-use crate::planted::{self, Bug};
 use crate::resource::Resource;
 use crate::resource::ask::{Answer, AnswerKind, HolderAsk};
 use crate::resource::pace::Before;
@@ -29,12 +28,9 @@ impl Resource {
         }
         let holding = self.ledger.get(slot)?;
         let is_early = now.since(holding.decided_at) < ask.floor && !holding.is_invited(now);
-        let is_decided = match holding.repeats_in {
-            Some(_) if planted::is(Bug::OldDecisionRepeated) => true,
-            repeats_in => repeats_in == Some(self.ledger.version()),
-        };
+        let is_decided = holding.repeats_in == Some(self.ledger.version());
         let is_repeat = is_decided && !is_early && is_same(holding, ask);
-        if !is_repeat || planted::is(Bug::FloorForgotten) {
+        if !is_repeat {
             return None;
         }
         self.assert_decides_the_same(holding, ask, now);

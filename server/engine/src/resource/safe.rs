@@ -13,7 +13,6 @@ use std::time::Duration;
 use crate::amount::Amount;
 use crate::claim::Subclients;
 use crate::lease_table::{Holding, Slot};
-use crate::planted::{self, Bug};
 use crate::resource::Resource;
 use crate::rounding::SHORTFALL;
 use crate::template::SafeCapacity;
@@ -67,10 +66,7 @@ impl Resource {
                 SafeCapacity::Limited(Amount::from_computed(each.get() * part))
             }
             (None, None) => {
-                let mut clients = self.ledger.clients().max(Subclients::ONE.get());
-                if planted::is(Bug::SafeNotDivided) {
-                    clients = 1.0;
-                }
+                let clients = self.ledger.clients().max(Subclients::ONE.get());
                 let clients = if self.ledger.children().is_empty() {
                     clients
                 } else {

@@ -1,4 +1,4 @@
-//! Behaviours that no other test of this program pins down.
+//! Behaviours of a node that no story shows.
 
 use std::sync::Arc;
 use std::time::Duration;

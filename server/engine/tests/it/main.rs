@@ -17,8 +17,6 @@ mod limits_of_clients;
 mod looks;
 mod parents;
 mod parts;
-#[cfg(feature = "planted")]
-mod planted;
 mod priorities;
 mod reload;
 mod repeats;

@@ -10,7 +10,6 @@ use super::store::{Op, OpAnswer, TxnAnswer};
 use super::transactions::{self, CreatedKey};
 use super::{Candidate, term};
 use crate::backoff::{Backoff, WaitLimits};
-use crate::session_bugs::{self, SessionBug};
 use crate::time::Time;
 
 /// Waits between attempts when no endpoint answers. Each has a random and a fixed part: candidates that failed
@@ -32,9 +31,6 @@ impl Candidate {
         now: Time,
     ) -> Option<Stage> {
         match (awaited, answer) {
-            (_, OpAnswer::LeaseGone) if session_bugs::is(SessionBug::LeaseGoneUnnoticed) => {
-                self.fail(chance, now)
-            }
             (_, OpAnswer::LeaseGone) => self.lose_lease(chance, now),
             (_, OpAnswer::Failed) => self.fail(chance, now),
             (Awaited::Probed, OpAnswer::Probed) => Some(Stage::Renew),
@@ -83,13 +79,8 @@ impl Candidate {
     }
 
     fn renewed(&mut self, sent_at: Time, now: Time) -> Option<Stage> {
-        let renewed = if session_bugs::is(SessionBug::RenewalFromAnswer) {
-            now
-        } else {
-            sent_at
-        };
         let lease = EtcdLease {
-            renewed,
+            renewed: sent_at,
             ..self.phase.seat()?.lease
         };
         if self.phase.held().is_some() {
@@ -118,7 +109,7 @@ impl Candidate {
             held.note_confirmed(until, now);
             self.decides_until = Some(until);
             // Templates that came after this request was sent are not recorded in etcd yet: the next one does that.
-            return if announces_next || session_bugs::is(SessionBug::UnconfirmedTemplatesApplied) {
+            return if announces_next {
                 self.apply_then(then)
             } else {
                 Some(then)

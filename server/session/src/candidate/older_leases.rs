@@ -19,7 +19,6 @@ use smol_str::SmolStr;
 use super::store::LeaseLengths;
 use super::term::whole_millis;
 use super::{ActiveTemplates, NextTemplates};
-use crate::session_bugs::{self, SessionBug};
 use crate::time::Time;
 use crate::time::tolerance::{Tolerance, at_most};
 
@@ -71,10 +70,6 @@ impl OlderLeases {
         let (templates, longest, older) = match next {
             Some(next) => (&next.digest, next.longest, left.max(next.outlasts)),
             None => (&self.digest, self.longest, left),
-        };
-        let older = match older {
-            _ if session_bugs::is(SessionBug::OlderLeasesForgotten) => Duration::ZERO,
-            older => older,
         };
         LeaseLengths {
             templates: templates.clone(),

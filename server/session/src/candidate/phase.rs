@@ -6,7 +6,6 @@ use super::standing::{Standing, WonTerm};
 use super::state::CandidateState;
 use super::store::{LeaseId, Registration, Txn};
 use super::transactions::CreatedKey;
-use crate::session_bugs::{self, SessionBug};
 use crate::time::Time;
 
 /// What a candidate holds in etcd, as far as it knows.
@@ -68,9 +67,6 @@ pub(super) struct Resignation {
 
 impl EtcdLease {
     pub(super) fn next_renewal(&self) -> Time {
-        if session_bugs::is(SessionBug::RenewalForgotten) {
-            return self.renewed + self.ttl * 2;
-        }
         self.renewed + self.ttl / 3
     }
 }

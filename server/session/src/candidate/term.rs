@@ -14,7 +14,6 @@
 use std::time::Duration;
 
 use super::store::TermRecord;
-use crate::session_bugs::{self, SessionBug};
 use crate::time::Time;
 use crate::time::tolerance::Tolerance;
 
@@ -29,9 +28,6 @@ pub fn valid_until(renewal_sent: Time, ttl: Duration, error: Tolerance) -> Time 
 /// By how much a mastership ends before its lease can. With worse clocks, it is the difference over one TTL between
 /// a slow clock of the master and a fast clock of its successor.
 fn margin(ttl: Duration, error: Tolerance) -> Duration {
-    if session_bugs::is(SessionBug::MarginLeftOut) {
-        return Duration::ZERO;
-    }
     let part = error.part();
     let differ = ttl.mul_f64(2.0 * part / (1.0 + part));
     (ttl / 10).max(MARGIN_MIN).max(differ)
@@ -60,10 +56,7 @@ pub fn may_begin(last: Option<(&TermRecord, Time)>, own_server: &str, won: Time)
 /// until when masters before the last one may have acted.
 pub fn vacant_since(last: Option<(&TermRecord, Time)>, others: Option<Time>, begins: Time) -> Time {
     // Without any term, etcd may have been set up anew.
-    let over = last.map_or(begins, |(term, seen)| match term {
-        _ if session_bugs::is(SessionBug::VacantTooEarly) => seen,
-        term => is_over(term, seen),
-    });
+    let over = last.map_or(begins, |(term, seen)| is_over(term, seen));
     others.map_or(over, |others| others.max(over)).min(begins)
 }
 

@@ -14,7 +14,6 @@ use std::time::Duration;
 use super::older_leases::PredecessorLeases;
 use super::store::TermRecord;
 use super::term;
-use crate::session_bugs::{self, SessionBug};
 use crate::time::Time;
 
 /// The highest epoch that is accepted. Epochs are revisions of etcd, which stay far below. A higher one was written
@@ -42,9 +41,6 @@ pub struct TermHistory {
 impl TermHistory {
     /// The highest epoch that was seen. 0: none.
     pub fn highest_epoch(&self) -> u64 {
-        if session_bugs::is(SessionBug::EpochGoesBack) {
-            return 0;
-        }
         self.highest_epoch
     }
 
@@ -128,10 +124,6 @@ impl TermHistory {
         let last = self.last.as_ref().map(|(term, seen)| (term, *seen));
         let begins = term::may_begin(last, own_server, won);
         let begins = self.not_before.map_or(begins, |before| before.max(begins));
-        let begins = match begins {
-            _ if session_bugs::is(SessionBug::BeginsAtOnce) => won,
-            begins => begins,
-        };
         let others = self.not_before.max(decided_until);
         let vacant_since = term::vacant_since(last, others, begins);
         self.not_before = Some(begins);

@@ -11,7 +11,6 @@ use super::store::{
     Compare, EtcdEntry, EtcdKey, LeaseId, LeaseLengths, Master, Registration, TermRecord, Txn,
     TxnAnswer, TxnStep, Value, View,
 };
-use crate::session_bugs::{self, SessionBug};
 use crate::time::Time;
 
 /// Builds the transactions of one candidate.
@@ -90,9 +89,7 @@ impl Transactions {
         if mend {
             then.push(self.put_master(created.epoch_offset, lease));
         }
-        let when = if session_bugs::is(SessionBug::ConfirmWithoutComparing) {
-            Vec::new()
-        } else if mend {
+        let when = if mend {
             vec![is_the_key(created)]
         } else {
             is_ours(created, lease)
@@ -113,13 +110,8 @@ impl Transactions {
         lease: LeaseId,
         had_begun: bool,
     ) -> Txn {
-        let when = if session_bugs::is(SessionBug::ResignWithoutComparing) {
-            Vec::new()
-        } else {
-            is_ours(created, lease)
-        };
         Txn {
-            when,
+            when: is_ours(created, lease),
             then: vec![
                 self.put_term(created, details, had_begun),
                 TxnStep::Delete(EtcdKey::Master),

@@ -2,11 +2,7 @@
 
 use std::time::Duration;
 
-use crate::session_bugs::{self, SessionBug};
 use crate::time::Time;
-
-/// Longer than anything runs.
-const NEVER: Duration = Duration::from_secs(1 << 30);
 
 /// Whether changes are gathered.
 #[derive(Clone, Copy, Debug, Default)]
@@ -32,9 +28,6 @@ impl Round {
         let is_over = self.until().is_some_and(|until| until <= now);
         if is_over {
             *self = Self::Quiet;
-            if session_bugs::is(SessionBug::RoundNeverBeginsAgain) {
-                self.begin(NEVER, now);
-            }
         }
         is_over
     }

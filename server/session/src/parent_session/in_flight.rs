@@ -7,7 +7,6 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use crate::parent_session::AnsweredResource;
-use crate::session_bugs::{self, SessionBug};
 use crate::time::Time;
 
 /// Requests in flight, oldest first.
@@ -74,7 +73,7 @@ impl InFlight {
             // An answer to an older request does not complete a newer one.
             let sequence = answer.to.unwrap_or(u64::MAX);
             for sent in &mut self.requests {
-                if sent.sequence <= sequence || session_bugs::is(SessionBug::OlderAnswerCounts) {
+                if sent.sequence <= sequence {
                     sent.resources.remove(&answer.resource);
                 }
             }

@@ -11,7 +11,6 @@ use crate::backoff;
 use crate::close_reason::{CloseReason, ConnectionEnd};
 use crate::master_finder::DeadEnd;
 use crate::parent_session::CONNECT_TIMEOUT;
-use crate::session_bugs::{self, SessionBug};
 use crate::time::Time;
 
 impl ParentSession {
@@ -69,9 +68,7 @@ impl ParentSession {
             self.connection = ConnectionNumber(self.connection.0 + 1);
             self.actions
                 .retain(|action| matches!(action, ParentAction::Close | ParentAction::Report(_)));
-            if !session_bugs::is(SessionBug::LossNotReported) {
-                self.actions.push_back(ParentAction::Close);
-            }
+            self.actions.push_back(ParentAction::Close);
         }
     }
 
@@ -92,9 +89,7 @@ impl ParentSession {
             return self.note_unreliable_stream(stream, false, failure, chance, now);
         };
         match (closed, stream) {
-            (ConnectionEnd::Unimplemented, Some(_))
-                if !session_bugs::is(SessionBug::StreamsInsistedOn) =>
-            {
+            (ConnectionEnd::Unimplemented, Some(_)) => {
                 self.start_polling(PollReason::NoStreams, failure, now)
             }
             (ConnectionEnd::ByParent(CloseReason::AnotherProcess), Some(_)) => {

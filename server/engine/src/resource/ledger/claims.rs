@@ -17,7 +17,6 @@ use crate::bands::Bands;
 use crate::demand::changes::ClaimChanges;
 use crate::demand::{Demand, ServerDemand};
 use crate::garbage::Whole;
-use crate::planted::{self, Bug};
 use crate::resource::ledger::waste::Waste;
 use crate::template::AlgorithmKind;
 use crate::time::Time;
@@ -140,7 +139,7 @@ impl Claims {
                 }
                 moved += 1;
             }
-            if !changes.has_next() || planted::is(Bug::ClaimsLeftBehind) {
+            if !changes.has_next() {
                 all.changes.pop_front();
             }
         }

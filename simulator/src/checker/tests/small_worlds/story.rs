@@ -5,7 +5,7 @@ use std::time::Duration;
 use doorward_engine::template::{AlgorithmKind, Template, TemplateSpec, Templates};
 use doorward_engine::time::Time;
 
-use crate::checker::small_worlds::Twin;
+use crate::checker::tests::small_worlds::Twin;
 
 /// What all share.
 pub(super) const RESOURCE: &str = "shared";

@@ -6,12 +6,14 @@ use std::time::Duration;
 use doorward_engine::id::ResourceId;
 use doorward_engine::time::Time;
 
-use crate::checker::small_worlds::Twin;
-use crate::checker::small_worlds::story::{self, RESOURCE, StoryLine, number};
+use crate::checker::tests::small_worlds::Twin;
+use crate::checker::tests::small_worlds::story::{self, RESOURCE, StoryLine, number};
 use crate::checker::{MasterClaim, NodeBook, Watched, judge, may_decide};
-use crate::planted::SMALL_WORLDS_LAST;
 use crate::recording::Verdict;
 use crate::scenario::Limits;
+
+/// Length of each small world.
+const SMALL_WORLDS_LAST: Duration = Duration::from_secs(600);
 
 /// What holds in every world but the one that breaks it.
 const LIMITS: Limits = Limits {
