@@ -80,7 +80,7 @@ impl Draft {
     /// Adds an event that happens once.
     pub(super) fn put(&mut self, at: Duration, event: Event) {
         self.faults.push(Fault {
-            when: When::At(at),
+            when: When::At { at },
             choices: vec![(1.0, event)],
         });
     }

@@ -9,7 +9,7 @@ use crate::chance::Chance;
 use crate::fuzz::draft::Draft;
 use crate::fuzz::masters::change;
 use crate::fuzz::part::Part;
-use crate::scenario::fault::{Event, NodeChoice, NodeServers, Span, ToEtcd};
+use crate::scenario::fault::{EtcdLoss, Event, NodeChoice, NodeServers, Span, ToEtcd};
 
 pub(super) fn draw(draft: &mut Draft) {
     let chance = &mut draft.chance_of(Part::Etcd);
@@ -60,8 +60,10 @@ fn lost(chance: &mut Chance, at: Duration, ttl: Duration) -> Event {
         true => (Duration::ZERO, ttl * 4),
         false => (Duration::from_secs(1), at),
     };
+    let back = chance.happens(0.7).then_some(back);
     Event::Etcd {
-        back: chance.happens(0.7).then_some(back),
+        loss: back.map_or(EtcdLoss::Wiped, |_| EtcdLoss::Restored),
+        back,
         length: Some((ttl, ttl * 2)),
     }
 }

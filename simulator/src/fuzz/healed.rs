@@ -91,7 +91,9 @@ pub(super) fn demand_what_is_right(scenario: &mut Scenario) {
         resource: None,
     };
     scenario.faults.push(Fault {
-        when: When::At(first + Duration::from_secs(1)),
+        when: When::At {
+            at: first + Duration::from_secs(1),
+        },
         choices: vec![(1.0, event)],
     });
     scenario.right_at = vec![first, again];

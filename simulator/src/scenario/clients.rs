@@ -1,76 +1,83 @@
-//! Who asks: groups of clients.
+//! Groups of clients.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use doorward_documents::form::{At, Map};
-use doorward_documents::placed_value::Position;
-use doorward_engine::id::HolderName;
+use doorward_client::state::Mode;
+use doorward_engine::id::{HolderName, ResourceId};
+use doorward_engine::template::Templates;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
-use crate::scenario::demand::Demand;
-use crate::scenario::read::Reader;
-use crate::scenario::shape::{Shape, count, list_of, record, text, up_to_all};
-use crate::scenario::usage::Usage;
-use crate::scenario::{CLIENTS_MAX, Scenario, choice};
+use crate::scenario::demand::{Demand, DemandForm};
+use crate::scenario::forms::{Form, Maybe, Time, Whole, is_default};
+use crate::scenario::names::Known;
+use crate::scenario::source::{OneOrMany, Read, ReadError, Within};
+use crate::scenario::usage::{Limiter, ModeForm, ResourceForm, Usage, UsageFile, safe};
+use crate::scenario::{CLIENTS_MAX, Scenario};
 
-const EXAMPLE: &str = "[{count: 10, wants: 5}]";
+/// Clients of one kind.
+#[derive(Clone, Debug)]
+pub struct ClientGroup {
+    /// The first resource that each of them uses.
+    pub first: Usage,
+    /// A group of one client is called this; of more, `app-0`, `app-1` and so on.
+    pub name: String,
+    /// The number of clients.
+    pub count: usize,
+    /// Their nodes, in turn.
+    pub nodes: Vec<usize>,
+    /// They start evenly spread over this time.
+    pub start_within: Duration,
+    /// Other resources that each of them uses, all different.
+    pub also: Vec<Usage>,
+}
 
-record! {
-    /// Clients of one kind.
-    #[derive(Clone, Debug)]
-    pub struct ClientGroup ("{count: 10, wants: 5}", named_as_in_trace) {
-        /// What each of them uses.
-        first: Usage = (), flattened();
-        /// A group of one client is called this; of more, `app-0`, `app-1` and so on. Clients of a trace have
-        /// their own names, behind that of a group that has one.
-        name: String = text(), or_from("`client`; needed if there are several groups", |map, reader| {
-                absent_name(first.as_ref(), map, reader)
-            }),
-            check(|at, name: &String, reader| fits_clients(at, name, first.as_ref(), reader)),
-            unless(|name: &String, _| clients_of_trace(first).is_some_and(|clients| {
-                let prefix = format!("{name}/");
-                !clients.iter().all(|client| client.starts_with(&prefix))
-            }));
-        /// How many. All groups together up to 5,000,000. Not for traces, which bring their clients along.
-        count: usize = count(CLIENTS_MAX), or_from("`1`", |_, _| {
-                Some(first.as_ref().and_then(clients_of_trace).map_or(1, <[String]>::len))
-            }),
-            check(|at, _, reader| is_no_trace(at, first.as_ref(), reader)),
-            unless(|count: &usize, _| *count == 1 || clients_of_trace(first).is_some());
-        /// At which nodes, in turn: a node, `leaves`, `all`, a key of the tree (all nodes that are made of it), or
-        /// a list of these.
-        nodes as "at": Vec<usize> = choice::places(), or_from("`leaves`", |_, reader| {
-                reader.tree.as_ref().map(|tree| tree.leaves.clone())
-            }),
-            unless(|nodes: &Vec<usize>, of: &Scenario| *nodes == of.leaves()),
-            by(|nodes: &Vec<usize>, of: &Scenario| {
-                Ok::<_, crate::scenario::write::CannotWrite>(choice::names_of(nodes, of))
-            });
-        /// They start evenly spread over this time. `0s`: all at once.
-        start_within: Duration = up_to_all(), or_from("the refresh interval", |_, reader| {
-                let template = reader.templates.as_ref()?.find(&first.as_ref()?.resource);
-                let refresh = template.map(|template| template.algorithm.refresh_interval);
-                Some(refresh.unwrap_or_default().min(reader.end))
-            }),
-            unless(|within: &Duration, of: &Scenario| {
-                let template = of.templates.find(&first.resource);
-                let refresh = template.map(|template| template.algorithm.refresh_interval);
-                *within == refresh.unwrap_or_default().min(of.duration)
-            });
-        /// What else each of them uses, all of different resources. One client asks for all of them with one
-        /// request.
-        also: Vec<Usage> = list_of("[{resource: other, wants: 5}]", record()), or_empty(),
-            check(|at, also, reader| are_different(at, first.as_ref(), also, reader));
-    }
+/// Clients of one kind.
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "ClientGroup")]
+pub(super) struct GroupFile {
+    /// The name of a single client; several are called `app-0`, `app-1` and so on. Clients of a trace have their own
+    /// names, behind that of the group. Absent: `client`; several groups need names.
+    #[serde(default)]
+    name: Option<String>,
+    /// The number of clients. A trace says it itself. Absent: 1.
+    #[serde(default, with = "Maybe::<Whole<usize, 1, { CLIENTS_MAX as u64 }>>")]
+    count: Option<usize>,
+    /// The nodes of the clients, in turn: a node, `leaves`, `all`, a key of the tree, or a list. Absent: `leaves`.
+    #[serde(default)]
+    at: Option<OneOrMany<String>>,
+    /// The clients start evenly spread over this time. Absent: the refresh interval.
+    #[serde(default, with = "Maybe::<Time>")]
+    start_within: Option<Duration>,
+    /// The id of the resource. A template must match it. Absent: that of the only template, if that is an id.
+    #[serde(default, with = "Maybe::<ResourceForm>")]
+    resource: Option<ResourceId>,
+    /// With `PRIORITY_BANDS`, higher priorities come first. Absent: 0.
+    #[serde(default, skip_serializing_if = "is_default")]
+    priority: i64,
+    /// The use without a lease: the safe capacity, nothing (pessimistic), or all demand (optimistic).
+    #[serde(default = "safe", with = "ModeForm")]
+    mode: Mode,
+    /// The amount that each of them wants over time. With a limiter: the load at the limiter.
+    #[serde(with = "DemandForm")]
+    wants: Demand,
+    /// A limiter of the client library. Absent: they use all that they want and may use at once.
+    #[serde(default)]
+    limiter: Option<Limiter>,
+    /// More resources that each client uses. A client asks for all of them with one request.
+    #[serde(default)]
+    also: Vec<UsageFile>,
 }
 
 impl ClientGroup {
-    /// All that each of them uses.
+    /// Iterates over all resources that each of them uses.
     pub fn usages(&self) -> impl Iterator<Item = &Usage> {
         std::iter::once(&self.first).chain(&self.also)
     }
 
-    /// One of these, by its place.
+    /// Finds one of these by its place.
     pub fn usage(&self, place: usize) -> Option<&Usage> {
         match place.checked_sub(1) {
             None => Some(&self.first),
@@ -78,7 +85,7 @@ impl ClientGroup {
         }
     }
 
-    /// The name of the client of that number.
+    /// Returns the name of the client of that number.
     pub fn client_name(&self, number: usize) -> String {
         match clients_of_trace(&self.first) {
             Some(clients) => clients
@@ -98,140 +105,182 @@ fn clients_of_trace(usage: &Usage) -> Option<&[String]> {
     }
 }
 
-fn absent_name(first: Option<&Usage>, map: &Map<'_>, reader: &mut Reader<'_>) -> Option<String> {
-    if first.is_some_and(|first| clients_of_trace(first).is_some()) {
-        return Some("trace".to_owned());
+/// All groups of a scenario.
+pub(super) fn resolved(files: Vec<GroupFile>, known: &Known<'_>) -> Read<Vec<ClientGroup>> {
+    if files.is_empty() {
+        let message = "is empty; give at least one group, as in [{count: 10, wants: 5}]";
+        return Err(ReadError::new("", message));
     }
-    if reader.groups == 1 {
-        return Some("client".to_owned());
+    let is_alone = files.len() == 1;
+    let (mut groups, mut count) = (Vec::with_capacity(files.len()), 0_usize);
+    for (index, file) in files.into_iter().enumerate() {
+        let step = format!("[{index}]");
+        let group = file.resolve(known, is_alone).within(&step)?;
+        count = count.saturating_add(group.count);
+        if count > CLIENTS_MAX {
+            let message = format!("makes {count} clients; give at most {CLIENTS_MAX} altogether");
+            return Err(ReadError::new(step, message));
+        }
+        groups.push(group);
     }
-    let what = "each of several groups a name";
-    map.need(&["name"], what, &mut reader.problems)?;
-    None
+    have_different_names(&groups)?;
+    Ok(groups)
 }
 
-/// Notes a name that clients cannot have, with a number behind it.
-fn fits_clients(at: &At<'_>, name: &str, first: Option<&Usage>, reader: &mut Reader<'_>) {
+impl GroupFile {
+    fn resolve(self, known: &Known<'_>, is_alone: bool) -> Read<ClientGroup> {
+        let first = UsageFile {
+            resource: self.resource,
+            priority: self.priority,
+            mode: self.mode,
+            wants: self.wants,
+            limiter: self.limiter,
+        };
+        let mut first = first.resolve(known)?;
+        let name = named(self.name, &mut first, is_alone).within("name")?;
+        let count = match (clients_of_trace(&first), self.count) {
+            (None, count) => count.unwrap_or(1),
+            (Some(clients), None) => clients.len(),
+            (Some(_), Some(_)) => {
+                return Err(ReadError::new("count", "is not for traces; remove it"));
+            }
+        };
+        let nodes = match &self.at {
+            None => known.tree.leaves.clone(),
+            Some(names) => known.tree.all_named(names).within("at")?,
+        };
+        let usual = usual_start(&first, &known.templates, known.end);
+        let start_within = self.start_within.unwrap_or(usual);
+        if start_within > known.end {
+            let message = "is longer than the whole simulation; give less";
+            return Err(ReadError::new("start_within", message));
+        }
+        let also = others(self.also, &first, known)?;
+        Ok(ClientGroup {
+            first,
+            name,
+            count,
+            nodes,
+            start_within,
+            also,
+        })
+    }
+
+    /// The group as a file has it.
+    pub(super) fn of(group: &ClientGroup, scenario: &Scenario) -> Self {
+        let usage = UsageFile::of(&group.first);
+        let names = group
+            .nodes
+            .iter()
+            .filter_map(|node| scenario.nodes.get(*node));
+        let names = names.map(|node| node.name.clone()).collect();
+        let usual = usual_start(&group.first, &scenario.templates, scenario.duration);
+        let prefix = format!("{}/", group.name);
+        let clients = clients_of_trace(&group.first);
+        let is_named = clients.is_none_or(|all| all.iter().all(|it| it.starts_with(&prefix)));
+        Self {
+            name: is_named.then(|| group.name.clone()),
+            count: (clients.is_none() && group.count > 1).then_some(group.count),
+            at: (group.nodes != scenario.leaves()).then_some(OneOrMany::Many(names)),
+            start_within: (group.start_within != usual).then_some(group.start_within),
+            resource: usage.resource,
+            priority: usage.priority,
+            mode: usage.mode,
+            wants: usage.wants,
+            limiter: usage.limiter,
+            also: group.also.iter().map(UsageFile::of).collect(),
+        }
+    }
+}
+
+/// The time within which clients start, unless a file says otherwise.
+fn usual_start(first: &Usage, templates: &Templates, end: Duration) -> Duration {
+    let template = templates.find(&first.resource);
+    let refresh = template.map(|template| template.algorithm.refresh_interval);
+    refresh.unwrap_or_default().min(end)
+}
+
+/// The name of a group. That of a trace stands before the names of its clients.
+fn named(name: Option<String>, first: &mut Usage, is_alone: bool) -> Read<String> {
     // The longest number that may be put behind a name.
     const NUMBERED: &str = "-4999999";
-    if first.is_some_and(|first| clients_of_trace(first).is_some()) {
-        return;
-    }
-    let checked = match name.is_empty() {
-        true => HolderName::new(""),
-        false => HolderName::new(&format!("{name}{NUMBERED}")),
-    };
-    if let Err(cause) = checked {
-        reader.problems.wrong(at, cause.to_string());
-    }
-}
-
-fn is_no_trace(at: &At<'_>, first: Option<&Usage>, reader: &mut Reader<'_>) {
-    if let Some(clients) = first.and_then(clients_of_trace) {
-        let message = format!("is not for traces; this one has {} clients", clients.len());
-        reader.problems.wrong(at, message);
-    }
-}
-
-/// Clients of a trace are called as they are there; after the name of the group, if it has one.
-fn named_as_in_trace(
-    mut group: ClientGroup,
-    map: &Map<'_>,
-    reader: &mut Reader<'_>,
-) -> Option<ClientGroup> {
-    let (Demand::Trace(trace), Some(at)) = (&mut group.first.demand, map.get(&["name"])) else {
-        return Some(group);
-    };
-    for client in &mut trace.clients {
-        *client = format!("{}/{client}", group.name);
-        if let Err(cause) = HolderName::new(client) {
-            let message = format!("the name of the client {client:?} {cause}");
-            reader.problems.wrong(&at, message);
-            return None;
+    let invalid = |cause: &dyn std::fmt::Display| Err(ReadError::new("", cause.to_string()));
+    match (name, &mut first.demand) {
+        (None, Demand::Trace(_)) => Ok("trace".to_owned()),
+        (None, _) if is_alone => Ok("client".to_owned()),
+        (None, _) => invalid(&"is missing; give each of several groups a name"),
+        (Some(name), Demand::Trace(trace)) => {
+            for client in &mut trace.clients {
+                *client = format!("{name}/{client}");
+                if let Err(cause) = HolderName::new(client) {
+                    return invalid(&cause);
+                }
+            }
+            Ok(name)
         }
-    }
-    Some(group)
-}
-
-/// Notes what else they use if they cannot.
-fn are_different(at: &At<'_>, first: Option<&Usage>, also: &[Usage], reader: &mut Reader<'_>) {
-    let mut known: Vec<_> = first.map(|first| &first.resource).into_iter().collect();
-    let each = at.list(EXAMPLE, &mut reader.problems).unwrap_or_default();
-    for (at, usage) in each.into_iter().zip(also) {
-        let Some(map) = at.map(EXAMPLE, &mut reader.problems) else {
-            continue;
-        };
-        if let (Some(_), Some(at)) = (clients_of_trace(usage), map.get(&["wants"])) {
-            let message = "is a trace, whose clients are a group of their own";
-            reader.problems.wrong(&at, message);
-            continue;
-        }
-        if known.contains(&&usage.resource) {
-            let name = usage.resource.as_str();
-            let at = map.get(&["resource"]).unwrap_or(at);
-            let message = format!("{name:?} is used already; give another one");
-            reader.problems.wrong(&at, message);
-        }
-        known.push(&usage.resource);
-    }
-}
-
-/// All groups of a scenario.
-pub(super) fn clients() -> Shape<Vec<ClientGroup>> {
-    Shape::new(format!("list, as `{EXAMPLE}`"), |at, r| {
-        let list = at.list(EXAMPLE, &mut r.problems)?;
-        if list.is_empty() {
-            let message = format!("is empty; give at least one group, as in {EXAMPLE}");
-            r.problems.wrong(at, message);
-            return None;
-        }
-        r.groups = list.len();
-        let groups = list_of(EXAMPLE, record::<ClientGroup>()).read(at, r);
-        let groups = groups?;
-        let mut count = 0_usize;
-        for (at, group) in list.iter().zip(&groups) {
-            count = count.saturating_add(group.count);
-            if count > CLIENTS_MAX {
-                let message = format!("makes {count} clients; at most {CLIENTS_MAX} altogether");
-                r.problems.wrong(at, message);
-                return None;
+        (Some(name), _) => {
+            let longest = match name.as_str() {
+                "" => String::new(),
+                name => format!("{name}{NUMBERED}"),
+            };
+            match HolderName::new(&longest) {
+                Ok(_) => Ok(name),
+                Err(cause) => invalid(&cause),
             }
         }
-        let places: Vec<Position> = list.iter().map(|at| at.node.place).collect();
-        if !have_different_names(&places, &groups, r) {
-            return None;
-        }
-        r.clients = Some(groups.clone());
-        Some(groups)
-    })
+    }
 }
 
-/// Whether no two clients have the same name.
-fn have_different_names(places: &[Position], groups: &[ClientGroup], r: &mut Reader<'_>) -> bool {
-    let mut are_unique = true;
-    // Those whose clients are numbered, by the name before the number, and all other clients.
+/// The other resources of the clients, which must be different.
+fn others(files: Vec<UsageFile>, first: &Usage, known: &Known<'_>) -> Read<Vec<Usage>> {
+    let mut also: Vec<Usage> = Vec::with_capacity(files.len());
+    for (index, file) in files.into_iter().enumerate() {
+        let step = format!("also[{index}]");
+        let usage = file.resolve(known).within(&step)?;
+        if clients_of_trace(&usage).is_some() {
+            let message = "is a trace; give its clients a group of their own";
+            return Err(ReadError::new("wants", message).within(&step));
+        }
+        let mut used = std::iter::once(first).chain(&also);
+        if used.any(|it| it.resource == usage.resource) {
+            let message = format!(
+                "{:?} is used already; give another one",
+                usage.resource.as_str()
+            );
+            return Err(ReadError::new("resource", message).within(&step));
+        }
+        also.push(usage);
+    }
+    Ok(also)
+}
+
+/// Refuses two clients of one name.
+fn have_different_names(groups: &[ClientGroup]) -> Read<()> {
+    let refuse = |index: usize, name: &str| {
+        let message = format!("there is a client {name:?} already; give another name");
+        Err(ReadError::new(format!("[{index}].name"), message))
+    };
+    // Groups of numbered clients, by the name before the number, and all other clients.
     let mut numbered: BTreeMap<&str, usize> = BTreeMap::new();
-    let mut single: BTreeMap<&str, Position> = BTreeMap::new();
-    for (place, group) in places.iter().zip(groups) {
-        let twice = match clients_of_trace(&group.first) {
-            Some(clients) => {
-                let mut clients = clients.iter();
-                clients.find(|client| single.insert(client, *place).is_some())
-            }
+    let mut single: BTreeMap<&str, usize> = BTreeMap::new();
+    for (index, group) in groups.iter().enumerate() {
+        let names = match clients_of_trace(&group.first) {
             None if group.count > 1 => {
-                let before = numbered.insert(&group.name, group.count);
-                before.map(|_| &group.name)
+                if numbered.insert(&group.name, group.count).is_some() {
+                    return refuse(index, &group.name);
+                }
+                continue;
             }
-            None => single.insert(&group.name, *place).map(|_| &group.name),
+            None => std::slice::from_ref(&group.name),
+            Some(clients) => clients,
         };
-        if let Some(name) = twice {
-            let message =
-                format!("there is a client {name:?} already; give this group another name");
-            r.problems.note(*place, "clients.name", message);
-            are_unique = false;
+        for name in names {
+            if single.insert(name, index).is_some() {
+                return refuse(index, name);
+            }
         }
     }
-    for (name, place) in single {
+    for (name, index) in single {
         let Some((before, number)) = name.rsplit_once('-') else {
             continue;
         };
@@ -239,12 +288,8 @@ fn have_different_names(places: &[Position], groups: &[ClientGroup], r: &mut Rea
         let parsed = parsed.filter(|parsed| parsed.to_string() == number);
         let count = numbered.get(before).copied().unwrap_or(0);
         if parsed.is_some_and(|number| number < count) {
-            let message = format!(
-                "there is a client {name:?} already, of the group {before:?}; give this group another name"
-            );
-            r.problems.note(place, "clients.name", message);
-            are_unique = false;
+            return refuse(index, name);
         }
     }
-    are_unique
+    Ok(())
 }

@@ -1,4 +1,4 @@
-//! What clients want over time: a number, or one of the kinds of curves, by name.
+//! Demand of clients over time: a number, or one of the kinds of curves, by name.
 
 pub mod demand_player;
 mod diurnal;
@@ -6,159 +6,219 @@ mod traced;
 
 use std::time::Duration;
 
-use doorward_documents::form::At;
-use doorward_documents::placed_value::Value;
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::scenario::Scenario;
-use crate::scenario::declared::{Fields, Written};
 pub use crate::scenario::demand::diurnal::Diurnal;
 pub use crate::scenario::demand::traced::Trace;
-pub(super) use crate::scenario::demand::traced::trace_rows;
-use crate::scenario::read::Reader;
-use crate::scenario::shape::{STEP_MIN, Shape, amount, part, range, record, step, time};
-use crate::scenario::write::CannotWrite;
-use crate::scenario::yaml::Yaml;
+use crate::scenario::demand::traced::TraceForm;
+use crate::scenario::forms::{
+    Amount, As, Factors, Form, Part, STEP_MIN, Step, Time, UNSAID, schema, unsaid,
+};
+use crate::scenario::names::is_within;
+use crate::scenario::source::{PlainOrMap, Read, ReadError, Within};
 
-kinds! {
-    /// What a client wants over time. Curves that change all the time are followed in steps.
-    #[derive(Clone, Debug, PartialEq)]
-    pub enum Demand, inside("{walk: {start: 15}}", "how it changes") {
-        /// Always the same.
-        Constant as "constant" (wants: f64 = amount(), "how much is wanted");
-        /// One amount, and another from some time on.
-        Step as "step" {
-            /// Before.
-            from: f64 = amount(), needed("how much is wanted");
-            /// After.
-            to: f64 = amount(), needed("how much is wanted");
-            /// When.
-            at: Duration = time(), needed("when it happens");
-        };
-        /// From one amount to another, evenly.
-        Ramp as "ramp" {
-            /// Before.
-            from: f64 = amount(), needed("how much is wanted");
-            /// After.
-            to: f64 = amount(), needed("how much is wanted");
-            /// When it begins.
-            at: Duration = time(), needed("when it happens");
-            /// How long it takes.
-            length as "over": Duration = step(), needed("how long it takes");
-            /// How often it steps.
-            every: Duration = step(), or_from("a twentieth of `over`", |_, _| part_of(length, 20));
-        };
-        /// Up and down around a mean. Each client is ahead of the one before it by `shift` periods.
-        Sine as "sine" {
-            /// The mean.
-            mean: f64 = amount(), needed("how much is wanted");
-            /// How far it goes above and below; at most the mean.
-            amplitude: f64 = amount(), needed("how much is wanted"),
-                check(|at, amplitude, reader| is_at_most(at, *amplitude, mean, reader));
-            /// From top to top.
-            period: Duration = step(), needed("the time from top to top");
-            /// Each client is ahead of the one before it by this part of a period, 0…1.
-            shift: f64 = part(), or(0.0);
-            /// How often it steps.
-            every: Duration = step(), or_from("a hundredth of the period", |_, _| part_of(period, 100));
-        };
-        /// A day, which begins at midnight: `least` a third of a period after the peak (04:00), two thirds and more of
-        /// the way up while people work, `most` at the peak. Each client is ahead of the one before it by `shift`
-        /// periods.
-        Diurnal as "diurnal" (day: Diurnal = record(), "how it changes");
-        /// More for some time, all at once.
-        Spike as "spike" {
-            /// Before and after.
-            base: f64 = amount(), needed("how much is wanted");
-            /// Meanwhile.
-            peak: f64 = amount(), needed("how much is wanted");
-            /// When it begins.
-            at: Duration = time(), needed("when it happens");
-            /// How long it lasts.
-            length as "for": Duration = step(), needed("how long it lasts");
-        };
-        /// At once, and then every so often, multiplied by a factor by chance.
-        Walk as "walk" {
-            /// At the start, before the first step, which is made at once.
-            start: f64 = amount(), needed("how much is wanted");
-            /// The least and the largest factor.
-            factor: (f64, f64) = range(0.0, 1e6), or((0.9, 1.1));
-            /// How often.
-            every: Duration = step(), or(Duration::from_secs(10));
-        };
-        /// Two amounts in turn, for times by chance around these means (exponential).
-        OnOff as "on_off" {
-            // Not `on` and `off`: YAML takes them for truth values.
-            /// While on.
-            on as "peak": f64 = amount(), needed("how much is wanted");
-            /// While off.
-            off as "base": f64 = amount(), or(0.0);
-            /// How long it is on, on average.
-            on_for: Duration = step(), needed("how long it is on, on average");
-            /// How long it is off, on average.
-            off_for: Duration = step(), needed("how long it is off, on average");
-        };
-        /// A crowd that comes quickly and goes slowly.
-        FlashCrowd as "flash_crowd" {
-            /// Before, and in the end.
-            base: f64 = amount(), needed("how much is wanted");
-            /// At the top.
-            peak: f64 = amount(), needed("how much is wanted");
-            /// When it begins.
-            at: Duration = time(), needed("when it happens");
-            /// From the base to the top.
-            rise: Duration = step(), needed("how long it is from the base to the peak");
-            /// From the top, how long until half of what is above the base is gone.
-            half_life: Duration = step(), needed("how long it is until half of it is gone");
-            /// How often it steps.
-            every: Duration = step(), or_from("a tenth of the shorter of the two before", |_, _| {
-                part_of(rise.zip(half_life).map(|(rise, half)| rise.min(half)), 10)
-            });
-        };
-        /// What was measured: a client for each in the trace.
-        Trace as "trace" (trace: Trace = traced::trace(), "how it changes");
-    }
+/// The demand of a client over time. Curves that change all the time are followed in steps.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Demand {
+    /// Always the same.
+    Constant(#[serde(with = "Amount")] f64),
+    /// One amount, and another one from some time on.
+    Step {
+        /// The amount before.
+        #[serde(with = "Amount")]
+        from: f64,
+        /// The amount after.
+        #[serde(with = "Amount")]
+        to: f64,
+        /// The time of the change.
+        #[serde(with = "Time")]
+        at: Duration,
+    },
+    /// From one amount to another, evenly.
+    Ramp {
+        /// The amount before.
+        #[serde(with = "Amount")]
+        from: f64,
+        /// The amount after.
+        #[serde(with = "Amount")]
+        to: f64,
+        /// The time of the first step.
+        #[serde(with = "Time")]
+        at: Duration,
+        /// The duration of the ramp.
+        #[serde(rename = "over", with = "Step")]
+        length: Duration,
+        /// The time between two steps. Absent: a twentieth of `over`.
+        #[serde(default = "unsaid", with = "Step")]
+        every: Duration,
+    },
+    /// Up and down around a mean.
+    Sine {
+        /// The mean.
+        #[serde(with = "Amount")]
+        mean: f64,
+        /// The distance above and below the mean; at most the mean.
+        #[serde(with = "Amount")]
+        amplitude: f64,
+        /// The time from top to top.
+        #[serde(with = "Step")]
+        period: Duration,
+        /// Each client is ahead of the one before it by this part of a period.
+        #[serde(default, with = "Part")]
+        shift: f64,
+        /// The time between two steps. Absent: a hundredth of the period.
+        #[serde(default = "unsaid", with = "Step")]
+        every: Duration,
+    },
+    /// A day, which begins at midnight: `least` a third of a period after the peak (04:00), at least two thirds of the
+    /// way up during working hours, `most` at the peak.
+    Diurnal(Diurnal),
+    /// More for some time, all at once.
+    Spike {
+        /// The amount before and after.
+        #[serde(with = "Amount")]
+        base: f64,
+        /// The amount meanwhile.
+        #[serde(with = "Amount")]
+        peak: f64,
+        /// The time of the first change.
+        #[serde(with = "Time")]
+        at: Duration,
+        /// The duration of the spike.
+        #[serde(rename = "for", with = "Step")]
+        length: Duration,
+    },
+    /// An amount that is multiplied by a random factor, at the start and then regularly.
+    Walk {
+        /// The amount before the first step.
+        #[serde(with = "Amount")]
+        start: f64,
+        /// The least and the largest factor.
+        #[serde(default = "walk_factor", with = "Factors")]
+        factor: (f64, f64),
+        /// The time between two steps.
+        #[serde(default = "walk_every", with = "Step")]
+        every: Duration,
+    },
+    /// Two amounts in turn, for random times around these means (exponential).
+    OnOff {
+        /// The amount while it is on. (YAML takes `on` and `off` for truth values.)
+        #[serde(rename = "peak", with = "Amount")]
+        on: f64,
+        /// The amount while it is off.
+        #[serde(default, rename = "base", with = "Amount")]
+        off: f64,
+        /// The mean time for which it is on.
+        #[serde(with = "Step")]
+        on_for: Duration,
+        /// The mean time for which it is off.
+        #[serde(with = "Step")]
+        off_for: Duration,
+    },
+    /// A crowd that comes quickly and goes slowly.
+    FlashCrowd {
+        /// The amount before, and in the end.
+        #[serde(with = "Amount")]
+        base: f64,
+        /// The amount at the top.
+        #[serde(with = "Amount")]
+        peak: f64,
+        /// The time of the first change.
+        #[serde(with = "Time")]
+        at: Duration,
+        /// The time from the base to the top.
+        #[serde(with = "Step")]
+        rise: Duration,
+        /// The time from the top until half of the crowd is gone.
+        #[serde(with = "Step")]
+        half_life: Duration,
+        /// The time between two steps. Absent: a tenth of the shorter one of `rise` and `half_life`.
+        #[serde(default = "unsaid", with = "Step")]
+        every: Duration,
+    },
+    /// Measured demand: a client for each one in the trace.
+    Trace(#[serde(with = "TraceForm")] Trace),
 }
 
-fn part_of(time: Option<Duration>, parts: u32) -> Option<Duration> {
-    time.map(|time| (time / parts).max(STEP_MIN))
+const fn walk_factor() -> (f64, f64) {
+    (0.9, 1.1)
 }
 
-fn is_at_most(at: &At<'_>, amplitude: f64, mean: Option<f64>, reader: &mut Reader<'_>) {
-    if let Some(mean) = mean.filter(|mean| amplitude > *mean) {
-        let message = format!("is more than the mean, {mean}; nobody wants less than nothing");
-        reader.problems.wrong(at, message);
-    }
+const fn walk_every() -> Duration {
+    Duration::from_secs(10)
 }
 
-/// A number, or how it changes.
-pub(super) fn demand() -> Shape<Demand> {
-    const EXAMPLE: &str = "{walk: {start: 15}}";
-    Shape::new("amount, or one of the kinds below", |at, r| {
-        let Value::Map(_) = at.node.value else {
-            if at.node.value.as_number().is_none() {
-                let expected = format!("a number, or how it changes, as in {EXAMPLE}");
-                r.problems.refuse(at, &expected);
-                return None;
+impl Demand {
+    /// Fills in the defaults that depend on other fields, and checks what depends on them.
+    pub(super) fn complete(&mut self, end: Duration) -> Read<()> {
+        let fill = |every: &mut Duration, of: Duration, parts| {
+            if *every == UNSAID {
+                *every = (of / parts).max(STEP_MIN);
             }
-            return amount().read(at, r).map(Demand::Constant);
         };
-        let map = at.map(EXAMPLE, &mut r.problems)?;
-        if map.chosen(Demand::KINDS).is_some() {
-            let known: Vec<[&str; 1]> = Demand::KINDS.iter().map(|kind| [*kind]).collect();
-            let known: Vec<&[&str]> = known.iter().map(|it| &it[..]).collect();
-            map.check_keys(&known, &mut r.problems);
+        match self {
+            Self::Step { at, .. } => is_within(*at, end).within("step.at")?,
+            Self::Spike { at, .. } => is_within(*at, end).within("spike.at")?,
+            Self::Ramp {
+                at, length, every, ..
+            } => {
+                is_within(*at, end).within("ramp.at")?;
+                fill(every, *length, 20);
+            }
+            Self::FlashCrowd {
+                at,
+                rise,
+                half_life,
+                every,
+                ..
+            } => {
+                is_within(*at, end).within("flash_crowd.at")?;
+                fill(every, *rise.min(half_life), 10);
+            }
+            Self::Sine {
+                mean,
+                amplitude,
+                period,
+                every,
+                ..
+            } => {
+                if *amplitude > *mean {
+                    let message = format!("is {amplitude}; give at most the mean, {mean}");
+                    return Err(ReadError::new("sine.amplitude", message));
+                }
+                fill(every, *period, 100);
+            }
+            Self::Diurnal(day) => {
+                day.complete().within("diurnal")?;
+                fill(&mut day.every, day.period, 100);
+            }
+            Self::Constant(_) | Self::Walk { .. } | Self::OnOff { .. } | Self::Trace(_) => {}
         }
-        Demand::read_fields(&map, r)
-    })
+        Ok(())
+    }
 }
 
-impl Written for Demand {
-    fn written(&self, of: &Scenario) -> Result<Yaml, CannotWrite> {
-        if let Self::Constant(wants) = self {
-            return wants.written(of);
+/// A number, or a kind of demand.
+pub(super) struct DemandForm;
+
+schema!([] DemandForm: |generator| PlainOrMap::<As<Amount>, Demand>::json_schema(generator));
+
+impl Form for DemandForm {
+    type Value = Demand;
+
+    fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Demand, D::Error> {
+        Ok(match PlainOrMap::deserialize(from)? {
+            PlainOrMap::Plain(As::<Amount>(wants)) => Demand::Constant(wants),
+            PlainOrMap::Map(demand) => demand,
+        })
+    }
+
+    fn serialize<S: Serializer>(demand: &Demand, to: S) -> Result<S::Ok, S::Error> {
+        match demand {
+            Demand::Constant(wants) => Amount::serialize(wants, to),
+            demand => Serialize::serialize(demand, to),
         }
-        let mut out = Yaml::map();
-        self.write_fields(&mut out, of)?;
-        Ok(out)
     }
 }

@@ -1,101 +1,159 @@
-//! What goes wrong, and when.
+//! Faults: events, each with its times.
 //!
-//! A fault has one of `at`, `every` and `per_hour`, and one event, or several by weight under
-//! `one_of`. An event is one key that says what happens, whose value says to whom: a node, or so
-//! many clients; what else there is to say stands beside it.
+//! A fault has one of `at`, `every` and `per_hour`, and one event, or several by weight under `one_of`. One key says
+//! which event it is. Its value says to which node or to how many clients it happens; more keys stand beside it.
 
 mod event;
+mod words;
 
 use std::time::Duration;
 
-use doorward_documents::form::{At, Map};
+use doorward_documents::placed_value::{PlacedKey, PlacedValue, Value};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
 
-use crate::scenario::choice::{self, groups, places};
-use crate::scenario::declared::{Fields, Written};
-pub use crate::scenario::fault::event::{Event, NodeServers, Side, ToEtcd};
-use crate::scenario::read::Reader;
-use crate::scenario::shape::{Shape, duration, list_of, number, record, step, time, whole};
-use crate::scenario::write::CannotWrite;
-use crate::scenario::yaml::Yaml;
-use crate::scenario::{ClientGroup, Scenario};
-
-/// The least that may happen by chance in an hour: once in a century.
-const PER_HOUR_MIN: f64 = 1e-6;
-
-/// The most that may happen by chance in an hour: a thousand a second.
-const PER_HOUR_MAX: f64 = 3.6e6;
-
-/// The largest weight: one that others can still be compared with.
-const WEIGHT_MAX: f64 = 1e9;
+use crate::scenario::ClientGroup;
+pub use crate::scenario::fault::event::Event;
+pub use crate::scenario::fault::words::{EtcdLoss, NodeServers, Side, ToEtcd};
+use crate::scenario::forms::{As, Form, Maybe, PerHour, Step, Time, UNSAID, Weight, unsaid};
+use crate::scenario::names::{Known, is_within};
+use crate::scenario::source::{OneOrMany, Read, ReadError, Within, read};
 
 /// Something that goes wrong, or is changed from outside.
 #[derive(Clone, Debug)]
 pub struct Fault {
-    /// When.
+    /// The times.
     pub when: When,
-    /// What: one of these, by weight. One that stands alone is certain.
+    /// The events: one of these, by weight. A single one is certain.
     pub choices: Vec<(f64, Event)>,
 }
 
-kinds! {
-    /// When something happens.
-    #[derive(Clone, Debug, PartialEq)]
-    pub enum When, beside() {
-        /// Once, then.
-        At as "at" (at: Duration = time(), "when it happens");
-        /// Every so often.
-        Every as "every" {
-            /// From one to the next.
-            interval as "every": Duration = step(), needed("when it happens");
-            /// The first.
-            from: Duration = time(), or_from("one interval", |map, reader| {
-                time().read(&map.get(&["every"])?, reader)
-            });
-            /// None later than this. Absent: to the end.
-            until: Option<Duration> = duration(), optional("the end"),
-                check(|at, until, reader| is_not_before(at, *until, from, reader));
+/// The times of a fault.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(untagged)]
+pub enum When {
+    /// Once.
+    At {
+        /// The time.
+        #[serde(with = "Time")]
+        at: Duration,
+    },
+    /// Regularly.
+    Every {
+        /// The time from one to the next.
+        #[serde(rename = "every", with = "Step")]
+        interval: Duration,
+        /// The time of the first one. Absent: one interval.
+        #[serde(default = "unsaid", with = "Time")]
+        from: Duration,
+        /// None happens later. Absent: to the end.
+        #[serde(default, with = "Maybe::<Time>")]
+        until: Option<Duration>,
+    },
+    /// By chance.
+    #[serde(rename = "per_hour")]
+    Random {
+        /// The mean number in an hour.
+        #[serde(with = "PerHour")]
+        per_hour: f64,
+        /// None happens earlier.
+        #[serde(default, with = "Time")]
+        from: Duration,
+        /// None happens later. Absent: to the end.
+        #[serde(default, with = "Maybe::<Time>")]
+        until: Option<Duration>,
+    },
+}
+
+/// The keys that say when something happens.
+const WHEN: [&str; 5] = ["at", "every", "per_hour", "from", "until"];
+
+impl When {
+    /// Fills in the first time, and refuses times at which nothing would happen.
+    fn complete(&mut self, end: Duration) -> Read<()> {
+        let (first, until) = match self {
+            Self::At { at } => return is_within(*at, end).within("at"),
+            Self::Every {
+                interval,
+                from,
+                until,
+            } => {
+                if *from == UNSAID {
+                    is_within(*interval, end).within("every")?;
+                    *from = *interval;
+                }
+                (*from, *until)
+            }
+            Self::Random { from, until, .. } => (*from, *until),
         };
-        /// By chance, so often on average.
-        Random as "per_hour" {
-            /// On average.
-            per_hour: f64 = number(PER_HOUR_MIN, PER_HOUR_MAX), needed("when it happens");
-            /// None earlier.
-            from: Duration = time(), or(Duration::ZERO);
-            /// None later. Absent: to the end.
-            until: Option<Duration> = duration(), optional("the end"),
-                check(|at, until, reader| is_not_before(at, *until, from, reader));
-        };
+        is_within(first, end).within("from")?;
+        if until.is_some_and(|until| until < first) {
+            let message = "is before the first time; give a later one";
+            return Err(ReadError::new("until", message));
+        }
+        Ok(())
     }
 }
 
-fn is_not_before(
-    at: &At<'_>,
-    until: Option<Duration>,
-    from: Option<Duration>,
-    reader: &mut Reader<'_>,
-) {
-    if until < from {
-        let message = "is before the first time; nothing would happen";
-        reader.problems.wrong(at, message);
+/// A fault as files have it.
+#[derive(Serialize)]
+pub(super) struct FaultFile {
+    #[serde(flatten)]
+    when: When,
+    #[serde(flatten)]
+    what: What,
+}
+
+/// An event, or several.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum What {
+    Event(Event),
+    OneOf { one_of: Vec<Weighted> },
+}
+
+/// One of several events.
+#[derive(Serialize)]
+struct Weighted {
+    weight: f64,
+    #[serde(flatten)]
+    event: Event,
+}
+
+impl JsonSchema for FaultFile {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Fault".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let when = generator.subschema_for::<When>();
+        let event = generator.subschema_for::<Event>();
+        let weight = generator.subschema_for::<As<Weight>>();
+        let weighted = json_schema!({"allOf": [event], "properties": {"weight": weight}});
+        let one_of = json_schema!({"type": "array", "items": weighted});
+        let several = json_schema!({"required": ["one_of"], "properties": {"one_of": one_of}});
+        json_schema!({"type": "object", "allOf": [when, {"anyOf": [event, several]}]})
     }
 }
 
-record! {
-    /// One of several events.
-    #[derive(Clone, Debug)]
-    pub(crate) struct Weighted ("{weight: 3, kill: any}") {
-        /// It.
-        event: Event = (), flattened();
-        /// How often it is chosen, compared with the others.
-        weight: f64 = number(0.0, WEIGHT_MAX), or(1.0);
-    }
+/// The weight of an event.
+#[derive(Deserialize)]
+struct OwnWeight {
+    #[serde(default = "certain", with = "Weight")]
+    weight: f64,
 }
 
-/// How long something lasts: between these two, by chance.
+const fn certain() -> f64 {
+    1.0
+}
+
+/// A duration between these two, by chance.
 pub type Span = (Duration, Duration);
 
-/// Which node.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A node, or one of several.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum NodeChoice {
     /// This one, by its place in the scenario.
     Node(usize),
@@ -121,23 +179,27 @@ impl NodeChoice {
     }
 }
 
-record! {
-    /// Which clients: so many, by chance.
-    #[derive(Clone, Debug, Default, PartialEq, Eq)]
-    pub struct ClientChoice ("{clients: 3}", choice::number_of_clients) {
-        /// How many, by chance. More than there are is refused.
-        count as "clients": usize = whole(0, i128::from(u32::MAX)), needed("how many");
-        /// Of the groups of that name.
-        groups as "of": Option<Vec<usize>> = groups(), optional("of any group"),
-            by(|groups: &Vec<usize>, of: &Scenario| choice::name_of_groups(groups, of));
-        /// At these nodes.
-        nodes as "at": Option<Vec<usize>> = places(), optional("at any node"),
-            by(|nodes: &Vec<usize>, of: &Scenario| Ok::<Yaml, CannotWrite>(choice::names_of(nodes, of)));
-    }
+/// Some clients, which chance chooses.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Clients")]
+pub struct ClientChoice {
+    /// The number of clients, chosen by chance. At most as many as there are.
+    #[serde(rename = "clients")]
+    #[schemars(range(min = 1))]
+    pub count: usize,
+    /// The name of their group. Absent: any group.
+    #[serde(default, rename = "of")]
+    #[schemars(with = "Option<String>")]
+    pub groups: Option<Vec<usize>>,
+    /// Their nodes. Absent: any node.
+    #[serde(default, rename = "at")]
+    #[schemars(with = "Option<OneOrMany<String>>")]
+    pub nodes: Option<Vec<usize>>,
 }
 
 impl ClientChoice {
-    /// So many of all.
+    /// Chooses so many of all.
     pub const fn any(count: usize) -> Self {
         Self {
             count,
@@ -146,7 +208,7 @@ impl ClientChoice {
         }
     }
 
-    /// How many there are to choose from.
+    /// Counts the clients to choose from.
     pub fn number_of(&self, all: &[ClientGroup]) -> usize {
         let mut number = 0;
         for (place, group) in all.iter().enumerate() {
@@ -167,71 +229,101 @@ impl ClientChoice {
     }
 }
 
-/// Whose clock.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The owners of clocks.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+#[schemars(inline)]
 pub enum ClockChoice {
-    /// That of a node's servers.
+    /// The servers of a node.
     Node(NodeChoice),
-    /// Those of clients.
+    /// Clients.
     Clients(ClientChoice),
 }
 
-/// What goes wrong.
-pub(super) fn faults() -> Shape<Vec<Fault>> {
-    let each = Shape::new("map", Fault::read);
-    list_of("[{at: 120s, kill: root, for: 20s}]", each)
+type Entry = (PlacedKey, PlacedValue);
+
+/// A map of some entries of a document.
+fn map(value: &PlacedValue, entries: Vec<Entry>) -> PlacedValue {
+    PlacedValue {
+        place: value.place,
+        value: Value::Map(entries),
+    }
+}
+
+/// The entries of a map, apart: those with some keys, and all others.
+fn apart(value: &PlacedValue, keys: &[&str]) -> Read<(PlacedValue, PlacedValue)> {
+    let Value::Map(entries) = &value.value else {
+        let message = format!(
+            "is {}; give a map, as in {{at: 120s, kill: root}}",
+            value.value.described()
+        );
+        return Err(ReadError::new("", message));
+    };
+    let is_chosen = |(key, _): &Entry| keys.contains(&key.text.as_str());
+    let (some, others) = entries.iter().cloned().partition(is_chosen);
+    Ok((map(value, some), map(value, others)))
 }
 
 impl Fault {
-    fn read(at: &At<'_>, reader: &mut Reader<'_>) -> Option<Self> {
-        let map = at.map("{at: 120s, kill: root}", &mut reader.problems)?;
-        let when = When::read_fields(&map, reader);
-        let times = When::names_in(&map).unwrap_or(vec![&["at"], &["every"], &["per_hour"]]);
-        if map.has("one_of") {
-            map.check_keys(&[&times[..], &[&["one_of"]]].concat(), &mut reader.problems);
-            let choices = one_of(&map, reader)?;
-            let when = when?;
-            return Some(Self { when, choices });
+    /// Reads one.
+    pub(super) fn read(value: &PlacedValue, known: &Known<'_>) -> Read<Self> {
+        let (when, what) = apart(value, &WHEN)?;
+        let mut when: When = read(&when)?;
+        when.complete(known.end)?;
+        let (choices, events) = apart(&what, &["one_of"])?;
+        let Value::Map(choices) = &choices.value else {
+            return Err(ReadError::new("", "is no map"));
+        };
+        let Some((_, list)) = choices.first() else {
+            let choices = vec![(1.0, Event::read(&events, known)?)];
+            return Ok(Self { when, choices });
+        };
+        if let Value::Map(others) = &events.value
+            && let Some((key, _)) = others.first()
+        {
+            let message = "does not go with one_of; remove it";
+            return Err(ReadError::new(&key.text, message));
         }
-        if let Some(names) = Event::names_in(&map) {
-            map.check_keys(&[names, times].concat(), &mut reader.problems);
-        }
-        let event = Event::read_fields(&map, reader)?;
-        let (when, choices) = (when?, vec![(1.0, event)]);
-        Some(Self { when, choices })
+        let choices = weighted(list, known).within("one_of")?;
+        Ok(Self { when, choices })
+    }
+
+    /// The fault as a file has it.
+    pub(super) fn to_file(&self) -> FaultFile {
+        let what = match self.choices.as_slice() {
+            [(1.0, event)] => What::Event(event.clone()),
+            choices => {
+                let choices = choices.iter().cloned();
+                let one_of = choices.map(|(weight, event)| Weighted { weight, event });
+                What::OneOf {
+                    one_of: one_of.collect(),
+                }
+            }
+        };
+        let when = self.when.clone();
+        FaultFile { when, what }
     }
 }
 
 /// Several events, by weight.
-fn one_of(map: &Map<'_>, reader: &mut Reader<'_>) -> Option<Vec<(f64, Event)>> {
-    const EXAMPLE: &str = "[{weight: 3, kill: any}, {weight: 1, elect: any}]";
-    let what = format!("a list, as in {EXAMPLE}");
-    let at = map.need(&["one_of"], &what, &mut reader.problems)?;
-    let choices = list_of(EXAMPLE, record::<Weighted>()).read(&at, reader)?;
-    if choices.iter().all(|choice| choice.weight == 0.0) {
-        let message = "has nothing that weighs anything; give one a weight above 0";
-        reader.problems.wrong(&at, message);
+fn weighted(list: &PlacedValue, known: &Known<'_>) -> Read<Vec<(f64, Event)>> {
+    let Value::List(items) = &list.value else {
+        let message = "give a list, as in [{weight: 3, kill: any}, {elect: any}]";
+        return Err(ReadError::new("", message));
+    };
+    let one = |item| {
+        let (weight, event) = apart(item, &["weight"])?;
+        let OwnWeight { weight } = read(&weight)?;
+        Ok((weight, Event::read(&event, known)?))
+    };
+    let mut choices = Vec::new();
+    for (index, item) in items.iter().enumerate() {
+        let choice = one(item).within(&format!("[{index}]"));
+        choices.push(choice?);
     }
-    let choices = choices.into_iter();
-    Some(choices.map(|it| (it.weight, it.event)).collect())
-}
-
-impl Written for Fault {
-    fn written(&self, of: &Scenario) -> Result<Yaml, CannotWrite> {
-        let mut out = Yaml::map();
-        self.when.write_fields(&mut out, of)?;
-        if let [(1.0, event)] = self.choices.as_slice() {
-            event.write_fields(&mut out, of)?;
-            return Ok(out);
-        }
-        let mut choices = Vec::new();
-        for (weight, event) in &self.choices {
-            let mut one = Yaml::map();
-            event.write_fields(&mut one, of)?;
-            one.put("weight", Yaml::plain(weight));
-            choices.push(one);
-        }
-        out.put("one_of", Yaml::List(choices));
-        Ok(out)
+    if choices.iter().all(|(weight, _)| *weight == 0.0) {
+        let message = "has no event with a weight; give one a weight above 0";
+        return Err(ReadError::new("", message));
     }
+    Ok(choices)
 }

@@ -1,20 +1,17 @@
-//! What is between clients and servers, and between servers: for all of them, for each of the two, and for
-//! single links.
+//! Links between clients and servers, and between servers: for all, for each of the two, and single ones.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use doorward_documents::form::At;
-use doorward_documents::placed_value::Value;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
-use crate::scenario::declared::{FieldRow, Fields, Record, Written};
-use crate::scenario::read::Reader;
-use crate::scenario::shape::{Shape, duration, list_of, part, record, span};
-use crate::scenario::write::CannotWrite;
-use crate::scenario::yaml::Yaml;
-use crate::scenario::{Scenario, choice};
+use crate::scenario::Scenario;
+use crate::scenario::forms::{As, Form, Maybe, Part, Span, Time};
+use crate::scenario::nodes::NamedNodes;
+use crate::scenario::source::{OneOrMany, PlainOrMap, Read, ReadError, Within};
 
-/// How long messages take, and what becomes of them.
+/// The links, with the time of messages and their losses.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Network {
     /// Between clients and servers, unless a node has its own way.
@@ -30,7 +27,7 @@ pub struct Network {
 /// One kind of way.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Link {
-    /// How long a message takes, one way.
+    /// The time of a message, one way.
     pub latency: Latency,
     /// The part of messages that are lost, 0…1. On streams between servers what is lost comes late
     /// (it is sent again after a second), as it does with TCP.
@@ -40,7 +37,12 @@ pub struct Link {
 }
 
 /// A distribution of latencies.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(
+    from = "PlainOrMap<As<Span>, Tail>",
+    into = "PlainOrMap<As<Span>, Tail>"
+)]
+#[schemars(inline)]
 pub enum Latency {
     /// Always the same.
     Constant(Duration),
@@ -55,81 +57,92 @@ pub enum Latency {
     },
 }
 
-record! {
-    /// What a file says of a link. What it does not say stays as it was.
-    #[derive(Clone, Copy, Debug, Default, PartialEq)]
-    pub(crate) struct LinkChange ("{latency: 5ms, loss: 0.01}") {
-        /// How long a message takes, one way. `{least: 1ms, mean: 5ms}`: at least that long, and what is added is
-        /// exponentially distributed with that mean.
-        latency: Option<Latency> = latency(), optional("`[1ms, 5ms]`");
-        /// The part of messages that are lost. On streams between servers they come late instead.
-        loss: Option<f64> = part(), optional("`0`");
-        /// The part of messages that arrive twice. Not on streams.
-        duplication: Option<f64> = part(), optional("`0`");
-    }
+/// A latency with an exponential tail.
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(inline)]
+struct Tail {
+    /// No message is faster.
+    #[serde(default, with = "Time")]
+    least: Duration,
+    /// The mean of the additional time.
+    #[serde(with = "Time")]
+    mean: Duration,
 }
 
-record! {
-    /// What a file says of the network.
-    #[derive(Clone, Debug)]
-    pub(crate) struct NetworkChange ("{clients: {…}, servers: {…}}") {
-        /// All links.
-        all: LinkChange = (), flattened();
-        /// The same keys, for the way between clients and servers only.
-        clients: Option<LinkChange> = record(), optional("as all");
-        /// The same keys, for the way between servers only.
-        servers: Option<LinkChange> = record(), optional("as all");
-        /// Single links that are different.
-        links: Vec<SingleLinks> = list_of("[{between: [root, leaf-1], latency: 80ms}]", record()), or_empty();
-    }
-}
-
-record! {
-    /// What a file says of single links.
-    #[derive(Clone, Debug)]
-    pub(crate) struct SingleLinks ("{between: [root, leaf-1], latency: 80ms}", |whole: SingleLinks, map, reader| {
-        if whole.change == LinkChange::default() {
-            let message = "says nothing of the link; give a latency, loss or duplication";
-            reader.problems.note(map.place, &map.path, message);
+impl From<PlainOrMap<As<Span>, Tail>> for Latency {
+    fn from(file: PlainOrMap<As<Span>, Tail>) -> Self {
+        match file {
+            PlainOrMap::Plain(As((least, most))) if least == most => Self::Constant(least),
+            PlainOrMap::Plain(As((least, most))) => Self::Uniform(least, most),
+            PlainOrMap::Map(Tail { least, mean }) => Self::Exponential { least, mean },
         }
-        Some(whole)
-    }) {
-        /// What.
-        change: LinkChange = (), flattened();
-        /// Of which.
-        whose: Whose = (), flattened();
     }
 }
 
-kinds! {
-    /// Whose link.
-    #[derive(Clone, Debug)]
-    pub(crate) enum Whose, beside() {
-        /// Between two servers, a node and its parent in either order; by the lower ends. For keys of the tree, all
-        /// links of their nodes.
-        Between as "between" {
-            /// The lower ends.
-            nodes as "between": Vec<usize> = between(), needed("whose link"),
-                by(|nodes: &Vec<usize>, of: &Scenario| ends(nodes, of));
-        };
-        /// Between clients and the servers at these nodes.
-        At as "at" {
-            /// The nodes.
-            nodes as "at": Vec<usize> = choice::places(), needed("whose link"),
-                by(|nodes: &Vec<usize>, of: &Scenario| Ok(choice::names_of(nodes, of)));
-        };
+impl From<Latency> for PlainOrMap<As<Span>, Tail> {
+    fn from(latency: Latency) -> Self {
+        match latency {
+            Latency::Constant(latency) => Self::Plain(As((latency, latency))),
+            Latency::Uniform(least, most) => Self::Plain(As((least, most))),
+            Latency::Exponential { least, mean } => Self::Map(Tail { least, mean }),
+        }
     }
 }
 
-record! {
-    /// A latency with an exponential tail.
-    #[derive(Clone, Copy, Debug)]
-    pub(crate) struct Tail ("{least: 1ms, mean: 5ms}") {
-        /// No message is faster.
-        least: Duration = duration(), or(Duration::ZERO);
-        /// The mean of what is added.
-        mean: Duration = duration(), needed("the mean of what is added to the least");
-    }
+/// The network as a file has it.
+#[derive(Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(rename = "Network")]
+pub(super) struct NetworkFile {
+    /// The time of a message, one way: a duration, two between which chance decides, or `{least: 1ms, mean: 5ms}` with
+    /// an exponential tail. Absent: `[1ms, 5ms]`.
+    latency: Option<Latency>,
+    /// The part of messages that is lost. On streams between servers they come late instead. Absent: 0.
+    #[serde(with = "Maybe::<Part>")]
+    loss: Option<f64>,
+    /// The part of messages that arrives twice. Not on streams. Absent: 0.
+    #[serde(with = "Maybe::<Part>")]
+    duplication: Option<f64>,
+    /// Only between clients and servers.
+    clients: Option<LinkFile>,
+    /// Only between servers.
+    servers: Option<LinkFile>,
+    /// Single links.
+    links: Vec<SingleLinks>,
+}
+
+/// A link as a file has it. Absent fields stay as they were.
+#[derive(Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(rename = "Link")]
+struct LinkFile {
+    /// The time of a message, one way.
+    latency: Option<Latency>,
+    /// The part of messages that is lost.
+    #[serde(with = "Maybe::<Part>")]
+    loss: Option<f64>,
+    /// The part of messages that arrives twice.
+    #[serde(with = "Maybe::<Part>")]
+    duplication: Option<f64>,
+}
+
+/// Single links. One of `between` and `at` says which.
+#[derive(Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+struct SingleLinks {
+    /// A node and its parent, or two keys of the tree.
+    between: Option<Vec<String>>,
+    /// The nodes whose links to clients are meant.
+    at: Option<OneOrMany<String>>,
+    /// The time of a message, one way.
+    latency: Option<Latency>,
+    /// The part of messages that is lost.
+    #[serde(with = "Maybe::<Part>")]
+    loss: Option<f64>,
+    /// The part of messages that arrives twice.
+    #[serde(with = "Maybe::<Part>")]
+    duplication: Option<f64>,
 }
 
 /// Within a region, as in any cloud.
@@ -164,8 +177,8 @@ impl Network {
     }
 }
 
-impl LinkChange {
-    fn of(link: &Link) -> Self {
+impl LinkFile {
+    const fn of(link: &Link) -> Self {
         Self {
             latency: Some(link.latency),
             loss: Some(link.loss),
@@ -173,7 +186,7 @@ impl LinkChange {
         }
     }
 
-    fn apply(&self, link: Link) -> Link {
+    fn apply(self, link: Link) -> Link {
         Link {
             latency: self.latency.unwrap_or(link.latency),
             loss: self.loss.unwrap_or(link.loss),
@@ -182,142 +195,133 @@ impl LinkChange {
     }
 }
 
-/// The network as files have it.
-pub(super) fn network() -> Shape<Network> {
-    Shape::new("map", |at, r| {
-        let change = NetworkChange::read(at, r)?;
-        let both = change.all.apply(LINK);
-        let own = |own: Option<LinkChange>| own.map_or(both, |own| own.apply(both));
+impl NetworkFile {
+    pub(super) fn resolve(self, tree: &NamedNodes) -> Read<Network> {
+        let Self {
+            latency,
+            loss,
+            duplication,
+            clients,
+            servers,
+            links,
+        } = self;
+        let both = LinkFile {
+            latency,
+            loss,
+            duplication,
+        }
+        .apply(LINK);
         let mut network = Network {
-            clients: own(change.clients),
-            servers: own(change.servers),
+            clients: clients.unwrap_or_default().apply(both),
+            servers: servers.unwrap_or_default().apply(both),
             ..Network::default()
         };
-        for single in change.links {
-            let (nodes, ways, usual) = match single.whose {
-                Whose::At { nodes } => (nodes, &mut network.at, network.clients),
-                Whose::Between { nodes } => (nodes, &mut network.above, network.servers),
-            };
-            for node in nodes {
-                let link = ways.entry(node).or_insert(usual);
-                *link = single.change.apply(*link);
+        for (index, links) in links.into_iter().enumerate() {
+            links
+                .change(&mut network, tree)
+                .within(&format!("links[{index}]"))?;
+        }
+        Ok(network)
+    }
+
+    /// The network as a file has it.
+    pub(super) fn of(scenario: &Scenario) -> Self {
+        if scenario.network == Network::default() {
+            return Self::default();
+        }
+        let network = &scenario.network;
+        let name = |node: usize| scenario.nodes.get(node).map(|node| node.name.clone());
+        let single = |link: &Link, between, at| {
+            let LinkFile {
+                latency,
+                loss,
+                duplication,
+            } = LinkFile::of(link);
+            SingleLinks {
+                between,
+                at,
+                latency,
+                loss,
+                duplication,
             }
-        }
-        Some(network)
-    })
-}
-
-impl Written for Network {
-    fn written(&self, of: &Scenario) -> Result<Yaml, CannotWrite> {
-        let single = |whose, link| SingleLinks {
-            change: LinkChange::of(link),
-            whose,
         };
-        let at = self.at.iter().map(|(node, link)| {
-            let nodes = vec![*node];
-            single(Whose::At { nodes }, link)
+        let at = network
+            .at
+            .iter()
+            .map(|(node, link)| single(link, None, name(*node).map(OneOrMany::One)));
+        // The root has no parent, and no link to it.
+        let above = network.above.iter().filter_map(|(node, link)| {
+            let parent = scenario.nodes.get(*node)?.parent?;
+            Some(single(link, Some(vec![name(parent)?, name(*node)?]), None))
         });
-        // The root has no parent, and no way to it.
-        let has_parent = |node: &usize| of.nodes.get(*node).is_some_and(|it| it.parent.is_some());
-        let above = self.above.iter().filter(|(node, _)| has_parent(node));
-        let above = above.map(|(node, link)| {
-            let nodes = vec![*node];
-            single(Whose::Between { nodes }, link)
-        });
-        let change = NetworkChange {
-            all: LinkChange::default(),
-            clients: Some(LinkChange::of(&self.clients)),
-            servers: Some(LinkChange::of(&self.servers)),
+        Self {
+            clients: Some(LinkFile::of(&network.clients)),
+            servers: Some(LinkFile::of(&network.servers)),
             links: at.chain(above).collect(),
-        };
-        change.written(of)
-    }
-}
-
-/// A span, or a least with a tail.
-fn latency() -> Shape<Latency> {
-    Shape::new("span, or `{least: 1ms, mean: 5ms}`", |at, r| {
-        if let Value::Map(_) = at.node.value {
-            let Tail { least, mean } = Tail::read(at, r)?;
-            return Some(Latency::Exponential { least, mean });
-        }
-        let (least, most) = span().read(at, r)?;
-        Some(if least == most {
-            Latency::Constant(least)
-        } else {
-            Latency::Uniform(least, most)
-        })
-    })
-}
-
-impl Written for Latency {
-    fn written(&self, of: &Scenario) -> Result<Yaml, CannotWrite> {
-        match *self {
-            Self::Constant(span) => span.written(of),
-            Self::Uniform(least, most) => (least, most).written(of),
-            Self::Exponential { least, mean } => Tail { least, mean }.written(of),
+            ..Self::default()
         }
     }
 }
 
-/// The lower ends of the links between two.
-fn between() -> Shape<Vec<usize>> {
-    Shape::new("`[PARENT, CHILD]`", |at, r| {
-        let ends = at.list("[root, leaf-1]", &mut r.problems)?;
-        let [one, other] = ends.as_slice() else {
-            let message = format!(
-                "is a list of {}; give a node and its parent, as in [root, leaf-1]",
-                ends.len()
-            );
-            r.problems.wrong(at, message);
-            return None;
+impl SingleLinks {
+    fn change(self, network: &mut Network, tree: &NamedNodes) -> Read<()> {
+        let Self {
+            between,
+            at,
+            latency,
+            loss,
+            duplication,
+        } = self;
+        let change = LinkFile {
+            latency,
+            loss,
+            duplication,
         };
-        let (one, other) = (choice::place(one, r), choice::place(other, r));
-        lower_ends(at, &one?, &other?, r)
-    })
+        if change == LinkFile::default() {
+            let message = "says nothing of the link; give a latency, loss or duplication";
+            return Err(ReadError::new("", message));
+        }
+        let (nodes, links, usual) = match (between, at) {
+            (Some(ends), None) => {
+                let nodes = lower_ends(&ends, tree).within("between")?;
+                (nodes, &mut network.above, network.servers)
+            }
+            (None, Some(names)) => {
+                let nodes = tree.all_named(&names).within("at")?;
+                (nodes, &mut network.at, network.clients)
+            }
+            _ => return Err(ReadError::new("", "give one of between and at")),
+        };
+        for node in nodes {
+            let link = links.entry(node).or_insert(usual);
+            *link = change.apply(*link);
+        }
+        Ok(())
+    }
 }
 
-fn lower_ends(
-    at: &At<'_>,
-    one: &[usize],
-    other: &[usize],
-    r: &mut Reader<'_>,
-) -> Option<Vec<usize>> {
-    let tree = r.tree.as_ref()?;
+/// The lower ends of the links between two nodes, or two keys of the tree.
+fn lower_ends(ends: &[String], tree: &NamedNodes) -> Read<Vec<usize>> {
+    let [one, other] = ends else {
+        let message = "give a node and its parent, as in [root, leaf-1]";
+        return Err(ReadError::new("", message));
+    };
+    let (one, other) = (tree.named(one)?, tree.named(other)?);
     let is_below = |child: usize, parents: &[usize]| {
         let parent = tree.nodes.get(child).and_then(|node| node.parent);
         parent.is_some_and(|parent| parents.contains(&parent))
     };
     let mut lower: Vec<usize> = Vec::new();
-    for (children, parents) in [(one, other), (other, one)] {
+    for (children, parents) in [(&one, &other), (&other, &one)] {
         let below = children.iter().copied();
         lower.extend(below.filter(|child| is_below(*child, parents)));
     }
     if lower.is_empty() {
-        let message = "has no link: neither is the parent of the other; give a node and its parent";
-        r.problems.wrong(at, message);
-        return None;
+        let message = "neither is the parent of the other; give a node and its parent";
+        return Err(ReadError::new("", message));
     }
-    // Once each, for what is said of them is applied to each.
+    // Once each, for a change applies to each.
     lower.sort_unstable();
     lower.dedup();
-    Some(lower)
-}
-
-/// The two ends of a link, by its lower end.
-fn ends(nodes: &[usize], of: &Scenario) -> Result<Yaml, CannotWrite> {
-    let [node] = nodes else {
-        return Err(CannotWrite::new("several links at once"));
-    };
-    let parent = of.nodes.get(*node).and_then(|node| node.parent);
-    let ends = parent.into_iter().chain([*node]);
-    Ok(Yaml::List(
-        ends.map(|end| choice::name_of(end, of)).collect(),
-    ))
-}
-
-/// The tables of the network.
-pub(super) fn tables() -> [(&'static str, Vec<FieldRow>); 2] {
-    let all = NetworkChange::rows();
-    [("network", all), ("links", Whose::rows())]
+    Ok(lower)
 }

@@ -1,32 +1,26 @@
-//! The nodes of the tree: nodes in nodes, some of them multiplied.
+//! The nodes of the tree: nodes in nodes, some of them multiplied, or a list.
 //!
-//! A node is called what its key says. With a `count` above 1 there are as many, `region-1`,
-//! `region-2` and so on; and what is below such a node is called after it, as in `region-1.leaf-2`.
-//! So a name depends only on the way to its node, and is unique if the keys are.
-//!
-//! Or a list of nodes, each with its parent: then they stand in the order of the list, which is that in
-//! which chance goes through them. So a file keeps their order: they are written in one another if that says
-//! in which order they stand, else as a list.
+//! A node has the name of its key. With a `count` above 1 there are several: `region-1`, `region-2` and so on. The
+//! nodes below such a node have its name in front, as in `region-1.leaf-2`. A list keeps the order in which chance
+//! goes through the nodes; files that the simulator writes have a list.
 
-mod named;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::fmt;
 
-use doorward_documents::form::At;
-use doorward_documents::placed_value::{Position, Value};
+use doorward_documents::form::{hint, some_of};
 use doorward_engine::id::HolderName;
+use schemars::JsonSchema;
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::scenario::declared::{FieldRow, Fields, Record, Written};
-pub(super) use crate::scenario::nodes::named::NamedNodes;
-use crate::scenario::read::Reader;
-use crate::scenario::shape::{self, Shape, count, text};
-use crate::scenario::write::CannotWrite;
-use crate::scenario::yaml::Yaml;
-use crate::scenario::{NODES_MAX, Scenario};
+use crate::scenario::NODES_MAX;
+use crate::scenario::forms::{Form, Whole};
+use crate::scenario::source::{OneOrMany, PlainOrMap, Read, ReadError, Within};
 
-/// The most servers of a node.
-const CANDIDATES_MAX: usize = 100;
-
-/// What is no name of a node, because it says which nodes are meant.
-const RESERVED: [&str; 4] = ["all", "any", "below_root", "leaves"];
+/// Words that say which nodes are meant, so that no node has them as its name. YAML takes the last two for truth
+/// values.
+const RESERVED: [&str; 6] = ["all", "any", "below_root", "leaves", "true", "false"];
 
 /// A node of the tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,328 +29,260 @@ pub struct Node {
     pub name: String,
     /// Its place among the nodes. None: this is the root, which is the first.
     pub parent: Option<usize>,
-    /// How many servers stand there; at least 1. With more than one, a master that dies is succeeded
-    /// after [`crate::scenario::Servers::election`]; with one, it is back when its fault is over.
+    /// The number of its servers; at least 1. With more than one, a master that dies is succeeded after
+    /// [`crate::scenario::Servers::election`]; with one, it is back when its fault is over.
     pub candidates: u32,
 }
 
-/// A key of the tree, before it is multiplied.
-#[derive(Clone, Debug)]
-pub(crate) struct Branch {
-    key: String,
-    place: Position,
-    path: String,
-    about: About,
+/// The tree as a file has it.
+pub(super) type TreeFile = PlainOrMap<Vec<Listed>, Branches>;
+
+/// A node in a list.
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "ListedNode")]
+pub(super) struct Listed {
+    /// Its name, which is unique.
+    name: String,
+    /// The name of a node before it. Absent: it is the root.
+    #[serde(default)]
+    parent: Option<String>,
+    /// The number of its servers.
+    #[serde(default = "one", with = "Whole::<u32, 1, 100>")]
+    candidates: u32,
 }
 
-record! {
-    /// What a file says of a node in a map.
-    #[derive(Clone, Debug)]
-    pub(crate) struct About ("{count: 3, children: […]}") {
-        /// How many of them there are at each parent. Not of the root.
-        count: usize = count(NODES_MAX), or(1);
-        /// How many servers stand there. If there is another one, it succeeds a master that dies.
-        candidates: u32 = shape::count(CANDIDATES_MAX), or(1);
-        /// The nodes below: a map, or a list of names. Without, it is a leaf.
-        children: Vec<Branch> = children(), or_empty(), by(|children: &Vec<Branch>, of: &Scenario| {
-            map_of(children, of)
-        });
+/// Nodes by their keys, in the order of the file.
+#[derive(JsonSchema)]
+#[schemars(inline)]
+pub(super) struct Branches(
+    #[schemars(with = "BTreeMap<String, Option<Branch>>")] Vec<(String, Branch)>,
+);
+
+/// A key of the tree.
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Node")]
+struct Branch {
+    /// The number of such nodes at each parent. Not for the root.
+    #[serde(default = "one", with = "Whole::<u32, 1, { NODES_MAX as u64 }>")]
+    count: u32,
+    /// The number of servers of the node. If there are several, another one succeeds a master that dies.
+    #[serde(default = "one", with = "Whole::<u32, 1, 100>")]
+    candidates: u32,
+    /// The nodes below: a map, or a list of names. Absent: it is a leaf.
+    #[serde(default)]
+    children: Option<PlainOrMap<Vec<String>, Branches>>,
+}
+
+const fn one() -> u32 {
+    1
+}
+
+const ALONE: Branch = Branch {
+    count: 1,
+    candidates: 1,
+    children: None,
+};
+
+impl Serialize for Branches {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_map(self.0.iter().map(|(key, branch)| (key, branch)))
     }
 }
 
-record! {
-    /// What a file says of a node in a list.
-    #[derive(Clone, Debug)]
-    pub(crate) struct Listed ("{name: leaf, parent: root}") {
-        /// Unique.
-        name: String = text(), needed("a name");
-        /// The name of a node that stands before it.
-        parent: Option<String> = text(), optional("the root");
-        /// As above.
-        candidates: u32 = count(CANDIDATES_MAX), or(1);
-    }
-}
+impl<'de> Deserialize<'de> for Branches {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct InOrder;
+        impl<'de> Visitor<'de> for InOrder {
+            type Value = Branches;
 
-/// The nodes that a scenario begins with; a root alone if it says nothing.
-pub(super) fn nodes() -> Shape<Vec<Node>> {
-    Shape::new("map, or a list", |at, r| {
-        let tree = match &at.node.value {
-            Value::List(_) => listed(at, r)?,
-            _ => grown(&root(at, r)?, r)?,
-        };
-        let nodes = tree.nodes.clone();
-        r.tree = Some(tree);
-        Some(nodes)
-    })
-}
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a map of nodes, as in {root: {children: [a, b]}}")
+            }
 
-/// A root alone.
-pub(super) fn root_alone(r: &mut Reader<'_>) -> Option<Vec<Node>> {
-    let root = branch("root", Position::START, "tree".to_owned(), About::nothing());
-    let tree = grown(&root, r)?;
-    let nodes = tree.nodes.clone();
-    r.tree = Some(tree);
-    Some(nodes)
-}
-
-impl About {
-    const fn nothing() -> Self {
-        Self {
-            count: 1,
-            candidates: 1,
-            children: Vec::new(),
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Branches, A::Error> {
+                let mut branches = Vec::new();
+                while let Some((key, branch)) = map.next_entry::<String, Option<Branch>>()? {
+                    branches.push((key, branch.unwrap_or(ALONE)));
+                }
+                Ok(Branches(branches))
+            }
         }
+        from.deserialize_map(InOrder)
     }
 }
 
-fn branch(key: &str, place: Position, path: String, about: About) -> Branch {
-    let key = key.to_owned();
-    Branch {
-        key,
-        place,
-        path,
-        about,
-    }
+/// The nodes, and what they are called.
+#[derive(Debug, Default)]
+pub(super) struct NamedNodes {
+    /// The root first, parents before their children.
+    pub(super) nodes: Vec<Node>,
+    /// The nodes without children.
+    pub(super) leaves: Vec<usize>,
+    names: BTreeMap<String, usize>,
+    /// The nodes that are made of one key.
+    kinds: BTreeMap<String, Vec<usize>>,
 }
 
-fn root(at: &At<'_>, r: &mut Reader<'_>) -> Option<Branch> {
-    let map = at.map("{root: {children: [a, b]}}", &mut r.problems)?;
-    let [(key, node)] = map.entries else {
-        let message = format!(
-            "has {} roots; give one, and all others as its children",
-            map.entries.len()
-        );
-        r.problems.wrong(at, message);
-        return None;
-    };
-    let path = format!("{}.{}", at.path, key.text);
-    let root = read_branch(&key.text, key.place, &At { node, path }, r);
-    if root.about.count != 1 {
-        let path = format!("{}.count", root.path);
-        let message = "there is only one root; remove it";
-        r.problems.note(root.place, &path, message);
-        return None;
-    }
-    Some(root)
-}
-
-fn read_branch(key: &str, place: Position, at: &At<'_>, r: &mut Reader<'_>) -> Branch {
-    if RESERVED.contains(&key) {
-        let message = "cannot be the name of a node: it says which nodes are meant";
-        r.problems.note(place, &at.path, message);
-    }
-    if matches!(key, "true" | "false") {
-        let message = "is a truth value to YAML, as on, off, yes and no are; put it in quotes";
-        r.problems.note(place, &at.path, message);
-    }
-    // Of some there is nothing to say.
-    let about = match at.node.value {
-        Value::Null => None,
-        _ => About::read(at, r),
-    };
-    let about = about.unwrap_or(About::nothing());
-    branch(key, place, at.path.clone(), about)
-}
-
-/// A map, or a list of those about which there is nothing to say.
-fn children() -> Shape<Vec<Branch>> {
-    Shape::new("map or list of nodes", |at, r| {
-        let mut children = Vec::new();
-        match &at.node.value {
-            Value::Map(entries) => {
-                for (key, node) in entries {
-                    let path = format!("{}.{}", at.path, key.text);
-                    children.push(read_branch(&key.text, key.place, &At { node, path }, r));
+impl NamedNodes {
+    /// The nodes of a file. Without any, a root alone.
+    pub(super) fn of(file: Option<TreeFile>) -> Read<Self> {
+        let mut tree = Self::default();
+        match file {
+            None => tree.plant("root", &ALONE, None, "")?,
+            Some(PlainOrMap::Plain(list)) => {
+                for (index, node) in list.into_iter().enumerate() {
+                    tree.add_listed(node).within(&format!("[{index}]"))?;
+                }
+                if tree.nodes.is_empty() {
+                    return Err(ReadError::new("", "is empty; give at least the root"));
                 }
             }
-            Value::List(nodes) => {
-                for node in nodes {
-                    let path = at.path.clone();
-                    let Some(name) = (At { node, path }).text(&mut r.problems) else {
-                        continue;
-                    };
-                    let nothing = doorward_documents::placed_value::PlacedValue {
-                        place: node.place,
-                        value: Value::Null,
-                    };
-                    let path = format!("{}.{name}", at.path);
-                    let node = &nothing;
-                    children.push(read_branch(&name, nothing.place, &At { node, path }, r));
+            Some(PlainOrMap::Map(Branches(roots))) => {
+                let [(key, root)] = roots.as_slice() else {
+                    let message = "give one root, and all other nodes as its children";
+                    return Err(ReadError::new("", message));
+                };
+                if root.count != 1 {
+                    let message = "is not for the root; remove it";
+                    return Err(ReadError::new(format!("{key}.count"), message));
+                }
+                tree.plant(key, root, None, "")?;
+            }
+        }
+        tree.leaves = super::leaves_of(&tree.nodes);
+        Ok(tree)
+    }
+
+    /// Makes the nodes of a key, `prefix` before the name of each.
+    fn plant(
+        &mut self,
+        key: &str,
+        branch: &Branch,
+        parent: Option<usize>,
+        prefix: &str,
+    ) -> Read<()> {
+        for number in 1..=branch.count {
+            let (mut name, mut below) = (format!("{prefix}{key}"), prefix.to_owned());
+            if branch.count > 1 {
+                name = format!("{name}-{number}");
+                below = format!("{name}.");
+            }
+            let index = self.nodes.len();
+            let candidates = branch.candidates;
+            self.add(
+                Node {
+                    name,
+                    parent,
+                    candidates,
+                },
+                key,
+            )?;
+            match &branch.children {
+                None => {}
+                Some(PlainOrMap::Plain(names)) => {
+                    for name in names {
+                        self.plant(name, &ALONE, Some(index), &below)?;
+                    }
+                }
+                Some(PlainOrMap::Map(Branches(children))) => {
+                    for (key, child) in children {
+                        self.plant(key, child, Some(index), &below)?;
+                    }
                 }
             }
-            _ => r.problems.refuse(at, "a map of nodes, or a list of names"),
         }
-        Some(children)
-    })
-}
-
-/// The nodes that branches make. None: it is noted what is wrong, now or before.
-fn grown(root: &Branch, r: &mut Reader<'_>) -> Option<NamedNodes> {
-    let nodes = nodes_of(root);
-    if nodes > NODES_MAX {
-        let message = format!("makes {nodes} nodes; at most {NODES_MAX}");
-        r.problems.note(root.place, &root.path, message);
-        return None;
+        Ok(())
     }
-    let mut tree = NamedNodes::default();
-    plant(root, None, "", &mut tree, r);
-    let is_of_tree = |field: &Option<String>| {
-        let field = field.as_deref().unwrap_or_default();
-        field == "tree" || field.starts_with("tree.")
-    };
-    let is_wrong = r.problems.0.iter().any(|it| is_of_tree(&it.field));
-    (!is_wrong).then_some(tree)
-}
 
-/// How many nodes a branch makes.
-fn nodes_of(branch: &Branch) -> usize {
-    let below = branch.about.children.iter().map(nodes_of);
-    let one = below.fold(1_usize, usize::saturating_add);
-    branch.about.count.saturating_mul(one)
-}
-
-/// Makes the nodes of a branch, `prefix` before the name of each.
-fn plant(
-    branch: &Branch,
-    parent: Option<usize>,
-    prefix: &str,
-    tree: &mut NamedNodes,
-    r: &mut Reader<'_>,
-) {
-    for number in 1..=branch.about.count {
-        let mut name = format!("{prefix}{}", branch.key);
-        let mut below = prefix.to_owned();
-        if branch.about.count > 1 {
-            name = format!("{name}-{number}");
-            below = format!("{name}.");
+    fn add_listed(&mut self, node: Listed) -> Read<()> {
+        let parent = node.parent.as_ref().and_then(|name| self.find(name));
+        if parent.is_some() == self.nodes.is_empty() {
+            let message = "give a node before it; only the first node has no parent";
+            return Err(ReadError::new("parent", message));
         }
-        let node = Node {
-            name,
-            parent,
-            candidates: branch.about.candidates,
+        let (name, candidates) = (node.name.clone(), node.candidates);
+        self.add(
+            Node {
+                name,
+                parent,
+                candidates,
+            },
+            &node.name,
+        )
+    }
+
+    fn add(&mut self, node: Node, key: &str) -> Read<()> {
+        let (index, name) = (self.nodes.len(), node.name.clone());
+        let message = if let Err(cause) = HolderName::new(&name) {
+            format!("the name of a node {cause}")
+        } else if RESERVED.contains(&key) {
+            format!("{key:?} cannot be the name of a node; rename it")
+        } else if index >= NODES_MAX {
+            format!("makes too many nodes; give at most {NODES_MAX}")
+        } else if let Entry::Vacant(place) = self.names.entry(name.clone()) {
+            place.insert(index);
+            self.kinds.entry(key.to_owned()).or_default().push(index);
+            self.nodes.push(node);
+            return Ok(());
+        } else {
+            format!("there are two nodes {name:?}; rename one")
         };
-        if let Err(cause) = HolderName::new(&node.name) {
-            let message = format!("the name of a node {cause}");
-            r.problems.note(branch.place, &branch.path, message);
-            return;
+        Err(ReadError::new("", message))
+    }
+
+    /// The node of that name.
+    pub(super) fn find(&self, name: &str) -> Option<usize> {
+        self.names.get(name).copied()
+    }
+
+    /// The nodes of one name, of a key of the tree, or of a word.
+    pub(super) fn named(&self, name: &str) -> Read<Vec<usize>> {
+        match name {
+            "leaves" => return Ok(self.leaves.clone()),
+            "all" => return Ok((0..self.nodes.len()).collect()),
+            _ => {}
         }
-        let index = match tree.add(node, &branch.key) {
-            Ok(index) => index,
-            Err(message) => {
-                r.problems.note(branch.place, &branch.path, message);
-                return;
-            }
+        if let Some(node) = self.find(name) {
+            return Ok(vec![node]);
+        }
+        let found = self.kinds.get(name).cloned();
+        found.ok_or_else(|| {
+            let known: Vec<&str> = self.names.keys().map(String::as_str).collect();
+            let hint = match hint(name, &known) {
+                hint if hint.is_empty() => format!("; give one of {}", some_of(known.into_iter())),
+                hint => hint,
+            };
+            ReadError::new("", format!("{name:?} is no node{hint}"))
+        })
+    }
+
+    /// The nodes of one name or of several.
+    pub(super) fn all_named(&self, names: &OneOrMany<String>) -> Read<Vec<usize>> {
+        let names = match names {
+            OneOrMany::One(name) => return self.named(name),
+            OneOrMany::Many(names) => names,
         };
-        if branch.about.children.is_empty() {
-            tree.leaves.push(index);
+        if names.is_empty() {
+            return Err(ReadError::new("", "is empty; give at least one node"));
         }
-        for child in &branch.about.children {
-            plant(child, Some(index), &below, tree, r);
+        let mut all = Vec::new();
+        for (index, name) in names.iter().enumerate() {
+            let nodes = self.named(name);
+            all.extend(nodes.within(&format!("[{index}]"))?);
         }
+        Ok(all)
     }
 }
 
-/// A list of nodes: the root, and then others, each after its parent.
-fn listed(at: &At<'_>, r: &mut Reader<'_>) -> Option<NamedNodes> {
-    const EXAMPLE: &str = "[{name: root}, {name: leaf, parent: root}]";
-    let before = r.problems.0.len();
-    let list = at.list(EXAMPLE, &mut r.problems)?;
-    if list.is_empty() || list.len() > NODES_MAX {
-        let message = format!("makes {} nodes; give 1 to {NODES_MAX}", list.len());
-        r.problems.wrong(at, message);
-        return None;
-    }
-    let mut tree = NamedNodes::default();
-    for at in &list {
-        listed_node(at, &mut tree, r);
-    }
-    tree.leaves = (0..tree.nodes.len()).collect();
-    let is_parent = |place: &usize| tree.nodes.iter().any(|it| it.parent == Some(*place));
-    let leaves = (0..tree.nodes.len()).filter(|place| !is_parent(place));
-    tree.leaves = leaves.collect();
-    (r.problems.0.len() == before).then_some(tree)
-}
-
-fn listed_node(at: &At<'_>, tree: &mut NamedNodes, r: &mut Reader<'_>) -> Option<()> {
-    let node = Listed::read(at, r)?;
-    let map = at.map(Listed::EXAMPLE, &mut r.problems)?;
-    if let (Err(cause), Some(at)) = (HolderName::new(&node.name), map.get(&["name"])) {
-        let message = format!("the name of a node {cause}");
-        r.problems.wrong(&at, message);
-    }
-    if let (true, Some(at)) = (RESERVED.contains(&node.name.as_str()), map.get(&["name"])) {
-        let message = "cannot be the name of a node: it says which nodes are meant";
-        r.problems.wrong(&at, message);
-    }
-    let parent = node.parent.as_ref().and_then(|above| tree.find(above));
-    if let (Some(above), None, Some(at)) = (&node.parent, parent, map.get(&["parent"])) {
-        let message = format!("is {above:?}, which is none of the nodes before it");
-        r.problems.wrong(&at, message);
-    }
-    if parent.is_some() == tree.nodes.is_empty() {
-        let message = "must have a parent among the nodes before it, unless it is the first";
-        r.problems.wrong(at, message);
-    }
-    let (name, candidates) = (node.name.clone(), node.candidates);
-    let node = Node {
-        name,
-        parent,
-        candidates,
-    };
-    let key = node.name.clone();
-    if tree.add(node, &key).is_err() {
-        let message = format!("there are two nodes {key:?}; rename one");
-        r.problems.wrong(at, message);
-    }
-    Some(())
-}
-
-fn map_of(branches: &[Branch], of: &Scenario) -> Result<Yaml, CannotWrite> {
-    let mut out = Yaml::map();
-    for branch in branches {
-        let Yaml::Plain(key) = Yaml::text(&branch.key) else {
-            continue;
-        };
-        out.put(&key, branch.about.written(of)?);
-    }
-    Ok(out)
-}
-
-/// In one another if that says in which order they stand; else as a list.
-pub(super) fn written(nodes: &[Node], of: &Scenario) -> Result<Yaml, CannotWrite> {
-    let mut order = Vec::new();
-    let nested = branch_of(nodes, 0, &mut order);
-    if order.is_sorted() && order.len() == nodes.len() {
-        return map_of(&[nested], of);
-    }
-    let one = |node: &Node| {
-        let parent = node.parent.and_then(|parent| nodes.get(parent));
-        let listed = Listed {
-            name: node.name.clone(),
-            parent: parent.map(|parent| parent.name.clone()),
-            candidates: node.candidates,
-        };
-        listed.written(of)
-    };
-    let list: Result<Vec<Yaml>, CannotWrite> = nodes.iter().map(one).collect();
-    list.map(Yaml::List)
-}
-
-/// A node and all below it; and in which order they are read.
-fn branch_of(nodes: &[Node], number: usize, order: &mut Vec<usize>) -> Branch {
-    order.push(number);
-    let mut about = About::nothing();
-    about.candidates = nodes.get(number).map_or(1, |node| node.candidates);
-    for (child, below) in nodes.iter().enumerate() {
-        if below.parent == Some(number) {
-            about.children.push(branch_of(nodes, child, order));
-        }
-    }
-    let name = nodes.get(number).map_or("root", |node| node.name.as_str());
-    branch(name, Position::START, String::new(), about)
-}
-
-/// The tables of nodes.
-pub(super) fn tables() -> [(&'static str, Vec<FieldRow>); 2] {
-    [("tree", About::rows()), ("tree-list", Listed::rows())]
+/// The nodes as a file has them.
+pub(super) fn listed(nodes: &[Node]) -> TreeFile {
+    let name_of = |parent: usize| nodes.get(parent).map(|node| node.name.clone());
+    let each = nodes.iter().map(|node| Listed {
+        name: node.name.clone(),
+        parent: node.parent.and_then(name_of),
+        candidates: node.candidates,
+    });
+    PlainOrMap::Plain(each.collect())
 }

@@ -1,141 +1,110 @@
 //! Templates: in the scenario itself as template files have them, or in a file of their own.
 
-use doorward_documents::form::At;
-use doorward_documents::placed_value::Value;
-use doorward_documents::{parse_bytes, parse_node};
+use doorward_documents::placed_value::{PlacedValue, Value};
+use doorward_documents::{DocumentError, parse_bytes, parse_node};
 use doorward_engine::template::{Algorithm, SafeCapacity, Shrink, Template, Templates};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::{Value as Json, json};
 
-use crate::scenario::Scenario;
-use crate::scenario::declared::Written;
-use crate::scenario::read::Reader;
-use crate::scenario::shape::Shape;
-use crate::scenario::write::CannotWrite;
-use crate::scenario::yaml::Yaml;
+use crate::scenario::forms::Form;
+use crate::scenario::read::Files;
+use crate::scenario::source::{Read, ReadError};
 
-/// `{resources: […]}`, or the name of a file in which this stands.
-pub(super) fn templates() -> Shape<Templates> {
-    Shape::new(
-        "`{resources: […]}`, as in a template file, or the name of one",
-        read,
-    )
-}
+/// Templates as a scenario has them. `doorward_documents` reads them, with all that is wrong in them; serde passes them
+/// by.
+pub(super) struct TemplatesForm;
 
-/// Those with which a scenario begins.
-pub(super) fn templates_at_first() -> Shape<Templates> {
-    Shape::new(templates().is, |at, r| {
-        let templates = read(at, r);
-        r.templates.clone_from(&templates);
-        templates
-    })
-}
-
-fn read(at: &At<'_>, r: &mut Reader<'_>) -> Option<Templates> {
-    match &at.node.value {
-        Value::Map(_) => match parse_node(at.node) {
-            Ok(templates) => Some(templates),
-            Err(problems) => {
-                for mut problem in problems {
-                    if problem.template.is_none() {
-                        let field = problem.field.as_ref();
-                        let field = field.map_or_else(String::new, |field| format!(".{field}"));
-                        problem.field = Some(format!("{}{field}", at.path));
-                    }
-                    r.problems.0.push(problem);
-                }
-                None
-            }
-        },
-        Value::Text(name) => match r.files.bytes(name) {
-            Ok((bytes, file)) => match parse_bytes(&bytes, &file) {
-                Ok(templates) => Some(templates),
-                Err(error) => {
-                    // The same file may be named more than once.
-                    if !r.others.contains(&error) {
-                        r.others.push(error);
-                    }
-                    None
-                }
+impl TemplatesForm {
+    /// Reads `{resources: […]}`, or the name of a file in which this stands.
+    pub(super) fn read(value: &PlacedValue, files: &Files) -> Read<Templates> {
+        let (problems, file) = match &value.value {
+            Value::Map(_) => match parse_node(value) {
+                Ok(templates) => return Ok(templates),
+                Err(problems) => (problems, None),
             },
-            Err(cause) => {
-                let message = format!("is {name:?}, which cannot be read: {cause}");
-                r.problems.wrong(at, message);
-                None
+            Value::Text(name) => {
+                let bytes = files.bytes(name).map_err(|cause| {
+                    ReadError::new("", format!("is {name:?}, which cannot be read: {cause}"))
+                })?;
+                match parse_bytes(&bytes.0, &bytes.1) {
+                    Ok(templates) => return Ok(templates),
+                    Err(DocumentError { file, problems }) => (problems, Some(file)),
+                }
             }
-        },
-        _ => {
-            let expected = "templates, as in {resources: […]}, or the name of a template file";
-            r.problems.refuse(at, expected);
-            None
-        }
+            other => {
+                let expected = "templates, as in {resources: […]}, or the name of a template file";
+                let message = format!("is {}; give {expected}", other.described());
+                return Err(ReadError::new("", message));
+            }
+        };
+        Err(ReadError::of_templates(problems, file))
     }
 }
 
-impl Written for Templates {
-    fn written(&self, _of: &Scenario) -> Result<Yaml, CannotWrite> {
-        let mut out = Yaml::map();
-        let each = self.iter().map(|template| one(template));
-        out.put("resources", Yaml::List(each.collect()));
-        Ok(out)
+impl Form for TemplatesForm {
+    type Value = Templates;
+
+    fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Templates, D::Error> {
+        IgnoredAny::deserialize(from).map(|_| Templates::default())
+    }
+
+    fn serialize<S: Serializer>(templates: &Templates, to: S) -> Result<S::Ok, S::Error> {
+        let resources: Vec<Json> = templates.iter().map(|it| written(it)).collect();
+        json!({"resources": resources}).serialize(to)
     }
 }
 
-fn one(template: &Template) -> Yaml {
-    let mut out = Yaml::map();
-    out.put("identifier_glob", Yaml::text(&template.identifier_glob));
-    out.put("capacity", Yaml::plain(template.capacity.get()));
-    match template.safe_capacity {
-        Some(SafeCapacity::Unlimited) => out.put("safe_capacity", Yaml::plain(-1)),
-        Some(SafeCapacity::Limited(amount)) => {
-            out.put("safe_capacity", Yaml::plain(amount.get()));
-        }
-        None => {}
+impl JsonSchema for TemplatesForm {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Templates".into()
     }
-    if let Some(most) = template.holder_bounds.wants_max {
-        out.put("wants_max", Yaml::plain(most.get()));
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "Templates, as in a template file, or the name of one.",
+            "anyOf": [{"type": "object", "required": ["resources"]}, {"type": "string"}],
+        })
     }
-    if let Some(most) = template.holder_bounds.subclients_max {
-        out.put("subclients_max", Yaml::plain(most.get()));
-    }
-    if !template.description.is_empty() {
-        out.put("description", Yaml::text(&template.description));
-    }
-    out.put("algorithm", algorithm(&template.algorithm));
-    out
 }
 
-fn algorithm(algorithm: &Algorithm) -> Yaml {
-    let mut out = Yaml::map();
-    out.put("kind", Yaml::plain(algorithm.kind.as_str()));
-    out.put("lease_length", Yaml::duration(algorithm.lease_length));
-    out.put(
-        "refresh_interval",
-        Yaml::duration(algorithm.refresh_interval),
-    );
-    if algorithm.learning_mode_duration != algorithm.lease_length {
-        let learning = Yaml::duration(algorithm.learning_mode_duration);
-        out.put("learning_mode_duration", learning);
-    }
+/// A template as a file has it.
+fn written(template: &Template) -> Json {
+    let algorithm = &template.algorithm;
     let mut parameters = Vec::new();
-    let mut parameter = |name: String, value: String| {
-        let mut one = Yaml::map();
-        one.put("name", Yaml::plain(name));
-        one.put("value", Yaml::plain(format!("\"{value}\"")));
-        parameters.push(one);
-    };
     if algorithm.decay_factor != Algorithm::default().decay_factor {
-        parameter(
-            "decay_factor".to_owned(),
-            algorithm.decay_factor.to_string(),
-        );
+        let value = algorithm.decay_factor.to_string();
+        parameters.push(json!({"name": "decay_factor", "value": value}));
     }
     if algorithm.shrink == Shrink::Immediate {
-        parameter("shrink".to_owned(), "immediate".to_owned());
+        parameters.push(json!({"name": "shrink", "value": "immediate"}));
     }
     for (priority, share) in &algorithm.min_shares {
-        parameter(format!("min_share.{priority}"), share.to_string());
+        let name = format!("min_share.{priority}");
+        parameters.push(json!({"name": name, "value": share.to_string()}));
     }
-    if !parameters.is_empty() {
-        out.put("parameters", Yaml::List(parameters));
-    }
-    out
+    let safe_capacity = template.safe_capacity.map(|safe| match safe {
+        SafeCapacity::Unlimited => -1.0,
+        SafeCapacity::Limited(amount) => amount.get(),
+    });
+    // A lease of another length, written into the file, has a learning mode of that length, too.
+    let learning = Some(algorithm.learning_mode_duration);
+    let learning = learning.filter(|learning| *learning != algorithm.lease_length);
+    let duration = |duration| humantime::format_duration(duration).to_string();
+    json!({
+        "identifier_glob": template.identifier_glob,
+        "capacity": template.capacity.get(),
+        "safe_capacity": safe_capacity,
+        "wants_max": template.holder_bounds.wants_max.map(|it| it.get()),
+        "subclients_max": template.holder_bounds.subclients_max.map(|it| it.get()),
+        "description": Some(&template.description).filter(|text| !text.is_empty()),
+        "algorithm": {
+            "kind": algorithm.kind.as_str(),
+            "lease_length": duration(algorithm.lease_length),
+            "refresh_interval": duration(algorithm.refresh_interval),
+            "learning_mode_duration": learning.map(duration),
+            "parameters": parameters,
+        },
+    })
 }

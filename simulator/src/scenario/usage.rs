@@ -1,108 +1,231 @@
-//! What a client uses of a resource, and how it keeps to what it may use.
+//! Resources that a client uses, and limiters that keep its use within the lease.
 
 use std::time::Duration;
 
 use doorward_client::limiter::demand::AdaptiveWants;
 use doorward_client::state::Mode;
-use doorward_documents::form::{Map, some_of};
+use doorward_documents::form::some_of;
 use doorward_documents::keys::near;
-use doorward_engine::amount::Amount;
 use doorward_engine::id::ResourceId;
+use doorward_engine::template::Templates;
+use schemars::JsonSchema;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::scenario::declared::{FieldRow, Fields};
-use crate::scenario::demand::{Demand, demand};
-use crate::scenario::fault::Span;
-use crate::scenario::read::Reader;
-use crate::scenario::shape::{
-    Shape, amount, at_least, integer, number, record, resource, span, whole, word,
-};
+use crate::scenario::demand::{Demand, DemandForm};
+use crate::scenario::fault::Span as TimeSpan;
+use crate::scenario::forms::{Amount, Cost, Form, Headroom, Maybe, Span, Whole, Window, schema};
+use crate::scenario::names::Known;
+use crate::scenario::source::{Read, ReadError, Within};
 
-/// The most permits of a piece of work.
-const PERMITS_MAX: i128 = 1_000_000;
+/// A resource that each client of a group uses.
+#[derive(Clone, Debug)]
+pub struct Usage {
+    /// The id. A template must match it.
+    pub resource: ResourceId,
+    /// Higher ones come first, with `PRIORITY_BANDS`.
+    pub priority: i64,
+    /// The use without a lease.
+    pub mode: Mode,
+    /// The demand of each of them over time. With a limiter: the load at the limiter.
+    pub demand: Demand,
+    /// A limiter. None: they use all that they want and may use at once.
+    pub limiter: Option<Limiter>,
+}
 
-/// The least that a request costs: with less, requests would come all the time.
-const COST_MIN: f64 = 1e-6;
+/// A resource as a file has it.
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Usage")]
+pub(super) struct UsageFile {
+    /// The id of the resource. A template must match it. Absent: that of the only template, if that is an id.
+    #[serde(default, with = "Maybe::<ResourceForm>")]
+    pub(super) resource: Option<ResourceId>,
+    /// With `PRIORITY_BANDS`, higher priorities come first.
+    #[serde(default)]
+    pub(super) priority: i64,
+    /// The use without a lease: the safe capacity, nothing (pessimistic), or all demand (optimistic).
+    #[serde(default = "safe", with = "ModeForm")]
+    pub(super) mode: Mode,
+    /// The amount that each of them wants over time. With a limiter: the load at the limiter.
+    #[serde(with = "DemandForm")]
+    pub(super) wants: Demand,
+    /// A limiter of the client library. Absent: they use all that they want and may use at once.
+    #[serde(default)]
+    pub(super) limiter: Option<Limiter>,
+}
 
-/// The shortest window in which demand is measured.
-const WINDOW_MIN: Duration = Duration::from_millis(100);
+pub(super) const fn safe() -> Mode {
+    Mode::Safe
+}
 
-/// The largest headroom.
-const HEADROOM_MAX: f64 = 1_000.0;
+/// The mode of a client.
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(remote = "Mode", rename_all = "snake_case")]
+#[schemars(inline)]
+pub(super) enum ModeForm {
+    Safe,
+    Pessimistic,
+    Optimistic,
+}
 
-record! {
-    /// A resource that each client of a group uses.
-    #[derive(Clone, Debug)]
-    pub struct Usage ("{resource: other, wants: 5}") {
-        /// What they ask for. A template must match it.
-        resource: ResourceId = known_resource(),
-            or_from("the only template's, if that is an id", only_resource);
-        /// Higher ones come first, with `PRIORITY_BANDS`.
-        priority: i64 = integer("higher ones come first"), or(0);
-        /// What they use without a lease: `safe` (the safe capacity), `pessimistic` (nothing), `optimistic` (what
-        /// they want).
-        mode: Mode = word(), or(Mode::Safe);
-        /// What each of them wants over time. With a limiter: the load that comes to it.
-        demand as "wants": Demand = demand(), needed("how much each of them wants");
-        /// What keeps their use within the lease. Absent: all that they may use and want is used at once.
-        limiter: Option<Limiter> = record(), optional("none");
+/// The id of a resource.
+pub(super) struct ResourceForm;
+
+schema!([] ResourceForm: |generator| String::json_schema(generator));
+
+impl Form for ResourceForm {
+    type Value = ResourceId;
+
+    fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<ResourceId, D::Error> {
+        ResourceId::new(&String::deserialize(from)?).map_err(D::Error::custom)
+    }
+
+    fn serialize<S: Serializer>(id: &ResourceId, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(id.as_str())
     }
 }
 
-record! {
-    /// A limiter of the client library, and what comes to it.
-    #[derive(Clone, Copy, Debug, PartialEq)]
-    pub struct Limiter ("{rate: 1}") {
-        /// Which one, and what each piece of work is.
-        work: Work = (), flattened();
-        /// The client asks for what it measures at its limiter. Absent: for its load.
-        adaptive: Option<AdaptiveWants> = record(), optional("for the load");
+/// A limiter of the client library, and what comes to it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(from = "LimiterFile", into = "LimiterFile")]
+pub struct Limiter {
+    /// The kind of limiter and of work.
+    pub work: Work,
+    /// The client asks for what it measures at its limiter. None: for its load.
+    pub adaptive: Option<AdaptiveWants>,
+}
+
+/// The kind of limiter, with the cost of each piece of work.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Work {
+    /// The library's rate limiter, to which requests of that cost come: `wants` is asked for per second.
+    Rate {
+        /// Above 0.
+        cost: f64,
+    },
+    /// Its concurrency limiter, to which work comes that takes so many permits for a time: `wants` would be in
+    /// flight if nothing held it up.
+    Concurrency {
+        /// At least 1.
+        permits: u32,
+        /// The duration of each piece of work.
+        takes: TimeSpan,
+    },
+}
+
+/// A limiter as a file has it.
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+#[schemars(rename = "Limiter", untagged)]
+enum LimiterFile {
+    /// A rate limiter. `wants` counts per second.
+    Rate {
+        /// The cost of each request.
+        #[serde(with = "Cost")]
+        rate: f64,
+        /// The client asks for measured demand. Absent: for its load.
+        #[serde(default)]
+        adaptive: Option<AdaptiveFile>,
+    },
+    /// A concurrency limiter. `wants` would be in flight without limits.
+    Concurrency {
+        /// The permits of each piece of work.
+        #[serde(with = "Whole::<u32, 1, 1_000_000>")]
+        concurrency: u32,
+        /// The duration of each piece of work.
+        #[serde(rename = "for", with = "Span")]
+        takes: TimeSpan,
+        /// The client asks for measured demand. Absent: for its load.
+        #[serde(default)]
+        adaptive: Option<AdaptiveFile>,
+    },
+}
+
+/// Measured demand.
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(rename = "Adaptive")]
+struct AdaptiveFile {
+    /// The time over which demand is measured.
+    #[serde(with = "Window")]
+    window: Duration,
+    /// The client asks for the measured amount times this.
+    #[serde(with = "Headroom")]
+    headroom: f64,
+    /// The client never asks for less.
+    #[serde(with = "Amount")]
+    least: f64,
+    /// The client never asks for more.
+    #[serde(with = "Amount")]
+    most: f64,
+}
+
+impl Default for AdaptiveFile {
+    fn default() -> Self {
+        AdaptiveWants::default().into()
     }
 }
 
-kinds! {
-    /// What each piece of work takes.
-    #[derive(Clone, Copy, Debug, PartialEq)]
-    pub enum Work, beside() {
-        /// The library's rate limiter, to which requests of that cost come: `wants` is asked for per second.
-        Rate as "rate" {
-            /// Above 0.
-            cost as "rate": f64 = number(COST_MIN, Amount::MAX.get()),
-                needed("what each piece of work takes");
+impl From<AdaptiveWants> for AdaptiveFile {
+    fn from(wants: AdaptiveWants) -> Self {
+        Self {
+            window: wants.window,
+            headroom: wants.headroom,
+            least: wants.least,
+            most: wants.most,
+        }
+    }
+}
+
+impl From<AdaptiveFile> for AdaptiveWants {
+    fn from(file: AdaptiveFile) -> Self {
+        Self {
+            window: file.window,
+            headroom: file.headroom,
+            least: file.least,
+            most: file.most,
+        }
+    }
+}
+
+impl From<LimiterFile> for Limiter {
+    fn from(file: LimiterFile) -> Self {
+        let (work, adaptive) = match file {
+            LimiterFile::Rate {
+                rate: cost,
+                adaptive,
+            } => (Work::Rate { cost }, adaptive),
+            LimiterFile::Concurrency {
+                concurrency: permits,
+                takes,
+                adaptive,
+            } => (Work::Concurrency { permits, takes }, adaptive),
         };
-        /// Its concurrency limiter, to which work comes that takes so many permits for a time: `wants` would be in
-        /// flight if nothing held it up.
-        Concurrency as "concurrency" {
-            /// At least 1.
-            permits as "concurrency": u32 = whole(1, PERMITS_MAX), needed("what each piece of work takes");
-            /// How long it takes.
-            takes as "for": Span = span(), needed("how long it takes"),
-                check(|at, takes: &Span, reader| if takes.1.is_zero() {
-                    reader.problems.refuse(at, "more than nothing");
-                });
-        };
+        let adaptive = adaptive.map(AdaptiveWants::from);
+        Self { work, adaptive }
     }
 }
 
-record! {
-    impl AdaptiveWants ("{window: 10s}") {
-        /// Demand is measured over this span.
-        window: Duration = at_least(WINDOW_MIN), or(AdaptiveWants::default().window);
-        /// What is asked for is what was measured times this.
-        headroom: f64 = number(1.0, HEADROOM_MAX), or(AdaptiveWants::default().headroom);
-        /// Never less is asked for.
-        least: f64 = amount(), or(AdaptiveWants::default().least);
-        /// Never more is asked for.
-        most: f64 = amount(), or(AdaptiveWants::default().most);
+impl From<Limiter> for LimiterFile {
+    fn from(limiter: Limiter) -> Self {
+        let adaptive = limiter.adaptive.map(AdaptiveFile::from);
+        match limiter.work {
+            Work::Rate { cost: rate } => Self::Rate { rate, adaptive },
+            Work::Concurrency {
+                permits: concurrency,
+                takes,
+            } => Self::Concurrency {
+                concurrency,
+                takes,
+                adaptive,
+            },
+        }
     }
-}
-
-/// The rows of what is said of measured demand.
-pub(super) fn adaptive_rows() -> Vec<FieldRow> {
-    AdaptiveWants::rows()
 }
 
 impl Work {
-    /// How long a piece of work may last after it was admitted.
+    /// Returns the longest time of a piece of work after its admission.
     pub fn longest(&self) -> Duration {
         match self {
             Self::Rate { .. } => Duration::ZERO,
@@ -111,56 +234,96 @@ impl Work {
     }
 }
 
-/// The globs of all templates.
-fn globs<'r>(reader: &'r Reader<'_>) -> Vec<&'r str> {
-    let templates = reader.templates.iter().flat_map(|it| it.iter());
-    templates.map(|it| it.identifier_glob.as_str()).collect()
+impl UsageFile {
+    /// The usage, with a resource for which there is a template.
+    pub(super) fn resolve(self, known: &Known<'_>) -> Read<Usage> {
+        let Self {
+            resource,
+            priority,
+            mode,
+            mut wants,
+            limiter,
+        } = self;
+        let resource = match resource {
+            Some(resource) => known_resource(resource, &known.templates),
+            None => only_resource(&known.templates),
+        }
+        .within("resource")?;
+        if let Demand::Trace(trace) = &mut wants {
+            trace.open(known.files).within("wants")?;
+        }
+        wants.complete(known.end).within("wants")?;
+        if let Some(Limiter {
+            work: Work::Concurrency { takes, .. },
+            ..
+        }) = &limiter
+            && takes.1.is_zero()
+        {
+            let message = "takes no time; give a longer duration";
+            return Err(ReadError::new("limiter.for", message));
+        }
+        Ok(Usage {
+            resource,
+            priority,
+            mode,
+            demand: wants,
+            limiter,
+        })
+    }
+
+    /// The usage as a file has it.
+    pub(super) fn of(usage: &Usage) -> Self {
+        Self {
+            resource: Some(usage.resource.clone()),
+            priority: usage.priority,
+            mode: usage.mode,
+            wants: usage.demand.clone(),
+            limiter: usage.limiter,
+        }
+    }
+}
+
+fn globs(templates: &Templates) -> Vec<&str> {
+    templates
+        .iter()
+        .map(|it| it.identifier_glob.as_str())
+        .collect()
 }
 
 /// The only resource there is, if templates leave no choice.
-fn only_resource(map: &Map<'_>, reader: &mut Reader<'_>) -> Option<ResourceId> {
-    let known = globs(reader);
+fn only_resource(templates: &Templates) -> Read<ResourceId> {
+    let known = globs(templates);
     if let [only] = known.as_slice()
         && !only.contains(['*', '?', '[', '\\'])
+        && let Ok(resource) = ResourceId::new(only)
     {
-        return ResourceId::new(only).ok();
+        return Ok(resource);
     }
-    // What there is is not known: it is no news that nothing can be chosen for them.
-    reader.templates.as_ref()?;
-    let what = match known.is_empty() {
-        true => "what they ask for".to_owned(),
+    let message = match known.is_empty() {
+        true => "there are no templates; give one".to_owned(),
         false => format!(
-            "what they ask for; there are templates for {}",
+            "is missing; give an id for one of {}",
             some_of(known.into_iter())
         ),
     };
-    map.need(&["resource"], &what, &mut reader.problems)?;
-    None
+    Err(ReadError::new("", message))
 }
 
-/// A resource for which there is a template.
-fn known_resource() -> Shape<ResourceId> {
-    Shape::new("id", |at, reader| {
-        let id = resource().read(at, reader)?;
-        let Some(templates) = &reader.templates else {
-            return Some(id);
-        };
-        if templates.find(&id).is_some() {
-            return Some(id);
-        }
-        let known = globs(reader);
-        let hint = near(id.as_str(), &known);
-        let hint = hint.map_or_else(String::new, |glob| format!("; did you mean {glob}?"));
-        let message = if known.is_empty() {
-            "there are no templates; give one for it".to_owned()
-        } else {
-            format!(
-                "no template is for {:?}; there are templates for {}{hint}",
-                id.as_str(),
-                some_of(known.into_iter())
-            )
-        };
-        reader.problems.wrong(at, message);
-        None
-    })
+/// Refuses a resource without a template.
+fn known_resource(id: ResourceId, templates: &Templates) -> Read<ResourceId> {
+    if templates.find(&id).is_some() {
+        return Ok(id);
+    }
+    let known = globs(templates);
+    let hint = near(id.as_str(), &known);
+    let hint = hint.map_or_else(String::new, |glob| format!("; did you mean {glob}?"));
+    let known = match known.is_empty() {
+        true => "no templates; give one".to_owned(),
+        false => some_of(known.into_iter()),
+    };
+    let message = format!(
+        "no template matches {:?}; there are {known}{hint}",
+        id.as_str()
+    );
+    Err(ReadError::new("", message))
 }

@@ -59,7 +59,7 @@ impl World<'_> {
     pub(super) fn schedule_faults(&mut self) {
         for (number, fault) in self.scenario.faults.iter().enumerate() {
             let first = match fault.when {
-                When::At(at) => Some(at),
+                When::At { at } => Some(at),
                 When::Every { from, .. } => Some(from),
                 When::Random { per_hour, from, .. } => {
                     (per_hour > 0.0).then(|| from + self.some_time(per_hour))
@@ -139,7 +139,7 @@ impl World<'_> {
         }
         let now = self.now.since(Time::ZERO);
         let (next, until) = match fault.when {
-            When::At(_) => (None, None),
+            When::At { .. } => (None, None),
             When::Every {
                 interval, until, ..
             } => (Some(now + interval), until),
@@ -180,7 +180,7 @@ impl World<'_> {
                 let place = self.choose(node);
                 self.happen_at(place, event);
             }
-            Event::Etcd { back, length } => self.lose_etcd(*back, *length),
+            Event::Etcd { back, length, .. } => self.lose_etcd(*back, *length),
             Event::Elections { take, length } => self.change_elections(*take, *length),
             Event::Drift { clock, speed } => self.drift(clock, *speed),
             Event::Jump { clock, by } => self.jump(clock, *by),

@@ -1,4 +1,4 @@
-//! Scenario files of the simulator: refused with every problem at its place, or written again unchanged.
+//! Scenario files of the simulator: refused with a problem at its place, or written again unchanged.
 
 use doorward_simulator::scenario::Scenario;
 use doorward_simulator::scenario::read::Files;
@@ -17,7 +17,7 @@ fn read(bytes: &[u8]) {
     let scenario = match Scenario::parse(&text, "fuzz.yaml", &files) {
         Ok(scenario) => scenario,
         Err(error) => {
-            assert!(!error.files.is_empty());
+            assert!(!error.0.problems.is_empty());
             assert!(!error.to_string().is_empty());
             return;
         }

@@ -24,7 +24,7 @@ const CROWD_GONE: f64 = 1e-3;
 pub struct DemandChange {
     /// From the start of the simulation.
     pub at: Duration,
-    /// How much.
+    /// The amount.
     pub wants: f64,
 }
 
@@ -96,7 +96,7 @@ impl DemandPlayer {
         })
     }
 
-    /// What is by chance at the start.
+    /// Draws the start.
     fn start(&mut self, demand: &Demand) {
         self.phase = DemandPhase::On;
         match *demand {
@@ -123,7 +123,7 @@ impl DemandPlayer {
         }
     }
 
-    /// When the next change is, counted from the start. What is by chance changes on the way.
+    /// When the next change is, counted from the start. Draws the random parts.
     fn step(&mut self, demand: &Demand) -> Option<Duration> {
         let now = Duration::from_nanos(self.at);
         match *demand {
@@ -177,7 +177,7 @@ impl DemandPlayer {
     }
 }
 
-/// What a curve without chance says at a time.
+/// Returns the amount of a curve without chance at a time.
 fn value(demand: &Demand, number: u32, now: Duration) -> f64 {
     match *demand {
         Demand::Constant(wants) => wants,
@@ -264,7 +264,7 @@ fn crowd_gone_after(half_life: Duration) -> Duration {
     Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
 }
 
-/// How much of a time has passed, 0…1.
+/// Returns the part of a time that has passed, 0…1.
 fn part(now: Duration, start: Duration, length: Duration) -> f64 {
     let since = now.saturating_sub(start);
     if since >= length {

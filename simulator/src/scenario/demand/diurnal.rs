@@ -6,11 +6,11 @@
 
 use std::time::Duration;
 
-use doorward_documents::form::At;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
-use crate::scenario::demand::part_of;
-use crate::scenario::read::Reader;
-use crate::scenario::shape::{amount, duration, part, step};
+use crate::scenario::forms::{Amount, Form, Part, Step, Time, UNSAID, unsaid};
+use crate::scenario::source::{Read, ReadError};
 
 /// The parts of a day, from the peak on: 1 is the most, 0 the least.
 const SHAPE: [f64; 24] = [
@@ -18,49 +18,56 @@ const SHAPE: [f64; 24] = [
     0.72, 0.7, 0.68, 0.68, 0.7, 0.75, 0.84, 0.95,
 ];
 
-/// How long a day is, if nothing else is said.
+/// The length of a day, unless a file says otherwise.
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
-record! {
-    /// A day.
-    #[derive(Clone, Copy, Debug, PartialEq)]
-    pub struct Diurnal ("{least: 1, most: 5}") {
-        /// A third of a period after the peak.
-        least: f64 = amount(), needed("how much is wanted");
-        /// At the peak.
-        most: f64 = amount(), needed("how much is wanted"),
-            check(|at, most, reader| if let Some(least) = least.filter(|least| most < least) {
-                let message = format!("is less than the least, {least}");
-                reader.problems.wrong(at, message);
-            });
-        /// How long a day is.
-        period: Duration = step(), or(DAY);
-        /// When the peak is, from the beginning of a period.
-        peak: Duration = duration(), or_from("five sixths of the period: 20:00", |_, _| {
-                period.map(|period| period * 5 / 6)
-            }),
-            check(|at, peak, reader| is_within(at, *peak, period, reader));
-        /// Each client is ahead of the one before it by this part of a period, 0…1.
-        shift: f64 = part(), or(0.0);
-        /// How often it steps.
-        every: Duration = step(), or_from("a hundredth of the period", |_, _| part_of(period, 100));
-    }
+/// A day.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Diurnal {
+    /// The amount a third of a period after the peak.
+    #[serde(with = "Amount")]
+    pub least: f64,
+    /// The amount at the peak.
+    #[serde(with = "Amount")]
+    pub most: f64,
+    /// The length of a day.
+    #[serde(default = "one_day", with = "Step")]
+    pub period: Duration,
+    /// The time of the peak, from the beginning of a period. Absent: five sixths of the period (20:00).
+    #[serde(default = "unsaid", with = "Time")]
+    pub peak: Duration,
+    /// Each client is ahead of the one before it by this part of a period.
+    #[serde(default, with = "Part")]
+    pub shift: f64,
+    /// The time between two steps. Absent: a hundredth of the period.
+    #[serde(default = "unsaid", with = "Step")]
+    pub every: Duration,
 }
 
-/// Notes what is no time of day.
-fn is_within(at: &At<'_>, peak: Duration, period: Option<Duration>, reader: &mut Reader<'_>) {
-    if let Some(period) = period.filter(|period| peak >= *period) {
-        let message = format!(
-            "is {}, but a period is {}; give a time within it",
-            humantime::format_duration(peak),
-            humantime::format_duration(period)
-        );
-        reader.problems.wrong(at, message);
-    }
+const fn one_day() -> Duration {
+    DAY
 }
 
 impl Diurnal {
-    /// What the client of that number wants at a time.
+    /// Fills in the peak, and checks it and the amounts.
+    pub(super) fn complete(&mut self) -> Read<()> {
+        if self.peak == UNSAID {
+            self.peak = self.period * 5 / 6;
+        }
+        if self.most < self.least {
+            let message = format!("is {}; give at least the least, {}", self.most, self.least);
+            return Err(ReadError::new("most", message));
+        }
+        if self.peak >= self.period {
+            let period = humantime::format_duration(self.period);
+            let message = format!("is too late; give a time within the period, {period}");
+            return Err(ReadError::new("peak", message));
+        }
+        Ok(())
+    }
+
+    /// Returns the amount that the client of that number wants at a time.
     pub(super) fn wants(&self, number: u32, now: Duration) -> f64 {
         let period = self.period.as_secs_f64();
         let since_peak = (now.as_secs_f64() - self.peak.as_secs_f64()) / period;

@@ -1,275 +1,415 @@
-//! What happens: one key that says what, whose value says to whom; what else there is to say stands beside it.
+//! Events: one key says which, its value names nodes or clients, and more keys stand beside it.
 
 use std::time::Duration;
 
-use doorward_documents::form::{At, Map, Names};
+use doorward_documents::placed_value::{PlacedValue, Value};
 use doorward_engine::id::ResourceId;
 use doorward_engine::template::Templates;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
-use crate::scenario::choice::{self, clock, elected, node, resource_in_use};
-use crate::scenario::declared::{ByHand, FieldRow};
-use crate::scenario::fault::{ClientChoice, ClockChoice, NodeChoice, Span};
-use crate::scenario::read::Reader;
-use crate::scenario::shape::{amount, duration, number, part, record, span, word};
-use crate::scenario::templates::templates;
-use crate::scenario::yaml::Yaml;
+use crate::scenario::fault::words::{EtcdLoss, NodeServers, Side, ToEtcd};
+use crate::scenario::fault::{ClientChoice, ClockChoice, NodeChoice, Span as TimeSpan};
+use crate::scenario::forms::{Amount, ClockSpeed, Form, Maybe, Part, Span, Time, schema};
+use crate::scenario::names::{Known, unknown};
+use crate::scenario::source::{OneOrMany, Read, ReadError, Within, read};
+use crate::scenario::templates::TemplatesForm;
+use crate::scenario::usage::ResourceForm;
+use crate::scenario::{CLIENTS_MAX, ClientGroup};
 
-/// How much faster or slower a clock may run: what is beyond is no clock.
-const SPEEDS: (f64, f64) = (0.01, 100.0);
-
-/// How long a process takes to start anew, if nothing else is said.
-const RESTARTS_WITHIN: Span = (Duration::from_secs(1), Duration::from_secs(1));
-
-kinds! {
-    /// What happens.
-    #[derive(Clone, Debug)]
-    pub enum Event, beside() {
-        /// Its master dies with all it knew; there is none for that time, whatever candidates there are, and whatever
-        /// else happens to it. If that is less than an election takes, it takes an election.
-        Kill as "kill" {
-            /// Which.
-            node as "kill": NodeChoice = node(), needed("what it happens to");
-            /// For how long.
-            length as "for": Option<Span> = span(), optional("an election");
-        };
-        /// The process of its master starts anew, and knows nothing. If the node has other candidates, there is no
-        /// master for an election.
-        Restart as "restart" {
-            /// Which.
-            node as "restart": NodeChoice = node(), needed("what it happens to");
-            /// For how long it is gone.
-            length as "for": Span = span(), or(RESTARTS_WITHIN);
-        };
-        /// All its servers stop, the candidates too, and start again after that: nobody remembers anything. Who is
-        /// elected then finds the last term in etcd, and gives its master time, for nobody saw when it was last
-        /// confirmed.
-        Stop as "stop" {
-            /// Which.
-            node as "stop": NodeChoice = node(), needed("what it happens to");
-            /// For how long.
-            length as "for": Span = span(), needed("how long it lasts");
-        };
-        /// Nobody reaches etcd for that time; then it has lost what was written, or is again what it was so long
-        /// before: keys and leases come and go, and epochs of masterships go back, unless a candidate that is alive
-        /// remembers a higher one. Nodes without another candidate have no election, and no epochs.
-        Etcd as "etcd" {
-            /// To what it was so long ago. Absent: it is wiped.
-            back as "etcd": Option<Span> = (), by_hand(Loss);
-            /// For how long.
-            length as "for": Option<Span> = span(), optional("at once");
-        };
-        /// Its master hands over to another one, which serves at once; then its process starts anew.
-        Elect as "elect" {
-            /// Which.
-            node as "elect": NodeChoice = node(), needed("what it happens to");
-        };
-        /// Somebody deletes the key of its master in etcd: its term is over at once, its process lives on, takes part
-        /// in the next election, and may win it. Refused of a node without another candidate.
-        Depose as "depose" {
-            /// Which.
-            node as "depose": NodeChoice = elected(), needed("what it happens to");
-        };
-        /// Elections take that long, at all nodes: those after `kill` without `for`, `freeze`, `isolate` and
-        /// `restart`; but no shorter than the leases in etcd last, which `servers: {election}` says. One that has
-        /// begun is not changed.
-        Elections as "elections" {
-            /// From when a master is gone to when its successor serves.
-            take as "elections": Span = span(), needed("how long they take");
-            /// For how long.
-            length as "for": Option<Span> = span(), optional("for ever");
-        };
-        /// Its master does nothing, and then goes on where it stopped. If the node has other candidates and it takes
-        /// longer than an election, one of them is master by then.
-        Freeze as "freeze" {
-            /// Which.
-            node as "freeze": NodeChoice = node(), needed("what it happens to");
-            /// For how long.
-            length as "for": Span = span(), needed("how long it lasts");
-        };
-        /// These servers are cut off from etcd, and from nothing else: what they ask does not get *there*, or its
-        /// answer not *back*, though it was done. A master goes on for nine tenths of the shortest election after its
-        /// last renewal that was confirmed, and decides nothing after that. If it takes longer than an election,
-        /// another candidate is master by then. Refused of a node without another candidate.
-        Isolate as "isolate" {
-            /// Which.
-            node as "isolate": NodeChoice = elected(), needed("what it happens to");
-            /// Which of its servers.
-            servers: NodeServers = word(), or(NodeServers::Master);
-            /// What does not get through.
-            way: ToEtcd = word(), or(ToEtcd::Both);
-            /// For how long.
-            length as "for": Span = span(), needed("how long it lasts");
-        };
-        /// Of what its servers ask etcd, and of the answers, that part is lost; what is not, comes so much later.
-        /// Refused of a node without another candidate.
-        EtcdLink as "etcd_link" {
-            /// Which.
-            node as "etcd_link": NodeChoice = elected(), needed("what it happens to");
-            /// The part that is lost, of questions and of answers.
-            loss: f64 = part(), or(0.0);
-            /// How much longer what is not lost takes.
-            late: Span = span(), or((Duration::ZERO, Duration::ZERO));
-            /// For how long.
-            length as "for": Span = span(), needed("how long it lasts");
-        };
-        /// Its servers that are not the master send whoever asks, clients and child servers, to one another instead
-        /// of to the master; one that is alone sends to itself. Refused of a node without another candidate.
-        RedirectLoop as "redirect_loop" {
-            /// Which.
-            node as "redirect_loop": NodeChoice = elected(), needed("what it happens to");
-            /// For how long.
-            length as "for": Span = span(), needed("how long it lasts");
-        };
-        /// Whoever looks for its servers, clients and child servers, gets addresses at which nobody is any more, as
-        /// many as it has servers, and last of one of those that there are; and no master. Who starts meanwhile knows
-        /// the same. Then they get all of them again, and who the master is. Refused of a node without another
-        /// candidate.
-        StaleAddresses as "stale_addresses" {
-            /// Which.
-            node as "stale_addresses": NodeChoice = elected(), needed("what it happens to");
-            /// For how long.
-            length as "for": Span = span(), needed("how long it lasts");
-        };
-        /// Nothing gets through, to or from that side. A stream on which something was lost carries nothing more; its
-        /// server gives it up and connects again.
-        Partition as "partition" {
-            /// Which.
-            node as "partition": NodeChoice = node(), needed("what it happens to");
-            /// From whom.
-            from as "side": Side = word(), or(Side::All),
-                check(|at, side, reader| has_that_side(at, node.as_ref(), *side, reader));
-            /// For how long.
-            length as "for": Span = span(), needed("how long it lasts");
-        };
-        /// Their clocks run that fast from then on: 1.01 gains a second in 100. Leases are counted on each one's own
-        /// clock, with a margin of a thousandth: beyond that, a client whose clock is slow, or a server whose clock
-        /// is fast, may overshoot at the end of a lease.
-        Drift as "drift" {
-            /// Whose.
-            clock as "drift": ClockChoice = clock(), needed("what it happens to");
-            /// The speed.
-            speed: f64 = number(SPEEDS.0, SPEEDS.1), needed("how fast it runs, as in 1.01");
-        };
-        /// Their clocks jump ahead.
-        Jump as "jump" {
-            /// Whose.
-            clock as "jump": ClockChoice = clock(), needed("what it happens to");
-            /// By how much.
-            by: Duration = duration(), needed("how far it jumps ahead");
-        };
-        /// The operator writes these templates, all of them. A root that is frozen goes by them when it goes on; one
-        /// that is cut off from etcd, when it is in touch again or its term is over: it has to write to etcd first
-        /// how long leases last. Where leases become shorter, its successor learns for as long as the former ones may
-        /// be out. A root without another candidate has nobody who remembers that after a restart: give
-        /// `learning_mode_duration` the longest that may still be out.
-        Edit as "edit" {
-            /// All of them.
-            templates as "edit": Templates = templates(), needed("what it happens to");
-        };
-        /// They stop without a word, and start again.
-        Crash as "crash" {
-            /// Which.
-            clients as "crash": ClientChoice = record(), needed("what it happens to");
-            /// For how long.
-            length as "for": Option<Span> = span(), optional("for ever");
-        };
-        /// They finish the work that they have begun, release all that they have, and end; then they start again.
-        Leave as "leave" {
-            /// Which.
-            clients as "leave": ClientChoice = record(), needed("what it happens to");
-            /// For how long.
-            length as "for": Option<Span> = span(), optional("for ever");
-        };
-        /// They finish the work that they have begun with a resource, and release it; then they use it again.
-        Close as "close" {
-            /// Which.
-            clients as "close": ClientChoice = record(), needed("what it happens to");
-            /// Which of those that they use. Absent: the first.
-            resource: Option<ResourceId> = resource_in_use(), optional("the first");
-            /// For how long.
-            length as "for": Option<Span> = span(), optional("for ever");
-        };
-        /// A second process starts under the same name, and both live. Half of the clients of a node are connected to
-        /// the second one. Of a client, the second one wants what the first one wants then. Refused of the root and
-        /// of nodes with other candidates.
-        Twin as "twin" {
-            /// Whose.
-            of as "twin": ClockChoice = choice::twin(), needed("what it happens to");
-            /// For how long.
-            length as "for": Span = span(), needed("how long it lasts");
-        };
-        /// They want so much more from then on.
-        Surge as "surge" {
-            /// Which.
-            clients as "surge": ClientChoice = record(), needed("what it happens to");
-            /// By how much.
-            by: f64 = amount(), needed("how much");
-            /// Which of those that they use. Absent: the first.
-            resource: Option<ResourceId> = resource_in_use(), optional("the first");
-        };
-        /// They want that much from then on, whatever their curve says.
-        Demand as "demand" {
-            /// Which.
-            clients as "demand": ClientChoice = record(), needed("what it happens to");
-            /// How much.
-            wants: f64 = amount(), needed("how much");
-            /// Which of those that they use. Absent: the first.
-            resource: Option<ResourceId> = resource_in_use(), optional("the first");
-        };
-    }
+/// An event.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(untagged)]
+pub enum Event {
+    /// The master dies with all that it knows. The node has no master for that time, whatever else happens to it, but
+    /// at least for an election.
+    Kill {
+        /// The node.
+        #[serde(rename = "kill")]
+        node: NodeChoice,
+        /// The duration. Absent: an election.
+        #[serde(default, rename = "for", with = "Maybe::<Span>")]
+        length: Option<TimeSpan>,
+    },
+    /// The process of the master starts anew, without any memory. A node with other candidates has no master for an
+    /// election.
+    Restart {
+        /// The node.
+        #[serde(rename = "restart")]
+        node: NodeChoice,
+        /// The time until the process is back.
+        #[serde(default = "one_second", rename = "for", with = "Span")]
+        length: TimeSpan,
+    },
+    /// All servers of the node stop, and start again after that, without any memory. The next master finds the last
+    /// term in etcd, and waits until its leases are over.
+    Stop {
+        /// The node.
+        #[serde(rename = "stop")]
+        node: NodeChoice,
+        /// The duration.
+        #[serde(rename = "for", with = "Span")]
+        length: TimeSpan,
+    },
+    /// No server reaches etcd for that time. Then etcd has lost all keys, or has the keys of an older time. Epochs of
+    /// masterships go back, unless a living candidate remembers a higher one. Nodes with one candidate are not
+    /// concerned.
+    Etcd {
+        /// The loss of keys.
+        #[serde(rename = "etcd")]
+        loss: EtcdLoss,
+        /// The age of the backup. For `restored` only.
+        #[serde(default, with = "Maybe::<Span>")]
+        back: Option<TimeSpan>,
+        /// The duration. Absent: at once.
+        #[serde(default, rename = "for", with = "Maybe::<Span>")]
+        length: Option<TimeSpan>,
+    },
+    /// The master hands over to another candidate, which serves at once. Then its process starts anew.
+    Elect {
+        /// The node.
+        #[serde(rename = "elect")]
+        node: NodeChoice,
+    },
+    /// The key of the master in etcd is deleted. Its term is over at once; its process takes part in the next election.
+    Depose {
+        /// The node; it must have other candidates.
+        #[serde(rename = "depose")]
+        node: NodeChoice,
+    },
+    /// Elections take that long from then on, at all nodes, but at least as long as leases in etcd. An election that
+    /// has begun does not change.
+    Elections {
+        /// The time from when a master is gone to when its successor serves.
+        #[serde(rename = "elections", with = "Span")]
+        take: TimeSpan,
+        /// The duration of this. Absent: for ever.
+        #[serde(default, rename = "for", with = "Maybe::<Span>")]
+        length: Option<TimeSpan>,
+    },
+    /// The master does nothing, and then goes on where it stopped. If that takes longer than an election, another
+    /// candidate is master by then.
+    Freeze {
+        /// The node.
+        #[serde(rename = "freeze")]
+        node: NodeChoice,
+        /// The duration.
+        #[serde(rename = "for", with = "Span")]
+        length: TimeSpan,
+    },
+    /// Some servers are cut off from etcd only. A master goes on for nine tenths of the shortest election after its
+    /// last confirmed renewal, and decides nothing after that.
+    Isolate {
+        /// The node; it must have other candidates.
+        #[serde(rename = "isolate")]
+        node: NodeChoice,
+        /// The servers that are cut off.
+        #[serde(default)]
+        servers: NodeServers,
+        /// The lost messages.
+        #[serde(default)]
+        way: ToEtcd,
+        /// The duration.
+        #[serde(rename = "for", with = "Span")]
+        length: TimeSpan,
+    },
+    /// Some messages between its servers and etcd are lost, and all others come later.
+    EtcdLink {
+        /// The node; it must have other candidates.
+        #[serde(rename = "etcd_link")]
+        node: NodeChoice,
+        /// The part of requests and of answers that is lost.
+        #[serde(default, with = "Part")]
+        loss: f64,
+        /// The additional time of each message.
+        #[serde(default, with = "Span")]
+        late: TimeSpan,
+        /// The duration.
+        #[serde(rename = "for", with = "Span")]
+        length: TimeSpan,
+    },
+    /// Its candidates redirect clients and child servers to one another instead of to the master. A single candidate
+    /// redirects to itself.
+    RedirectLoop {
+        /// The node; it must have other candidates.
+        #[serde(rename = "redirect_loop")]
+        node: NodeChoice,
+        /// The duration.
+        #[serde(rename = "for", with = "Span")]
+        length: TimeSpan,
+    },
+    /// Clients and child servers that look for its servers find old addresses, as many as it has servers, and one that
+    /// is right; and no master. After that they find all addresses and the master again.
+    StaleAddresses {
+        /// The node; it must have other candidates.
+        #[serde(rename = "stale_addresses")]
+        node: NodeChoice,
+        /// The duration.
+        #[serde(rename = "for", with = "Span")]
+        length: TimeSpan,
+    },
+    /// No message gets through, to or from that side. A stream on which a message was lost is given up.
+    Partition {
+        /// The node.
+        #[serde(rename = "partition")]
+        node: NodeChoice,
+        /// The side.
+        #[serde(default, rename = "side")]
+        from: Side,
+        /// The duration.
+        #[serde(rename = "for", with = "Span")]
+        length: TimeSpan,
+    },
+    /// Clocks run at another speed from then on. Leases have a margin of a thousandth for that. With more, a slow
+    /// client or a fast server may overshoot at the end of a lease.
+    Drift {
+        /// The owners of the clocks.
+        #[serde(rename = "drift")]
+        clock: ClockChoice,
+        /// The speed: 1.01 gains a second in 100.
+        #[serde(with = "ClockSpeed")]
+        speed: f64,
+    },
+    /// Clocks jump ahead.
+    Jump {
+        /// The owners of the clocks.
+        #[serde(rename = "jump")]
+        clock: ClockChoice,
+        /// The distance.
+        #[serde(with = "Time")]
+        by: Duration,
+    },
+    /// The operator writes templates. A frozen root uses them when it goes on; a root without etcd, when it reaches
+    /// etcd again or its term is over. A root with one candidate forgets earlier templates in a restart: give
+    /// `learning_mode_duration` the longest lease that may be out.
+    Edit {
+        /// All templates.
+        #[serde(rename = "edit", with = "TemplatesForm")]
+        templates: Templates,
+    },
+    /// Clients stop at once, and start again.
+    Crash {
+        /// The clients.
+        #[serde(rename = "crash")]
+        clients: ClientChoice,
+        /// The duration. Absent: for ever.
+        #[serde(default, rename = "for", with = "Maybe::<Span>")]
+        length: Option<TimeSpan>,
+    },
+    /// Clients finish their work, release all that they have, and end; then they start again.
+    Leave {
+        /// The clients.
+        #[serde(rename = "leave")]
+        clients: ClientChoice,
+        /// The duration. Absent: for ever.
+        #[serde(default, rename = "for", with = "Maybe::<Span>")]
+        length: Option<TimeSpan>,
+    },
+    /// Clients finish their work with a resource and release it; then they use it again.
+    Close {
+        /// The clients.
+        #[serde(rename = "close")]
+        clients: ClientChoice,
+        /// One of their resources. Absent: the first.
+        #[serde(default, with = "Maybe::<ResourceForm>")]
+        resource: Option<ResourceId>,
+        /// The duration. Absent: for ever.
+        #[serde(default, rename = "for", with = "Maybe::<Span>")]
+        length: Option<TimeSpan>,
+    },
+    /// A second process starts under the same name. Half of the clients of a node connect to it; the second process of
+    /// a client wants what the first one wants then.
+    Twin {
+        /// A node below the root with one candidate, or clients.
+        #[serde(rename = "twin")]
+        of: ClockChoice,
+        /// The duration.
+        #[serde(rename = "for", with = "Span")]
+        length: TimeSpan,
+    },
+    /// Clients want more from then on.
+    Surge {
+        /// The clients.
+        #[serde(rename = "surge")]
+        clients: ClientChoice,
+        /// The additional amount.
+        #[serde(with = "Amount")]
+        by: f64,
+        /// One of their resources. Absent: the first.
+        #[serde(default, with = "Maybe::<ResourceForm>")]
+        resource: Option<ResourceId>,
+    },
+    /// Clients want that much from then on, whatever their curve says.
+    Demand {
+        /// The clients.
+        #[serde(rename = "demand")]
+        clients: ClientChoice,
+        /// The amount.
+        #[serde(with = "Amount")]
+        wants: f64,
+        /// One of their resources. Absent: the first.
+        #[serde(default, with = "Maybe::<ResourceForm>")]
+        resource: Option<ResourceId>,
+    },
 }
 
-/// A root has no parent from which it could be cut off.
-fn has_that_side(at: &At<'_>, node: Option<&NodeChoice>, side: Side, reader: &mut Reader<'_>) {
-    let is_root = node.and_then(NodeChoice::only) == Some(0);
-    if is_root && side == Side::Parent && !reader.may_be_idle {
-        let message = "is parent, and the root has none; give below or all";
-        reader.problems.wrong(at, message);
-    }
+const fn one_second() -> TimeSpan {
+    (Duration::from_secs(1), Duration::from_secs(1))
 }
 
-/// What etcd loses: `etcd: wiped`, or `etcd: restored` with how old the backup is.
-struct Loss;
+/// The events that happen to a node.
+const OF_NODES: [&str; 11] = [
+    "kill",
+    "restart",
+    "stop",
+    "elect",
+    "depose",
+    "freeze",
+    "isolate",
+    "etcd_link",
+    "redirect_loop",
+    "stale_addresses",
+    "partition",
+];
 
-impl ByHand for Loss {
-    type Value = Option<Span>;
+/// The events that happen to a node or to clients.
+const OF_CLOCKS: [&str; 3] = ["drift", "jump", "twin"];
 
-    const NAMES: &'static [&'static Names] = &[&["etcd"], &["back"]];
-
-    fn read(map: &Map<'_>, reader: &mut Reader<'_>) -> Option<Option<Span>> {
-        let what = map.need(&["etcd"], "what it happens to", &mut reader.problems)?;
-        let words = [("wiped", false), ("restored", true)];
-        if what.word(&words, &mut reader.problems)? {
-            let back = map.need(&["back"], "how old the backup is", &mut reader.problems)?;
-            return span().read(&back, reader).map(Some);
-        }
-        if let Some(at) = map.get(&["back"]) {
-            let message = "is for etcd: restored; what is wiped is gone";
-            reader.problems.wrong(&at, message);
-        }
-        Some(None)
-    }
-
-    fn write(back: &Option<Span>, out: &mut Yaml) {
-        let word = if back.is_some() { "restored" } else { "wiped" };
-        out.put("etcd", Yaml::plain(word));
-        if let Some(back) = back {
-            out.put("back", Yaml::span(*back));
-        }
-    }
-
-    fn rows() -> Vec<FieldRow> {
-        vec![
-            FieldRow {
-                is: "`wiped` or `restored`".to_owned(),
-                ..FieldRow::new(&["etcd"], &span(), "", "")
-            },
-            FieldRow::new(&["back"], &span(), "with `restored`", ""),
-        ]
-    }
-}
+/// The events that happen to clients.
+const OF_CLIENTS: [&str; 5] = ["crash", "leave", "close", "surge", "demand"];
 
 impl Event {
+    /// Whether a key says what happens to some node or to some clients.
+    pub(in crate::scenario) fn is_of_some(key: &str) -> bool {
+        OF_NODES.contains(&key) || OF_CLOCKS.contains(&key) || OF_CLIENTS.contains(&key)
+    }
+
+    /// Reads one. Names become places first.
+    pub(super) fn read(value: &PlacedValue, known: &Known<'_>) -> Read<Self> {
+        let mut value = value.clone();
+        let Value::Map(entries) = &mut value.value else {
+            return Err(ReadError::new("", "is no map"));
+        };
+        let (mut whom, mut edit) = ("", None);
+        for (key, value) in entries.iter_mut() {
+            let key = key.text.as_str();
+            let of = |kinds: &[&'static str]| kinds.iter().find(|kind| **kind == key).copied();
+            let is_map = matches!(value.value, Value::Map(_));
+            let resolved = match (of(&OF_NODES), of(&OF_CLOCKS), of(&OF_CLIENTS)) {
+                _ if matches!(value.value, Value::Null) => continue,
+                _ if key == "edit" => {
+                    let templates = TemplatesForm::read(value, known.files);
+                    edit = Some(templates.within(key)?);
+                    continue;
+                }
+                (_, Some(kind), _) | (_, _, Some(kind)) if is_map => {
+                    whom = kind;
+                    known.some_clients(value)
+                }
+                (Some(kind), _, _) | (_, Some(kind), _) => {
+                    whom = kind;
+                    known.node(value)
+                }
+                _ => continue,
+            };
+            *value = resolved.within(key)?;
+        }
+        let mut event: Self = read(&value)?;
+        if let (Self::Edit { templates }, Some(edit)) = (&mut event, edit) {
+            *templates = edit;
+        }
+        event.check(known)?;
+        event.check_clients(known).within(whom)?;
+        event.check_node(known).within(whom)?;
+        Ok(event)
+    }
+
+    /// Refuses a resource without users, and a backup that is none.
+    fn check(&self, known: &Known<'_>) -> Read<()> {
+        if let Self::Close {
+            resource: Some(resource),
+            ..
+        }
+        | Self::Surge {
+            resource: Some(resource),
+            ..
+        }
+        | Self::Demand {
+            resource: Some(resource),
+            ..
+        } = self
+        {
+            let usages = known.clients.iter().flat_map(ClientGroup::usages);
+            let mut used: Vec<&str> = usages.map(|usage| usage.resource.as_str()).collect();
+            used.sort_unstable();
+            used.dedup();
+            if !used.contains(&resource.as_str()) {
+                let error = unknown(resource.as_str(), "resource that clients use", &used);
+                return Err(error.within("resource"));
+            }
+        }
+        match self {
+            Self::Etcd { loss, back, .. } if (*loss == EtcdLoss::Restored) != back.is_some() => {
+                let message = "give it with etcd: restored, and only there";
+                Err(ReadError::new("back", message))
+            }
+            Self::Partition { node, from, .. }
+                if *from == Side::Parent && node.only() == Some(0) && !known.may_be_idle =>
+            {
+                let message = "is parent, and the root has none; give below or all";
+                Err(ReadError::new("side", message))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses more clients than there are.
+    fn check_clients(&self, known: &Known<'_>) -> Read<()> {
+        let Some(clients) = self.clients() else {
+            return Ok(());
+        };
+        let most = match known.may_be_idle {
+            true => CLIENTS_MAX,
+            false => clients.number_of(&known.clients),
+        };
+        let message = match clients.count {
+            _ if most == 0 => "there is no such client; change `of` or `at`".to_owned(),
+            count if (1..=most).contains(&count) => return Ok(()),
+            count => format!("is {count}; give a whole number from 1 to {most}"),
+        };
+        Err(ReadError::new("clients", message))
+    }
+
+    /// Refuses a node that has no election, or that cannot have a second process.
+    fn check_node(&self, known: &Known<'_>) -> Read<()> {
+        let (node, is_twin) = match self {
+            Self::Depose { node }
+            | Self::Isolate { node, .. }
+            | Self::EtcdLink { node, .. }
+            | Self::RedirectLoop { node, .. }
+            | Self::StaleAddresses { node, .. } => (node.only(), false),
+            Self::Twin {
+                of: ClockChoice::Node(node),
+                ..
+            } => (node.only(), true),
+            _ => return Ok(()),
+        };
+        let Some(node) = node.and_then(|node| known.tree.nodes.get(node)) else {
+            return Ok(());
+        };
+        let is_alone = node.candidates == 1;
+        let message = match is_twin {
+            _ if known.may_be_idle => return Ok(()),
+            true if node.parent.is_none() || !is_alone => {
+                "is the root or has other candidates; give a node below the root that has none"
+            }
+            false if is_alone => "has no other candidate; give it candidates: 2",
+            _ => return Ok(()),
+        };
+        Err(ReadError::new("", format!("{:?} {message}", node.name)))
+    }
+
     /// The clients to whom it happens, if it happens to clients.
     pub fn clients(&self) -> Option<&ClientChoice> {
         match self {
@@ -277,81 +417,16 @@ impl Event {
             | Self::Leave { clients, .. }
             | Self::Close { clients, .. }
             | Self::Surge { clients, .. }
-            | Self::Demand { clients, .. }
-            | Self::Drift {
-                clock: ClockChoice::Clients(clients),
-                ..
-            }
-            | Self::Jump {
-                clock: ClockChoice::Clients(clients),
-                ..
-            }
-            | Self::Twin {
-                of: ClockChoice::Clients(clients),
-                ..
-            } => Some(clients),
+            | Self::Demand { clients, .. } => Some(clients),
+            Self::Drift { clock: of, .. }
+            | Self::Jump { clock: of, .. }
+            | Self::Twin { of, .. } => match of {
+                ClockChoice::Clients(clients) => Some(clients),
+                ClockChoice::Node(_) => None,
+            },
             _ => None,
         }
     }
 }
 
-words! {
-    /// From whom a node is cut off.
-    pub enum Side {
-        /// From all.
-        All = "all",
-        /// From its parent.
-        Parent = "parent",
-        /// From its clients and child servers.
-        Below = "below",
-    }
-}
-
-words! {
-    /// Which servers of a node.
-    pub enum NodeServers {
-        /// The master.
-        Master = "master",
-        /// All but the master.
-        Others = "others",
-        /// Each of them, or not, by chance.
-        Some = "some",
-        /// All.
-        All = "all",
-    }
-}
-
-impl NodeServers {
-    /// For people.
-    pub(crate) const fn text(self) -> &'static str {
-        match self {
-            Self::Master => "the master",
-            Self::Others => "the other candidates",
-            Self::Some => "some servers",
-            Self::All => "all servers",
-        }
-    }
-}
-
-words! {
-    /// What does not get through between a server and etcd.
-    pub enum ToEtcd {
-        /// Nothing.
-        Both = "both",
-        /// What the server asks.
-        There = "there",
-        /// What etcd answers: what was asked for is done.
-        Back = "back",
-    }
-}
-
-impl ToEtcd {
-    /// For people.
-    pub(crate) const fn text(self) -> &'static str {
-        match self {
-            Self::Both => "",
-            Self::There => ": their questions are lost",
-            Self::Back => ": its answers are lost",
-        }
-    }
-}
+schema!([] NodeChoice: |generator| OneOrMany::<String>::json_schema(generator));

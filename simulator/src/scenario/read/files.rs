@@ -14,11 +14,10 @@ use doorward_trace::TraceSource;
 
 use crate::library::TRACES;
 
-/// What the name of a trace of the library begins with.
+/// The prefix of names of the library's traces.
 pub(in crate::scenario) const LIBRARY: &str = "library:";
 
-/// What is in a document on disk. Of one that is too large, or never ends, enough for whoever parses it to
-/// notice.
+/// Reads a document on disk, up to one byte more than a document may have.
 ///
 /// # Errors
 ///
@@ -30,7 +29,7 @@ pub fn bytes_of(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Where the files are that a scenario names.
+/// The place of the files that a scenario names.
 #[derive(Clone, Debug)]
 pub enum Files {
     /// On disk, from this folder on.
@@ -40,8 +39,7 @@ pub enum Files {
 }
 
 impl Files {
-    /// What is in a small file, and its name for messages. Of a file that is too large, enough for
-    /// whoever parses it to notice.
+    /// Reads a small file, and returns its name for messages too. Stops behind the largest size of a document.
     pub(in crate::scenario) fn bytes(&self, name: &str) -> Result<(Vec<u8>, String), io::Error> {
         match self.source(name) {
             Some(TraceSource::File(path)) => Ok((bytes_of(&path)?, path.display().to_string())),
@@ -53,7 +51,7 @@ impl Files {
         }
     }
 
-    /// Where a file is; None if it is not there. Files on disk may be missing nevertheless.
+    /// Finds a file. A file on disk may be missing nevertheless.
     pub(in crate::scenario) fn source(&self, name: &str) -> Option<TraceSource> {
         let (files, name): (_, &OsStr) = match (self, name.strip_prefix(LIBRARY)) {
             (_, Some(name)) => (TRACES, name.as_ref()),

@@ -8,7 +8,7 @@ const fn s(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
-/// What a client wants in the first `until` seconds.
+/// Plays the demand of a client in the first `until` seconds.
 fn played(demand: &Demand, number: usize, until: f64) -> Vec<(f64, f64)> {
     let mut player = DemandPlayer::new(number, Chance::new(7).fork(number as u64));
     std::iter::from_fn(|| player.next_change(demand))
@@ -160,7 +160,7 @@ fn time() -> impl Strategy<Value = Duration> {
     ]
 }
 
-/// What takes time.
+/// A duration.
 fn length() -> impl Strategy<Value = Duration> {
     time().prop_map(|time| time.max(Duration::from_millis(1)))
 }
@@ -221,7 +221,7 @@ fn demand() -> impl Strategy<Value = Demand> {
     ]
 }
 
-/// What a demand may ask for at most, if it is bounded by what is written in it.
+/// Returns the largest amount of a demand with a bound of its own.
 fn bounds(demand: &Demand) -> (f64, f64) {
     match *demand {
         Demand::Constant(wants) => (wants, wants),
