@@ -11,11 +11,10 @@ use doorward_client::http_port;
 use doorward_etcd::address::{self, EtcdNode, NodeAddress};
 use doorward_etcd::directory;
 use doorward_etcd::error::innermost;
-use doorward_proto::admin::v1 as admin;
 use doorward_proto::doorman;
 use doorward_proto::doorman::capacity_client::CapacityClient;
 use doorward_session::address::{Address, missing_port};
-use doorward_session::master_finder::{DeadEnd, DeadEndReason, MasterFinder, in_order};
+use doorward_session::master_finder::{DeadEndReason, MasterFinder, in_order};
 use doorward_session::visible;
 use tonic::transport::{Channel, Endpoint};
 
@@ -44,35 +43,6 @@ enum Miss {
     Masterless(String),
     /// The answer is no, and would be elsewhere.
     Final(Failure),
-}
-
-/// An answer that may say that somebody else is the master.
-trait MasterAnswer {
-    fn mastership(&self) -> Option<&doorman::Mastership>;
-}
-
-impl MasterAnswer for doorman::GetCapacityResponse {
-    fn mastership(&self) -> Option<&doorman::Mastership> {
-        self.mastership.as_ref()
-    }
-}
-
-impl MasterAnswer for doorman::ReleaseCapacityResponse {
-    fn mastership(&self) -> Option<&doorman::Mastership> {
-        self.mastership.as_ref()
-    }
-}
-
-impl MasterAnswer for doorman::DiscoveryResponse {
-    fn mastership(&self) -> Option<&doorman::Mastership> {
-        None
-    }
-}
-
-impl MasterAnswer for admin::GetStatusResponse {
-    fn mastership(&self) -> Option<&doorman::Mastership> {
-        None
-    }
 }
 
 impl MasterCaller {
@@ -142,37 +112,31 @@ impl MasterCaller {
         &self,
         request: doorman::GetCapacityRequest,
     ) -> Result<doorman::GetCapacityResponse, Failure> {
-        self.call(|channel| {
+        let ask = |channel: Channel| {
             let request = request.clone();
             async move { capacity(channel).get_capacity(request).await }
-        })
-        .await
+        };
+        self.call(ask, |answer| answer.mastership.as_ref()).await
     }
 
     pub(crate) async fn release(
         &self,
         request: doorman::ReleaseCapacityRequest,
     ) -> Result<doorman::ReleaseCapacityResponse, Failure> {
-        let call = self.call(|channel| {
+        let ask = |channel: Channel| {
             let request = request.clone();
             async move { capacity(channel).release_capacity(request).await }
-        });
-        call.await
-    }
-
-    pub(crate) async fn discover(&self) -> Result<doorman::DiscoveryResponse, Failure> {
-        self.call(|channel| async move {
-            capacity(channel)
-                .discovery(doorman::DiscoveryRequest {})
-                .await
-        })
-        .await
+        };
+        self.call(ask, |answer| answer.mastership.as_ref()).await
     }
 
     /// Asks one address after the other until one answers, and follows it to the master.
-    async fn call<T, F>(&self, ask: impl Fn(Channel) -> F) -> Result<T, Failure>
+    async fn call<T, F>(
+        &self,
+        ask: impl Fn(Channel) -> F,
+        mastership: impl Fn(&T) -> Option<&doorman::Mastership>,
+    ) -> Result<T, Failure>
     where
-        T: MasterAnswer,
         F: Future<Output = Result<tonic::Response<T>, tonic::Status>>,
     {
         let mut problems = Vec::new();
@@ -180,7 +144,7 @@ impl MasterCaller {
         let servers = self.servers().await?;
         let mut finder = MasterFinder::new(Arc::clone(&servers));
         for _turn in 0..=finder.others() {
-            match self.call_in_turn(&mut finder, &ask).await {
+            match self.call_in_turn(&mut finder, &ask, &mastership).await {
                 Ok(answer) => return Ok(answer),
                 Err(Miss::Silent(problem)) => {
                     problems.push(problem);
@@ -207,9 +171,9 @@ impl MasterCaller {
         &self,
         finder: &mut MasterFinder,
         ask: &impl Fn(Channel) -> F,
+        mastership: &impl Fn(&T) -> Option<&doorman::Mastership>,
     ) -> Result<T, Miss>
     where
-        T: MasterAnswer,
         F: Future<Output = Result<tonic::Response<T>, tonic::Status>>,
     {
         let mut named_by: Option<Address> = None;
@@ -226,14 +190,17 @@ impl MasterCaller {
             let answer = asked.inspect_err(|_| {
                 finder.handle_failure();
             })?;
-            let Some(mastership) = answer.mastership() else {
+            let Some(mastership) = mastership(&answer) else {
                 return Ok(answer);
             };
             let (master, epoch) = (mastership.master_address.as_deref(), mastership.epoch);
-            // Who asks once has no lease that a newer epoch could have granted.
+            // A single request has no lease that a newer epoch could have granted.
             match finder.handle_redirect(master, epoch, Duration::ZERO) {
                 Ok(_) => named_by = Some(address),
-                Err(lost) => return Err(miss_of_lost(&name, &lost)),
+                Err(lost) if lost.why == DeadEndReason::NoMaster => {
+                    return Err(Miss::Masterless(format!("{name}: {lost}")));
+                }
+                Err(lost) => return Err(Miss::Silent(format!("{name}: {lost}"))),
             }
         }
     }
@@ -247,7 +214,7 @@ impl MasterCaller {
     where
         F: Future<Output = Result<tonic::Response<T>, tonic::Status>>,
     {
-        // Those from the flags were looked at before: only one that was named can be wrong here.
+        // The addresses in the flags are valid already. Only an address that a server named can be wrong here.
         let endpoint = endpoint(address.as_str())
             .map_err(|failure| Miss::Silent(format!("{name}: {failure}")))?;
         let channel = endpoint.connect_timeout(self.timeout).connect_lazy();
@@ -262,20 +229,11 @@ impl MasterCaller {
     }
 }
 
-/// What it means that a server leads to no master.
-fn miss_of_lost(name: &str, lost: &DeadEnd) -> Miss {
-    let problem = format!("{name}: {lost}");
-    match lost.why {
-        DeadEndReason::NoMaster => Miss::Masterless(problem),
-        _ => Miss::Silent(problem),
-    }
-}
-
 fn capacity(channel: Channel) -> CapacityClient<Channel> {
     CapacityClient::new(channel).max_decoding_message_size(ANSWER_BYTES_MAX)
 }
 
-/// What an error of a call means: whether the server said no, or did not say anything.
+/// Returns the failure for an error of a call: the server refused, or did not answer.
 fn miss_of(name: &str, status: &tonic::Status) -> Miss {
     use tonic::Code;
 
@@ -355,7 +313,7 @@ pub(crate) fn incarnation() -> u64 {
     rand::random::<u64>().max(1)
 }
 
-/// An id that nobody else has.
+/// Returns a unique client id.
 pub(crate) fn new_client_id() -> String {
     let user = std::env::var("USER").unwrap_or_else(|_| "doorward".to_owned());
     let user: String = user.chars().filter(|c| !c.is_control()).take(100).collect();
@@ -379,7 +337,7 @@ pub(crate) fn lease_on<'a>(
     Err(Failure::No(format!("{resource}: {message}")))
 }
 
-/// How long a lease lasts and when to refresh it, whichever way the server says so.
+/// Returns the lease length and the refresh interval, from new fields or old ones.
 pub(crate) fn spans(lease: &doorman::Lease) -> (Duration, Duration) {
     let seconds = |seconds: i64| Duration::from_secs(u64::try_from(seconds).unwrap_or(0));
     let expires_in = match lease.expires_in_ms {

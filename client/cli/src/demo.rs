@@ -1,9 +1,9 @@
 //! The demonstration: a tree of servers on loopback and self-throttling clients at its leaves, in
 //! one process, over real gRPC, following real demand.
 //!
-//! Nothing is pretended but the work: each client asks its leaf for what its row of the trace says,
-//! gets a lease, and puts every request through a rate limiter that follows it. On a terminal there
-//! is a live view; elsewhere a line a second. At the end, a summary.
+//! Only the work is simulated: each client asks its leaf for the demand in its row of the trace, gets a lease, and puts
+//! every request through a rate limiter that follows it. A terminal shows a live view, any other output a line a
+//! second. At the end there is a summary.
 
 mod closing_summary;
 mod crowd;
@@ -27,7 +27,7 @@ use crate::demo::crowd::{DemoCrowd, TracePace};
 use crate::demo::demand_trace::DemandTrace;
 use crate::demo::demo_figures::{ClientReading, DemoFigures};
 use crate::demo::outline::Outline;
-use crate::demo::screen::{KeyWish, Scene, Screen};
+use crate::demo::screen::{Scene, Screen};
 use crate::demo::servers::DemoServers;
 use crate::failure::Failure;
 use crate::output;
@@ -39,23 +39,23 @@ const RESOURCE: &str = "demo";
 /// Where the built-in trace gets interesting.
 const BUILT_IN_FROM: Duration = Duration::from_secs(120);
 
-/// How often everything is measured and the view is drawn.
+/// Interval between two measurements, and two drawings.
 const TICK: Duration = Duration::from_millis(100);
 
 /// Looking at all clients takes less than this, unless something came between.
 const AT_ONCE: Duration = Duration::from_micros(500);
 
-/// How often that is tried anew.
+/// Number of attempts.
 const ATTEMPTS_MAX: u32 = 10;
 
-/// What the demonstration is to show.
+/// Run a tree of servers and clients in this process, and show who gets how much.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct DemoFlags {
     /// Stop after this long [default: go on until Ctrl-C, the trace starting over at its end].
     #[arg(long = "for", value_name = "DURATION", value_parser = doorward_documents::parse_duration)]
     pub(crate) duration: Option<Duration>,
 
-    /// How many times faster than the trace's clock.
+    /// Speed, relative to the trace's clock.
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = speed)]
     pub(crate) speed: f64,
 
@@ -67,8 +67,7 @@ pub(crate) struct DemoFlags {
     #[arg(long, value_name = "FILE")]
     pub(crate) trace: Option<PathBuf>,
 
-    /// What there is to share, per second [default: the trace's mean demand, so that there is
-    /// now enough and now too little].
+    /// Capacity, per second [default: the trace's mean demand, so that it is now enough and now too little].
     #[arg(long, value_name = "NUMBER", value_parser = capacity)]
     pub(crate) capacity: Option<f64>,
 
@@ -77,8 +76,7 @@ pub(crate) struct DemoFlags {
     pub(crate) plain: bool,
 }
 
-/// Runs the demonstration until it is over or somebody interrupts it. Its own output is what there is to
-/// see; of the servers and clients, only errors are logged.
+/// Runs the demonstration to its end, or until Ctrl-C. Its own output is the view; servers and clients log errors only.
 pub(crate) async fn run(flags: DemoFlags) -> Result<(), Failure> {
     let logs = LogFlags {
         log_format: LogFormat::Text,
@@ -87,7 +85,10 @@ pub(crate) async fn run(flags: DemoFlags) -> Result<(), Failure> {
     };
     logs::start(&logs).map_err(|error| Failure::Usage(error.to_string()))?;
     let shown = show(flags).await;
-    shown.map_err(|error| Failure::No(format!("{error:#}")))
+    shown.map_err(|error| match error.downcast_ref::<io::Error>() {
+        Some(why) if why.kind() == io::ErrorKind::BrokenPipe => Failure::Output(why.kind().into()),
+        _ => Failure::No(format!("{error:#}")),
+    })
 }
 
 async fn show(flags: DemoFlags) -> anyhow::Result<()> {
@@ -99,7 +100,7 @@ async fn show(flags: DemoFlags) -> anyhow::Result<()> {
     let from = flags.from.unwrap_or(usual);
     let capacity = flags
         .capacity
-        .unwrap_or_else(|| trace.total_demand().1.ceil().max(1.0));
+        .unwrap_or_else(|| trace.mean_demand().ceil().max(1.0));
     let outline = Outline::new(trace.clients.iter().map(ToString::to_string));
     let servers = DemoServers::start(&outline, capacity).await?;
     let leaves = outline.clients.iter();
@@ -110,22 +111,17 @@ async fn show(flags: DemoFlags) -> anyhow::Result<()> {
     let clock = Clock::start();
     let pace = TracePace::new(&trace, from, flags.speed);
     let crowd = DemoCrowd::start(&trace, &leaves, pace, clock).await?;
-    let show = Show {
+    let mut show = Show {
         figures: DemoFigures::new(outline, capacity, clock.now()),
         servers,
         crowd,
         clock,
         flags,
     };
-    let Show {
-        figures,
-        servers,
-        crowd,
-        ..
-    } = show.run().await?;
-    crowd.stop().await;
-    servers.stop(&figures.outline).await;
-    closing_summary::write(&mut output::stdout(), &figures).context("cannot write the summary")
+    show.run().await?;
+    show.crowd.stop().await;
+    show.servers.stop(&show.figures.outline).await;
+    closing_summary::write(&mut output::stdout(), &show.figures).context("cannot write the summary")
 }
 
 /// Everything that is at work, and what is measured of it.
@@ -138,14 +134,13 @@ struct Show {
 }
 
 impl Show {
-    /// Until it is over.
-    async fn run(mut self) -> anyhow::Result<Self> {
+    /// Goes on until the end.
+    async fn run(&mut self) -> anyhow::Result<()> {
         if !self.flags.plain && io::stdout().is_terminal() {
-            self.watch().await?;
+            self.watch().await
         } else {
-            self.print().await?;
+            self.print().await
         }
-        Ok(self)
     }
 
     /// The live view.
@@ -166,7 +161,7 @@ impl Show {
                 trace_time: self.crowd.trace_time(self.clock.now()),
                 speed: self.flags.speed,
             })?;
-            if screen.wish()? == Some(KeyWish::Quit) || self.is_over() {
+            if screen.is_quit()? || self.is_over() {
                 break;
             }
         }
@@ -185,6 +180,7 @@ impl Show {
             self.figures.capacity
         )?;
         closing_summary::write_tree(&mut out, &self.figures.outline, &pages)?;
+        writeln!(out, "{}", closing_summary::LEGEND)?;
         let mut ticks = tokio::time::interval(TICK);
         let mut interrupted = std::pin::pin!(tokio::signal::ctrl_c());
         let mut printed = 0;
@@ -212,8 +208,8 @@ impl Show {
         self.figures.measure(&servers, &clients, now);
     }
 
-    /// What is seen of the clients, and when. Were this thread stopped between the two, a second
-    /// would seem longer or shorter than it was, and more or less used in it.
+    /// Reads all clients, with the time of the reading. If the system stopped this thread between the two, a second
+    /// would seem longer or shorter than it was, with more or less use in it.
     fn read_clients(&self) -> (Vec<ClientReading>, Time) {
         let mut before = self.clock.now();
         let mut attempts = 1;
@@ -235,17 +231,15 @@ impl Show {
 }
 
 fn speed(text: &str) -> Result<f64, String> {
-    let speed = text
-        .parse()
-        .ok()
-        .filter(|speed| (0.01..=1000.0).contains(speed));
-    speed.ok_or_else(|| "give a number from 0.01 to 1000".to_owned())
+    number_in(text, 0.01, 1e3)
 }
 
 fn capacity(text: &str) -> Result<f64, String> {
-    let capacity = text
-        .parse()
-        .ok()
-        .filter(|capacity| (0.0..=1e6).contains(capacity));
-    capacity.ok_or_else(|| "give a number from 0 to 1000000".to_owned())
+    number_in(text, 0.0, 1e6)
+}
+
+fn number_in(text: &str, min: f64, max: f64) -> Result<f64, String> {
+    let number = text.parse().ok();
+    let number = number.filter(|number| (min..=max).contains(number));
+    number.ok_or_else(|| format!("give a number from {min} to {max}"))
 }

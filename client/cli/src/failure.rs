@@ -1,4 +1,4 @@
-//! What can go wrong, and the exit code that scripts see.
+//! Failures of a command, and the exit codes that scripts see.
 
 use std::io;
 
@@ -10,7 +10,7 @@ pub(crate) enum Failure {
     /// The answer is no: refused, unknown, or an invalid document.
     #[error("{0}")]
     No(String),
-    /// What was asked makes no sense.
+    /// Wrong usage.
     #[error("{0}")]
     Usage(String),
     /// No server could be asked.
@@ -32,8 +32,7 @@ impl Failure {
             Self::No(_) => Self::No(message),
             Self::Usage(_) => Self::Usage(message),
             Self::Unreachable(_) => Self::Unreachable(message),
-            Self::Output(error) => Self::Output(error),
-            Self::Printed(code) => Self::Printed(code),
+            other => other,
         }
     }
 

@@ -17,7 +17,6 @@ use crate::templates::flags::TemplatesFlags;
 const EXAMPLES: &str = "\
 Examples:
   doorward get example/fair 30            what would I get?
-  doorward get example/fair 30 --hold 1m  take it for a minute
   doorward watch example/fair 30          hold a lease, and see it change
   doorward status                         what the master holds
   doorward status example/fair            every lease on a resource, and why it is what it is
@@ -35,11 +34,11 @@ Exit codes: 0 done; 1 the answer is no (refused, unknown resource, an invalid fi
 A change of templates that needs --force, and has none, is 2.
 `templates diff` exits like diff: 0 the same; 1 different; 2 trouble; 3 as above.";
 
-/// What every help ends with.
+/// Last lines of every help text.
 const SHARED: &str = "\
 Flags of every command (--server, --output, --timeout, --color, and where etcd is): doorward options";
 
-/// Whom to ask unless --server says so.
+/// Server to ask without --server.
 const SERVER: &str = "127.0.0.1:6970";
 
 /// The command line.
@@ -60,7 +59,7 @@ pub(crate) struct Flags {
     pub(crate) command: Command,
 }
 
-/// What all commands take.
+/// Flags of all commands.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Common {
     /// The servers of a node, host:port, separated by commas: any will do, they say who the master
@@ -92,7 +91,7 @@ pub(crate) struct Common {
     )]
     pub(crate) output: Output,
 
-    /// How long to wait for an answer.
+    /// Time to wait for an answer.
     #[arg(
         long,
         global = true,
@@ -140,11 +139,11 @@ impl Common {
     }
 }
 
-/// What the process was started with.
+/// Reads the arguments of the process.
 pub(crate) fn parse() -> Flags {
     let mut command = command();
     let matches = command.get_matches_mut();
-    // What does not parse is printed, and ends the process.
+    // An invalid argument is printed and ends the process.
     Flags::from_arg_matches(&matches).unwrap_or_else(|error| error.format(&mut command).exit())
 }
 
@@ -190,13 +189,13 @@ pub(crate) enum Output {
     Json,
 }
 
-/// What to do.
+/// Command.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Ask once for capacity, and print the lease.
     ///
-    /// The lease is released again at once, so that others lose nothing; --keep leaves it
-    /// until it expires, --hold keeps it for a while (Ctrl-C releases it earlier).
+    /// The lease is released at once, so that other clients lose nothing; --keep leaves it
+    /// until it expires. To hold a lease: watch.
     Get(GetFlags),
     /// Hold a lease, and print a line each time what may be used changes, until Ctrl-C.
     ///
@@ -217,10 +216,9 @@ pub(crate) enum Command {
     Status(StatusFlags),
     /// Play several clients at once, interactively or from a script on standard input.
     ///
-    /// Leases are refreshed in the background while the shell runs, and released when it ends.
-    /// What was typed before is kept in $XDG_STATE_HOME/doorward/history. Lines that start with #
-    /// are remarks. A script goes on after a command that failed; the last one that did decides
-    /// the exit code.
+    /// Leases are refreshed in the background while the shell runs, and released when it ends. The lines you type are
+    /// kept in $XDG_STATE_HOME/doorward/history. Lines that start with # are remarks. A script goes on after a command
+    /// that failed; the last failure decides the exit code.
     Shell,
     /// List the nodes that are registered in etcd: their masters, and all servers that are there.
     ///
@@ -245,13 +243,13 @@ pub(crate) enum Command {
     },
 }
 
-/// Who asks for what.
+/// Client and resource of a request.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct AskFlags {
     /// Of which resource.
     pub(crate) resource: String,
-    /// How much could be used.
-    // A negative one is no flag, and hears what is wrong with it.
+    /// Amount that the client could use.
+    // A negative one is no flag, and gets its own error.
     #[arg(value_parser = amount, allow_negative_numbers = true)]
     pub(crate) wants: f64,
     /// Higher is more important, if the resource's algorithm looks at it.
@@ -267,18 +265,15 @@ pub(crate) struct GetFlags {
     #[command(flatten)]
     pub(crate) ask: AskFlags,
     /// Do not release: the lease stays until it expires.
-    #[arg(long, conflicts_with = "hold")]
+    #[arg(long)]
     pub(crate) keep: bool,
-    /// Keep the lease for so long (refreshing it), then release it.
-    #[arg(long, value_name = "DURATION", value_parser = doorward_documents::parse_duration)]
-    pub(crate) hold: Option<Duration>,
 }
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct WatchFlags {
     #[command(flatten)]
     pub(crate) ask: AskFlags,
-    /// What to use when the lease ends unrenewed.
+    /// Amount to use when the lease ends unrenewed.
     #[arg(long, value_enum, default_value_t)]
     pub(crate) mode: ModeFlag,
     /// Stop after this long.
@@ -291,7 +286,7 @@ pub(crate) struct WatchFlags {
 pub(crate) enum ModeFlag {
     /// Nothing.
     Pessimistic,
-    /// What is wanted.
+    /// The amount that is wanted.
     Optimistic,
     /// The safe capacity that came with the last lease.
     #[default]
@@ -310,7 +305,7 @@ impl From<ModeFlag> for doorward_client::Mode {
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ReleaseFlags {
-    /// Whose leases.
+    /// Id of the client.
     pub(crate) client: String,
     /// On which resources.
     #[arg(required = true)]
@@ -321,7 +316,7 @@ pub(crate) struct ReleaseFlags {
 pub(crate) struct StatusFlags {
     /// Only this resource, with its leases.
     pub(crate) resource: Option<String>,
-    /// How many leases of a resource to list at most [default: 100 with a resource, else 0].
+    /// Number of leases of a resource to list at most [default: 100 with a resource, else 0].
     #[arg(long, value_name = "COUNT")]
     pub(crate) leases: Option<u32>,
     /// Show the server that was asked, even if another one is the master.
@@ -329,12 +324,11 @@ pub(crate) struct StatusFlags {
     pub(crate) here: bool,
     /// Show what the server takes on at most instead, how full that is, and what was refused for it.
     ///
-    /// A line for each limit: what is in use, the bound, and how often something was refused since the
-    /// server started; of a limit for each address, template or resource, the one that uses most is
-    /// shown, and "-" is what nobody counts. Lines to look at begin with FULL, or with "!" (80 % of the
-    /// bound are in use, or something was refused). The flag of doorward-server sets the bound. Who is
-    /// refused learns when to come back, and nobody loses what they have. Connections are those of the
-    /// server that is shown: with --here, of one that is not the master.
+    /// A line for each limit: the amount in use, the bound, and the number of refusals since the server started. Of a
+    /// limit for each address, template or resource, the line shows the one that uses most; "-" is not counted. FULL
+    /// marks a limit that is reached; "!" one of which 80 % are in use, or that has refused something. A flag of
+    /// doorward-server sets the bound. A refusal carries a retry delay and takes no lease away. Connections are those
+    /// of the server that is shown: with --here, of one that is not the master.
     #[arg(long, conflicts_with_all = ["resource", "leases"])]
     pub(crate) limits: bool,
 }
@@ -346,9 +340,6 @@ pub(crate) struct NodesFlags {
     /// Remove what is left of this node, which must have no server and no master.
     #[arg(long, value_name = "NODE", conflicts_with = "node")]
     pub(crate) forget: Option<String>,
-    /// The same as --output json.
-    #[arg(long)]
-    pub(crate) json: bool,
 }
 
 /// A number that a server takes.

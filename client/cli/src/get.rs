@@ -1,7 +1,6 @@
 //! `doorward get`: asks once, and prints the lease.
 
 use std::io::Write;
-use std::pin::pin;
 use std::time::Duration;
 
 use doorward_client::{Capacity, Client, ConnectError};
@@ -15,7 +14,6 @@ use crate::failure::Failure;
 use crate::flags::{AskFlags, Common, GetFlags, Output};
 use crate::granted::tone_of;
 use crate::granted::{millis, number};
-use crate::interruption::interruption;
 use crate::output;
 use crate::why::{Explanation, LEARNING_ADVICE};
 use doorward_pages::numbers::typed_span as span;
@@ -35,34 +33,15 @@ struct LeaseOutput<'a> {
     /// Why it is no larger: `wants`, `share`, `others`, `learning`, `parent_learning` or
     /// `capacity_lowered`. Absent: the server does not say.
     limited_by: Option<&'static str>,
-    /// How long learning mode still lasts, of the server or of one above it. Absent: neither learns, or
-    /// the server does not say.
+    /// Rest of learning mode, of the server or of one above it. Absent: neither learns, or the server does not say.
     learning_for_ms: Option<u64>,
     /// Whether it is given back already.
-    released: bool,
-}
-
-/// A lease that is kept for a while, as `--output json` prints it when it begins and when it ends.
-#[derive(Serialize)]
-struct HeldOutput<'a> {
-    resource: &'a str,
-    client: &'a str,
-    wants: f64,
-    /// -1: no limit. Absent: it is released.
-    capacity: Option<f64>,
-    /// As in [`LeaseOutput`].
-    limited_by: Option<&'static str>,
-    learning_for_ms: Option<u64>,
-    held_for_ms: u64,
     released: bool,
 }
 
 pub(crate) async fn run(common: &Common, flags: &GetFlags) -> Result<(), Failure> {
     let caller = MasterCaller::new(common)?;
     let client = flags.ask.client.clone().unwrap_or_else(new_client_id);
-    if let Some(duration) = flags.hold {
-        return hold(common, &flags.ask, client, duration).await;
-    }
     let response = ask(&caller, &flags.ask, &client, common.timeout).await?;
     let answer = lease_on(&response, &flags.ask.resource)?;
     let end = if flags.keep {
@@ -120,10 +99,10 @@ async fn ask(
     }
 }
 
-/// How long to wait for a server that waits for its parent.
+/// Time to wait for a server that waits for its parent.
 const RETRY_NOT_READY: Duration = Duration::from_millis(250);
 
-/// What became of the lease after it was looked at.
+/// End of a lease after it was printed.
 enum End {
     Released,
     Kept,
@@ -175,92 +154,23 @@ fn print(
     let (expires_in, refresh_in) = (span(expires_in), span(refresh_in));
     writeln!(
         out,
-        "  expires in     {expires_in}, to be refreshed in {refresh_in}"
+        "  expires in     {expires_in}; refresh in {refresh_in}"
     )?;
     if let Some(safe) = answer.safe_capacity {
-        writeln!(out, "  safe capacity  {}", number(safe))?;
+        writeln!(
+            out,
+            "  safe capacity  {} while no server answers",
+            number(safe)
+        )?;
     }
     let end = match end {
-        End::Released => "released again".to_owned(),
+        End::Released => "released".to_owned(),
         End::Kept => "kept until it expires".to_owned(),
         End::NotReleased(failure) => format!("kept until it expires, not released: {failure}"),
     };
     writeln!(out, "  {}", palette.paint(Tone::Quiet, &end))?;
     if why.is_learning() {
         writeln!(out, "{}", palette.paint(Tone::Quiet, LEARNING_ADVICE))?;
-    }
-    Ok(())
-}
-
-/// Keeps a lease for a while, or until interrupted.
-async fn hold(
-    common: &Common,
-    ask: &AskFlags,
-    client_id: String,
-    duration: Duration,
-) -> Result<(), Failure> {
-    let mut interrupted = pin!(interruption()?);
-    let client = tokio::select! {
-        client = connect(common, client_id) => client?,
-        () = &mut interrupted => return Ok(()),
-    };
-    let held = async {
-        let resource = client
-            .resource(&ask.resource)
-            .priority(ask.priority)
-            .wants(ask.wants)
-            .open()
-            .map_err(|error| Failure::Usage(error.to_string()))?;
-        let lease = resource.wait_for_lease(common.timeout).await;
-        let capacity = amount_of(lease.map_err(|error| failure_of(&error))?);
-        let why = Explanation::of_holding(&resource.holding());
-        print_held(common, ask, client.id(), Some((capacity, why)), duration)?;
-        tokio::time::sleep(duration).await;
-        Ok(())
-    };
-    let outcome: Result<(), Failure> = tokio::select! {
-        outcome = held => outcome,
-        () = interrupted => Ok(()),
-    };
-    let client_id = client.id().to_owned();
-    client.close().await;
-    outcome?;
-    print_held(common, ask, &client_id, None, duration)
-}
-
-fn print_held(
-    common: &Common,
-    ask: &AskFlags,
-    client: &str,
-    held: Option<(f64, Explanation)>,
-    duration: Duration,
-) -> Result<(), Failure> {
-    let mut out = output::stdout();
-    if common.output == Output::Json {
-        let held = HeldOutput {
-            resource: &ask.resource,
-            client,
-            wants: ask.wants,
-            capacity: held.map(|(capacity, _)| capacity),
-            limited_by: held.and_then(|(_, why)| why.word()),
-            learning_for_ms: held.and_then(|(_, why)| why.learning_for_ms()),
-            held_for_ms: millis(duration),
-            released: held.is_none(),
-        };
-        output::json(&mut out, &held)?;
-    } else if let Some((capacity, why)) = held {
-        let palette = common.color.of_stdout();
-        let (wants, duration) = (number(ask.wants), span(duration));
-        let capacity = palette.paint(tone_of(capacity, ask.wants), &number(capacity));
-        let resource = &ask.resource;
-        let why = why.words();
-        let why = why.map_or_else(String::new, |words| format!(" ({words})"));
-        writeln!(
-            out,
-            "{capacity} of {wants} that {client} wants of {resource}, held for {duration}{why}"
-        )?;
-    } else {
-        writeln!(out, "released")?;
     }
     Ok(())
 }
@@ -276,7 +186,7 @@ pub(crate) fn amount_of(capacity: Capacity) -> f64 {
 /// A client of the library, for what lasts longer than a call.
 pub(crate) async fn connect(common: &Common, client_id: String) -> Result<Client, Failure> {
     let addresses = common.addresses();
-    // Who sits at a shell wants to hear at once that another process has the id.
+    // An interactive user wants to know at once that another process has the id.
     let mut builder = Client::builder(client_id)
         .connect_timeout(common.timeout)
         .restart_overlap(Duration::ZERO);
@@ -292,7 +202,7 @@ pub(crate) async fn connect(common: &Common, client_id: String) -> Result<Client
     })
 }
 
-/// What a resource without a lease means for a script.
+/// Returns the failure for a resource without a lease.
 pub(crate) fn failure_of(error: &doorward_client::ResourceError) -> Failure {
     match error {
         doorward_client::ResourceError::NotConnected(_) => Failure::Unreachable(error.to_string()),

@@ -1,4 +1,4 @@
-//! What was granted, as it is shown: -1 is no limit.
+//! Grants as text: -1 is no limit.
 
 use std::time::Duration;
 
@@ -9,6 +9,10 @@ use doorward_pages::terminal::palette::Tone;
 pub(crate) fn number(value: f64) -> String {
     if value == -1.0 {
         return "unlimited".to_owned();
+    }
+    // Sums and differences of amounts leave a remainder of rounding.
+    if value.abs() < 1e-9 {
+        return "0".to_owned();
     }
     numbers::typed(value)
 }
@@ -37,6 +41,7 @@ mod tests {
     fn no_limit_is_said_in_a_word() {
         assert_eq!(number(-1.0), "unlimited");
         assert_eq!(number(69.690_721_649), "69.6907");
+        assert_eq!(number(2.842e-14), "0");
     }
 
     #[test]

@@ -17,7 +17,7 @@ pub(crate) fn interruption() -> io::Result<impl Future<Output = ()>> {
     })
 }
 
-/// As [`interruption`], but not for Ctrl-C, which has another meaning where somebody types.
+/// As [`interruption`], but without Ctrl-C, which has another meaning in an interactive shell.
 pub(crate) fn termination() -> io::Result<impl Future<Output = ()>> {
     platform::terminated()
 }
@@ -53,7 +53,7 @@ mod platform {
 
     pub(super) fn interrupted() -> io::Result<impl Future<Output = ()>> {
         Ok(async {
-            // What cannot be listened to ends the process by itself.
+            // Without a handler, the signal ends the process by itself.
             if tokio::signal::ctrl_c().await.is_err() {
                 std::future::pending::<()>().await;
             }

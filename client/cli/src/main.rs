@@ -1,7 +1,7 @@
 //! `doorward`: the command line for people who use and operate Doorward.
 //!
-//! This file only wires. What a command does stands in the file of its name; how it talks to
-//! servers in `caller`, what can go wrong in `failure`.
+//! This file only wires. Each command has a file of its name; `caller` talks to servers, and `failure` has the exit
+//! codes.
 
 mod caller;
 mod color;
@@ -37,13 +37,13 @@ fn main() -> ExitCode {
     let palette = flags.common.color.of_stderr();
     match run(flags) {
         Ok(()) => ExitCode::SUCCESS,
-        // Whoever reads the output has seen enough, as `head` has.
+        // The reader of the output has seen enough, as `head` has.
         Err(Failure::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
             ExitCode::SUCCESS
         }
         Err(Failure::Printed(code)) => ExitCode::from(code),
         Err(failure) => {
-            // Nothing is left to do if even this fails.
+            // If even this fails, there is no other place for the message.
             let name = palette.paint(Tone::Bad, "doorward:");
             let failure_text = failure.to_string();
             let failure_text = visible::lines(&failure_text);

@@ -1,4 +1,4 @@
-//! `doorward nodes`: who is registered in etcd, and who the masters are.
+//! `doorward nodes`: registered servers and masters in etcd.
 //!
 //! A server is there as long as it renews its registration; a node is there as long as it has a
 //! server, a master, or ever had one.
@@ -18,7 +18,7 @@ use crate::flags::{Common, NodesFlags, Output};
 use crate::output;
 use crate::templates::place::failure_of;
 use doorward_pages::terminal::palette::{Palette, Tone};
-use doorward_pages::terminal::table::{Table, cell};
+use doorward_pages::terminal::table::{Cell, Table, cell};
 
 /// For how long the last master of a node may be waited for.
 const BELIEVED_MAX: Duration = Duration::from_secs(600);
@@ -47,7 +47,7 @@ struct ListedServer {
     http_address: Option<String>,
     is_master: bool,
     role: &'static str,
-    /// How many nodes are above its own. Absent: it does not know.
+    /// Number of nodes above its own. Absent: it does not know.
     level: Option<u32>,
     version: String,
 }
@@ -69,7 +69,7 @@ pub(crate) async fn run(common: &Common, flags: &NodesFlags) -> Result<(), Failu
         return Err(unknown(&etcd, node));
     }
     let mut out = output::stdout();
-    if flags.json || common.output == Output::Json {
+    if common.output == Output::Json {
         output::json(&mut out, &nodes)?;
     } else if nodes.is_empty() {
         writeln!(out, "no node is known to etcd under {}", etcd.prefix)?;
@@ -120,7 +120,7 @@ async fn forget(common: &Common, etcd: &Etcd, node: &str) -> Result<(), Failure>
     Ok(())
 }
 
-/// What etcd answers, if it does in time.
+/// Returns etcd's answer, or fails after a time.
 async fn in_time<T>(
     common: &Common,
     asking: impl Future<Output = Result<T, doorward_etcd::Error>>,
@@ -187,34 +187,34 @@ fn table(nodes: &[ListedNode], palette: Palette) -> Table {
     let header = ["node", "server", "role", "level", "version", "state"];
     let mut table = Table::new(header, 3..4, palette);
     for node in nodes {
-        let name = || palette.cell(Tone::Strong, &node.node);
-        let bare = |address: &str, state| {
-            let nothing = || cell("");
-            [
-                name(),
+        let mut row = |server: Option<&ListedServer>, address: &str, state: Cell| {
+            let level = |it: &ListedServer| it.level.map_or("?".to_owned(), |it| it.to_string());
+            table.add([
+                palette.cell(Tone::Strong, &node.node),
                 cell(address),
-                nothing(),
-                nothing(),
-                nothing(),
+                cell(server.map_or("", |it| it.role)),
+                cell(server.map_or(String::new(), level)),
+                cell(server.map_or("", |it| &it.version)),
                 state,
-            ]
+            ]);
         };
         let is_registered = node.servers.iter().any(|server| server.is_master);
         match (&node.master, node.last_epoch) {
             (Some(master), _) if !is_registered => {
                 let state = format!("master, epoch {}; not registered", master.epoch);
-                table.add(bare(&master.address, palette.cell(Tone::Partial, state)));
+                row(None, &master.address, palette.cell(Tone::Partial, state));
             }
             (Some(_), _) => {}
             (None, Some(epoch)) => {
                 let state = format!("no master since epoch {epoch}");
-                table.add(bare("", palette.cell(Tone::Bad, state)));
+                row(None, "", palette.cell(Tone::Bad, state));
             }
             (None, None) => {
-                table.add(bare(
+                row(
+                    None,
                     "",
                     palette.cell(Tone::Bad, "no master, and there never was"),
-                ));
+                );
             }
         }
         let (masters, others): (Vec<&ListedServer>, Vec<&ListedServer>) =
@@ -226,17 +226,7 @@ fn table(nodes: &[ListedNode], palette: Palette) -> Table {
                 }
                 _ => palette.cell(Tone::Quiet, "candidate"),
             };
-            let level = server
-                .level
-                .map_or("?".to_owned(), |level| level.to_string());
-            table.add([
-                name(),
-                cell(&server.address),
-                cell(server.role),
-                cell(level),
-                cell(&server.version),
-                state,
-            ]);
+            row(Some(server), &server.address, state);
         }
     }
     table

@@ -1,10 +1,9 @@
 //! Standard output and standard error, on which everything can be seen.
 //!
-//! What servers, etcd and other people say is shown in many places. So what steers a terminal, turns the
-//! direction of a text or has no width is made visible here, on its way out, wherever it comes from: as
-//! `\u{202e}`, and in JSON as `\u202e`, which says the same. Our own colours pass where there are any. Cells
-//! of tables and what is painted are made visible before, so that columns stay where they are and no text
-//! brings a colour of its own.
+//! Texts of servers, etcd and other people appear in many places. So characters that steer a terminal, turn the
+//! direction of a text or have no width are made visible here, on their way out: as `\u{202e}`, and in JSON as
+//! `\u202e`, which means the same. Our own colours pass if there are any. Table cells and painted texts are made
+//! visible before, so that columns stay where they are and no text brings a colour of its own.
 
 use std::io::{self, Write};
 use std::sync::OnceLock;
@@ -94,7 +93,7 @@ impl<W> Visible<W> {
     }
 }
 
-/// What a [palette](doorward_pages::terminal::palette) and a table paint with.
+/// Codes with which a [palette](doorward_pages::terminal::palette) and a table paint.
 fn is_ours(codes: &str) -> bool {
     let indexed = codes.strip_prefix("38;5;");
     indexed.is_some_and(|index| matches!(index, "1" | "2" | "3"))

@@ -14,19 +14,19 @@ use crate::failure::Failure;
 use crate::flags::{Common, Output, ReleaseFlags};
 use crate::output;
 
-/// What became of a release, as `--output json` prints it. Its field names are an interface.
+/// Outcome of a release, as `--output json` prints it. Its field names are an interface.
 #[derive(Default, Serialize)]
 struct ReleaseOutput<'a> {
     client: &'a str,
-    /// What the client held of these is free.
+    /// Resources whose leases are free.
     released: Vec<&'a str>,
     /// It held nothing of these.
     not_held: Vec<&'a str>,
-    /// What it held of these is free after a while, unless the client asks before.
+    /// Resources whose leases become free after a while, unless the client asks before.
     unless_heard: Vec<UnlessHeard<'a>>,
     /// Of these nothing was changed: a newer request of the client was seen.
     out_of_order: Vec<&'a str>,
-    /// What became of these, the server does not say: it is of an older version, or these are no ids.
+    /// Resources of which the server says nothing: its version is older, or these are no ids.
     unknown: Vec<&'a str>,
 }
 

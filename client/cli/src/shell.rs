@@ -5,8 +5,8 @@
 //! true; at the end everything is released. Commands come from the keyboard, with history, or from
 //! a script on standard input.
 //!
-//! Whoever types stays in the shell whatever fails, and Ctrl-C gives up the command under way. A
-//! script goes on too, but the last failure is its exit code, and Ctrl-C ends it.
+//! An interactive shell goes on after a failure, and Ctrl-C gives up the command under way. A script goes on too, but
+//! the last failure is its exit code, and Ctrl-C ends it.
 
 mod keyboard;
 mod session;
@@ -21,19 +21,17 @@ use crate::failure::Failure;
 use crate::flags::{Common, Output};
 use crate::interruption::{interruption, termination};
 use crate::output;
-use doorward_pages::terminal::palette::{Palette, Tone};
+use doorward_pages::terminal::palette::Tone;
 
-use keyboard::CompletedNames;
 use session::ShellSession;
 use typed_line::ShellLine;
 
 pub(crate) async fn run(common: &Common) -> Result<(), Failure> {
-    // Wrong addresses are reported before anybody types.
+    // Reports wrong addresses before the first prompt.
     MasterCaller::new(common)?;
     let interactive = io::stdin().is_terminal();
     let palette = common.color.of_stdout();
-    let names = CompletedNames::default();
-    let mut session = ShellSession::new(common.clone(), palette, names.clone());
+    let mut session = ShellSession::new(common.clone(), palette);
     if interactive && common.output == Output::Table {
         let servers = common.addresses().join(", ");
         let hint =
@@ -43,7 +41,7 @@ pub(crate) async fn run(common: &Common) -> Result<(), Failure> {
     let outcome = if interactive {
         let mut ended = pin!(termination()?);
         tokio::select! {
-            outcome = converse(&mut session, palette, common.color, names) => outcome,
+            outcome = converse(&mut session, common.color) => outcome,
             () = &mut ended => Ok(()),
         }
     } else {
@@ -57,22 +55,17 @@ pub(crate) async fn run(common: &Common) -> Result<(), Failure> {
     outcome
 }
 
-/// With somebody who types.
-async fn converse(
-    session: &mut ShellSession,
-    palette: Palette,
-    color: ColorFlag,
-    names: CompletedNames,
-) -> Result<(), Failure> {
-    let (mut lines, done) = keyboard::read_typed(palette, names);
+/// Runs the interactive shell.
+async fn converse(session: &mut ShellSession, color: ColorFlag) -> Result<(), Failure> {
+    let (mut lines, done) = keyboard::read_typed();
     while let Some(line) = lines.recv().await {
         let played = tokio::select! {
             played = play(session, &line) => played,
             _ = tokio::signal::ctrl_c() => Err(Failure::No("given up".to_owned())),
         };
         match played {
-            Ok(Goes::On) => {}
-            Ok(Goes::Away) => break,
+            Ok(true) => {}
+            Ok(false) => break,
             Err(failure) => complain(color, &failure.to_string())?,
         }
         // The prompt comes back.
@@ -83,7 +76,7 @@ async fn converse(
     Ok(())
 }
 
-/// What a script says.
+/// Runs a script.
 async fn perform(session: &mut ShellSession, color: ColorFlag) -> Result<(), Failure> {
     let (mut lines, done) = keyboard::read_script();
     let mut failed: Option<Failure> = None;
@@ -92,9 +85,9 @@ async fn perform(session: &mut ShellSession, color: ColorFlag) -> Result<(), Fai
     while let Some(line) = lines.recv().await {
         number += 1;
         match play(session, &line).await {
-            Ok(Goes::On) => {}
-            Ok(Goes::Away) => break,
-            // Nobody reads on.
+            Ok(true) => {}
+            Ok(false) => break,
+            // The reader of the output is gone.
             Err(Failure::Output(error)) => return Err(Failure::Output(error)),
             Err(failure) => {
                 complain(color, &format!("line {number}: {failure}"))?;
@@ -113,16 +106,11 @@ async fn perform(session: &mut ShellSession, color: ColorFlag) -> Result<(), Fai
     }
 }
 
-/// Whether there is more to come.
-enum Goes {
-    On,
-    Away,
-}
-
-async fn play(session: &mut ShellSession, line: &str) -> Result<Goes, Failure> {
+/// Plays a line. Returns whether the shell goes on.
+async fn play(session: &mut ShellSession, line: &str) -> Result<bool, Failure> {
     match typed_line::parse(line).map_err(Failure::Usage)? {
-        ShellLine::Quit => Ok(Goes::Away),
-        line => session.play(line).await.map(|()| Goes::On),
+        ShellLine::Quit => Ok(false),
+        line => session.play(line).await.map(|()| true),
     }
 }
 

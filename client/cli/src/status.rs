@@ -1,7 +1,6 @@
 //! `doorward status`: what the server holds, and why.
 
 mod limits;
-mod near;
 mod states;
 mod tree;
 
@@ -63,7 +62,7 @@ pub(crate) async fn run(common: &Common, flags: &StatusFlags) -> Result<(), Fail
     }
     let mut out = output::stdout();
     if common.output == Output::Json {
-        // What is printed is the model of this program, whatever the server's version.
+        // The output follows this program's schema, whatever the server's version.
         status.schema_version = STATUS_SCHEMA_VERSION;
         output::json(&mut out, &status)?;
     } else {
@@ -79,25 +78,25 @@ pub(crate) async fn run(common: &Common, flags: &StatusFlags) -> Result<(), Fail
     }
     match &flags.resource {
         Some(resource) if status.resources.is_empty() => {
-            Err(nobody(&caller, resource, &status, flags.here).await)
+            Err(no_leases(&caller, resource, &status, flags.here).await)
         }
         _ => Ok(()),
     }
 }
 
-/// That nobody holds anything of a resource, and what was meant, perhaps.
-async fn nobody(caller: &MasterCaller, resource: &str, status: &Status, here: bool) -> Failure {
+/// Returns the failure for a resource without leases, with similar names.
+async fn no_leases(caller: &MasterCaller, resource: &str, status: &Status, here: bool) -> Failure {
     let where_else = match &status.master_address {
         Some(master) if !status.is_master => format!(" here; the master is at {master}"),
         _ => String::new(),
     };
-    let mut message = format!("nobody holds anything of {resource}{where_else}");
-    // That nobody does is known; the rest is help.
+    let mut message = format!("no leases of {resource} are out{where_else}");
+    // The answer is known by now; the rest is help.
     let all = caller.status(admin::GetStatusRequest::default(), here);
     let held = all.await.map_or_else(|_| Vec::new(), |all| all.resources);
-    let near = near::near(resource, held.iter().map(|it| it.resource_id.as_str()));
-    if !near.is_empty() {
-        message += &format!(". Held are names like it: {}", near.join(", "));
+    let names: Vec<&str> = held.iter().map(|it| it.resource_id.as_str()).collect();
+    if let Some(near) = doorward_documents::keys::near(resource, &names) {
+        message += &format!("; did you mean {near}?");
     }
     // Earlier versions do not say; then those of what is held are known.
     let glob = status.template_match.as_ref().map(|it| it.glob.as_deref());
@@ -105,19 +104,19 @@ async fn nobody(caller: &MasterCaller, resource: &str, status: &Status, here: bo
     let mut globs = held.iter().map(|it| it.template());
     match glob.or_else(|| globs.find(is_match).map(Some)) {
         Some(Some(glob)) => {
-            message +=
-                &format!(". Whoever asks for it may get some: the template {glob:?} matches it");
+            message += &format!(
+                ". A client that asks for it may get some: the template {glob:?} matches it"
+            );
         }
         Some(None) => {
-            message +=
-                ". No template matches it: whoever asks for it is refused until one is added";
+            message += ". No template matches it: requests for it are refused until one is added";
         }
         None => {}
     }
     Failure::No(plain(&message).into_owned())
 }
 
-/// What is to be said of the server itself, and an empty line.
+/// Prints the server's own lines, and an empty line.
 fn write_head(out: &mut impl Write, status: &Status, palette: Palette) -> io::Result<()> {
     let mastership = match (&status.master_address, status.is_master) {
         (_, true) => palette.paint(Tone::Good, "master"),
@@ -174,7 +173,7 @@ fn write_head(out: &mut impl Write, status: &Status, palette: Palette) -> io::Re
     writeln!(out)
 }
 
-/// What it holds.
+/// Prints the resources.
 fn write_resources(
     out: &mut impl Write,
     status: &Status,
@@ -188,11 +187,11 @@ fn write_resources(
             let learning = palette.paint(Tone::Partial, "learning mode");
             writeln!(
                 out,
-                "{learning}: for up to {left} more, who holds nothing gets nothing"
+                "{learning}: for up to {left} more, a client without a lease gets nothing"
             )?;
         }
         return match asked {
-            // What is to be said of it, the error says.
+            // The error says it.
             Some(_) => Ok(()),
             None => writeln!(out, "no leases are out"),
         };
@@ -210,11 +209,11 @@ fn write_resources(
 fn write_etcd(out: &mut impl Write, etcd: &EtcdStatus, palette: Palette) -> io::Result<()> {
     let age = span(Duration::from_millis(etcd.age_ms));
     match (&etcd.problem, etcd.mastership_remaining_ms) {
-        (None, Some(_)) => writeln!(out, "elected in etcd, which answers, for {age}"),
-        (None, None) => writeln!(out, "elections in etcd, which answers, for {age}"),
+        (None, Some(_)) => writeln!(out, "elected; etcd reachable for {age}"),
+        (None, None) => writeln!(out, "not elected; etcd reachable for {age}"),
         (Some(problem), left) => {
-            let down = palette.paint(Tone::Bad, "etcd does NOT answer");
-            writeln!(out, "{down}, for {age}: {}", line(problem))?;
+            let down = palette.paint(Tone::Bad, "etcd is NOT reachable");
+            writeln!(out, "{down} for {age}: {}", line(problem))?;
             match left {
                 Some(left) => {
                     let left = span(Duration::from_millis(left));
@@ -244,7 +243,7 @@ fn write_resource(
     if !resource.children.is_empty() {
         children_table(&resource.children, palette).write(out)?;
     }
-    // Those of child servers stand in their own table.
+    // Leases of child servers stand in their own table.
     let children: BTreeSet<&str> = resource.children.iter().map(|c| c.child.as_str()).collect();
     let is_listed =
         |lease: &&LeaseStatus| lease.kind == "server" && children.contains(lease.holder.as_str());

@@ -6,8 +6,7 @@
 //! - `preview`, and what it is made of: what a change will do;
 //! - `warnings`: what is in order, but hardly meant.
 //!
-//! Nothing is written that was not looked at: a write goes through only on top of what it was
-//! compared with.
+//! A write succeeds only on top of the content that the preview compared with.
 
 pub(crate) mod author;
 mod change;

@@ -20,7 +20,7 @@ use crate::interruption::interruption;
 use crate::output;
 use crate::watch::watch_line::Printer;
 
-/// How often to look whether something is wrong.
+/// Interval at which problems are looked for.
 const LOOK_INTERVAL: Duration = Duration::from_millis(500);
 
 pub(crate) async fn run(common: &Common, flags: &WatchFlags) -> Result<(), Failure> {
@@ -51,7 +51,7 @@ pub(crate) async fn run(common: &Common, flags: &WatchFlags) -> Result<(), Failu
     watched
 }
 
-/// Connects; who waits for that reads so.
+/// Connects, and prints that it waits.
 async fn connect(
     common: &Common,
     client_id: String,
@@ -66,14 +66,14 @@ async fn connect(
     connected.await
 }
 
-/// Waits for the first lease; who waits for that reads why.
+/// Waits for the first lease, and prints the reason of the wait.
 async fn wait_for_lease(
     common: &Common,
     resource: &Resource,
     printer: &mut Printer<'_>,
 ) -> Result<(), Failure> {
     let mut lease = pin!(resource.wait_for_lease(common.timeout));
-    let mut look = looks();
+    let mut look = tokio::time::interval(LOOK_INTERVAL);
     look.tick().await;
     loop {
         tokio::select! {
@@ -94,9 +94,9 @@ async fn watch(
 ) -> Result<(), Failure> {
     let mut changes = resource.changes();
     let mut typed = typed_lines();
-    let mut end = pin!(end(flags.duration));
-    let mut look = looks();
-    // What was typed and has no answer yet.
+    let mut end = pin!(tokio::time::sleep(flags.duration.unwrap_or(Duration::MAX)));
+    let mut look = tokio::time::interval(LOOK_INTERVAL);
+    // Demand that was typed and has no answer yet.
     let mut asked: Option<f64> = None;
     loop {
         tokio::select! {
@@ -119,7 +119,7 @@ async fn watch(
                 asked = None;
                 printer.print_if_new(resource, &resource.holding())?;
             }
-            // So is trouble, while the lease lasts. What was typed is printed with its answer.
+            // So is trouble, while the lease lasts. A typed demand is printed with its answer.
             _ = look.tick(), if asked.is_none() => {
                 printer.print_if_new(resource, &resource.holding())?;
             }
@@ -127,18 +127,7 @@ async fn watch(
     }
 }
 
-fn looks() -> tokio::time::Interval {
-    tokio::time::interval(LOOK_INTERVAL)
-}
-
-async fn end(after: Option<Duration>) {
-    match after {
-        Some(duration) => tokio::time::sleep(duration).await,
-        None => std::future::pending().await,
-    }
-}
-
-/// What is typed, line by line, if a person sits there.
+/// Reads lines from the keyboard, if standard input is a terminal.
 fn typed_lines() -> mpsc::Receiver<String> {
     let (sender, receiver) = mpsc::channel(8);
     if io::stdin().is_terminal() {

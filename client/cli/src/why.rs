@@ -8,18 +8,18 @@ use doorward_proto::doorman;
 
 use doorward_pages::numbers::typed_span as span;
 
-/// What is printed once for people whom learning mode keeps waiting.
+/// Advice that is printed once to a user who waits for learning mode.
 pub(crate) const LEARNING_ADVICE: &str = "\
-learning mode: a new master knows of no leases, so until those of its predecessors are over it only confirms what
-clients say that they have. It ends by itself: wait. If nobody held anything before, or more than the capacity
-may be in use for a lease length, learning_mode_duration: 0s in the root's template ends it now";
+learning mode: a new master does not know which leases are out, so for one lease length it only confirms the leases
+that clients report. It ends by itself: wait. If no client held a lease before, or if more than the capacity may be
+in use for one lease length, learning_mode_duration: 0s in the root's template ends it now";
 
 /// Why a lease is no larger.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Explanation {
     /// Absent: the server does not say, or there is no lease.
     limited_by: Option<LimitedBy>,
-    /// How long learning mode still lasts, of the server or of one above it.
+    /// Rest of learning mode, of the server or of one above it.
     learning_for: Option<Duration>,
 }
 
@@ -66,18 +66,18 @@ impl Explanation {
         })
     }
 
-    /// How long learning mode still lasts, in milliseconds.
+    /// Returns the rest of learning mode, in milliseconds.
     pub(crate) fn learning_for_ms(self) -> Option<u64> {
         self.learning_for.map(crate::granted::millis)
     }
 
-    /// What matters of it to who has read the line before: not that time goes by.
+    /// Returns the reason without its time, so that a reader sees changes only.
     pub(crate) fn limit(self) -> Option<LimitedBy> {
         self.limited_by
     }
 }
 
-/// Whole seconds, as somebody counts who waits for the end.
+/// Returns a time in whole seconds, rounded up.
 fn seconds(left: Duration) -> String {
     let whole = left.as_secs() + u64::from(left.subsec_nanos() > 0);
     if whole < 120 {

@@ -329,7 +329,7 @@ impl fmt::Display for Reason {
                 level,
             } => write!(
                 f,
-                "its priority gets {}, which gives at most {} per client",
+                "higher priorities leave {} for its priority: at most {} per client",
                 Rounded(band_capacity),
                 Rounded(level)
             ),
@@ -366,7 +366,9 @@ impl fmt::Display for Why {
                 "; the capacity was lowered below what is out, so everyone shrinks first"
             }
             Bound::NotAskedYet => "; it gets the rest when it asks next",
-            Bound::ShrinksNext => "; it was granted more earlier, and shrinks at its next refresh",
+            Bound::ShrinksNext => {
+                "; it keeps an earlier, larger grant until it refreshes or expires"
+            }
         })
     }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use doorward_proto::admin::v1 as admin;
 use doorward_proto::admin::v1::admin_client::AdminClient;
+use doorward_proto::doorman;
 use doorward_session::master_finder::MasterFinder;
 use tonic::transport::Channel;
 
@@ -18,7 +19,8 @@ const STATUS_BYTES_MAX: usize = 16 * 1024 * 1024;
 const PAGE: u32 = 1_000;
 
 impl MasterCaller {
-    /// What a server holds, page by page: the master, or else whoever answers; with `here` whoever answers.
+    /// Reads the status page by page from the master, or from the server at hand if there is no master or `here` is
+    /// set.
     pub(crate) async fn status(
         &self,
         request: admin::GetStatusRequest,
@@ -52,7 +54,7 @@ impl MasterCaller {
             let request = request.clone();
             async move { get_status(channel, request).await }
         };
-        let answer = self.call(ask).await?;
+        let answer = self.call(ask, no_mastership).await?;
         let Some(master) = &answer.master_address else {
             return Ok(answer);
         };
@@ -62,7 +64,7 @@ impl MasterCaller {
         let mut finder = MasterFinder::new(Arc::default());
         let named = finder.handle_redirect(Some(master), None, Duration::ZERO);
         let answer = match named {
-            Ok(_) => self.call_in_turn(&mut finder, &ask).await,
+            Ok(_) => self.call_in_turn(&mut finder, &ask, &no_mastership).await,
             Err(lost) => Err(Miss::Silent(lost.to_string())),
         };
         answer.map_err(|miss| match miss {
@@ -74,8 +76,13 @@ impl MasterCaller {
     }
 }
 
-/// A page of a status. A server takes so much time a second for whoever looks, and says when to come back: who has
-/// the first page waits for the others.
+/// A status names the master itself.
+fn no_mastership(_: &admin::GetStatusResponse) -> Option<&doorman::Mastership> {
+    None
+}
+
+/// Reads one page of a status. A server spends a limited time a second on status pages, and refuses with a retry delay.
+/// After the first page this waits for the others.
 async fn get_status(
     channel: Channel,
     request: admin::GetStatusRequest,

@@ -1,4 +1,4 @@
-//! The demonstration in words: who is where, a line for a second, and the summary at the end.
+//! The demonstration in words: its tree, a line for each second, and the summary at the end.
 
 use std::io::{self, Write};
 use std::net::SocketAddr;
@@ -40,6 +40,11 @@ pub(super) fn write_tree(
     Ok(())
 }
 
+/// Legend of [`line`].
+pub(super) const LEGEND: &str = "\
+each second: amounts wanted, granted and used by all clients, on average; then the lease of each region now, and (the
+leases of its leaves), which may be more than their clients have";
+
 /// The last second: the whole, on average, and what each part of the tree has leased now.
 pub(super) fn line(figures: &DemoFigures) -> String {
     let [wants, granted] = figures.last_second;
@@ -59,7 +64,8 @@ pub(super) fn line(figures: &DemoFigures) -> String {
         let name = name.map_or("", String::as_str);
         let leaves = outline.children(Some(region));
         let leaves: Vec<String> = leaves.map(|leaf| format!("{:.1}", has(leaf))).collect();
-        line += &format!("   {name} {:>5.1}: {:11}", has(region), leaves.join(" + "));
+        let leaves = format!("({})", leaves.join(" + "));
+        line += &format!("   {name} {:>5.1} {leaves:13}", has(region));
     }
     line.truncate(line.trim_end().len());
     line
@@ -77,7 +83,7 @@ pub(super) fn write(out: &mut impl Write, figures: &DemoFigures) -> io::Result<(
     let (granted, used) = (figures.most_granted, figures.most_used);
     writeln!(
         out,
-        "  utilisation    {:>7.1} % of what could have been used",
+        "  utilisation    {:>7.1} % of the usable amount (the demand, up to the capacity)",
         figures.utilisation() * 100.0
     )?;
     writeln!(
@@ -118,7 +124,7 @@ pub(super) fn write(out: &mut impl Write, figures: &DemoFigures) -> io::Result<(
     }
     writeln!(
         out,
-        "  The root has the whole capacity. What nobody below leases of it is free."
+        "  The root owns the whole capacity. Any part that no child leases stays free."
     )
 }
 

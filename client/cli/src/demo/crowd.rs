@@ -21,14 +21,14 @@ use doorward_server::clock::Clock;
 /// decides anew for one client: faster than by default, since there is something to see.
 pub(super) const EARLY_GAP: Duration = Duration::from_millis(100);
 
-/// How often work arrives.
+/// Interval at which work arrives.
 const ARRIVALS: Duration = Duration::from_millis(5);
 
 /// A request is done in steps, each of which goes through the limiter: use is then smooth enough
 /// to be measured over a second.
 const STEPS: u32 = 20;
 
-/// What may come at once: a step, and what the timer may be late.
+/// Burst of the limiter: one step of work, and the delay of a late timer.
 const BURST: Burst = Burst {
     span: ARRIVALS,
     least: 1.0 / STEPS as f64,
@@ -46,12 +46,12 @@ struct DemoClient {
 }
 
 impl DemoClient {
-    /// What it wants now.
+    /// Returns the amount it wants now.
     fn wants(&self) -> f64 {
         self.resource.wants()
     }
 
-    /// What its lease allows now.
+    /// Returns the amount that its lease allows now.
     fn granted(&self) -> f64 {
         let holding = self.resource.holding();
         match (holding.source, holding.capacity) {
@@ -60,7 +60,7 @@ impl DemoClient {
         }
     }
 
-    /// How many requests it has made, the last of them perhaps in part.
+    /// Returns the number of requests so far. The last one may count in part.
     fn used(&self) -> f64 {
         self.steps.load(Ordering::Relaxed) as f64 / f64::from(STEPS)
     }
@@ -94,7 +94,7 @@ impl TracePace {
         Duration::from_secs_f64(passed % self.length.as_secs_f64())
     }
 
-    /// How long after the start a step is reached in a round; None: before the start.
+    /// Returns the time from the start to a step in a round. None: the step is before the start.
     fn reached(&self, step: &DemandStep, round: u32) -> Option<Duration> {
         let at = self.length * round + step.at;
         at.checked_sub(self.from).map(|at| at.div_f64(self.speed))
@@ -159,7 +159,7 @@ impl DemoCrowd {
         Ok(crowd)
     }
 
-    /// What can be seen of the clients now, in the order of the trace.
+    /// Reads all clients, in the order of the trace.
     pub(super) fn read(&self) -> Vec<ClientReading> {
         let reading = |member: &DemoClient| ClientReading {
             wants: member.wants(),
@@ -193,7 +193,7 @@ async fn follow(
 ) {
     for round in 0.. {
         for step in &steps {
-            // What was wanted before the start still is, until the next step.
+            // A demand from before the start lasts until the next step.
             let at = pace.reached(step, round).unwrap_or_default();
             clock.sleep_until(started_at + at).await;
             if resource.ask(step.wants.get()).is_err() {

@@ -20,7 +20,7 @@ const BUILT_IN: TraceSource = TraceSource::BuiltIn {
     text: include_str!("../../demo/demo.csv"),
 };
 
-/// Who wants how much from when on.
+/// Demand of each client over time.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct DemandTrace {
     /// In order of appearance.
@@ -92,24 +92,24 @@ impl DemandTrace {
         self.steps.last().map_or(Duration::ZERO, |step| step.at)
     }
 
-    /// The highest total demand, and the mean over time.
-    pub(super) fn total_demand(&self) -> (f64, f64) {
+    /// Returns the total demand, on average over time.
+    pub(super) fn mean_demand(&self) -> f64 {
         let mut wants = vec![0.0; self.clients.len()];
-        let (mut most, mut area, mut at) = (0.0_f64, 0.0, Duration::ZERO);
+        let (mut area, mut at) = (0.0, Duration::ZERO);
         for step in &self.steps {
             let total: f64 = wants.iter().sum();
-            if step.at > at {
-                most = most.max(total);
-            }
             area += total * step.at.saturating_sub(at).as_secs_f64();
             at = step.at;
             if let Some(wants) = wants.get_mut(step.client) {
                 *wants = step.wants.get();
             }
         }
-        most = most.max(wants.iter().sum());
         let length = self.length().as_secs_f64();
-        (most, if length > 0.0 { area / length } else { most })
+        if length > 0.0 {
+            area / length
+        } else {
+            wants.iter().sum()
+        }
     }
 }
 

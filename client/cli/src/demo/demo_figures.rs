@@ -1,9 +1,8 @@
-//! What the demonstration measures: what servers say of themselves, and what clients do.
+//! Measurements of the demonstration: figures that servers report, and the use by clients.
 //!
-//! Use is counted where it happens, at the clients, and a server's use is that of the clients
-//! below it. What could have been used is, at every moment, the smaller of the capacity and of
-//! what all clients want just then; it makes no allowance for the time that word of a change
-//! takes, nor for the start, when nobody has anything.
+//! Use is counted where it happens, at the clients, and a server's use is that of the clients below it. The usable
+//! amount is, at every moment, the smaller of the capacity and the whole demand. It makes no allowance for the time
+//! that a change takes to spread, nor for the start, when no client has a lease.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -15,22 +14,22 @@ use crate::demo::outline::Outline;
 /// The span over which use is counted.
 const WINDOW: Duration = Duration::from_secs(1);
 
-/// What a server knows at a moment.
+/// State of a server at a moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct ServerReading {
-    /// What all below it want.
+    /// Demand of all clients below it.
     pub(super) wants: f64,
-    /// What it may hand out: the capacity at the root, else what it leased.
+    /// Amount it may grant: the capacity at the root, else its own lease.
     pub(super) has: f64,
-    /// What it handed out.
+    /// Amount it has granted.
     pub(super) granted: f64,
 }
 
-/// What is seen of a client at a moment.
+/// State of a client at a moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct ClientReading {
     pub(super) wants: f64,
-    /// What its lease allows.
+    /// Amount of its lease.
     pub(super) has: f64,
     /// Requests since the start.
     pub(super) used_total: f64,
@@ -39,9 +38,9 @@ pub(super) struct ClientReading {
 /// Everything measured so far.
 #[derive(Clone, Debug)]
 pub(super) struct DemoFigures {
-    /// What there is to share.
+    /// Capacity of the resource.
     pub(super) capacity: f64,
-    /// Who is where: servers and clients below have the same indices as there.
+    /// Tree whose indices the servers and clients below share.
     pub(super) outline: Outline,
     pub(super) servers: Vec<Measured>,
     pub(super) clients: Vec<Measured>,
@@ -61,7 +60,7 @@ pub(super) struct DemoFigures {
     now: Time,
 }
 
-/// What is measured of one server or client.
+/// Measurements of one server or client.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Measured {
     /// Now, per second.
@@ -106,7 +105,7 @@ impl DemoFigures {
     ) {
         let span = now.since(self.now).as_secs_f64();
         self.now = now;
-        // What was read last held until now.
+        // The last reading holds until now.
         let held = [self.wants(), self.granted()];
         self.usable += self.capacity.min(self.wants()) * span;
         let histories = self.clients.iter_mut().zip(&mut self.history);
@@ -166,7 +165,7 @@ impl DemoFigures {
         self.clients.iter().map(|client| client.used).sum()
     }
 
-    /// What was used of what could have been, from 0 to about 1.
+    /// Returns use as a share of the usable amount, from 0 to about 1.
     pub(super) fn utilisation(&self) -> f64 {
         let used: f64 = self.clients.iter().map(|client| client.used_total).sum();
         if self.usable > 0.0 {

@@ -15,7 +15,7 @@ pub(super) const SERVERS: [(&str, Option<usize>); 7] = [
     ("us-2", Some(4)),
 ];
 
-/// Who is where.
+/// Tree of servers and clients.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Outline {
     pub(super) servers: Vec<ServerPlace>,
@@ -38,14 +38,14 @@ pub(super) struct ClientPlace {
     pub(super) leaf: usize,
 }
 
-/// Whose line it is.
+/// Subject of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum OutlineEntry {
     /// The server of that index.
     Server(usize),
     /// The client of that index.
     Client(usize),
-    /// So many clients that there is no room for.
+    /// Number of clients for which there is no room.
     More(usize),
 }
 
@@ -76,7 +76,7 @@ impl Outline {
         outline
     }
 
-    /// The servers that are nobody's parent.
+    /// Returns the servers without children.
     pub(super) fn leaves(&self) -> Vec<usize> {
         (0..self.servers.len())
             .filter(|index| self.children(Some(*index)).next().is_none())
@@ -91,7 +91,7 @@ impl Outline {
             .map(|(index, _)| index)
     }
 
-    /// How many servers are above this one.
+    /// Returns the number of servers above this one.
     pub(super) fn depth(&self, server: usize) -> usize {
         let parent = self.servers.get(server).and_then(|place| place.parent);
         // A parent stands before its children, so this ends.

@@ -1,9 +1,8 @@
 //! The live view of the demonstration on a terminal: the whole, and the tree of servers and clients
 //! with what each wants, has and uses.
 //!
-//! It fits 80 by 24 with the built-in trace. Where there is more room there are frames, and the
-//! ports of the servers' status pages; where there is less, leaves show how many more clients they
-//! have.
+//! It fits 80 by 24 with the built-in trace. A wider terminal shows the ports of the servers' status pages; on a lower
+//! one, leaves show how many more clients they have.
 
 use std::io;
 use std::net::SocketAddr;
@@ -15,13 +14,13 @@ use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Style, Stylize};
 use ratatui::text::{Line, Span};
-use ratatui::widgets::{Block, Paragraph};
+use ratatui::widgets::Paragraph;
 
 use crate::demo::closing_summary::of_capacity;
 use crate::demo::demo_figures::{DemoFigures, Measured};
 use crate::demo::outline::{OutlineEntry, OutlineLine, label_width};
 
-/// What there is to see.
+/// Content of the view.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Scene<'a> {
     pub(super) figures: &'a DemoFigures,
@@ -31,19 +30,12 @@ pub(super) struct Scene<'a> {
     pub(super) speed: f64,
 }
 
-/// What the person at the terminal wants.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum KeyWish {
-    /// To see the summary.
-    Quit,
-}
-
 /// The terminal, as it was once this is dropped.
 pub(super) struct Screen {
     terminal: DefaultTerminal,
 }
 
-/// What is leased and used, what is leased and not used, and what is wanted and not leased.
+/// Parts of a bar: leased and used, leased and idle, wanted and not leased.
 const USED: (char, Color) = ('█', Color::Green);
 const LEASED: (char, Color) = ('▓', Color::Blue);
 const WANTED: (char, Color) = ('░', Color::Yellow);
@@ -63,8 +55,8 @@ impl Screen {
         Ok(())
     }
 
-    /// What was typed since the last look, if it means something.
-    pub(super) fn wish(&mut self) -> io::Result<Option<KeyWish>> {
+    /// Returns whether the user has asked for the end.
+    pub(super) fn is_quit(&self) -> io::Result<bool> {
         while event::poll(Duration::ZERO)? {
             let Event::Key(key) = event::read()? else {
                 continue;
@@ -73,10 +65,10 @@ impl Screen {
                 key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL);
             let quit = matches!(key.code, KeyCode::Char('q') | KeyCode::Esc);
             if key.kind == KeyEventKind::Press && (interrupt || quit) {
-                return Ok(Some(KeyWish::Quit));
+                return Ok(true);
             }
         }
-        Ok(None)
+        Ok(false)
     }
 }
 
@@ -88,31 +80,20 @@ impl Drop for Screen {
 
 fn draw(frame: &mut Frame<'_>, scene: &Scene<'_>) {
     let figures = scene.figures;
-    let lines = figures.servers.len() + figures.clients.len();
-    // The tree with its header and frame; besides, there are the title, the whole and the legend.
-    let framed = lines + 3;
-    let is_roomy = usize::from(frame.area().height) > 2 + 7 + framed;
-    let tree_max = u16::try_from(if is_roomy { framed } else { lines + 1 }).unwrap_or(u16::MAX);
+    // The tree with its header.
+    let lines = figures.servers.len() + figures.clients.len() + 1;
+    let lines_max = u16::try_from(lines).unwrap_or(u16::MAX);
     let [head, whole, tree, foot, _] = Layout::vertical([
         Constraint::Length(2),
-        Constraint::Length(if is_roomy { 7 } else { 2 }),
-        Constraint::Max(tree_max),
+        Constraint::Length(2),
+        Constraint::Max(lines_max),
         Constraint::Length(1),
         Constraint::Fill(1),
     ])
     .areas(frame.area());
     draw_head(frame, head, scene);
-    if is_roomy {
-        let block = Block::bordered().title(" all together ");
-        draw_whole(frame, block.inner(whole), figures);
-        frame.render_widget(block, whole);
-        let block = Block::bordered().title(" the tree: servers, and the clients of each leaf ");
-        draw_tree(frame, block.inner(tree), scene);
-        frame.render_widget(block, tree);
-    } else {
-        draw_whole_in_words(frame, whole, figures);
-        draw_tree(frame, tree, scene);
-    }
+    draw_whole(frame, whole, figures);
+    draw_tree(frame, tree, scene);
     let key = |(c, color): (char, Color), what: &'static str| {
         [
             Span::styled(format!(" {c}{c} "), Style::new().fg(color)),
@@ -148,32 +129,8 @@ fn draw_head(frame: &mut Frame<'_>, area: Rect, scene: &Scene<'_>) {
     frame.render_widget(Paragraph::new(vec![title, place.dim()]), area);
 }
 
-/// A bar for each sum.
+/// The sums, in two lines.
 fn draw_whole(frame: &mut Frame<'_>, area: Rect, figures: &DemoFigures) {
-    let (wants, granted, used) = (figures.wants(), figures.granted(), figures.used());
-    let most = [figures.capacity, wants, granted, used]
-        .into_iter()
-        .fold(1.0, f64::max);
-    let room = usize::from(area.width).saturating_sub(22);
-    let row = |name: &str, amount: f64, color: Color| {
-        let cells = scaled(amount, most, room);
-        Line::from(vec![
-            Span::from(format!(" {name:<9}{amount:>9.1}  ")),
-            Span::styled("█".repeat(cells), Style::new().fg(color)),
-        ])
-    };
-    let lines = vec![
-        row("capacity", figures.capacity, Color::Gray),
-        row("wanted", wants, WANTED.1),
-        row("granted", granted, LEASED.1),
-        row("used", used, USED.1),
-        verdict(figures),
-    ];
-    frame.render_widget(Paragraph::new(lines), area);
-}
-
-/// The same in two lines.
-fn draw_whole_in_words(frame: &mut Frame<'_>, area: Rect, figures: &DemoFigures) {
     let amount =
         |amount: f64, color| Span::styled(format!(" {amount:.1}"), Style::new().fg(color)).bold();
     let sums = Line::from(vec![
@@ -220,7 +177,7 @@ struct Columns {
     label: usize,
     /// Whether the ports of status pages are shown.
     ports: bool,
-    /// What a bar of full length stands for.
+    /// Amount at full length of a bar.
     most: f64,
     room: usize,
 }
@@ -291,7 +248,7 @@ impl Columns {
     }
 }
 
-/// How many of `room` cells an amount takes if `most` takes all.
+/// Returns the cells of an amount, of `room` cells for `most`.
 fn scaled(amount: f64, most: f64, room: usize) -> usize {
     ((amount / most).clamp(0.0, 1.0) * room as f64).round() as usize
 }

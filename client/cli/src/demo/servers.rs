@@ -25,7 +25,7 @@ const USUAL_PORTS: (u16, u16) = (6970, 6971);
 /// Any that are free.
 const FREE_PORTS: (u16, u16) = (0, 0);
 
-/// How long changes are gathered on their way up or down a level.
+/// Time for which changes are gathered on their way up or down a level.
 const ROUND: Duration = Duration::from_millis(50);
 
 /// All servers, in the order of the outline.
@@ -68,7 +68,7 @@ impl DemoServers {
         addresses.collect()
     }
 
-    /// What every server knows now.
+    /// Reads all servers.
     pub(super) fn read(&self) -> Vec<ServerReading> {
         let reading = |(index, server): (usize, &Server)| {
             let node = server.board().node();
@@ -79,7 +79,7 @@ impl DemoServers {
                     has: snapshot.capacity,
                     granted: snapshot.granted,
                 },
-                // Nobody has asked for it yet; the root has it all the same.
+                // No client has asked yet; the root has the capacity all the same.
                 None => ServerReading {
                     has: if index == 0 { self.capacity } else { 0.0 },
                     ..ServerReading::default()
@@ -89,7 +89,7 @@ impl DemoServers {
         self.servers.iter().enumerate().map(reading).collect()
     }
 
-    /// Stops all servers, leaves first: nobody loses its parent.
+    /// Stops all servers, leaves first, so that none loses its parent.
     pub(super) async fn stop(mut self, outline: &Outline) {
         let mut levels: Vec<(usize, Server)> = Vec::new();
         while let Some(server) = self.servers.pop() {

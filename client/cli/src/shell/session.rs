@@ -8,13 +8,10 @@ use std::collections::BTreeMap;
 use std::io::Write;
 
 use doorward_client::{Client, Resource, Source};
-use doorward_session::visible;
 use serde::Serialize;
 use tokio::task::JoinSet;
 
-use super::keyboard::CompletedNames;
-use super::typed_line::ShellLine;
-use crate::caller::MasterCaller;
+use super::typed_line::{HELP, ShellLine};
 use crate::failure::Failure;
 use crate::flags::{Common, Output, StatusFlags};
 use crate::get;
@@ -34,7 +31,7 @@ struct ShellLease {
     priority: i64,
 }
 
-/// What a client has, as `--output json` prints it. Its field names are an interface.
+/// Leases of a client, as `--output json` prints them. Its field names are an interface.
 #[derive(Serialize)]
 struct HolderOutput<'a> {
     client: &'a str,
@@ -52,7 +49,7 @@ struct HolderOutput<'a> {
     learning_for_ms: Option<u64>,
     #[serde(skip)]
     why: Explanation,
-    /// What is wrong, if something is.
+    /// Problem, if there is one.
     problem: Option<String>,
 }
 
@@ -60,17 +57,15 @@ struct HolderOutput<'a> {
 pub(super) struct ShellSession {
     common: Common,
     palette: Palette,
-    names: CompletedNames,
     /// By client and resource.
     held: BTreeMap<(String, String), ShellLease>,
 }
 
 impl ShellSession {
-    pub(super) fn new(common: Common, palette: Palette, names: CompletedNames) -> Self {
+    pub(super) fn new(common: Common, palette: Palette) -> Self {
         Self {
             common,
             palette,
-            names,
             held: BTreeMap::new(),
         }
     }
@@ -94,8 +89,7 @@ impl ShellSession {
                 };
                 status::run(&self.common, &flags).await
             }
-            ShellLine::Master => self.master().await,
-            ShellLine::Help(text) => Ok(output::stdout().write_all(text.as_bytes())?),
+            ShellLine::Help => Ok(write!(output::stdout(), "{HELP}")?),
             ShellLine::Quit | ShellLine::Nothing => Ok(()),
         }
     }
@@ -129,7 +123,6 @@ impl ShellSession {
             answer.map_err(|error| get::failure_of(&error))?;
         } else {
             let held = self.open(&key, wants, priority).await?;
-            self.names.learn(&key.0, &key.1);
             self.held.insert(key.clone(), held);
         }
         match self.held.get(&key) {
@@ -232,28 +225,6 @@ impl ShellSession {
         writeln!(out, "{client}  {resource}  {share}, {rest}")?;
         Ok(())
     }
-
-    async fn master(&self) -> Result<(), Failure> {
-        let answer = MasterCaller::new(&self.common)?.discover().await?;
-        let address = answer.mastership.master_address;
-        let address = address.filter(|address| !address.is_empty());
-        let epoch = answer.mastership.epoch;
-        let mut out = output::stdout();
-        if self.common.output == Output::Json {
-            let master = serde_json::json!({"master_address": address, "epoch": epoch});
-            output::json(&mut out, &master)?;
-        }
-        let Some(address) = address else {
-            return Err(Failure::Unreachable(
-                "no master is known; try again once there is one".to_owned(),
-            ));
-        };
-        if self.common.output == Output::Table {
-            let epoch = epoch.map_or(String::new(), |epoch| format!(", epoch {epoch}"));
-            writeln!(out, "{}{epoch}", visible::line(&address))?;
-        }
-        Ok(())
-    }
 }
 
 impl<'a> HolderOutput<'a> {
@@ -278,7 +249,7 @@ impl<'a> HolderOutput<'a> {
         }
     }
 
-    /// Of what is wanted.
+    /// Returns the amount as a part of the wanted one.
     fn share(&self) -> String {
         format!("{} of {}", number(self.capacity), number(self.wants))
     }

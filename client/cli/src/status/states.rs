@@ -1,4 +1,4 @@
-//! What `doorward status` says of the states of a server's machines.
+//! States of a server's machines in `doorward status`.
 
 use std::io::{self, Write};
 

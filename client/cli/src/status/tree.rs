@@ -1,5 +1,4 @@
-//! What `doorward status` says of a server's place in the tree: its parent, its own leases, its
-//! child servers.
+//! A server's place in the tree in `doorward status`: its parent, its own leases, its child servers.
 
 use std::io::{self, Write};
 use std::time::Duration;
@@ -59,7 +58,7 @@ pub(super) fn write_parent(
     Ok(())
 }
 
-/// What stands of a server's own lease among the states of a resource, if anything.
+/// Returns the state of a server's own lease of a resource, if it needs a word.
 pub(super) fn state(lease: &OwnLeaseStatus) -> Option<(Tone, String)> {
     if lease.refusal.is_some() {
         Some((Tone::Bad, "refused by the parent".to_owned()))
@@ -70,7 +69,7 @@ pub(super) fn state(lease: &OwnLeaseStatus) -> Option<(Tone, String)> {
     }
 }
 
-/// What stands there of a server above that is in learning mode, if one is.
+/// Returns the state of a server above that is in learning mode, if there is one.
 pub(super) fn learning_above(lease: &OwnLeaseStatus) -> Option<(Tone, String)> {
     let left = Duration::from_millis(lease.parent_learning_remaining_ms?);
     Some((Tone::Partial, format!("learning above for {}", span(left))))
@@ -91,14 +90,14 @@ pub(super) fn write_own_lease(
     match lease.expires_in_ms {
         Some(left) => write!(
             out,
-            "{} of a share of {}, for {} more",
+            "{} (share {}), expires in {}",
             number(lease.capacity),
             number(lease.share),
             span(Duration::from_millis(left))
         )?,
         None => write!(out, "none")?,
     }
-    write!(out, ", {} outstanding", number(lease.outstanding))?;
+    write!(out, "; up to {} in use below", number(lease.outstanding))?;
     if lease.is_in_flight {
         write!(out, "; the parent is asked and has not answered yet")?;
     }

@@ -1,4 +1,4 @@
-//! Who writes, and what may be printed of what others wrote.
+//! Author of a change, and texts of other authors as they may be printed.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ use crate::templates::flags::ChangeFlags;
 /// The longest name or reason, in characters: they go into tables.
 const CHARS_MAX: usize = 500;
 
-/// Who writes and what for, as the history keeps it.
+/// Author and reason of a change, as the history keeps them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Author {
     pub(crate) who: String,
@@ -47,15 +47,14 @@ fn user_at_host() -> String {
     let user = ["USER", "LOGNAME", "USERNAME"]
         .iter()
         .find_map(|name| std::env::var(name).ok().filter(|user| !user.is_empty()));
-    let user = user.unwrap_or_else(|| "somebody".to_owned());
+    let user = user.unwrap_or_else(|| "unknown".to_owned());
     let host = gethostname::gethostname();
     let name = format!("{user}@{}", host.to_string_lossy());
     let name = plain(&name);
     name.chars().take(CHARS_MAX).collect()
 }
 
-/// A text of somebody else, with what cannot be seen made visible. The end of a line, as some systems write
-/// it, is one.
+/// Makes characters visible that cannot be seen in a foreign text. A line may end as on any system.
 pub(crate) fn plain(text: &str) -> Cow<'_, str> {
     if text.contains('\r') {
         let text = text.replace("\r\n", "\n");
@@ -86,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_nameless_and_no_reason_is_none() {
+    fn every_author_has_a_name_and_no_reason_is_none() {
         for who in [None, Some(" ")] {
             let author = Author::of(&flags(who, Some(" "))).unwrap();
             assert!(author.who.contains('@'), "{author:?}");

@@ -27,10 +27,11 @@ pub(crate) async fn apply(
 ) -> Result<(), Failure> {
     let changer = Changer::new(common, place, &flags.change)?;
     if flags.file == Path::new("-") && !flags.change.yes {
-        let problem = "standard input is the document, so nobody can be asked there: give --yes";
+        let problem =
+            "standard input is the document, so no question can be asked there: give --yes";
         return Err(Failure::Usage(problem.to_owned()));
     }
-    changer.check_that_somebody_can_be_asked()?;
+    changer.check_terminal()?;
     let new = Document::read(&flags.file)?;
     check_order(&new)?;
     let standing = changer.store.read().await?;
@@ -43,9 +44,9 @@ pub(crate) async fn rollback(
     flags: &RollbackFlags,
 ) -> Result<(), Failure> {
     let changer = Changer::new(common, place, &flags.change)?;
-    changer.check_that_somebody_can_be_asked()?;
+    changer.check_terminal()?;
     let standing = changer.store.read().await?;
-    let version = changer.store.version(&standing, flags.number).await?;
+    let version = changer.store.version(flags.number).await?;
     let name = format!("revision {}", flags.number);
     let bytes = show::document_of(version)?.into_bytes();
     let new = Document::new(&name, bytes);
@@ -55,7 +56,7 @@ pub(crate) async fn rollback(
         .await
 }
 
-/// What becomes of a change that was shown.
+/// Answer to a change that was shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EditAnswer {
     Yes,
@@ -64,7 +65,7 @@ pub(crate) enum EditAnswer {
     Edit,
 }
 
-/// What became of a change.
+/// Outcome of a change.
 #[derive(Debug)]
 pub(crate) enum Changed {
     /// It is done, or there was nothing to do.
@@ -73,13 +74,13 @@ pub(crate) enum Changed {
     EditAgain,
     /// The operator does not want it.
     Refused,
-    /// Somebody else has written; the operator has seen it.
+    /// Another writer was faster; the operator has seen its change.
     Overtaken(Box<StoredTemplates>),
     /// It needs to be forced, and was not: what is wrong, and what to do.
     Unforced(String),
 }
 
-/// Changes the templates of a store on behalf of somebody.
+/// Changes the templates of a store.
 #[derive(Debug)]
 pub(crate) struct Changer<'a> {
     common: &'a Common,
@@ -95,9 +96,14 @@ impl<'a> Changer<'a> {
         place: &PlaceFlags,
         flags: &ChangeFlags,
     ) -> Result<Self, Failure> {
+        let store = place::open(common, place)?;
+        if flags.why.is_some() && !store.is_in_etcd() {
+            let problem = "a file has no history here that could keep --why: git has";
+            return Err(Failure::Usage(problem.to_owned()));
+        }
         Ok(Self {
             common,
-            store: place::open(common, place)?,
+            store,
             author: Author::of(flags)?,
             yes: flags.yes,
             force: flags.force,
@@ -108,11 +114,11 @@ impl<'a> Changer<'a> {
         !self.yes
     }
 
-    pub(crate) fn check_that_somebody_can_be_asked(&self) -> Result<(), Failure> {
+    pub(crate) fn check_terminal(&self) -> Result<(), Failure> {
         if self.yes || io::stdin().is_terminal() {
             return Ok(());
         }
-        let problem = "nobody can be asked whether to write: standard input is no terminal. Give \
+        let problem = "no question can be asked: standard input is no terminal. Give \
                        --yes to write without asking; diff shows what would change";
         Err(Failure::Usage(problem.to_owned()))
     }
@@ -177,13 +183,15 @@ impl<'a> Changer<'a> {
             when: UNIX_EPOCH + since_epoch(),
         };
         match self.store.write(seen, &change).await? {
-            WriteResult::Done(version) => {
-                let (name, number) = (self.store.name(), version.number);
+            WriteResult::Done(number) => {
+                let name = self.store.name();
                 if as_json {
                     let message = json!({"written": true, "revision": number, "at": name});
                     output::json(&mut output::stdout(), &message)?;
-                } else {
+                } else if let Some(number) = number {
                     writeln!(output::stdout(), "revision {number} is written to {name}")?;
+                } else {
+                    writeln!(output::stdout(), "{name} is written")?;
                 }
                 Ok(Changed::Done)
             }
@@ -210,16 +218,16 @@ impl<'a> Changer<'a> {
         Ok(writeln!(output::stdout(), "nothing changes: {which}")?)
     }
 
-    /// Says who was faster, and what they did.
+    /// Prints what another writer did meanwhile.
     fn tell_overtaken(&self, seen: &StoredTemplates, now: &StoredTemplates) -> Result<(), Failure> {
         let mut out = output::stderr();
         let palette = self.common.color.of_stderr();
-        let who = match (&now.document, show::in_force(now)) {
-            (None, _) => "they have removed the templates".to_owned(),
-            (Some(_), Some(version)) => about(version),
-            (Some(_), None) => "not by this command line".to_owned(),
+        let how = match (&now.document, show::in_force(now)) {
+            (None, _) => "were removed".to_owned(),
+            (Some(_), Some(version)) => format!("were changed: {}", about(version)),
+            (Some(_), None) => "were changed, not by this command line".to_owned(),
         };
-        let message = format!("somebody else has written meanwhile: {who}");
+        let message = format!("meanwhile the templates {how}");
         writeln!(out, "{}", palette.paint(Tone::Bad, &message))?;
         let text = |standing: &StoredTemplates| {
             let document = standing.document.as_deref().unwrap_or_default();
@@ -256,7 +264,7 @@ fn ask(may_edit: bool) -> Result<EditAnswer, Failure> {
     })
 }
 
-/// What is typed, without the case and what surrounds it.
+/// Reads an answer, in lower case and trimmed.
 pub(crate) fn reply(question: &str) -> Result<String, Failure> {
     let mut err = output::stderr();
     write!(err, "{question}")?;

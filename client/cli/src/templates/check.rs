@@ -23,7 +23,7 @@ use doorward_pages::numbers::typed_span as span;
 use doorward_pages::terminal::palette::Tone;
 use doorward_pages::terminal::table::{Table, cell};
 
-/// Whether a document is valid does not depend on etcd: nobody is to wait long for it.
+/// Validity does not depend on etcd, so the wait for it is short.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Validates files; every one is looked at, whatever is wrong with another.
@@ -63,7 +63,7 @@ pub(crate) async fn files(
         }
     }
     match bad {
-        // Nothing is wrong with what could be looked at, so it is the command that was wrong.
+        // The files that could be read are valid, so the command was wrong.
         0 if unread > 0 => Err(Failure::Usage("not every file can be read".to_owned())),
         0 => Ok(()),
         1 => Err(Failure::No("a file is invalid".to_owned())),
@@ -80,31 +80,21 @@ pub(crate) async fn in_force(common: &Common, place: &PlaceFlags) -> Result<(), 
     };
     match &document.read {
         Ok(located) => {
-            // A file may have been edited since. In etcd, servers note for each other how long leases were.
-            let recorded = standing.newest.as_ref();
-            let recorded = recorded.and_then(|newest| newest.version.as_ref().ok());
-            let former = recorded.and_then(|version| version.document.as_deref());
-            let former = former.filter(|_| !store.is_in_etcd());
-            let former = former.and_then(|it| doorward_documents::parse_yaml(it, "").ok());
-            let before = InForceBefore {
-                templates: former.as_ref(),
-                is_forgotten: !store.is_in_etcd(),
-                ..InForceBefore::default()
-            };
+            let before = InForceBefore::default();
             let name = &document.name;
             let warnings = Warnings::of(name, located, &before);
             print(common, name, located, &warnings)
         }
         Err(error) => {
             writeln!(output::stderr(), "{error}")?;
-            let problem = "what stands there is invalid: servers go by what they had before";
+            let problem = "it is invalid: servers keep the templates they had";
             Err(Failure::No(problem.to_owned()))
         }
     }
 }
 
-/// What files are to take the place of, if that is known; and whether a server that is restarted cannot
-/// know how long leases were.
+/// Returns the templates that files would replace, if they are known; and whether a restarted server forgets the length
+/// of older leases.
 async fn former(common: &Common, place: &PlaceFlags) -> Result<(Option<Templates>, bool), Failure> {
     if let Some(TemplatesPlace::File(path)) = &place.at {
         let bytes = document::read(path).ok();
@@ -147,7 +137,7 @@ fn print(
     Ok(warnings.write(&mut output::stderr(), common.color.of_stderr())?)
 }
 
-/// What there is, and what of it one client can have if that is said.
+/// Returns the capacity as text, with the most that one client can have, if that is limited.
 fn capacity(template: &Template) -> String {
     let capacity = number(template.capacity.get());
     match template.holder_bounds.wants_max {

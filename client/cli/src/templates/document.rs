@@ -36,18 +36,18 @@ impl Document {
         }
     }
 
-    /// What it says, if it is valid.
+    /// Returns its templates, if it is valid.
     pub(crate) fn templates(&self) -> Result<&Templates, &DocumentError> {
         self.read.as_ref().map(|located| &located.templates)
     }
 
-    /// As text. What is none is replaced: only a document that is invalid has any.
+    /// Returns it as text. Invalid UTF-8 is replaced: only an invalid document has any.
     pub(crate) fn text(&self) -> std::borrow::Cow<'_, str> {
         String::from_utf8_lossy(&self.bytes)
     }
 }
 
-/// What messages call a file.
+/// Returns the name of a file in messages.
 pub(crate) fn name_of(file: &Path) -> String {
     if file == Path::new("-") {
         "standard input".to_owned()

@@ -1,7 +1,7 @@
 //! `doorward templates edit`: in an editor, until it is valid.
 //!
-//! The copy that is edited is a file of its own. It goes when what it says is in force, or when it
-//! says nothing new; in all other cases it stays, and is named: nobody's work is lost.
+//! The operator edits a copy. The copy is removed when its content is in force, or was never changed. In all other
+//! cases it stays, and the last line names it.
 
 use std::fs;
 use std::io::{self, Write};
@@ -25,7 +25,7 @@ pub(crate) async fn run(
     flags: &EditFlags,
 ) -> Result<(), Failure> {
     let changer = Changer::new(common, place, &flags.change)?;
-    changer.check_that_somebody_can_be_asked()?;
+    changer.check_terminal()?;
     let editor = editor()?;
     let standing = changer.store.read().await?;
     let start = match changer.store.document(&standing) {
@@ -46,7 +46,7 @@ pub(crate) async fn run(
     // Should all this be ended from outside, it is known where the text is.
     writeln!(output::stderr(), "the copy that is edited: {path}")?;
     let edited = session.edit(standing).await;
-    // What was kept differs from what everybody can see anyway.
+    // A copy that is kept has text that is nowhere else.
     match (&edited, session.copy.differs_from(&session.start)) {
         (Err(_), true) => writeln!(output::stderr(), "your text is kept in {path}")?,
         _ => session.copy.remove(),
@@ -60,8 +60,7 @@ struct Session<'a> {
     /// The program and its arguments.
     editor: Vec<String>,
     copy: Copy,
-    /// What saying it changes nothing: what the operator was given, or what somebody else wrote
-    /// since.
+    /// Text that changes nothing: the one that the editor got first, or the one that another writer wrote since.
     start: String,
 }
 
@@ -97,7 +96,7 @@ impl Session<'_> {
                 .await?
             {
                 Changed::Done => {
-                    // What it says is in force, or was all along.
+                    // The text is in force, or was all along.
                     self.start.clone_from(&edited);
                     return Ok(());
                 }
@@ -116,7 +115,7 @@ impl Session<'_> {
                                        diff, then templates apply";
                         return Err(Failure::No(problem.to_owned()));
                     }
-                    // What was there at first would undo what the other one wrote.
+                    // The first text would undo the other writer's change.
                     let there = self.changer.store.document(&now);
                     self.start = there.map_or_else(String::new, |now| now.text().into_owned());
                     seen = *now;
@@ -203,13 +202,13 @@ impl Copy {
     fn differs_from(&self, text: &str) -> bool {
         match fs::read(&self.path) {
             Ok(copy) => copy != text.as_bytes(),
-            // What cannot be read is left to who can.
+            // A copy that cannot be read here may still have the text.
             Err(_) => self.path.exists(),
         }
     }
 
     fn remove(&self) {
-        // If it stays, it says what everybody knows.
+        // If it stays, it has nothing new.
         let _ = fs::remove_file(&self.path);
     }
 

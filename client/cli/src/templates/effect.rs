@@ -1,5 +1,4 @@
-//! What a change will do to those who hold leases now: old templates, new templates and live figures
-//! in, words out. Pure.
+//! Effect of a change on leases: from old templates, new templates and live figures to words. Pure.
 //!
 //! The figures are those of one moment, and what is said of them is what the server would do if
 //! nothing else changed.
@@ -22,7 +21,7 @@ pub(crate) struct Live {
     pub(crate) algorithm: String,
     pub(crate) capacity: f64,
     pub(crate) wants: f64,
-    /// What the newest leases say.
+    /// Sum of the newest grants.
     pub(crate) granted: f64,
     /// The most that may be in use.
     pub(crate) reserved: f64,
@@ -31,31 +30,31 @@ pub(crate) struct Live {
     pub(crate) refresh_interval: Duration,
 }
 
-/// What happens to a resource in use.
+/// Effect on a resource in use.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Effect {
     pub(crate) resource: String,
     /// Its capacity then. None: no template matches it any more.
     pub(crate) capacity: Option<f64>,
     pub(crate) live: Live,
-    /// What will happen.
+    /// Effect, in words.
     pub(crate) words: Vec<String>,
     pub(crate) tone: Tone,
 }
 
-/// What happens to all resources in use.
+/// Effects on all resources in use.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Effects {
-    /// Those that lose something first.
+    /// Resources with an effect; those that lose something come first.
     pub(crate) affected: Vec<Effect>,
-    /// How many stay as they are.
+    /// Number of resources without an effect.
     pub(crate) unaffected: usize,
-    /// How many have another capacity than what is in force says: the server goes by something else.
+    /// Number of resources whose capacity is not that of the templates in force: the server follows other ones.
     pub(crate) elsewhere: usize,
 }
 
-/// What the new templates do to resources in use. `old` is None if what is in force is not known:
-/// then what the server goes by is compared.
+/// Returns the effects of new templates on resources in use. If `old` is None, the templates in force are unknown, and
+/// the server's figures are compared.
 pub(crate) fn effects(old: Option<&Templates>, new: &Templates, live: &[Live]) -> Effects {
     let mut effects = Effects::default();
     for live in live {
@@ -133,7 +132,7 @@ impl EffectWords {
 
     fn gone(&mut self, live: &Live) {
         let words = format!(
-            "no template matches any more: its leases run down within {}, and who asks is refused \
+            "no template matches any more: its leases run down within {}, and requests are refused \
              ({} of {})",
             span(live.lease_length),
             clients(live.clients),
@@ -142,7 +141,7 @@ impl EffectWords {
         self.say(Tone::Bad, words);
     }
 
-    /// What happens to the amounts, if anything that decides them changes.
+    /// Adds the effect on amounts, if anything that decides them changes.
     fn amounts_if_changed(&mut self, live: &Live, before: &Template, after: &Template) {
         let (was, is) = (&before.algorithm, &after.algorithm);
         let differs = before.capacity != after.capacity || was.kind != is.kind;
@@ -160,7 +159,7 @@ impl EffectWords {
         self.say(Tone::Partial, words);
     }
 
-    /// What happens to the amounts.
+    /// Adds the effect on amounts.
     fn amounts(&mut self, live: &Live, after: &Template) {
         let capacity = after.capacity.get();
         match after.algorithm.kind {
@@ -223,18 +222,10 @@ impl EffectWords {
             self.say(Tone::Good, words);
         } else {
             let words = format!(
-                "{who} can have {} of the {} wanted, and has {} now",
+                "{who} can have {} of the {} wanted ({} now)",
                 number(capacity),
                 number(wants),
                 number(live.granted)
-            )
-            .replace(
-                "and has",
-                if live.clients == 1 {
-                    "and has"
-                } else {
-                    "and have"
-                },
             );
             self.say(Tone::Partial, words);
         }

@@ -1,4 +1,4 @@
-//! What a change will do, in tables: templates and figures, and what is said.
+//! Effects of changes in tables: templates and figures in, words out.
 
 use super::*;
 
@@ -67,7 +67,7 @@ fn a_lowered_capacity_shrinks_who_has_more() {
         (
             "250",
             live(600.0, 200.0, 200.0),
-            &["40 clients can have 250 of the 600 wanted, and have 200 now"],
+            &["40 clients can have 250 of the 600 wanted (200 now)"],
         ),
         (
             "250",
@@ -107,7 +107,7 @@ fn a_raised_capacity_is_there_for_who_wants_it() {
         (
             "550",
             live(600.0, 500.0, 500.0),
-            "40 clients can have 550 of the 600 wanted, and have 500 now",
+            "40 clients can have 550 of the 600 wanted (500 now)",
         ),
         (
             "800",
@@ -122,7 +122,7 @@ fn a_raised_capacity_is_there_for_who_wants_it() {
 #[test]
 fn what_no_template_matches_runs_down() {
     let live = live(600.0, 500.0, 500.0);
-    let gone = "no template matches any more: its leases run down within 1m, and who asks is \
+    let gone = "no template matches any more: its leases run down within 1m, and requests are \
                 refused (40 clients of 500)";
     check(Some(&[("*", "500")]), &[("x", "500")], &live, &[gone]);
     check(None, &[("x", "500")], &live, &[gone]);
@@ -133,7 +133,7 @@ fn what_no_template_matches_runs_down() {
         &live,
         &[
             "there is a template for it again",
-            "40 clients can have 500 of the 600 wanted, and have 500 now",
+            "40 clients can have 500 of the 600 wanted (500 now)",
         ],
     );
 }
@@ -158,7 +158,7 @@ fn another_algorithm_is_reported_with_what_it_does() {
             "500 PRIORITY_BANDS",
             [
                 "divided by PRIORITY_BANDS instead of FAIR_SHARE, as clients refresh",
-                "40 clients can have 500 of the 600 wanted, and have 500 now",
+                "40 clients can have 500 of the 600 wanted (500 now)",
             ],
         ),
         (

@@ -13,7 +13,7 @@ Examples:
   doorward templates apply templates.yaml --why 'more for batch'
   doorward templates edit                    the same in an editor
   doorward templates history                 who changed what, when and why
-  doorward templates rollback 41             back to a version of the history
+  doorward templates rollback 41             back to an earlier version
   doorward templates check templates.yaml    only whether it is valid";
 
 /// Work with templates.
@@ -46,8 +46,8 @@ pub(crate) enum TemplatesCommand {
     Show(ShowFlags),
     /// Validate files, or what is in force, and report every problem with its line.
     ///
-    /// What is valid but hardly meant is warned of, which is no failure; it is said if apply needs
-    /// --force. Files are compared with what is in force where that is known.
+    /// Warnings are no failure; check says if apply needs --force. Files are compared with the templates in force, if
+    /// these are known.
     Check {
         /// YAML files; - is standard input. None: what is in force.
         files: Vec<PathBuf>,
@@ -59,15 +59,15 @@ pub(crate) enum TemplatesCommand {
     Diff(DiffFlags),
     /// Put a file in force: shows what it will change, and asks.
     ///
-    /// Nothing is written if the file is invalid, changes nothing, needs --force, or if somebody
-    /// else has written since what is shown was read.
+    /// Nothing is written if the file is invalid, changes nothing or needs --force, or if the templates have changed
+    /// since the comparison.
     Apply(ApplyFlags),
     /// Edit what is in force in $VISUAL or $EDITOR: shows what it will change, and asks.
     ///
-    /// What is invalid is opened again, with every problem as a remark above its line. The text
-    /// is never lost: whatever goes wrong, it is said where the copy is.
+    /// An invalid text is opened again, with every problem as a remark above its line. The text is never lost: after a
+    /// failure, a line names the copy.
     Edit(EditFlags),
-    /// List the versions that were written, the newest first.
+    /// List the versions that etcd keeps, the newest first.
     History(HistoryFlags),
     /// Put an earlier version in force again: shows what it will change, and asks.
     Rollback(RollbackFlags),
@@ -78,9 +78,6 @@ pub(crate) struct ShowFlags {
     /// This version of the history instead.
     #[arg(long, value_name = "NUMBER")]
     pub(crate) revision: Option<u64>,
-    /// As --output json: the document, and all that is known of it.
-    #[arg(long)]
-    pub(crate) json: bool,
 }
 
 #[derive(Clone, Debug, Args)]
@@ -92,10 +89,10 @@ pub(crate) struct DiffFlags {
 /// How a change is made.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ChangeFlags {
-    /// What for: kept in the history.
+    /// Reason for the change, kept in etcd with the version.
     #[arg(long, value_name = "TEXT")]
     pub(crate) why: Option<String>,
-    /// Who does it: kept in the history [default: the user, at the host].
+    /// Name of the author, kept in etcd with the version [default: user@host].
     #[arg(
         long,
         value_name = "NAME",
@@ -129,12 +126,9 @@ pub(crate) struct EditFlags {
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct HistoryFlags {
-    /// How many versions to list at most.
+    /// Number of versions to list at most.
     #[arg(short = 'n', long, value_name = "COUNT", default_value_t = 20)]
     pub(crate) count: usize,
-    /// As --output json.
-    #[arg(long)]
-    pub(crate) json: bool,
 }
 
 #[derive(Clone, Debug, Args)]

@@ -1,4 +1,4 @@
-//! `doorward templates history`: who changed what, when and why.
+//! `doorward templates history`: versions in etcd, with author, time and reason.
 
 use std::io::Write;
 
@@ -26,7 +26,7 @@ pub(crate) async fn run(
     let versions = store.versions(&numbers).await?;
     let in_force = show::in_force(&standing).map(|version| version.number);
     let mut out = output::stdout();
-    if flags.json || common.output == Output::Json {
+    if common.output == Output::Json {
         let versions: Vec<Value> = versions
             .iter()
             .map(|recorded| row(recorded, in_force))
@@ -52,7 +52,7 @@ pub(crate) async fn run(
     note(&mut out, &store, &standing, palette)
 }
 
-/// What the table does not say.
+/// Prints remarks below the table.
 fn note(
     out: &mut impl Write,
     store: &TemplateStore,
@@ -62,14 +62,14 @@ fn note(
     match (&standing.document, &standing.newest) {
         (None, None) => return Err(show::nothing(store, standing)),
         (None, Some(_)) => {
-            let removed = "nothing is in force: somebody has removed the templates";
+            let removed = "nothing is in force: the templates were removed";
             writeln!(out, "{}", palette.paint(Tone::Bad, removed))?;
         }
         (Some(_), _) if !standing.is_recorded() => {
             let name = store.name();
             let other = format!(
-                "what stands at {name} is none of these: it was written by something else than \
-                 this command line; the next change records it"
+                "the document at {name} is none of these: it was not written by this command line; the \
+                 next change records it"
             );
             writeln!(out, "{}", palette.paint(Tone::Partial, &other))?;
         }
@@ -77,7 +77,8 @@ fn note(
     }
     let there = store.document(standing);
     if let Some(Err(_)) = there.map(|there| there.read) {
-        let problem = "it is NOT IN ORDER: servers go by what they had before; check says why";
+        let problem =
+            "the document is INVALID: servers keep the templates they had; check says why";
         writeln!(out, "{}", palette.paint(Tone::Bad, problem))?;
     }
     Ok(())

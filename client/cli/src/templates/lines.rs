@@ -1,4 +1,4 @@
-//! What changes line by line, as `diff -u` shows it.
+//! Changes by line, as `diff -u` shows them.
 
 use std::io::{self, Write};
 use std::time::Duration;
@@ -14,7 +14,7 @@ const CONTEXT: usize = 3;
 /// After this long a difference is shown as it is known then: correct, if not the shortest.
 const SEARCH: Duration = Duration::from_secs(2);
 
-/// What changes from the old text to the new; nothing if they are the same.
+/// Prints the changes from the old text to the new one; nothing if they are the same.
 pub(crate) fn write(
     out: &mut impl Write,
     (old_name, old): (&str, &str),

@@ -1,4 +1,4 @@
-//! What is in use now: asked of the server that decides, if one answers.
+//! Resources in use now, as the server reports them that decides.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,13 +12,13 @@ use crate::flags::Common;
 use crate::templates::effect::Live;
 use crate::templates::store::TemplateStore;
 
-/// A change is looked at whether a server answers or not: nobody is to wait long for it.
+/// A comparison goes on without a server, so the wait for one is short.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The node that decides, unless --server says whom to ask: what servers are called by default.
+/// The node that decides, unless --server names one: the default name of a node.
 const ROOT: &str = "etcd:///root";
 
-/// Who reported what is in use.
+/// Server that reported the resources in use.
 #[derive(Debug)]
 pub(crate) struct ReportedBy {
     /// Its node.
@@ -48,7 +48,7 @@ impl fmt::Display for ReportedBy {
     }
 }
 
-/// What is in use, and whose word that is; or why it is not known.
+/// Returns the resources in use with the server that reported them, or the reason why they are unknown.
 pub(crate) async fn ask(common: &Common) -> Result<(ReportedBy, Vec<Live>), String> {
     let mut common = Common {
         timeout: common.timeout.min(TIMEOUT),
@@ -63,7 +63,7 @@ pub(crate) async fn ask(common: &Common) -> Result<(ReportedBy, Vec<Live>), Stri
     let status = caller.status(request, false).await;
     let status = status.map_err(|failure| {
         let advice = if is_root_looked_up {
-            ". --server says whom to ask"
+            ". --server names the server to ask"
         } else {
             ""
         };
@@ -81,7 +81,7 @@ pub(crate) async fn ask(common: &Common) -> Result<(ReportedBy, Vec<Live>), Stri
     }
     if status.parent.is_some() {
         return Err(format!(
-            "{node} is not the root, which is where templates count: --server says whom to ask"
+            "{node} is not the root, which is where templates count: --server names the server to ask"
         ));
     }
     let who = ReportedBy {

@@ -1,13 +1,13 @@
 //! Remarks in a document that is edited: what is wrong, above the line it is wrong in. Pure.
 //!
-//! They are remarks of YAML, and they go again before anybody else sees the document: every line that
-//! begins as they do, whatever it says by then, since an editor may have changed it with the rest.
+//! They are YAML comments, and are removed before the document goes anywhere: every line that begins like one, since an
+//! editor may have changed the rest.
 
 use std::collections::BTreeMap;
 
 use doorward_documents::{DocumentError, Problem};
 
-/// What a remark begins with. Lines of an operator do not.
+/// Beginning of a remark. Operators' lines do not begin so.
 const MARK: &str = "# !! ";
 
 /// Problems that are marked at most. When these are mended, the others are shown.

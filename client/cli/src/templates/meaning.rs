@@ -1,4 +1,4 @@
-//! What changes in meaning, template by template. Pure.
+//! Changes in meaning, template by template. Pure.
 //!
 //! Templates are distinguished by their glob. Where order or presence changes, other templates may
 //! take resources than before: that is looked for with ids that two globs both match, and shown with
@@ -41,7 +41,7 @@ impl MeaningLine {
     }
 }
 
-/// What changes from the old templates to the new ones; nothing if they mean the same.
+/// Returns the changes from the old templates to the new ones; none if they mean the same.
 pub(crate) fn changes(old: &Templates, new: &Templates) -> Vec<MeaningLine> {
     let (old_by_glob, new_by_glob) = (by_glob(old), by_glob(new));
     let moved = moved(old, new);

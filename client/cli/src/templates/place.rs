@@ -8,7 +8,7 @@ use crate::flags::Common;
 use crate::templates::flags::PlaceFlags;
 use crate::templates::store::TemplateStore;
 
-/// The store that the flags mean. Asks nobody yet.
+/// Returns the store that the flags name, without a connection.
 pub(crate) fn open(common: &Common, flags: &PlaceFlags) -> Result<TemplateStore, Failure> {
     let config = common.etcd.config();
     let place = match (&flags.at, &config) {
@@ -40,7 +40,7 @@ pub(crate) fn open(common: &Common, flags: &PlaceFlags) -> Result<TemplateStore,
     }
 }
 
-/// What an error of etcd means to scripts, and what to do.
+/// Returns the failure for an error of etcd, with advice.
 pub(crate) fn failure_of(error: &doorward_etcd::Error) -> Failure {
     match error {
         doorward_etcd::Error::Unreachable { .. } => Failure::Unreachable(format!(

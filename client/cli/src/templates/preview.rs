@@ -1,4 +1,4 @@
-//! What a change will do before it is done: by line, by template, and for those who hold leases.
+//! Preview of a change: by line, by template, and for leases.
 
 use std::io::{self, Write};
 
@@ -20,27 +20,27 @@ use doorward_pages::terminal::palette::{Palette, Tone};
 /// Resources that are listed at most.
 const EFFECTS_SHOWN: usize = 50;
 
-/// What a change will do.
+/// Preview of a change.
 #[derive(Debug)]
 pub(crate) struct Preview<'a> {
-    /// What is in force. None: nothing is.
+    /// Document in force. None: there is none.
     old: Option<&'a Document>,
     new: &'a Document,
     by_template: ByTemplate,
     /// For those who hold leases, by whose word; or why that is not known. None: it was not asked
     /// for, since nothing changes in meaning.
     by_resource: Option<Result<(ReportedBy, Effects), String>>,
-    /// What to take care of.
+    /// Returns the warnings.
     warnings: Warnings,
     /// Where what is changed is kept.
     store: &'a TemplateStore,
 }
 
-/// What changes by template.
+/// Changes by template.
 #[derive(Debug)]
 enum ByTemplate {
     Lines(Vec<MeaningLine>),
-    /// What stands there has so many problems.
+    /// The old document has this number of problems.
     OldUnknown(usize),
     /// The new document is invalid.
     NewUnknown,
@@ -107,7 +107,7 @@ impl<'a> Preview<'a> {
         self.old.is_some_and(|old| old.bytes == self.new.bytes)
     }
 
-    /// What to take care of.
+    /// Returns the warnings.
     pub(crate) fn warnings(&self) -> &Warnings {
         &self.warnings
     }
@@ -125,14 +125,13 @@ impl<'a> Preview<'a> {
             None => Ok(()),
             Some(Err(problem)) => {
                 let problem = plain(problem).replace('\n', "; ");
-                let message = format!("the effect on what is in use is not shown: {problem}");
+                let message = format!("the effect on resources in use is unknown: {problem}");
                 writeln!(out, "{}", palette.paint(Tone::Quiet, &message))
             }
             Some(Ok((who, effects))) => {
                 if !who.goes_by(self.store) {
                     let message = format!(
-                        "{who} goes by other templates than those at {}: what changes here changes \
-                         nothing there",
+                        "{who} uses other templates than those at {}: a change here changes nothing there",
                         self.store.name()
                     );
                     writeln!(out, "{}", palette.paint(Tone::Bad, &plain(&message)))?;
@@ -158,8 +157,8 @@ impl<'a> Preview<'a> {
             ByTemplate::OldUnknown(problems) => {
                 let (count, s) = counted(*problems);
                 let message = format!(
-                    "what stands at {} is invalid ({count} problem{s}): servers go by what \
-                     they had before, and what changes by template is not known",
+                    "the document at {} is invalid ({count} problem{s}): servers keep the templates they \
+                     had, and the changes by template are unknown",
                     self.store.name()
                 );
                 writeln!(out, "{}", palette.paint(Tone::Partial, &message))
@@ -234,19 +233,14 @@ fn write_effects(
     if *elsewhere > 0 {
         let (count, s) = counted(*elsewhere);
         let message = format!(
-            "{who} goes by something else than what stands here: {count} resource{s} in use there \
-             with another capacity"
+            "{who} uses other templates than these: {count} resource{s} in use there with another capacity"
         );
         writeln!(out, "{}", palette.paint(Tone::Partial, &message))?;
     }
     if affected.is_empty() {
         return match unaffected {
             0 => writeln!(out, "nothing is in use at {who}"),
-            1 => writeln!(out, "the resource in use at {who} is not affected"),
-            count => writeln!(
-                out,
-                "none of the {count} resources in use at {who} is affected"
-            ),
+            count => writeln!(out, "in use at {who}: {count}, none of them affected"),
         };
     }
     writeln!(out, "in use at {who}:")?;
@@ -277,7 +271,6 @@ fn write_effects(
     }
     match unaffected {
         0 => Ok(()),
-        1 => writeln!(out, "  1 other resource stays as it is"),
-        count => writeln!(out, "  {count} other resources stay as they are"),
+        count => writeln!(out, "  resources without a change: {count}"),
     }
 }

@@ -1,5 +1,8 @@
 //! Ids that are made up from globs. Pure.
 
+/// Bound on comparisons of a template with ids, in each search: a fraction of a second.
+pub(super) const LOOKS_MAX: usize = 5_000_000;
+
 /// Something like what the glob matches, with `star` for what its stars match.
 pub(super) fn filled(glob: &str, star: &str) -> String {
     let mut text = String::new();

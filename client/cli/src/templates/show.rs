@@ -25,10 +25,9 @@ pub(crate) async fn run(
 ) -> Result<(), Failure> {
     let store = place::open(common, place)?;
     let standing = store.read().await?;
-    let as_json = flags.json || common.output == Output::Json;
     let (bytes, version) = match flags.revision {
         Some(number) => {
-            let version = store.version(&standing, number).await?;
+            let version = store.version(number).await?;
             (document_of(version.clone())?.into_bytes(), Some(version))
         }
         None => match &standing.document {
@@ -37,7 +36,7 @@ pub(crate) async fn run(
         },
     };
     let is_in_force = standing.document.as_ref() == Some(&bytes);
-    if as_json {
+    if common.output == Output::Json {
         let known = version.as_ref();
         let shown = json!({
             "at": store.name(),
@@ -66,10 +65,12 @@ pub(crate) async fn run(
             " (not in force)"
         };
     }
-    writeln!(output::stderr(), "{}", palette.paint(Tone::Quiet, &note))?;
+    if store.is_in_etcd() {
+        writeln!(output::stderr(), "{}", palette.paint(Tone::Quiet, &note))?;
+    }
     if let Err(error) = doorward_documents::parse_bytes(&bytes, store.name()) {
         let (count, s) = counted(error.problems.len());
-        let problem = format!("it is NOT IN ORDER: {count} problem{s}; check lists them");
+        let problem = format!("the document is INVALID: {count} problem{s}; check lists them");
         writeln!(output::stderr(), "{}", palette.paint(Tone::Bad, &problem))?;
     }
     let shown = as_shown(&bytes, io::stdout().is_terminal());
@@ -80,8 +81,8 @@ pub(crate) async fn run(
     Ok(io::stdout().write_all(&shown)?)
 }
 
-/// A document as it is: whoever keeps it in a file gets what was written. On a terminal everything in it can
-/// be seen.
+/// Returns a document byte for byte, so that a redirect keeps it as it was written. On a terminal all characters are
+/// made visible.
 fn as_shown(document: &[u8], is_terminal: bool) -> Cow<'_, [u8]> {
     if !is_terminal {
         return Cow::Borrowed(document);
@@ -113,7 +114,7 @@ pub(crate) fn about(version: &Version) -> String {
     let Version {
         number, kind, when, ..
     } = version;
-    let who = version.who.as_deref().unwrap_or("somebody unknown");
+    let who = version.who.as_deref().unwrap_or("an unknown author");
     let why = match &version.why {
         Some(why) => format!(": {why}"),
         None => String::new(),
@@ -130,7 +131,7 @@ pub(crate) fn nothing(store: &TemplateStore, standing: &StoredTemplates) -> Fail
     Failure::No(match standing.numbers.first() {
         None => {
             let lost = if store.is_in_etcd() {
-                ". If there were some, etcd has lost them: servers that run still go by the last \
+                ". If there were some, etcd has lost them: running servers still have the last \
                  ones; the file they were applied from, or a backup of etcd, brings them back: \
                  doorward templates apply FILE"
             } else {
@@ -143,7 +144,7 @@ pub(crate) fn nothing(store: &TemplateStore, standing: &StoredTemplates) -> Fail
             )
         }
         Some(newest) => format!(
-            "there are no templates at {name} any more: somebody has removed them. `doorward \
+            "there are no templates at {name} any more: they were removed. `doorward \
              templates rollback {newest}` puts the newest version in force again"
         ),
     })

@@ -31,12 +31,12 @@ enum StoreKind {
     File(DocumentFile),
 }
 
-/// What became of a write.
+/// Outcome of a write.
 #[derive(Debug)]
 pub(crate) enum WriteResult {
-    /// It is in force, as this version.
-    Done(Version),
-    /// Nothing was written: somebody else has, since what it was compared with was read.
+    /// It is in force, with this number in the history; a file has none.
+    Done(Option<u64>),
+    /// Nothing was written: another writer was faster.
     Changed,
 }
 
@@ -64,7 +64,7 @@ impl TemplateStore {
         matches!(self.kept, StoreKind::Etcd { .. })
     }
 
-    /// What is in force, and what is known of the history.
+    /// Reads the document in force and the list of versions.
     pub(crate) async fn read(&self) -> Result<StoredTemplates, Failure> {
         match &self.kept {
             StoreKind::Etcd { config, keys } => {
@@ -72,11 +72,14 @@ impl TemplateStore {
                 let read = templates::read(&mut connection, keys).await;
                 read.map_err(|error| failure_of(&error))
             }
-            StoreKind::File(file) => file.read(),
+            StoreKind::File(file) => Ok(StoredTemplates {
+                document: file.read()?,
+                ..StoredTemplates::default()
+            }),
         }
     }
 
-    /// What is in force, as a document. None: there is none.
+    /// Returns the document in force. None: there is none.
     pub(crate) fn document(&self, standing: &StoredTemplates) -> Option<Document> {
         let bytes = standing.document.clone()?;
         Some(Document::new(&self.name, bytes))
@@ -85,33 +88,30 @@ impl TemplateStore {
     /// Versions of the history, in the order they are asked for; those that are not there are left
     /// out.
     pub(crate) async fn versions(&self, numbers: &[u64]) -> Result<Vec<Recorded>, Failure> {
+        let StoreKind::Etcd { config, keys } = &self.kept else {
+            let problem = format!(
+                "{} is a file, and has no history here: it belongs in git",
+                self.name
+            );
+            return Err(Failure::Usage(problem));
+        };
         let mut versions = Vec::new();
-        match &self.kept {
-            StoreKind::Etcd { config, keys } => {
-                let mut connection = EtcdConnection::new(config.clone());
-                for number in numbers {
-                    let version = templates::version(&mut connection, keys, *number).await;
-                    versions.extend(version.map_err(|error| failure_of(&error))?);
-                }
-            }
-            StoreKind::File(file) => versions = file.versions(numbers)?,
+        let mut connection = EtcdConnection::new(config.clone());
+        for number in numbers {
+            let version = templates::version(&mut connection, keys, *number).await;
+            versions.extend(version.map_err(|error| failure_of(&error))?);
         }
         Ok(versions)
     }
 
     /// A version of the history.
-    pub(crate) async fn version(
-        &self,
-        standing: &StoredTemplates,
-        number: u64,
-    ) -> Result<Version, Failure> {
+    pub(crate) async fn version(&self, number: u64) -> Result<Version, Failure> {
         let there = match self.versions(&[number]).await?.pop() {
             Some(recorded) => recorded.version,
             None => {
                 return Err(Failure::No(format!(
-                    "there is no revision {number} of {}{}",
-                    self.name,
-                    listed(&standing.numbers)
+                    "there is no revision {number} of {}; history lists those there are",
+                    self.name
                 )));
             }
         };
@@ -123,7 +123,7 @@ impl TemplateStore {
         })
     }
 
-    /// Writes, if nobody else has since `seen` was read.
+    /// Writes, unless the templates have changed since `seen` was read.
     pub(crate) async fn write(
         &self,
         seen: &StoredTemplates,
@@ -135,63 +135,19 @@ impl TemplateStore {
                 let mut connection = EtcdConnection::new(config.clone());
                 templates::write(&mut connection, keys, seen, change).await
             }
-            StoreKind::File(file) => return file.write(seen, change),
+            StoreKind::File(file) => {
+                let is_written = file.write(seen.document.as_deref(), change.document)?;
+                return Ok(if is_written {
+                    WriteResult::Done(None)
+                } else {
+                    WriteResult::Changed
+                });
+            }
         };
         match written {
-            Ok(version) => Ok(WriteResult::Done(version)),
+            Ok(version) => Ok(WriteResult::Done(Some(version.number))),
             Err(WriteError::Changed) => Ok(WriteResult::Changed),
             Err(error) => Err(failure_of_write(&error)),
         }
-    }
-}
-
-/// Which versions there are, as the end of a sentence: ranges, since they are usually without gaps.
-fn listed(numbers: &[u64]) -> String {
-    const RANGES_MAX: usize = 10;
-    let mut ranges: Vec<(u64, u64)> = Vec::new();
-    for number in numbers {
-        match ranges.last_mut() {
-            Some((low, _)) if number + 1 == *low => *low = *number,
-            _ => ranges.push((*number, *number)),
-        }
-    }
-    if ranges.is_empty() {
-        return ": its history is empty".to_owned();
-    }
-    let shown: Vec<String> = ranges
-        .iter()
-        .take(RANGES_MAX)
-        .map(|(low, high)| match low == high {
-            true => low.to_string(),
-            false => format!("{low} to {high}"),
-        })
-        .collect();
-    let more = if ranges.len() > RANGES_MAX {
-        " and older ones"
-    } else {
-        ""
-    };
-    format!("; there are {}{more}", shown.join(", "))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_versions_there_are_are_listed_in_short() {
-        for (numbers, text) in [
-            (&[][..], ": its history is empty"),
-            (&[1], "; there are 1"),
-            (&[5, 4, 3, 1], "; there are 3 to 5, 1"),
-        ] {
-            assert_eq!(listed(numbers), text);
-        }
-        let odd: Vec<u64> = (1..30).rev().filter(|number| number % 2 == 1).collect();
-        assert!(
-            listed(&odd).ends_with(" and older ones"),
-            "{}",
-            listed(&odd)
-        );
     }
 }

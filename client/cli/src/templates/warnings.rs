@@ -1,8 +1,7 @@
-//! What to take care of in a document that is valid: it says what it says, but hardly what was
-//! meant. Pure.
+//! Warnings about a valid document that is probably a mistake. Pure.
 //!
-//! Some warnings need `--force` before a change that brings them is applied. Those that what is in force
-//! deserves as well do not: who has to force every change does not look any more.
+//! Some warnings need `--force` before a change that brings them is applied. A warning that the templates in force
+//! deserve as well needs none: otherwise operators would force every change.
 
 mod amounts;
 mod emptied;
@@ -26,18 +25,18 @@ use doorward_pages::terminal::palette::{Palette, Tone};
 /// Warnings that people are shown at most.
 const WARNINGS_SHOWN: usize = 20;
 
-/// What a document is to take the place of.
+/// State that a document is to replace.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct InForceBefore<'a> {
-    /// What is in force. None: nothing is, or it is not known.
+    /// Templates in force. None: there are none, or they are unknown.
     pub(crate) templates: Option<&'a Templates>,
-    /// What is in use by it, as far as that is known.
+    /// Resources in use, as far as they are known.
     pub(crate) live: &'a [Live],
     /// Whether a server that is restarted cannot know how long leases were.
     pub(crate) is_forgotten: bool,
 }
 
-/// What a warning is about.
+/// Subject of a warning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum WarningKind {
     /// No template is left of those in force.
@@ -48,7 +47,7 @@ pub(super) enum WarningKind {
     MuchShorter,
     /// Leases are shorter, and a restarted server does not know that longer ones are out.
     ShorterLease,
-    /// Nobody gets anything.
+    /// The capacity is 0.
     NoCapacity,
     /// Clients in safe mode may use more than there is.
     SafeCapacity,
@@ -77,7 +76,7 @@ impl WarningKind {
     }
 }
 
-/// What was found about a template.
+/// Warning about a template.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct TemplateWarning {
     kind: WarningKind,
@@ -154,7 +153,7 @@ impl Warnings {
         self.list.iter().any(Warning::needs_force)
     }
 
-    /// What is wrong with a change that needs force and has none, and what to do.
+    /// Returns the reason why a change needs force, and the way out.
     pub(crate) fn refusal(&self) -> String {
         let forced = || self.list.iter().filter(|warning| warning.needs_force());
         let first = forced().next();
@@ -209,7 +208,7 @@ impl Warnings {
         format!("{name}:{line}:{column}: warning: {problem}{stands}")
     }
 
-    /// What they say, in one text. None: there are none.
+    /// Returns all warnings in one text. None: there are none.
     pub(crate) fn text(&self) -> Option<String> {
         let said: Vec<String> = self
             .list
@@ -243,7 +242,7 @@ impl Warnings {
     }
 }
 
-/// What is to be said of templates, whatever was there before.
+/// Returns the warnings that do not depend on the templates before.
 fn of_templates(templates: &Templates, live: &[Live]) -> Vec<TemplateWarning> {
     let mut findings = amounts::findings(templates, live);
     findings.extend(reach::findings(templates));

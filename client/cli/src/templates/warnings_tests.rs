@@ -87,10 +87,10 @@ fn lengths_of_ten_times_those_in_force_need_force_and_a_tenth_does_not() {
         &[("b", ""), ("a", &hour)],
         &[],
         &[
-            "!template 2 (\"a\"): algorithm.lease_length: is 2h, 120 times the 1m in force: what a holder \
-             leaves behind that dies is lost for so long, and a restarted server learns for so long",
-            "!template 2 (\"a\"): algorithm.refresh_interval: is 1h, 720 times the 5s in force: whatever \
-             changes is heard of so much later",
+            "!template 2 (\"a\"): algorithm.lease_length: is 2h, 120 times the 1m in force: the lease \
+             of a client that dies is lost for so long, and a restarted server learns for so long",
+            "!template 2 (\"a\"): algorithm.refresh_interval: is 1h, 720 times the 5s in force: changes \
+             take effect so much later",
         ],
     );
     let exactly = format!("capacity: 100, {}", lengths("600", "50"));
@@ -102,8 +102,8 @@ fn lengths_of_ten_times_those_in_force_need_force_and_a_tenth_does_not() {
         &[("a", "")],
         &[],
         &[
-            "template 1 (\"a\"): algorithm.lease_length: is 1m, a tenth of the 2h in force, or less: who \
-             reaches no server for so long has no lease any more",
+            "template 1 (\"a\"): algorithm.lease_length: is 1m, a tenth of the 2h in force, or less: a \
+             client that reaches no server for so long loses its lease",
             "template 1 (\"a\"): algorithm.refresh_interval: is 5s, a tenth of the 1h in force, or less: \
              servers get so many more requests",
         ],
@@ -136,7 +136,7 @@ fn lengths_are_compared_by_what_an_id_takes_too() {
         &[],
         &[
             "!template 1 (\"db/orders*\"): algorithm.refresh_interval: is 3m 20s, 40 times the 5s that ids \
-             such as db/ordersx have in force: whatever changes is heard of so much later",
+             such as db/ordersx have in force: changes take effect so much later",
         ],
     );
     // It goes, and what is left takes over.
@@ -189,7 +189,8 @@ fn a_safe_capacity_by_which_clients_use_too_much_needs_force() {
 #[test]
 fn a_capacity_of_zero_needs_force_unless_it_is_not_looked_at_or_in_force() {
     let zero: List<'_> = &[("db/*", "capacity: 0")];
-    let expected = "template 1 (\"db/*\"): capacity: is 0: nobody gets anything of what it matches";
+    let expected =
+        "template 1 (\"db/*\"): capacity: is 0: no client gets anything of its resources";
     check(Some(&[("db/*", "")]), zero, &[], &[&format!("!{expected}")]);
     check(None, zero, &[], &[&format!("!{expected}")]);
     check(Some(zero), zero, &[], &[expected]);
@@ -260,8 +261,8 @@ fn a_document_that_leaves_nothing_needs_force() {
     check(Some(&[("a", "")]), &[], &[], &[nothing]);
     check(None, &[], &[], &[nothing]);
     check(Some(&[]), &[], &[], &[]);
-    let others = "!resources: none of the templates in force is among them: what only those match is \
-                  refused, and its leases run down";
+    let others = "!resources: none of the templates in force is among them: requests for other resources are \
+                  refused, and their leases run down";
     check(Some(&[("a", ""), ("b", "")]), &[("c", "")], &[], &[others]);
     check(Some(&[("a", ""), ("b", "")]), &[("b", "")], &[], &[]);
     check(
@@ -286,7 +287,7 @@ fn a_warning_names_its_place_and_the_refusal_what_to_do() {
     let mut out = Vec::new();
     found.write(&mut out, Palette { on: false }).unwrap();
     found.write_need(&mut out, Palette { on: false }).unwrap();
-    let is_zero = "capacity: is 0: nobody gets anything of what it matches";
+    let is_zero = "capacity: is 0: no client gets anything of its resources";
     assert_eq!(
         String::from_utf8(out).unwrap(),
         format!(

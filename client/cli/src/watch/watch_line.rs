@@ -30,23 +30,23 @@ struct WatchOutput<'a> {
     capacity: f64,
     /// `lease` or `mode`.
     source: &'static str,
-    /// How long the lease lasts; absent without one.
+    /// Rest of the lease; absent without one.
     expires_in_ms: Option<u64>,
     /// Why the lease is no larger, as of `get`. Absent: there is none, or the server does not say.
     limited_by: Option<&'static str>,
-    /// How long learning mode still lasts, of the server or of one above it.
+    /// Rest of learning mode, of the server or of one above it.
     learning_for_ms: Option<u64>,
-    /// How long the capacity is that if nothing more is heard. Absent: for as long as that.
+    /// Time until the capacity changes without another answer. Absent: it does not.
     changes_in_ms: Option<u64>,
-    /// What it is then; -1: no limit.
+    /// Capacity after that change; -1: no limit.
     capacity_then: f64,
-    /// What is wrong, if something is.
+    /// Problem, if there is one.
     problem: Option<String>,
-    /// Since when, in milliseconds since the Unix epoch.
+    /// Start of the problem, in milliseconds since the Unix epoch.
     problem_since_ms: Option<u64>,
 }
 
-/// What the last line said.
+/// Content of the last line.
 #[derive(Clone, Copy, PartialEq)]
 struct Printed {
     capacity: Capacity,
@@ -62,7 +62,7 @@ pub(super) struct Printer<'a> {
     flags: &'a WatchFlags,
     palette: Palette,
     printed: Option<Printed>,
-    /// Since when there is a problem.
+    /// Start of the problem.
     since: Option<Duration>,
     /// Whether it was said what learning mode is.
     advised: bool,
@@ -183,7 +183,7 @@ fn printed(resource: &Resource, holding: &Holding) -> Printed {
     }
 }
 
-/// By what that much may be used, until when, and what is wrong.
+/// Returns the reason for the capacity, its end, and the problem.
 fn because(
     holding: &Holding,
     mode: ModeFlag,
@@ -226,7 +226,7 @@ fn because(
     said
 }
 
-/// What is used without a lease.
+/// Returns the capacity without a lease.
 fn by_mode(capacity: Capacity, mode: ModeFlag) -> String {
     let amount = number(amount_of(capacity));
     match (mode, capacity) {

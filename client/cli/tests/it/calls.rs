@@ -66,7 +66,6 @@ fn an_unreachable_server_is_three_and_says_where_it_was_looked_for() {
         &["get", "r", "1"][..],
         &["status"],
         &["release", "a", "r"],
-        &["get", "r", "1", "--hold", "1s", "--timeout", "300ms"],
         &["watch", "r", "1", "--timeout", "300ms"],
     ] {
         check_failure(&run(&address, arguments), 3, &address);
@@ -97,11 +96,8 @@ fn a_refusal_is_one_and_says_why() {
             refused: Some((reason, message)),
             ..Play::default()
         });
-        for more in [&[][..], &["--hold", "1s"]] {
-            let arguments = [&["get", "db/reads", "30"], more].concat();
-            let output = run(&server.address, &arguments);
-            check_failure(&output, 1, message);
-        }
+        let output = run(&server.address, &["get", "db/reads", "30"]);
+        check_failure(&output, 1, message);
         let watched = run(&server.address, &["watch", "db/reads", "30"]);
         check_failure(&watched, 1, message);
     }
@@ -149,7 +145,6 @@ fn wrong_usage_is_two() {
         &["get", "r"],
         &["get", "r", "-1"],
         &["get", "r", "lots"],
-        &["get", "r", "1", "--keep", "--hold", "1s"],
         &["release", "a"],
         &["--server", "nowhere", "status"],
         &["--server", "https://a:1", "status"],

@@ -1,7 +1,7 @@
 //! A server that says what a test wants it to say, and remembers what it was asked.
 //!
-//! Each runs on a port and a thread of its own until it is dropped. What it answers is a [`Play`];
-//! what matters of real servers (redirects, old peers, silence) can be had here without any.
+//! Each runs on a port and a thread of its own until it is dropped. A [`Play`] decides its answers, so a test can have
+//! redirects, old peers and silence without a real server.
 
 use std::net::TcpListener;
 use std::sync::{Arc, Mutex};
@@ -16,7 +16,7 @@ use tokio::sync::oneshot;
 use tokio_stream::wrappers::TcpListenerStream;
 use tonic::{Request, Response, Status};
 
-/// Who the master is, by the fake.
+/// Master, as the fake server names it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Master {
     Myself,
@@ -33,10 +33,9 @@ pub(crate) struct Play {
     pub(crate) refresh_in_ms: u64,
     /// Waits for its parent during so many requests for capacity.
     pub(crate) not_ready: usize,
-    /// What becomes of the resources of a release, one by one; the rest is released. An old server does
-    /// not say.
+    /// Outcomes of a release, resource by resource; the rest is released. An old server does not say.
     pub(crate) outcomes: Vec<Outcome>,
-    /// During so many requests for capacity after those it is in learning mode: nobody gets anything.
+    /// Number of further requests for capacity during which it is in learning mode and grants nothing.
     pub(crate) learning: usize,
     /// Grants so many requests for capacity before it refuses any.
     pub(crate) granted: usize,
@@ -44,7 +43,7 @@ pub(crate) struct Play {
     pub(crate) refused: Option<(doorman::refusal::Reason, &'static str)>,
     /// Why leases are no larger, as it says when it is not in learning mode.
     pub(crate) limited_by: Option<doorman::LimitedBy>,
-    /// How long a resource that nobody holds would be in learning mode.
+    /// Rest of learning mode of a resource without leases.
     pub(crate) learning_remaining_ms: Option<u64>,
     /// Which template takes the resource that it is asked for. None: it is an older server.
     pub(crate) template_match: Option<admin::TemplateMatch>,
@@ -58,13 +57,13 @@ pub(crate) struct Play {
     /// (those that begin with "no") are left out.
     pub(crate) old: bool,
     pub(crate) resources: Vec<admin::ResourceStatus>,
-    /// How many of them it lists at once. None: it is an older server, and lists all.
+    /// Number of resources on a page. None: it is an older server, and lists all.
     pub(crate) page: Option<usize>,
     /// Refuses every page but the first one once, and says when to come back.
     pub(crate) busy_pages: bool,
     /// Two live processes under one name.
     pub(crate) conflicts: Vec<admin::ConflictStatus>,
-    /// Those it lists if it is asked for them. None: it is an older server.
+    /// Limits that it lists on request. Empty: it is an older server.
     pub(crate) limits: Vec<admin::LimitStatus>,
     /// Absent: it is the root.
     pub(crate) parent: Option<admin::ParentStatus>,
@@ -72,7 +71,7 @@ pub(crate) struct Play {
     pub(crate) ancestors: Vec<String>,
     pub(crate) is_in_cycle: bool,
     pub(crate) templates_source: String,
-    /// What stands at the end of every text of its own: messages, names, problems.
+    /// End of every text of its own: messages, names, problems.
     pub(crate) tail: &'static str,
 }
 
@@ -108,7 +107,7 @@ impl Default for Play {
     }
 }
 
-/// What the fake was asked.
+/// Request to the fake server.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Asked {
     Get(doorman::GetCapacityRequest),
@@ -150,7 +149,7 @@ impl FakeServer {
         }
     }
 
-    /// What it was asked until now, in order.
+    /// Returns all requests so far, in order.
     pub(crate) fn asked(&self) -> Vec<Asked> {
         self.asked.lock().unwrap().clone()
     }
@@ -237,7 +236,7 @@ impl Actor {
         asked.iter().filter(same).count() == 1
     }
 
-    /// What a response of somebody who is not the master carries.
+    /// Returns the mastership in an answer of a server that is not the master.
     fn elsewhere(&self) -> Option<doorman::Mastership> {
         let master_address = match &self.play.master {
             Master::Myself => return None,

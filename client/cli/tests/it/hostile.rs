@@ -159,7 +159,6 @@ fn refusals_and_failures_show_what_cannot_be_seen() {
     for arguments in [
         &["get", "r", "5"][..],
         &["get", "r", "5", "--output", "json"],
-        &["get", "r", "5", "--hold", "1s"],
         &["watch", "r", "5", "--for", "1s"],
         &["watch", "r", "5", "--for", "1s", "--output", "json"],
     ] {
@@ -174,7 +173,6 @@ fn refusals_and_failures_show_what_cannot_be_seen() {
             &["get", "r", "5"][..],
             &["release", "ann", "r"],
             &["status"],
-            &["get", "r", "5", "--hold", "1s", "--timeout", "1s"],
             &["watch", "r", "5", "--for", "1s", "--timeout", "1s"],
         ] {
             check_visible(&run(&server.address, arguments), &arguments.join(" "));
@@ -193,7 +191,7 @@ fn a_master_at_no_address_is_shown_so_that_it_can_be_seen() {
         &["release", "ann", "r"],
         &["status"],
         &["status", "--here"],
-        &["get", "r", "5", "--hold", "1s", "--timeout", "1s"],
+        &["watch", "r", "5", "--for", "1s", "--timeout", "1s"],
     ] {
         check_visible(&run(&server.address, arguments), &arguments.join(" "));
     }
@@ -218,17 +216,19 @@ fn the_shell_shows_what_cannot_be_seen() {
         let server = FakeServer::start(play);
         let mut command = doorward();
         command.args(["--server", &server.address, "--timeout", "2s", "shell"]);
-        let script = "get ann r 5\nshow\nmaster\nrelease ann r\n";
+        let script = "get ann r 5\nshow\nrelease ann r\n";
         let output = command.write_stdin(script).output().unwrap();
         check_visible(&output, "shell");
     }
 }
 
-#[test]
-fn documents_and_their_history_show_what_cannot_be_seen() {
+#[tokio::test]
+async fn documents_and_their_history_show_what_cannot_be_seen() {
+    let etcd = doorward_tests::etcd::Etcd::start().await;
+    let endpoint = etcd.endpoint(0);
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name).display().to_string();
-    // What YAML takes of it, as YAML has it.
+    // The same text in a YAML string.
     let evil_yaml = "\\e\\a\\u202egpj\\u200b\\u009b31m";
     let document = |capacity: u32| {
         format!(
@@ -237,14 +237,13 @@ fn documents_and_their_history_show_what_cannot_be_seen() {
              refresh_interval: 5}}\n"
         )
     };
-    let templates = at("t.yaml");
     let play = |resources| Play {
         resources,
         ..play()
     };
     let server = FakeServer::start(play(vec![resource()]));
     let templates_of = |arguments: &[&str]| {
-        let mut all = vec!["templates", "--at", &templates];
+        let mut all = vec!["templates", "--etcd-endpoints", &endpoint];
         all.extend(arguments);
         run(&server.address, &all)
     };
@@ -259,7 +258,7 @@ fn documents_and_their_history_show_what_cannot_be_seen() {
         check_visible(&output, "apply");
         assert!(output.status.success(), "{output:?}");
     }
-    // To whom it goes that is no terminal, it is what was written.
+    // If the output is no terminal, it is the document as it was written.
     let shown = templates_of(&["show"]);
     assert_eq!(shown.stdout, document(20).into_bytes());
     check_visible(
@@ -299,11 +298,7 @@ fn a_lease_of_nonsense_is_shown_and_breaks_nothing() {
             refresh_in_ms: u64::MAX,
             ..Play::default()
         });
-        for arguments in [
-            &["get", "r", "5"][..],
-            &["get", "r", "5", "--hold", "1s"],
-            &["watch", "r", "5", "--for", "1s"],
-        ] {
+        for arguments in [&["get", "r", "5"][..], &["watch", "r", "5", "--for", "1s"]] {
             let output = run(&server.address, arguments);
             let said = String::from_utf8(output.stderr).unwrap();
             assert!(

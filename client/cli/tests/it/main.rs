@@ -81,7 +81,7 @@ fn json(output: &Output) -> Value {
     serde_json::from_str(&text).unwrap()
 }
 
-/// Where nobody listens.
+/// Returns an address without a server.
 fn nowhere() -> String {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     listener.local_addr().unwrap().to_string()

@@ -54,7 +54,7 @@ async fn nodes_are_listed_with_masters_and_servers() {
     );
     assert_eq!(other, "eu 10.0.0.1:6970 root 0 0.1.0 candidate");
 
-    let all = json(&nodes(&etcd, &["--json"]));
+    let all = json(&nodes(&etcd, &["-o", "json"]));
     assert_eq!(all[0]["node"], "a/b");
     assert_eq!(
         (&all[0]["master"], &all[0]["last_epoch"]),
@@ -96,9 +96,17 @@ async fn commands_find_the_servers_of_a_node() {
         before_follower,
         "the master comes first"
     );
-    // What lasts longer than a call, and what the flags for etcd say.
+    // Effects that outlast a call, and the flags for etcd.
     let held = doorward()
-        .args(["get", "r", "30", "--hold", "10ms", "--server", "etcd:///eu"])
+        .args([
+            "watch",
+            "r",
+            "30",
+            "--for",
+            "10ms",
+            "--server",
+            "etcd:///eu",
+        ])
         .args(["--etcd-endpoints", etcd.address(0)])
         .output()
         .unwrap();
@@ -136,7 +144,7 @@ async fn a_node_is_forgotten_once_nobody_is_there() {
         ["/doorward/nodes/eu2/term"]
     );
 
-    // Who did not resign may believe in it for a while.
+    // A master that did not resign may believe in its term for a while.
     let term = r#"{"epoch":3,"address":"a:1","server":"s","length_ms":1500,"resigned":false}"#;
     etcd.put("/doorward/nodes/eu/term", term).await;
     let began = Instant::now();

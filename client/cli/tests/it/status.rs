@@ -149,7 +149,7 @@ fn status_names_two_live_processes_of_one_name() {
 fn a_resource_nobody_holds_is_one() {
     let server = FakeServer::start(Play::default());
     let output = run(&server.address, &["status", "db/reads"]);
-    check_failure(&output, 1, "nobody holds anything of db/reads");
+    check_failure(&output, 1, "no leases of db/reads are out");
     let output = run(&server.address, &["status"]);
     check_exit(&output, 0);
     assert!(stdout(&output).ends_with("no leases are out\n"));
@@ -162,12 +162,12 @@ fn a_name_that_nobody_holds_suggests_near_ones_and_the_template_that_matches() {
     check_failure(
         &output,
         1,
-        "nobody holds anything of db/raeds. Held are names like it: db/reads",
+        "no leases of db/raeds are out; did you mean db/reads?",
     );
     check_failure(&output, 1, "the template \"db/*\" matches it");
     assert!(!stdout(&output).contains("db/raeds"), "said once");
     let output = run(&server.address, &["status", "web"]);
-    check_failure(&output, 1, "nobody holds anything of web\n");
+    check_failure(&output, 1, "no leases of web are out\n");
 }
 
 #[test]
@@ -185,13 +185,13 @@ fn a_name_without_a_template_is_said_to_have_none_and_a_template_that_nobody_use
     check_failure(
         &says(None),
         1,
-        "nobody holds anything of web/a. No template matches it: whoever asks for it is refused until one is \
+        "no leases of web/a are out. No template matches it: requests for it are refused until one is \
          added\n",
     );
     check_failure(
         &says(Some("web/*")),
         1,
-        "Whoever asks for it may get some: the template \"web/*\" matches it\n",
+        "A client that asks for it may get some: the template \"web/*\" matches it\n",
     );
 }
 
@@ -230,7 +230,7 @@ fn learning_mode_is_shown_though_nobody_holds_anything() {
     });
     let output = run(&server.address, &["status"]);
     check_exit(&output, 0);
-    let learning = "learning mode: for up to 41s more, who holds nothing gets nothing\n";
+    let learning = "learning mode: for up to 41s more, a client without a lease gets nothing\n";
     assert!(stdout(&output).contains(learning), "{}", stdout(&output));
     let output = run(&server.address, &["status", "--output", "json"]);
     assert_eq!(json(&output)["learning_remaining_ms"], 41_000);

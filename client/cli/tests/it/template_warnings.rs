@@ -21,11 +21,11 @@ fn with_refresh(interval: &str) -> String {
     )
 }
 
-/// What was lived through: an hour by mistake, which everybody obeyed.
+/// A real mistake: an hour, which all clients obeyed.
 #[tokio::test]
 async fn a_refresh_interval_of_an_hour_is_not_applied_unless_it_is_forced() {
     let etcd = Etcd::start().await;
-    for desk in [Desk::at_etcd(&etcd), Desk::at_file()] {
+    for (desk, has_history) in [(Desk::at_etcd(&etcd), true), (Desk::at_file(), false)] {
         desk.apply(&with_refresh("5"));
         let hour = with_refresh("1h");
         let said = "standard input:5:69: warning: template 1 (\"db/*\"): algorithm.refresh_interval: is \
@@ -38,6 +38,9 @@ async fn a_refresh_interval_of_an_hour_is_not_applied_unless_it_is_forced() {
 
         check_exit(&desk.run(&["apply", "-", "--yes", "--force"], &hour), 0);
         assert_eq!(desk.show(), hour);
+        if !has_history {
+            continue;
+        }
         // Back at once, at three in the morning; and there again.
         check_exit(&desk.run(&["rollback", "1", "--yes"], ""), 0);
         let output = desk.run(&["rollback", "2", "--yes"], "");
@@ -72,13 +75,13 @@ fn a_warning_is_no_failure_of_a_check_which_says_that_apply_will_need_force() {
     check_exit(&output, 0);
     assert_eq!(
         stderr(&output),
-        "standard input:4:13: warning: template 1 (\"db/*\"): capacity: is 0: nobody gets anything of what \
-         it matches\n\
+        "standard input:4:13: warning: template 1 (\"db/*\"): capacity: is 0: no client gets anything of \
+         its resources\n\
          standard input: apply needs --force, which --yes does not imply\n"
     );
     let shown = json(&desk.run(&["check", "-", "--output", "json"], &document(0)));
     assert_eq!(shown["warnings"][0]["needs_force"], true);
-    // Of what is in force nothing is to be applied.
+    // The templates in force need no force.
     check_exit(
         &desk.run(&["apply", "-", "--yes", "--force"], &document(0)),
         0,

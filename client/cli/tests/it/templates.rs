@@ -46,7 +46,7 @@ fn version(number: u64) -> String {
 }
 
 fn history(etcd: &Etcd) -> Value {
-    json(&templates(etcd, &["history", "--json"]))
+    json(&templates(etcd, &["history", "-o", "json"]))
 }
 
 #[tokio::test]
@@ -54,7 +54,7 @@ async fn a_document_goes_there_and_back_as_it_is() {
     let etcd = Etcd::start().await;
     let output = templates(&etcd, &["show"]);
     check_failure(&output, 1, "To begin, write a file");
-    check_failure(&output, 1, "servers that run still go by the last ones");
+    check_failure(&output, 1, "running servers still have the last ones");
     check_failure(&templates(&etcd, &["check"]), 1, "no templates");
     check_failure(&templates(&etcd, &["history"]), 1, "no templates");
 
@@ -71,7 +71,7 @@ async fn a_document_goes_there_and_back_as_it_is() {
     assert!(said.ends_with(": to begin\n"), "{said}");
     assert_eq!(etcd.get(KEY).await, Some(document(500)));
 
-    let shown = json(&templates(&etcd, &["show", "--json"]));
+    let shown = json(&templates(&etcd, &["show", "-o", "json"]));
     assert_eq!(shown["document"], document(500));
     assert_eq!(shown["revision"], 1);
     assert_eq!(shown["who"], "ann");
@@ -97,7 +97,7 @@ async fn a_difference_is_reported_by_line_and_by_template_with_the_exit_codes_of
         "{said}"
     );
     assert!(said.contains("~ \"db/*\" capacity 500 → 250"), "{said}");
-    assert!(said.contains("in use is not shown: "), "{said}");
+    assert!(said.contains("in use is unknown: "), "{said}");
     assert_eq!(stderr(&output), "");
 
     let output = diff(&document(500).replace("Of ours", "Ours"));
@@ -122,8 +122,8 @@ async fn the_effect_on_what_is_in_use_is_shown_if_a_server_answers() {
     check_exit(&output, 1);
     let said = stdout(&output);
     let expected = "\
-fake (templates from templates.yaml) goes by other templates than those at \
-etcd:/doorward/templates: what changes here changes nothing there
+fake (templates from templates.yaml) uses other templates than those at \
+etcd:/doorward/templates: a change here changes nothing there
 in use at fake (templates from templates.yaml):
   db/reads  capacity 100 → 50  wants 160  granted 70.5  reserved 100  clients 3
     3 clients shrink from 70.5 to 50 within a refresh interval of 5s
@@ -152,7 +152,7 @@ async fn whether_the_server_goes_by_other_templates_is_said() {
         let said = stdout(&command.write_stdin(document(50)).output().unwrap());
         let who = format!("fake (templates from {source})");
         assert!(said.ends_with(&format!("nothing is in use at {who}\n")));
-        let other = format!("{who} goes by other templates than those at etcd:/doorward/templates");
+        let other = format!("{who} uses other templates than those at etcd:/doorward/templates");
         assert_eq!(said.contains(&other), is_other, "{said}");
     }
 }
@@ -168,7 +168,7 @@ async fn unless_said_otherwise_the_root_in_etcd_is_asked() {
     };
     let said = diff("5s");
     assert!(said.contains("no server of etcd://"), "{said}");
-    assert!(said.contains("--server says whom to ask"), "{said}");
+    assert!(said.contains("--server names the server to ask"), "{said}");
     let server = FakeServer::start(Play::default());
     etcd.register("root", &server.address).await;
     etcd.elect("root", &server.address).await;
@@ -218,7 +218,11 @@ async fn an_earlier_version_comes_back_as_a_new_one() {
         &["rollback", "7", "--yes"][..],
         &["show", "--revision", "7"],
     ] {
-        check_failure(&templates(&etcd, command), 1, "there are 1 to 3");
+        check_failure(
+            &templates(&etcd, command),
+            1,
+            "history lists those there are",
+        );
     }
     check_exit(&templates(&etcd, &["history", "-n", "1"]), 0);
     let output = templates(&etcd, &["history", "-n", "1"]);
@@ -243,7 +247,7 @@ async fn what_was_written_by_hand_becomes_a_version_before_it_is_overwritten() {
     apply(&etcd, &document(1), &[]);
     etcd.put(KEY, document(2)).await;
     let output = templates(&etcd, &["history"]);
-    assert!(stdout(&output).contains("what stands at etcd:/doorward/templates is none of these"));
+    assert!(stdout(&output).contains("the document at etcd:/doorward/templates is none of these"));
     assert!(stderr(&templates(&etcd, &["show"])).contains("not written by this command line"));
     apply(&etcd, &document(3), &[]);
     let listed = history(&etcd);
@@ -255,7 +259,7 @@ async fn what_was_written_by_hand_becomes_a_version_before_it_is_overwritten() {
 
     etcd.delete(KEY).await;
     check_failure(&templates(&etcd, &["show"]), 1, "rollback 4");
-    assert!(stdout(&templates(&etcd, &["history"])).contains("somebody has removed"));
+    assert!(stdout(&templates(&etcd, &["history"])).contains("the templates were removed"));
     check_exit(&templates(&etcd, &["rollback", "4", "--yes"]), 0);
     assert_eq!(history(&etcd)["in_force"], 5);
 }
@@ -269,15 +273,15 @@ async fn on_top_of_garbage_everything_works() {
         let output = templates(&etcd, &["show"]);
         assert_eq!(output.status.code(), Some(0));
         assert_eq!(output.stdout, garbage);
-        assert!(stderr(&output).contains("NOT IN ORDER"));
+        assert!(stderr(&output).contains("INVALID"));
         check_exit(&templates(&etcd, &["check"]), 1);
         let output = on_stdin(&etcd, &["diff", "-"], &document(2));
         check_exit(&output, 1);
         let said = stdout(&output);
-        assert!(said.contains("what stands at etcd:/doorward/templates is invalid"));
-        assert!(said.contains("by template is not known"));
+        assert!(said.contains("the document at etcd:/doorward/templates is invalid"));
+        assert!(said.contains("by template are unknown"));
         let listed = stdout(&templates(&etcd, &["history"]));
-        assert!(listed.contains("servers go by what they had before"));
+        assert!(listed.contains("servers keep the templates they had"));
         assert!(!stdout(&output).contains('\u{1b}'));
         apply(&etcd, &document(2), &[]);
         etcd.put(KEY, garbage).await;
@@ -304,7 +308,7 @@ async fn a_history_with_holes_and_broken_entries_is_one() {
     let said = stdout(&output);
     assert!(said.contains("3  broken"), "{said}");
     let rollback = |number: &str| templates(&etcd, &["rollback", number, "--yes"]);
-    check_failure(&rollback("2"), 1, "there are 3 to 4, 1");
+    check_failure(&rollback("2"), 1, "no revision 2");
     check_failure(&rollback("3"), 1, "it cannot be read");
     check_exit(&rollback("1"), 0);
 
@@ -343,14 +347,14 @@ async fn a_long_history_of_large_versions_is_one() {
     check_failure(
         &templates(&etcd, &["rollback", "200", "--yes"]),
         1,
-        "there are 1 to 120",
+        "no revision 200",
     );
     check_exit(&templates(&etcd, &["rollback", "2", "--yes"]), 0);
     assert_eq!(
         etcd.get(KEY).await,
         Some(format!("{}{padding}", document(2)))
     );
-    // What was in force was none of the versions, so it was kept before.
+    // The document in force was none of the versions, so it was kept before.
     assert_eq!(history(&etcd)["in_force"], 122);
 }
 
@@ -368,7 +372,7 @@ async fn every_version_of_a_history_is_counted() {
             })
             .await;
         }
-        let listed = json(&templates(&etcd, &["history", "--json", "-n", "1"]));
+        let listed = json(&templates(&etcd, &["history", "-o", "json", "-n", "1"]));
         assert_eq!(listed["versions_count"], to);
         assert_eq!(listed["versions"][0]["revision"], to);
     }

@@ -135,7 +135,7 @@ fn status_of_a_resource_shows_its_own_lease_and_all_of_its_children() {
         [
             "",
             "db/reads",
-            "own lease: 100 of a share of 110, for 59.9s more, 100 outstanding; the parent is asked and has not answered yet",
+            "own lease: 100 (share 110), expires in 59.9s; up to 100 in use below; the parent is asked and has not answered yet",
             "child server  levels  clients  wants  share  granted  reserved  outstanding  expires in  state                  why",
             "leaf-a             1       12     80     50       45        50         40.5       59.9s                         fair share",
             "leaf-b             1       12     80     50       45        50            ?       59.9s  learning, counts only  fair share",

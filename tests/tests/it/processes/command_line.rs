@@ -31,7 +31,7 @@ fn get_prints_what_it_would_get_and_leaves_nothing_behind() {
         "{}",
         stdout(&output)
     );
-    assert!(stdout(&output).contains("released again"));
+    assert!(stdout(&output).contains("  released\n"));
     let status = doorward(&["--server", &server.address, "status", "--output", "json"]);
     assert_eq!(json(&status)["resources"], Value::Array(Vec::new()));
 }
@@ -71,10 +71,16 @@ fn a_kept_lease_is_there_for_others_to_see_until_it_is_released() {
     // meanwhile.
     let wait = unless["free_in_ms"].as_u64().unwrap();
     let hold = format!("{wait}ms");
-    check_exit(
-        &call(&["get", "example/fair", "1", "--client", "c", "--hold", &hold]),
-        0,
-    );
+    let watch = [
+        "watch",
+        "example/fair",
+        "1",
+        "--client",
+        "c",
+        "--for",
+        &hold,
+    ];
+    check_exit(&call(&watch), 0);
     let status = json(&call(&["status"]));
     assert_eq!(status["resources"][0]["leases_count"], 1);
 }
@@ -281,7 +287,7 @@ fn an_http_port_given_by_mistake_is_said_to_be_that() {
 #[test]
 fn a_plain_number_is_a_duration_in_seconds() {
     let server = Server::start(&["--refresh-floor", "0.5", "--shutdown-grace", "2"]);
-    let get = ["get", "example/fair", "1", "--hold", "0.1", "-o", "json"];
+    let get = ["watch", "example/fair", "1", "--for", "0.1", "-o", "json"];
     let output = doorward(&[&["--server", &server.address, "--timeout", "30"][..], &get].concat());
     check_exit(&output, 0);
     let wrong = doorward(&["--timeout", "soon", "status"]);

@@ -1,4 +1,4 @@
-//! What the demonstration says when it ends.
+//! Texts of the demonstration's end.
 
 use doorward_engine::time::Time;
 
@@ -31,7 +31,7 @@ fn figures() -> DemoFigures {
 fn a_line_shows_the_whole_and_of_what_each_part_has_leased() {
     assert_eq!(
         line(&figures()),
-        "   1 s  wanted  15.0  granted  10.0  used   7.5 of 10   eu   5.5: 5.5 + 5.5     us   5.5: 5.5 + 5.5"
+        "   1 s  wanted  15.0  granted  10.0  used   7.5 of 10   eu   5.5 (5.5 + 5.5)     us   5.5 (5.5 + 5.5)"
     );
 }
 
@@ -57,7 +57,7 @@ fn the_summary_shows_the_whole_and_of_every_part() {
     write(&mut out, &figures()).unwrap();
     let expected = "
 1.0 s, capacity 10 requests/s
-  utilisation       75.0 % of what could have been used
+  utilisation       75.0 % of the usable amount (the demand, up to the capacity)
   most granted      10.0 at any moment, 100.0 % of the capacity
   most used          7.5 in any second, 75.0 % of the capacity
 
@@ -74,7 +74,7 @@ fn the_summary_shows_the_whole_and_of_every_part() {
     │ └ c              3.00      2.00      1.50
     └ us-2            15.00      5.50      1.50
       └ d              3.00      2.00      1.50
-  The root has the whole capacity. What nobody below leases of it is free.
+  The root owns the whole capacity. Any part that no child leases stays free.
 ";
     assert_eq!(String::from_utf8(out).unwrap(), expected);
 }

@@ -1,4 +1,4 @@
-//! What is counted as use, as a peak, and as what could be used.
+//! Use, peaks and the usable amount, counted.
 
 use super::*;
 

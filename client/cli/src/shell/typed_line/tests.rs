@@ -25,7 +25,6 @@ fn lines_are_commands() {
         ("show", ShellLine::Show),
         ("status", status(None)),
         ("status r", status(Some("r"))),
-        ("master", ShellLine::Master),
         ("quit", ShellLine::Quit),
         ("exit", ShellLine::Quit),
         ("", ShellLine::Nothing),
@@ -48,23 +47,9 @@ fn a_bad_line_says_what_is_wrong() {
         ("get a r lots", "\"lots\" is no amount"),
         ("get a r 1 high", "\"high\" is no priority"),
         ("get 'a", "a quote is not closed"),
-        ("help got", "\"got\" is no command"),
+        ("help got", "usage: help"),
     ] {
         let problem = parse(line).unwrap_err();
         assert!(problem.starts_with(expected), "{line:?}: {problem}");
-    }
-}
-
-#[test]
-fn every_command_has_help() {
-    for command in commands() {
-        assert!(
-            help().lines().any(|line| line.starts_with(command)),
-            "{command}"
-        );
-        let more = help_about(command).unwrap();
-        assert!(more.starts_with(command), "{command}");
-        assert!(more.lines().count() >= 3, "{command}");
-        assert!(more.lines().all(|line| line.len() < 90), "{command}");
     }
 }

@@ -1,8 +1,7 @@
 //! Which resources take another template because templates came, went or moved.
 //!
-//! Whether two globs can match the same id is found by trying: ids are made up from both, and what
-//! both match is looked up among the old and the new templates. What is shown is therefore true, with
-//! an example; that nothing else changes hands is not promised.
+//! A search with examples tells whether two globs can match the same id: it makes up ids from both globs, and looks
+//! them up among the old and the new templates. So every example is true, but the search may miss some.
 
 use std::collections::BTreeSet;
 
@@ -11,15 +10,12 @@ use doorward_engine::id::ResourceId;
 use doorward_engine::template::Templates;
 
 use crate::templates::meaning::MeaningLine;
-use crate::templates::sample::filled;
+use crate::templates::sample::{LOOKS_MAX, filled};
 
 /// Lines that are shown at most.
 const LINES_MAX: usize = 20;
 
-/// How many templates may be compared with an id, all in all: a fraction of a second.
-const LOOKS_MAX: usize = 5_000_000;
-
-/// What takes another template than before, because of these globs.
+/// Returns the ids that take another template than before because of these globs.
 pub(super) fn lines(
     old: &Templates,
     new: &Templates,

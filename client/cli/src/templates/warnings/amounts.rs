@@ -1,7 +1,7 @@
-//! Capacities that hardly anybody means: nothing to share, and a safe capacity by which clients use more
-//! than there is when no server answers.
+//! Warnings about capacities: 0, and a safe capacity that lets clients use more than the capacity when no server
+//! answers.
 //!
-//! How many clients there are is only known of what is in use. A safe capacity of -1 is said on purpose.
+//! The number of clients is only known of resources in use. A safe capacity of -1 is intended.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ pub(super) fn findings(templates: &Templates, live: &[Live]) -> Vec<TemplateWarn
     for (index, template) in templates.iter().enumerate() {
         let kind = template.algorithm.kind;
         if template.capacity.get() == 0.0 && kind != AlgorithmKind::NoAlgorithm {
-            let message = "is 0: nobody gets anything of what it matches".to_owned();
+            let message = "is 0: no client gets anything of its resources".to_owned();
             let field = Field::Capacity;
             findings.push(TemplateWarning::new(
                 WarningKind::NoCapacity,

@@ -15,8 +15,8 @@ pub(super) fn finding(old: Option<&Templates>, new: &Templates) -> Option<Templa
         }
         "there are no templates: every request is refused, and leases that are out run down"
     } else if is_replaced(old?, new) {
-        "none of the templates in force is among them: what only those match is refused, and its leases \
-         run down"
+        "none of the templates in force is among them: requests for other resources are refused, and \
+         their leases run down"
     } else {
         return None;
     };

@@ -1,8 +1,7 @@
 //! Lengths that are ten times those in force, or a tenth: usually a wrong unit.
 //!
-//! Templates are compared by their glob, and by what an id takes before and after: such ids are those in
-//! use, and one for each glob. What is shown is therefore true; that nothing else changes so much is not
-//! promised.
+//! Templates are compared by their glob, and by the template that an id takes before and after. The ids are those in
+//! use, and one for each glob. So every warning is true, but some changes may be missed.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,11 +14,8 @@ use crate::granted::number;
 use crate::templates::sample;
 use doorward_pages::numbers::typed_span as span;
 
-/// How much is too much.
+/// Factor that needs a warning.
 const FACTOR: u32 = 10;
-
-/// How many templates may be compared with an id, all in all: a fraction of a second.
-const LOOKS_MAX: usize = 5_000_000;
 
 /// Lengths, as far as they are compared.
 #[derive(Clone, Copy, Debug)]
@@ -83,7 +79,7 @@ pub(super) fn findings(new: &Templates, before: &InForceBefore<'_>) -> Vec<Templ
     findings.collect()
 }
 
-/// What was found so far.
+/// Findings so far.
 struct FoundLengths<'a> {
     new: &'a Templates,
     in_order: Vec<Lengths>,
@@ -102,7 +98,7 @@ impl FoundLengths<'_> {
         let mut looks: usize = 0;
         for id in in_use.chain(made_up) {
             looks += old.len() + self.new.len();
-            if looks > LOOKS_MAX {
+            if looks > sample::LOOKS_MAX {
                 return;
             }
             let Ok(resource) = ResourceId::new(&id) else {
@@ -171,11 +167,10 @@ impl FoundLengths<'_> {
 
 const fn if_longer(field: Field) -> &'static str {
     match field {
-        Field::RefreshInterval => "whatever changes is heard of so much later",
+        Field::RefreshInterval => "changes take effect so much later",
         Field::LearningModeDuration => "a restarted server gives newcomers nothing for so long",
         _ => {
-            "what a holder leaves behind that dies is lost for so long, and a restarted server learns for \
-             so long"
+            "the lease of a client that dies is lost for so long, and a restarted server learns for so long"
         }
     }
 }
@@ -183,6 +178,6 @@ const fn if_longer(field: Field) -> &'static str {
 const fn if_shorter(field: Field) -> &'static str {
     match field {
         Field::RefreshInterval => "servers get so many more requests",
-        _ => "who reaches no server for so long has no lease any more",
+        _ => "a client that reaches no server for so long loses its lease",
     }
 }

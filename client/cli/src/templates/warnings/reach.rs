@@ -10,10 +10,7 @@ use doorward_engine::template::{Field, Templates};
 use super::{TemplateWarning, WarningKind};
 use crate::templates::sample;
 
-/// How many globs may be compared with an id, all in all: a fraction of a second.
-const LOOKS_MAX: usize = 5_000_000;
-
-/// What a glob has that is not only the name of one resource.
+/// Characters by which a glob is more than the name of one resource.
 const WILDCARDS: [char; 4] = ['*', '?', '[', '\\'];
 
 pub(super) fn findings(templates: &Templates) -> Vec<TemplateWarning> {
@@ -29,7 +26,7 @@ pub(super) fn findings(templates: &Templates) -> Vec<TemplateWarning> {
             continue;
         };
         looks += 3 * globs.len();
-        if looks > LOOKS_MAX {
+        if looks > sample::LOOKS_MAX {
             break;
         }
         let message = if glob.matches_nothing() {

@@ -13,8 +13,8 @@ use doorward_engine::template::{Field, Templates};
 use super::{TemplateWarning, WarningKind};
 use doorward_pages::numbers::typed_span as span;
 
-/// What to say of a change of templates in a file. Nothing: a restarted server learns for long enough, or
-/// the operator has said that it need not.
+/// Returns the warnings about shorter leases of templates in a file. None: a restarted server learns for long enough,
+/// or the operator has switched learning off.
 pub(super) fn findings(old: &Templates, new: &Templates) -> Vec<TemplateWarning> {
     let outlasts = old.outlasts(new);
     let before: BTreeMap<&str, Duration> = old

@@ -1,4 +1,4 @@
-//! What a line of `watch` says with an answer and without one.
+//! Lines of `watch` with an answer and without one.
 
 use super::*;
 
