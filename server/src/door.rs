@@ -30,6 +30,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use doorward_clock::Instant;
+use doorward_session::time::millis;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tonic::Status as RpcStatus;
 
@@ -420,8 +421,4 @@ impl Door {
             self.limits.give_back(ServerLimit::OutgoingBytes, counted);
         }
     }
-}
-
-fn millis(span: Duration) -> u64 {
-    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }

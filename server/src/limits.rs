@@ -15,6 +15,7 @@ mod node;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use doorward_session::time::millis;
 use tracing::warn;
 
 /// How long a limit that refuses is not logged again.
@@ -321,10 +322,6 @@ impl ServerLimits {
             })
             .collect()
     }
-}
-
-fn millis(span: Duration) -> u64 {
-    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

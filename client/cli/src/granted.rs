@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use doorward_pages::numbers;
 use doorward_pages::terminal::palette::Tone;
+pub(crate) use doorward_session::time::millis;
 
 /// At most six significant digits, without trailing zeros.
 pub(crate) fn number(value: f64) -> String {
@@ -15,11 +16,6 @@ pub(crate) fn number(value: f64) -> String {
         return "0".to_owned();
     }
     numbers::typed(value)
-}
-
-/// As JSON has it.
-pub(crate) fn millis(span: Duration) -> u64 {
-    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// The tone of a grant beside what was wanted; -1 is no limit.

@@ -6,6 +6,7 @@ use doorward_proto::doorman;
 
 use crate::capacity::Capacity;
 use crate::state::{Granted, Has, LimitedBy, RefusalKind, Refused, Request, Response};
+use doorward_session::time::millis;
 use doorward_session::visible;
 
 /// Returns a request in the wire format. `since_epoch` is the wall clock, for old servers.
@@ -113,8 +114,4 @@ fn safe_capacity(value: f64) -> Capacity {
     } else {
         Capacity::Limited(value)
     }
-}
-
-fn millis(span: Duration) -> u64 {
-    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
+use doorward_session::time::millis;
 use tokio::sync::Notify;
 
 use crate::door::budget::Budget;
@@ -268,8 +269,4 @@ impl Since {
         let since = self.0.load(Ordering::Relaxed);
         since != 0 && millis(now).saturating_add(1).saturating_sub(since) >= millis(span)
     }
-}
-
-fn millis(span: Duration) -> u64 {
-    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }

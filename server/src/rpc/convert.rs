@@ -22,6 +22,7 @@ use doorward_engine::request::{
     ReleaseCapacity, Released,
 };
 use doorward_proto::doorman as wire;
+use doorward_session::time::millis;
 use tonic::Status as RpcStatus;
 
 use crate::limits::ServerLimit;
@@ -326,10 +327,6 @@ fn lease_message(
         expires_in_ms: Some(millis(expires_in)),
         refresh_in_ms: Some(millis(refresh_in)),
     }
-}
-
-fn millis(span: Duration) -> u64 {
-    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// For how long something may still be used: for a moment is not over.

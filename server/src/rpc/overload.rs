@@ -20,7 +20,7 @@ use std::task::Context;
 use std::time::Duration;
 
 use doorward_engine::time::Time;
-use doorward_session::time::spread;
+use doorward_session::time::{millis, spread};
 use tokio::time::Sleep;
 use tonic::Status as RpcStatus;
 use tonic::body::Body;
@@ -139,8 +139,7 @@ fn with_pushback(message: String, after: Duration) -> RpcStatus {
 }
 
 fn come_back(mut status: RpcStatus, after: Duration) -> RpcStatus {
-    let millis = u64::try_from(after.as_millis()).unwrap_or(u64::MAX);
-    status.metadata_mut().insert(PUSHBACK, millis.into());
+    status.metadata_mut().insert(PUSHBACK, millis(after).into());
     status
 }
 

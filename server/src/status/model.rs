@@ -23,6 +23,7 @@ use crate::election::etcd::EtcdHealth;
 use crate::limits::{LimitFigure, Unit};
 use crate::status::sessions::{Machine, Sessions};
 use crate::status::{ParentNews, learning};
+pub(super) use doorward_session::time::millis;
 
 /// A resource without leases and child servers.
 pub(super) fn resource(snapshot: ResourceSnapshot) -> ResourceStatus {
@@ -202,10 +203,6 @@ pub fn safe_capacity_number(safe: SafeCapacity) -> f64 {
         SafeCapacity::Unlimited => -1.0,
         SafeCapacity::Limited(amount) => amount.get(),
     }
-}
-
-pub(super) fn millis(span: Duration) -> u64 {
-    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }
 
 pub(super) fn count(count: usize) -> u64 {

@@ -13,6 +13,11 @@ use std::fmt;
 use std::ops::{Add, Sub};
 use std::time::Duration;
 
+/// Returns a span in whole milliseconds, rounded down. A span that is too long for 64 bits is the longest one.
+pub fn millis(span: Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
+}
+
 /// Nanoseconds since an origin the caller chooses. Printable, ordered, cheap to copy.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Time(u64);

@@ -15,7 +15,7 @@ use doorward_session::candidate::store::{
     TxnAnswer, TxnStep, Value, View,
 };
 use doorward_session::candidate::{ActiveTemplates, NextTemplates};
-use doorward_session::time::Time;
+use doorward_session::time::{Time, millis};
 use etcd_client::{CompareOp, KeyValue, PutOptions, ResponseHeader, TxnOp, TxnOpResponse};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -282,11 +282,6 @@ pub(super) fn next(prepared: &PreparedTemplates) -> NextTemplates {
 /// Which lease lengths templates give.
 fn digest(templates: &Templates) -> SmolStr {
     format!("{:016x}", templates.lengths_digest()).into()
-}
-
-/// Spans are in whole milliseconds already.
-fn millis(span: Duration) -> u64 {
-    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }
 
 fn lease(id: i64) -> Option<LeaseId> {
