@@ -144,32 +144,6 @@ fn every_link_in_the_docs_leads_somewhere() {
     }
 }
 
-#[test]
-fn the_map_names_every_file_of_the_engine_and_the_shells() {
-    let map = fs::read_to_string(root().join("docs/map.md")).unwrap();
-    for folder in [
-        "server/engine/src",
-        "server/session/src",
-        "server/src",
-        "server/etcd/src",
-        "client/src",
-        "client/cli/src",
-        "client/limits/src",
-        "simulator/src",
-    ] {
-        for entry in fs::read_dir(root().join(folder)).unwrap() {
-            let name = entry.unwrap().file_name().into_string().unwrap();
-            if name == "lib.rs" || name.ends_with("_tests.rs") || !name.ends_with(".rs") {
-                continue;
-            }
-            assert!(
-                map.contains(&format!("`{name}")),
-                "{folder}/{name} is not on the map"
-            );
-        }
-    }
-}
-
 /// Calls that walk all resources of a node, in one look that every request waits for.
 const WALKS: [&str; 5] = [
     ".snapshot(",
