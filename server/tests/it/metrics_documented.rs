@@ -23,13 +23,10 @@ fn documented() -> BTreeMap<String, (String, Vec<String>)> {
         let row = row.trim_end_matches('|').split('|').map(str::trim);
         let cells: Vec<&str> = row.collect();
         // Other tables have other columns.
-        let &[name, kind, labels, means, when] = cells.as_slice() else {
+        let &[name, kind, labels, means] = cells.as_slice() else {
             continue;
         };
-        assert!(
-            !means.trim().is_empty() && !when.trim().is_empty(),
-            "{line}"
-        );
+        assert!(!means.trim().is_empty(), "{line}");
         let labels = labels.split(',').map(|it| it.trim().replace('`', ""));
         let mut labels: Vec<String> = labels.filter(|it| !it.is_empty()).collect();
         labels.sort();
