@@ -10,13 +10,13 @@ use serde_json::{Map, Value};
 use crate::scenario::read::ScenarioFile;
 
 const HEAD: &str = "# Scenario files: reference\n
-The [guide](simulator.md) shows how scenario files are used. These tables are made of the source; a test holds them. An
+The [guide](simulator.md) shows how scenario files are used. These lists are made of the source; a test holds them. An
 editor can check files by the JSON Schema in [scenario.schema.json](scenario.schema.json).
 
 | value | meaning |
 | --- | --- |
 | duration | Seconds as a number, or written out: `15s`, `2m`, `1m 30s`, `500ms`; at most 365 days. A time counts from the start. |
-| duration or list of these | A duration, or the shortest and the longest of those from which chance chooses: `[10s, 60s]`. |
+| duration or list | A duration, or the shortest and the longest of those from which chance chooses: `[10s, 60s]`. |
 | amount | A number from 0 to 10¹⁵. |
 | node | The name of a node. In `at`, also `leaves`, `all`, a key of the tree (all its nodes), or a list of these. In faults, also `any`, `below_root`, `leaves`, a key of the tree, or a list: chance chooses one. |
 ";
@@ -38,6 +38,11 @@ fn shape(schema: &Value) -> String {
         let mut shapes: Vec<String> = kinds.iter().map(shape).collect();
         shapes.retain(|it| it != "null");
         shapes.dedup();
+        if let [one, list] = &shapes[..]
+            && *list == format!("list of {one}")
+        {
+            return format!("{one} or list");
+        }
         return shapes.join(" or ");
     }
     if let Some(word) = text("const") {
@@ -80,38 +85,31 @@ fn shape(schema: &Value) -> String {
     }
 }
 
-/// Documentation in one line; a bar would end the cell of a table.
+/// Documentation in one line.
 fn doc(schema: &Value) -> String {
     let text = schema.get("description").and_then(Value::as_str);
-    text.unwrap_or_default()
-        .replace('\n', " ")
-        .replace('|', "\\|")
+    text.unwrap_or_default().replace('\n', " ")
 }
 
-/// The rows of the fields of a map.
+/// The list of the fields of a map.
 fn fields(out: &mut String, schema: &Value) {
     let Some(fields) = schema.get("properties").and_then(Value::as_object) else {
         return;
     };
     let required = schema.get("required").and_then(Value::as_array);
-    out.push_str("\n| key | value | without it | meaning |\n| --- | --- | --- | --- |\n");
+    out.push('\n');
     for (key, field) in fields {
         let is_required = required.is_some_and(|it| it.iter().any(|it| it == key));
         let absent = match field.get("default") {
-            _ if is_required => "needed".to_owned(),
+            _ if is_required => ", needed".to_owned(),
             None | Some(Value::Null | Value::Object(_)) => String::new(),
             Some(default) => format!(
-                "`{}`",
+                ", default `{}`",
                 default.to_string().replace('"', "").replace(".0", "")
             ),
         };
-        writeln!(
-            out,
-            "| `{key}` | {} | {absent} | {} |",
-            shape(field),
-            doc(field)
-        )
-        .unwrap();
+        let (shape, doc) = (shape(field), doc(field));
+        writeln!(out, "- `{key}` ({shape}{absent}): {doc}").unwrap();
     }
 }
 
@@ -134,13 +132,7 @@ fn section(out: &mut String, name: &str, schema: &Value) {
         let Some(key) = key else {
             continue;
         };
-        write!(
-            out,
-            "\n### {} `{key}`\n\n{}\n",
-            name.to_lowercase(),
-            doc(kind)
-        )
-        .unwrap();
+        write!(out, "\n### `{key}`\n\n{}\n", doc(kind)).unwrap();
         match kind.get("properties").and_then(Value::as_object) {
             Some(only) if only.len() == 1 && only[key].get("properties").is_some() => {
                 fields(out, &only[key]);
