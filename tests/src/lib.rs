@@ -8,6 +8,7 @@ pub mod crowd;
 pub mod etcd;
 pub mod figures;
 pub mod honest;
+pub mod mutations;
 pub mod ports;
 pub mod probe;
 pub mod processes;

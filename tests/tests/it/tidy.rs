@@ -3,6 +3,7 @@
 mod cycles;
 mod lengths;
 mod metrics;
+mod mutations;
 mod source;
 
 use std::fs;
