@@ -1,7 +1,5 @@
 //! Grants as text: -1 is no limit.
 
-use std::time::Duration;
-
 use doorward_pages::numbers;
 use doorward_pages::terminal::palette::Tone;
 pub(crate) use doorward_session::time::millis;
