@@ -66,9 +66,9 @@ fn show_outcome(recording: &Recording, flags: &OutputFlags) -> Result<(), Failur
     }
     out.flush()?;
     if let Some(folder) = &flags.out {
-        let written = write_all(recording, folder).map_err(|error| Failure::report(&error))?;
+        let page = write_all(recording, folder).map_err(|error| Failure::report(&error))?;
         if !flags.json {
-            writeln!(out, "  report: {}", written.page.display())?;
+            writeln!(out, "  report: {}", page.display())?;
             out.flush()?;
         }
     }

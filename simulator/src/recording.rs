@@ -1,145 +1,165 @@
-//! What came of a simulation: what reports are made of. Plain data; its field names are an
-//! interface (JSON).
+//! A recording: everything that is known of one run, as plain data. Its field names are an interface (JSON).
 //!
-//! Times are seconds from the start, amounts in the resource's own unit, parts 0…1.
+//! Times are seconds since the start, amounts are in the resource's own unit, parts are from 0 to 1.
 
+mod client_spread;
 mod mark;
 mod verdict;
 
 use serde::{Deserialize, Serialize};
 
+pub use client_spread::{ClientSpread, Percentiles};
 pub use mark::{Mark, MarkKind, Nature};
 pub use verdict::{Checker, LimitSide, Verdict};
 
-/// Of so many clients of each resource it is recorded how they did.
+/// Largest number of clients of a resource whose figures are recorded by name.
 pub const CLIENT_FIGURES_MAX: usize = 1_000;
+
+/// Defines an enum whose variants are written to JSON by a name, and lists them all.
+macro_rules! named {
+    ($(#[$meta:meta])* $name:ident { $($(#[$more:meta])* $variant:ident = $text:literal,)* }) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+        pub enum $name { $($(#[$more])* #[serde(rename = $text)] $variant,)* }
+
+        impl $name {
+            /// All of them, in the order in which reports list them.
+            pub const ALL: [Self; [$($text),*].len()] = [$(Self::$variant),*];
+
+            /// Returns its name in recordings and reports.
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $text,)* }
+            }
+        }
+    };
+}
+use named;
 
 /// Everything that is known of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Recording {
-    /// The scenario's name.
+    /// Name of the scenario.
     pub scenario: String,
-    /// What it is for.
+    /// Purpose of the scenario.
     pub description: String,
-    /// The command that makes it again. Empty: `doorward-sim run` with its name and seed does.
+    /// Command that plays the same run again. Empty: `doorward-sim run` with the scenario's name and seed.
     #[serde(default)]
     pub command: String,
-    /// Its seed.
+    /// Seed of all random choices.
     pub seed: u64,
-    /// How long it was played.
+    /// Duration of the run.
     pub duration_s: f64,
-    /// How often it was measured.
+    /// Time between two samples.
     pub sample_every_s: f64,
-    /// From when on averages are taken.
+    /// Time from which averages are taken.
     pub settled_after_s: f64,
-    /// The tree, the root first.
+    /// Nodes of the tree, the root first.
     pub nodes: Vec<NodeInfo>,
-    /// How many clients there are.
+    /// Number of clients.
     pub clients: usize,
-    /// Each resource for itself, sorted by id.
+    /// Measurements of each resource, sorted by id.
     pub resources: Vec<ResourceRecording>,
-    /// What happened from outside, in order.
+    /// Faults and changes from outside, in order of time.
     pub marks: Vec<Mark>,
-    /// What the checkers found.
+    /// Findings of the checkers.
     pub verdicts: Vec<Verdict>,
-    /// How much was done.
+    /// Amount of work done.
     pub work: Work,
-    /// A hash of everything that was decided and delivered: equal for equal runs.
+    /// Hash of all decisions and deliveries: equal for equal runs.
     pub trace_hash: String,
 }
 
-/// A node.
+/// A node of the tree.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct NodeInfo {
     /// Its name.
     pub name: String,
-    /// Its parent's place among the nodes. Absent: the root.
+    /// Index of its parent among the nodes. Absent: it is the root.
     pub parent: Option<usize>,
-    /// Nodes above it.
+    /// Number of nodes above it.
     pub level: usize,
-    /// Clients attached to it.
+    /// Number of clients attached to it.
     pub clients: usize,
-    /// The most requests that it got in one second, of clients and child servers.
+    /// Most requests in one second, from clients and child servers.
     #[serde(default)]
     pub requests_most: u64,
-    /// The second in which that was first, by its beginning.
+    /// Start of the first second with that many requests.
     #[serde(default)]
     pub requests_most_at_s: f64,
 }
 
-/// What was measured of one resource.
+/// Measurements of one resource.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ResourceRecording {
     /// Its id.
     pub resource: String,
-    /// As templates spell it.
+    /// Its algorithm, as templates spell it.
     pub algorithm: String,
-    /// How long its leases last by the templates at the start. Absent: not known.
+    /// Lease length by the templates at the start. Absent: not recorded.
     #[serde(default)]
     pub lease_length_s: Option<f64>,
-    /// In order of time.
+    /// Samples in order of time.
     pub samples: Vec<Sample>,
-    /// Those that are shown one by one: up to 50, spread over all.
+    /// Clients that are recorded over time: up to 50, spread over all.
     pub clients: Vec<ClientSeries>,
-    /// Averages and extremes, from `settled_after_s` on; what was granted beyond the capacity, of the
-    /// whole time.
+    /// Averages and extremes from `settled_after_s` on. Peaks and overshoot cover the whole run.
     pub figures: Figures,
-    /// How clients did from then on: the thousand to whom most was missing, worst first. Those that
-    /// never wanted anything are left out.
+    /// Means of single clients from then on: the thousand clients with the largest shortage, largest first.
+    /// Clients that never wanted anything are left out.
     #[serde(default)]
     pub client_figures: Vec<ClientFigures>,
 }
 
-/// All clients of a resource at one time.
+/// Sums over all clients of a resource at one time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
-    /// When.
+    /// Time of the sample.
     pub at_s: f64,
-    /// What the template says there is.
+    /// Capacity by the template.
     pub capacity: f64,
-    /// What clients want together.
+    /// Sum of wants.
     pub demand: f64,
-    /// What they may use by valid leases.
+    /// Sum of valid leases.
     pub granted: f64,
-    /// What they may use besides, in their modes, without a lease.
+    /// Use without a lease, as the clients' modes allow it.
     pub fallback: f64,
-    /// The part of that which is used in safe mode.
+    /// Part of the fallback that is used in safe mode.
     #[serde(default = "unknown")]
     pub safe: f64,
-    /// What they do use: of each the smaller of what it wants and may.
+    /// Use by leases: for each client the smaller of its wants and its lease.
     pub used: f64,
-    /// What could be used: the smaller of demand and capacity.
+    /// Usable amount: the smaller of demand and capacity.
     pub usable: f64,
-    /// The most that was granted at any instant since the last sample.
+    /// Largest sum of valid leases at any instant since the previous sample.
     pub peak: f64,
-    /// Half the sum of the distances of all clients from what the ideal gives them.
+    /// Half the sum of all clients' distances from their ideal shares.
     pub unfair: f64,
     /// Clients with a valid lease.
     pub holders: usize,
     /// Clients that want something.
     #[serde(default)]
     pub wanting: usize,
-    /// Those of them whose lease is for less than they want, by more than a hundredth.
+    /// Clients whose lease is for less than they want, by more than a hundredth.
     #[serde(default)]
     pub short: usize,
-    /// What each node has and hands out, in the order of the nodes.
+    /// State of each node, in the order of the nodes.
     pub nodes: Vec<NodeSample>,
 }
 
 /// A node at one time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct NodeSample {
-    /// What it may hand out by its own lease; at the root the capacity.
+    /// Amount that it may hand out by its own lease; at the root the capacity.
     pub has: f64,
-    /// What its holders want.
+    /// Sum of its holders' wants.
     pub wants: f64,
-    /// What the newest leases of its holders say.
+    /// Sum of the newest leases of its holders.
     pub granted: f64,
-    /// The most that may be in use by what it handed out.
+    /// Largest amount that may be in use by leases that it granted.
     pub reserved: f64,
-    /// Whether it is up, and master.
+    /// True if it has a working master.
     pub is_up: bool,
-    /// Whether it is in learning mode.
+    /// True if it is in learning mode.
     pub is_learning: bool,
 }
 
@@ -148,170 +168,166 @@ pub struct NodeSample {
 pub struct ClientSeries {
     /// Its name.
     pub client: String,
-    /// The name of its node.
+    /// Name of its node.
     pub node: String,
-    /// In order of time, as the resource's samples.
+    /// Samples at the times of the resource's samples.
     pub samples: Vec<ClientSample>,
 }
 
 /// One client at one time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ClientSample {
-    /// What it wants.
+    /// Amount that it wants.
     pub wants: f64,
-    /// What it may use by a valid lease.
+    /// Amount of its valid lease.
     pub granted: f64,
-    /// What it may use without one.
+    /// Amount that it may use without a lease.
     pub fallback: f64,
-    /// What the ideal would give it.
+    /// Amount that the ideal would give it.
     pub ideal: f64,
 }
 
-/// Averages and extremes.
+/// Averages and extremes. `report/figures.rs` says in full what each means.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Figures {
-    /// The mean part of what could be used that was granted to those who could use it.
+    /// Mean part of the usable amount that was granted to clients that could use it.
     pub utilisation: f64,
-    /// Of all that clients wanted, the part that was granted to them.
+    /// Part of all wants that was granted.
     #[serde(default = "unknown")]
     pub demand_met: f64,
-    /// Of all the time in which clients wanted something, the part in which they had less.
+    /// Part of the clients' time of wanting in which they had less than they wanted.
     #[serde(default = "unknown")]
     pub clients_short: f64,
-    /// The part of the time in which more was wanted than there was.
+    /// Part of the time in which demand exceeded capacity.
     #[serde(default = "unknown")]
     pub scarce: f64,
-    /// The mean part of the capacity that was granted.
+    /// Mean part of the capacity that was granted.
     pub granted_of_capacity: f64,
-    /// The most that was granted at any instant, as a part of the capacity then.
+    /// Largest sum of leases at any instant, as a part of the capacity at that instant.
     pub peak_of_capacity: f64,
-    /// The same, and what clients used without a lease besides.
+    /// The same sum with use without a lease added.
     #[serde(default = "unknown")]
     pub peak_with_fallback: f64,
-    /// The most that clients used in safe mode at any instant, as a part of the capacity then. It is no
-    /// part of the peak, nor of an overshoot.
+    /// Largest use in safe mode at any instant, as a part of the capacity at that instant.
     #[serde(default = "unknown")]
     pub peak_of_safe_use: f64,
-    /// How long more was granted than there is.
+    /// Time during which more was granted than the capacity.
     pub overshoot_s: f64,
-    /// The mean of `unfair`, as a part of what could be used.
+    /// Mean of `unfair`, as a part of the usable amount.
     pub unfairness: f64,
-    /// The part of the time in which clients were further from the ideal than 1 % of what could be
-    /// used.
+    /// Part of the time with a distance from the ideal above 1 % of the usable amount.
     #[serde(default = "unknown")]
     pub restless: f64,
-    /// Changes of demand or capacity after which convergence was measured; those that overlap are one.
+    /// Changes of demand or capacity after which convergence was measured; overlapping changes are one.
     pub shifts: usize,
-    /// The longest and the mean time to convergence after one.
+    /// Longest time to convergence after a change.
     pub convergence_max_s: f64,
-    /// The mean.
+    /// Mean time to convergence.
     pub convergence_mean_s: f64,
-    /// How long it had not been at rest since such a change when everything ended.
+    /// Time since the last change that had not converged when the run ended.
     #[serde(default)]
     pub unfinished_s: f64,
-    /// The longest time that a client had nothing though there was something for it.
+    /// Longest time that a client had nothing although capacity was free for it.
     pub starvation_max_s: f64,
-    /// Turns per client and minute while nobody's demand changed.
+    /// Changes of direction per client and minute while no demand changed.
     pub oscillation_per_minute: f64,
-    /// How often a client that had lost its server, and its lease, had one again.
+    /// Number of times that a client without a server and a lease got a lease again.
     #[serde(default)]
     pub comebacks: usize,
-    /// The median time of that, from when it could be.
+    /// Median time to that lease, since the client could reach its server again.
     #[serde(default = "unknown")]
     pub comeback_median_s: f64,
-    /// The longest.
+    /// Longest time to that lease.
     #[serde(default = "unknown")]
     pub comeback_max_s: f64,
-    /// Clients that had none at the end.
+    /// Clients that had no lease at the end.
     #[serde(default)]
     pub not_back: usize,
-    /// What utilisation misses to all, by what clients waited for. They add up to that.
+    /// Loss of utilisation by the clients' reason to wait. The parts add up to the loss.
     #[serde(default)]
     pub waits: Waits,
+    /// Distribution over clients. Absent: not measured, or no client wanted anything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spread: Option<ClientSpread>,
 }
 
-/// Parts of what could be used that was not, by what those waited for who wanted more.
+/// Parts of the usable amount that were not used, by the reason for which clients waited.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Waits {
-    /// The client's own gap before it says that it wants something else.
+    /// The client's own gap between two requests.
     pub gap: f64,
     /// The answer to its request.
     pub answer: f64,
     /// The server's refresh floor.
     pub floor: f64,
-    /// Others, who have yet to shrink.
+    /// Other clients that have to shrink.
     pub others: f64,
     /// Learning mode.
     pub learning: f64,
-    /// A server that has nothing to give yet, or refuses.
+    /// A server that has nothing to grant yet, or refuses.
     pub refused: f64,
-    /// The next refresh of a client that was answered that it has its share.
+    /// The next refresh of a client whose server had said that it has its share.
     pub share: f64,
-    /// A server.
+    /// A reachable server.
     pub no_server: f64,
 }
 
 impl Waits {
-    /// Nothing is missing.
-    pub const NONE: Self = Self {
-        gap: 0.0,
-        answer: 0.0,
-        floor: 0.0,
-        others: 0.0,
-        learning: 0.0,
-        refused: 0.0,
-        share: 0.0,
-        no_server: 0.0,
-    };
-}
+    /// No loss.
+    pub const NONE: Self = Self::all(0.0);
 
-/// Not known: a recording from before they were measured.
-impl Default for Waits {
-    fn default() -> Self {
+    const fn all(part: f64) -> Self {
         Self {
-            gap: unknown(),
-            answer: unknown(),
-            floor: unknown(),
-            others: unknown(),
-            learning: unknown(),
-            refused: unknown(),
-            share: unknown(),
-            no_server: unknown(),
+            gap: part,
+            answer: part,
+            floor: part,
+            others: part,
+            learning: part,
+            refused: part,
+            share: part,
+            no_server: part,
         }
     }
 }
 
-/// What a recording from before the figure was measured has for it: no number.
+/// Recordings of earlier versions do not have them.
+impl Default for Waits {
+    fn default() -> Self {
+        Self::all(unknown())
+    }
+}
+
+/// Value of a figure that a recording of an earlier version does not have.
 const fn unknown() -> f64 {
     f64::NAN
 }
 
-/// How one client did: means over the time of which averages are taken.
+/// Means of one client over the time of which averages are taken.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ClientFigures {
     /// Its name.
     pub client: String,
-    /// The name of its node.
+    /// Name of its node.
     pub node: String,
-    /// What it wanted.
+    /// Amount that it wanted.
     pub wanted: f64,
-    /// What it got of that by valid leases.
+    /// Part of that amount that valid leases gave it.
     pub got: f64,
-    /// What the ideal would have given it.
+    /// Amount that the ideal would have given it.
     pub ideal: f64,
-    /// Of the time in which it wanted something, the part in which it had less.
+    /// Part of its time of wanting in which it had less than it wanted.
     pub short: f64,
 }
 
-/// How much was done.
+/// Amount of work done in a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Work {
-    /// Requests of clients that were answered.
+    /// Answered requests of clients.
     pub refreshes: u64,
-    /// Messages that were sent, of whatever kind.
+    /// Messages sent, of all kinds.
     pub messages: u64,
-    /// Messages that were lost.
+    /// Messages lost.
     pub lost: u64,
-    /// Events that were played.
+    /// Events played.
     pub events: u64,
 }

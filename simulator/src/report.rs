@@ -1,30 +1,25 @@
-//! What comes out of a simulation: a summary on a terminal, and a folder with a page, charts and
-//! everything that was measured. All of it is made of a [`Recording`] and of nothing else, so that a
-//! report can be made again, and two compared, long after the run.
+//! Reports of a run: a summary on a terminal, a folder with a page and all measurements, and comparisons.
+//!
+//! All of it comes from a [`Recording`] alone, so that reports can be made and runs compared long after the run.
 
-mod chart;
-mod charts;
 pub mod compare;
 pub mod csv;
 mod figures;
 mod folder;
-mod html;
 pub mod json;
-mod mark_kinds;
-#[cfg(test)]
-pub(crate) mod plausible;
-mod shortage_rows;
+pub mod page;
 pub mod summary;
+#[cfg(test)]
+mod testing;
 mod text;
-mod verdicts;
-mod wait_rows;
+mod words;
 
 use crate::recording::Recording;
 
-pub use folder::{ReportError, WrittenReport, claim, write_all};
+pub use folder::{ReportError, claim, write_all};
 pub use text::{WIDTH, wrapped};
 
-/// The command that makes the recording again.
+/// Returns the command that plays the recording again.
 pub fn command(recording: &Recording) -> String {
     if !recording.command.is_empty() {
         return recording.command.clone();
@@ -33,7 +28,7 @@ pub fn command(recording: &Recording) -> String {
     command_line(["run", &recording.scenario, "--seed", &seed])
 }
 
-/// A command of the simulator, as it is typed into a shell.
+/// Returns a command of the simulator as it is typed into a shell.
 pub fn command_line<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:,@%+=".contains(c);
     let mut line = "doorward-sim".to_owned();
@@ -55,8 +50,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_command_is_typed_as_it_stands() {
-        let mut recording = plausible::small();
+    fn a_command_is_quoted_for_the_shell() {
+        let mut recording = Recording {
+            scenario: "small & <simple>".to_owned(),
+            seed: 7,
+            ..Recording::default()
+        };
         assert_eq!(
             command(&recording),
             "doorward-sim run 'small & <simple>' --seed 7"

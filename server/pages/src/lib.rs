@@ -1,8 +1,5 @@
-//! How Doorward shows things: [numbers], colours, and charts over time; with the feature `terminal`, tables on one.
-//!
-//! A page puts [`style`] into its `<style>` and [`script`] into a `<script>` at its end; then it needs nothing from
-//! elsewhere. A chart is `<div class="chart">` with its data as JSON in it; `charts.js` says what that holds. Charts
-//! are drawn by uPlot, which is vendored in `uplot/` with its licence.
+//! Looks that Doorward's pages and command lines share: [numbers], colours and text styles of pages; with the feature
+//! `terminal`, tables and tones on a terminal.
 
 pub mod numbers;
 #[cfg(feature = "terminal")]
@@ -12,30 +9,8 @@ pub mod terminal;
 /// red from green still distinguish lines, and with enough contrast to the surface for thin lines.
 pub const PALETTE: &str = include_str!("../palette.css");
 
-/// How all pages look: their head and foot, text, tables.
+/// Style of all pages: head and foot, text, tables.
 pub const BASE: &str = include_str!("../base.css");
-
-const UPLOT_STYLE: &str = include_str!("../uplot/uPlot.min.css");
-const UPLOT_SCRIPT: &str = include_str!("../uplot/uPlot.iife.min.js");
-const UPLOT_LICENSE: &str = include_str!("../uplot/LICENSE");
-const STYLE: &str = include_str!("../charts.css");
-const SCRIPT: &str = include_str!("../charts.js");
-
-/// The colours, how all pages look, and how charts do.
-pub fn style() -> String {
-    format!("{PALETTE}{BASE}{UPLOT_STYLE}\n{STYLE}")
-}
-
-/// Draws all charts of a page. The licence of what it is made of stands in it.
-pub fn script() -> String {
-    let license = UPLOT_LICENSE.trim();
-    format!("/*! uPlot\n{license}\n*/\n{UPLOT_SCRIPT}\n{SCRIPT}")
-}
-
-/// JSON as it may stand in a `<script>` of a page: no text in it ends that.
-pub fn json_in_page(json: &str) -> String {
-    json.replace('<', "\\u003c")
-}
 
 #[cfg(test)]
 mod tests {
@@ -85,16 +60,5 @@ mod tests {
         let names = |is_dark| colours(is_dark).into_keys().collect::<Vec<_>>();
         assert!(names(false).len() > 15);
         assert_eq!(names(false), names(true));
-    }
-
-    #[test]
-    fn a_page_needs_nothing_from_elsewhere_and_no_data_ends_its_script() {
-        for outside in ["src=", "@import", "url("] {
-            assert!(!style().contains(outside), "{outside}");
-            assert!(!script().contains(outside), "{outside}");
-        }
-        assert!(!script().contains("</script"));
-        assert!(script().contains("Permission is hereby granted"));
-        assert_eq!(json_in_page("\"</script>\""), "\"\\u003c/script>\"");
     }
 }

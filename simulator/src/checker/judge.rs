@@ -43,6 +43,8 @@ impl Watched {
             comeback_max_s: self.comebacks.longest.0.as_secs_f64(),
             not_back: self.comebacks.missing,
             waits: self.waits.parts(self.averages.usable_time()),
+            // The world knows all clients, and measures it.
+            spread: None,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! `doorward-sim run`: plays a scenario.
 
 use std::path::Path;
+use std::time::Duration;
 
 use doorward_simulator::library::LibraryEntry;
 use doorward_simulator::report::command_line;
@@ -23,12 +24,7 @@ pub(crate) fn run(flags: &RunFlags) -> Result<(), Failure> {
     let duration = flags.duration.map(typed);
     if let (Some(asked), Some(text)) = (flags.duration, &duration) {
         words.extend(["--duration", text]);
-        scenario.duration = asked;
-        scenario.sample_every = scenario.sample_every.min(asked);
-        // Something is left to be judged.
-        if scenario.settled_after >= asked {
-            scenario.settled_after = asked / 2;
-        }
+        shorten(&mut scenario, asked);
     }
     change(&mut scenario, flags)?;
     let what_if: Vec<String> = flags.what_if.words().collect();
@@ -36,7 +32,17 @@ pub(crate) fn run(flags: &RunFlags) -> Result<(), Failure> {
     super::play(&scenario, command_line(words), &flags.output)
 }
 
-/// What would be if the templates were others: those at the start, and those that are written later.
+/// Plays a scenario for another duration.
+pub(crate) fn shorten(scenario: &mut Scenario, duration: Duration) {
+    scenario.duration = duration;
+    scenario.sample_every = scenario.sample_every.min(duration);
+    // Averages need some time.
+    if scenario.settled_after >= duration {
+        scenario.settled_after = duration / 2;
+    }
+}
+
+/// Changes the templates as the flags say: those at the start, and those that are written later.
 fn change(scenario: &mut Scenario, flags: &RunFlags) -> Result<(), Failure> {
     if flags.what_if.is_empty() {
         return Ok(());
@@ -60,8 +66,8 @@ fn change(scenario: &mut Scenario, flags: &RunFlags) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A file of that name, or what is called so in the library.
-fn find(name: &str) -> Result<Scenario, Failure> {
+/// Finds the file or the scenario of the library with that name.
+pub(crate) fn find(name: &str) -> Result<Scenario, Failure> {
     let path = Path::new(name);
     let found = match LibraryEntry::find(name) {
         Some(entry) if !path.is_file() => entry.read(),
@@ -75,6 +81,6 @@ fn find(name: &str) -> Result<Scenario, Failure> {
         }
         _ => Scenario::read(path),
     };
-    // What is wrong begins with the file, as compilers have it.
+    // The error begins with the file, as errors of compilers do.
     found.map_err(|error| Failure::Usage(format!("the scenario is invalid\n{error}")))
 }

@@ -1,164 +1,84 @@
-//! What happened from outside while a run was played: when, what, and of what nature.
+//! Events from outside during a run: time, kind and nature.
 //!
-//! A report draws a fault as something that is wrong, a heal as the end of all that, and everything else as a
-//! change that somebody wants.
+//! A report draws a fault as something wrong, a heal as the end of all faults, and everything else as an intended
+//! change.
 
 use serde::{Deserialize, Serialize};
 
-/// Something that happened from outside.
+use crate::recording::named;
+
+/// An event from outside.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Mark {
-    /// When.
+    /// Time of the event.
     pub at_s: f64,
-    /// Until when, if it lasted.
+    /// Time of its end, if it lasted.
     pub until_s: Option<f64>,
-    /// What.
+    /// Its kind.
     pub kind: MarkKind,
-    /// For people.
+    /// Description for people.
     pub text: String,
 }
 
-/// What happened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum MarkKind {
-    /// A node loses its master, or all its servers stop.
-    Kill,
-    /// A node's master starts anew.
-    Restart,
-    /// A master does nothing for some time.
-    Freeze,
-    /// Servers reach etcd badly, or not at all.
-    Isolate,
-    /// etcd loses what was written, or elections take another time.
-    Election,
-    /// Servers are looked for where they are not.
-    Addresses,
-    /// Nothing gets through between nodes, or to clients.
-    Partition,
-    /// A clock runs at another speed, or jumps.
-    Clock,
-    /// Clients stop without a word.
-    Crash,
-    /// Clients end, and release what they have.
-    Leave,
-    /// Clients stop to use a resource, and release it.
-    Close,
-    /// Somebody deletes the key of a master.
-    Depose,
-    /// Two processes live under one name.
-    Twin,
-    /// A master hands over to another one.
-    Elect,
-    /// Other templates are written.
-    Edit,
-    /// Clients want something else, whatever their curve says.
-    Demand,
-    /// From now on nothing goes wrong.
-    Heal,
+named! {
+    /// Kind of an event.
+    MarkKind {
+        /// A node loses its master, or all its servers stop.
+        Kill = "kill",
+        /// A node's master restarts.
+        Restart = "restart",
+        /// A master does nothing for some time.
+        Freeze = "freeze",
+        /// Servers reach etcd badly, or not at all.
+        Isolate = "isolate",
+        /// etcd loses data, or elections take another time.
+        Election = "election",
+        /// Clients and child servers get wrong addresses of servers.
+        Addresses = "addresses",
+        /// No message passes between nodes, or to clients.
+        Partition = "partition",
+        /// A clock runs at another speed, or jumps.
+        Clock = "clock",
+        /// Clients stop without a word.
+        Crash = "crash",
+        /// Clients end, and release their leases.
+        Leave = "leave",
+        /// Clients stop to use a resource, and release it.
+        Close = "close",
+        /// An operator deletes the key of a master.
+        Depose = "depose",
+        /// Two processes live under one name.
+        Twin = "twin",
+        /// A master hands over to another candidate.
+        Elect = "elect",
+        /// An operator writes other templates.
+        Edit = "edit",
+        /// Clients want other amounts than their curves say.
+        Demand = "demand",
+        /// All faults end, and none follows.
+        Heal = "heal",
+    }
 }
 
-/// Of what nature something is that happens from outside.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Nature of an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Nature {
     /// Something goes wrong.
     Fault,
-    /// What was wrong is over.
+    /// All faults are over.
     Heal,
-    /// A master is changed on purpose.
-    HandOver,
-    /// The operator writes other templates.
-    Templates,
-    /// Demand shifts.
-    Demand,
+    /// An intended change: of demand, of templates, of a master.
+    Change,
 }
 
 impl MarkKind {
-    /// All of them.
-    pub const ALL: [Self; 17] = [
-        Self::Kill,
-        Self::Restart,
-        Self::Freeze,
-        Self::Isolate,
-        Self::Election,
-        Self::Addresses,
-        Self::Partition,
-        Self::Clock,
-        Self::Crash,
-        Self::Leave,
-        Self::Close,
-        Self::Depose,
-        Self::Twin,
-        Self::Elect,
-        Self::Edit,
-        Self::Demand,
-        Self::Heal,
-    ];
-
-    /// As recordings and reports name it.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Kill => "kill",
-            Self::Restart => "restart",
-            Self::Freeze => "freeze",
-            Self::Isolate => "isolate",
-            Self::Election => "election",
-            Self::Addresses => "addresses",
-            Self::Partition => "partition",
-            Self::Clock => "clock",
-            Self::Crash => "crash",
-            Self::Leave => "leave",
-            Self::Close => "close",
-            Self::Depose => "depose",
-            Self::Twin => "twin",
-            Self::Elect => "elect",
-            Self::Edit => "edit",
-            Self::Demand => "demand",
-            Self::Heal => "heal",
-        }
-    }
-
-    /// Of what nature it is.
+    /// Returns the nature of events of this kind.
     pub const fn nature(self) -> Nature {
         match self {
-            Self::Kill
-            | Self::Restart
-            | Self::Freeze
-            | Self::Isolate
-            | Self::Election
-            | Self::Addresses
-            | Self::Partition
-            | Self::Clock
-            | Self::Crash
-            | Self::Depose
-            | Self::Twin => Nature::Fault,
-            Self::Elect => Nature::HandOver,
-            Self::Edit => Nature::Templates,
-            Self::Demand | Self::Leave | Self::Close => Nature::Demand,
+            Self::Elect | Self::Edit | Self::Demand | Self::Leave | Self::Close => Nature::Change,
             Self::Heal => Nature::Heal,
+            _ => Nature::Fault,
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_kind_is_written_by_its_name() {
-        for kind in MarkKind::ALL {
-            let text = serde_json::to_string(&kind).unwrap();
-            assert_eq!(text, format!("\"{}\"", kind.as_str()));
-            assert_eq!(serde_json::from_str::<MarkKind>(&text).unwrap(), kind);
-        }
-    }
-
-    #[test]
-    fn a_heal_is_no_fault_and_neither_is_what_somebody_wants() {
-        let faults = MarkKind::ALL.map(MarkKind::nature);
-        let faults = faults.iter().filter(|it| **it == Nature::Fault);
-        assert_eq!(faults.count(), MarkKind::ALL.len() - 6);
-        assert_eq!(MarkKind::Heal.nature(), Nature::Heal);
-        assert_eq!(MarkKind::Kill.nature(), Nature::Fault);
     }
 }

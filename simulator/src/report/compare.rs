@@ -1,328 +1,376 @@
-//! Two recordings side by side: every figure of both, which is better, and what makes them hard to
-//! compare. Where they differ in shape (other resources, nodes, clients, lengths) they are compared
-//! as far as they can be, and what differs is said first.
+//! Two sides, figure by figure: single recordings, or runs of two scenarios with several seeds.
+//!
+//! A difference counts if the ranges of the two sides do not overlap: every run of one side is better than every run
+//! of the other. With five runs a side, chance alone does that to 1 of 126 figures. With one run a side, any
+//! difference of more than a thousandth counts.
 
-mod page;
-mod terminal;
+use std::io::{self, Write};
 
-use crate::recording::{Checker, Recording, ResourceRecording, Verdict};
-use crate::report::figures::{FIGURES, Figure, Unit};
-use crate::report::shortage_rows::{Shift, shifts};
-use crate::report::text::printable;
-use crate::report::verdicts;
-use crate::report::wait_rows::{WAITS, is_shown};
-use doorward_pages::numbers::{NONE, count, measured, percent, points, seconds, several};
+use serde_json::Value;
 
-pub use page::{page, write_page};
-pub use terminal::write;
+use crate::recording::{Recording, Verdict};
+use crate::report::figures::{FIGURES, Figure, Unit, WAITS, is_shown};
+use crate::report::text::{WIDTH, printable, shortened, wrapped};
+use crate::report::words::{self, Words};
+use doorward_pages::numbers::{measured, percent, points, seconds, several};
+use doorward_pages::terminal::palette::{Palette, Tone};
+use doorward_pages::terminal::table::{Cell, Table};
 
-/// One of two recordings.
-#[derive(Clone, Copy, Debug)]
-pub struct Side<'a> {
-    /// What it is called: where it was read from, for instance.
-    pub name: &'a str,
-    /// What was recorded.
-    pub recording: &'a Recording,
-}
-
-/// Below this part of a value two are the same.
+/// Values that differ by less than this part of them are equal.
 const SAME: f64 = 1e-3;
+/// Largest width of a limit's name.
+const NAME_MAX: usize = 30;
 
-/// What makes a difference to clients, as a part of what they want.
-const MET_DIFFERS: f64 = 0.005;
-
-/// Which of two is better.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Winner {
-    A,
-    B,
-    /// They are the same, or as good.
-    None,
+/// The part of a run that a comparison needs. It is small, so that runs of many seeds fit into memory.
+#[derive(Clone, Debug)]
+pub struct Run {
+    words: Words,
+    seed: u64,
+    trace_hash: String,
+    /// Ids of resources with their figures as JSON.
+    figures: Vec<(String, Value)>,
+    verdicts: Vec<Verdict>,
 }
 
-impl Winner {
-    /// By what each costs.
-    fn of(a: Option<f64>, b: Option<f64>) -> Self {
-        match (a, b) {
-            (Some(a), Some(b)) if !is_same(a, b) && a < b => Self::A,
-            (Some(a), Some(b)) if !is_same(a, b) && b < a => Self::B,
-            _ => Self::None,
+impl Run {
+    /// Takes it from a recording.
+    pub fn of(recording: &Recording) -> Self {
+        let figures = recording.resources.iter().map(|it| {
+            let figures = serde_json::to_value(&it.figures);
+            (it.resource.clone(), figures.unwrap_or_default())
+        });
+        Self {
+            words: Words::of(recording),
+            seed: recording.seed,
+            trace_hash: recording.trace_hash.clone(),
+            figures: figures.collect(),
+            verdicts: recording.verdicts.clone(),
         }
     }
 
-    const fn name(self) -> &'static str {
-        match self {
-            Self::A => "A",
-            Self::B => "B",
-            Self::None => "",
+    fn figures_of(&self, resource: &str) -> Option<&Value> {
+        let mut figures = self.figures.iter();
+        figures.find(|(id, _)| id == resource).map(|(_, it)| it)
+    }
+
+    fn holds(&self) -> bool {
+        self.verdicts.iter().all(|verdict| verdict.holds)
+    }
+}
+
+/// One of the two sides: its name, and at least one run.
+#[derive(Clone, Debug)]
+pub struct Side {
+    /// Path or name that the user gave.
+    pub name: String,
+    /// Its runs, one for each seed.
+    pub runs: Vec<Run>,
+}
+
+impl Side {
+    /// Returns a line about it: a single run's verdict, or the number of runs without a violation.
+    fn about(&self) -> String {
+        let name = printable(&self.name);
+        match self.runs.as_slice() {
+            [run] => format!("{name}: seed {}. {}", run.seed, run.words.headline),
+            runs => {
+                let seeds = runs.iter().map(|run| run.seed);
+                let (first, last) = (seeds.clone().min(), seeds.max());
+                format!(
+                    "{name}: seeds {} to {}. All limits hold in {} of {} runs.",
+                    first.unwrap_or_default(),
+                    last.unwrap_or_default(),
+                    runs.iter().filter(|run| run.holds()).count(),
+                    runs.len(),
+                )
+            }
         }
     }
 }
 
-/// A figure, or what a checker found, of both.
-#[derive(Clone, Debug, PartialEq)]
-struct ComparedRow {
-    name: String,
-    a: String,
-    b: String,
-    /// Of B from A; of limits what is set.
-    difference: String,
-    winner: Winner,
-    /// A limit holds in one and not in the other.
-    turns: bool,
+/// Median and range of a figure over runs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Spread {
+    least: f64,
+    median: f64,
+    most: f64,
 }
 
-/// A resource that both have.
-struct ComparedResource<'a> {
-    id: &'a str,
-    a: &'a ResourceRecording,
-    b: &'a ResourceRecording,
-    figures: Vec<ComparedRow>,
-    /// What utilisation misses, by what clients waited for. Empty: nothing, in both.
-    waits: Vec<ComparedRow>,
-    limits: Vec<ComparedRow>,
-    /// Clients to whom it makes a difference.
-    shifts: Vec<Shift>,
-}
-
-/// All that can be compared.
-struct Comparison<'a> {
-    /// What makes the two different besides how it went: a sentence each.
-    shape: Vec<String>,
-    resources: Vec<ComparedResource<'a>>,
-    /// Figures in which A, and in which B is better.
-    wins: (usize, usize),
-}
-
-impl<'a> Comparison<'a> {
-    fn of(a: &Side<'a>, b: &Side<'a>) -> Self {
-        let (a, b) = (a.recording, b.recording);
-        let resources: Vec<ComparedResource<'a>> = a
-            .resources
-            .iter()
-            .filter_map(|resource| {
-                let other = find(b, &resource.resource)?;
-                Some(ComparedResource {
-                    id: &resource.resource,
-                    a: resource,
-                    b: other,
-                    figures: FIGURES.iter().map(|f| figure(f, resource, other)).collect(),
-                    waits: waits(resource, other),
-                    limits: limits(a, b, &resource.resource),
-                    shifts: shifts(resource, other),
-                })
-            })
-            .collect();
-        let won = |winner| {
-            let rows = resources.iter().flat_map(|resource| &resource.figures);
-            rows.filter(|row| row.winner == winner).count()
+impl Spread {
+    /// Takes the finite values. Without any, all three are no number.
+    fn of(values: impl Iterator<Item = f64>) -> Self {
+        let mut values: Vec<f64> = values.filter(|value| value.is_finite()).collect();
+        values.sort_by(f64::total_cmp);
+        let at = |place: usize| values.get(place).copied().unwrap_or(f64::NAN);
+        let middle = values.len() / 2;
+        let median = match values.len() % 2 {
+            0 => f64::midpoint(at(middle.wrapping_sub(1)), at(middle)),
+            _ => at(middle),
         };
         Self {
-            shape: shape(a, b),
-            wins: (won(Winner::A), won(Winner::B)),
-            resources,
+            least: at(0),
+            median,
+            most: at(values.len().wrapping_sub(1)),
         }
     }
 
-    /// In a sentence, and others before it for what matters more than the count of figures: a limit
-    /// that holds in one only, and what clients get.
-    fn title(&self) -> String {
-        let turned = |winner| {
-            let rows = self.resources.iter().flat_map(|resource| &resource.limits);
-            rows.filter(|row| row.winner == winner).count()
+    /// Returns true if all its values are below all of the other's.
+    fn is_below(self, other: Self) -> bool {
+        self.most < other.least && !is_same(self.most, other.least)
+    }
+
+    fn is_beyond(self, other: Self) -> bool {
+        self.is_below(other) || other.is_below(self)
+    }
+
+    fn show_range(self, unit: Unit) -> String {
+        let (least, most) = (unit.show(self.least), unit.show(self.most));
+        match least == most {
+            true => least,
+            false => format!("{least} to {most}"),
+        }
+    }
+}
+
+/// A figure of both sides.
+struct ComparedFigure {
+    figure: &'static Figure,
+    a: Spread,
+    b: Spread,
+    /// The better side, if the difference counts.
+    better: &'static str,
+}
+
+impl ComparedFigure {
+    fn of(figure: &'static Figure, resource: &str, a: &Side, b: &Side) -> Self {
+        let values = |side: &Side| {
+            let figures = side.runs.iter().filter_map(|run| run.figures_of(resource));
+            figures
+                .map(|figures| figure.of(figures))
+                .collect::<Vec<f64>>()
         };
-        let limits = |count| several(count, "limit", "limits");
-        let mut title = String::new();
-        for (winner, better, worse) in [(Winner::A, "A", "B"), (Winner::B, "B", "A")] {
-            match turned(winner) {
-                0 => {}
-                count => {
-                    title += &format!("{better} holds {} that {worse} violates. ", limits(count));
-                }
-            }
-        }
-        if let [resource] = self.resources.as_slice() {
-            let met = |resource: &ResourceRecording| resource.figures.demand_met;
-            let (a, b) = (met(resource.a), met(resource.b));
-            if (a - b).abs() >= MET_DIFFERS {
-                let (a, b) = (percent(a), percent(b));
-                title += &format!("Clients get {a} of what they want in A, {b} in B. ");
-            }
-        }
-        title + &self.figures_title()
-    }
-
-    fn figures_title(&self) -> String {
-        let figures = |value| several(value, "figure", "figures");
-        match self.wins {
-            _ if self.resources.is_empty() => {
-                "Nothing can be compared: they have no resource in common.".to_owned()
-            }
-            (0, 0) => "Both are as good.".to_owned(),
-            (a, 0) => format!("A is better in {}, B in none.", figures(a)),
-            (0, b) => format!("B is better in {}, A in none.", figures(b)),
-            (a, b) => format!("A is better in {}, B in {}.", figures(a), count(b)),
+        let (a, b) = (values(a), values(b));
+        let cost = |values: &[f64]| Spread::of(values.iter().filter_map(|it| figure.cost(*it)));
+        let (cost_a, cost_b) = (cost(&a), cost(&b));
+        let better = match () {
+            () if cost_a.is_below(cost_b) => "A",
+            () if cost_b.is_below(cost_a) => "B",
+            () => "",
+        };
+        Self {
+            figure,
+            a: Spread::of(a.into_iter()),
+            b: Spread::of(b.into_iter()),
+            better,
         }
     }
 }
 
-fn find<'a>(recording: &'a Recording, id: &str) -> Option<&'a ResourceRecording> {
-    let mut resources = recording.resources.iter();
-    resources.find(|resource| resource.resource == id)
+/// A resource that both sides have.
+struct ComparedResource {
+    id: String,
+    figures: Vec<ComparedFigure>,
+    waits: Vec<ComparedFigure>,
 }
 
-fn shape(a: &Recording, b: &Recording) -> Vec<String> {
-    let mut shape = Vec::new();
-    let mut differ = |what: &str, a: String, b: String| {
-        if a != b {
-            shape.push(format!("{what}: A {a}, B {b}"));
-        }
-    };
-    differ("scenario", printable(&a.scenario), printable(&b.scenario));
-    differ("seed", a.seed.to_string(), b.seed.to_string());
-    differ("length", seconds(a.duration_s), seconds(b.duration_s));
-    differ(
-        "measured every",
-        seconds(a.sample_every_s),
-        seconds(b.sample_every_s),
-    );
-    differ(
-        "averages from",
-        seconds(a.settled_after_s),
-        seconds(b.settled_after_s),
-    );
-    differ("nodes", count(a.nodes.len()), count(b.nodes.len()));
-    let levels = |recording: &Recording| {
-        let levels = recording.nodes.iter().map(|node| node.level + 1);
-        count(levels.max().unwrap_or(0))
-    };
-    differ("levels", levels(a), levels(b));
-    differ("clients", count(a.clients), count(b.clients));
-    differ(
-        "events from outside",
-        count(a.marks.len()),
-        count(b.marks.len()),
-    );
-    for resource in &a.resources {
-        let name = printable(&resource.resource);
-        match find(b, &resource.resource) {
-            None => shape.push(format!("resource {name}: only in A")),
-            Some(other) => shape.extend(shape_of(&name, resource, other)),
-        }
-    }
-    for resource in &b.resources {
-        if find(a, &resource.resource).is_none() {
-            let name = printable(&resource.resource);
-            shape.push(format!("resource {name}: only in B"));
-        }
-    }
-    if shape.is_empty() && a.trace_hash == b.trace_hash && !a.trace_hash.is_empty() {
-        shape.push("nothing: they have the same trace, so they are the same run".to_owned());
-    }
-    shape
-}
-
-/// How a resource differs that both have.
-fn shape_of(name: &str, a: &ResourceRecording, b: &ResourceRecording) -> Vec<String> {
-    let mut shape = Vec::new();
-    if a.algorithm != b.algorithm {
-        shape.push(format!(
-            "algorithm of {name}: A {}, B {}",
-            a.algorithm, b.algorithm
-        ));
-    }
-    let length = |resource: &ResourceRecording| {
-        let length = resource.lease_length_s.map(seconds);
-        length.unwrap_or_else(|| NONE.to_owned())
-    };
-    if a.lease_length_s != b.lease_length_s {
-        let (a, b) = (length(a), length(b));
-        shape.push(format!("lease length of {name}: A {a}, B {b}"));
-    }
-    let most = |resource: &ResourceRecording| {
-        let capacities = resource.samples.iter().map(|sample| sample.capacity);
-        measured(capacities.fold(0.0, f64::max))
-    };
-    let (a, b) = (most(a), most(b));
-    if a != b {
-        shape.push(format!("largest capacity of {name}: A {a}, B {b}"));
-    }
-    shape
-}
-
-fn figure(figure: &Figure, a: &ResourceRecording, b: &ResourceRecording) -> ComparedRow {
-    let (left, right) = ((figure.get)(&a.figures), (figure.get)(&b.figures));
-    ComparedRow {
-        name: figure.name.to_owned(),
-        a: figure.unit.show(left),
-        b: figure.unit.show(right),
-        difference: difference(figure.unit, left, right),
-        winner: Winner::of(figure.cost(left), figure.cost(right)),
-        turns: false,
-    }
-}
-
-fn waits(a: &ResourceRecording, b: &ResourceRecording) -> Vec<ComparedRow> {
-    let shown = WAITS.iter().filter(|wait| {
-        let shown = |resource: &ResourceRecording| is_shown((wait.get)(&resource.figures));
-        shown(a) || shown(b)
+fn compared(a: &Side, b: &Side) -> Vec<ComparedResource> {
+    let ids = a.runs.first().map_or(&[][..], |run| &run.figures);
+    let both = ids.iter().filter(|(id, _)| {
+        let in_b = b.runs.first().and_then(|run| run.figures_of(id));
+        in_b.is_some()
     });
-    shown.map(|wait| figure(wait, a, b)).collect()
+    let resource = |id: &String| ComparedResource {
+        id: id.clone(),
+        figures: FIGURES
+            .iter()
+            .map(|it| ComparedFigure::of(it, id, a, b))
+            .collect(),
+        waits: WAITS
+            .iter()
+            .map(|wait| ComparedFigure::of(wait, id, a, b))
+            .filter(|row| is_shown(row.a.most) || is_shown(row.b.most))
+            .collect(),
+    };
+    both.map(|(id, _)| resource(id)).collect()
 }
 
-/// What checkers found of a resource in both, where at least one is judged.
-fn limits(a: &Recording, b: &Recording, resource: &str) -> Vec<ComparedRow> {
-    let of = |recording: &'_ Recording, checker: Checker| {
-        let mut verdicts = recording.verdicts.iter();
-        verdicts
-            .find(|v| v.resource == resource && v.checker == checker)
-            .cloned()
-    };
-    let mut checkers: Vec<Checker> = Vec::new();
-    for verdict in a.verdicts.iter().chain(&b.verdicts) {
-        let checker = verdict.checker;
-        if verdict.resource == resource && verdict.limit.is_some() && !checkers.contains(&checker) {
-            checkers.push(checker);
+/// Writes the differences of the conditions, then the tables.
+pub fn write(out: &mut impl Write, a: &Side, b: &Side, palette: Palette) -> io::Result<()> {
+    for (letter, side) in [("A", a), ("B", b)] {
+        write_item(out, letter, &side.about(), palette)?;
+    }
+    let differences = differences(a, b);
+    if !differences.is_empty() {
+        writeln!(out)?;
+        writeln!(out, "Different conditions:")?;
+        for line in &differences {
+            write_item(out, "-", line, palette)?;
         }
     }
-    let shown = |verdict: &Option<Verdict>| match verdict {
-        Some(verdict) => format!(
-            "{}, {}",
-            verdicts::found(verdict),
-            verdicts::judgement(verdict)
-        ),
-        None => "not checked".to_owned(),
-    };
-    checkers
-        .into_iter()
-        .map(|checker| {
-            let (left, right) = (of(a, checker), of(b, checker));
-            // What is violated costs more than what holds; nothing else is judged here.
-            let cost = |verdict: &Option<Verdict>| {
-                let judged = verdict.as_ref().filter(|verdict| verdict.limit.is_some());
-                judged.map(|verdict| if verdict.holds { 0.0 } else { 1.0 })
-            };
-            let winner = Winner::of(cost(&left), cost(&right));
-            ComparedRow {
-                name: checker.as_str().to_owned(),
-                a: shown(&left),
-                b: shown(&right),
-                difference: left
-                    .or(right)
-                    .map(|v| verdicts::limit(&v))
-                    .unwrap_or_default(),
-                winner,
-                turns: winner != Winner::None,
+    let resources = compared(a, b);
+    writeln!(out)?;
+    for line in wrapped(&title(&resources, a, b), WIDTH) {
+        writeln!(out, "{}", palette.paint(Tone::Strong, &line))?;
+    }
+    for resource in &resources {
+        let id = printable(&resource.id);
+        let is_many = a.runs.len() > 1 || b.runs.len() > 1;
+        for (title, rows) in [
+            (id.as_str(), &resource.figures),
+            ("points lost to", &resource.waits),
+        ] {
+            if !rows.is_empty() {
+                write_figures(out, title, rows, is_many, palette)?;
             }
-        })
-        .collect()
+        }
+    }
+    write_limits(out, a, b, palette)
+}
+
+/// Returns the conditions that differ between the first runs of both, a line each.
+fn differences(a: &Side, b: &Side) -> Vec<String> {
+    let (Some(a), Some(b)) = (a.runs.first(), b.runs.first()) else {
+        return Vec::new();
+    };
+    let value = |run: &Run, name: &str| {
+        let mut all = run.words.conditions.iter();
+        let found = all.find(|(other, _)| other == name);
+        found.map_or_else(|| "none".to_owned(), |(_, value)| value.clone())
+    };
+    let names = a.words.conditions.iter().chain(&b.words.conditions);
+    let mut lines: Vec<String> = Vec::new();
+    for (name, _) in names {
+        let (left, right) = (value(a, name), value(b, name));
+        let line = format!("{name}: A {left}, B {right}");
+        if left != right && !lines.contains(&line) {
+            lines.push(line);
+        }
+    }
+    if a.trace_hash == b.trace_hash && !a.trace_hash.is_empty() {
+        lines.push("none: A and B have the same trace, so they are the same run".to_owned());
+    }
+    lines
+}
+
+fn title(resources: &[ComparedResource], a: &Side, b: &Side) -> String {
+    if resources.is_empty() {
+        return "A and B have no resource in common.".to_owned();
+    }
+    let won = |side: &str| {
+        let rows = resources.iter().flat_map(|resource| &resource.figures);
+        let count = rows.filter(|row| row.better == side).count();
+        several(count, "figure", "figures")
+    };
+    let beyond = match a.runs.len().max(b.runs.len()) {
+        1 => "",
+        _ => ", by more than the spread of the runs",
+    };
+    format!("A is better in {}, B in {}{beyond}.", won("A"), won("B"))
+}
+
+fn write_figures(
+    out: &mut impl Write,
+    title: &str,
+    rows: &[ComparedFigure],
+    is_many: bool,
+    palette: Palette,
+) -> io::Result<()> {
+    let (header, numbers) = match is_many {
+        false => (vec![title, "A", "B", "B - A", "better"], 1..4),
+        true => {
+            let header = vec![
+                title, "A", "range", "B", "range", "B - A", "> spread", "better",
+            ];
+            (header, 1..6)
+        }
+    };
+    let mut table = Table::new(header, numbers, palette).in_lines(2);
+    for row in rows {
+        let unit = row.figure.unit;
+        let tone = |side| match row.better {
+            better if better == side => Tone::Good,
+            _ => Tone::Plain,
+        };
+        let mut cells = vec![palette.cell(Tone::Quiet, row.figure.name)];
+        for (side, spread) in [("A", row.a), ("B", row.b)] {
+            cells.push(palette.cell(tone(side), unit.show(spread.median)));
+            if is_many {
+                cells.push(palette.cell(Tone::Quiet, spread.show_range(unit)));
+            }
+        }
+        let difference = difference(unit, row.a.median, row.b.median);
+        let is_beyond = row.a.is_beyond(row.b) && difference != "=";
+        cells.push(Cell::new(difference));
+        if is_many {
+            cells.push(Cell::new(if is_beyond { "yes" } else { "no" }));
+        }
+        cells.push(palette.cell(Tone::Strong, row.better));
+        table.add(cells);
+    }
+    writeln!(out)?;
+    table.write(out)
+}
+
+/// Writes all limits, with the value of a single run, or the number of runs in which each holds.
+fn write_limits(out: &mut impl Write, a: &Side, b: &Side, palette: Palette) -> io::Result<()> {
+    let runs = || a.runs.iter().chain(&b.runs);
+    let mut limits: Vec<&Verdict> = Vec::new();
+    for verdict in runs().flat_map(|run| &run.verdicts) {
+        let is_same =
+            |it: &&Verdict| it.checker == verdict.checker && it.resource == verdict.resource;
+        if verdict.limit.is_some() && !limits.iter().any(is_same) {
+            limits.push(verdict);
+        }
+    }
+    if limits.is_empty() {
+        return Ok(());
+    }
+    let mut table = Table::new(["limits", "A", "B", "limit"], 1..3, palette).in_lines(2);
+    for limit in limits {
+        let cell = |side: &Side| {
+            let all = side.runs.iter().flat_map(|run| &run.verdicts);
+            let same =
+                all.filter(|it| it.checker == limit.checker && it.resource == limit.resource);
+            let found: Vec<&Verdict> = same.collect();
+            let held = found.iter().filter(|verdict| verdict.holds).count();
+            let tone = if held < found.len() {
+                Tone::Bad
+            } else {
+                Tone::Plain
+            };
+            let text = match found.as_slice() {
+                [] => "not checked".to_owned(),
+                [one] => format!("{}, {}", words::found(one), words::judgement(one)),
+                many => format!("holds in {held} of {}", many.len()),
+            };
+            palette.cell(tone, text)
+        };
+        let name = format!(
+            "{} of {}",
+            limit.checker.as_str(),
+            printable(&limit.resource)
+        );
+        let name = palette.cell(Tone::Quiet, shortened(&name, NAME_MAX));
+        let limit = palette.cell(Tone::Quiet, words::limit(limit));
+        table.add([name, cell(a), cell(b), limit]);
+    }
+    writeln!(out)?;
+    table.write(out)
+}
+
+fn write_item(out: &mut impl Write, mark: &str, text: &str, palette: Palette) -> io::Result<()> {
+    for (index, line) in wrapped(text, WIDTH - 5).into_iter().enumerate() {
+        let mark = if index == 0 { mark } else { " " };
+        writeln!(out, "  {}  {line}", palette.paint(Tone::Strong, mark))?;
+    }
+    Ok(())
 }
 
 fn is_same(a: f64, b: f64) -> bool {
     (a - b).abs() <= SAME * a.abs().max(b.abs()) || (a - b).abs() < 1e-9
 }
 
-/// Of B from A, in the unit of both; parts in points of percent.
+/// Returns B minus A with its unit; parts in percentage points.
 fn difference(unit: Unit, a: f64, b: f64) -> String {
     let by = b - a;
     if !by.is_finite() || is_same(a, b) {
@@ -332,14 +380,115 @@ fn difference(unit: Unit, a: f64, b: f64) -> String {
     let by = by.abs();
     let text = match unit {
         Unit::Part => percent(by).replace('%', "points"),
-        // What rounds to nothing is no difference: they are shown with two digits.
+        // A difference that rounds to zero is none.
         Unit::Points if by < 5e-5 => return "=".to_owned(),
         Unit::Points => format!("{} points", points(by)),
         Unit::Seconds => seconds(by),
-        Unit::Amount | Unit::Count | Unit::PerMinute => measured(by),
+        Unit::Number | Unit::PerMinute => measured(by),
     };
     format!("{sign}{text}")
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+    use crate::report::testing::{played, violated};
+
+    fn side(name: &str, runs: &[&Recording]) -> Side {
+        Side {
+            name: name.to_owned(),
+            runs: runs.iter().map(|run| Run::of(run)).collect(),
+        }
+    }
+
+    fn written(a: &Side, b: &Side) -> String {
+        let mut out = Vec::new();
+        write(&mut out, a, b, Palette { on: false }).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn a_run_is_as_good_as_itself() {
+        let run = side("x", &[&played()]);
+        let text = written(&run, &run);
+        assert!(text.contains("the same trace"), "{text}");
+        assert!(
+            text.contains("A is better in 0 figures, B in 0 figures."),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn differences_of_conditions_figures_and_limits_are_shown() {
+        let mut other = (*violated()).clone();
+        other.seed = 8;
+        other.resources[0].lease_length_s = Some(30.0);
+        other.resources[0].figures.unfairness = 0.0;
+        other.resources[0].figures.peak_of_capacity *= 0.5;
+        let text = written(&side("before", &[&played()]), &side("after", &[&other]));
+        for expected in [
+            "A  before: seed 1. All 2 limits hold.",
+            "B  after: seed 8. 1 of 2 limits is violated.",
+            "-  seed: A 1, B 8",
+            "-  lease length of shared: A 20 s, B 30 s",
+            "A is better in 0 figures, B in 1 figure.",
+            "points lost to",
+            "VIOLATED",
+        ] {
+            assert!(text.contains(expected), "{expected}: {text}");
+        }
+    }
+
+    #[test]
+    fn a_difference_counts_only_if_the_ranges_do_not_overlap() {
+        let with = |values: [f64; 3]| {
+            let runs = values.map(|value| {
+                let mut run = (*played()).clone();
+                run.resources[0].figures.utilisation = value;
+                run
+            });
+            side("x", &runs.each_ref())
+        };
+        let row = |a: [f64; 3], b: [f64; 3]| {
+            let text = written(&with(a), &with(b));
+            let mut lines = text.lines();
+            let line = lines.find(|line| line.contains("utilisation ")).unwrap();
+            line.split_whitespace().collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(
+            row([0.9, 0.92, 0.91], [0.95, 0.94, 0.93]),
+            "utilisation 91 % 90 % to 92 % 94 % 93 % to 95 % +3 points yes B"
+        );
+        assert_eq!(
+            row([0.9, 0.94, 0.91], [0.95, 0.94, 0.93]),
+            "utilisation 91 % 90 % to 94 % 94 % 93 % to 95 % +3 points no"
+        );
+    }
+
+    #[test]
+    fn sides_without_a_common_resource_are_named_so() {
+        let text = written(
+            &side("x", &[&played()]),
+            &side("y", &[&Recording::default()]),
+        );
+        assert!(
+            text.contains("A and B have no resource in common."),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn differences_have_a_sign_and_a_unit() {
+        for (unit, a, b, expected) in [
+            (Unit::Part, 0.5, 0.525, "+2.50 points"),
+            (Unit::Seconds, 90.0, 30.0, "-1 min"),
+            (Unit::Number, 1.0, 1.0, "="),
+            (Unit::PerMinute, 0.0, 0.25, "+0.25"),
+            (Unit::Part, f64::NAN, 0.5, "="),
+            (Unit::Points, 0.012, 0.01, "-0.20 points"),
+            (Unit::Points, 0.000_01, 0.000_02, "="),
+        ] {
+            assert_eq!(difference(unit, a, b), expected, "{a} {b}");
+        }
+    }
+}

@@ -1,66 +1,73 @@
-//! The figures of a resource: what they are called, what they mean, and which way is better.
+//! The one list of figures: name, unit, meaning, and which way is better. The summary, the comparison and the page
+//! all show this list.
 
-use crate::recording::Figures;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::recording::{Checker, LimitSide, MarkKind};
 use doorward_pages::numbers::{measured, percent, points, seconds};
 
-/// What a number is of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Unit of a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub(super) enum Unit {
-    /// In the resource's own unit.
-    Amount,
-    /// Of a whole, shown in percent.
+    /// A part of a whole, shown in percent.
     Part,
-    /// What is missing to a whole, shown in points of percent.
+    /// A missing part, shown in percentage points.
     Points,
-    /// Of time.
+    /// Time in seconds.
     Seconds,
-    /// Things.
-    Count,
+    /// A plain number.
+    Number,
     /// Events per client and minute.
     PerMinute,
 }
 
 impl Unit {
-    /// A value, with its unit where it has one.
+    /// Returns a value with its unit.
     pub(super) fn show(self, value: f64) -> String {
         match self {
             Self::Part => percent(value),
             Self::Points => points(value),
             Self::Seconds => seconds(value),
-            Self::Amount | Self::Count => measured(value),
+            Self::Number => measured(value),
             Self::PerMinute => format!("{} /min", measured(value)),
         }
     }
 }
 
-/// Which way a figure is better.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Direction in which a figure is better.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub(super) enum Better {
     Higher,
     Lower,
-    /// Below the whole it does not matter, above it lower is better.
+    /// Lower values are better above 1; below 1 all are equally good.
     LowerAboveOne,
-    /// It only shows what was measured.
+    /// No value is better than another.
     Neither,
 }
 
 /// One figure.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 pub(super) struct Figure {
+    /// Place of its value in the JSON of `Figures`, as a JSON pointer.
+    pub(super) key: &'static str,
     pub(super) name: &'static str,
-    /// What it says, for somebody who reads it for the first time.
-    pub(super) about: &'static str,
     pub(super) unit: Unit,
     pub(super) better: Better,
-    pub(super) get: fn(&Figures) -> f64,
+    /// Meaning, for a first reader.
+    pub(super) about: &'static str,
 }
 
 impl Figure {
-    pub(super) fn show(&self, figures: &Figures) -> String {
-        self.unit.show((self.get)(figures))
+    /// Returns its value. No number: it was not measured.
+    pub(super) fn of(&self, figures: &Value) -> f64 {
+        let value = figures.pointer(self.key).and_then(Value::as_f64);
+        value.unwrap_or(f64::NAN)
     }
 
-    /// How good a value is: the smaller, the better. None if it does not matter.
+    /// Returns how bad a value is. None: no value is better than another.
     pub(super) fn cost(&self, value: f64) -> Option<f64> {
         match self.better {
             Better::Higher => Some(-value),
@@ -70,192 +77,196 @@ impl Figure {
         }
     }
 
-    /// Whether a value is one that an operator should look at whatever the limits say.
+    /// Returns true if an operator should look at the value, whatever the limits are.
     pub(super) fn is_alarming(&self, value: f64) -> bool {
         self.better == Better::LowerAboveOne && value > 1.0 + 1e-9
     }
 }
 
-/// All of them, the most important first.
-pub(super) const FIGURES: [Figure; 19] = [
+const fn figure(
+    key: &'static str,
+    name: &'static str,
+    unit: Unit,
+    better: Better,
+    about: &'static str,
+) -> Figure {
     Figure {
-        name: "utilisation",
-        about: "Of what could be used (the smaller of demand and capacity), the mean part that was \
-                granted to clients that could use it, at no time more than all. 100 % is the best.",
-        unit: Unit::Part,
-        better: Better::Higher,
-        get: |figures| figures.utilisation,
-    },
-    Figure {
-        name: "demand met",
-        about: "Of all that clients wanted, the part that was granted to them. What is missing was \
-                not there, or had not arrived yet.",
-        unit: Unit::Part,
-        better: Better::Higher,
-        get: |figures| figures.demand_met,
-    },
-    Figure {
-        name: "clients short",
-        about: "Of all the time in which clients wanted something, the part in which they had less \
-                than they wanted. 0 % if there is enough for all.",
-        unit: Unit::Part,
-        better: Better::Lower,
-        get: |figures| figures.clients_short,
-    },
-    Figure {
-        name: "demand above capacity",
-        about: "The part of the time in which more was wanted than there was: then somebody goes \
-                short whatever Doorward does.",
-        unit: Unit::Part,
-        better: Better::Neither,
-        get: |figures| figures.scarce,
-    },
-    Figure {
-        name: "granted of capacity",
-        about: "The mean part of the capacity that was granted, at no time more than all. Low if \
-                little is wanted.",
-        unit: Unit::Part,
-        better: Better::Neither,
-        get: |figures| figures.granted_of_capacity,
-    },
-    Figure {
-        name: "peak of capacity",
-        about: "The most that was granted at any instant of the whole run, as a part of the \
-                capacity then. Above 100 % more could be used by leases than there is.",
-        unit: Unit::Part,
-        better: Better::LowerAboveOne,
-        get: |figures| figures.peak_of_capacity,
-    },
-    Figure {
-        name: "peak with fallback",
-        about: "The same, and what clients used without a lease besides: what the resource had to \
-                bear at most.",
-        unit: Unit::Part,
-        better: Better::LowerAboveOne,
-        get: |figures| figures.peak_with_fallback,
-    },
-    Figure {
-        name: "peak in safe mode",
-        about: "The most that clients used in safe mode at any instant of the whole run, as a part of \
-                the capacity then. It is no part of the peak of capacity, nor of an overshoot.",
-        unit: Unit::Part,
-        better: Better::Neither,
-        get: |figures| figures.peak_of_safe_use,
-    },
-    Figure {
-        name: "overshoot for",
-        about: "For how long more was granted than there is, all times of the whole run together.",
-        unit: Unit::Seconds,
-        better: Better::Lower,
-        get: |figures| figures.overshoot_s,
-    },
-    Figure {
-        name: "unfairness",
-        about: "The mean distance of clients from what the ideal would give them (one server that \
-                knows everything at once), as a part of what could be used. 0 % is the best.",
-        unit: Unit::Part,
-        better: Better::Lower,
-        get: |figures| figures.unfairness,
-    },
-    Figure {
-        name: "not at rest",
-        about: "The part of the time in which clients were further from the ideal than 1 % of what \
-                could be used, for whatever reason.",
-        unit: Unit::Part,
-        better: Better::Lower,
-        get: |figures| figures.restless,
-    },
-    Figure {
-        name: "convergence, longest",
-        about: "From a change of demand or capacity, by more than a twentieth of the capacity at one \
-                instant, until all are within 1 % of what could be used from the ideal: the longest. \
-                What changes before that belongs to it, and what was not over at the end counts with \
-                the time it had.",
-        unit: Unit::Seconds,
-        better: Better::Lower,
-        get: |figures| figures.convergence_max_s,
-    },
-    Figure {
-        name: "convergence, mean",
-        about: "The mean of these times.",
-        unit: Unit::Seconds,
-        better: Better::Lower,
-        get: |figures| figures.convergence_mean_s,
-    },
-    Figure {
-        name: "demand changes",
-        about: "Changes of demand or capacity after which convergence was measured; those that \
-                overlap are one. With none, the two times above say nothing.",
-        unit: Unit::Count,
-        better: Better::Neither,
-        get: |figures| {
-            #[expect(clippy::cast_precision_loss, reason = "a count of changes")]
-            let shifts = figures.shifts as f64;
-            shifts
-        },
-    },
-    Figure {
-        name: "starvation, longest",
-        about: "The longest time that a client had nothing though it wanted something and there \
-                was something for it.",
-        unit: Unit::Seconds,
-        better: Better::Lower,
-        get: |figures| figures.starvation_max_s,
-    },
-    Figure {
-        name: "oscillation",
-        about: "How often per minute a client's grant turned, up after down or down after up, \
-                while nobody's demand changed.",
-        unit: Unit::PerMinute,
-        better: Better::Lower,
-        get: |figures| figures.oscillation_per_minute,
-    },
-    Figure {
-        name: "comeback, longest",
-        about: "Of clients that had lost their server, and their lease: from when they could have one \
-                again to when they had it, the longest. Who was not back at the end counts with the \
-                time it had.",
-        unit: Unit::Seconds,
-        better: Better::Lower,
-        get: |figures| figures.comeback_max_s,
-    },
-    Figure {
-        name: "comeback, median",
-        about: "The median of these times.",
-        unit: Unit::Seconds,
-        better: Better::Lower,
-        get: |figures| figures.comeback_median_s,
-    },
-    Figure {
-        name: "not back",
-        about: "Clients that had lost their server, and were without a lease at the end.",
-        unit: Unit::Count,
-        better: Better::Lower,
-        get: |figures| {
-            #[expect(clippy::cast_precision_loss, reason = "a count of clients")]
-            let clients = figures.not_back as f64;
-            clients
-        },
-    },
+        key,
+        name,
+        unit,
+        better,
+        about,
+    }
+}
+
+use Better::{Higher, Lower, LowerAboveOne, Neither};
+use Unit::{Number, Part, PerMinute, Points, Seconds};
+
+/// All figures, the most important first.
+#[rustfmt::skip]
+pub(super) const FIGURES: &[Figure] = &[
+    figure("/utilisation", "utilisation", Part, Higher,
+        "Mean part of the usable amount (the smaller of demand and capacity) that was granted to clients \
+         that could use it. 100 % is best."),
+    figure("/demand_met", "demand met", Part, Higher,
+        "Part of all wants that was granted. The rest exceeded the capacity, or came too late."),
+    figure("/spread/satisfaction/p50", "satisfaction, median", Part, Higher,
+        "Satisfaction is the part of its wants that a client got on average. Half of the clients reach this value."),
+    figure("/spread/satisfaction/p90", "satisfaction, p90", Part, Higher,
+        "90 % of the clients reach this satisfaction."),
+    figure("/spread/satisfaction/p99", "satisfaction, p99", Part, Higher,
+        "99 % of the clients reach this satisfaction."),
+    figure("/spread/satisfaction/worst", "satisfaction, worst", Part, Higher,
+        "Satisfaction of the worst client."),
+    figure("/spread/jain", "Jain's index", Number, Higher,
+        "Jain's index of fairness (Jain, Chiu and Hawe, 1984): (Σx)² / (n · Σx²), where x is what a client got \
+         divided by what the ideal would have given it. 1: all clients got the same part of their ideal \
+         share; 1/n: one client got everything."),
+    figure("/clients_short", "clients short", Part, Lower,
+        "Part of the time in which clients had less than they wanted, over all clients. 0 % if there is \
+         enough for all."),
+    figure("/spread/short/p50", "time short, median", Part, Lower,
+        "Half of the clients had less than they wanted for at most this part of the time."),
+    figure("/spread/short/p90", "time short, p90", Part, Lower,
+        "90 % of the clients had less than they wanted for at most this part of the time."),
+    figure("/spread/short/p99", "time short, p99", Part, Lower,
+        "99 % of the clients had less than they wanted for at most this part of the time."),
+    figure("/scarce", "demand above capacity", Part, Neither,
+        "Part of the time in which demand exceeded the capacity. Clients are short then, whatever \
+         Doorward does."),
+    figure("/granted_of_capacity", "granted of capacity", Part, Neither,
+        "Mean part of the capacity that was granted. It is low if demand is low."),
+    figure("/peak_of_capacity", "peak of capacity", Part, LowerAboveOne,
+        "Largest sum of leases at any instant of the whole run, as a part of the capacity at that instant. \
+         Above 100 % clients could use more than the capacity."),
+    figure("/peak_with_fallback", "peak with fallback", Part, LowerAboveOne,
+        "The same peak with the use of clients that had no lease added: the largest load on the resource."),
+    figure("/peak_of_safe_use", "peak in safe mode", Part, Neither,
+        "Largest use in safe mode at any instant of the whole run, as a part of the capacity at that \
+         instant. Peak of capacity and overshoot do not include it."),
+    figure("/overshoot_s", "overshoot for", Seconds, Lower,
+        "Total time of the whole run in which more was granted than the capacity."),
+    figure("/unfairness", "unfairness", Part, Lower,
+        "Mean distance of clients from their ideal shares, as a part of the usable amount. The ideal is one \
+         server that knows all claims at once. 0 % is best."),
+    figure("/restless", "not at rest", Part, Lower,
+        "Part of the time with a distance from the ideal above 1 % of the usable amount."),
+    figure("/convergence_max_s", "convergence, longest", Seconds, Lower,
+        "Time from a change of demand or capacity (more than a twentieth of the capacity at one instant) \
+         until the distance from the ideal is below 1 % of the usable amount: the longest. Changes in \
+         between belong to it. A change that has not converged at the end counts with its time so far."),
+    figure("/convergence_mean_s", "convergence, mean", Seconds, Lower,
+        "Mean of these times."),
+    figure("/shifts", "demand changes", Number, Neither,
+        "Changes of demand or capacity after which convergence was measured; overlapping changes count \
+         as one. Without any, the two times above mean nothing."),
+    figure("/starvation_max_s", "starvation, longest", Seconds, Lower,
+        "Longest time that a client had nothing, though it wanted something and capacity was free for it."),
+    figure("/oscillation_per_minute", "oscillation", PerMinute, Lower,
+        "Changes of direction of a client's grant (down after up, or up after down) while no demand changed."),
+    figure("/comeback_max_s", "comeback, longest", Seconds, Lower,
+        "For clients that lost their server and their lease: time from when they could get a lease again \
+         until they had it. The longest. A client without a lease at the end counts with its time so far."),
+    figure("/comeback_median_s", "comeback, median", Seconds, Lower,
+        "Median of these times."),
+    figure("/not_back", "not back", Number, Lower,
+        "Clients that lost their server and had no lease at the end."),
 ];
+
+/// Losses of utilisation by the reason for which clients waited, in the order in which a change of demand meets them.
+#[rustfmt::skip]
+pub(super) const WAITS: &[Figure] = &[
+    figure("/waits/gap", "client's gap", Points, Neither,
+        "The client sent a request a moment ago, and keeps its own gap before the next one."),
+    figure("/waits/answer", "answer under way", Points, Neither,
+        "The client's request or the answer is under way."),
+    figure("/waits/floor", "refresh floor", Points, Neither,
+        "The server decided about the client a moment ago, and answered without a new decision."),
+    figure("/waits/others", "others to shrink", Points, Neither,
+        "Other clients hold the amount, and give it up at their next refresh or when their leases end."),
+    figure("/waits/share", "share", Points, Neither,
+        "The server told the client that it has its share. Other clients want less since then; the client \
+         learns that at its next refresh."),
+    figure("/waits/learning", "learning mode", Points, Neither,
+        "The client's server, or one above it, is in learning mode."),
+    figure("/waits/refused", "refusal or parent", Points, Neither,
+        "The client's server has no lease from its parent yet, or refuses."),
+    figure("/waits/no_server", "no server", Points, Neither,
+        "No server answers; the client waits and tries again."),
+];
+
+/// Returns true if the loss is large enough to be shown.
+pub(super) fn is_shown(lost: f64) -> bool {
+    lost >= 5e-7
+}
+
+/// Returns the unit of a checker's value, and what it measures.
+#[rustfmt::skip]
+pub(super) const fn about(checker: Checker) -> (Unit, &'static str) {
+    match checker {
+        Checker::Overshoot => (Part, "Largest excess of leases over the capacity, as a part of it."),
+        Checker::Nesting => (Part, "Largest possible use below a node beyond what its parent had reserved for it."),
+        Checker::Fairness => (Part, "Mean distance from the ideal, of the usable amount."),
+        Checker::Utilisation => (Part, "Mean part of the usable amount that was used."),
+        Checker::Convergence => (Seconds, "Longest time from a change of demand or capacity to the ideal."),
+        Checker::Starvation => (Seconds, "Longest time that a client had nothing although capacity was free for it."),
+        Checker::Oscillation => (PerMinute, "Changes of direction of a client's grant while no demand changed."),
+        Checker::Mastership => (Number, "Grants by servers that were not the master."),
+        Checker::SettledFairness => (Part, "Distance from the ideal at the times at which all clients must have their shares."),
+        Checker::Comeback => (Seconds, "Longest time from when a client without a lease could reach its server again to its next lease."),
+        Checker::NotBack => (Number, "Clients that lost their server and had no lease at the end."),
+        Checker::SafeUse => (Part, "Largest use of all clients in safe mode at once, as a part of the capacity, once each had heard its safe capacity."),
+        Checker::Requests => (Number, "Most requests that one client sent within a second."),
+    }
+}
+
+/// Returns the words of a limit's side.
+pub(super) const fn bound(checker: Checker) -> &'static str {
+    match checker.bound() {
+        LimitSide::AtLeast => "at least",
+        LimitSide::AtMost => "at most",
+    }
+}
+
+/// Returns all that the page knows besides recordings, as JSON.
+pub(super) fn vocabulary() -> Value {
+    let checkers = Checker::ALL.map(|checker| {
+        let ((unit, about), bound) = (about(checker), bound(checker));
+        serde_json::json!({ "name": checker.as_str(), "unit": unit, "bound": bound, "about": about })
+    });
+    let kinds = MarkKind::ALL.map(|kind| (kind.as_str(), kind.nature()));
+    let kinds = std::collections::BTreeMap::from(kinds);
+    serde_json::json!({ "figures": FIGURES, "waits": WAITS, "checkers": checkers, "kinds": kinds })
+}
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::testing::played;
+
+    #[test]
+    fn every_figure_of_the_list_is_in_a_recording() {
+        let run = played();
+        let figures = serde_json::to_value(&run.resources[0].figures).unwrap();
+        for figure in FIGURES.iter().chain(WAITS) {
+            assert!(figure.of(&figures).is_finite(), "{}", figure.key);
+        }
+        let lost: f64 = WAITS.iter().map(|wait| wait.of(&figures)).sum();
+        let missing = 1.0 - run.resources[0].figures.utilisation;
+        assert!((lost - missing).abs() < 1e-9, "{lost}, not {missing}");
+    }
 
     #[test]
     fn values_carry_their_unit() {
-        assert_eq!(Unit::Part.show(0.95), "95 %");
-        assert_eq!(Unit::Seconds.show(90.0), "1 min 30 s");
-        assert_eq!(Unit::PerMinute.show(0.25), "0.25 /min");
-        assert_eq!(Unit::Count.show(1200.0), "1,200");
+        assert_eq!(Part.show(0.95), "95 %");
+        assert_eq!(Seconds.show(90.0), "1 min 30 s");
+        assert_eq!(PerMinute.show(0.25), "0.25 /min");
+        assert_eq!(Number.show(1200.0), "1,200");
     }
 
     #[test]
     fn a_peak_below_the_capacity_is_as_good_as_any_other() {
-        let peak = FIGURES
-            .iter()
-            .find(|figure| figure.name == "peak of capacity");
+        let peak = FIGURES.iter().find(|it| it.name == "peak of capacity");
         let peak = peak.unwrap();
         assert_eq!(peak.cost(0.5), peak.cost(1.0));
         assert!(peak.cost(1.1) > peak.cost(1.0));

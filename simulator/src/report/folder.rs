@@ -1,70 +1,71 @@
-//! The folder of a report: which files it has, and that nothing else is lost when it is written.
+//! The folder of a report: its files, and the care that no other file is lost.
 //!
-//! A list in the folder names the files of the report. Where it is, a former report is replaced: its
-//! files and no others are removed. Where it is not, the folder must be empty.
+//! A list in the folder names the files of the report. With a list, a new report replaces these files and no others.
+//! Without one, the folder must be empty.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use crate::recording::Recording;
-use crate::report::{csv, html, json, summary};
+use crate::report::{csv, json, page, summary};
 use doorward_pages::terminal::palette::Palette;
 
-/// Names the files of a report, a line each.
+/// File that names the files of a report, a line each.
 const LIST: &str = ".doorward-report";
 
-/// What was written.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WrittenReport {
-    /// To look at first.
-    pub page: PathBuf,
-    /// All of them, with their folder.
-    pub files: Vec<PathBuf>,
-}
+/// The page.
+const PAGE: &str = "report.html";
 
-/// Why a report could not be written.
+/// Reason why a report cannot be written.
 #[derive(Debug, thiserror::Error)]
 pub enum ReportError {
-    /// The folder holds something that is no report.
+    /// The folder holds something else than a report.
     #[error(
         "{folder} is not empty and holds no former report (there is {found}); \
-         name another folder, or empty it"
+         name another folder, or empty this one"
     )]
     Occupied {
         /// The folder.
         folder: PathBuf,
-        /// Something in it.
+        /// A file in it.
         found: String,
     },
-    /// It is no folder.
-    #[error("{path} is a file, and a report is a folder; name another one")]
+    /// The path is a file.
+    #[error("{path} is a file, but a report is a folder; name another path")]
     NotAFolder {
         /// The file.
         path: PathBuf,
     },
-    /// A file could not be written.
-    #[error("cannot write {path} (is there room, and may you write there?)")]
-    Write {
-        /// Which.
+    /// A file or folder cannot be read or written.
+    #[error("cannot {action} {path}; check permissions and free space")]
+    Io {
+        /// `read` or `write`.
+        action: &'static str,
+        /// The file or folder.
         path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// The folder could not be read.
-    #[error("cannot read {path}; a report needs a folder that you may read and write")]
-    Read {
-        /// Which.
-        path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
 }
 
-/// Makes a file.
+impl ReportError {
+    fn io(action: &'static str, path: &Path) -> impl Fn(io::Error) -> Self {
+        move |source| {
+            let path = path.to_owned();
+            Self::Io {
+                action,
+                path,
+                source,
+            }
+        }
+    }
+}
+
+/// Writes the content of a file.
 type Make<'a> = dyn FnOnce(&mut dyn Write) -> io::Result<()> + 'a;
 
-/// A file of a report, and how it is made: one after the other, for some are large.
+/// A file of a report, and the function that writes its content.
 struct ReportFile<'a> {
     name: String,
     write: Box<Make<'a>>,
@@ -81,59 +82,49 @@ impl<'a> ReportFile<'a> {
         }
     }
 
-    fn text(name: impl Into<String>, text: String) -> Self {
-        Self::new(name, move |out| out.write_all(text.as_bytes()))
+    fn csv(
+        name: String,
+        write: impl FnOnce(&mut dyn Write) -> Result<(), ::csv::Error> + 'a,
+    ) -> Self {
+        Self::new(name, |out| write(out).map_err(io::Error::other))
     }
 }
 
-/// Makes a folder ready for a report, so that what is wrong with it is known before anything is
-/// played. It is made if it is not there, and from then on known as one of a report; a former report
-/// in it stays until [`write_all`] replaces it.
+/// Prepares a folder for a report, so that problems show before a long run. Creates the folder if it is absent, and
+/// marks it as a report. A former report stays until [`write_all`] replaces it.
 pub fn claim(folder: &Path) -> Result<(), ReportError> {
     if folder.is_file() {
         let path = folder.to_owned();
         return Err(ReportError::NotAFolder { path });
     }
-    let write = |path: &Path| {
-        let path = path.to_owned();
-        move |source| ReportError::Write { path, source }
-    };
-    fs::create_dir_all(folder).map_err(write(folder))?;
+    fs::create_dir_all(folder).map_err(ReportError::io("write", folder))?;
     let list = folder.join(LIST);
     if !list.exists() {
         check_empty(folder)?;
     }
     let mut options = File::options();
     let opened = options.append(true).create(true).open(&list);
-    opened.map(drop).map_err(write(&list))
+    opened.map(drop).map_err(ReportError::io("write", &list))
 }
 
-/// Writes everything about a recording into a folder, which is made if it is not there.
-pub fn write_all(recording: &Recording, folder: &Path) -> Result<WrittenReport, ReportError> {
+/// Writes a report into a folder, and returns the page. Creates the folder if it is absent.
+pub fn write_all(recording: &Recording, folder: &Path) -> Result<PathBuf, ReportError> {
     claim(folder)?;
     clear(folder)?;
     let parts = parts(recording);
-    // The list first: if anything fails later, the next report knows what it may replace.
+    // The list comes first: after a failure the next report knows which files it may replace.
     let names: Vec<&str> = parts.iter().map(|part| part.name.as_str()).collect();
-    let list = ReportFile::text(LIST, names.join("\n") + "\n");
-    let mut files = Vec::new();
+    let names = names.join("\n") + "\n";
+    let list = ReportFile::new(LIST, move |out| out.write_all(names.as_bytes()));
     for part in std::iter::once(list).chain(parts) {
         let path = folder.join(&part.name);
-        write_part(&path, part).map_err(|source| ReportError::Write {
-            path: path.clone(),
-            source,
-        })?;
-        files.push(path);
+        write_part(&path, part).map_err(ReportError::io("write", &path))?;
     }
-    files.remove(0);
-    Ok(WrittenReport {
-        page: folder.join("index.html"),
-        files,
-    })
+    Ok(folder.join(PAGE))
 }
 
 fn write_part(path: &Path, part: ReportFile<'_>) -> io::Result<()> {
-    // What is there and not listed is not ours, even if it is called the same.
+    // A file that exists here was not in the list, so it belongs to the user.
     let file = match part.name == LIST {
         true => File::create(path)?,
         false => File::create_new(path)?,
@@ -143,22 +134,17 @@ fn write_part(path: &Path, part: ReportFile<'_>) -> io::Result<()> {
     out.flush()
 }
 
-/// Refuses a folder that holds anything.
+/// Refuses a folder that is not empty.
 fn check_empty(folder: &Path) -> Result<(), ReportError> {
-    let read = |source| ReportError::Read {
-        path: folder.to_owned(),
-        source,
-    };
-    let mut entries = fs::read_dir(folder).map_err(read)?;
+    let mut entries = fs::read_dir(folder).map_err(ReportError::io("read", folder))?;
     match entries.next() {
         None => Ok(()),
         Some(entry) => Err(ReportError::Occupied {
             folder: folder.to_owned(),
-            found: entry
-                .map_err(read)?
-                .file_name()
-                .to_string_lossy()
-                .into_owned(),
+            found: entry.map_or_else(
+                |error| error.to_string(),
+                |entry| entry.file_name().to_string_lossy().into_owned(),
+            ),
         }),
     }
 }
@@ -166,18 +152,15 @@ fn check_empty(folder: &Path) -> Result<(), ReportError> {
 /// Removes a former report.
 fn clear(folder: &Path) -> Result<(), ReportError> {
     let list = folder.join(LIST);
-    let names = fs::read_to_string(&list).map_err(|source| ReportError::Read {
-        path: list.clone(),
-        source,
-    })?;
-    // A name that leads elsewhere was not written here.
+    let names = fs::read_to_string(&list).map_err(ReportError::io("read", &list))?;
+    // A name with a path was not written here.
     let plain =
         |name: &&str| !name.is_empty() && Path::new(name).file_name() == Some(name.as_ref());
     for name in names.lines().filter(plain) {
         let path = folder.join(name);
         match fs::remove_file(&path) {
             Err(source) if source.kind() != io::ErrorKind::NotFound => {
-                return Err(ReportError::Write { path, source });
+                return Err(ReportError::io("write", &path)(source));
             }
             _ => {}
         }
@@ -187,43 +170,43 @@ fn clear(folder: &Path) -> Result<(), ReportError> {
 
 fn parts(recording: &Recording) -> Vec<ReportFile<'_>> {
     let slugs = slugs(recording);
-    let page_slugs = slugs.clone();
     let mut parts = vec![
-        ReportFile::new("index.html", move |out| {
-            let page = html::page(recording, &page_slugs).map_err(io::Error::other)?;
-            out.write_all(page.as_bytes())
+        ReportFile::new(PAGE, |out| {
+            page::write(out, &[(&recording.scenario, recording)])
         }),
         ReportFile::new(json::NAME, |mut out| json::write(&mut out, recording)),
         ReportFile::new("summary.txt", |mut out| {
             summary::write(&mut out, recording, Palette { on: false })
         }),
-        ReportFile::new("happened.csv", |out| {
-            csv::write_marks(out, &recording.marks).map_err(io::Error::other)
+        ReportFile::csv("happened.csv".to_owned(), |out| {
+            csv::write_marks(out, &recording.marks)
         }),
     ];
     for (resource, slug) in recording.resources.iter().zip(slugs) {
-        parts.push(ReportFile::new(format!("{slug}.csv"), |out| {
-            csv::write_samples(out, resource).map_err(io::Error::other)
-        }));
-        parts.push(ReportFile::new(format!("{slug}.nodes.csv"), |out| {
-            csv::write_nodes(out, resource, &recording.nodes).map_err(io::Error::other)
-        }));
-        parts.push(ReportFile::new(format!("{slug}.clients.csv"), |out| {
-            csv::write_clients(out, resource).map_err(io::Error::other)
-        }));
-        parts.push(ReportFile::new(format!("{slug}.shortages.csv"), |out| {
-            csv::write_client_figures(out, resource).map_err(io::Error::other)
-        }));
-        parts.push(ReportFile::new(format!("{slug}.waits.csv"), |out| {
-            csv::write_waits(out, resource).map_err(io::Error::other)
-        }));
+        parts.extend([
+            ReportFile::csv(format!("{slug}.csv"), |out| {
+                csv::write_samples(out, resource)
+            }),
+            ReportFile::csv(format!("{slug}.nodes.csv"), |out| {
+                csv::write_nodes(out, resource, &recording.nodes)
+            }),
+            ReportFile::csv(format!("{slug}.clients.csv"), |out| {
+                csv::write_clients(out, resource)
+            }),
+            ReportFile::csv(format!("{slug}.shortages.csv"), |out| {
+                csv::write_client_figures(out, resource)
+            }),
+            ReportFile::csv(format!("{slug}.waits.csv"), |out| {
+                csv::write_waits(out, resource)
+            }),
+        ]);
     }
     parts
 }
 
-/// A short name for each resource that can be part of the name of a file, on every system; all
-/// different, also where upper and lower case are the same.
-pub(super) fn slugs(recording: &Recording) -> Vec<String> {
+/// Returns a name for each resource that is safe in a file name on every system. All differ, also without regard to
+/// case.
+fn slugs(recording: &Recording) -> Vec<String> {
     /// Longer ids are cut.
     const LENGTH_MAX: usize = 60;
     let mut slugs: Vec<String> = Vec::new();
@@ -235,7 +218,7 @@ pub(super) fn slugs(recording: &Recording) -> Vec<String> {
         let id: String = id.take(LENGTH_MAX).collect();
         let base = match id.trim_matches('-') {
             "" => "resource",
-            // What the folder has besides.
+            // The folder has a file of this name.
             "happened" => "resource",
             id => id,
         };
@@ -251,4 +234,106 @@ pub(super) fn slugs(recording: &Recording) -> Vec<String> {
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+    use crate::recording::ResourceRecording;
+    use crate::report::testing::played;
+
+    fn names(folder: &Path) -> Vec<String> {
+        let entries = fs::read_dir(folder).unwrap();
+        let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let mut names: Vec<String> = names.collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn a_report_is_a_folder_of_files() {
+        let folder = tempfile::tempdir().unwrap();
+        let written = write_all(&played(), &folder.path().join("a/b")).unwrap();
+        assert_eq!(written, folder.path().join("a/b/report.html"));
+        let expected = [
+            ".doorward-report",
+            "happened.csv",
+            "recording.json",
+            "report.html",
+            "shared.clients.csv",
+            "shared.csv",
+            "shared.nodes.csv",
+            "shared.shortages.csv",
+            "shared.waits.csv",
+            "summary.txt",
+        ];
+        assert_eq!(names(&folder.path().join("a/b")), expected);
+    }
+
+    #[test]
+    fn a_former_report_is_replaced_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        write_all(&played(), folder.path()).unwrap();
+        fs::write(folder.path().join("notes.txt"), "mine").unwrap();
+        write_all(&Recording::default(), folder.path()).unwrap();
+        let left = names(folder.path());
+        assert!(left.contains(&"notes.txt".to_owned()), "{left:?}");
+        assert!(!left.contains(&"shared.csv".to_owned()), "{left:?}");
+        fs::write(folder.path().join("shared.csv"), "mine").unwrap();
+        let error = write_all(&played(), folder.path()).unwrap_err();
+        assert!(error.to_string().contains("shared.csv"), "{error}");
+    }
+
+    #[test]
+    fn a_folder_that_holds_something_else_is_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("thesis.tex"), "mine").unwrap();
+        let error = write_all(&played(), folder.path()).unwrap_err();
+        assert!(error.to_string().contains("there is thesis.tex"), "{error}");
+        assert_eq!(names(folder.path()), ["thesis.tex"]);
+    }
+
+    #[test]
+    fn a_folder_is_claimed_before_anything_is_written_and_a_former_report_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let report = folder.path().join("new");
+        claim(&report).unwrap();
+        claim(&report).unwrap();
+        assert_eq!(names(&report), [LIST]);
+        let page = write_all(&played(), &report).unwrap();
+        let before = names(&report);
+        claim(&report).unwrap();
+        assert_eq!(names(&report), before);
+        let error = claim(&page).unwrap_err().to_string();
+        assert!(error.contains("is a file"), "{error}");
+    }
+
+    #[test]
+    fn a_list_cannot_remove_a_file_elsewhere() {
+        let outer = tempfile::tempdir().unwrap();
+        let folder = outer.path().join("report");
+        fs::create_dir(&folder).unwrap();
+        fs::write(outer.path().join("mine"), "").unwrap();
+        fs::write(folder.join(LIST), "../mine\n").unwrap();
+        write_all(&Recording::default(), &folder).unwrap();
+        assert!(outer.path().join("mine").exists());
+    }
+
+    #[test]
+    fn names_of_files_are_safe_and_different() {
+        let mut recording = Recording::default();
+        for id in ["../etc/<passwd>", "A", "a", "a-nodes", "", "happened", "é"] {
+            recording.resources.push(ResourceRecording {
+                resource: id.to_owned(),
+                ..Default::default()
+            });
+        }
+        let expected = [
+            "etc--passwd",
+            "a",
+            "a-2",
+            "a-nodes",
+            "resource",
+            "resource-2",
+            "resource-3",
+        ];
+        assert_eq!(slugs(&recording), expected);
+    }
+}

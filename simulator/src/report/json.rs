@@ -1,43 +1,54 @@
-//! A whole recording as JSON, and back. Field names are those of [`Recording`]; see there for what
-//! each means.
+//! A recording as JSON, and back: the fields of [`Recording`], and `words`, which the page shows.
 
 use std::fs::File;
 use std::io::{self, BufReader, Write};
 use std::path::{Path, PathBuf};
 
-use crate::recording::Recording;
+use serde::Serialize;
 
-/// What it is called in the folder of a report.
+use crate::recording::Recording;
+use crate::report::words::Words;
+
+/// Its file in the folder of a report.
 pub(super) const NAME: &str = "recording.json";
 
-/// Why there is no recording to be read.
+/// Reason why a recording cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// It cannot be opened.
+    /// The file cannot be opened.
     #[error("cannot open {path}; give the folder of a report, or its {NAME}")]
     Open {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
-    /// It is something else.
+    /// The file holds something else.
     #[error("{path} holds no recording; give a {NAME} that this version wrote")]
     Parse {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Where, and what was expected.
+        /// Place and expectation.
         source: serde_json::Error,
     },
 }
 
+/// A recording with its words. Readers ignore the words.
+#[derive(Serialize)]
+struct WithWords<'a> {
+    #[serde(flatten)]
+    recording: &'a Recording,
+    words: Words,
+}
+
 /// Writes it, ending with a line break.
 pub fn write(out: &mut impl Write, recording: &Recording) -> io::Result<()> {
-    serde_json::to_writer(&mut *out, recording)?;
+    let words = Words::of(recording);
+    serde_json::to_writer(&mut *out, &WithWords { recording, words })?;
     writeln!(out)
 }
 
-/// Reads what was written, from the file or from the folder of a report.
+/// Reads a recording from its file or from the folder of a report.
 pub fn read(path: &Path) -> Result<Recording, ReadError> {
     let path = match path.is_dir() {
         true => path.join(NAME),
@@ -54,22 +65,22 @@ pub fn read(path: &Path) -> Result<Recording, ReadError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::plausible;
+    use crate::report::testing::played;
 
     #[test]
-    fn what_is_written_is_read_again() {
+    fn a_recording_is_read_back_as_it_was_written() {
         let folder = tempfile::tempdir().unwrap();
-        for recording in [plausible::small(), plausible::day(), Recording::default()] {
+        for recording in [&*played(), &Recording::default()] {
             let mut out = Vec::new();
-            write(&mut out, &recording).unwrap();
+            write(&mut out, recording).unwrap();
             std::fs::write(folder.path().join(NAME), &out).unwrap();
-            assert_eq!(read(folder.path()).unwrap(), recording);
-            assert_eq!(read(&folder.path().join(NAME)).unwrap(), recording);
+            assert_eq!(read(folder.path()).unwrap(), *recording);
+            assert_eq!(read(&folder.path().join(NAME)).unwrap(), *recording);
         }
     }
 
     #[test]
-    fn what_cannot_be_read_says_what_to_give() {
+    fn a_file_without_a_recording_is_refused_with_advice() {
         let folder = tempfile::tempdir().unwrap();
         let error = read(&folder.path().join("none")).unwrap_err();
         assert!(error.to_string().contains("give the folder of a report"));

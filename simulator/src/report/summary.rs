@@ -1,83 +1,61 @@
-//! The summary on a terminal: what was run, how it was judged, the figures, what went wrong, and
-//! how much was done. Eighty columns are enough for it.
+//! The summary on a terminal: scenario, verdict, figures, faults, and amount of work. It fits into eighty columns.
 
 use std::io::{self, Write};
 
-use crate::recording::{CLIENT_FIGURES_MAX, Recording, ResourceRecording};
-use crate::report::figures::FIGURES;
-use crate::report::mark_kinds;
-use crate::report::shortage_rows;
+use serde_json::Value;
+
+use crate::recording::{CLIENT_FIGURES_MAX, ClientFigures, MarkKind, Recording, ResourceRecording};
+use crate::report::figures::{FIGURES, WAITS, is_shown};
 use crate::report::text::{WIDTH, printable, shortened, width, wrapped};
-use crate::report::verdicts::{self, Headline, RunOutcome};
-use crate::report::wait_rows;
-use doorward_pages::numbers::{clock, count, percent, seconds, several};
+use crate::report::words::{self, RunOutcome, Words};
+use doorward_pages::numbers::{clock, count, measured, percent, several};
 use doorward_pages::terminal::palette::{Palette, Tone};
 use doorward_pages::terminal::table::{Cell, Table};
 
-/// How many resources have figures here; a report has them all.
+/// Largest numbers of resources, verdicts, resources with shortages, and clients with a shortage that are shown.
 const RESOURCES_MAX: usize = 12;
-/// How many verdicts stand here. What is violated comes first.
 const VERDICTS_MAX: usize = 40;
-/// For how many resources it is shown who goes short, and how many clients of each.
 const SHORTAGES_MAX: usize = 3;
 const CLIENTS_MAX: usize = 5;
-/// How wide a name of a resource may be.
+/// Largest width of a resource's or client's name.
 const NAME_MAX: usize = 22;
+/// Largest part of its wants that a client may miss without a row.
+const NEGLIGIBLE: f64 = 0.005;
 
 /// Writes it.
 pub fn write(out: &mut impl Write, recording: &Recording, palette: Palette) -> io::Result<()> {
-    write_what(out, recording, palette)?;
-    write_headline(out, recording, palette)?;
+    let words = Words::of(recording);
+    write_what(out, recording, &words, palette)?;
     write_verdicts(out, recording, palette)?;
     write_figures(out, &recording.resources, palette)?;
     for resource in recording.resources.iter().take(SHORTAGES_MAX) {
         write_waits(out, resource, palette)?;
         write_shortages(out, resource, palette)?;
     }
-    write_rest(out, recording)
+    write_rest(out, recording, &words)
 }
 
-/// The tree, the clients and the time, in a few words each.
-pub(super) fn what(recording: &Recording) -> Vec<String> {
-    let levels = recording.nodes.iter().map(|node| node.level + 1).max();
-    let mut nodes = several(recording.nodes.len(), "node", "nodes");
-    if let Some(levels) = levels.filter(|levels| *levels > 1) {
-        nodes += &format!(" in {levels} levels");
-    }
-    let resources = recording.resources.len();
-    vec![
-        nodes,
-        several(recording.clients, "client", "clients"),
-        several(resources, "resource", "resources"),
-        seconds(recording.duration_s),
-        format!("seed {}", recording.seed),
-    ]
-}
-
-fn write_what(out: &mut impl Write, recording: &Recording, palette: Palette) -> io::Result<()> {
+fn write_what(
+    out: &mut impl Write,
+    recording: &Recording,
+    words: &Words,
+    palette: Palette,
+) -> io::Result<()> {
     let name = printable(&recording.scenario);
     writeln!(out, "{}", palette.paint(Tone::Strong, &name))?;
-    write_wrapped(
-        out,
-        Tone::Plain,
-        &printable(&recording.description),
-        palette,
-    )?;
-    write_wrapped(out, Tone::Quiet, &what(recording).join(", "), palette)?;
+    let about = printable(&recording.description);
+    write_wrapped(out, Tone::Plain, &about, palette)?;
+    write_wrapped(out, Tone::Quiet, &words.facts.join(", "), palette)?;
     let trace = format!("trace {}", printable(&recording.trace_hash));
-    write_wrapped(out, Tone::Quiet, &trace, palette)
-}
-
-fn write_headline(out: &mut impl Write, recording: &Recording, palette: Palette) -> io::Result<()> {
-    let headline = Headline::of(recording);
-    let tone = match headline.outcome {
+    write_wrapped(out, Tone::Quiet, &trace, palette)?;
+    let tone = match words.outcome {
         RunOutcome::Fine => Tone::Good,
         RunOutcome::Violated => Tone::Bad,
         RunOutcome::NotJudged => Tone::Strong,
     };
     writeln!(out)?;
-    writeln!(out, "{}", palette.paint(tone, &headline.title))?;
-    for note in &headline.notes {
+    writeln!(out, "{}", palette.paint(tone, &words.headline))?;
+    for note in &words.notes {
         write_wrapped(out, Tone::Plain, note, palette)?;
     }
     Ok(())
@@ -94,20 +72,20 @@ fn write_verdicts(out: &mut impl Write, recording: &Recording, palette: Palette)
     let header = ["checked", "resource", "found", "limit", ""];
     let mut table = Table::new(header, 2..3, palette).in_lines(2);
     for verdict in &sorted {
-        let (tone, at) = match verdict.limit {
-            None => (Tone::Quiet, String::new()),
-            Some(_) if verdict.holds => (Tone::Good, String::new()),
-            Some(_) => (Tone::Bad, verdicts::when(verdict)),
+        let tone = match verdict.limit {
+            None => Tone::Quiet,
+            Some(_) if verdict.holds => Tone::Good,
+            Some(_) => Tone::Bad,
         };
-        let mut judgement = verdicts::judgement(verdict).to_owned();
-        if !at.is_empty() {
-            judgement += &format!(" at {at}");
+        let mut judgement = words::judgement(verdict).to_owned();
+        if let Some(at) = verdict.at_s.filter(|_| verdict.is_broken()) {
+            judgement += &format!(" at {}", clock(at));
         }
         table.add([
             Cell::new(verdict.checker.as_str()),
             Cell::new(name(&verdict.resource)),
-            Cell::new(verdicts::found(verdict)),
-            palette.cell(Tone::Quiet, verdicts::limit(verdict)),
+            Cell::new(words::found(verdict)),
+            palette.cell(Tone::Quiet, words::limit(verdict)),
             palette.cell(tone, judgement),
         ]);
     }
@@ -131,171 +109,155 @@ fn write_verdicts(out: &mut impl Write, recording: &Recording, palette: Palette)
     Ok(())
 }
 
-/// A row a figure, a column a resource; as many resources beside each other as there is room for.
+/// Writes a row a figure and a column a resource, with as many resources in a table as fit.
 fn write_figures(
     out: &mut impl Write,
     resources: &[ResourceRecording],
     palette: Palette,
 ) -> io::Result<()> {
-    let shown = resources.get(..RESOURCES_MAX).unwrap_or(resources);
-    let names = FIGURES.iter().map(|figure| width(figure.name));
-    let first = 2 + names.max().unwrap_or(0);
-    let mut rest = shown;
+    let all = resources.iter().map(|it| (name(&it.resource), values(it)));
+    let all: Vec<(String, Value)> = all.take(RESOURCES_MAX).collect();
+    let first = FIGURES.iter().map(|figure| width(figure.name)).max();
+    let mut rest = all.as_slice();
     while !rest.is_empty() {
-        let mut table_width = first;
-        let fits = rest.iter().take_while(|resource| {
-            table_width += 2 + width(&name(&resource.resource)).max(10);
+        let mut table_width = 2 + first.unwrap_or(0);
+        let fits = rest.iter().take_while(|(name, _)| {
+            table_width += 2 + width(name).max(10);
             table_width <= WIDTH
         });
         let (now, later) = rest.split_at(fits.count().max(1));
         rest = later;
         let mut table = Table::headless(1..1 + now.len(), palette).in_lines(2);
         let mut row = vec![palette.cell(Tone::Quiet, "figures")];
-        row.extend(
-            now.iter()
-                .map(|r| palette.cell(Tone::Strong, name(&r.resource))),
-        );
+        row.extend(now.iter().map(|(name, _)| palette.cell(Tone::Strong, name)));
         table.add(row);
-        for figure in &FIGURES {
+        for figure in FIGURES {
             let mut row = vec![palette.cell(Tone::Quiet, figure.name)];
-            row.extend(now.iter().map(|resource| {
-                let alarming = figure.is_alarming((figure.get)(&resource.figures));
-                let tone = if alarming { Tone::Bad } else { Tone::Plain };
-                palette.cell(tone, figure.show(&resource.figures))
+            row.extend(now.iter().map(|(_, figures)| {
+                let value = figure.of(figures);
+                let tone = if figure.is_alarming(value) {
+                    Tone::Bad
+                } else {
+                    Tone::Plain
+                };
+                palette.cell(tone, figure.unit.show(value))
             }));
             table.add(row);
         }
         writeln!(out)?;
         table.write(out)?;
     }
-    if shown.len() < resources.len() {
-        let more = several(resources.len() - shown.len(), "resource", "resources");
-        write_wrapped(out, Tone::Quiet, &format!("and {more} more"), palette)?;
+    match resources.len().saturating_sub(RESOURCES_MAX) {
+        0 => Ok(()),
+        more => write_more(out, more, "resource", palette),
     }
-    Ok(())
 }
 
-/// Which wait cost what.
+fn values(resource: &ResourceRecording) -> Value {
+    serde_json::to_value(&resource.figures).unwrap_or_default()
+}
+
 fn write_waits(
     out: &mut impl Write,
     resource: &ResourceRecording,
     palette: Palette,
 ) -> io::Result<()> {
-    let mut shown = wait_rows::shown_waits(resource).peekable();
+    let figures = values(resource);
+    let shown = WAITS.iter().map(|wait| (wait, wait.of(&figures)));
+    let mut shown = shown.filter(|(_, lost)| is_shown(*lost)).peekable();
     if shown.peek().is_none() {
         return Ok(());
     }
     let title = format!("utilisation lost to, {}", name(&resource.resource));
     let mut table = Table::new([title.as_str(), "points"], 1..2, palette).in_lines(2);
     for (wait, lost) in shown {
-        table.add([
-            palette.cell(Tone::Quiet, wait.name),
-            Cell::new(wait.unit.show(lost)),
-        ]);
+        let lost = Cell::new(wait.unit.show(lost));
+        table.add([palette.cell(Tone::Quiet, wait.name), lost]);
     }
     writeln!(out)?;
     table.write(out)
 }
 
-/// Those to whom most is missing.
+/// Writes the clients with the largest shortages.
 fn write_shortages(
     out: &mut impl Write,
     resource: &ResourceRecording,
     palette: Palette,
 ) -> io::Result<()> {
-    let rows = shortage_rows::rows(resource);
-    if rows.is_empty() {
+    let is_short = |it: &&ClientFigures| it.wanted - it.got > it.wanted * NEGLIGIBLE;
+    let short: Vec<_> = resource.client_figures.iter().filter(is_short).collect();
+    if short.is_empty() {
         return Ok(());
     }
-    let title = format!("most missing, {}", name(&resource.resource));
-    let header = [&title, "wanted", "got", "of it", "ideally", "short for"];
+    let title = format!("short, {}", name(&resource.resource));
+    let header = [&title, "wanted", "got", "met", "ideal", "time short"];
     let mut table = Table::new(header, 1..6, palette).in_lines(2);
-    for row in rows.iter().take(CLIENTS_MAX) {
-        let client = name(row.client);
+    for it in short.iter().take(CLIENTS_MAX) {
         table.add([
-            &client,
-            &row.wanted,
-            &row.got,
-            &row.met,
-            &row.ideal,
-            &row.short,
+            name(&it.client),
+            measured(it.wanted),
+            measured(it.got),
+            percent(it.got / it.wanted),
+            percent(it.ideal / it.wanted),
+            percent(it.short),
         ]);
     }
     writeln!(out)?;
     table.write(out)?;
-    match rows.len().saturating_sub(CLIENTS_MAX) {
+    match short.len().saturating_sub(CLIENTS_MAX) {
         0 => Ok(()),
-        more => {
-            // Of more than these it was not recorded.
-            let least = match rows.len() == CLIENT_FIGURES_MAX {
-                true => "at least ",
-                false => "",
-            };
-            let more = several(more, "more client", "more clients");
-            write_wrapped(out, Tone::Quiet, &format!("and {least}{more}"), palette)
+        // Further clients were not recorded by name.
+        more if short.len() == CLIENT_FIGURES_MAX => {
+            let more = format!("and at least {} more clients", count(more));
+            write_wrapped(out, Tone::Quiet, &more, palette)
         }
+        more => write_more(out, more, "client", palette),
     }
 }
 
-fn write_rest(out: &mut impl Write, recording: &Recording) -> io::Result<()> {
+fn write_more(out: &mut impl Write, more: usize, what: &str, palette: Palette) -> io::Result<()> {
+    let more = several(more, &format!("more {what}"), &format!("more {what}s"));
+    write_wrapped(out, Tone::Quiet, &format!("and {more}"), palette)
+}
+
+fn write_rest(out: &mut impl Write, recording: &Recording, words: &Words) -> io::Result<()> {
     let palette = Palette { on: false };
-    let kinds = mark_kinds::by_kind(&recording.marks);
+    let of = |kind: MarkKind| {
+        recording
+            .marks
+            .iter()
+            .filter(move |it| it.kind == kind)
+            .count()
+    };
+    let kinds = MarkKind::ALL.into_iter().map(|kind| (kind, of(kind)));
+    let kinds = kinds.filter(|(_, marks)| *marks > 0);
     let kinds: Vec<String> = kinds
-        .iter()
-        .map(|kind| format!("{} {}", count(kind.marks.len()), kind.kind.as_str()))
+        .map(|(kind, marks)| format!("{} {}", count(marks), kind.as_str()))
         .collect();
-    let happened = match kinds.as_slice() {
-        [] => "nothing from outside".to_owned(),
+    let events = match kinds.as_slice() {
+        [] => "none".to_owned(),
         _ => kinds.join(", "),
     };
     writeln!(out)?;
-    write_wrapped(out, Tone::Plain, &format!("happened: {happened}"), palette)?;
-    let done = format!("done: {}", work(recording).join(", "));
-    write_wrapped(out, Tone::Plain, &done, palette)
-}
-
-/// How much was done.
-pub(super) fn work(recording: &Recording) -> Vec<String> {
-    let work = &recording.work;
-    let mut messages = format!("{} messages", count(work.messages));
-    if work.lost > 0 {
-        messages += &format!(" ({} lost", count(work.lost));
-        if work.messages > 0 {
-            #[expect(clippy::cast_precision_loss, reason = "shown with three digits")]
-            let part = work.lost as f64 / work.messages as f64;
-            messages += &format!(", {}", percent(part));
-        }
-        messages.push(')');
-    }
-    let mut done = vec![
-        format!("{} refreshes answered", count(work.refreshes)),
-        messages,
-        format!("{} events", count(work.events)),
-    ];
-    done.extend(busiest(recording));
-    done
-}
-
-/// The node that got most requests in one second. None: nobody asked for anything.
-fn busiest(recording: &Recording) -> Option<String> {
-    // The first of those that got as many.
-    let nodes = recording.nodes.iter().rev();
-    let node = nodes.max_by_key(|node| node.requests_most)?;
-    (node.requests_most > 0).then(|| {
-        format!(
-            "at most {} requests in a second, at {} at {}",
-            count(node.requests_most),
-            printable(&node.name),
-            clock(node.requests_most_at_s)
-        )
-    })
+    write_wrapped(
+        out,
+        Tone::Plain,
+        &format!("events from outside: {events}"),
+        palette,
+    )?;
+    write_wrapped(
+        out,
+        Tone::Plain,
+        &format!("done: {}", words.done.join(", ")),
+        palette,
+    )
 }
 
 fn name(resource: &str) -> String {
     shortened(&printable(resource), NAME_MAX)
 }
 
-/// Indented by two.
+/// Writes text indented by two.
 fn write_wrapped(out: &mut impl Write, tone: Tone, text: &str, palette: Palette) -> io::Result<()> {
     for line in wrapped(text, WIDTH - 2) {
         writeln!(out, "  {}", palette.paint(tone, &line))?;
@@ -304,4 +266,60 @@ fn write_wrapped(out: &mut impl Write, tone: Tone, text: &str, palette: Palette)
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+    use crate::report::testing::{hostile, played, violated};
+
+    fn written(recording: &Recording, on: bool) -> String {
+        let mut out = Vec::new();
+        write(&mut out, recording, Palette { on }).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn the_summary_says_verdict_figures_shortages_and_events() {
+        let run = violated();
+        let text = written(&run, false);
+        assert!(
+            text.starts_with("small\n  A leaf dies for a while;"),
+            "{text}"
+        );
+        let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let utilisation = percent(run.resources[0].figures.utilisation);
+        for expected in [
+            "3 nodes in 2 levels, 6 clients, 1 resource, 3 min, seed 1",
+            "1 of 2 limits is violated.",
+            "Jain's index",
+            "utilisation lost to, shared",
+            "short, shared",
+            "events from outside: 1 kill",
+            &format!("utilisation shared {utilisation} at least 100 % VIOLATED"),
+        ] {
+            assert!(words.contains(expected), "{expected}: {text}");
+        }
+    }
+
+    #[test]
+    fn eighty_columns_are_enough_and_nothing_moves_the_cursor() {
+        for run in [&*played(), &hostile()] {
+            let text = written(run, false);
+            for line in text.lines() {
+                assert!(width(line) <= WIDTH, "{line}");
+                assert_eq!(line, line.trim_end());
+            }
+            assert!(!text.contains('\u{1b}'));
+        }
+        assert!(written(&played(), true).contains('\u{1b}'));
+    }
+
+    #[test]
+    fn an_empty_recording_has_a_summary() {
+        let text = written(&Recording::default(), false);
+        assert!(text.contains("The scenario sets no limits."), "{text}");
+        assert!(text.contains("The recording has no samples."), "{text}");
+        assert!(
+            text.contains("0 nodes, 0 clients, 0 resources, 0 s"),
+            "{text}"
+        );
+    }
+}

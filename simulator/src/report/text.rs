@@ -1,17 +1,17 @@
-//! Text on a terminal: lines of a width, and names in which everything can be seen.
+//! Text on a terminal: lines of a width, and names in which every character is visible.
 
 use doorward_session::visible;
 
-/// What everything is readable at.
+/// Width of all text on a terminal.
 pub const WIDTH: usize = 80;
 
-/// How wide a text is. Names are mostly of one column a character; wider ones only move a column.
+/// Returns the width of a text. Names mostly have one column a character; wider ones only move a column.
 pub(super) fn width(text: &str) -> usize {
     text.chars().count()
 }
 
-/// A text in lines of at most so many characters. A word that is longer has a line of its own; a
-/// number and its percent sign stay together.
+/// Splits a text into lines of at most so many characters. A longer word has a line of its own; a number and its
+/// percent sign stay together.
 pub fn wrapped(text: &str, width_max: usize) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
@@ -36,7 +36,7 @@ pub fn wrapped(text: &str, width_max: usize) -> Vec<String> {
     lines
 }
 
-/// A text of at most so many characters, an ellipsis in place of what is cut.
+/// Returns a text of at most so many characters, with an ellipsis in place of the rest.
 pub(super) fn shortened(text: &str, width_max: usize) -> String {
     if width(text) <= width_max {
         return text.to_owned();
@@ -45,7 +45,7 @@ pub(super) fn shortened(text: &str, width_max: usize) -> String {
     format!("{}…", kept.trim_end())
 }
 
-/// A name as it may stand on a terminal: no character in it moves the cursor or changes colours.
+/// Returns a name for a terminal: no character in it moves the cursor or changes colours.
 pub(super) fn printable(name: &str) -> String {
     visible::line(name).into_owned()
 }

@@ -1,6 +1,6 @@
 //! Lists the clients that were short.
 
-use crate::recording::{CLIENT_FIGURES_MAX, ClientFigures};
+use crate::recording::{CLIENT_FIGURES_MAX, ClientFigures, ClientSpread};
 use crate::world::World;
 
 impl World<'_> {
@@ -13,6 +13,7 @@ impl World<'_> {
                 .map(|(client, it)| (client, watched.figures_of(it.account as usize)))
                 .filter(|(_, figures)| figures.wanted > 0.0)
                 .collect();
+            let spread = ClientSpread::of(shown.iter().map(|(_, figures)| figures));
             let missing = |figures: &ClientFigures| figures.wanted - figures.got;
             // A stable sort keeps equal shortages in order.
             shown.sort_by(|(_, a), (_, b)| missing(b).total_cmp(&missing(a)));
@@ -28,6 +29,7 @@ impl World<'_> {
             let named = named.collect();
             if let Some(recorded) = self.recording.resources.get_mut(resource) {
                 recorded.client_figures = named;
+                recorded.figures.spread = spread;
             }
         }
     }

@@ -72,8 +72,8 @@ fn a_report_is_written_with_the_command_that_makes_it_again() {
     let run = ["run", "minimal"];
     let arguments = [&run[..], &duration, &["--out", "report"]].concat();
     let out = check(folder.path(), &arguments, 0);
-    assert!(out.contains("report: report/index.html"), "{out}");
-    let page = fs::read_to_string(folder.path().join("report/index.html")).unwrap();
+    assert!(out.contains("report: report/report.html"), "{out}");
+    let page = fs::read_to_string(folder.path().join("report/report.html")).unwrap();
     let command = "doorward-sim run minimal --seed 5 --duration 2m";
     assert!(page.contains(command));
     // It does make it again, and JSON has all of it.
@@ -156,7 +156,7 @@ fn a_trace_is_replayed_with_all_and_with_half_and_the_two_are_compared() {
     assert!(out.contains("7 nodes in 3 levels, 2 clients"), "{out}");
     let half = ["--capacity-factor", "0.5", "--out", "half"];
     check(folder.path(), &[&replay[..], &half].concat(), 0);
-    let page = fs::read_to_string(folder.path().join("half/index.html")).unwrap();
+    let page = fs::read_to_string(folder.path().join("half/report.html")).unwrap();
     let command = "doorward-sim replay --trace demand.csv --templates templates.yaml --tree 2x2 \
                    --capacity-factor 0.5 --seed 1";
     assert!(page.contains(command));
@@ -168,7 +168,68 @@ fn a_trace_is_replayed_with_all_and_with_half_and_the_two_are_compared() {
     );
     assert!(out.contains("utilisation"), "{out}");
     assert!(folder.path().join("both.html").exists());
-    check(folder.path(), &["compare", "now", "none"], 2);
+    let page = fs::read_to_string(folder.path().join("both.html")).unwrap();
+    assert!(page.contains(r#"{"name":"half/recording.json""#));
+    let err = check(folder.path(), &["compare", "now", "none.json"], 2);
+    assert!(err.contains("cannot open none.json"), "{err}");
+    let err = check(folder.path(), &["compare", "now", "minimal"], 2);
+    assert!(
+        err.contains("now is a recording and minimal is a scenario"),
+        "{err}"
+    );
+    let err = check(
+        folder.path(),
+        &["compare", "now", "half", "--seeds", "3"],
+        2,
+    );
+    assert!(err.contains("A and B are recordings"), "{err}");
+}
+
+#[test]
+fn scenarios_are_compared_over_seeds_and_a_difference_counts_beyond_their_spread() {
+    let folder = folder();
+    let minimal = check(folder.path(), &["show", "minimal"], 0);
+    let walk = minimal.replace("wants: 20", "wants: {walk: {start: 20}}");
+    assert_ne!(walk, minimal);
+    fs::write(folder.path().join("walk.yaml"), &walk).unwrap();
+    let less = walk.replace("start: 20", "start: 2");
+    fs::write(folder.path().join("less.yaml"), less).unwrap();
+    let seeds = [
+        "--seeds",
+        "3",
+        "--seed",
+        "7",
+        "--duration",
+        "3m",
+        "--out",
+        "both.html",
+    ];
+    let compare = ["compare", "walk.yaml", "less.yaml"];
+    let out = check(folder.path(), &[&compare[..], &seeds].concat(), 0);
+    assert!(
+        out.contains("A  walk.yaml: seeds 7 to 9. All limits hold in 3 of 3 runs."),
+        "{out}"
+    );
+    let row = |name: &str| {
+        let line = out.lines().find(|line| line.trim_start().starts_with(name));
+        line.unwrap_or_else(|| panic!("{name}: {out}")).to_owned()
+    };
+    assert!(row("demand met").ends_with(" B"), "{out}");
+    assert!(row("unfairness").ends_with("no"), "{out}");
+    assert!(
+        row("overshoot of shared").contains("holds in 3 of 3"),
+        "{out}"
+    );
+    let page = fs::read_to_string(folder.path().join("both.html")).unwrap();
+    assert!(page.contains(r#""seed":7,"#) && !page.contains(r#""seed":8,"#));
+    let err = check(folder.path(), &["compare", "minimal", "minimum"], 2);
+    assert!(err.contains("doorward-sim list"), "{err}");
+}
+
+#[test]
+fn the_page_without_a_recording_is_printed() {
+    let out = check(folder().path(), &["page"], 0);
+    assert!(out.starts_with("<!doctype html>") && out.contains("recording.json"));
 }
 
 /// What a run is, in the words of a summary.
@@ -263,14 +324,14 @@ fn leases_of_another_length_are_all_that_differs() {
         out.contains("lease length of shared: A 1 min, B 20 s"),
         "{out}"
     );
-    // What goes wrong is the same, also what is by chance: who crashes, for instance.
+    // Faults are the same, also random ones: the same clients crash, for instance.
     let happened = |run: &str| {
         let happened = fs::read_to_string(folder.path().join(run).join("happened.csv"));
         happened.unwrap()
     };
     assert!(happened("a").contains("crash"), "{}", happened("a"));
     assert_eq!(happened("a"), happened("b"));
-    let page = fs::read_to_string(folder.path().join("b/index.html")).unwrap();
+    let page = fs::read_to_string(folder.path().join("b/report.html")).unwrap();
     let command = "doorward-sim run lease-length --seed 1 --duration 8m --lease-length 20s";
     assert!(page.contains(command));
     let err = check(

@@ -1,0 +1,125 @@
+//! The report page: one file with style, script and recordings, which needs no network.
+//!
+//! `report-page/report.js` draws everything. Without recordings the page asks for recording.json files.
+
+use std::io::{self, Write};
+
+use crate::recording::Recording;
+use crate::report::{figures, json};
+
+const TEMPLATE: &str = include_str!("../../report-page/report.html");
+const STYLE: &str = include_str!("../../report-page/report.css");
+const SCRIPT: &str = include_str!("../../report-page/report.js");
+const UPLOT_STYLE: &str = include_str!("../../report-page/uplot/uPlot.min.css");
+const UPLOT_SCRIPT: &str = include_str!("../../report-page/uplot/uPlot.iife.min.js");
+const UPLOT_LICENSE: &str = include_str!("../../report-page/uplot/LICENSE");
+
+/// Writes the page with none, one or two recordings and their names.
+pub fn write(mut out: &mut dyn Write, recordings: &[(&str, &Recording)]) -> io::Result<()> {
+    // The template has a line `{{name}}` for each part.
+    for line in TEMPLATE.lines() {
+        match line.trim() {
+            "{{style}}" => {
+                let (palette, base) = (doorward_pages::PALETTE, doorward_pages::BASE);
+                writeln!(out, "{palette}{base}{UPLOT_STYLE}\n{STYLE}")?;
+            }
+            "{{vocabulary}}" => write!(Escaped(&mut out), "{}", figures::vocabulary())?,
+            "{{recordings}}" => write_recordings(&mut Escaped(&mut out), recordings)?,
+            "{{uplot}}" => {
+                let license = UPLOT_LICENSE.trim();
+                writeln!(out, "/*! uPlot\n{license}\n*/\n{UPLOT_SCRIPT}")?;
+            }
+            "{{script}}" => writeln!(out, "{SCRIPT}")?,
+            _ => writeln!(out, "{line}")?,
+        }
+    }
+    Ok(())
+}
+
+fn write_recordings(out: &mut impl Write, recordings: &[(&str, &Recording)]) -> io::Result<()> {
+    write!(out, "[")?;
+    for (index, (name, recording)) in recordings.iter().enumerate() {
+        let comma = if index > 0 { "," } else { "" };
+        let name = serde_json::to_string(name)?;
+        write!(out, "{comma}{{\"name\":{name},\"recording\":")?;
+        json::write(out, recording)?;
+        write!(out, "}}")?;
+    }
+    writeln!(out, "]")
+}
+
+/// Writes JSON for a `<script>` element: without `<`, no text in it ends the element. JSON has `<` only in texts.
+struct Escaped<W>(W);
+
+impl<W: Write> Write for Escaped<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut parts = bytes.split(|byte| *byte == b'<');
+        self.0.write_all(parts.next().unwrap_or_default())?;
+        for part in parts {
+            self.0.write_all(b"\\u003c")?;
+            self.0.write_all(part)?;
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::testing::{hostile, played};
+
+    fn page(recordings: &[(&str, &Recording)]) -> String {
+        let mut out = Vec::new();
+        write(&mut out, recordings).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    /// Returns the recordings that are embedded in a page.
+    fn embedded(page: &str) -> serde_json::Value {
+        let data = page.split_once("id=\"recordings\">").unwrap().1;
+        serde_json::from_str(data.split_once("</script>").unwrap().0).unwrap()
+    }
+
+    #[test]
+    fn the_page_holds_its_recordings_and_needs_no_network() {
+        let run = played();
+        let page = page(&[("before", &run), ("after", &run)]);
+        let data = embedded(&page);
+        assert_eq!(data[0]["name"], "before");
+        assert_eq!(
+            data[1]["recording"]["words"]["headline"],
+            "All 2 limits hold."
+        );
+        let read: Recording = serde_json::from_value(data[1]["recording"].clone()).unwrap();
+        assert_eq!(read, *run);
+        for outside in ["src=", "href=\"http", "@import", "url(", "fetch(", "{{"] {
+            let count = page.matches(outside).count();
+            assert_eq!(count, 0, "{outside}");
+        }
+        assert!(page.contains("Permission is hereby granted"));
+    }
+
+    #[test]
+    fn hostile_names_end_no_script_and_stay_as_they_are() {
+        let run = hostile();
+        let page = page(&[("</script><b>", &run)]);
+        let empty = super::tests::page(&[]);
+        assert_eq!(
+            page.matches("</script").count(),
+            empty.matches("</script").count()
+        );
+        assert_eq!(page.matches("<!--").count(), empty.matches("<!--").count());
+        let data = embedded(&page);
+        assert_eq!(data[0]["name"], "</script><b>");
+        assert_eq!(data[0]["recording"]["scenario"], run.scenario.as_str());
+    }
+
+    #[test]
+    fn without_recordings_the_list_is_empty() {
+        assert_eq!(embedded(&page(&[])), serde_json::json!([]));
+    }
+}
