@@ -1,7 +1,7 @@
 //! Scenarios: plain, checked data, with nothing left to look up.
 //!
 //! Files are read in two steps. Serde reads typed values (`source`, `forms`), with the file types beside the types of
-//! this module; then names become places and fields are checked against one another (`read`). A `Scenario` makes
+//! this module; then names become places (`names`) and fields are checked against one another (`read`). A `Scenario` makes
 //! sense: parents stand before their children, every probability is one, every amount is finite and not negative.
 
 pub mod clients;

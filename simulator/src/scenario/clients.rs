@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::scenario::demand::{Demand, DemandForm};
 use crate::scenario::forms::{Form, Maybe, Time, Whole, is_default};
 use crate::scenario::names::Known;
-use crate::scenario::source::{OneOrMany, Read, ReadError, Within};
+use crate::scenario::source::{OneOf, OneOrMany, Read, ReadError, Within};
 use crate::scenario::usage::{Limiter, ModeForm, ResourceForm, Usage, UsageFile, safe};
 use crate::scenario::{CLIENTS_MAX, Scenario};
 
@@ -106,7 +106,7 @@ fn clients_of_trace(usage: &Usage) -> Option<&[String]> {
 }
 
 /// All groups of a scenario.
-pub(super) fn resolved(files: Vec<GroupFile>, known: &Known<'_>) -> Read<Vec<ClientGroup>> {
+pub(super) fn resolved(files: Vec<GroupFile>, known: &Known) -> Read<Vec<ClientGroup>> {
     if files.is_empty() {
         let message = "is empty; give at least one group, as in [{count: 10, wants: 5}]";
         return Err(ReadError::new("", message));
@@ -128,7 +128,7 @@ pub(super) fn resolved(files: Vec<GroupFile>, known: &Known<'_>) -> Read<Vec<Cli
 }
 
 impl GroupFile {
-    fn resolve(self, known: &Known<'_>, is_alone: bool) -> Read<ClientGroup> {
+    fn resolve(self, known: &Known, is_alone: bool) -> Read<ClientGroup> {
         let first = UsageFile {
             resource: self.resource,
             priority: self.priority,
@@ -181,7 +181,7 @@ impl GroupFile {
         Self {
             name: is_named.then(|| group.name.clone()),
             count: (clients.is_none() && group.count > 1).then_some(group.count),
-            at: (group.nodes != scenario.leaves()).then_some(OneOrMany::Many(names)),
+            at: (group.nodes != scenario.leaves()).then_some(OneOf::List(names)),
             start_within: (group.start_within != usual).then_some(group.start_within),
             resource: usage.resource,
             priority: usage.priority,
@@ -232,14 +232,14 @@ fn named(name: Option<String>, first: &mut Usage, is_alone: bool) -> Read<String
 }
 
 /// The other resources of the clients, which must be different.
-fn others(files: Vec<UsageFile>, first: &Usage, known: &Known<'_>) -> Read<Vec<Usage>> {
+fn others(files: Vec<UsageFile>, first: &Usage, known: &Known) -> Read<Vec<Usage>> {
     let mut also: Vec<Usage> = Vec::with_capacity(files.len());
     for (index, file) in files.into_iter().enumerate() {
         let step = format!("also[{index}]");
         let usage = file.resolve(known).within(&step)?;
         if clients_of_trace(&usage).is_some() {
             let message = "is a trace; give its clients a group of their own";
-            return Err(ReadError::new("wants", message).within(&step));
+            return Err(ReadError::new("wants", message)).within(&step);
         }
         let mut used = std::iter::once(first).chain(&also);
         if used.any(|it| it.resource == usage.resource) {
@@ -247,7 +247,7 @@ fn others(files: Vec<UsageFile>, first: &Usage, known: &Known<'_>) -> Read<Vec<U
                 "{:?} is used already; give another one",
                 usage.resource.as_str()
             );
-            return Err(ReadError::new("resource", message).within(&step));
+            return Err(ReadError::new("resource", message)).within(&step);
         }
         also.push(usage);
     }

@@ -16,7 +16,7 @@ use crate::scenario::forms::{
     Amount, As, Factors, Form, Part, STEP_MIN, Step, Time, UNSAID, schema, unsaid,
 };
 use crate::scenario::names::is_within;
-use crate::scenario::source::{PlainOrMap, Read, ReadError, Within};
+use crate::scenario::source::{Never, OneOf, Read, ReadError, Within};
 
 /// The demand of a client over time. Curves that change all the time are followed in steps.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -203,15 +203,16 @@ impl Demand {
 /// A number, or a kind of demand.
 pub(super) struct DemandForm;
 
-schema!([] DemandForm: |generator| PlainOrMap::<As<Amount>, Demand>::json_schema(generator));
+schema!([] DemandForm: |generator| OneOf::<As<Amount>, Never, Demand>::json_schema(generator));
 
 impl Form for DemandForm {
     type Value = Demand;
 
     fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Demand, D::Error> {
-        Ok(match PlainOrMap::deserialize(from)? {
-            PlainOrMap::Plain(As::<Amount>(wants)) => Demand::Constant(wants),
-            PlainOrMap::Map(demand) => demand,
+        Ok(match OneOf::<_, Never, _>::deserialize(from)? {
+            OneOf::Plain(As::<Amount>(wants)) => Demand::Constant(wants),
+            OneOf::List(never) => match never {},
+            OneOf::Map(demand) => demand,
         })
     }
 

@@ -8,16 +8,16 @@ mod words;
 
 use std::time::Duration;
 
-use doorward_documents::placed_value::{PlacedKey, PlacedValue, Value};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::scenario::ClientGroup;
 pub use crate::scenario::fault::event::Event;
 pub use crate::scenario::fault::words::{EtcdLoss, NodeServers, Side, ToEtcd};
 use crate::scenario::forms::{As, Form, Maybe, PerHour, Step, Time, UNSAID, Weight, unsaid};
-use crate::scenario::names::{Known, is_within};
-use crate::scenario::source::{OneOrMany, Read, ReadError, Within, read};
+use crate::scenario::names::{GroupName, NodeNames, is_within, with_known};
+use crate::scenario::source::{Fields, OneOf, Read, ReadError, Within, fields_of, read_kind};
 
 /// Something that goes wrong, or is changed from outside.
 #[derive(Clone, Debug)]
@@ -97,29 +97,7 @@ impl When {
 }
 
 /// A fault as files have it.
-#[derive(Serialize)]
-pub(super) struct FaultFile {
-    #[serde(flatten)]
-    when: When,
-    #[serde(flatten)]
-    what: What,
-}
-
-/// An event, or several.
-#[derive(Serialize)]
-#[serde(untagged)]
-enum What {
-    Event(Event),
-    OneOf { one_of: Vec<Weighted> },
-}
-
-/// One of several events.
-#[derive(Serialize)]
-struct Weighted {
-    weight: f64,
-    #[serde(flatten)]
-    event: Event,
-}
+pub(super) struct FaultFile;
 
 impl JsonSchema for FaultFile {
     fn schema_name() -> std::borrow::Cow<'static, str> {
@@ -137,23 +115,11 @@ impl JsonSchema for FaultFile {
     }
 }
 
-/// The weight of an event.
-#[derive(Deserialize)]
-struct OwnWeight {
-    #[serde(default = "certain", with = "Weight")]
-    weight: f64,
-}
-
-const fn certain() -> f64 {
-    1.0
-}
-
 /// A duration between these two, by chance.
 pub type Span = (Duration, Duration);
 
 /// A node, or one of several.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NodeChoice {
     /// This one, by its place in the scenario.
     Node(usize),
@@ -189,12 +155,10 @@ pub struct ClientChoice {
     #[schemars(range(min = 1))]
     pub count: usize,
     /// The name of their group. Absent: any group.
-    #[serde(default, rename = "of")]
-    #[schemars(with = "Option<String>")]
+    #[serde(default, rename = "of", with = "Maybe::<GroupName>")]
     pub groups: Option<Vec<usize>>,
     /// Their nodes. Absent: any node.
-    #[serde(default, rename = "at")]
-    #[schemars(with = "Option<OneOrMany<String>>")]
+    #[serde(default, rename = "at", with = "Maybe::<NodeNames>")]
     pub nodes: Option<Vec<usize>>,
 }
 
@@ -231,8 +195,8 @@ impl ClientChoice {
 
 /// The owners of clocks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(untagged)]
-#[schemars(inline)]
+#[serde(from = "ClockFile", into = "ClockFile")]
+#[schemars(inline, untagged)]
 pub enum ClockChoice {
     /// The servers of a node.
     Node(NodeChoice),
@@ -240,86 +204,72 @@ pub enum ClockChoice {
     Clients(ClientChoice),
 }
 
-type Entry = (PlacedKey, PlacedValue);
+type ClockFile = OneOf<NodeChoice, NodeChoice, ClientChoice>;
 
-/// A map of some entries of a document.
-fn map(value: &PlacedValue, entries: Vec<Entry>) -> PlacedValue {
-    PlacedValue {
-        place: value.place,
-        value: Value::Map(entries),
+impl From<ClockFile> for ClockChoice {
+    fn from(file: ClockFile) -> Self {
+        match file {
+            OneOf::Plain(node) | OneOf::List(node) => Self::Node(node),
+            OneOf::Map(clients) => Self::Clients(clients),
+        }
     }
 }
 
-/// The entries of a map, apart: those with some keys, and all others.
-fn apart(value: &PlacedValue, keys: &[&str]) -> Read<(PlacedValue, PlacedValue)> {
-    let Value::Map(entries) = &value.value else {
-        let message = format!(
-            "is {}; give a map, as in {{at: 120s, kill: root}}",
-            value.value.described()
-        );
-        return Err(ReadError::new("", message));
-    };
-    let is_chosen = |(key, _): &Entry| keys.contains(&key.text.as_str());
-    let (some, others) = entries.iter().cloned().partition(is_chosen);
-    Ok((map(value, some), map(value, others)))
+impl From<ClockChoice> for ClockFile {
+    fn from(choice: ClockChoice) -> Self {
+        match choice {
+            ClockChoice::Node(node) => Self::Plain(node),
+            ClockChoice::Clients(clients) => Self::Map(clients),
+        }
+    }
 }
 
 impl Fault {
-    /// Reads one.
-    pub(super) fn read(value: &PlacedValue, known: &Known<'_>) -> Read<Self> {
-        let (when, what) = apart(value, &WHEN)?;
-        let mut when: When = read(&when)?;
-        when.complete(known.end)?;
-        let (choices, events) = apart(&what, &["one_of"])?;
-        let Value::Map(choices) = &choices.value else {
-            return Err(ReadError::new("", "is no map"));
-        };
-        let Some((_, list)) = choices.first() else {
-            let choices = vec![(1.0, Event::read(&events, known)?)];
+    /// Reads one. Names are known.
+    pub(super) fn read(mut fields: Fields) -> Read<Self> {
+        fields.retain(|_, value| !value.is_null());
+        let when = WHEN.iter().filter_map(|key| fields.remove_entry(*key));
+        let mut when: When = read_kind(when.collect(), &["from", "until"])?;
+        with_known(|known| when.complete(known.end))?;
+        let Some(list) = fields.remove("one_of") else {
+            let choices = vec![(1.0, Event::read(fields)?)];
             return Ok(Self { when, choices });
         };
-        if let Value::Map(others) = &events.value
-            && let Some((key, _)) = others.first()
-        {
-            let message = "does not go with one_of; remove it";
-            return Err(ReadError::new(&key.text, message));
+        if let Some(key) = fields.keys().next() {
+            return Err(ReadError::new(key, "does not go with one_of; remove it"));
         }
-        let choices = weighted(list, known).within("one_of")?;
+        let choices = weighted(list).within("one_of")?;
         Ok(Self { when, choices })
     }
 
-    /// The fault as a file has it.
-    pub(super) fn to_file(&self) -> FaultFile {
-        let what = match self.choices.as_slice() {
-            [(1.0, event)] => What::Event(event.clone()),
+    /// The fault as a file has it. Names are known.
+    pub(super) fn to_file(&self) -> Read<Fields> {
+        let mut fields = fields_of(&self.when)?;
+        match self.choices.as_slice() {
+            [(1.0, event)] => fields.extend(fields_of(event)?),
             choices => {
-                let choices = choices.iter().cloned();
-                let one_of = choices.map(|(weight, event)| Weighted { weight, event });
-                What::OneOf {
-                    one_of: one_of.collect(),
-                }
+                let choices = choices.iter().map(|(weight, event)| {
+                    let mut fields = fields_of(event)?;
+                    fields.insert("weight".to_owned(), (*weight).into());
+                    Ok(fields.into())
+                });
+                let one_of = choices.collect::<Read<Vec<Value>>>()?;
+                fields.insert("one_of".to_owned(), one_of.into());
             }
-        };
-        let when = self.when.clone();
-        FaultFile { when, what }
+        }
+        Ok(fields)
     }
 }
 
 /// Several events, by weight.
-fn weighted(list: &PlacedValue, known: &Known<'_>) -> Read<Vec<(f64, Event)>> {
-    let Value::List(items) = &list.value else {
-        let message = "give a list, as in [{weight: 3, kill: any}, {elect: any}]";
-        return Err(ReadError::new("", message));
-    };
-    let one = |item| {
-        let (weight, event) = apart(item, &["weight"])?;
-        let OwnWeight { weight } = read(&weight)?;
-        Ok((weight, Event::read(&event, known)?))
-    };
+fn weighted(list: Value) -> Read<Vec<(f64, Event)>> {
+    let list: Vec<Fields> = serde_json::from_value(list).map_err(|it| ReadError::new("", it))?;
     let mut choices = Vec::new();
-    for (index, item) in items.iter().enumerate() {
-        let choice = one(item).within(&format!("[{index}]"));
-        choices.push(choice?);
+    for (index, mut fields) in list.into_iter().enumerate() {
+        let weight = fields.remove("weight").unwrap_or_else(|| 1.into());
+        let weight = Weight::deserialize(weight).map_err(|it| ReadError::new("weight", it));
+        let choice = weight.and_then(|weight| Ok((weight, Event::read(fields)?)));
+        choices.push(choice.within(&format!("[{index}]"))?);
     }
     if choices.iter().all(|(weight, _)| *weight == 0.0) {
         let message = "has no event with a weight; give one a weight above 0";

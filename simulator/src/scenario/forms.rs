@@ -8,11 +8,10 @@ use std::time::Duration;
 use doorward_engine::amount::Amount as EngineAmount;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Error as _, Unexpected, Visitor};
-use serde::ser::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::scenario::fault::Span as TimeSpan;
-use crate::scenario::source::OneOrMany;
+use crate::scenario::source::{OneOf, OneOrMany};
 
 /// The longest time in a scenario: a year.
 const DURATION_MAX: Duration = Duration::from_secs(365 * 24 * 3600);
@@ -238,10 +237,10 @@ macro_rules! durations {
             }
 
             fn serialize<S: Serializer>(value: &Duration, to: S) -> Result<S::Ok, S::Error> {
-                if *value == UNSAID {
-                    return Err(S::Error::custom("a duration that is not known yet"));
+                match *value {
+                    UNSAID => to.serialize_none(),
+                    value => to.collect_str(&humantime::format_duration(value)),
                 }
-                to.collect_str(&humantime::format_duration(*value))
             }
         }
     )*};
@@ -306,8 +305,9 @@ impl Form for Span {
 
     fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<TimeSpan, D::Error> {
         let many = match OneOrMany::<As<Time>>::deserialize(from)? {
-            OneOrMany::One(As(span)) => return Ok((span, span)),
-            OneOrMany::Many(many) => many,
+            OneOf::Plain(As(span)) => return Ok((span, span)),
+            OneOf::List(many) => many,
+            OneOf::Map(never) => match never {},
         };
         let [As(least), As(most)] = many.as_slice() else {
             let message = "give one duration, or the shortest and the longest, as in [10s, 60s]";

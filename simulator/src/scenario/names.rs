@@ -1,21 +1,25 @@
-//! Names in a scenario file become places: nodes, groups of clients.
+//! Names in a scenario file become places: nodes, groups of clients. A written file has names again.
 
+use std::cell::RefCell;
 use std::time::Duration;
 
 use doorward_documents::form::{hint, some_of};
-use doorward_documents::placed_value::{PlacedKey, PlacedValue, Position, Value};
 use doorward_engine::template::Templates;
-use serde::Deserialize;
+use serde::de::Error as _;
+use serde::ser::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::scenario::ClientGroup;
+use crate::scenario::fault::NodeChoice;
+use crate::scenario::forms::{Form, schema};
 use crate::scenario::nodes::NamedNodes;
 use crate::scenario::read::Files;
-use crate::scenario::source::{OneOrMany, Read, ReadError, Within, read};
+use crate::scenario::source::{OneOf, OneOrMany, Read, ReadError};
 
 /// The parts of a scenario that are known while its file is read.
-pub(super) struct Known<'f> {
+pub(super) struct Known {
     /// The folder of the scenario, or the library.
-    pub(super) files: &'f Files,
+    pub(super) files: Files,
     /// The duration of the simulation.
     pub(super) end: Duration,
     /// Faults may concern no client, or fewer than they say.
@@ -26,6 +30,11 @@ pub(super) struct Known<'f> {
     pub(super) tree: NamedNodes,
     /// All clients.
     pub(super) clients: Vec<ClientGroup>,
+}
+
+thread_local! {
+    /// The names in the scenario whose faults are being read or written.
+    static KNOWN: RefCell<Option<Known>> = const { RefCell::new(None) };
 }
 
 /// Refuses a time after the end.
@@ -48,95 +57,131 @@ pub(super) fn unknown(name: &str, what: &str, known: &[&str]) -> ReadError {
     ReadError::new("", format!("{name:?} is no {what}{hint}"))
 }
 
-/// Some clients, as a file has them.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ChosenClients {
-    clients: usize,
-    #[serde(default)]
-    of: Option<String>,
-    #[serde(default)]
-    at: Option<OneOrMany<String>>,
+/// Calls a function with the names of the scenario whose faults are being read or written.
+pub(super) fn with_known<T>(act: impl FnOnce(&Known) -> Read<T>) -> Read<T> {
+    KNOWN.with_borrow(|known| match known {
+        Some(known) => act(known),
+        None => Err(ReadError::new("", "names are not known here")),
+    })
 }
 
-impl Known<'_> {
-    /// The nodes that something can happen to, with places instead of names.
-    pub(super) fn node(&self, value: &PlacedValue) -> Read<PlacedValue> {
-        let names: OneOrMany<String> = read(value)?;
-        let (mut nodes, is_list) = match &names {
-            OneOrMany::One(name) if name == "any" => return Ok(text("any", value.place)),
-            OneOrMany::One(name) if name == "below_root" => {
-                if self.tree.nodes.len() == 1 {
-                    let message = "is below_root, but no node is below the root; give another node";
-                    return Err(ReadError::new("", message));
-                }
-                return Ok(text("any_below_root", value.place));
+impl Known {
+    /// Reads or writes faults, whose names are these.
+    pub(super) fn during<T>(self, act: impl FnOnce() -> T) -> (T, Option<Self>) {
+        let before = KNOWN.replace(Some(self));
+        let result = act();
+        (result, KNOWN.replace(before))
+    }
+
+    /// The nodes that something can happen to.
+    fn node(&self, names: &OneOrMany<String>) -> Read<NodeChoice> {
+        let mut nodes = match names {
+            OneOf::Plain(name) if name == "any" => return Ok(NodeChoice::Any),
+            OneOf::Plain(name) if name == "below_root" => {
+                return match self.tree.nodes.len() {
+                    1 => Err(ReadError::new("", "no node is below the root")),
+                    _ => Ok(NodeChoice::AnyBelowRoot),
+                };
             }
-            OneOrMany::One(name) if name == "all" => {
+            OneOf::Plain(name) if name == "all" => {
                 let message = "is all; give any, for a node by chance";
                 return Err(ReadError::new("", message));
             }
-            OneOrMany::One(name) => (self.tree.named(name)?, false),
-            OneOrMany::Many(_) => (self.tree.all_named(&names)?, true),
+            _ => self.tree.all_named(names)?,
         };
         nodes.sort_unstable();
         nodes.dedup();
-        Ok(match nodes.as_slice() {
-            [only] if !is_list => map(vec![("node", number(*only, value.place))], value.place),
-            _ => map(vec![("any_of", numbers(&nodes, value.place))], value.place),
+        Ok(match (names, nodes.as_slice()) {
+            (OneOf::Plain(_), [only]) => NodeChoice::Node(*only),
+            _ => NodeChoice::AnyOf(nodes),
         })
     }
 
-    /// Some clients, with places instead of names.
-    pub(super) fn some_clients(&self, value: &PlacedValue) -> Read<PlacedValue> {
-        let chosen: ChosenClients = read(value)?;
-        let place = value.place;
-        let mut entries = vec![("clients", number(chosen.clients, place))];
-        if let Some(name) = &chosen.of {
-            let groups = self.groups(name).within("of")?;
-            entries.push(("of", numbers(&groups, place)));
-        }
-        if let Some(names) = &chosen.at {
-            let nodes = self.tree.all_named(names).within("at")?;
-            entries.push(("at", numbers(&nodes, place)));
-        }
-        Ok(map(entries, place))
+    /// The name of a node.
+    fn name(&self, node: usize) -> Read<String> {
+        let node = self.tree.nodes.get(node).map(|node| node.name.clone());
+        node.ok_or_else(|| ReadError::new("", "names a node that is not there"))
     }
 
-    /// The groups of a name.
-    fn groups(&self, name: &str) -> Read<Vec<usize>> {
-        let numbered = self.clients.iter().enumerate();
-        let found = numbered.filter(|(_, group)| group.name == name);
-        let found: Vec<usize> = found.map(|(number, _)| number).collect();
-        if found.is_empty() {
-            let known: Vec<&str> = self.clients.iter().map(|it| it.name.as_str()).collect();
-            return Err(unknown(name, "group", &known));
-        }
-        Ok(found)
+    /// The names of nodes.
+    fn names(&self, nodes: &[usize]) -> Read<OneOrMany<String>> {
+        let names: Read<_> = nodes.iter().map(|node| self.name(*node)).collect();
+        names.map(OneOf::List)
     }
 }
 
-fn text(text: &str, place: Position) -> PlacedValue {
-    let value = Value::Text(text.to_owned());
-    PlacedValue { place, value }
+impl<'de> Deserialize<'de> for NodeChoice {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let names = OneOrMany::deserialize(from)?;
+        with_known(|known| known.node(&names)).map_err(D::Error::custom)
+    }
 }
 
-fn number(number: usize, place: Position) -> PlacedValue {
-    let value = Value::Whole(number as i128);
-    PlacedValue { place, value }
+impl Serialize for NodeChoice {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let names = with_known(|known| match self {
+            Self::Any => Ok(OneOf::Plain("any".to_owned())),
+            Self::AnyBelowRoot => Ok(OneOf::Plain("below_root".to_owned())),
+            Self::Node(node) => known.name(*node).map(OneOf::Plain),
+            Self::AnyOf(nodes) => known.names(nodes),
+        });
+        names.map_err(S::Error::custom)?.serialize(to)
+    }
 }
 
-fn numbers(all: &[usize], place: Position) -> PlacedValue {
-    let value = Value::List(all.iter().map(|it| number(*it, place)).collect());
-    PlacedValue { place, value }
+schema!([] NodeChoice: |generator| OneOrMany::<String>::json_schema(generator));
+
+/// Nodes by their names.
+pub(super) struct NodeNames;
+
+schema!([] NodeNames: |generator| OneOrMany::<String>::json_schema(generator));
+
+impl Form for NodeNames {
+    type Value = Vec<usize>;
+
+    fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<usize>, D::Error> {
+        let names = OneOrMany::deserialize(from)?;
+        with_known(|known| known.tree.all_named(&names)).map_err(D::Error::custom)
+    }
+
+    fn serialize<S: Serializer>(nodes: &Vec<usize>, to: S) -> Result<S::Ok, S::Error> {
+        let names = with_known(|known| known.names(nodes));
+        names.map_err(S::Error::custom)?.serialize(to)
+    }
 }
 
-fn map(entries: Vec<(&str, PlacedValue)>, place: Position) -> PlacedValue {
-    let key = |text: &str| PlacedKey {
-        place,
-        text: text.to_owned(),
-    };
-    let entries = entries.into_iter().map(|(name, value)| (key(name), value));
-    let value = Value::Map(entries.collect());
-    PlacedValue { place, value }
+/// Groups of clients by their name.
+pub(super) struct GroupName;
+
+schema!([] GroupName: |generator| String::json_schema(generator));
+
+impl Form for GroupName {
+    type Value = Vec<usize>;
+
+    fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<usize>, D::Error> {
+        let name = String::deserialize(from)?;
+        let groups = with_known(|known| {
+            let groups = known.clients.iter().enumerate();
+            let found = groups.filter(|(_, group)| group.name == name);
+            let found: Vec<usize> = found.map(|(number, _)| number).collect();
+            let names = || known.clients.iter().map(|it| it.name.as_str());
+            match found.is_empty() {
+                true => Err(unknown(&name, "group", &names().collect::<Vec<_>>())),
+                false => Ok(found),
+            }
+        });
+        groups.map_err(D::Error::custom)
+    }
+
+    fn serialize<S: Serializer>(groups: &Vec<usize>, to: S) -> Result<S::Ok, S::Error> {
+        let name = with_known(|known| {
+            let groups = groups.iter().filter_map(|group| known.clients.get(*group));
+            let mut names: Vec<String> = groups.map(|group| group.name.clone()).collect();
+            names.dedup();
+            let one = <[String; 1]>::try_from(names);
+            one.map_err(|_| ReadError::new("", "clients of several groups, or of none"))
+        });
+        let [name] = name.map_err(S::Error::custom)?;
+        name.serialize(to)
+    }
 }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::scenario::Scenario;
 use crate::scenario::forms::{As, Form, Maybe, Part, Span, Time};
 use crate::scenario::nodes::NamedNodes;
-use crate::scenario::source::{OneOrMany, PlainOrMap, Read, ReadError, Within};
+use crate::scenario::source::{OneOf, OneOrMany, Read, ReadError, Within};
 
 /// The links, with the time of messages and their losses.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,10 +38,7 @@ pub struct Link {
 
 /// A distribution of latencies.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(
-    from = "PlainOrMap<As<Span>, Tail>",
-    into = "PlainOrMap<As<Span>, Tail>"
-)]
+#[serde(from = "LatencyFile", into = "LatencyFile")]
 #[schemars(inline)]
 pub enum Latency {
     /// Always the same.
@@ -70,21 +67,24 @@ struct Tail {
     mean: Duration,
 }
 
-impl From<PlainOrMap<As<Span>, Tail>> for Latency {
-    fn from(file: PlainOrMap<As<Span>, Tail>) -> Self {
+type LatencyFile = OneOf<As<Time>, As<Span>, Tail>;
+
+impl From<LatencyFile> for Latency {
+    fn from(file: LatencyFile) -> Self {
         match file {
-            PlainOrMap::Plain(As((least, most))) if least == most => Self::Constant(least),
-            PlainOrMap::Plain(As((least, most))) => Self::Uniform(least, most),
-            PlainOrMap::Map(Tail { least, mean }) => Self::Exponential { least, mean },
+            OneOf::Plain(As(latency)) => Self::Constant(latency),
+            OneOf::List(As((least, most))) if least == most => Self::Constant(least),
+            OneOf::List(As((least, most))) => Self::Uniform(least, most),
+            OneOf::Map(Tail { least, mean }) => Self::Exponential { least, mean },
         }
     }
 }
 
-impl From<Latency> for PlainOrMap<As<Span>, Tail> {
+impl From<Latency> for LatencyFile {
     fn from(latency: Latency) -> Self {
         match latency {
-            Latency::Constant(latency) => Self::Plain(As((latency, latency))),
-            Latency::Uniform(least, most) => Self::Plain(As((least, most))),
+            Latency::Constant(latency) => Self::Plain(As(latency)),
+            Latency::Uniform(least, most) => Self::List(As((least, most))),
             Latency::Exponential { least, mean } => Self::Map(Tail { least, mean }),
         }
     }
@@ -248,7 +248,7 @@ impl NetworkFile {
         let at = network
             .at
             .iter()
-            .map(|(node, link)| single(link, None, name(*node).map(OneOrMany::One)));
+            .map(|(node, link)| single(link, None, name(*node).map(OneOf::Plain)));
         // The root has no parent, and no link to it.
         let above = network.above.iter().filter_map(|(node, link)| {
             let parent = scenario.nodes.get(*node)?.parent?;

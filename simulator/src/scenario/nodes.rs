@@ -8,7 +8,6 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::fmt;
 
-use doorward_documents::form::{hint, some_of};
 use doorward_engine::id::HolderName;
 use schemars::JsonSchema;
 use serde::de::{MapAccess, Visitor};
@@ -16,7 +15,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::scenario::NODES_MAX;
 use crate::scenario::forms::{Form, Whole};
-use crate::scenario::source::{OneOrMany, PlainOrMap, Read, ReadError, Within};
+use crate::scenario::names::unknown;
+use crate::scenario::source::{Never, OneOf, OneOrMany, Read, ReadError, Within};
 
 /// Words that say which nodes are meant, so that no node has them as its name. YAML takes the last two for truth
 /// values.
@@ -35,7 +35,7 @@ pub struct Node {
 }
 
 /// The tree as a file has it.
-pub(super) type TreeFile = PlainOrMap<Vec<Listed>, Branches>;
+pub(super) type TreeFile = OneOf<Never, Vec<Listed>, Branches>;
 
 /// A node in a list.
 #[derive(Serialize, Deserialize, JsonSchema)]
@@ -72,7 +72,7 @@ struct Branch {
     candidates: u32,
     /// The nodes below: a map, or a list of names. Absent: it is a leaf.
     #[serde(default)]
-    children: Option<PlainOrMap<Vec<String>, Branches>>,
+    children: Option<OneOf<Never, Vec<String>, Branches>>,
 }
 
 const fn one() -> u32 {
@@ -130,8 +130,8 @@ impl NamedNodes {
     pub(super) fn of(file: Option<TreeFile>) -> Read<Self> {
         let mut tree = Self::default();
         match file {
-            None => tree.plant("root", &ALONE, None, "")?,
-            Some(PlainOrMap::Plain(list)) => {
+            None | Some(OneOf::Plain(_)) => tree.plant("root", &ALONE, None, "")?,
+            Some(OneOf::List(list)) => {
                 for (index, node) in list.into_iter().enumerate() {
                     tree.add_listed(node).within(&format!("[{index}]"))?;
                 }
@@ -139,7 +139,7 @@ impl NamedNodes {
                     return Err(ReadError::new("", "is empty; give at least the root"));
                 }
             }
-            Some(PlainOrMap::Map(Branches(roots))) => {
+            Some(OneOf::Map(Branches(roots))) => {
                 let [(key, root)] = roots.as_slice() else {
                     let message = "give one root, and all other nodes as its children";
                     return Err(ReadError::new("", message));
@@ -153,6 +153,15 @@ impl NamedNodes {
         }
         tree.leaves = super::leaves_of(&tree.nodes);
         Ok(tree)
+    }
+
+    /// The nodes of a scenario that is written.
+    pub(super) fn written(nodes: &[Node]) -> Self {
+        let nodes = nodes.to_vec();
+        Self {
+            nodes,
+            ..Self::default()
+        }
     }
 
     /// Makes the nodes of a key, `prefix` before the name of each.
@@ -180,13 +189,13 @@ impl NamedNodes {
                 key,
             )?;
             match &branch.children {
-                None => {}
-                Some(PlainOrMap::Plain(names)) => {
+                None | Some(OneOf::Plain(_)) => {}
+                Some(OneOf::List(names)) => {
                     for name in names {
                         self.plant(name, &ALONE, Some(index), &below)?;
                     }
                 }
-                Some(PlainOrMap::Map(Branches(children))) => {
+                Some(OneOf::Map(Branches(children))) => {
                     for (key, child) in children {
                         self.plant(key, child, Some(index), &below)?;
                     }
@@ -250,19 +259,16 @@ impl NamedNodes {
         let found = self.kinds.get(name).cloned();
         found.ok_or_else(|| {
             let known: Vec<&str> = self.names.keys().map(String::as_str).collect();
-            let hint = match hint(name, &known) {
-                hint if hint.is_empty() => format!("; give one of {}", some_of(known.into_iter())),
-                hint => hint,
-            };
-            ReadError::new("", format!("{name:?} is no node{hint}"))
+            unknown(name, "node", &known)
         })
     }
 
     /// The nodes of one name or of several.
     pub(super) fn all_named(&self, names: &OneOrMany<String>) -> Read<Vec<usize>> {
         let names = match names {
-            OneOrMany::One(name) => return self.named(name),
-            OneOrMany::Many(names) => names,
+            OneOf::Plain(name) => return self.named(name),
+            OneOf::List(names) => names,
+            OneOf::Map(never) => match *never {},
         };
         if names.is_empty() {
             return Err(ReadError::new("", "is empty; give at least one node"));
@@ -284,5 +290,5 @@ pub(super) fn listed(nodes: &[Node]) -> TreeFile {
         parent: node.parent.and_then(name_of),
         candidates: node.candidates,
     });
-    PlainOrMap::Plain(each.collect())
+    OneOf::List(each.collect())
 }

@@ -1,19 +1,19 @@
 //! Reads scenario files: YAML in, a [`Scenario`] or an error out.
 //!
-//! `docs/simulator-reference.md` has every key. An invalid file is refused with its first problem:
-//! `FILE:LINE:COLUMN: key: what is wrong; what to do`. Templates are reported with all that is wrong in them.
+//! `docs/simulator-reference.md` has every key. An invalid file is refused with its first problem: with its line and
+//! column if serde finds it, or with the keys on the way to it if it concerns names or several fields.
 
 pub mod files;
 
+use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use doorward_documents::placed_value::{PlacedValue, Position, Value, read as read_yaml, text_of};
-use doorward_documents::{DocumentError, Problem};
-use doorward_engine::template::Templates;
+use doorward_documents::DOCUMENT_BYTES_MAX;
 use schemars::JsonSchema;
-use serde::de::{Deserializer, IgnoredAny};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::scenario::clients::{self, GroupFile};
 use crate::scenario::fault::{Fault, FaultFile};
@@ -22,8 +22,8 @@ use crate::scenario::names::{Known, is_within};
 use crate::scenario::network::NetworkFile;
 use crate::scenario::nodes::{NamedNodes, TreeFile};
 pub use crate::scenario::read::files::Files;
-use crate::scenario::source::{Read, ReadError, Within, read};
-use crate::scenario::templates::TemplatesForm;
+use crate::scenario::source::{Fields, Read, ReadError, Within};
+use crate::scenario::templates::{self, TemplatesForm};
 use crate::scenario::{ClientGaps, Limits, Node, Scenario, Servers};
 
 /// The default time between two measurements.
@@ -37,8 +37,11 @@ const NAME_BYTES_MAX: usize = 100;
 
 /// A scenario file, or a template file that it names, is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(transparent)]
-pub struct ScenarioError(pub DocumentError);
+#[error("{0}")]
+pub struct ScenarioError(String);
+
+/// The most maps and lists in one another.
+const DEPTH_MAX: usize = 32;
 
 /// A whole simulation.
 #[derive(Serialize, Deserialize, JsonSchema)]
@@ -71,8 +74,8 @@ pub(super) struct ScenarioFile {
     #[serde(default, skip_serializing_if = "is_default")]
     pub(super) idle_faults: bool,
     /// The templates of the root at the start.
-    #[serde(with = "TemplatesForm")]
-    pub(super) templates: Templates,
+    #[schemars(with = "TemplatesForm")]
+    pub(super) templates: Value,
     /// The servers: nodes in nodes, or a list. Absent: one node, `root`.
     #[serde(default)]
     pub(super) tree: Option<TreeFile>,
@@ -88,8 +91,9 @@ pub(super) struct ScenarioFile {
     #[serde(default, skip_serializing_if = "is_default")]
     pub(super) client_gaps: ClientGaps,
     /// Faults, each with its time.
-    #[serde(default, deserialize_with = "none_yet")]
-    pub(super) faults: Vec<FaultFile>,
+    #[serde(default)]
+    #[schemars(with = "Vec<FaultFile>")]
+    pub(super) faults: Vec<Fields>,
     /// Averages are judged from this time on. Absent: the longest learning mode and 30 s, but at most half of the
     /// duration.
     #[serde(default, with = "Maybe::<Time>")]
@@ -105,11 +109,6 @@ const fn ten_minutes() -> Duration {
 
 const fn one() -> u64 {
     1
-}
-
-/// Faults are read when clients and nodes are known.
-fn none_yet<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<FaultFile>, D::Error> {
-    IgnoredAny::deserialize(from).map(|_| Vec::new())
 }
 
 /// Only the tree of a scenario file.
@@ -137,11 +136,10 @@ impl Scenario {
     /// If it cannot be read, has no tree, or that is invalid.
     pub fn read_tree(path: &Path) -> Result<Vec<Node>, ScenarioError> {
         let (text, file) = text_in(path)?;
-        parsed(&text, &file, |document| {
-            let TreeOnly { tree } = read(document)?;
-            let tree = NamedNodes::of(Some(tree)).within("tree")?;
-            Ok(tree.nodes)
-        })
+        let TreeOnly { tree } = parsed(&text, &file)?;
+        let tree = NamedNodes::of(Some(tree)).within("tree");
+        let tree = tree.map_err(|error| ScenarioError(format!("{file}: {error}")))?;
+        Ok(tree.nodes)
     }
 
     /// Reads the text of a scenario file. `file` is its name, for messages and for a scenario that
@@ -151,77 +149,59 @@ impl Scenario {
     ///
     /// If it, or a file it names, cannot be read or is invalid.
     pub fn parse(text: &str, file: &str, files: &Files) -> Result<Self, ScenarioError> {
-        parsed(text, file, |document| {
-            read::<ScenarioFile>(document)?.resolve(document, file, files)
-        })
+        let scenario = parsed::<ScenarioFile>(text, file)?.resolve(file, files);
+        scenario.map_err(|error| ScenarioError(format!("{file}: {error}")))
     }
 }
 
-fn parsed<T>(
-    text: &str,
-    file: &str,
-    read: impl FnOnce(&PlacedValue) -> Read<T>,
-) -> Result<T, ScenarioError> {
-    let refuse = |problem| {
-        ScenarioError(DocumentError {
-            file: file.to_owned(),
-            problems: vec![problem],
-        })
+fn parsed<T: DeserializeOwned>(text: &str, file: &str) -> Result<T, ScenarioError> {
+    if text.len() > DOCUMENT_BYTES_MAX {
+        let message = format!("{file} is larger than {DOCUMENT_BYTES_MAX} bytes");
+        return Err(ScenarioError(message));
+    }
+    let options = serde_saphyr::options! {
+        with_snippet: false,
+        budget: serde_saphyr::budget! { max_depth: DEPTH_MAX },
+        // A number or a truth value needs quotes where text is expected.
+        no_schema: true,
     };
-    let Some(document) = read_yaml(text).map_err(refuse)? else {
-        let message = "is empty; give at least templates and clients";
-        return Err(refuse(Problem::of_document(Position::START, message)));
-    };
-    read(&document).map_err(|error| ScenarioError(error.placed(&document, file)))
+    serde_saphyr::from_str_with_options(text, options).map_err(|error| {
+        let place = error.location().map(|it| (it.line(), it.column()));
+        let (line, column) = place.unwrap_or((1, 1));
+        ScenarioError(format!("{file}:{line}:{column}: {error}"))
+    })
 }
 
 /// The text of a file, and its name for messages.
 fn text_in(path: &Path) -> Result<(String, String), ScenarioError> {
     let file = path.display().to_string();
-    let refuse = |problem| {
-        let problems = vec![problem];
-        ScenarioError(DocumentError {
-            file: file.clone(),
-            problems,
-        })
-    };
-    let bytes = files::bytes_of(path).map_err(|cause| {
-        let message = format!("cannot be read: {cause}");
-        refuse(Problem::of_document(Position::START, message))
-    })?;
-    let text = text_of(&bytes).map_err(refuse)?.to_owned();
-    Ok((text, file))
-}
-
-/// An entry of a document that serde passed by.
-fn entry<'d>(document: &'d PlacedValue, key: &str) -> Option<&'d PlacedValue> {
-    let Value::Map(entries) = &document.value else {
-        return None;
-    };
-    let found = entries.iter().find(|(name, _)| name.text == key);
-    found.map(|(_, value)| value)
+    let bytes = files::bytes_of(path);
+    let text = bytes.and_then(|bytes| String::from_utf8(bytes).map_err(io::Error::other));
+    match text {
+        Ok(text) => Ok((text, file)),
+        Err(cause) => Err(ScenarioError(format!("{file}: cannot be read: {cause}"))),
+    }
 }
 
 impl ScenarioFile {
     /// Resolves names, fills in defaults that depend on other fields, and checks fields against one another.
-    fn resolve(self, document: &PlacedValue, file: &str, files: &Files) -> Read<Scenario> {
-        let tree = NamedNodes::of(self.tree).within("tree")?;
-        let templates = match entry(document, "templates") {
-            Some(value) => TemplatesForm::read(value, files),
-            None => Ok(self.templates),
-        };
+    fn resolve(self, file: &str, files: &Files) -> Read<Scenario> {
         let mut known = Known {
-            files,
+            files: files.clone(),
             end: self.duration,
             may_be_idle: self.idle_faults,
-            templates: templates.within("templates")?,
-            tree,
+            templates: templates::read(&self.templates, files).within("templates")?,
+            tree: NamedNodes::of(self.tree).within("tree")?,
             clients: Vec::new(),
         };
         let clients = clients::resolved(self.clients, &known);
         known.clients = clients.within("clients")?;
         let network = self.network.resolve(&known.tree).within("network")?;
-        let faults = faults(document, &known).within("faults")?;
+        let (faults, known) = known.during(|| faults(self.faults));
+        let faults = faults?;
+        let Some(known) = known else {
+            return Err(ReadError::new("", "names are lost"));
+        };
         let end = self.duration;
         let mut scenario = Scenario {
             name: self.name.unwrap_or_else(|| file_stem(file)),
@@ -249,27 +229,10 @@ impl ScenarioFile {
     }
 }
 
-fn faults(document: &PlacedValue, known: &Known<'_>) -> Read<Vec<Fault>> {
-    let Some(list) = entry(document, "faults") else {
-        return Ok(Vec::new());
-    };
-    let items = match &list.value {
-        Value::Null => return Ok(Vec::new()),
-        Value::List(items) => items,
-        other => {
-            let message = format!(
-                "is {}; give a list, as in [{{at: 120s, kill: root}}]",
-                other.described()
-            );
-            return Err(ReadError::new("", message));
-        }
-    };
-    let mut faults = Vec::with_capacity(items.len());
-    for (index, item) in items.iter().enumerate() {
-        let fault = Fault::read(item, known);
-        faults.push(fault.within(&format!("[{index}]"))?);
-    }
-    Ok(faults)
+fn faults(list: Vec<Fields>) -> Read<Vec<Fault>> {
+    let faults = list.into_iter().enumerate();
+    let faults = faults.map(|(index, it)| Fault::read(it).within(&format!("faults[{index}]")));
+    faults.collect()
 }
 
 impl Scenario {

@@ -36,7 +36,7 @@ fn shape(schema: &Value) -> String {
     }
     if let Some(kinds) = each("anyOf").or(each("oneOf")) {
         let mut shapes: Vec<String> = kinds.iter().map(shape).collect();
-        shapes.retain(|it| it != "null");
+        shapes.retain(|it| !it.is_empty() && it != "null");
         shapes.dedup();
         if let [one, list] = &shapes[..]
             && *list == format!("list of {one}")

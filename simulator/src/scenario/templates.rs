@@ -1,58 +1,51 @@
 //! Templates: in the scenario itself as template files have them, or in a file of their own.
 
-use doorward_documents::placed_value::{PlacedValue, Value};
-use doorward_documents::{DocumentError, parse_bytes, parse_node};
+use doorward_documents::{parse_bytes, parse_yaml};
 use doorward_engine::template::{Algorithm, SafeCapacity, Shrink, Template, Templates};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::de::IgnoredAny;
+use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Value as Json, json};
 
 use crate::scenario::forms::Form;
+use crate::scenario::names::with_known;
 use crate::scenario::read::Files;
 use crate::scenario::source::{Read, ReadError};
 
-/// Templates as a scenario has them. `doorward_documents` reads them, with all that is wrong in them; serde passes them
-/// by.
+/// Templates as a scenario has them.
 pub(super) struct TemplatesForm;
 
-impl TemplatesForm {
-    /// Reads `{resources: […]}`, or the name of a file in which this stands.
-    pub(super) fn read(value: &PlacedValue, files: &Files) -> Read<Templates> {
-        let (problems, file) = match &value.value {
-            Value::Map(_) => match parse_node(value) {
-                Ok(templates) => return Ok(templates),
-                Err(problems) => (problems, None),
-            },
-            Value::Text(name) => {
-                let bytes = files.bytes(name).map_err(|cause| {
-                    ReadError::new("", format!("is {name:?}, which cannot be read: {cause}"))
-                })?;
-                match parse_bytes(&bytes.0, &bytes.1) {
-                    Ok(templates) => return Ok(templates),
-                    Err(DocumentError { file, problems }) => (problems, Some(file)),
-                }
-            }
-            other => {
-                let expected = "templates, as in {resources: […]}, or the name of a template file";
-                let message = format!("is {}; give {expected}", other.described());
-                return Err(ReadError::new("", message));
-            }
-        };
-        Err(ReadError::of_templates(problems, file))
+/// Reads `{resources: […]}`, or the name of a file in which this stands.
+pub(super) fn read(value: &Json, files: &Files) -> Read<Templates> {
+    if let Json::String(name) = value {
+        let (bytes, file) = files.bytes(name).map_err(|cause| {
+            ReadError::new("", format!("is {name:?}, which cannot be read: {cause}"))
+        })?;
+        return parse_bytes(&bytes, &file).map_err(|error| ReadError::new("", error));
     }
+    // JSON is YAML.
+    parse_yaml(&value.to_string(), "").map_err(|error| {
+        let problems: Vec<String> = error.problems.iter().map(ToString::to_string).collect();
+        ReadError::new("", problems.join("\n"))
+    })
+}
+
+/// Templates as a file has them.
+pub(super) fn written(templates: &Templates) -> Json {
+    let resources: Vec<Json> = templates.iter().map(|it| template(it)).collect();
+    json!({"resources": resources})
 }
 
 impl Form for TemplatesForm {
     type Value = Templates;
 
     fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Templates, D::Error> {
-        IgnoredAny::deserialize(from).map(|_| Templates::default())
+        let value = Json::deserialize(from)?;
+        with_known(|known| read(&value, &known.files)).map_err(D::Error::custom)
     }
 
     fn serialize<S: Serializer>(templates: &Templates, to: S) -> Result<S::Ok, S::Error> {
-        let resources: Vec<Json> = templates.iter().map(|it| written(it)).collect();
-        json!({"resources": resources}).serialize(to)
+        written(templates).serialize(to)
     }
 }
 
@@ -70,7 +63,7 @@ impl JsonSchema for TemplatesForm {
 }
 
 /// A template as a file has it.
-fn written(template: &Template) -> Json {
+fn template(template: &Template) -> Json {
     let algorithm = &template.algorithm;
     let mut parameters = Vec::new();
     if algorithm.decay_factor != Algorithm::default().decay_factor {

@@ -88,7 +88,7 @@ impl Form for ResourceForm {
 
 /// A limiter of the client library, and what comes to it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(from = "LimiterFile", into = "LimiterFile")]
+#[serde(try_from = "LimiterFile", into = "LimiterFile")]
 pub struct Limiter {
     /// The kind of limiter and of work.
     pub work: Work,
@@ -114,32 +114,23 @@ pub enum Work {
     },
 }
 
-/// A limiter as a file has it.
+/// A limiter: `rate` or `concurrency`.
 #[derive(Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case", deny_unknown_fields)]
-#[schemars(rename = "Limiter", untagged)]
-enum LimiterFile {
-    /// A rate limiter. `wants` counts per second.
-    Rate {
-        /// The cost of each request.
-        #[serde(with = "Cost")]
-        rate: f64,
-        /// The client asks for measured demand. Absent: for its load.
-        #[serde(default)]
-        adaptive: Option<AdaptiveFile>,
-    },
-    /// A concurrency limiter. `wants` would be in flight without limits.
-    Concurrency {
-        /// The permits of each piece of work.
-        #[serde(with = "Whole::<u32, 1, 1_000_000>")]
-        concurrency: u32,
-        /// The duration of each piece of work.
-        #[serde(rename = "for", with = "Span")]
-        takes: TimeSpan,
-        /// The client asks for measured demand. Absent: for its load.
-        #[serde(default)]
-        adaptive: Option<AdaptiveFile>,
-    },
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Limiter")]
+struct LimiterFile {
+    /// A rate limiter, and the cost of each request. `wants` counts per second.
+    #[serde(default, with = "Maybe::<Cost>")]
+    rate: Option<f64>,
+    /// A concurrency limiter, and the permits of each piece of work. `wants` would be in flight without limits.
+    #[serde(default, with = "Maybe::<Whole<u32, 1, 1_000_000>>")]
+    concurrency: Option<u32>,
+    /// The duration of each piece of work. With `concurrency`.
+    #[serde(default, rename = "for", with = "Maybe::<Span>")]
+    takes: Option<TimeSpan>,
+    /// The client asks for measured demand. Absent: for its load.
+    #[serde(default)]
+    adaptive: Option<AdaptiveFile>,
 }
 
 /// Measured demand.
@@ -189,37 +180,32 @@ impl From<AdaptiveFile> for AdaptiveWants {
     }
 }
 
-impl From<LimiterFile> for Limiter {
-    fn from(file: LimiterFile) -> Self {
-        let (work, adaptive) = match file {
-            LimiterFile::Rate {
-                rate: cost,
-                adaptive,
-            } => (Work::Rate { cost }, adaptive),
-            LimiterFile::Concurrency {
-                concurrency: permits,
-                takes,
-                adaptive,
-            } => (Work::Concurrency { permits, takes }, adaptive),
+impl TryFrom<LimiterFile> for Limiter {
+    type Error = &'static str;
+
+    fn try_from(file: LimiterFile) -> Result<Self, &'static str> {
+        let work = match (file.rate, file.concurrency, file.takes) {
+            (Some(cost), None, None) => Work::Rate { cost },
+            (None, Some(_), Some((_, Duration::ZERO))) => return Err("work takes no time"),
+            (None, Some(permits), Some(takes)) => Work::Concurrency { permits, takes },
+            _ => return Err("give rate, or concurrency and for"),
         };
-        let adaptive = adaptive.map(AdaptiveWants::from);
-        Self { work, adaptive }
+        let adaptive = file.adaptive.map(AdaptiveWants::from);
+        Ok(Self { work, adaptive })
     }
 }
 
 impl From<Limiter> for LimiterFile {
-    fn from(limiter: Limiter) -> Self {
-        let adaptive = limiter.adaptive.map(AdaptiveFile::from);
-        match limiter.work {
-            Work::Rate { cost: rate } => Self::Rate { rate, adaptive },
-            Work::Concurrency {
-                permits: concurrency,
-                takes,
-            } => Self::Concurrency {
-                concurrency,
-                takes,
-                adaptive,
-            },
+    fn from(Limiter { work, adaptive }: Limiter) -> Self {
+        let (rate, concurrency, takes) = match work {
+            Work::Rate { cost } => (Some(cost), None, None),
+            Work::Concurrency { permits, takes } => (None, Some(permits), Some(takes)),
+        };
+        Self {
+            rate,
+            concurrency,
+            takes,
+            adaptive: adaptive.map(AdaptiveFile::from),
         }
     }
 }
@@ -236,7 +222,7 @@ impl Work {
 
 impl UsageFile {
     /// The usage, with a resource for which there is a template.
-    pub(super) fn resolve(self, known: &Known<'_>) -> Read<Usage> {
+    pub(super) fn resolve(self, known: &Known) -> Read<Usage> {
         let Self {
             resource,
             priority,
@@ -250,18 +236,9 @@ impl UsageFile {
         }
         .within("resource")?;
         if let Demand::Trace(trace) = &mut wants {
-            trace.open(known.files).within("wants")?;
+            trace.open(&known.files).within("wants")?;
         }
         wants.complete(known.end).within("wants")?;
-        if let Some(Limiter {
-            work: Work::Concurrency { takes, .. },
-            ..
-        }) = &limiter
-            && takes.1.is_zero()
-        {
-            let message = "takes no time; give a longer duration";
-            return Err(ReadError::new("limiter.for", message));
-        }
         Ok(Usage {
             resource,
             priority,

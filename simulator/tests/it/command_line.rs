@@ -87,14 +87,21 @@ fn a_report_is_written_with_the_command_that_makes_it_again() {
 }
 
 #[test]
-fn what_is_wrong_with_a_scenario_is_reported_with_its_line() {
+fn what_is_wrong_with_a_scenario_is_reported_with_its_place() {
     let folder = folder();
     let scenario = "duration: 5m\ntemplates: none.yaml\nclients: []\n";
     fs::write(folder.path().join("bad.yaml"), scenario).unwrap();
     let err = check(folder.path(), &["run", "bad.yaml"], 2);
-    assert!(err.contains("\nbad.yaml:2:12: templates"), "{err}");
+    assert!(
+        err.contains("bad.yaml: templates: is \"none.yaml\""),
+        "{err}"
+    );
+    let scenario = "duration: 5m\nseeds: 1\n";
+    fs::write(folder.path().join("bad.yaml"), scenario).unwrap();
+    let err = check(folder.path(), &["run", "bad.yaml"], 2);
+    assert!(err.contains("bad.yaml:2:1: unknown field `seeds`"), "{err}");
     let err = check(folder.path(), &["run", "none.yaml"], 2);
-    assert!(err.contains("none.yaml:1:1: cannot be read"), "{err}");
+    assert!(err.contains("none.yaml: cannot be read"), "{err}");
     let err = check(folder.path(), &["run", "minimum"], 2);
     assert!(err.contains("doorward-sim list"), "{err}");
 }

@@ -11,7 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::scenario::CLIENTS_MAX;
 use crate::scenario::forms::{Amount, As, Form, TraceSpeed, Whole, schema};
 use crate::scenario::read::files::{Files, LIBRARY};
-use crate::scenario::source::{PlainOrMap, Read, ReadError};
+use crate::scenario::source::{Never, OneOf, Read, ReadError};
 
 /// A trace, and how it is played.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -97,16 +97,17 @@ impl Form for SourceName {
 /// The name of a file, or a trace.
 pub(super) struct TraceForm;
 
-schema!([] TraceForm: |generator| PlainOrMap::<String, Trace>::json_schema(generator));
+schema!([] TraceForm: |generator| OneOf::<String, Never, Trace>::json_schema(generator));
 
 impl Form for TraceForm {
     type Value = Trace;
 
     fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Trace, D::Error> {
         Ok(
-            match PlainOrMap::<As<SourceName>, Trace>::deserialize(from)? {
-                PlainOrMap::Map(trace) => trace,
-                PlainOrMap::Plain(As(source)) => Trace {
+            match OneOf::<As<SourceName>, Never, Trace>::deserialize(from)? {
+                OneOf::Map(trace) => trace,
+                OneOf::List(never) => match never {},
+                OneOf::Plain(As(source)) => Trace {
                     source,
                     clients: Vec::new(),
                     length: Duration::ZERO,

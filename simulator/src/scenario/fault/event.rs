@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use doorward_documents::placed_value::{PlacedValue, Value};
 use doorward_engine::id::ResourceId;
 use doorward_engine::template::Templates;
 use schemars::JsonSchema;
@@ -10,9 +9,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::scenario::fault::words::{EtcdLoss, NodeServers, Side, ToEtcd};
 use crate::scenario::fault::{ClientChoice, ClockChoice, NodeChoice, Span as TimeSpan};
-use crate::scenario::forms::{Amount, ClockSpeed, Form, Maybe, Part, Span, Time, schema};
-use crate::scenario::names::{Known, unknown};
-use crate::scenario::source::{OneOrMany, Read, ReadError, Within, read};
+use crate::scenario::forms::{Amount, ClockSpeed, Form, Maybe, Part, Span, Time};
+use crate::scenario::names::{Known, unknown, with_known};
+use crate::scenario::source::{Fields, Read, ReadError, Within, read_kind};
 use crate::scenario::templates::TemplatesForm;
 use crate::scenario::usage::ResourceForm;
 use crate::scenario::{CLIENTS_MAX, ClientGroup};
@@ -258,75 +257,25 @@ const fn one_second() -> TimeSpan {
     (Duration::from_secs(1), Duration::from_secs(1))
 }
 
-/// The events that happen to a node.
-const OF_NODES: [&str; 11] = [
-    "kill",
-    "restart",
-    "stop",
-    "elect",
-    "depose",
-    "freeze",
-    "isolate",
-    "etcd_link",
-    "redirect_loop",
-    "stale_addresses",
-    "partition",
+/// The keys that may stand beside the name of an event.
+const BESIDE: [&str; 11] = [
+    "for", "back", "servers", "way", "loss", "late", "side", "speed", "by", "wants", "resource",
 ];
 
-/// The events that happen to a node or to clients.
-const OF_CLOCKS: [&str; 3] = ["drift", "jump", "twin"];
-
-/// The events that happen to clients.
-const OF_CLIENTS: [&str; 5] = ["crash", "leave", "close", "surge", "demand"];
-
 impl Event {
-    /// Whether a key says what happens to some node or to some clients.
-    pub(in crate::scenario) fn is_of_some(key: &str) -> bool {
-        OF_NODES.contains(&key) || OF_CLOCKS.contains(&key) || OF_CLIENTS.contains(&key)
-    }
-
-    /// Reads one. Names become places first.
-    pub(super) fn read(value: &PlacedValue, known: &Known<'_>) -> Read<Self> {
-        let mut value = value.clone();
-        let Value::Map(entries) = &mut value.value else {
-            return Err(ReadError::new("", "is no map"));
-        };
-        let (mut whom, mut edit) = ("", None);
-        for (key, value) in entries.iter_mut() {
-            let key = key.text.as_str();
-            let of = |kinds: &[&'static str]| kinds.iter().find(|kind| **kind == key).copied();
-            let is_map = matches!(value.value, Value::Map(_));
-            let resolved = match (of(&OF_NODES), of(&OF_CLOCKS), of(&OF_CLIENTS)) {
-                _ if matches!(value.value, Value::Null) => continue,
-                _ if key == "edit" => {
-                    let templates = TemplatesForm::read(value, known.files);
-                    edit = Some(templates.within(key)?);
-                    continue;
-                }
-                (_, Some(kind), _) | (_, _, Some(kind)) if is_map => {
-                    whom = kind;
-                    known.some_clients(value)
-                }
-                (Some(kind), _, _) | (_, Some(kind), _) => {
-                    whom = kind;
-                    known.node(value)
-                }
-                _ => continue,
-            };
-            *value = resolved.within(key)?;
-        }
-        let mut event: Self = read(&value)?;
-        if let (Self::Edit { templates }, Some(edit)) = (&mut event, edit) {
-            *templates = edit;
-        }
-        event.check(known)?;
-        event.check_clients(known).within(whom)?;
-        event.check_node(known).within(whom)?;
+    /// Reads one. Names are known.
+    pub(super) fn read(fields: Fields) -> Read<Self> {
+        let event: Self = read_kind(fields, &BESIDE)?;
+        with_known(|known| {
+            event.check(known)?;
+            event.check_clients(known)?;
+            event.check_node(known)
+        })?;
         Ok(event)
     }
 
     /// Refuses a resource without users, and a backup that is none.
-    fn check(&self, known: &Known<'_>) -> Read<()> {
+    fn check(&self, known: &Known) -> Read<()> {
         if let Self::Close {
             resource: Some(resource),
             ..
@@ -346,7 +295,7 @@ impl Event {
             used.dedup();
             if !used.contains(&resource.as_str()) {
                 let error = unknown(resource.as_str(), "resource that clients use", &used);
-                return Err(error.within("resource"));
+                return Err(error).within("resource");
             }
         }
         match self {
@@ -365,7 +314,7 @@ impl Event {
     }
 
     /// Refuses more clients than there are.
-    fn check_clients(&self, known: &Known<'_>) -> Read<()> {
+    fn check_clients(&self, known: &Known) -> Read<()> {
         let Some(clients) = self.clients() else {
             return Ok(());
         };
@@ -382,7 +331,7 @@ impl Event {
     }
 
     /// Refuses a node that has no election, or that cannot have a second process.
-    fn check_node(&self, known: &Known<'_>) -> Read<()> {
+    fn check_node(&self, known: &Known) -> Read<()> {
         let (node, is_twin) = match self {
             Self::Depose { node }
             | Self::Isolate { node, .. }
@@ -428,5 +377,3 @@ impl Event {
         }
     }
 }
-
-schema!([] NodeChoice: |generator| OneOrMany::<String>::json_schema(generator));
