@@ -36,7 +36,6 @@ pub use placed_value::DOCUMENT_BYTES_MAX;
 pub use places::{Located, TemplatePlaces};
 pub use problem::{DocumentError, PROBLEMS_SHOWN_MAX, Problem, shortened};
 
-use crate::placed_value::PlacedValue;
 use crate::reader::TemplateReader;
 
 /// Reads a document; `file` is its name for messages.
@@ -80,17 +79,6 @@ pub fn locate_bytes(bytes: &[u8], file: &str) -> Result<Located, DocumentError> 
             problems: vec![problem],
         }),
     }
-}
-
-/// Reads templates that stand in a larger document: a map with `resources:`, as a document of
-/// templates is.
-///
-/// # Errors
-///
-/// Every problem in them.
-pub fn parse_node(node: &PlacedValue) -> Result<Templates, Vec<Problem>> {
-    let located = TemplateReader::default().read(Some(node))?;
-    Ok(located.templates)
 }
 
 /// The example templates that a server without a template file starts with, as YAML.

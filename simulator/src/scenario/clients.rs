@@ -3,17 +3,16 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use doorward_client::state::Mode;
-use doorward_engine::id::{HolderName, ResourceId};
+use doorward_engine::id::HolderName;
 use doorward_engine::template::Templates;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::scenario::demand::{Demand, DemandForm};
-use crate::scenario::forms::{Form, Maybe, Time, Whole, is_default};
+use crate::scenario::demand::Demand;
+use crate::scenario::forms::{ClientCount, Form, Maybe, Time};
 use crate::scenario::names::Known;
 use crate::scenario::source::{OneOf, OneOrMany, Read, ReadError, Within};
-use crate::scenario::usage::{Limiter, ModeForm, ResourceForm, Usage, UsageFile, safe};
+use crate::scenario::usage::{Usage, UsageFile};
 use crate::scenario::{CLIENTS_MAX, Scenario};
 
 /// Clients of one kind.
@@ -43,7 +42,7 @@ pub(super) struct GroupFile {
     #[serde(default)]
     name: Option<String>,
     /// The number of clients. A trace says it itself. Absent: 1.
-    #[serde(default, with = "Maybe::<Whole<usize, 1, { CLIENTS_MAX as u64 }>>")]
+    #[serde(default, with = "Maybe::<ClientCount>")]
     count: Option<usize>,
     /// The nodes of the clients, in turn: a node, `leaves`, `all`, a key of the tree, or a list. Absent: `leaves`.
     #[serde(default)]
@@ -51,21 +50,8 @@ pub(super) struct GroupFile {
     /// The clients start evenly spread over this time. Absent: the refresh interval.
     #[serde(default, with = "Maybe::<Time>")]
     start_within: Option<Duration>,
-    /// The id of the resource. A template must match it. Absent: that of the only template, if that is an id.
-    #[serde(default, with = "Maybe::<ResourceForm>")]
-    resource: Option<ResourceId>,
-    /// With `PRIORITY_BANDS`, higher priorities come first. Absent: 0.
-    #[serde(default, skip_serializing_if = "is_default")]
-    priority: i64,
-    /// The use without a lease: the safe capacity, nothing (pessimistic), or all demand (optimistic).
-    #[serde(default = "safe", with = "ModeForm")]
-    mode: Mode,
-    /// The amount that each of them wants over time. With a limiter: the load at the limiter.
-    #[serde(with = "DemandForm")]
-    wants: Demand,
-    /// A limiter of the client library. Absent: they use all that they want and may use at once.
-    #[serde(default)]
-    limiter: Option<Limiter>,
+    #[serde(flatten)]
+    first: UsageFile,
     /// More resources that each client uses. A client asks for all of them with one request.
     #[serde(default)]
     also: Vec<UsageFile>,
@@ -129,14 +115,7 @@ pub(super) fn resolved(files: Vec<GroupFile>, known: &Known) -> Read<Vec<ClientG
 
 impl GroupFile {
     fn resolve(self, known: &Known, is_alone: bool) -> Read<ClientGroup> {
-        let first = UsageFile {
-            resource: self.resource,
-            priority: self.priority,
-            mode: self.mode,
-            wants: self.wants,
-            limiter: self.limiter,
-        };
-        let mut first = first.resolve(known)?;
+        let mut first = self.first.resolve(known)?;
         let name = named(self.name, &mut first, is_alone).within("name")?;
         let count = match (clients_of_trace(&first), self.count) {
             (None, count) => count.unwrap_or(1),
@@ -168,7 +147,6 @@ impl GroupFile {
 
     /// The group as a file has it.
     pub(super) fn of(group: &ClientGroup, scenario: &Scenario) -> Self {
-        let usage = UsageFile::of(&group.first);
         let names = group
             .nodes
             .iter()
@@ -183,11 +161,7 @@ impl GroupFile {
             count: (clients.is_none() && group.count > 1).then_some(group.count),
             at: (group.nodes != scenario.leaves()).then_some(OneOf::List(names)),
             start_within: (group.start_within != usual).then_some(group.start_within),
-            resource: usage.resource,
-            priority: usage.priority,
-            mode: usage.mode,
-            wants: usage.wants,
-            limiter: usage.limiter,
+            first: UsageFile::of(&group.first),
             also: group.also.iter().map(UsageFile::of).collect(),
         }
     }

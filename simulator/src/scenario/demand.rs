@@ -13,7 +13,7 @@ pub use crate::scenario::demand::diurnal::Diurnal;
 pub use crate::scenario::demand::traced::Trace;
 use crate::scenario::demand::traced::TraceForm;
 use crate::scenario::forms::{
-    Amount, As, Factors, Form, Part, STEP_MIN, Step, Time, UNSAID, schema, unsaid,
+    Amount, As, Form, Part, STEP_MIN, Step, Time, UNSAID, schema, unsaid,
 };
 use crate::scenario::names::is_within;
 use crate::scenario::source::{Never, OneOf, Read, ReadError, Within};
@@ -96,7 +96,7 @@ pub enum Demand {
         #[serde(with = "Amount")]
         start: f64,
         /// The least and the largest factor.
-        #[serde(default = "walk_factor", with = "Factors")]
+        #[serde(default = "walk_factor")]
         factor: (f64, f64),
         /// The time between two steps.
         #[serde(default = "walk_every", with = "Step")]
@@ -194,7 +194,14 @@ impl Demand {
                 day.complete().within("diurnal")?;
                 fill(&mut day.every, day.period, 100);
             }
-            Self::Constant(_) | Self::Walk { .. } | Self::OnOff { .. } | Self::Trace(_) => {}
+            Self::Walk { factor, .. } => {
+                let (least, most) = *factor;
+                if !(0.0 <= least && least <= most && most <= 1e6) {
+                    let message = "give the least and the largest factor, as in [0.9, 1.1]";
+                    return Err(ReadError::new("walk.factor", message));
+                }
+            }
+            Self::Constant(_) | Self::OnOff { .. } | Self::Trace(_) => {}
         }
         Ok(())
     }

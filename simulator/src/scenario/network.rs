@@ -95,19 +95,12 @@ impl From<Latency> for LatencyFile {
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "Network")]
 pub(super) struct NetworkFile {
-    /// The time of a message, one way: a duration, two between which chance decides, or `{least: 1ms, mean: 5ms}` with
-    /// an exponential tail. Absent: `[1ms, 5ms]`.
-    latency: Option<Latency>,
-    /// The part of messages that is lost. On streams between servers they come late instead. Absent: 0.
-    #[serde(with = "Maybe::<Part>")]
-    loss: Option<f64>,
-    /// The part of messages that arrives twice. Not on streams. Absent: 0.
-    #[serde(with = "Maybe::<Part>")]
-    duplication: Option<f64>,
+    #[serde(flatten)]
+    all: LinkFile,
     /// Only between clients and servers.
-    clients: Option<LinkFile>,
+    clients: LinkFile,
     /// Only between servers.
-    servers: Option<LinkFile>,
+    servers: LinkFile,
     /// Single links.
     links: Vec<SingleLinks>,
 }
@@ -117,32 +110,29 @@ pub(super) struct NetworkFile {
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "Link")]
 struct LinkFile {
-    /// The time of a message, one way.
+    /// The time of a message, one way: a duration, two between which chance decides, or `{least: 1ms, mean: 5ms}` with
+    /// an exponential tail. Absent: `[1ms, 5ms]`.
     latency: Option<Latency>,
-    /// The part of messages that is lost.
+    /// The part of messages that is lost. On streams between servers they come late instead. Absent: 0.
     #[serde(with = "Maybe::<Part>")]
     loss: Option<f64>,
-    /// The part of messages that arrives twice.
+    /// The part of messages that arrives twice. Not on streams. Absent: 0.
     #[serde(with = "Maybe::<Part>")]
     duplication: Option<f64>,
 }
 
 /// Single links. One of `between` and `at` says which.
-#[derive(Default, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 struct SingleLinks {
     /// A node and its parent, or two keys of the tree.
-    between: Option<Vec<String>>,
+    #[serde(default)]
+    between: Option<(String, String)>,
     /// The nodes whose links to clients are meant.
+    #[serde(default)]
     at: Option<OneOrMany<String>>,
-    /// The time of a message, one way.
-    latency: Option<Latency>,
-    /// The part of messages that is lost.
-    #[serde(with = "Maybe::<Part>")]
-    loss: Option<f64>,
-    /// The part of messages that arrives twice.
-    #[serde(with = "Maybe::<Part>")]
-    duplication: Option<f64>,
+    #[serde(flatten)]
+    link: LinkFile,
 }
 
 /// Within a region, as in any cloud.
@@ -197,91 +187,53 @@ impl LinkFile {
 
 impl NetworkFile {
     pub(super) fn resolve(self, tree: &NamedNodes) -> Read<Network> {
-        let Self {
-            latency,
-            loss,
-            duplication,
-            clients,
-            servers,
-            links,
-        } = self;
-        let both = LinkFile {
-            latency,
-            loss,
-            duplication,
-        }
-        .apply(LINK);
+        let both = self.all.apply(LINK);
         let mut network = Network {
-            clients: clients.unwrap_or_default().apply(both),
-            servers: servers.unwrap_or_default().apply(both),
+            clients: self.clients.apply(both),
+            servers: self.servers.apply(both),
             ..Network::default()
         };
-        for (index, links) in links.into_iter().enumerate() {
-            links
-                .change(&mut network, tree)
-                .within(&format!("links[{index}]"))?;
+        for (index, links) in self.links.into_iter().enumerate() {
+            let changed = links.change(&mut network, tree);
+            changed.within(&format!("links[{index}]"))?;
         }
         Ok(network)
     }
 
     /// The network as a file has it.
     pub(super) fn of(scenario: &Scenario) -> Self {
-        if scenario.network == Network::default() {
-            return Self::default();
-        }
         let network = &scenario.network;
         let name = |node: usize| scenario.nodes.get(node).map(|node| node.name.clone());
-        let single = |link: &Link, between, at| {
-            let LinkFile {
-                latency,
-                loss,
-                duplication,
-            } = LinkFile::of(link);
-            SingleLinks {
-                between,
-                at,
-                latency,
-                loss,
-                duplication,
-            }
-        };
-        let at = network
-            .at
-            .iter()
-            .map(|(node, link)| single(link, None, name(*node).map(OneOf::Plain)));
+        let at = network.at.iter().map(|(node, link)| SingleLinks {
+            between: None,
+            at: name(*node).map(OneOf::Plain),
+            link: LinkFile::of(link),
+        });
         // The root has no parent, and no link to it.
         let above = network.above.iter().filter_map(|(node, link)| {
             let parent = scenario.nodes.get(*node)?.parent?;
-            Some(single(link, Some(vec![name(parent)?, name(*node)?]), None))
+            Some(SingleLinks {
+                between: Some((name(parent)?, name(*node)?)),
+                at: None,
+                link: LinkFile::of(link),
+            })
         });
         Self {
-            clients: Some(LinkFile::of(&network.clients)),
-            servers: Some(LinkFile::of(&network.servers)),
+            all: LinkFile::default(),
+            clients: LinkFile::of(&network.clients),
+            servers: LinkFile::of(&network.servers),
             links: at.chain(above).collect(),
-            ..Self::default()
         }
     }
 }
 
 impl SingleLinks {
     fn change(self, network: &mut Network, tree: &NamedNodes) -> Read<()> {
-        let Self {
-            between,
-            at,
-            latency,
-            loss,
-            duplication,
-        } = self;
-        let change = LinkFile {
-            latency,
-            loss,
-            duplication,
-        };
-        if change == LinkFile::default() {
+        if self.link == LinkFile::default() {
             let message = "says nothing of the link; give a latency, loss or duplication";
             return Err(ReadError::new("", message));
         }
-        let (nodes, links, usual) = match (between, at) {
+        let (nodes, links, usual) = match (self.between, self.at) {
             (Some(ends), None) => {
                 let nodes = lower_ends(&ends, tree).within("between")?;
                 (nodes, &mut network.above, network.servers)
@@ -294,18 +246,14 @@ impl SingleLinks {
         };
         for node in nodes {
             let link = links.entry(node).or_insert(usual);
-            *link = change.apply(*link);
+            *link = self.link.apply(*link);
         }
         Ok(())
     }
 }
 
 /// The lower ends of the links between two nodes, or two keys of the tree.
-fn lower_ends(ends: &[String], tree: &NamedNodes) -> Read<Vec<usize>> {
-    let [one, other] = ends else {
-        let message = "give a node and its parent, as in [root, leaf-1]";
-        return Err(ReadError::new("", message));
-    };
+fn lower_ends((one, other): &(String, String), tree: &NamedNodes) -> Read<Vec<usize>> {
     let (one, other) = (tree.named(one)?, tree.named(other)?);
     let is_below = |child: usize, parents: &[usize]| {
         let parent = tree.nodes.get(child).and_then(|node| node.parent);

@@ -14,7 +14,7 @@ use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::scenario::NODES_MAX;
-use crate::scenario::forms::{Form, Whole};
+use crate::scenario::forms::{Candidates, Form, NodeCount};
 use crate::scenario::names::unknown;
 use crate::scenario::source::{Never, OneOf, OneOrMany, Read, ReadError, Within};
 
@@ -48,7 +48,7 @@ pub(super) struct Listed {
     #[serde(default)]
     parent: Option<String>,
     /// The number of its servers.
-    #[serde(default = "one", with = "Whole::<u32, 1, 100>")]
+    #[serde(default = "one", with = "Candidates")]
     candidates: u32,
 }
 
@@ -65,10 +65,10 @@ pub(super) struct Branches(
 #[schemars(rename = "Node")]
 struct Branch {
     /// The number of such nodes at each parent. Not for the root.
-    #[serde(default = "one", with = "Whole::<u32, 1, { NODES_MAX as u64 }>")]
+    #[serde(default = "one", with = "NodeCount")]
     count: u32,
     /// The number of servers of the node. If there are several, another one succeeds a master that dies.
-    #[serde(default = "one", with = "Whole::<u32, 1, 100>")]
+    #[serde(default = "one", with = "Candidates")]
     candidates: u32,
     /// The nodes below: a map, or a list of names. Absent: it is a leaf.
     #[serde(default)]

@@ -17,7 +17,7 @@ use serde_json::Value;
 
 use crate::scenario::clients::{self, GroupFile};
 use crate::scenario::fault::{Fault, FaultFile};
-use crate::scenario::forms::{Each, Form, Maybe, Step, Time, is_default};
+use crate::scenario::forms::{As, Form, Maybe, Step, Time, is_default};
 use crate::scenario::names::{Known, is_within};
 use crate::scenario::network::NetworkFile;
 use crate::scenario::nodes::{NamedNodes, TreeFile};
@@ -68,8 +68,8 @@ pub(super) struct ScenarioFile {
     #[serde(default, with = "Maybe::<Time>")]
     pub(super) heal_at: Option<Duration>,
     /// At these times clients must have what is right: see the limit `settled_unfairness`.
-    #[serde(default, with = "Each::<Time>")]
-    pub(super) right_at: Vec<Duration>,
+    #[serde(default)]
+    pub(super) right_at: Vec<As<Time>>,
     /// Faults may concern no client, or fewer clients than they say. Files that chance wrote say so.
     #[serde(default, skip_serializing_if = "is_default")]
     pub(super) idle_faults: bool,
@@ -210,7 +210,7 @@ impl ScenarioFile {
             seed: self.seed,
             sample_every: self.sample_every.unwrap_or(SAMPLE_EVERY.min(end)),
             heal_at: self.heal_at,
-            right_at: self.right_at,
+            right_at: self.right_at.into_iter().map(|time| time.0).collect(),
             idle_faults: self.idle_faults,
             templates: known.templates,
             nodes: known.tree.nodes,

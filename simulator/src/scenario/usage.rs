@@ -4,8 +4,6 @@ use std::time::Duration;
 
 use doorward_client::limiter::demand::AdaptiveWants;
 use doorward_client::state::Mode;
-use doorward_documents::form::some_of;
-use doorward_documents::keys::near;
 use doorward_engine::id::ResourceId;
 use doorward_engine::template::Templates;
 use schemars::JsonSchema;
@@ -14,7 +12,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::scenario::demand::{Demand, DemandForm};
 use crate::scenario::fault::Span as TimeSpan;
-use crate::scenario::forms::{Amount, Cost, Form, Headroom, Maybe, Span, Whole, Window, schema};
+use crate::scenario::forms::{Amount, Cost, Count, Form, Headroom, Maybe, Span, Window, schema};
 use crate::scenario::names::Known;
 use crate::scenario::source::{Read, ReadError, Within};
 
@@ -55,7 +53,7 @@ pub(super) struct UsageFile {
     pub(super) limiter: Option<Limiter>,
 }
 
-pub(super) const fn safe() -> Mode {
+const fn safe() -> Mode {
     Mode::Safe
 }
 
@@ -63,7 +61,7 @@ pub(super) const fn safe() -> Mode {
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(remote = "Mode", rename_all = "snake_case")]
 #[schemars(inline)]
-pub(super) enum ModeForm {
+enum ModeForm {
     Safe,
     Pessimistic,
     Optimistic,
@@ -123,7 +121,7 @@ struct LimiterFile {
     #[serde(default, with = "Maybe::<Cost>")]
     rate: Option<f64>,
     /// A concurrency limiter, and the permits of each piece of work. `wants` would be in flight without limits.
-    #[serde(default, with = "Maybe::<Whole<u32, 1, 1_000_000>>")]
+    #[serde(default, with = "Maybe::<Count>")]
     concurrency: Option<u32>,
     /// The duration of each piece of work. With `concurrency`.
     #[serde(default, rename = "for", with = "Maybe::<Span>")]
@@ -230,11 +228,7 @@ impl UsageFile {
             mut wants,
             limiter,
         } = self;
-        let resource = match resource {
-            Some(resource) => known_resource(resource, &known.templates),
-            None => only_resource(&known.templates),
-        }
-        .within("resource")?;
+        let resource = matched(resource, &known.templates).within("resource")?;
         if let Demand::Trace(trace) = &mut wants {
             trace.open(&known.files).within("wants")?;
         }
@@ -260,47 +254,21 @@ impl UsageFile {
     }
 }
 
-fn globs(templates: &Templates) -> Vec<&str> {
-    templates
-        .iter()
-        .map(|it| it.identifier_glob.as_str())
-        .collect()
-}
-
-/// The only resource there is, if templates leave no choice.
-fn only_resource(templates: &Templates) -> Read<ResourceId> {
-    let known = globs(templates);
-    if let [only] = known.as_slice()
-        && !only.contains(['*', '?', '[', '\\'])
-        && let Ok(resource) = ResourceId::new(only)
-    {
-        return Ok(resource);
-    }
-    let message = match known.is_empty() {
-        true => "there are no templates; give one".to_owned(),
-        false => format!(
-            "is missing; give an id for one of {}",
-            some_of(known.into_iter())
-        ),
+/// The resource of a usage, for which there must be a template. Absent: the only one there is.
+fn matched(id: Option<ResourceId>, templates: &Templates) -> Read<ResourceId> {
+    let mut globs = templates.iter().map(|it| it.identifier_glob.as_str());
+    let id = match (id, globs.next(), globs.next()) {
+        (None, Some(only), None) if !only.contains(['*', '?', '[', '\\']) => {
+            ResourceId::new(only).ok()
+        }
+        (id, ..) => id,
     };
-    Err(ReadError::new("", message))
-}
-
-/// Refuses a resource without a template.
-fn known_resource(id: ResourceId, templates: &Templates) -> Read<ResourceId> {
-    if templates.find(&id).is_some() {
-        return Ok(id);
+    let id = id.ok_or_else(|| ReadError::new("", "is missing; give an id of a template"))?;
+    match templates.find(&id) {
+        Some(_) => Ok(id),
+        None => {
+            let message = format!("no template matches {:?}", id.as_str());
+            Err(ReadError::new("", message))
+        }
     }
-    let known = globs(templates);
-    let hint = near(id.as_str(), &known);
-    let hint = hint.map_or_else(String::new, |glob| format!("; did you mean {glob}?"));
-    let known = match known.is_empty() {
-        true => "no templates; give one".to_owned(),
-        false => some_of(known.into_iter()),
-    };
-    let message = format!(
-        "no template matches {:?}; there are {known}{hint}",
-        id.as_str()
-    );
-    Err(ReadError::new("", message))
 }

@@ -7,6 +7,7 @@ use serde_json::Value;
 use crate::scenario::Scenario;
 use crate::scenario::clients::GroupFile;
 use crate::scenario::fault::Fault;
+use crate::scenario::forms::As;
 use crate::scenario::names::Known;
 use crate::scenario::network::NetworkFile;
 use crate::scenario::nodes::{NamedNodes, listed};
@@ -44,7 +45,7 @@ impl Scenario {
             seed: self.seed,
             sample_every: Some(self.sample_every),
             heal_at: self.heal_at,
-            right_at: self.right_at.clone(),
+            right_at: self.right_at.iter().copied().map(As).collect(),
             idle_faults: self.idle_faults,
             templates: templates::written(&self.templates),
             tree: Some(listed(&self.nodes)),

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::scenario::CLIENTS_MAX;
-use crate::scenario::forms::{Amount, As, Form, TraceSpeed, Whole, schema};
+use crate::scenario::forms::{Amount, As, Count, Form, TraceSpeed, schema};
 use crate::scenario::read::files::{Files, LIBRARY};
 use crate::scenario::source::{Never, OneOf, Read, ReadError};
 
@@ -33,7 +33,7 @@ pub struct Trace {
     #[serde(default = "once", with = "Amount")]
     pub scale: f64,
     /// The number of times it is played, one after the other.
-    #[serde(default = "one", with = "Whole::<u32, 1, 1_000_000>")]
+    #[serde(default = "one", with = "Count")]
     pub repeat: u32,
 }
 

@@ -273,19 +273,6 @@ fn check_reason(text: &str) {
 
 proptest! {
     #[test]
-    fn no_text_makes_it_panic(text in any::<String>()) {
-        check_reason(&text);
-    }
-
-    #[test]
-    fn no_text_that_is_nearly_a_scenario_makes_it_panic(
-        text in "(tree|clients|faults|wants|walk|trace|root|children|at|every|one_of|kill|for|: |[0-9a-z.]|\n- |\n  |\n|\\{|\\}|\\[|\\]|,){0,60}",
-    ) {
-        check_reason(&format!("{SHARED}{text}"));
-        check_reason(&format!("{SHARED}clients: [{{wants: 1}}]\nfaults: [{{{text}}}]"));
-    }
-
-    #[test]
     fn keys_that_are_there_with_any_value_are_read_or_refused_for_a_reason(
         group in "(name|count|at|resource|priority|mode|wants|start_within): (1|a|root|shared|-1|\\[1\\]|safe|\\{walk: \\{start: (1|x)\\}\\}|\\{trace: (good|bad).csv\\}|)",
         event in "(kill|elect|freeze|partition|drift|jump|edit|crash|surge|demand): (root|any|1|\\{clients: 1\\}|good.yaml|)",
