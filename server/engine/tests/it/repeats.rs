@@ -47,8 +47,12 @@ fn resource_id(resource: u8) -> ResourceId {
 
 impl World {
     fn new() -> Self {
+        Self::with_floor(Duration::ZERO)
+    }
+
+    fn with_floor(refresh_floor: Duration) -> Self {
         let config = Config {
-            refresh_floor: Duration::ZERO,
+            refresh_floor,
             ..Config::default()
         };
         let mut node = Node::new(config, templates(AlgorithmKind::FairShare, 100.0));
@@ -181,6 +185,21 @@ fn a_request_is_repeated_until_something_changes() {
     for (client, wants) in [(1, 10.0), (2, 20.0), (1, 10.0)] {
         check(client, wants, true);
     }
+}
+
+#[test]
+fn an_early_request_that_changes_nothing_keeps_the_expiry_of_its_lease() {
+    let second = Duration::from_secs(1);
+    let mut world = World::with_floor(second);
+    for _ in 0..3 {
+        world.ask(1, 1, 10.0, second);
+    }
+    let before = world.node.counters();
+    assert_eq!(before.repeats, 1);
+    let early = Duration::from_millis(100);
+    let lease = world.ask(1, 1, 10.0, early);
+    assert_eq!(lease.expires_in, LEASE_LENGTH - early);
+    assert_eq!(world.node.counters().repeats, before.repeats);
 }
 
 /// What happens to the node.
