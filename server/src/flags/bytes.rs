@@ -14,7 +14,11 @@ impl FromStr for Bytes {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let malformed = "give a number of bytes, or one with a unit: 512MiB, 2GiB (KiB, MiB, GiB, TiB; kB, MB, GB, TB)";
-        let ByteSize(bytes) = text.parse().map_err(|_| malformed)?;
+        let ByteSize(bytes) = text.trim().parse().map_err(|_| malformed)?;
+        // The result of every larger number.
+        if bytes == u64::MAX {
+            return Err("is too large");
+        }
         NonZeroU64::new(bytes)
             .map(Self)
             .ok_or("must be at least 1 byte")
@@ -37,6 +41,9 @@ mod tests {
             ("7B", 7),
             ("8kB", 8_000),
             ("2TiB", 2 << 40),
+            ("+1", 1),
+            ("1000 ", 1000),
+            ("1.9B", 1),
         ] {
             let bytes = text.parse().map(|Bytes(bytes)| bytes.get());
             assert_eq!(bytes, Ok(expected), "{text}");
@@ -44,5 +51,6 @@ mod tests {
         for text in ["", "MiB", "-1", "1 2", "2GiBs", "0x10", "١", "0", "0GiB"] {
             assert!(text.parse::<Bytes>().is_err(), "{text}");
         }
+        assert_eq!("99999999999TiB".parse::<Bytes>(), Err("is too large"));
     }
 }

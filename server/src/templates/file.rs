@@ -105,6 +105,10 @@ impl TemplateFile {
             if known(&content) == self.content {
                 return None;
             }
+            // A second read would only wait as long again.
+            if is_hanging(&content) {
+                break;
+            }
             tokio::time::sleep(self.poll_interval / SETTLES_PER_INTERVAL).await;
             let before = known(&content);
             content = self.content().await;
@@ -125,6 +129,13 @@ impl TemplateFile {
         self.content = known;
         parsed
     }
+}
+
+/// Whether the read took too long.
+fn is_hanging(content: &io::Result<Vec<u8>>) -> bool {
+    content
+        .as_ref()
+        .is_err_and(|error| error.kind() == io::ErrorKind::TimedOut)
 }
 
 /// By what a content is told from the one before it.
@@ -157,10 +168,12 @@ async fn parsed(path: &Path, content: io::Result<Vec<u8>>) -> Result<Templates, 
 #[cfg(test)]
 mod tests {
     use std::fs;
-    use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::{Arc, Mutex, mpsc};
 
     use doorward_documents::DOCUMENT_BYTES_MAX;
+
+    use crate::templates::reading::READ_MAX;
 
     use super::*;
 
@@ -235,6 +248,23 @@ mod tests {
         });
         assert_eq!(capacity(&file.changed().await.unwrap()), 5.0);
         assert!(file.look().await.is_none());
+    }
+
+    #[tokio::test]
+    async fn a_file_system_that_hangs_is_reported_after_one_read() {
+        let (_directory, path, mut file) = open().await;
+        let (finish, finished) = mpsc::channel::<()>();
+        let finished = Mutex::new(finished);
+        file.reading = Reading::by(&path, move |path| {
+            let _ = finished.lock().unwrap().recv();
+            fs::read(path)
+        });
+        tokio::time::pause();
+        let start = tokio::time::Instant::now();
+        let error = file.changed().await.unwrap_err().to_string();
+        assert!(error.contains("does its file system hang?"), "{error}");
+        assert!(start.elapsed() < READ_MAX + READ_MAX / 2);
+        drop(finish);
     }
 
     #[tokio::test]

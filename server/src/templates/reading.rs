@@ -61,17 +61,20 @@ impl Reading {
         &self.path
     }
 
-    /// What is in the file, with one byte more than a document may have if there are more. Cancel safe.
+    /// Returns the content of the file, cut one byte beyond the most that a document may have. Cancel safe.
     pub(super) async fn content(&mut self) -> Content {
-        let mut under_way = match self.under_way.take() {
+        let under_way = match self.under_way.take() {
             Some(under_way) => under_way,
             None => self.start()?,
         };
-        match tokio::time::timeout(self.patience, &mut under_way).await {
-            Ok(Ok(content)) => content,
-            Ok(Err(_)) => Err(io::Error::other("whoever was to read it is gone")),
+        // It stays here while it is waited for: a caller that gives up leaves it to the next one.
+        let under_way = self.under_way.insert(under_way);
+        match tokio::time::timeout(self.patience, under_way).await {
+            Ok(read) => {
+                self.under_way = None;
+                read.unwrap_or_else(|_| Err(io::Error::other("the reading thread has ended")))
+            }
             Err(_) => {
-                self.under_way = Some(under_way);
                 let problem = format!(
                     "nothing came of reading it within {:?}; does its file system hang?",
                     self.patience
@@ -168,6 +171,11 @@ mod tests {
             patience: Duration::from_millis(20),
             ..Reading::of(Path::new("t.yaml"))
         };
+        // A caller that gives up starts no second read later.
+        let moment = Duration::from_millis(1);
+        tokio::time::timeout(moment, reading.content())
+            .await
+            .unwrap_err();
         for _ in 0..3 {
             let error = reading.content().await.unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::TimedOut);
