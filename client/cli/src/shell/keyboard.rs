@@ -6,11 +6,13 @@
 use std::io::{self, BufRead};
 use std::path::PathBuf;
 
-use rustyline::DefaultEditor;
 use rustyline::error::ReadlineError;
+use rustyline::{Config, DefaultEditor};
 use tokio::sync::mpsc;
 
 const PROMPT: &str = "doorward> ";
+
+const HISTORY_LINES_MAX: usize = 1_000;
 
 /// Lines as they come, and where to report that one was played.
 pub(super) type Lines = (mpsc::Receiver<String>, mpsc::Sender<()>);
@@ -46,7 +48,9 @@ fn read_lines(send: &mut dyn FnMut(String) -> bool) {
 }
 
 fn edit_lines(send: &mut dyn FnMut(String) -> bool) {
-    let Ok(mut editor) = DefaultEditor::new() else {
+    let config = Config::builder().max_history_size(HISTORY_LINES_MAX);
+    let editor = config.and_then(|it| DefaultEditor::with_config(it.build()));
+    let Ok(mut editor) = editor else {
         // A terminal that cannot be edited on can still be read.
         return read_lines(send);
     };

@@ -98,7 +98,7 @@ impl<'a> Changer<'a> {
     ) -> Result<Self, Failure> {
         let store = place::open(common, place)?;
         if flags.why.is_some() && !store.is_in_etcd() {
-            let problem = "a file has no history here that could keep --why: git has";
+            let problem = "--why needs etcd. For a file, write the reason in the commit message";
             return Err(Failure::Usage(problem.to_owned()));
         }
         Ok(Self {
@@ -225,7 +225,10 @@ impl<'a> Changer<'a> {
         let how = match (&now.document, show::in_force(now)) {
             (None, _) => "were removed".to_owned(),
             (Some(_), Some(version)) => format!("were changed: {}", about(version)),
-            (Some(_), None) => "were changed, not by this command line".to_owned(),
+            (Some(_), None) if self.store.is_in_etcd() => {
+                "were changed, not by this command line".to_owned()
+            }
+            (Some(_), None) => "were changed".to_owned(),
         };
         let message = format!("meanwhile the templates {how}");
         writeln!(out, "{}", palette.paint(Tone::Bad, &message))?;

@@ -30,7 +30,7 @@ pub(crate) struct Preview<'a> {
     /// For those who hold leases, by whose word; or why that is not known. None: it was not asked
     /// for, since nothing changes in meaning.
     by_resource: Option<Result<(ReportedBy, Effects), String>>,
-    /// Returns the warnings.
+    /// Warnings about the new document.
     warnings: Warnings,
     /// Where what is changed is kept.
     store: &'a TemplateStore,

@@ -90,7 +90,7 @@ impl TemplateStore {
     pub(crate) async fn versions(&self, numbers: &[u64]) -> Result<Vec<Recorded>, Failure> {
         let StoreKind::Etcd { config, keys } = &self.kept else {
             let problem = format!(
-                "{} is a file, and has no history here: it belongs in git",
+                "{} is a file, and only etcd keeps a history: use the history in git",
                 self.name
             );
             return Err(Failure::Usage(problem));

@@ -241,7 +241,7 @@ async fn of_two_operators_the_second_writes_nothing_and_loses_nothing() {
             "--why faster",
             "changed: revision 2, apply by bob at ",
         ),
-        (Desk::at_file(), "", "changed, not by this command line\n"),
+        (Desk::at_file(), "", "templates were changed\n"),
     ] {
         desk.apply(&document(500));
         fs::write(desk.path("bobs.yaml"), document(300)).unwrap();
@@ -360,8 +360,8 @@ fn a_file_has_the_same_commands_but_no_history() {
         &["rollback", "1", "--yes"],
         &["show", "--revision", "1"],
     ] {
-        check_failure(&desk.run(command, ""), 2, "it belongs in git");
+        check_failure(&desk.run(command, ""), 2, "only etcd keeps a history");
     }
     let reason = ["apply", "-", "--yes", "--why", "more"];
-    check_failure(&desk.run(&reason, &document(3)), 2, "git has");
+    check_failure(&desk.run(&reason, &document(3)), 2, "commit message");
 }
