@@ -30,7 +30,7 @@ const TIMED_OUT: i32 = 124;
 const USAGE: &str = "usage: tests/mutate [--list] [--changed REVISION] [NAME...]
 
 Applies the named mutations of tests/mutations.toml, by default all of them, and demands that their tests fail.
-  --changed REVISION  only mutations of files that differ from this revision
+  --changed REVISION  only mutations whose `file` differs from this revision; a changed test selects nothing
   --list              print the names, and test nothing";
 
 /// Result of a test. A mutation is caught if it is `Failed`.
