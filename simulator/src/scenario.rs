@@ -28,7 +28,6 @@ use crate::scenario::fault::{Event, Fault};
 pub use crate::scenario::network::{Latency, Link, Network};
 pub use crate::scenario::nodes::Node;
 pub use crate::scenario::settings::{ClientGaps, Limits, ParentProtocol, Servers};
-use crate::scenario::usage::Usage;
 
 /// The most nodes of a tree.
 pub const NODES_MAX: usize = 10_000;
@@ -87,7 +86,11 @@ impl Scenario {
 
     /// The default of `settled_after`: some time after the first learning mode, but within the first half.
     pub fn settled_by_default(&self) -> Duration {
-        settled_by_default(&self.clients, &self.templates, self.duration)
+        let used = self.clients.iter().flat_map(ClientGroup::usages);
+        let used = used.filter_map(|usage| self.templates.find(&usage.resource));
+        let learning = used.map(|template| template.algorithm.learning_mode_duration);
+        let longest = learning.max().unwrap_or_default();
+        (longest + SETTLES_FOR).min(self.duration / 2)
     }
 
     /// Whether etcd is ever restored from a backup.
@@ -106,22 +109,6 @@ impl Scenario {
         let all = edits.chain([&self.templates]).flat_map(Templates::iter);
         all.map(AsRef::as_ref)
     }
-}
-
-fn settled_by_default(
-    clients: &[ClientGroup],
-    templates: &Templates,
-    duration: Duration,
-) -> Duration {
-    let learning = |group: &ClientGroup| {
-        let learning = |usage: &Usage| {
-            let template = templates.find(&usage.resource)?;
-            Some(template.algorithm.learning_mode_duration)
-        };
-        group.usages().filter_map(learning).max()
-    };
-    let learning = clients.iter().filter_map(learning).max();
-    (learning.unwrap_or_default() + SETTLES_FOR).min(duration / 2)
 }
 
 fn leaves_of(nodes: &[Node]) -> Vec<usize> {

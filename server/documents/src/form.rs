@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::keys::{key_problems, near};
 use crate::placed_value::{PlacedKey, PlacedValue, Position, Value};
-use crate::problem::{Problem, shortened};
+use crate::problem::Problem;
 
 /// How a key may be written: its name, and the names that it had before.
 pub type Names = [&'static str];
@@ -128,23 +128,4 @@ impl At<'_> {
 /// What may have been meant, as the end of a message.
 pub fn hint(written: &str, known: &[&str]) -> String {
     near(written, known).map_or_else(String::new, |word| format!("; did you mean {word}?"))
-}
-
-/// Some of many names, for a message.
-pub fn some_of<'n>(names: impl ExactSizeIterator<Item = &'n str>) -> String {
-    const SHOWN: usize = 8;
-    let more = names.len().saturating_sub(SHOWN);
-    let shown: Vec<String> = names
-        .take(SHOWN)
-        .map(|name| {
-            let (name, cut) = shortened(name);
-            format!("{name}{cut}")
-        })
-        .collect();
-    let shown = shown.join(", ");
-    if more == 0 {
-        shown
-    } else {
-        format!("{shown} and {more} more")
-    }
 }

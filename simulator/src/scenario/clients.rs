@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use doorward_engine::id::HolderName;
-use doorward_engine::template::Templates;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -128,8 +127,9 @@ impl GroupFile {
             None => known.tree.leaves.clone(),
             Some(names) => known.tree.all_named(names).within("at")?,
         };
-        let usual = usual_start(&first, &known.templates, known.end);
-        let start_within = self.start_within.unwrap_or(usual);
+        let template = known.templates.find(&first.resource);
+        let refresh = template.map_or(Duration::ZERO, |it| it.algorithm.refresh_interval);
+        let start_within = self.start_within.unwrap_or(refresh.min(known.end));
         if start_within > known.end {
             let message = "is longer than the whole simulation; give less";
             return Err(ReadError::new("start_within", message));
@@ -152,7 +152,6 @@ impl GroupFile {
             .iter()
             .filter_map(|node| scenario.nodes.get(*node));
         let names = names.map(|node| node.name.clone()).collect();
-        let usual = usual_start(&group.first, &scenario.templates, scenario.duration);
         let prefix = format!("{}/", group.name);
         let clients = clients_of_trace(&group.first);
         let is_named = clients.is_none_or(|all| all.iter().all(|it| it.starts_with(&prefix)));
@@ -160,47 +159,33 @@ impl GroupFile {
             name: is_named.then(|| group.name.clone()),
             count: (clients.is_none() && group.count > 1).then_some(group.count),
             at: (group.nodes != scenario.leaves()).then_some(OneOf::List(names)),
-            start_within: (group.start_within != usual).then_some(group.start_within),
+            start_within: Some(group.start_within),
             first: UsageFile::of(&group.first),
             also: group.also.iter().map(UsageFile::of).collect(),
         }
     }
 }
 
-/// The time within which clients start, unless a file says otherwise.
-fn usual_start(first: &Usage, templates: &Templates, end: Duration) -> Duration {
-    let template = templates.find(&first.resource);
-    let refresh = template.map(|template| template.algorithm.refresh_interval);
-    refresh.unwrap_or_default().min(end)
-}
-
 /// The name of a group. That of a trace stands before the names of its clients.
 fn named(name: Option<String>, first: &mut Usage, is_alone: bool) -> Read<String> {
     // The longest number that may be put behind a name.
     const NUMBERED: &str = "-4999999";
-    let invalid = |cause: &dyn std::fmt::Display| Err(ReadError::new("", cause.to_string()));
+    let check = |name: &str| HolderName::new(name).map_err(|cause| ReadError::new("", cause));
     match (name, &mut first.demand) {
         (None, Demand::Trace(_)) => Ok("trace".to_owned()),
         (None, _) if is_alone => Ok("client".to_owned()),
-        (None, _) => invalid(&"is missing; give each of several groups a name"),
+        (None, _) => Err(ReadError::new("", "is missing; give each group a name")),
         (Some(name), Demand::Trace(trace)) => {
             for client in &mut trace.clients {
                 *client = format!("{name}/{client}");
-                if let Err(cause) = HolderName::new(client) {
-                    return invalid(&cause);
-                }
+                check(client)?;
             }
             Ok(name)
         }
         (Some(name), _) => {
-            let longest = match name.as_str() {
-                "" => String::new(),
-                name => format!("{name}{NUMBERED}"),
-            };
-            match HolderName::new(&longest) {
-                Ok(_) => Ok(name),
-                Err(cause) => invalid(&cause),
-            }
+            check(&name)?;
+            check(&format!("{name}{NUMBERED}"))?;
+            Ok(name)
         }
     }
 }

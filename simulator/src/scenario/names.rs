@@ -3,7 +3,6 @@
 use std::cell::RefCell;
 use std::time::Duration;
 
-use doorward_documents::form::{hint, some_of};
 use doorward_engine::template::Templates;
 use serde::de::Error as _;
 use serde::ser::Error as _;
@@ -46,15 +45,6 @@ pub(super) fn is_within(time: Duration, end: Duration) -> Read<()> {
     let end = humantime::format_duration(end);
     let message = format!("is {time}; give a time before the end of the simulation, {end}");
     Err(ReadError::new("", message))
-}
-
-/// Refuses a name that is not known.
-pub(super) fn unknown(name: &str, what: &str, known: &[&str]) -> ReadError {
-    let hint = match hint(name, known) {
-        hint if hint.is_empty() => format!("; give one of {}", some_of(known.iter().copied())),
-        hint => hint,
-    };
-    ReadError::new("", format!("{name:?} is no {what}{hint}"))
 }
 
 /// Calls a function with the names of the scenario whose faults are being read or written.
@@ -164,9 +154,11 @@ impl Form for GroupName {
             let groups = known.clients.iter().enumerate();
             let found = groups.filter(|(_, group)| group.name == name);
             let found: Vec<usize> = found.map(|(number, _)| number).collect();
-            let names = || known.clients.iter().map(|it| it.name.as_str());
             match found.is_empty() {
-                true => Err(unknown(&name, "group", &names().collect::<Vec<_>>())),
+                true => Err(ReadError::new(
+                    "",
+                    format!("{name:?} is no group of clients"),
+                )),
                 false => Ok(found),
             }
         });

@@ -15,7 +15,6 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::scenario::NODES_MAX;
 use crate::scenario::forms::{Candidates, Form, NodeCount};
-use crate::scenario::names::unknown;
 use crate::scenario::source::{Never, OneOf, OneOrMany, Read, ReadError, Within};
 
 /// Words that say which nodes are meant, so that no node has them as its name. YAML takes the last two for truth
@@ -257,10 +256,7 @@ impl NamedNodes {
             return Ok(vec![node]);
         }
         let found = self.kinds.get(name).cloned();
-        found.ok_or_else(|| {
-            let known: Vec<&str> = self.names.keys().map(String::as_str).collect();
-            unknown(name, "node", &known)
-        })
+        found.ok_or_else(|| ReadError::new("", format!("{name:?} is no node")))
     }
 
     /// The nodes of one name or of several.

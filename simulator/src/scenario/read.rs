@@ -73,7 +73,7 @@ pub(super) struct ScenarioFile {
     /// Faults may concern no client, or fewer clients than they say. Files that chance wrote say so.
     #[serde(default, skip_serializing_if = "is_default")]
     pub(super) idle_faults: bool,
-    /// The templates of the root at the start.
+    /// The templates of the root at the start, as in a template file; or the name of one.
     #[schemars(with = "TemplatesForm")]
     pub(super) templates: Value,
     /// The servers: nodes in nodes, or a list. Absent: one node, `root`.

@@ -2,12 +2,12 @@
 
 use doorward_documents::{parse_bytes, parse_yaml};
 use doorward_engine::template::{Algorithm, SafeCapacity, Shrink, Template, Templates};
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use schemars::json_schema;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Value as Json, json};
 
-use crate::scenario::forms::Form;
+use crate::scenario::forms::{Form, schema};
 use crate::scenario::names::with_known;
 use crate::scenario::read::Files;
 use crate::scenario::source::{Read, ReadError};
@@ -49,18 +49,10 @@ impl Form for TemplatesForm {
     }
 }
 
-impl JsonSchema for TemplatesForm {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "Templates".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({
-            "description": "Templates, as in a template file, or the name of one.",
-            "anyOf": [{"type": "object", "required": ["resources"]}, {"type": "string"}],
-        })
-    }
-}
+schema!([] TemplatesForm: |_| json_schema!({
+    "description": "Templates, as in a template file, or the name of one.",
+    "anyOf": [{"type": "object", "required": ["resources"]}, {"type": "string"}],
+}));
 
 /// A template as a file has it.
 fn template(template: &Template) -> Json {

@@ -220,25 +220,18 @@ impl Work {
 
 impl UsageFile {
     /// The usage, with a resource for which there is a template.
-    pub(super) fn resolve(self, known: &Known) -> Read<Usage> {
-        let Self {
-            resource,
-            priority,
-            mode,
-            mut wants,
-            limiter,
-        } = self;
-        let resource = matched(resource, &known.templates).within("resource")?;
-        if let Demand::Trace(trace) = &mut wants {
+    pub(super) fn resolve(mut self, known: &Known) -> Read<Usage> {
+        let resource = matched(self.resource, &known.templates).within("resource")?;
+        if let Demand::Trace(trace) = &mut self.wants {
             trace.open(&known.files).within("wants")?;
         }
-        wants.complete(known.end).within("wants")?;
+        self.wants.complete(known.end).within("wants")?;
         Ok(Usage {
             resource,
-            priority,
-            mode,
-            demand: wants,
-            limiter,
+            priority: self.priority,
+            mode: self.mode,
+            demand: self.wants,
+            limiter: self.limiter,
         })
     }
 

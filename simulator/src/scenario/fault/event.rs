@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 use crate::scenario::fault::words::{EtcdLoss, NodeServers, Side, ToEtcd};
 use crate::scenario::fault::{ClientChoice, ClockChoice, NodeChoice, Span as TimeSpan};
 use crate::scenario::forms::{Amount, ClockSpeed, Form, Maybe, Part, Span, Time};
-use crate::scenario::names::{Known, unknown, with_known};
-use crate::scenario::source::{Fields, Read, ReadError, Within, read_kind};
+use crate::scenario::names::{Known, with_known};
+use crate::scenario::source::{Fields, Read, ReadError, read_kind};
 use crate::scenario::templates::TemplatesForm;
 use crate::scenario::usage::ResourceForm;
 use crate::scenario::{CLIENTS_MAX, ClientGroup};
@@ -289,13 +289,10 @@ impl Event {
             ..
         } = self
         {
-            let usages = known.clients.iter().flat_map(ClientGroup::usages);
-            let mut used: Vec<&str> = usages.map(|usage| usage.resource.as_str()).collect();
-            used.sort_unstable();
-            used.dedup();
-            if !used.contains(&resource.as_str()) {
-                let error = unknown(resource.as_str(), "resource that clients use", &used);
-                return Err(error).within("resource");
+            let mut usages = known.clients.iter().flat_map(ClientGroup::usages);
+            if !usages.any(|usage| usage.resource == *resource) {
+                let message = format!("no client uses {:?}", resource.as_str());
+                return Err(ReadError::new("resource", message));
             }
         }
         match self {
