@@ -153,6 +153,7 @@ fn clocks(rounds: usize) {
     );
 }
 
+#[expect(clippy::too_many_lines, reason = "a table of measurements")]
 fn rates(rounds: usize, client: &Client) {
     let others = Others::with_plenty();
     let ours = rate_limiter(client, "plenty", PLENTY);

@@ -7,6 +7,8 @@
 //!
 //! The same scenario with the same seed gives the same recording on every machine.
 
+#![cfg_attr(test, allow(clippy::too_many_lines, reason = "tables of cases"))]
+
 pub mod chance;
 pub mod checker;
 pub mod fuzz;

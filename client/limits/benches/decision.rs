@@ -46,6 +46,7 @@ fn quota() -> Quota {
 }
 
 /// Compares one limit in one thread.
+#[expect(clippy::too_many_lines, reason = "a table of measurements")]
 fn one_limit(rounds: usize) {
     let second = Duration::from_secs(1);
     let fake = FakeRelativeClock::default();

@@ -191,6 +191,7 @@ fn a_glob_must_parse_and_be_there_once_and_the_catch_all_come_last() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table of cases")]
 fn named_parameters_are_checked() {
     let bands = |parameters| TemplateSpec {
         kind: Some(AlgorithmKind::PriorityBands),

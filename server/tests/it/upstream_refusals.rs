@@ -85,6 +85,7 @@ async fn clients_that_hear_not_ready_together_are_told_different_times_to_come_b
 }
 
 #[tokio::test]
+#[expect(clippy::too_many_lines, reason = "one scenario, in order")]
 async fn nonsense_is_passed_over_and_said_once() {
     let logs = Logs::start();
     let mut parent = FakeParent::start(Streams::Served).await;

@@ -126,6 +126,7 @@ fn check_surroundings(mode: &Mode, files: usize) -> Result<(), String> {
 }
 
 /// Runs a mode. Returns whether any call was granted.
+#[expect(clippy::too_many_lines, reason = "one measurement, in order")]
 fn run(flags: Flags, place: &Place) -> bool {
     let json = flags.json;
     match flags.mode {

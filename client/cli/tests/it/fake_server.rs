@@ -358,6 +358,7 @@ impl Capacity for Actor {
 
 #[tonic::async_trait]
 impl Admin for Actor {
+    #[allow(clippy::too_many_lines, reason = "a status has many fields")]
     async fn get_status(
         &self,
         request: Request<admin::GetStatusRequest>,

@@ -73,6 +73,7 @@ fn outside() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table of cases")]
 fn watching() {
     check(
         DrivenCandidate::watching,

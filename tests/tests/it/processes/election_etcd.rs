@@ -20,6 +20,7 @@ const DOWN: &str = "etcd cannot be asked; trying on";
 const UP: &str = "etcd answers again";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[expect(clippy::too_many_lines, reason = "one scenario, in order")]
 async fn members_of_etcd_die_freeze_and_come_back() {
     let mut etcd = Etcd::cluster(3).await;
     // There is no master for longer than a short learning mode lasts; leases must not end meanwhile.

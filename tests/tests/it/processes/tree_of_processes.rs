@@ -179,6 +179,7 @@ const ANSWERS: &str = "the parent answers";
 const LEARNED: &str = "learning mode ended";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[expect(clippy::too_many_lines, reason = "one scenario, in order")]
 async fn a_tree_is_fair_and_never_over_whatever_dies() {
     let root = Root::of(CAPACITY, "FAIR_SHARE", "4s");
     let mut tree = Tree::start(&root);
