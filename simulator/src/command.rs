@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use doorward_pages::terminal::palette::Palette;
 use doorward_simulator::recording::Recording;
-use doorward_simulator::report::{claim, json, summary, write_all};
+use doorward_simulator::report::{claim, command_line, json, summary, write_all};
 use doorward_simulator::scenario::Scenario;
 use doorward_simulator::world::World;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -73,6 +73,22 @@ fn show_outcome(recording: &Recording, flags: &OutputFlags) -> Result<(), Failur
         }
     }
     Ok(())
+}
+
+/// Returns the command line of this process without its flags for output.
+fn repeated() -> String {
+    let mut words = Vec::new();
+    let mut arguments = std::env::args_os().skip(1);
+    while let Some(word) = arguments.next() {
+        match word.to_string_lossy() {
+            word if word == "--out" => drop(arguments.next()),
+            word if word.starts_with("--out=")
+                || word == "--json"
+                || word == "--print-scenario" => {}
+            word => words.push(word.into_owned()),
+        }
+    }
+    command_line(words.iter().map(String::as_str))
 }
 
 /// Creates a progress bar on standard error, which is hidden unless that is a terminal.

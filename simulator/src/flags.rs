@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_meant_is_refused() {
+    fn nonsensical_flags_are_refused() {
         for wrong in [
             "run",
             "run minimal --duration soon",

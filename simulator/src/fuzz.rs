@@ -40,80 +40,23 @@ pub use crate::fuzz::shrink::{SmallerScenario, shrink, smaller};
 /// Failure of a random scenario.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FoundFailure {
-    /// Broken promise.
-    pub promise: Promise,
+    /// Checker of the broken promise; `None` for a failed assertion or another panic.
+    pub checker: Option<Checker>,
     /// Text for readers.
     pub detail: String,
 }
 
 impl fmt::Display for FoundFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.promise.as_str(), self.detail)
-    }
-}
-
-/// Promise that must hold in every random scenario.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Promise {
-    /// The books of every node add up after every event, no limiter admits too much, and nothing
-    /// panics.
-    Consistency,
-    /// Clients never exceed the capacity.
-    Overshoot,
-    /// The use below a node stays within what its parent has reserved for it.
-    Nesting,
-    /// Only masters decide.
-    Mastership,
-    /// Soon after the last fault, and soon after a change of demand, all clients have their ideal
-    /// share.
-    SettledFairness,
-    /// At rest everything that can be used is granted.
-    Utilisation,
-    /// At rest all clients have their ideal share.
-    Fairness,
-    /// No client sends requests without end, whatever goes wrong.
-    Requests,
-}
-
-impl Promise {
-    /// Returns the promise that a checker watches; `None` if random worlds are not judged by it.
-    const fn watched_by(checker: Checker) -> Option<Self> {
-        match checker {
-            Checker::Overshoot => Some(Self::Overshoot),
-            Checker::Nesting => Some(Self::Nesting),
-            Checker::Mastership => Some(Self::Mastership),
-            Checker::SettledFairness => Some(Self::SettledFairness),
-            Checker::Utilisation => Some(Self::Utilisation),
-            Checker::Fairness => Some(Self::Fairness),
-            Checker::Requests => Some(Self::Requests),
-            Checker::Convergence
-            | Checker::Starvation
-            | Checker::Oscillation
-            | Checker::Comeback
-            | Checker::NotBack
-            | Checker::SafeUse => None,
-        }
-    }
-
-    /// Returns the name, as verdicts use it.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Consistency => "consistency",
-            Self::Overshoot => "overshoot",
-            Self::Nesting => "nesting",
-            Self::Mastership => "mastership",
-            Self::SettledFairness => "settled fairness",
-            Self::Utilisation => "utilisation",
-            Self::Fairness => "fairness",
-            Self::Requests => "requests",
-        }
+        let checker = self.checker.map_or("consistency", Checker::as_str);
+        write!(f, "{checker}: {}", self.detail)
     }
 }
 
 /// Returns the scenario of a seed. It contains the part `focus` for certain, and strongly.
 pub fn scenario(seed: u64, focus: Option<Part>) -> Scenario {
     let mut scenario = draft::scenario(seed, focus);
-    healed::demand_what_is_right(&mut scenario);
+    healed::demand_ideal_shares(&mut scenario);
     scenario
 }
 
@@ -129,20 +72,19 @@ pub fn play(scenario: &Scenario) -> (Recording, Option<FoundFailure>) {
             let text = panic.downcast_ref::<String>().map(String::as_str);
             let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
             let failure = FoundFailure {
-                promise: Promise::Consistency,
+                checker: None,
                 detail: text.unwrap_or("it panics").to_owned(),
             };
             return (Recording::default(), Some(failure));
         }
     };
-    let mut broken = recording.verdicts.iter().filter(|it| it.is_broken());
-    let failure = broken.find_map(|verdict| {
-        let promise = Promise::watched_by(verdict.checker)?;
+    let broken = recording.verdicts.iter().find(|it| it.is_broken());
+    let failure = broken.map(|verdict| {
         let at = verdict
             .at_s
             .map_or(String::new(), |at| format!(", worst at {at:.3} s"));
-        Some(FoundFailure {
-            promise,
+        FoundFailure {
+            checker: Some(verdict.checker),
             detail: format!(
                 "{} of {} is {:.6}, beyond the limit of {:.6}{at} ({})",
                 verdict.checker.as_str(),
@@ -151,7 +93,7 @@ pub fn play(scenario: &Scenario) -> (Recording, Option<FoundFailure>) {
                 verdict.limit.unwrap_or_default(),
                 verdict.detail
             ),
-        })
+        }
     });
     (recording, failure)
 }

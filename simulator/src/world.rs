@@ -43,21 +43,22 @@ use doorward_engine::time::Time;
 use doorward_session::address::Address;
 use doorward_session::master_finder::MasterFinder;
 use siphasher::sip::SipHasher13;
+use slab::Slab;
 
 use crate::chance::Chance;
 use crate::checker::{Watched, judge};
 use crate::recording::{Mark, MarkKind, Recording, Work};
 use crate::scenario::{Link as Way, Scenario};
 use crate::trace_feed::{PlayedRow, TraceFeed};
-use crate::world::agenda::{Events, What};
+use crate::world::agenda::{EventKind, Events};
 use crate::world::clock::LocalClock;
 use crate::world::etcd::Etcd;
 use crate::world::faults::{Elections, FaultEnd};
-use crate::world::message::{Mail, Message};
+use crate::world::message::Message;
 use crate::world::parting::Parting;
 use crate::world::place::Place;
 use crate::world::publish::LastPublished;
-use crate::world::uses::Uses;
+use crate::world::uses::Use;
 
 /// Wall-clock time at the start, in microseconds since the Unix epoch. Sequence numbers start from
 /// it.
@@ -78,7 +79,7 @@ struct ClientProcess {
     group: u32,
     place: u32,
     /// Its use of resources, in the order of its group.
-    uses: Uses,
+    uses: Vec<Use>,
     /// `None` while it is not running.
     state: Option<ClientState>,
     /// Finder of the server to ask.
@@ -103,8 +104,34 @@ struct ClientProcess {
 impl ClientProcess {
     /// Returns the number of the running process; each start has another one.
     fn incarnation(&self) -> u64 {
-        let account = u64::from(self.uses.first().account);
+        let account = self.uses.first().map_or(0, |it| u64::from(it.account));
         (u64::from(self.place) << 48) ^ account << 16 | u64::from(self.starts)
+    }
+
+    /// Creates a process that has not started yet.
+    fn new(group: u32, place: u32, uses: Vec<Use>, finder: MasterFinder, name: HolderName) -> Self {
+        Self {
+            group,
+            place,
+            uses,
+            state: None,
+            finder,
+            connected: None,
+            name,
+            clock: LocalClock::TRUE,
+            is_due: false,
+            is_twin: false,
+            down_until: Time::ZERO,
+            starts: 0,
+            seen: LastPublished::default(),
+            parting: None,
+        }
+    }
+
+    /// Returns its use of a resource.
+    fn use_of(&self, resource: usize) -> Option<&Use> {
+        let mut all = self.uses.iter();
+        all.find(|it| it.resource as usize == resource)
     }
 }
 
@@ -119,7 +146,8 @@ pub struct World<'a> {
     /// and the network are, so that two runs can be compared.
     fault_rng: Chance,
     events: Events,
-    mail: Mail,
+    /// Messages under way.
+    mail: Slab<Message>,
     places: Vec<Place>,
     clients: Vec<ClientProcess>,
     /// Wake-up time of each client. Kept apart because many events turn out to be stale.
@@ -135,7 +163,7 @@ pub struct World<'a> {
     is_settling: bool,
     /// Number of looks at the distance from the ideal.
     looks: u32,
-    nesting: nesting::Looks,
+    nesting: nesting::NestingChecks,
     /// True once faults are over.
     is_healed: bool,
     recording: Recording,
@@ -170,7 +198,7 @@ impl<'a> World<'a> {
             now: Time::ZERO,
             end: Time::ZERO + scenario.duration,
             events: Events::default(),
-            mail: Mail::default(),
+            mail: Slab::new(),
             places: Vec::with_capacity(scenario.nodes.len()),
             clients: Vec::new(),
             wakes: Vec::new(),
@@ -190,7 +218,7 @@ impl<'a> World<'a> {
             traces: Vec::new(),
             is_settling: false,
             looks: 0,
-            nesting: nesting::Looks::default(),
+            nesting: nesting::NestingChecks::default(),
             is_healed: false,
             recording: Recording::default(),
             shown: Vec::new(),
@@ -204,13 +232,13 @@ impl<'a> World<'a> {
         world.spawn_clients();
         world.schedule_faults();
         world.describe();
-        world.events.put(Time::ZERO, What::Sample);
+        world.events.put(Time::ZERO, EventKind::Sample);
         world.look_later();
         if let Some(at) = scenario.heal_at {
-            world.events.put(Time::ZERO + at, What::Heal);
+            world.events.put(Time::ZERO + at, EventKind::Heal);
         }
         for at in &scenario.right_at {
-            world.events.put(Time::ZERO + *at, What::Right);
+            world.events.put(Time::ZERO + *at, EventKind::ShareDue);
         }
         world
     }
@@ -242,37 +270,37 @@ impl<'a> World<'a> {
         self.finish()
     }
 
-    fn play(&mut self, what: What) {
+    fn play(&mut self, what: EventKind) {
         match what {
-            What::Arrival(slot) => {
-                if let Some(message) = self.mail.take(slot) {
+            EventKind::Arrival(slot) => {
+                if let Some(message) = self.mail.try_remove(slot as usize) {
                     self.arrive(message);
                 }
             }
-            What::Etcd(slot) => self.open_letter(slot),
-            What::Client(client) => self.wake_client(client),
-            What::Place(place) => self.wake_place(place),
-            What::Start(client) => {
+            EventKind::Etcd(slot) => self.deliver_etcd_message(slot),
+            EventKind::Client(client) => self.wake_client(client),
+            EventKind::Place(place) => self.wake_place(place),
+            EventKind::Start(client) => {
                 if let Some(client) = self.clients.get_mut(client as usize) {
                     client.is_due = true;
                 }
                 self.start_client(client);
             }
-            What::Demand(client, which) => self.follow_curve(client, which),
-            What::Work(client, which) => self.pass_work(client, which),
-            What::Trace(group) => self.follow_trace(group),
-            What::Fault(fault) => self.play_fault(fault),
-            What::Ending(ending) => self.play_ending(ending),
-            What::Heal => self.heal(),
-            What::Sample => self.sample(),
-            What::Right => {
+            EventKind::Demand(client, which) => self.follow_curve(client, which),
+            EventKind::Work(client, which) => self.pass_work(client, which),
+            EventKind::Trace(group) => self.follow_trace(group),
+            EventKind::Fault(fault) => self.play_fault(fault),
+            EventKind::Ending(ending) => self.play_ending(ending),
+            EventKind::Heal => self.heal(),
+            EventKind::Sample => self.sample(),
+            EventKind::ShareDue => {
                 for watched in &mut self.watched {
                     watched.note_settled(self.now);
                 }
             }
-            What::Settle => self.settle(),
-            What::Look => self.look(),
-            What::Nesting => self.look_at_nesting(),
+            EventKind::Settle => self.settle(),
+            EventKind::Look => self.look(),
+            EventKind::Nesting => self.run_nesting_check(),
         }
     }
 
@@ -284,7 +312,7 @@ impl<'a> World<'a> {
             kind,
             text,
         });
-        self.expect_trouble(until, kind);
+        self.watch_nesting(until, kind);
     }
 
     /// Sends a message. It arrives after a delay, perhaps twice, or never; returns whether it
@@ -306,8 +334,8 @@ impl<'a> World<'a> {
 
     /// Lets a message arrive at a time.
     fn deliver(&mut self, at: Time, message: Message) {
-        let slot = self.mail.keep(message);
-        self.events.put(at, What::Arrival(slot));
+        let slot = self.mail.insert(message) as u32;
+        self.events.put(at, EventKind::Arrival(slot));
     }
 
     fn arrive(&mut self, message: Message) {
@@ -338,12 +366,12 @@ impl<'a> World<'a> {
                 connection,
                 to,
                 what,
-            } => self.hear_child(child, connection, to, what),
+            } => self.handle_from_child(child, connection, to, what),
             Message::Down {
                 child,
                 connection,
                 what,
-            } => self.hear_parent(child, connection, what),
+            } => self.handle_from_parent(child, connection, what),
         }
     }
 

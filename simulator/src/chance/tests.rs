@@ -18,7 +18,7 @@ fn it_is_the_published_generator() {
 }
 
 #[test]
-fn what_it_gives_is_within_bounds_and_spread_over_them() {
+fn draws_are_within_their_bounds_and_spread_evenly() {
     let mut chance = Chance::new(1);
     let (short, long) = (Duration::from_secs(2), Duration::from_secs(3));
     let (mut sum, mut exponential, mut counts) = (0.0, 0.0, [0; 7]);

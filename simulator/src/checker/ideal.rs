@@ -178,7 +178,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_level_is_what_one_finds_on_paper(
+        fn the_level_equals_the_one_found_on_paper(
             wants in prop::collection::vec(
                 prop_oneof![Just(0.0), Just(10.0), 0.0..100.0, (-20_i32..20).prop_map(|power| 2_f64.powi(power))],
                 1..200,
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_and_nothing_are_no_trouble() {
+    fn no_clients_and_no_capacity_have_a_level() {
         assert_eq!(level(5.0, std::iter::empty()), f64::INFINITY);
         assert_eq!(level(0.0, [1.0, 2.0].into_iter()), 0.0);
         assert_eq!(level(6.0, [1.0, 9.0, 9.0].into_iter()), 2.5);

@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_much_for_longer_than_it_takes_to_hear_of_less_is_found() {
+    fn an_excess_that_lasts_longer_than_a_span_is_found() {
         assert_eq!(
             worst("immediate", 119),
             0.0,

@@ -80,7 +80,7 @@ fn in_step(sampled_every: f64) -> Figures {
 }
 
 #[test]
-fn averages_are_the_same_however_often_somebody_samples() {
+fn averages_do_not_depend_on_the_sampling_interval() {
     for every in [0.1, 3.0, 5.0, 10.0] {
         let figures = in_step(every);
         close(figures.utilisation, 0.625);
@@ -91,7 +91,7 @@ fn averages_are_the_same_however_often_somebody_samples() {
 }
 
 #[test]
-fn what_is_used_beyond_a_lowered_capacity_pays_for_no_outage() {
+fn use_beyond_a_lowered_capacity_does_not_compensate_for_an_outage() {
     let mut watched = watched(&template(FairShare, 100.0), &[0]);
     watched.note_wants(0, 100.0, at(0.0));
     watched.note_usable(0, 100.0, 0.0, at(0.0));
@@ -108,7 +108,7 @@ fn what_is_used_beyond_a_lowered_capacity_pays_for_no_outage() {
 }
 
 #[test]
-fn what_is_out_from_before_an_edit_must_be_gone_when_its_leases_end() {
+fn grants_from_before_an_edit_must_be_gone_when_their_leases_end() {
     let mut watched = watched(&template(FairShare, 100.0), &[0]);
     watched.note_wants(0, 100.0, at(0.0));
     watched.note_usable(0, 100.0, 0.0, at(0.0));
@@ -150,7 +150,7 @@ fn cut_at_10_s(speeds: &[(f64, f64)], gone_at: f64, worst_at: Option<f64>) {
 }
 
 #[test]
-fn what_is_out_from_before_an_edit_may_be_used_for_a_lease_length_by_the_clock_of_the_root() {
+fn grants_from_before_an_edit_may_be_used_for_a_lease_length_of_the_roots_clock() {
     cut_at_10_s(&[], 70.0, None);
     cut_at_10_s(&[], 70.1, Some(70.0));
     // A slow clock: 60 s of it are 75 s.
@@ -178,7 +178,7 @@ fn the_next_edit_hides_nothing_that_came_before_it() {
 }
 
 #[test]
-fn where_no_total_is_promised_nothing_is_beyond_it() {
+fn without_a_promised_total_there_is_no_overshoot() {
     for kind in [NoAlgorithm, Static] {
         let mut watched = watched(&template(kind, 100.0), &[0; 6]);
         for client in 0..6 {
@@ -214,7 +214,7 @@ fn an_overshoot_with_shrink_immediate_is_measured_and_no_violation() {
 }
 
 #[test]
-fn of_a_capacity_of_nothing_there_is_no_infinite_part() {
+fn an_excess_over_no_capacity_is_a_finite_part() {
     let mut watched = watched(&template(FairShare, 100.0), &[0]);
     watched.note_template(None, at(1.0));
     watched.note_usable(0, 50.0, 0.0, at(100.0));
@@ -238,7 +238,7 @@ fn nesting_is_a_finite_part_also_where_nothing_is_reserved() {
 }
 
 #[test]
-fn what_rounding_leaves_of_nothing_is_not_beyond_it() {
+fn rounding_is_no_violation_of_a_reservation_of_zero() {
     let mut watched = watched(&template(FairShare, 100.0), &[0]);
     watched.note_nesting(3e-15, 0.0, at(100.0));
     assert!(verdict(&watched, Checker::Nesting).holds);
@@ -259,7 +259,7 @@ fn a_root_may_know_nothing_only_while_it_learns() {
 }
 
 #[test]
-fn what_is_used_without_a_lease_is_distinguished_from_an_overshoot() {
+fn use_without_a_lease_is_no_overshoot() {
     let mut watched = watched(&template(FairShare, 100.0), &[0, 0]);
     watched.note_usable(0, 50.0, 0.0, at(0.0));
     watched.note_usable(1, 0.0, 250.0, at(10.0));
@@ -271,7 +271,7 @@ fn what_is_used_without_a_lease_is_distinguished_from_an_overshoot() {
 }
 
 #[test]
-fn what_never_rests_converges_never() {
+fn a_run_that_never_rests_never_converges() {
     let mut watched = watched(&template(FairShare, 100.0), &[0, 0]);
     watched.note_wants(0, 100.0, at(0.0));
     watched.note_usable(0, 100.0, 0.0, at(1.0));
@@ -301,7 +301,7 @@ fn what_never_rests_converges_never() {
 }
 
 #[test]
-fn somebody_is_starved_only_while_there_is_something_for_it() {
+fn a_client_is_starved_only_while_there_is_capacity_for_its_priority() {
     let mut watched = watched(&template(PriorityBands, 100.0), &[1, 0]);
     watched.note_wants(0, 100.0, at(10.0));
     watched.note_usable(0, 100.0, 0.0, at(10.0));
@@ -318,7 +318,7 @@ fn somebody_is_starved_only_while_there_is_something_for_it() {
 }
 
 #[test]
-fn who_gives_up_has_been_starved_until_then() {
+fn a_client_that_gives_up_was_starved_until_then() {
     let mut watched = watched(&template(FairShare, 100.0), &[0]);
     watched.note_wants(0, 10.0, at(10.0));
     watched.note_wants(0, 0.0, at(40.0));
@@ -327,7 +327,7 @@ fn who_gives_up_has_been_starved_until_then() {
 }
 
 #[test]
-fn of_what_a_client_wants_no_more_counts_than_its_template_lets_a_client_have() {
+fn wants_count_up_to_the_maximum_of_the_template() {
     let without = template(FairShare, 100.0);
     let mut with = without.clone();
     with.holder_bounds.wants_max = Some(amount(20.0));

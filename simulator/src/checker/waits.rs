@@ -150,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_missing_is_split_by_how_much_is_missing_in_each_wait() {
+    fn a_loss_is_split_by_the_misses_of_clients_in_each_wait() {
         let mut waits = WaitSums::default();
         // Without clients the loss is attributed to none.
         waits.pass(1.0);

@@ -11,7 +11,7 @@ use doorward_client::state::Mode;
 use doorward_documents::parse_bytes;
 use doorward_engine::id::ResourceId;
 use doorward_engine::template::{Template, Templates};
-use doorward_simulator::report::command_line;
+
 use doorward_simulator::scenario::demand::{Demand, Trace};
 use doorward_simulator::scenario::read::files::bytes_of;
 use doorward_simulator::scenario::usage::Usage;
@@ -39,9 +39,9 @@ pub(crate) fn run(flags: &ReplayFlags) -> Result<(), Failure> {
     if flags.print_scenario {
         // Without a name in it, the scenario takes the name of its file.
         scenario.name = String::new();
-        return super::print_scenario(&scenario, &command(flags));
+        return super::print_scenario(&scenario, &super::repeated());
     }
-    super::play(&scenario, command(flags), &flags.output)
+    super::play(&scenario, super::repeated(), &flags.output)
 }
 
 fn scenario(flags: &ReplayFlags) -> Result<Scenario, Failure> {
@@ -210,39 +210,4 @@ fn description(flags: &ReplayFlags, templates: &Templates, nodes: usize) -> Stri
 fn file_name(path: &Path) -> String {
     let name = path.file_name().unwrap_or(path.as_os_str());
     name.to_string_lossy().into_owned()
-}
-
-/// Returns the command that plays the same again.
-fn command(flags: &ReplayFlags) -> String {
-    let mut words = vec![
-        "replay".to_owned(),
-        "--trace".to_owned(),
-        flags.trace.display().to_string(),
-        "--templates".to_owned(),
-        flags.templates.display().to_string(),
-    ];
-    let mut add = |flag: &str, value: String| words.extend([flag.to_owned(), value]);
-    match &flags.tree {
-        Some(TreeFlag::File(path)) => add("--tree", path.display().to_string()),
-        Some(TreeFlag::Shape(levels)) => {
-            let levels: Vec<String> = levels.iter().map(ToString::to_string).collect();
-            add("--tree", levels.join("x"));
-        }
-        None => {}
-    }
-    if let Some(resource) = &flags.resource {
-        add("--resource", resource.to_string());
-    }
-    for (flag, value) in [
-        ("--speed", flags.speed),
-        ("--scale", flags.scale),
-        ("--repeat", f64::from(flags.repeat)),
-    ] {
-        if value != 1.0 {
-            add(flag, value.to_string());
-        }
-    }
-    words.extend(flags.what_if.words());
-    words.extend(["--seed".to_owned(), flags.seed.to_string()]);
-    command_line(words.iter().map(String::as_str))
 }

@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_shape_is_a_file_and_what_is_too_large_is_refused() {
+    fn text_that_is_no_shape_is_a_file_and_too_large_a_shape_is_refused() {
         assert_eq!(
             "tree.yaml".parse(),
             Ok(TreeFlag::File(PathBuf::from("tree.yaml")))

@@ -14,18 +14,18 @@ pub(super) fn draw(draft: &mut Draft) {
     for _ in 0..draft.strength(Part::Addresses).many(chance, 3, 6) {
         let begins = draft.some_time(chance);
         let (node, lease) = (chance.below(draft.nodes.len()), draft.lease());
-        let event = astray(chance, node, lease);
+        let event = wrong_addresses(chance, node, lease);
         draft.put(begins, event);
         for _ in 0..1 + chance.below(4) {
             let at = draft.soon(chance, begins, lease);
-            let event = beside(draft, chance, node, lease);
+            let event = related_fault(draft, chance, node, lease);
             draft.put(at, event);
         }
     }
 }
 
 /// Gives wrong addresses to clients and children of a node.
-fn astray(chance: &mut Chance, node: usize, lease: Duration) -> Event {
+fn wrong_addresses(chance: &mut Chance, node: usize, lease: Duration) -> Event {
     let node = NodeChoice::Node(node);
     let length = (Duration::from_secs(1), lease * chance.pick([1, 2, 4]) / 2);
     if chance.happens(0.5) {
@@ -36,7 +36,7 @@ fn astray(chance: &mut Chance, node: usize, lease: Duration) -> Event {
 }
 
 /// Draws a fault for the same time, at the node or at a child of it.
-fn beside(draft: &Draft, chance: &mut Chance, node: usize, lease: Duration) -> Event {
+fn related_fault(draft: &Draft, chance: &mut Chance, node: usize, lease: Duration) -> Event {
     let below: Vec<usize> = (0..draft.nodes.len())
         .filter(|it| {
             draft
@@ -50,7 +50,7 @@ fn beside(draft: &Draft, chance: &mut Chance, node: usize, lease: Duration) -> E
         _ => node,
     };
     match chance.below(4) {
-        0 => astray(chance, node, lease),
+        0 => wrong_addresses(chance, node, lease),
         1 => Event::Crash {
             clients: ClientChoice::any(1 + chance.below(3)),
             length: Some((Duration::from_secs(1), lease)),
@@ -65,7 +65,7 @@ mod tests {
     use crate::fuzz::scenario;
 
     #[test]
-    fn both_ways_of_leading_astray_are_drawn_of_nodes_that_have_other_candidates() {
+    fn redirect_loops_and_stale_addresses_are_drawn_for_nodes_with_several_candidates() {
         let (mut loops, mut stale) = (0, 0);
         for seed in 0..50 {
             let scenario = scenario(seed, Some(Part::Addresses));

@@ -51,7 +51,7 @@ fn slowest(network: &Network) -> Duration {
 }
 
 /// Draws the change of demand, and sets the times by which clients must have their ideal share.
-pub(super) fn demand_what_is_right(scenario: &mut Scenario) {
+pub(super) fn demand_ideal_shares(scenario: &mut Scenario) {
     let mut chance = Chance::new(scenario.seed ^ STREAM);
     let Some(healed) = scenario.heal_at else {
         return;

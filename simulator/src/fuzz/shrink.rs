@@ -27,7 +27,7 @@ pub fn shrink(
         tried(kept);
         play(&smaller(whole, kept))
             .1
-            .is_some_and(|found| found.promise == failure.promise)
+            .is_some_and(|found| found.checker == failure.checker)
     };
     let mut step = kept.faults.len().div_ceil(2);
     while step > 0 {

@@ -49,7 +49,7 @@ fn it_is_played_faster_larger_and_again() {
 }
 
 #[test]
-fn what_takes_no_time_is_not_played_again() {
+fn a_trace_without_length_is_not_repeated() {
     let still = "time_s,client,wants\n0,a,1\n";
     assert_eq!(played(&trace(still, 1.0, 1.0, u32::MAX)).len(), 1);
 }

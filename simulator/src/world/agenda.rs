@@ -18,7 +18,7 @@ const SPAN_BITS: u32 = 10;
 
 /// Kind of an event. It is small because there is one for every client and every message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum What {
+pub(crate) enum EventKind {
     /// A message arrives, by its slot.
     Arrival(u32),
     /// A message arrives at etcd or from it, by its slot.
@@ -44,7 +44,7 @@ pub(crate) enum What {
     /// The recording takes a sample.
     Sample,
     /// All clients must have their ideal share.
-    Right,
+    ShareDue,
     /// The checkers test for rest after a shift.
     Settle,
     /// The checkers measure the distance from the ideal.
@@ -57,7 +57,7 @@ pub(crate) enum What {
 struct Queued {
     at: Time,
     number: u64,
-    what: What,
+    what: EventKind,
 }
 
 impl Queued {
@@ -124,14 +124,14 @@ impl Default for Events {
 
 impl Events {
     /// Adds an event at a time.
-    pub(crate) fn put(&mut self, at: Time, what: What) {
+    pub(crate) fn put(&mut self, at: Time, what: EventKind) {
         self.number += 1;
         let number = self.number;
         self.file(Queued { at, number, what });
     }
 
     /// Returns the next event, unless it comes after `end`.
-    pub(crate) fn next(&mut self, end: Time) -> Option<(Time, What)> {
+    pub(crate) fn next(&mut self, end: Time) -> Option<(Time, EventKind)> {
         while self.now.is_empty() && self.added.is_empty() {
             self.advance()?;
         }
@@ -216,19 +216,19 @@ mod tests {
                 _ => mixed(number) % 90_000_000_000,
             };
             let at = Time::from_nanos(now.as_nanos() + ahead);
-            events.put(at, What::Client(round));
+            events.put(at, EventKind::Client(round));
             left.push((at, round));
             if round % 3 == 0 {
                 let first = *left.iter().min().unwrap();
                 left.retain(|other| *other != first);
-                let expected = (first.0, What::Client(first.1));
+                let expected = (first.0, EventKind::Client(first.1));
                 assert_eq!(events.next(Time::from_secs(1_000_000)), Some(expected));
                 now = first.0;
             }
         }
         left.sort_unstable();
         for (at, round) in left {
-            let expected = Some((at, What::Client(round)));
+            let expected = Some((at, EventKind::Client(round)));
             assert_eq!(events.next(Time::from_secs(1_000_000)), expected);
         }
         assert_eq!(events.next(Time::from_secs(1_000_000)), None);
@@ -237,11 +237,11 @@ mod tests {
     #[test]
     fn nothing_comes_after_the_end() {
         let mut events = Events::default();
-        events.put(Time::from_secs(7), What::Heal);
+        events.put(Time::from_secs(7), EventKind::Heal);
         assert_eq!(events.next(Time::from_secs(6)), None);
         assert_eq!(
             events.next(Time::from_secs(7)),
-            Some((Time::from_secs(7), What::Heal))
+            Some((Time::from_secs(7), EventKind::Heal))
         );
         assert_eq!(events.next(Time::from_secs(8)), None);
     }

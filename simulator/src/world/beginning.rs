@@ -10,13 +10,12 @@ use crate::checker::Watched;
 use crate::recording::{NodeInfo, Recording, ResourceRecording};
 use crate::scenario::ClientGroup;
 use crate::scenario::demand::demand_player::DemandPlayer;
-use crate::world::agenda::What;
+use crate::world::agenda::EventKind;
 use crate::world::clock::LocalClock;
-use crate::world::etcd::WayToEtcd;
+use crate::world::etcd::EtcdConnection;
 use crate::world::load::RequestCounts;
 use crate::world::place::{Place, ServerSlot};
-use crate::world::publish::LastPublished;
-use crate::world::uses::{Use, Uses, chance_of};
+use crate::world::uses::{Use, chance_of};
 use crate::world::{CLIENTS_SHOWN, ClientProcess, World, addresses_of};
 
 impl World<'_> {
@@ -41,7 +40,7 @@ impl World<'_> {
                 slots: vec![
                     ServerSlot {
                         down_until: Time::ZERO,
-                        way: WayToEtcd::OPEN,
+                        way: EtcdConnection::OPEN,
                     };
                     node.candidates.max(1) as usize
                 ],
@@ -49,7 +48,7 @@ impl World<'_> {
                 unable_until: Time::ZERO,
                 published: Arc::clone(&addresses),
                 addresses,
-                circles_until: Time::ZERO,
+                redirect_loop_until: Time::ZERO,
                 stale_until: Time::ZERO,
                 parents: above.map_or_else(Arc::default, |it| Arc::clone(&it.published)),
                 cut_above_until: Time::ZERO,
@@ -88,7 +87,8 @@ impl World<'_> {
             let resources = group.usages().map(|it| &it.resource).map(watch);
             let resources: Vec<usize> = resources.collect();
             let first = self.clients.len();
-            for index in 0..group.count {
+            let (count, start_within) = (group.count, group.start_within);
+            for index in 0..count {
                 let Some(place) = group.nodes.get(index % group.nodes.len().max(1)) else {
                     continue;
                 };
@@ -104,26 +104,14 @@ impl World<'_> {
                 };
                 there.clients += 1;
                 let known = Arc::clone(&there.published);
-                self.clients.push(ClientProcess {
-                    group: number as u32,
-                    place: *place as u32,
-                    uses,
-                    state: None,
-                    finder: MasterFinder::new(known),
-                    connected: None,
-                    name,
-                    clock: LocalClock::TRUE,
-                    is_due: false,
-                    is_twin: false,
-                    down_until: Time::ZERO,
-                    starts: 0,
-                    seen: LastPublished::default(),
-                    parting: None,
-                });
+                let (group, place) = (number as u32, *place as u32);
+                let finder = MasterFinder::new(known);
+                self.clients
+                    .push(ClientProcess::new(group, place, uses, finder, name));
                 self.wakes.push(None);
-                let part = index as f64 / group.count.max(1) as f64;
-                let starts = Time::ZERO + group.start_within.mul_f64(part);
-                self.events.put(starts, What::Start(client));
+                let part = index as f64 / count.max(1) as f64;
+                let starts = Time::ZERO + start_within.mul_f64(part);
+                self.events.put(starts, EventKind::Start(client));
             }
             self.open_trace(number, first);
         }
@@ -138,7 +126,7 @@ impl World<'_> {
         resources: &[usize],
         place: usize,
         (client, index): (u32, usize),
-    ) -> Option<Uses> {
+    ) -> Option<Vec<Use>> {
         let mut uses = Vec::new();
         for (which, (usage, resource)) in group.usages().zip(resources).enumerate() {
             let watched = self.watched.get_mut(*resource)?;
@@ -147,8 +135,7 @@ impl World<'_> {
             let player = DemandPlayer::new(index, chance);
             uses.push(Use::new(*resource as u32, account as u32, player));
         }
-        let also = uses.split_off(1.min(uses.len()));
-        Some(Uses::new(uses.pop()?, also))
+        Some(uses)
     }
 
     /// Returns the number of a resource among the watched ones.
@@ -171,7 +158,7 @@ impl World<'_> {
     fn choose_shown(&mut self) {
         for resource in 0..self.watched.len() {
             let of = |(number, client): (usize, &ClientProcess)| {
-                client.uses.of(resource).map(|_| number as u32)
+                client.use_of(resource).map(|_| number as u32)
             };
             let all: Vec<u32> = self.clients.iter().enumerate().filter_map(of).collect();
             let step = all.len().div_ceil(CLIENTS_SHOWN).max(1);

@@ -113,7 +113,7 @@ impl World<'_> {
             }),
         };
         server.candidacy = Some(Box::new(Candidacy::new(config, local)));
-        self.begin_to_follow(id);
+        self.start_watch(id);
         self.change_candidate(id, |candidate, now| {
             candidate.handle_able(is_able, now);
         });
@@ -238,7 +238,7 @@ impl World<'_> {
     }
 
     /// Wakes a candidate if something is due.
-    pub(super) fn tend_candidate(&mut self, id: ServerId) {
+    pub(super) fn wake_candidate(&mut self, id: ServerId) {
         let is_due = self.candidacy_of(id).is_some_and(|(it, local)| {
             let due = it.candidate.poll_timeout();
             due.is_some_and(|due| due <= local)

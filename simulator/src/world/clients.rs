@@ -13,12 +13,12 @@ use doorward_session::master_finder::MasterFinder;
 use crate::scenario::ClientGroup;
 use crate::scenario::demand::Demand;
 use crate::trace_feed::TraceFeed;
-use crate::world::agenda::What;
+use crate::world::agenda::EventKind;
 use crate::world::client_replies::response;
 use crate::world::message::{Message, RequestResult, ServerId};
 use crate::world::servers::CLIENT_TIMEOUT;
 use crate::world::uses::chance_of;
-use crate::world::work::Working;
+use crate::world::work::LimiterWork;
 use crate::world::{ClientProcess, PlayedTrace, World};
 
 impl World<'_> {
@@ -55,12 +55,12 @@ impl World<'_> {
         let starts = u64::from(client.starts);
         for (which, (it, usage)) in client.uses.iter_mut().zip(group.usages()).enumerate() {
             if begins && let Some(at) = it.begin(usage, now) {
-                self.events.put(at, What::Demand(number, which as u8));
+                self.events.put(at, EventKind::Demand(number, which as u8));
             }
             if let Some(limiter) = usage.limiter {
                 let chance = chance_of(&self.chance, number, which).fork(starts);
-                let working = Working::new(limiter, chance, &client.clock, now);
-                it.work = Some(Box::new(working));
+                let limiter = LimiterWork::new(limiter, chance, &client.clock, now);
+                it.work = Some(Box::new(limiter));
             }
             if it.closed_until <= now {
                 let (id, wants) = (usage.resource.as_str(), it.wants());
@@ -72,7 +72,7 @@ impl World<'_> {
         client.parting = None;
         // It keeps its configured addresses and forgets the master.
         client.finder = MasterFinder::new(Arc::clone(client.finder.known()));
-        self.tell_wants(number);
+        self.report_wants(number);
         self.step_client(number);
     }
 
@@ -87,7 +87,7 @@ impl World<'_> {
         if let Some(wake_at) = self.wakes.get_mut(number as usize) {
             *wake_at = None;
         }
-        self.tell_wants(number);
+        self.report_wants(number);
         self.publish(number);
     }
 
@@ -113,17 +113,17 @@ impl World<'_> {
         };
         let group = scenario.clients.get(client.group as usize);
         let usage = group.and_then(|group| group.usage(which.into()));
-        let (Some(it), Some(usage)) = (client.uses.get_mut(which.into()), usage) else {
+        let (Some(it), Some(usage)) = (client.uses.get_mut(usize::from(which)), usage) else {
             return;
         };
         if let Some(at) = it.follow(usage, now) {
-            self.events.put(at, What::Demand(number, which));
+            self.events.put(at, EventKind::Demand(number, which));
         }
-        self.wish(number);
+        self.update_wants(number);
     }
 
     /// Passes changed wants to the client state.
-    pub(super) fn wish(&mut self, number: u32) {
+    pub(super) fn update_wants(&mut self, number: u32) {
         let scenario = self.scenario;
         let Some(client) = self.client(number) else {
             return;
@@ -133,14 +133,14 @@ impl World<'_> {
             for (it, usage) in client.uses.iter().zip(group.usages()) {
                 state.ask(usage.resource.as_str(), it.wants());
             }
-            self.tell_wants(number);
+            self.report_wants(number);
             self.step_client(number);
         }
     }
 
     /// Reports the wants of a client to the checkers at once. A client that is not running wants
     /// nothing, and it wants nothing of a resource that it does not use.
-    pub(super) fn tell_wants(&mut self, number: u32) {
+    pub(super) fn report_wants(&mut self, number: u32) {
         let (now, scenario) = (self.now, self.scenario);
         let Some(client) = self.clients.get(number as usize) else {
             return;
@@ -156,7 +156,8 @@ impl World<'_> {
                 watched.note_wants(it.account as usize, wants, now);
                 if watched.is_restless() && !self.is_settling {
                     self.is_settling = true;
-                    self.events.put(now + super::sampling::SETTLE, What::Settle);
+                    self.events
+                        .put(now + super::sampling::SETTLE, EventKind::Settle);
                 }
             }
         }
@@ -165,7 +166,7 @@ impl World<'_> {
     /// Performs the next steps of the client state, and schedules its next wake-up.
     pub(super) fn step_client(&mut self, number: u32) {
         let (now, scenario) = (self.now, self.scenario);
-        self.part(number);
+        self.continue_parting(number);
         loop {
             let Some(client) = self.clients.get_mut(number as usize) else {
                 return;
@@ -203,7 +204,7 @@ impl World<'_> {
                         && wake_at.is_none_or(|before| at < before || before <= now)
                     {
                         *wake_at = Some(at);
-                        self.events.put(at, What::Client(number));
+                        self.events.put(at, EventKind::Client(number));
                     }
                     break;
                 }
@@ -220,24 +221,24 @@ impl World<'_> {
         };
         let group = scenario.clients.get(client.group as usize);
         let usage = group.and_then(|group| group.usage(which.into()));
-        let it = client.uses.get_mut(which.into());
-        let working = it.and_then(|it| it.work.as_mut());
-        let (Some(working), Some(usage), Some(state)) = (working, usage, &mut client.state) else {
+        let it = client.uses.get_mut(usize::from(which));
+        let limiter = it.and_then(|it| it.work.as_mut());
+        let (Some(limiter), Some(usage), Some(state)) = (limiter, usage, &mut client.state) else {
             return;
         };
         // At any other time it has run before, and will run again.
-        if working.wake_at.take_if(|at| *at <= now).is_none() {
+        if limiter.wake_at.take_if(|at| *at <= now).is_none() {
             return;
         }
-        working.pass(&client.clock, now);
+        limiter.pass(&client.clock, now);
         // After the heal no client changes its wants.
         let measured = match self.is_healed {
             true => None,
-            false => working.measure(&client.clock, now),
+            false => limiter.measure(&client.clock, now),
         };
         if let Some(wants) = measured {
             state.ask(usage.resource.as_str(), wants);
-            self.tell_wants(number);
+            self.report_wants(number);
             self.step_client(number);
         } else if client.parting.is_some() {
             self.step_client(number);
@@ -283,31 +284,39 @@ impl World<'_> {
         };
         match client.connected {
             Some(term) => self.ask_master(number, term, request),
-            None => self.look_for_master(number, Box::new(request)),
+            None => self.find_master(number, Box::new(request)),
         }
     }
 
     /// Sends a request to the server that the client has a connection with.
     pub(super) fn ask_master(&mut self, number: u32, term: u64, request: GetCapacity) {
-        let now = self.now;
         self.count_request(number);
         let sequence = request.sequence.unwrap_or_default();
         let Some(place) = self.clients.get(number as usize).map(|it| it.place) else {
             return;
         };
-        let there = self.places.get(place as usize);
-        if there.is_none_or(|there| there.cut_below_until > now) {
-            self.fail_later(number, sequence, now + CLIENT_TIMEOUT);
-            return;
-        }
-        let way = self.scenario.network.to_clients(place);
         let message = Message::Ask {
             client: number,
             server: ServerId { place, term },
             request,
         };
-        if !self.send(&way, message) {
-            self.fail_later(number, sequence, now + CLIENT_TIMEOUT);
+        self.send_or_fail(place, number, sequence, message);
+    }
+
+    /// Sends a message of a client's call between it and a server of a node. If it is lost, the call
+    /// times out.
+    pub(super) fn send_or_fail(
+        &mut self,
+        place: u32,
+        client: u32,
+        sequence: u64,
+        message: Message,
+    ) {
+        let there = self.places.get(place as usize);
+        let is_cut = there.is_none_or(|there| there.cut_below_until > self.now);
+        let way = self.scenario.network.to_clients(place);
+        if is_cut || !self.send(&way, message) {
+            self.fail_later(client, sequence, self.now + CLIENT_TIMEOUT);
         }
     }
 
@@ -357,13 +366,13 @@ impl World<'_> {
             }
             // A server whose term has ended does not know the next master.
             RequestResult::Said(Outcome::NotMaster(master)) => {
-                self.leave_for(number, sequence, &master)
+                self.handle_not_master(number, sequence, &master)
             }
-            RequestResult::Discovered(found) => self.hear_of_master(number, sequence, *found),
+            RequestResult::Discovered(found) => self.handle_discovered(number, sequence, *found),
             RequestResult::Released => {}
             RequestResult::Failed => {
                 let lost = client.finder.handle_failure();
-                self.lose_master(number, sequence, &lost);
+                self.handle_dead_end(number, sequence, &lost);
             }
         }
         self.step_client(number);
@@ -384,7 +393,7 @@ impl World<'_> {
             let next = rows.as_mut().and_then(|rows| rows.next()?.ok());
             if let Some((rows, next)) = rows.zip(next) {
                 self.events
-                    .put(Time::ZERO + next.at, What::Trace(group as u32));
+                    .put(Time::ZERO + next.at, EventKind::Trace(group as u32));
                 trace = Some(PlayedTrace {
                     first: first as u32,
                     rows,
@@ -407,7 +416,8 @@ impl World<'_> {
             };
             let row = trace.next;
             if Time::ZERO + row.at > now {
-                self.events.put(Time::ZERO + row.at, What::Trace(group));
+                self.events
+                    .put(Time::ZERO + row.at, EventKind::Trace(group));
                 return;
             }
             let number = trace.first + row.client as u32;
@@ -424,7 +434,7 @@ impl World<'_> {
             if let Some(first) = first {
                 first.curve = row.wants;
             }
-            self.wish(number);
+            self.update_wants(number);
         }
     }
 }

@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_runs_at_its_speed_and_never_wakes_anybody_too_early() {
+    fn a_clock_runs_at_its_speed_and_never_wakes_a_process_too_early() {
         let mut clock = LocalClock::TRUE;
         clock.run_at(1.01, Time::from_secs(100));
         clock.jump(Duration::from_secs(5), Time::from_secs(200));

@@ -16,14 +16,15 @@ use std::time::Duration;
 
 use doorward_engine::time::Time;
 use doorward_session::candidate::store::{EtcdRequest, LeaseId, OpAnswer, OpId};
+use slab::Slab;
 
 use crate::chance::Chance;
 use crate::scenario::fault::Span;
 use crate::world::World;
-use crate::world::agenda::What;
+use crate::world::agenda::EventKind;
 use crate::world::etcd::store::{EtcdStore, ReadKeys};
 pub(crate) use crate::world::etcd::watches::KeyWatch;
-use crate::world::message::{Mail, ServerId};
+use crate::world::message::ServerId;
 
 /// Time of a message to or from etcd, which is near.
 const TAKES: Span = (Duration::from_micros(200), Duration::from_millis(2));
@@ -32,7 +33,7 @@ const TAKES: Span = (Duration::from_micros(200), Duration::from_millis(2));
 #[derive(Debug)]
 pub(crate) struct Etcd {
     pub(crate) store: EtcdStore,
-    mail: Mail<Letter>,
+    mail: Slab<EtcdMessage>,
     /// Random stream of etcd alone.
     chance: Chance,
     /// Leases with a scheduled check of their end.
@@ -45,7 +46,7 @@ pub(crate) struct Etcd {
 
 /// Message on its way to etcd or from it.
 #[derive(Clone, Debug)]
-pub(crate) enum Letter {
+pub(crate) enum EtcdMessage {
     /// Request to etcd.
     Question {
         from: ServerId,
@@ -72,7 +73,7 @@ pub(crate) enum Letter {
     Lease(LeaseId),
 }
 
-impl Letter {
+impl EtcdMessage {
     /// Returns the server that receives it.
     fn to(&self) -> Option<ServerId> {
         match self {
@@ -84,7 +85,7 @@ impl Letter {
 
 /// Connection of one server to etcd and back.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct WayToEtcd {
+pub(crate) struct EtcdConnection {
     /// End of the time in which requests are lost.
     pub(crate) there_cut_until: Time,
     /// End of the time in which answers are lost.
@@ -96,7 +97,7 @@ pub(crate) struct WayToEtcd {
     pub(crate) late: Span,
 }
 
-impl WayToEtcd {
+impl EtcdConnection {
     /// Connection without disturbance.
     pub(crate) const OPEN: Self = Self {
         there_cut_until: Time::ZERO,
@@ -124,7 +125,7 @@ impl Etcd {
     pub(crate) fn new(nodes: usize, is_restored: bool, chance: Chance) -> Self {
         Self {
             store: EtcdStore::new(nodes, is_restored),
-            mail: Mail::default(),
+            mail: Slab::new(),
             chance,
             timed: BTreeSet::new(),
             lasting: BTreeMap::new(),
@@ -146,7 +147,7 @@ impl Etcd {
     }
 
     /// Returns the delay of a message.
-    fn takes(&mut self, way: &WayToEtcd, now: Time) -> Duration {
+    fn takes(&mut self, way: &EtcdConnection, now: Time) -> Duration {
         let takes = self.some_time(TAKES);
         match now < way.bad_until {
             true => takes + self.some_time(way.late),
@@ -155,7 +156,7 @@ impl Etcd {
     }
 
     /// Returns whether a message is lost.
-    fn loses(&mut self, way: &WayToEtcd, cut_until: Time, now: Time) -> bool {
+    fn loses(&mut self, way: &EtcdConnection, cut_until: Time, now: Time) -> bool {
         now < cut_until || now < way.bad_until && self.chance.happens(way.loss)
     }
 
@@ -167,51 +168,53 @@ impl Etcd {
 }
 
 impl World<'_> {
-    fn post(&mut self, at: Time, letter: Letter) {
-        let slot = self.etcd.mail.keep(letter);
-        self.events.put(at, What::Etcd(slot));
+    fn send_etcd_message(&mut self, at: Time, message: EtcdMessage) {
+        let slot = self.etcd.mail.insert(message) as u32;
+        self.events.put(at, EventKind::Etcd(slot));
     }
 
     /// Delivers a message at etcd or from it.
-    pub(super) fn open_letter(&mut self, slot: u32) {
-        if let Some(letter) = self.etcd.mail.take(slot) {
-            self.read_letter(letter);
+    pub(super) fn deliver_etcd_message(&mut self, slot: u32) {
+        if let Some(message) = self.etcd.mail.try_remove(slot as usize) {
+            self.handle_etcd_message(message);
         }
     }
 
-    pub(super) fn read_letter(&mut self, letter: Letter) {
+    pub(super) fn handle_etcd_message(&mut self, message: EtcdMessage) {
         let now = self.now;
-        if let Some(to) = letter.to() {
+        if let Some(to) = message.to() {
             let server = self.server_of(to);
             let Some(server) = server else { return };
             if server.is_frozen(now) {
-                server.letters.push(letter);
+                server.etcd_inbox.push(message);
                 return;
             }
         }
-        match letter {
-            Letter::Question { from, asking, sent } => self.answer_question(from, asking, sent),
-            Letter::Answer { to, id, answer } => self.hear_answer(to, id, answer),
-            Letter::Keys {
+        match message {
+            EtcdMessage::Question { from, asking, sent } => {
+                self.answer_question(from, asking, sent)
+            }
+            EtcdMessage::Answer { to, id, answer } => self.handle_etcd_answer(to, id, answer),
+            EtcdMessage::Keys {
                 to,
                 watch,
                 reading,
                 asked,
-            } => self.hear_keys(to, watch, &reading, asked),
-            Letter::Look(id) => self.look_at_etcd(id),
-            Letter::Lease(lease) => self.look_at_lease(lease),
+            } => self.handle_keys(to, watch, &reading, asked),
+            EtcdMessage::Look(id) => self.read_keys(id),
+            EtcdMessage::Lease(lease) => self.check_lease(lease),
         }
     }
 
     /// Schedules a check of a lease's end.
-    fn time_lease(&mut self, lease: LeaseId, at: Time) {
+    fn schedule_lease_check(&mut self, lease: LeaseId, at: Time) {
         if self.etcd.timed.insert(lease) {
-            self.post(at, Letter::Lease(lease));
+            self.send_etcd_message(at, EtcdMessage::Lease(lease));
         }
     }
 
     /// Ends a lease unless it was renewed.
-    fn look_at_lease(&mut self, lease: LeaseId) {
+    fn check_lease(&mut self, lease: LeaseId) {
         let now = self.now;
         self.etcd.timed.remove(&lease);
         let Some(ends) = self.etcd.store.ends(lease) else {
@@ -219,7 +222,7 @@ impl World<'_> {
             return;
         };
         if ends > now {
-            self.time_lease(lease, ends);
+            self.schedule_lease_check(lease, ends);
             return;
         }
         let (least, most) = self.elections.take;
@@ -233,7 +236,7 @@ impl World<'_> {
             }
         };
         if until > now {
-            self.time_lease(lease, until);
+            self.schedule_lease_check(lease, until);
             return;
         }
         self.end_lease(lease);
@@ -246,12 +249,12 @@ impl World<'_> {
         self.etcd.lasting.remove(&lease);
         self.etcd.store.end(lease, self.now);
         if let Some(node) = node.filter(|_| self.etcd.store.revision() != before) {
-            self.tell_keys(node);
+            self.send_keys(node);
         }
     }
 
     /// Loses what was written to etcd since `then`; `None` loses everything.
-    pub(super) fn set_etcd_back(&mut self, then: Option<Time>) {
+    pub(super) fn restore_etcd(&mut self, then: Option<Time>) {
         let now = self.now;
         match then {
             Some(then) => self.etcd.store.restore(then, now),
@@ -260,7 +263,7 @@ impl World<'_> {
         self.etcd.lasting.clear();
         for lease in self.etcd.store.leases() {
             if let Some(ends) = self.etcd.store.ends(lease) {
-                self.time_lease(lease, ends);
+                self.schedule_lease_check(lease, ends);
             }
         }
         self.break_watches();

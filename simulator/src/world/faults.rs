@@ -14,9 +14,10 @@ use doorward_engine::id::ResourceId;
 use doorward_engine::time::Time;
 
 use crate::recording::MarkKind;
-use crate::scenario::fault::{ClientChoice, ClockChoice, Event, Side, Span, When};
+use crate::scenario::fault::{ClientChoice, ClockChoice, Event, NodeChoice, Side, Span, When};
 use crate::world::World;
-use crate::world::agenda::What;
+use crate::world::agenda::EventKind;
+use crate::world::clock::LocalClock;
 use crate::world::message::ServerId;
 use crate::world::uses::Use;
 
@@ -67,7 +68,7 @@ impl World<'_> {
             };
             if let Some(first) = first {
                 self.events
-                    .put(Time::ZERO + first, What::Fault(number as u32));
+                    .put(Time::ZERO + first, EventKind::Fault(number as u32));
             }
         }
     }
@@ -90,7 +91,7 @@ impl World<'_> {
             };
             place.cut_above_until = place.cut_above_until.min(now);
             place.cut_below_until = place.cut_below_until.min(now);
-            place.circles_until = place.circles_until.min(now);
+            place.redirect_loop_until = place.redirect_loop_until.min(now);
             place.stale_until = place.stale_until.min(now);
             for server in &mut place.servers {
                 server.frozen_until = server.frozen_until.map(|until| until.min(now));
@@ -104,7 +105,7 @@ impl World<'_> {
             for slot in 0..slots as u32 {
                 self.start_server(number, slot);
             }
-            self.tell_able(number);
+            self.report_able(number);
             self.publish_all(number);
             self.plan(number);
         }
@@ -115,7 +116,7 @@ impl World<'_> {
                 client.down_until = client.down_until.min(now);
             }
             self.start_client(client);
-            self.stay(client);
+            self.cancel_parting(client);
         }
     }
 
@@ -151,39 +152,52 @@ impl World<'_> {
             return;
         }
         if let Some(next) = next {
-            self.events.put(Time::ZERO + next, What::Fault(number));
+            self.events.put(Time::ZERO + next, EventKind::Fault(number));
         }
         let total: f64 = fault.choices.iter().map(|(weight, _)| weight).sum();
         let mut drawn = self.fault_rng.uniform() * total;
         for (weight, event) in &fault.choices {
             drawn -= weight;
             if drawn < 0.0 {
-                self.happen(event);
+                self.play_event(event);
                 return;
             }
         }
     }
 
-    fn happen(&mut self, event: &Event) {
+    fn play_event(&mut self, event: &Event) {
         match event {
-            Event::Kill { node, .. }
-            | Event::Restart { node, .. }
-            | Event::Stop { node, .. }
-            | Event::Elect { node }
-            | Event::Depose { node }
-            | Event::Freeze { node, .. }
-            | Event::Isolate { node, .. }
-            | Event::EtcdLink { node, .. }
-            | Event::RedirectLoop { node, .. }
-            | Event::StaleAddresses { node, .. }
-            | Event::Partition { node, .. } => {
-                let place = self.choose(node);
-                self.happen_at(place, event);
-            }
+            Event::Kill { node, length } => self.kill(node, *length),
+            Event::Restart { node, length } => self.restart(node, *length),
+            Event::Stop { node, length } => self.stop(node, *length),
+            Event::Elect { node } => self.elect(node),
+            Event::Depose { node } => self.depose(node),
+            Event::Freeze { node, length } => self.freeze(node, *length),
+            Event::Isolate {
+                node,
+                servers,
+                way,
+                length,
+            } => self.isolate(node, *servers, *way, *length),
+            Event::EtcdLink {
+                node,
+                loss,
+                late,
+                length,
+            } => self.degrade_etcd(node, *loss, *late, *length),
+            Event::RedirectLoop { node, length } => self.loop_redirects(node, *length),
+            Event::StaleAddresses { node, length } => self.publish_stale_addresses(node, *length),
+            Event::Partition { node, from, length } => self.partition(node, *from, *length),
             Event::Etcd { back, length, .. } => self.lose_etcd(*back, *length),
             Event::Elections { take, length } => self.change_elections(*take, *length),
-            Event::Drift { clock, speed } => self.drift(clock, *speed),
-            Event::Jump { clock, by } => self.jump(clock, *by),
+            Event::Drift { clock, speed } => {
+                let text = format!("runs at {speed}");
+                self.change_clock(clock, &text, |clock, now| clock.run_at(*speed, now));
+            }
+            Event::Jump { clock, by } => {
+                let text = format!("jumps by {by:?}");
+                self.change_clock(clock, &text, |clock, now| clock.jump(*by, now));
+            }
             Event::Edit { templates } => self.edit(templates),
             Event::Crash { clients, length } => self.crash(clients, *length),
             Event::Twin { of, length } => self.twin(of, *length),
@@ -214,55 +228,6 @@ impl World<'_> {
         }
     }
 
-    /// Plays an event that happens to a node.
-    fn happen_at(&mut self, place: u32, event: &Event) {
-        match event {
-            Event::Kill { length, .. } => {
-                self.kill(place, *length);
-            }
-            Event::Restart { length, .. } => {
-                self.restart(place, *length);
-            }
-            Event::Stop { length, .. } => {
-                self.stop(place, *length);
-            }
-            Event::Elect { .. } => {
-                let text = format!("{} holds an election", self.name_of(place));
-                self.mark(None, MarkKind::Elect, text);
-                self.hand_over(place);
-            }
-            Event::Depose { .. } => {
-                self.depose(place);
-            }
-            Event::Freeze { length, .. } => {
-                self.freeze(place, *length);
-            }
-            Event::Isolate {
-                servers,
-                way,
-                length,
-                ..
-            } => {
-                self.isolate(place, *servers, *way, *length);
-            }
-            Event::EtcdLink {
-                loss, late, length, ..
-            } => {
-                self.disturb_etcd(place, *loss, *late, *length);
-            }
-            Event::RedirectLoop { length, .. } => {
-                self.send_in_circles(place, *length);
-            }
-            Event::StaleAddresses { length, .. } => {
-                self.tell_of_few(place, *length);
-            }
-            Event::Partition { from, length, .. } => {
-                self.partition(place, *from, *length);
-            }
-            _ => {}
-        }
-    }
-
     /// Changes the demand of clients for a resource; without one, for the first that they use.
     fn demand(
         &mut self,
@@ -285,7 +250,7 @@ impl World<'_> {
                     work.fix(load);
                 }
             }
-            self.wish(client);
+            self.update_wants(client);
         }
     }
 
@@ -319,7 +284,8 @@ impl World<'_> {
         }
     }
 
-    fn partition(&mut self, number: u32, from: Side, length: Span) {
+    fn partition(&mut self, node: &NodeChoice, from: Side, length: Span) {
+        let number = self.choose(node);
         let until = self.now + self.fault_rng.duration(length.0, length.1);
         let whom = match from {
             Side::Parent => "its parent",
@@ -339,15 +305,20 @@ impl World<'_> {
         }
     }
 
-    fn drift(&mut self, whose: &ClockChoice, speed: f64) {
+    fn change_clock(
+        &mut self,
+        whose: &ClockChoice,
+        what: &str,
+        change: impl Fn(&mut LocalClock, Time),
+    ) {
         let now = self.now;
         match whose {
             ClockChoice::Node(node) => {
                 let number = self.choose(node);
-                let text = format!("{}'s clock runs at {speed}", self.name_of(number));
+                let text = format!("the clock of {} {what}", self.name_of(number));
                 self.mark(None, MarkKind::Clock, text);
                 if let Some(place) = self.place(number) {
-                    place.clock.run_at(speed, now);
+                    change(&mut place.clock, now);
                     place.wake_at = None;
                 }
                 self.note_clock(number);
@@ -355,41 +326,13 @@ impl World<'_> {
             }
             ClockChoice::Clients(clients) => {
                 let chosen = self.choose_clients(clients);
-                let text = format!("the clock of {} runs at {speed}", self.names_of(&chosen));
+                let text = format!("the clock of {} {what}", self.names_of(&chosen));
                 self.mark(None, MarkKind::Clock, text);
                 for client in chosen {
                     if let Some(known) = self.clients.get_mut(client as usize) {
-                        known.clock.run_at(speed, now);
+                        change(&mut known.clock, now);
                     }
-                    self.wish(client);
-                }
-            }
-        }
-    }
-
-    fn jump(&mut self, whose: &ClockChoice, by: Duration) {
-        let now = self.now;
-        match whose {
-            ClockChoice::Node(node) => {
-                let number = self.choose(node);
-                let text = format!("{}'s clock jumps by {by:?}", self.name_of(number));
-                self.mark(None, MarkKind::Clock, text);
-                if let Some(place) = self.place(number) {
-                    place.clock.jump(by, now);
-                    place.wake_at = None;
-                }
-                self.note_clock(number);
-                self.plan(number);
-            }
-            ClockChoice::Clients(clients) => {
-                let chosen = self.choose_clients(clients);
-                let text = format!("the clock of {} jumps by {by:?}", self.names_of(&chosen));
-                self.mark(None, MarkKind::Clock, text);
-                for client in chosen {
-                    if let Some(known) = self.clients.get_mut(client as usize) {
-                        known.clock.jump(by, now);
-                    }
-                    self.wish(client);
+                    self.update_wants(client);
                 }
             }
         }
@@ -423,16 +366,16 @@ impl World<'_> {
     pub(in crate::world) fn end_with(&mut self, at: Time, ending: FaultEnd) {
         self.endings.push(Some(ending));
         let number = (self.endings.len() - 1) as u32;
-        self.events.put(at, What::Ending(number));
+        self.events.put(at, EventKind::Ending(number));
     }
 
     pub(super) fn play_ending(&mut self, number: u32) {
         let ending = self.endings.get_mut(number as usize).and_then(Option::take);
         match ending {
             Some(FaultEnd::Start { place, slot }) => self.start_server(place, slot),
-            Some(FaultEnd::Able { place }) => self.tell_able(place),
+            Some(FaultEnd::Able { place }) => self.report_able(place),
             Some(FaultEnd::Addresses { place }) => self.publish_all(place),
-            Some(FaultEnd::EtcdBack { then }) => self.set_etcd_back(then),
+            Some(FaultEnd::EtcdBack { then }) => self.restore_etcd(then),
             Some(FaultEnd::Restart { clients }) => {
                 for client in clients {
                     self.start_client(client);

@@ -15,7 +15,7 @@ use crate::world::servers::CLIENT_TIMEOUT;
 
 impl World<'_> {
     /// Asks the next server of a client's finder about the master.
-    pub(super) fn look_for_master(&mut self, number: u32, request: Box<GetCapacity>) {
+    pub(super) fn find_master(&mut self, number: u32, request: Box<GetCapacity>) {
         let (now, scenario) = (self.now, self.scenario);
         self.count_request(number);
         let sequence = request.sequence.unwrap_or_default();
@@ -60,7 +60,7 @@ impl World<'_> {
         let now = self.now;
         let sequence = request.sequence.unwrap_or_default();
         let way = self.scenario.network.to_clients(number);
-        let behind = self.behind(number, slot);
+        let found = self.process_at(number, slot);
         let Some(place) = self.places.get_mut(number as usize) else {
             return;
         };
@@ -68,7 +68,7 @@ impl World<'_> {
             self.fail_later(client, sequence, now + CLIENT_TIMEOUT);
             return;
         }
-        let Some(server) = behind.and_then(|term| place.server(term)) else {
+        let Some(server) = found.and_then(|term| place.server(term)) else {
             let at = now + self.takes(&way);
             self.fail_later(client, sequence, at);
             return;
@@ -104,7 +104,7 @@ impl World<'_> {
     }
 
     /// Gives a client the answer about the master.
-    pub(super) fn hear_of_master(&mut self, number: u32, sequence: u64, found: Discovered) {
+    pub(super) fn handle_discovered(&mut self, number: u32, sequence: u64, found: Discovered) {
         let Discovered {
             request,
             by,
@@ -123,31 +123,31 @@ impl World<'_> {
                     client.connected = Some(by);
                     self.ask_master(number, by, request);
                 }
-                Err(lost) => self.lose_master(number, sequence, &lost),
+                Err(lost) => self.handle_dead_end(number, sequence, &lost),
             }
             return;
         }
-        match self.go_elsewhere(number, &mastership) {
-            Ok(()) => self.look_for_master(number, Box::new(request)),
-            Err(lost) => self.lose_master(number, sequence, &lost),
+        match self.follow_redirect(number, &mastership) {
+            Ok(()) => self.find_master(number, Box::new(request)),
+            Err(lost) => self.handle_dead_end(number, sequence, &lost),
         }
     }
 
     /// Handles an answer by a server that is not master: the client asks at once where the answer
     /// points, or later.
-    pub(super) fn leave_for(&mut self, number: u32, sequence: u64, master: &Mastership) {
-        match self.go_elsewhere(number, master) {
+    pub(super) fn handle_not_master(&mut self, number: u32, sequence: u64, master: &Mastership) {
+        match self.follow_redirect(number, master) {
             Ok(()) => {
                 let client = self.clients.get_mut(number as usize);
                 if let Some(state) = client.and_then(|client| client.state.as_mut()) {
                     state.handle_redirect(sequence);
                 }
             }
-            Err(lost) => self.lose_master(number, sequence, &lost),
+            Err(lost) => self.handle_dead_end(number, sequence, &lost),
         }
     }
 
-    fn go_elsewhere(&mut self, number: u32, mastership: &Mastership) -> Result<(), DeadEnd> {
+    fn follow_redirect(&mut self, number: u32, mastership: &Mastership) -> Result<(), DeadEnd> {
         let leases_last = self.leases_last(number).unwrap_or_default();
         let Some(client) = self.clients.get_mut(number as usize) else {
             return Ok(());
@@ -165,7 +165,7 @@ impl World<'_> {
 
     /// Returns the process that answers at an address of a node. If two share it, either may
     /// answer.
-    fn behind(&mut self, place: u32, slot: u32) -> Option<u64> {
+    fn process_at(&mut self, place: u32, slot: u32) -> Option<u64> {
         let known = self.places.get(place as usize)?;
         let here = |is_twin| {
             let mut all = known.servers.iter();
@@ -179,7 +179,7 @@ impl World<'_> {
     }
 
     /// Notes that the server asked is of no use to a client, which asks the next one later.
-    pub(super) fn lose_master(&mut self, number: u32, sequence: u64, lost: &DeadEnd) {
+    pub(super) fn handle_dead_end(&mut self, number: u32, sequence: u64, lost: &DeadEnd) {
         let now = self.now;
         let chance = self.chance.uniform();
         let Some(client) = self.clients.get_mut(number as usize) else {

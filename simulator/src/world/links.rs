@@ -35,7 +35,7 @@ impl World<'_> {
     }
 
     /// Gives a server's session the time and the state of its node, and performs its actions.
-    pub(super) fn tend_link(&mut self, id: ServerId) {
+    pub(super) fn drive_parent_link(&mut self, id: ServerId) {
         let place = self.places.get(id.place as usize);
         if place.is_none_or(|place| place.parent.is_none()) {
             return;
@@ -55,7 +55,7 @@ impl World<'_> {
     }
 
     /// Closes the connection to the parent of a server that is no longer master or ends.
-    pub(super) fn hang_up(&mut self, id: ServerId) {
+    pub(super) fn drop_parent_link(&mut self, id: ServerId) {
         if let Some((server, local)) = self.server_at(id) {
             server.parent_link.is_down = false;
             let session = &mut server.parent_link.session;
@@ -275,7 +275,7 @@ impl World<'_> {
     }
 
     /// Handles a message at a server of the parent.
-    pub(super) fn hear_child(
+    pub(super) fn handle_from_child(
         &mut self,
         child: ServerId,
         connection: ConnectionNumber,
@@ -325,7 +325,12 @@ impl World<'_> {
     }
 
     /// Handles a message from the parent.
-    pub(super) fn hear_parent(&mut self, id: ServerId, connection: ConnectionNumber, what: Down) {
+    pub(super) fn handle_from_parent(
+        &mut self,
+        id: ServerId,
+        connection: ConnectionNumber,
+        what: Down,
+    ) {
         let now = self.now;
         // Both sides notice the end of a connection, even in a partition.
         if self.is_cut(id.place) && !matches!(what, Down::Closed(_)) {
@@ -383,7 +388,7 @@ impl World<'_> {
                 }
             }
         }
-        self.tend_link(id);
+        self.drive_parent_link(id);
         self.after(id);
     }
 }

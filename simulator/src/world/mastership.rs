@@ -34,7 +34,7 @@ impl World<'_> {
                 watched.note_learning(longer_leases, now);
             }
         }
-        self.tend_link(id);
+        self.drive_parent_link(id);
         self.plan(id.place);
     }
 
@@ -46,7 +46,7 @@ impl World<'_> {
         };
         server.leads = false;
         self.note_templates_waiting(id);
-        self.hang_up(id);
+        self.drop_parent_link(id);
         self.break_children(id.place, id.term);
     }
 

@@ -11,7 +11,7 @@ use doorward_engine::time::Time;
 use crate::checker::NodeBook;
 use crate::recording::MarkKind;
 use crate::world::World;
-use crate::world::agenda::What;
+use crate::world::agenda::EventKind;
 
 /// Interval between checks during a fault.
 const OFTEN: Duration = Duration::from_millis(100);
@@ -21,7 +21,7 @@ const EACH: Duration = Duration::from_millis(5);
 
 /// Schedule of the checks.
 #[derive(Debug, Default)]
-pub(super) struct Looks {
+pub(super) struct NestingChecks {
     /// End of the time in which books may go wrong.
     until: Time,
     /// True if a check is scheduled.
@@ -30,7 +30,7 @@ pub(super) struct Looks {
 
 impl World<'_> {
     /// Schedules frequent checks after an event from outside.
-    pub(super) fn expect_trouble(&mut self, until: Option<Time>, kind: MarkKind) {
+    pub(super) fn watch_nesting(&mut self, until: Option<Time>, kind: MarkKind) {
         let of_clients = [
             MarkKind::Crash,
             MarkKind::Leave,
@@ -49,37 +49,37 @@ impl World<'_> {
             false => until.unwrap_or(self.now) + lasts,
         };
         self.nesting.until = self.nesting.until.max(until);
-        self.look_at_nesting_later();
+        self.schedule_nesting_check();
     }
 
-    fn look_at_nesting_later(&mut self) {
+    fn schedule_nesting_check(&mut self) {
         let books = self.places.len() * self.watched.len();
         let every = EACH * u32::try_from(books).unwrap_or(u32::MAX);
         let at = self.now + every.max(OFTEN);
         if !self.nesting.is_due && at <= self.nesting.until {
             self.nesting.is_due = true;
-            self.events.put(at, What::Nesting);
+            self.events.put(at, EventKind::Nesting);
         }
     }
 
     /// Runs a scheduled check.
-    pub(super) fn look_at_nesting(&mut self) {
-        self.look_into_books();
+    pub(super) fn run_nesting_check(&mut self) {
+        self.check_nesting();
         self.nesting.is_due = false;
-        self.look_at_nesting_later();
+        self.schedule_nesting_check();
     }
 
     /// Checks all resources.
-    pub(super) fn look_into_books(&mut self) {
+    pub(super) fn check_nesting(&mut self) {
         // A single node has no parent.
         if self.places.len() > 1 {
             for resource in 0..self.watched.len() {
-                self.look_into_books_of(resource);
+                self.check_nesting_of(resource);
             }
         }
     }
 
-    fn look_into_books_of(&mut self, resource: usize) {
+    fn check_nesting_of(&mut self, resource: usize) {
         let now = self.now;
         let Some(watched) = self.watched.get(resource) else {
             return;

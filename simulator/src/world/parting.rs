@@ -154,13 +154,13 @@ impl World<'_> {
         let local = client.clock.shows(now);
         let (priority, mode, wants) = (usage.priority, usage.mode, it.wants());
         if state.open(usage.resource.as_str(), priority, mode, wants, local) {
-            self.tell_wants(number);
+            self.report_wants(number);
         }
         self.step_client(number);
     }
 
     /// Stops a client from ending, and lets it use all its resources again.
-    pub(super) fn stay(&mut self, number: u32) {
+    pub(super) fn cancel_parting(&mut self, number: u32) {
         let now = self.now;
         let Some(client) = self.clients.get_mut(number as usize) else {
             return;
@@ -187,7 +187,7 @@ impl World<'_> {
     }
 
     /// Takes the next step of a client's releases.
-    pub(super) fn part(&mut self, number: u32) {
+    pub(super) fn continue_parting(&mut self, number: u32) {
         let (now, scenario) = (self.now, self.scenario);
         let Some(client) = self.clients.get_mut(number as usize) else {
             return;
@@ -236,7 +236,7 @@ impl World<'_> {
             client.parting = None;
         }
         if has_closed {
-            self.tell_wants(number);
+            self.report_wants(number);
         }
         if !resources.is_empty() {
             self.release(number, resources);
@@ -248,7 +248,6 @@ impl World<'_> {
 
     /// Sends a release of these resources, if the client has a connection.
     fn release(&mut self, number: u32, resources: Vec<ResourceId>) {
-        let now = self.now;
         let Some(client) = self.clients.get_mut(number as usize) else {
             return;
         };
@@ -278,19 +277,12 @@ impl World<'_> {
             resources,
         };
         let place = client.place;
-        let there = self.places.get(place as usize);
-        if there.is_none_or(|there| there.cut_below_until > now) {
-            return self.fail_later(number, sequence, now + CLIENT_TIMEOUT);
-        }
-        let way = self.scenario.network.to_clients(place);
         let message = Message::Release {
             client: number,
             server: ServerId { place, term },
             request,
         };
-        if !self.send(&way, message) {
-            self.fail_later(number, sequence, now + CLIENT_TIMEOUT);
-        }
+        self.send_or_fail(place, number, sequence, message);
     }
 
     /// Handles a release at a server.
@@ -318,15 +310,12 @@ impl World<'_> {
         }
         // A release is never redirected.
         let _heard = server.node.handle_release_capacity(&request, local);
-        let way = self.scenario.network.to_clients(to.place);
         let answer = Message::Answer {
             client,
             sequence,
             answer: RequestResult::Released,
         };
-        if !self.send(&way, answer) {
-            self.fail_later(client, sequence, now + CLIENT_TIMEOUT);
-        }
+        self.send_or_fail(to.place, client, sequence, answer);
         self.after(to);
     }
 }

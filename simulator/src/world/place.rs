@@ -16,7 +16,7 @@ use crate::scenario::Servers;
 use crate::world::candidates::Candidacy;
 use crate::world::child_streams::Below;
 use crate::world::clock::LocalClock;
-use crate::world::etcd::{Letter, WayToEtcd};
+use crate::world::etcd::{EtcdConnection, EtcdMessage};
 use crate::world::load::RequestCounts;
 use crate::world::message::Message;
 use crate::world::undecided_calls::{self, UndecidedCall};
@@ -42,7 +42,7 @@ pub(crate) struct Place {
     /// Addresses of the parent's servers, as far as the node knows them.
     pub(crate) parents: Arc<[Address]>,
     /// End of the time in which its servers redirect to one another instead of the master.
-    pub(crate) circles_until: Time,
+    pub(crate) redirect_loop_until: Time,
     /// End of the time in which the published addresses are stale.
     pub(crate) stale_until: Time,
     /// Published addresses: `addresses`, or stale ones.
@@ -64,7 +64,7 @@ pub(crate) struct Place {
 pub(crate) struct ServerSlot {
     /// End of the time in which a fault keeps it down.
     pub(crate) down_until: Time,
-    pub(crate) way: WayToEtcd,
+    pub(crate) way: EtcdConnection,
 }
 
 /// Server process.
@@ -81,13 +81,13 @@ pub(crate) struct ServerProcess {
     /// Its part in the election; `None` without an election.
     pub(crate) candidacy: Option<Box<Candidacy>>,
     pub(crate) node: Node,
-    pub(crate) parent_link: WayUp,
+    pub(crate) parent_link: ParentLink,
     /// End of the time in which it is frozen.
     pub(crate) frozen_until: Option<Time>,
     /// Messages that arrived while it was frozen.
     pub(crate) inbox: Vec<Message>,
     /// Messages from etcd that arrived while it was frozen.
-    pub(crate) letters: Vec<Letter>,
+    pub(crate) etcd_inbox: Vec<EtcdMessage>,
     /// True if it was asked to hand over while it was frozen.
     pub(crate) is_to_resign: bool,
     /// Operator's templates in force here; at the root only.
@@ -102,7 +102,7 @@ pub(crate) struct ServerProcess {
 
 /// Connection to the parent.
 #[derive(Clone, Debug)]
-pub(crate) struct WayUp {
+pub(crate) struct ParentLink {
     pub(crate) session: ParentSession,
     /// Server of the parent that it is connected to, by its term.
     pub(crate) to: Option<u64>,
@@ -116,7 +116,7 @@ pub(crate) struct WayUp {
     pub(crate) last_down: Time,
 }
 
-impl WayUp {
+impl ParentLink {
     /// Creates a connection to a parent at these addresses.
     pub(crate) fn new(parents: Arc<[Address]>) -> Self {
         Self {
@@ -166,10 +166,10 @@ impl ServerProcess {
             candidacy: None,
             node: Node::new(config, templates.clone()),
             templates,
-            parent_link: WayUp::new(Arc::clone(&place.parents)),
+            parent_link: ParentLink::new(Arc::clone(&place.parents)),
             frozen_until: None,
             inbox: Vec::new(),
-            letters: Vec::new(),
+            etcd_inbox: Vec::new(),
             is_to_resign: false,
             unread: None,
             below: Below::new(settings.push_round),

@@ -9,7 +9,7 @@ use crate::checker::Wait;
 use crate::checker::real_run::by_source;
 use crate::scenario::usage::Usage;
 use crate::world::World;
-use crate::world::agenda::What;
+use crate::world::agenda::EventKind;
 use crate::world::place::Place;
 
 /// Facts about a client for the checkers; the client decides nothing by them.
@@ -88,7 +88,7 @@ impl World<'_> {
                     && work.wake_at.is_none_or(|at| due < at || at < now)
                 {
                     work.wake_at = Some(due);
-                    self.events.put(due, What::Work(number, which as u8));
+                    self.events.put(due, EventKind::Work(number, which as u8));
                 }
             }
             let wait = wait_of(state, resource, client.seen.is_kept, local);
@@ -157,12 +157,10 @@ impl World<'_> {
     pub(super) fn count_request(&mut self, number: u32) {
         let now = self.now;
         let client = self.clients.get(number as usize);
-        let client = client.map(|it| it.uses.first());
-        let client = client.map(|it| (it.resource as usize, it.account as usize));
-        if let Some((resource, account)) = client
-            && let Some(watched) = self.watched.get_mut(resource)
+        if let Some(first) = client.and_then(|client| client.uses.first())
+            && let Some(watched) = self.watched.get_mut(first.resource as usize)
         {
-            watched.note_request(account, now);
+            watched.note_request(first.account as usize, now);
         }
     }
 

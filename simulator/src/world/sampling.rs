@@ -6,7 +6,7 @@ use doorward_engine::time::Time;
 
 use crate::recording::{ClientSample, ClientSeries, NodeSample};
 use crate::world::World;
-use crate::world::agenda::What;
+use crate::world::agenda::EventKind;
 
 /// Interval between checks for rest after a shift.
 pub(super) const SETTLE: Duration = Duration::from_millis(100);
@@ -33,7 +33,7 @@ impl World<'_> {
     /// Takes a sample of everything.
     pub(super) fn sample(&mut self) {
         let now = self.now;
-        self.look_into_books();
+        self.check_nesting();
         for resource in 0..self.watched.len() {
             let nodes = self.sample_nodes(resource);
             let Some(watched) = self.watched.get_mut(resource) else {
@@ -44,7 +44,7 @@ impl World<'_> {
             let shown = self.shown.get(resource).map_or(&[][..], Vec::as_slice);
             let of_clients = shown.iter().filter_map(|number| {
                 let client = self.clients.get(*number as usize)?;
-                let account = client.uses.of(resource)?.account as usize;
+                let account = client.use_of(resource)?.account as usize;
                 let (wish, granted, fallback) = watched.of_client(account);
                 Some(ClientSample {
                     wants: wish.wants,
@@ -62,7 +62,7 @@ impl World<'_> {
             }
         }
         let next = now + self.scenario.sample_every;
-        self.events.put(next, What::Sample);
+        self.events.put(next, EventKind::Sample);
     }
 
     fn sample_nodes(&self, resource: usize) -> Vec<NodeSample> {
@@ -113,7 +113,7 @@ impl World<'_> {
         let every = self.scenario.sample_every;
         let at = Time::ZERO + every * self.looks + every.mul_f64(part);
         self.looks += 1;
-        self.events.put(at, What::Look);
+        self.events.put(at, EventKind::Look);
     }
 
     /// Checks whether clients are at rest after a shift.
@@ -126,7 +126,7 @@ impl World<'_> {
         }
         self.is_settling = is_restless;
         if is_restless {
-            self.events.put(now + SETTLE, What::Settle);
+            self.events.put(now + SETTLE, EventKind::Settle);
         }
     }
 }

@@ -11,7 +11,7 @@ use doorward_session::close_reason::ConnectionEnd;
 use doorward_session::parent_session::ConnectionNumber;
 
 use crate::world::World;
-use crate::world::agenda::What;
+use crate::world::agenda::EventKind;
 use crate::world::message::{Down, Message, RequestResult, ServerId};
 use crate::world::place::{Place, ServerProcess, ServerSlot};
 
@@ -193,7 +193,7 @@ impl World<'_> {
         match server.node.handle_get_capacity(&request, clock.shows(now)) {
             Outcome::Served(reply) => {
                 self.note_decision(to, reply.leases.iter().map(|lease| &lease.resource));
-                self.attend(to, client, request, reply);
+                self.start_call(to, client, request, reply);
             }
             not_master @ Outcome::NotMaster(_) => self.answer(client, to, sequence, not_master),
         }
@@ -208,15 +208,6 @@ impl World<'_> {
         sequence: u64,
         outcome: Outcome<GetCapacityReply>,
     ) {
-        let way = self.scenario.network.to_clients(by.place);
-        let now = self.now;
-        if self
-            .place(by.place)
-            .is_some_and(|place| place.cut_below_until > now)
-        {
-            self.fail_later(client, sequence, now + CLIENT_TIMEOUT);
-            return;
-        }
         let outcome = match outcome {
             Outcome::NotMaster(_) => Outcome::NotMaster(self.mastership_said_by(by)),
             served @ Outcome::Served(_) => served,
@@ -226,9 +217,7 @@ impl World<'_> {
             sequence,
             answer: RequestResult::Said(outcome),
         };
-        if !self.send(&way, message) {
-            self.fail_later(client, sequence, self.now + CLIENT_TIMEOUT);
-        }
+        self.send_or_fail(by.place, client, sequence, message);
     }
 
     /// Completes a change of a node: handles its events, and lets its streams push in their round.
@@ -264,7 +253,7 @@ impl World<'_> {
         };
         if place.wake_at.is_none_or(|at| due < at || at < now) {
             place.wake_at = Some(due);
-            self.events.put(due, What::Place(number));
+            self.events.put(due, EventKind::Place(number));
         }
     }
 
@@ -293,9 +282,9 @@ impl World<'_> {
             return;
         };
         if server.frozen_until.is_some() {
-            return self.thaw(id);
+            return self.unfreeze(id);
         }
-        self.tend_candidate(id);
+        self.wake_candidate(id);
         let Some(server) = self.server_of(id) else {
             return;
         };
@@ -303,7 +292,7 @@ impl World<'_> {
         if due.is_some_and(|due| due.at <= local) {
             server.node.handle_timeout(local);
         }
-        self.tend_link(id);
+        self.drive_parent_link(id);
         self.serve_waiting(id, false);
         self.after(id);
     }

@@ -8,7 +8,7 @@ impl World<'_> {
     pub(super) fn describe_shortages(&mut self) {
         for (resource, watched) in self.watched.iter().enumerate() {
             let clients = self.clients.iter();
-            let clients = clients.filter_map(|client| Some((client, client.uses.of(resource)?)));
+            let clients = clients.filter_map(|client| Some((client, client.use_of(resource)?)));
             let mut shown: Vec<_> = clients
                 .map(|(client, it)| (client, watched.figures_of(it.account as usize)))
                 .filter(|(_, figures)| figures.wanted > 0.0)

@@ -36,7 +36,7 @@ pub(crate) fn due(calls: &VecDeque<UndecidedCall>) -> Option<Time> {
 
 impl World<'_> {
     /// Starts the call of a client's request that a server has decided as far as it can.
-    pub(super) fn attend(
+    pub(super) fn start_call(
         &mut self,
         id: ServerId,
         client: u32,
@@ -62,7 +62,7 @@ impl World<'_> {
             self.fail_later(client, sequence, now + CLIENT_TIMEOUT);
             self.note_kept(client, sequence);
         }
-        self.proceed(id, waiting);
+        self.continue_call(id, waiting);
     }
 
     /// Continues waiting calls after the parent has answered or time has passed.
@@ -83,12 +83,12 @@ impl World<'_> {
             } else {
                 waiting.call.handle_timeout(local);
             }
-            self.proceed(id, waiting);
+            self.continue_call(id, waiting);
         }
     }
 
     /// Performs the actions for a call until it is answered or waits again.
-    fn proceed(&mut self, id: ServerId, mut waiting: UndecidedCall) {
+    fn continue_call(&mut self, id: ServerId, mut waiting: UndecidedCall) {
         let (client, sequence) = (waiting.client, waiting.sequence());
         while let Some(action) = waiting.call.poll_action() {
             match action {

@@ -1,4 +1,4 @@
-//! Use of resources by one client: one or several.
+//! Use of a resource by one client.
 
 use doorward_engine::amount::Amount;
 use doorward_engine::time::Time;
@@ -6,7 +6,7 @@ use doorward_engine::time::Time;
 use crate::chance::Chance;
 use crate::scenario::demand::demand_player::{DemandChange, DemandPlayer};
 use crate::scenario::usage::Usage;
-use crate::world::work::Working;
+use crate::world::work::LimiterWork;
 
 /// Use of one resource by a client.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ pub(crate) struct Use {
     /// End of the time in which it does not use the resource.
     pub(crate) closed_until: Time,
     /// Its limiter, while the client runs and has one.
-    pub(crate) work: Option<Box<Working>>,
+    pub(crate) work: Option<Box<LimiterWork>>,
 }
 
 impl Use {
@@ -85,50 +85,6 @@ impl Use {
     }
 }
 
-/// All uses of a client, in the order of its group; mostly one.
-#[derive(Debug)]
-pub(crate) struct Uses {
-    first: Use,
-    also: Vec<Use>,
-}
-
-impl Uses {
-    pub(crate) fn new(first: Use, also: Vec<Use>) -> Self {
-        Self { first, also }
-    }
-
-    pub(crate) fn first(&self) -> &Use {
-        &self.first
-    }
-
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Use> {
-        std::iter::once(&self.first).chain(&self.also)
-    }
-
-    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Use> {
-        std::iter::once(&mut self.first).chain(&mut self.also)
-    }
-
-    pub(crate) fn get(&self, which: usize) -> Option<&Use> {
-        match which.checked_sub(1) {
-            None => Some(&self.first),
-            Some(which) => self.also.get(which),
-        }
-    }
-
-    pub(crate) fn get_mut(&mut self, which: usize) -> Option<&mut Use> {
-        match which.checked_sub(1) {
-            None => Some(&mut self.first),
-            Some(which) => self.also.get_mut(which),
-        }
-    }
-
-    /// Returns the use of a resource.
-    pub(crate) fn of(&self, resource: usize) -> Option<&Use> {
-        self.iter().find(|it| it.resource as usize == resource)
-    }
-}
-
 /// Returns the random stream for a client's demand for one of its resources.
 pub(crate) fn chance_of(chance: &Chance, client: u32, which: usize) -> Chance {
     chance.fork(u64::from(client) | (which as u64) << 32)
@@ -139,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nobody_wants_more_than_can_be_asked_for() {
+    fn a_load_is_at_most_the_largest_amount() {
         let mut it = Use::new(0, 0, DemandPlayer::new(0, Chance::new(1)));
         (it.curve, it.extra) = (Amount::MAX.get(), 5.0);
         assert_eq!(it.wants(), Amount::MAX.get());

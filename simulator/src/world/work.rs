@@ -40,7 +40,7 @@ enum AnyLimiter {
 
 /// Limiter with its work.
 #[derive(Debug)]
-pub(crate) struct Working {
+pub(crate) struct LimiterWork {
     limiter: Limiter,
     gate: AnyLimiter,
     demand: Option<DemandMeter>,
@@ -68,7 +68,7 @@ pub(crate) struct Working {
     pub(crate) is_closing: bool,
 }
 
-impl Working {
+impl LimiterWork {
     pub(crate) fn new(limiter: Limiter, chance: Chance, clock: &LocalClock, now: Time) -> Self {
         let local = clock.shows(now);
         let gate = match limiter.work {

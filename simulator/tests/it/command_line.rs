@@ -1,4 +1,4 @@
-//! `doorward-sim`: what it prints, what it writes, and the exit codes scripts see.
+//! Tests of `doorward-sim`: its output, its files and its exit codes.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,7 @@ use assert_cmd::Command;
 use doorward_simulator::library::LIBRARY;
 use tempfile::TempDir;
 
-/// Runs it in a folder to its end.
+/// Runs the program in a folder to its end.
 fn run_in(folder: &Path, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_doorward-sim"));
     // A command that hangs is a failure, not a hanging test.
@@ -26,7 +26,7 @@ fn check(folder: &Path, arguments: &[&str], code: i32) -> String {
     let output = run_in(folder, arguments);
     let (out, err) = (text(&output.stdout), text(&output.stderr));
     assert_eq!(output.status.code(), Some(code), "{out}\n{err}");
-    // Problems are reported where they belong.
+    // Usage errors go to standard error.
     if code == 2 { err } else { out }
 }
 
@@ -76,7 +76,7 @@ fn a_report_is_written_with_the_command_that_makes_it_again() {
     let page = fs::read_to_string(folder.path().join("report/report.html")).unwrap();
     let command = "doorward-sim run minimal --seed 5 --duration 2m";
     assert!(page.contains(command));
-    // It does make it again, and JSON has all of it.
+    // The command gives the same recording, and the JSON output is the whole recording.
     let json = check(
         folder.path(),
         &[&run[..], &duration, &["--json"]].concat(),
@@ -87,7 +87,7 @@ fn a_report_is_written_with_the_command_that_makes_it_again() {
 }
 
 #[test]
-fn what_is_wrong_with_a_scenario_is_reported_with_its_place() {
+fn an_invalid_scenario_is_reported_with_its_place() {
     let folder = folder();
     let scenario = "duration: 5m\ntemplates: none.yaml\nclients: []\n";
     fs::write(folder.path().join("bad.yaml"), scenario).unwrap();
@@ -119,7 +119,7 @@ fn a_limit_that_is_violated_is_reported_by_the_exit_code() {
 }
 
 #[test]
-fn what_is_shown_of_the_library_plays_from_another_folder() {
+fn a_shown_scenario_plays_from_another_folder() {
     let folder = folder();
     let shown = check(folder.path(), &["show", "fast-demand"], 0);
     fs::write(folder.path().join("f.yaml"), shown).unwrap();
@@ -132,7 +132,7 @@ fn the_library_is_listed_and_shown() {
     let folder = folder();
     let out = check(folder.path(), &["list"], 0);
     assert!(out.lines().all(|line| line.chars().count() <= 80), "{out}");
-    // What goes on in a further line is indented.
+    // Continued lines are indented.
     let named = out.lines().filter(|line| !line.starts_with(' '));
     assert_eq!(named.clone().count(), LIBRARY.len());
     for (line, entry) in named.zip(LIBRARY) {
@@ -165,7 +165,7 @@ fn a_trace_is_replayed_with_all_and_with_half_and_the_two_are_compared() {
     check(folder.path(), &[&replay[..], &half].concat(), 0);
     let page = fs::read_to_string(folder.path().join("half/report.html")).unwrap();
     let command = "doorward-sim replay --trace demand.csv --templates templates.yaml --tree 2x2 \
-                   --capacity-factor 0.5 --seed 1";
+                   --capacity-factor 0.5";
     assert!(page.contains(command));
     let both = ["compare", "now", "half/recording.json"];
     let out = check(
@@ -239,7 +239,7 @@ fn the_page_without_a_recording_is_printed() {
     assert!(out.starts_with("<!doctype html>") && out.contains("recording.json"));
 }
 
-/// What a run is, in the words of a summary.
+/// Returns the line of a summary with the trace hash.
 fn trace_of(summary: &str) -> &str {
     let mut lines = summary.lines().map(str::trim);
     lines.find(|line| line.starts_with("trace ")).unwrap()
@@ -308,7 +308,7 @@ fn a_replay_is_printed_as_a_scenario_that_plays_the_same() {
         let printed = [&replay[..], &["--print-scenario"]].concat();
         let printed = check(folder.path(), &printed, 0);
         write("printed.yaml", &printed);
-        // Whatever is judged, it is judged alike.
+        // Both runs have the same verdicts.
         let out = run_in(folder.path(), &["run", "printed.yaml"]);
         assert_eq!(out.status.code(), expected.status.code(), "{printed}");
         let (out, expected) = (text(&out.stdout), text(&expected.stdout));
@@ -331,7 +331,7 @@ fn leases_of_another_length_are_all_that_differs() {
         out.contains("lease length of shared: A 1 min, B 20 s"),
         "{out}"
     );
-    // Faults are the same, also random ones: the same clients crash, for instance.
+    // Both runs have the same faults, random ones such as crashes included.
     let happened = |run: &str| {
         let happened = fs::read_to_string(folder.path().join(run).join("happened.csv"));
         happened.unwrap()
@@ -350,7 +350,7 @@ fn leases_of_another_length_are_all_that_differs() {
 }
 
 #[test]
-fn a_replay_that_makes_no_sense_says_what_to_give() {
+fn wrong_flags_of_a_replay_are_answered_with_what_to_give() {
     let folder = folder();
     let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
     write("globs.yaml", &TEMPLATES.replace(": shared", ": some/*"));

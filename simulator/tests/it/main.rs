@@ -1,4 +1,4 @@
-//! The simulator from outside: whole runs, and its command line.
+//! Tests of the simulator from outside: whole runs, and the command line.
 
 #![allow(
     clippy::unwrap_used,

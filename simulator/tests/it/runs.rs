@@ -104,12 +104,12 @@ fn again(seed: u64, focus: Option<Part>) -> String {
 
 /// The test is split in two for two cores, because it takes longer than all others.
 #[test]
-fn scenarios_by_chance_hold_with_even_seeds() {
+fn random_scenarios_hold_with_even_seeds() {
     check_by_chance(0);
 }
 
 #[test]
-fn scenarios_by_chance_hold_with_odd_seeds() {
+fn random_scenarios_hold_with_odd_seeds() {
     check_by_chance(1);
 }
 
@@ -124,7 +124,7 @@ fn check_by_chance(first: u64) {
 }
 
 #[test]
-fn a_scenario_by_chance_is_the_same_when_it_is_played_again() {
+fn a_random_scenario_is_the_same_when_it_is_played_again() {
     for focus in focuses() {
         for seed in 100..102 {
             let (first, _) = fuzz::play(&fuzz::scenario(seed, focus));
@@ -152,7 +152,7 @@ fn nothing_is_drawn_of_how_long_clients_wait_before_they_send_news() {
 /// ends for the leaf. The checker finds this although no sample is taken then and the root knows
 /// nothing of the resource.
 #[test]
-fn what_a_root_has_forgotten_and_a_leaf_still_uses_is_found() {
+fn leases_that_a_root_forgot_and_a_leaf_still_uses_are_found() {
     let text = "
 templates:
   resources:

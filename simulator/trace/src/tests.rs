@@ -17,7 +17,7 @@ fn check(text: &str, expected: &str) {
 }
 
 #[test]
-fn a_scan_shows_who_is_there_and_for_how_long() {
+fn a_scan_lists_clients_and_length() {
     let expected = Scan {
         clients: ["b", "a", "c"].map(str::to_owned).to_vec(),
         length: Duration::from_secs(10),
@@ -74,7 +74,7 @@ fn a_bad_line_is_reported_with_its_number() {
 }
 
 #[test]
-fn what_is_no_trace_is_refused() {
+fn a_file_that_is_no_trace_is_refused() {
     let header =
         "t.csv:1: the header is \"a,b\"; a trace starts with the line \"time_s,client,wants\"";
     check("a,b\n1,2\n", header);

@@ -31,7 +31,7 @@ fn shifts_that_overlap_are_one_that_began_with_the_first() {
 }
 
 #[test]
-fn what_lasts_does_not_excuse_itself() {
+fn a_lasting_distance_from_the_ideal_counts_in_full() {
     let mut convergence = Convergence::new(Time::ZERO);
     convergence.note_change(6.0, 100.0, at(10));
     for tenth in 11..600 {
@@ -45,7 +45,7 @@ fn what_lasts_does_not_excuse_itself() {
 }
 
 #[test]
-fn what_is_before_all_is_settled_does_not_count() {
+fn a_shift_before_the_run_has_settled_does_not_count() {
     let mut convergence = Convergence::new(at(100));
     convergence.note_change(60.0, 100.0, at(0));
     convergence.settle(0.0, 100.0, at(90));

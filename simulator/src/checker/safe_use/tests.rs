@@ -31,7 +31,7 @@ impl Clients {
 }
 
 #[test]
-fn safe_capacities_are_judged_when_everybody_was_informed_since_the_last_one_joined() {
+fn safe_capacities_are_judged_once_all_clients_were_informed_since_the_last_join() {
     let mut all = Clients::new(3);
     all.inform(0, 100.0, 0);
     all.inform(0, 100.0, 5);
@@ -52,7 +52,7 @@ fn safe_capacities_are_judged_when_everybody_was_informed_since_the_last_one_joi
 }
 
 #[test]
-fn who_left_and_who_is_gone_are_not_held_against_those_who_stay() {
+fn clients_that_left_do_not_count_against_the_others() {
     let mut all = Clients::new(2);
     for (client, at) in [(0, 0), (1, 1), (0, 6), (1, 7)] {
         all.inform(client, 50.0, at);
@@ -75,7 +75,7 @@ fn who_left_and_who_is_gone_are_not_held_against_those_who_stay() {
 }
 
 #[test]
-fn without_a_limit_what_is_wanted_counts() {
+fn without_a_safe_limit_the_wants_count() {
     let mut all = Clients::new(1);
     all.inform(0, f64::INFINITY, 0);
     all.sums

@@ -20,7 +20,7 @@ fn rate(rate: f64) -> Allowance {
 }
 
 #[test]
-fn what_is_admitted_beyond_the_rate_and_a_burst_is_found() {
+fn admissions_beyond_the_rate_and_a_burst_are_found() {
     let mut admission = AdmissionCheck::new(at(0.0));
     admission.handle_allowance(rate(2.0), at(0.0));
     for request in 0..10 {
@@ -33,7 +33,7 @@ fn what_is_admitted_beyond_the_rate_and_a_burst_is_found() {
 }
 
 #[test]
-fn permits_beyond_what_may_be_in_flight_are_found() {
+fn permits_beyond_the_limit_are_found() {
     let mut admission = AdmissionCheck::new(at(0.0));
     admission.handle_allowance(rate(4.0), at(0.0));
     admission.note_taken(4.0, at(1.0));
@@ -46,7 +46,7 @@ fn permits_beyond_what_may_be_in_flight_are_found() {
 }
 
 #[test]
-fn what_is_admitted_after_the_end_of_a_lease_is_found() {
+fn admissions_after_the_end_of_a_lease_are_found() {
     let mut admission = AdmissionCheck::new(at(0.0));
     admission.handle_allowance(rate(2.0), at(0.0));
     admission.note_admitted(1.0, at(9.9));

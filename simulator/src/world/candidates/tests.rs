@@ -55,7 +55,7 @@ fn states(world: &World<'_>) -> Vec<CandidateState> {
 }
 
 #[test]
-fn everybody_is_elected_before_it_begins_and_all_but_one_watch() {
+fn one_candidate_is_elected_before_the_run_begins_and_the_others_watch() {
     let scenario = scenario("");
     let mut world = World::new(&scenario);
     assert_eq!(master(&world).1, 1);
@@ -122,7 +122,7 @@ fn check(what: &str, fault: &str, ends: (f64, f64), again: (f64, f64), is_anothe
 const NEVER: (f64, f64) = (0.0, 0.0);
 
 #[test]
-fn who_is_the_master_follows_from_what_arrives_at_etcd_and_from_it() {
+fn the_master_follows_from_the_messages_that_reach_etcd_and_its_candidates() {
     // A candidate renews its lease every 3.3 s, and stops deciding 9 s after the last confirmed
     // renewal.
     let dies = (105.5, 109.1);
@@ -259,7 +259,7 @@ fn who_is_the_master_follows_from_what_arrives_at_etcd_and_from_it() {
 }
 
 #[test]
-fn who_was_succeeded_follows_and_knows_where_the_master_is() {
+fn a_succeeded_master_watches_and_knows_the_new_master() {
     let scenario = scenario("{at: 100s, isolate: root, for: 60s}");
     let mut world = World::new(&scenario);
     play_until(&mut world, 155.0);

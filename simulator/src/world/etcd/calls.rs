@@ -7,14 +7,14 @@ use doorward_engine::time::Time;
 use doorward_session::candidate::store::{EtcdRequest, Op, OpAnswer, OpId};
 
 use crate::world::World;
-use crate::world::etcd::Letter;
+use crate::world::etcd::EtcdMessage;
 use crate::world::message::ServerId;
 
 impl World<'_> {
     /// Sends a server's request to etcd.
     pub(in crate::world) fn ask_etcd(&mut self, from: ServerId, asking: EtcdRequest) {
         let now = self.now;
-        let Some(way) = self.way_to_etcd(from) else {
+        let Some(way) = self.etcd_connection(from) else {
             return;
         };
         let given_up = now + asking.within;
@@ -25,14 +25,14 @@ impl World<'_> {
         }
         if !is_lost {
             let sent = now;
-            self.post(now + takes, Letter::Question { from, asking, sent });
+            self.send_etcd_message(now + takes, EtcdMessage::Question { from, asking, sent });
         }
     }
 
     /// Makes a request time out.
     fn give_up(&mut self, to: ServerId, id: OpId, at: Time) {
         let answer = OpAnswer::Failed;
-        self.post(at.max(self.now), Letter::Answer { to, id, answer });
+        self.send_etcd_message(at.max(self.now), EtcdMessage::Answer { to, id, answer });
     }
 
     /// Executes a request that has arrived, whether or not its answer will arrive.
@@ -45,7 +45,7 @@ impl World<'_> {
         };
         match (&asking.op, &answer) {
             (Op::Grant(_), OpAnswer::Granted(lease, ttl)) => {
-                self.time_lease(*lease, now + *ttl);
+                self.schedule_lease_check(*lease, now + *ttl);
                 self.note_renewal(from, Some(*lease), *ttl, sent);
             }
             (Op::Renew(lease), OpAnswer::Renewed) => {
@@ -56,9 +56,9 @@ impl World<'_> {
             _ => {}
         }
         if self.etcd.store.revision() != before {
-            self.tell_keys(from.place);
+            self.send_keys(from.place);
         }
-        let Some(way) = self.way_to_etcd(from) else {
+        let Some(way) = self.etcd_connection(from) else {
             return;
         };
         let given_up = sent + asking.within;
@@ -72,7 +72,7 @@ impl World<'_> {
             }
             return;
         }
-        self.post(arrives, Letter::Answer { to, id, answer });
+        self.send_etcd_message(arrives, EtcdMessage::Answer { to, id, answer });
     }
 
     /// Returns the longest lease of any earlier templates where the server's templates give a
@@ -88,7 +88,7 @@ impl World<'_> {
     }
 
     /// Gives a candidate an answer or a timeout.
-    pub(super) fn hear_answer(&mut self, to: ServerId, id: OpId, answer: OpAnswer) {
+    pub(super) fn handle_etcd_answer(&mut self, to: ServerId, id: OpId, answer: OpAnswer) {
         let chance = self.etcd.uniform();
         self.change_candidate(to, |candidate, now| {
             let answer = match answer {

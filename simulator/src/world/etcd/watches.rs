@@ -11,7 +11,7 @@ use doorward_session::candidate::store::View;
 use crate::scenario::fault::Span;
 use crate::world::World;
 use crate::world::etcd::store::ReadKeys;
-use crate::world::etcd::{Letter, WayToEtcd};
+use crate::world::etcd::{EtcdConnection, EtcdMessage};
 use crate::world::message::ServerId;
 
 /// Interval between a server's reads of the watched keys.
@@ -36,24 +36,24 @@ pub(crate) struct KeyWatch {
 }
 
 impl World<'_> {
-    pub(super) fn way_to_etcd(&mut self, id: ServerId) -> Option<WayToEtcd> {
+    pub(super) fn etcd_connection(&mut self, id: ServerId) -> Option<EtcdConnection> {
         let place = self.place(id.place)?;
         let slot = place.server(id.term)?.slot;
         place.slots.get(slot as usize).map(|slot| slot.way)
     }
 
-    fn follow_of(&mut self, id: ServerId) -> Option<&mut KeyWatch> {
+    fn watch_of(&mut self, id: ServerId) -> Option<&mut KeyWatch> {
         let server = self.place(id.place)?.server(id.term)?;
         server.candidacy.as_mut().map(|it| &mut it.follow)
     }
 
     /// Starts to watch the keys of a server's node.
-    pub(in crate::world) fn begin_to_follow(&mut self, id: ServerId) {
+    pub(in crate::world) fn start_watch(&mut self, id: ServerId) {
         let now = self.now;
-        if let Some(follow) = self.follow_of(id) {
+        if let Some(follow) = self.watch_of(id) {
             follow.heard_at = now;
         }
-        self.post(now, Letter::Look(id));
+        self.send_etcd_message(now, EtcdMessage::Look(id));
     }
 
     /// Schedules the reads at which a server notices that its connection to etcd was cut or is
@@ -63,13 +63,13 @@ impl World<'_> {
         let since = self.etcd.some_time(LOOK);
         let looks = now + self.etcd.some_time(LOOK);
         let again = until + self.etcd.some_time(AGAIN);
-        if let Some(follow) = self.follow_of(id) {
+        if let Some(follow) = self.watch_of(id) {
             let heard_at = now.since(Time::ZERO).saturating_sub(since);
             follow.heard_at = follow.heard_at.max(Time::ZERO + heard_at);
             if looks < until {
-                self.post(looks, Letter::Look(id));
+                self.send_etcd_message(looks, EtcdMessage::Look(id));
             }
-            self.post(again, Letter::Look(id));
+            self.send_etcd_message(again, EtcdMessage::Look(id));
         }
     }
 
@@ -77,21 +77,21 @@ impl World<'_> {
     pub(super) fn break_watches(&mut self) {
         for id in self.candidates() {
             let again = self.now + self.etcd.some_time(AGAIN);
-            if let Some(follow) = self.follow_of(id) {
+            if let Some(follow) = self.watch_of(id) {
                 follow.watch += 1;
                 follow.is_watching = false;
-                self.post(again, Letter::Look(id));
+                self.send_etcd_message(again, EtcdMessage::Look(id));
             }
         }
     }
 
     /// Reads a server's keys, and watches them from there.
-    pub(super) fn look_at_etcd(&mut self, id: ServerId) {
+    pub(super) fn read_keys(&mut self, id: ServerId) {
         let now = self.now;
-        let Some(way) = self.way_to_etcd(id) else {
+        let Some(way) = self.etcd_connection(id) else {
             return;
         };
-        let Some(follow) = self.follow_of(id) else {
+        let Some(follow) = self.watch_of(id) else {
             return;
         };
         // An earlier watch ends.
@@ -106,44 +106,47 @@ impl World<'_> {
             return;
         }
         let at = now + self.etcd.takes(&way, now) + self.etcd.takes(&way, now);
-        if let Some(follow) = self.follow_of(id) {
+        if let Some(follow) = self.watch_of(id) {
             follow.last = at;
         }
-        let news = Letter::Keys {
+        let news = EtcdMessage::Keys {
             to: id,
             watch,
             reading: self.etcd.store.read(id.place),
             asked: Some(now),
         };
-        self.post(at, news);
+        self.send_etcd_message(at, news);
     }
 
     /// Sends the changed keys of a node to every server that watches them.
-    pub(in crate::world) fn tell_keys(&mut self, node: u32) {
+    pub(in crate::world) fn send_keys(&mut self, node: u32) {
         let now = self.now;
         let reading = self.etcd.store.read(node);
         for id in self.candidates_of(node) {
-            let Some(way) = self.way_to_etcd(id).filter(|way| way.back_cut_until <= now) else {
+            let Some(way) = self
+                .etcd_connection(id)
+                .filter(|way| way.back_cut_until <= now)
+            else {
                 continue;
             };
             let at = now + self.etcd.takes(&way, now);
-            let Some(follow) = self.follow_of(id).filter(|it| it.is_watching) else {
+            let Some(follow) = self.watch_of(id).filter(|it| it.is_watching) else {
                 continue;
             };
             let at = at.max(follow.last);
             follow.last = at;
-            let news = Letter::Keys {
+            let news = EtcdMessage::Keys {
                 to: id,
                 watch: follow.watch,
                 reading: reading.clone(),
                 asked: None,
             };
-            self.post(at, news);
+            self.send_etcd_message(at, news);
         }
     }
 
     /// Gives a server its keys.
-    pub(super) fn hear_keys(
+    pub(super) fn handle_keys(
         &mut self,
         id: ServerId,
         watch: u32,
@@ -151,15 +154,15 @@ impl World<'_> {
         asked: Option<Time>,
     ) {
         let now = self.now;
-        let is_cut = |way: WayToEtcd| now < way.back_cut_until;
-        if self.way_to_etcd(id).is_none_or(is_cut) {
+        let is_cut = |way: EtcdConnection| now < way.back_cut_until;
+        if self.etcd_connection(id).is_none_or(is_cut) {
             return;
         }
         let Some(place) = self.place(id.place) else {
             return;
         };
         let local = place.clock.shows(now);
-        let Some(follow) = self.follow_of(id).filter(|it| it.watch == watch) else {
+        let Some(follow) = self.watch_of(id).filter(|it| it.watch == watch) else {
             return;
         };
         // Knowledge of an etcd that has gone back to an earlier state no longer counts.

@@ -7,20 +7,21 @@ use doorward_engine::node::mastership::Mastership;
 use doorward_session::address::Address;
 
 use crate::recording::MarkKind;
-use crate::scenario::fault::Span;
+use crate::scenario::fault::{NodeChoice, Span};
 use crate::world::World;
 use crate::world::faults::FaultEnd;
 use crate::world::message::ServerId;
 
 impl World<'_> {
     /// Makes the servers of a node that are not its master redirect to one another.
-    pub(super) fn send_in_circles(&mut self, number: u32, length: Span) {
+    pub(super) fn loop_redirects(&mut self, node: &NodeChoice, length: Span) {
+        let number = self.choose(node);
         let until = self.now + self.fault_rng.duration(length.0, length.1);
         let name = self.name_of(number);
         let text = format!("{name}'s servers redirect to one another, not to the master");
         self.mark(Some(until), MarkKind::Addresses, text);
         if let Some(place) = self.place(number) {
-            place.circles_until = place.circles_until.max(until);
+            place.redirect_loop_until = place.redirect_loop_until.max(until);
         }
     }
 
@@ -33,7 +34,7 @@ impl World<'_> {
         };
         let local = place.clock.shows(self.now);
         let known = server.node.mastership(local);
-        if known.is_master() || place.circles_until <= self.now || place.slots.len() == 1 {
+        if known.is_master() || place.redirect_loop_until <= self.now || place.slots.len() == 1 {
             return known.clone();
         }
         let others = place.servers.iter();
@@ -53,7 +54,8 @@ impl World<'_> {
     }
 
     /// Publishes stale addresses of a node's servers, and one that works.
-    pub(super) fn tell_of_few(&mut self, number: u32, length: Span) {
+    pub(super) fn publish_stale_addresses(&mut self, node: &NodeChoice, length: Span) {
+        let number = self.choose(node);
         let until = self.now + self.fault_rng.duration(length.0, length.1);
         let name = self.name_of(number);
         let text = format!("the addresses of {name}'s servers are stale");
@@ -131,7 +133,7 @@ impl World<'_> {
                 let session = &mut server.parent_link.session;
                 let at = local;
                 session.handle_addresses(Arc::clone(&published), named.clone(), chance, at);
-                self.tend_link(id);
+                self.drive_parent_link(id);
                 self.after(id);
             }
         }

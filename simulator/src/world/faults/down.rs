@@ -3,7 +3,7 @@
 use doorward_engine::time::Time;
 
 use crate::recording::MarkKind;
-use crate::scenario::fault::Span;
+use crate::scenario::fault::{NodeChoice, Span};
 use crate::world::World;
 use crate::world::faults::FaultEnd;
 use crate::world::message::ServerId;
@@ -12,7 +12,8 @@ use crate::world::place::ServerProcess;
 impl World<'_> {
     /// Kills a node's master. For `length` no candidate can win; without it, for as long as an
     /// election takes.
-    pub(super) fn kill(&mut self, number: u32, length: Option<Span>) {
+    pub(super) fn kill(&mut self, node: &NodeChoice, length: Option<Span>) {
+        let number = self.choose(node);
         let (least, most) = length.unwrap_or(self.elections.take);
         let until = self.now + self.fault_rng.duration(least, most);
         let text = format!("{} loses its master", self.name_of(number));
@@ -29,19 +30,20 @@ impl World<'_> {
         if length.is_some() {
             place.unable_until = place.unable_until.max(until);
             let able = place.unable_until;
-            self.tell_able(number);
+            self.report_able(number);
             self.end_with(able, FaultEnd::Able { place: number });
         }
         if let Some(id) = leader {
             if length.is_none() {
-                self.silence(id, until);
+                self.keep_lease_of(id, until);
             }
             self.take_down_server(id, until);
         }
     }
 
     /// Restarts a node's master, which forgets everything. Another candidate wins the election.
-    pub(super) fn restart(&mut self, number: u32, length: Span) {
+    pub(super) fn restart(&mut self, node: &NodeChoice, length: Span) {
+        let number = self.choose(node);
         let (least, most) = self.elections.take;
         let lasts = self.fault_rng.duration(length.0, length.1);
         let election = self.fault_rng.duration(least, most);
@@ -54,14 +56,17 @@ impl World<'_> {
         // Without a master, no server restarts.
         if let Some(id) = self.leader(number) {
             self.note(5, number.into(), 0.0);
-            self.silence(id, succession);
+            self.keep_lease_of(id, succession);
             self.take_down_server(id, until);
         }
     }
 
     /// Makes a node's master hand over, if there is one.
-    pub(super) fn hand_over(&mut self, number: u32) {
+    pub(super) fn elect(&mut self, node: &NodeChoice) {
         let now = self.now;
+        let number = self.choose(node);
+        let text = format!("{} holds an election", self.name_of(number));
+        self.mark(None, MarkKind::Elect, text);
         let Some(id) = self.leader(number) else {
             return;
         };
@@ -116,7 +121,7 @@ impl World<'_> {
     }
 
     /// Tells the candidates of a node whether they may become master.
-    pub(super) fn tell_able(&mut self, number: u32) {
+    pub(super) fn report_able(&mut self, number: u32) {
         let now = self.now;
         let able = self.place(number).is_some_and(|it| it.unable_until <= now);
         for id in self.candidates_of(number) {

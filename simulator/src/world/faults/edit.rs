@@ -7,7 +7,7 @@ use doorward_engine::template::Templates;
 use crate::checker::Watched;
 use crate::recording::MarkKind;
 use crate::world::World;
-use crate::world::agenda::What;
+use crate::world::agenda::EventKind;
 use crate::world::message::ServerId;
 use crate::world::sampling::SETTLE;
 
@@ -26,7 +26,7 @@ impl World<'_> {
         let restless = self.watched.iter().any(Watched::is_restless);
         if restless && !self.is_settling {
             self.is_settling = true;
-            self.events.put(now + SETTLE, What::Settle);
+            self.events.put(now + SETTLE, EventKind::Settle);
         }
         let text = format!("the templates are edited: {}", said.join(", "));
         self.mark(None, MarkKind::Edit, text);

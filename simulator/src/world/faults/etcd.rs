@@ -6,13 +6,14 @@ use std::time::Duration;
 use doorward_engine::time::Time;
 
 use crate::recording::MarkKind;
-use crate::scenario::fault::{Span, ToEtcd};
+use crate::scenario::fault::{NodeChoice, Span, ToEtcd};
 use crate::world::World;
 use crate::world::faults::FaultEnd;
 
 impl World<'_> {
     /// Stops all servers of a node, and starts them again later.
-    pub(super) fn stop(&mut self, number: u32, length: Span) {
+    pub(super) fn stop(&mut self, node: &NodeChoice, length: Span) {
+        let number = self.choose(node);
         let until = self.now + self.fault_rng.duration(length.0, length.1);
         let text = format!("all servers of {} stop", self.name_of(number));
         self.mark(Some(until), MarkKind::Kill, text);
@@ -39,7 +40,7 @@ impl World<'_> {
         let until = length.map(|(least, most)| now + self.fault_rng.duration(least, most));
         self.mark(until, MarkKind::Election, text);
         let Some(until) = until else {
-            return self.set_etcd_back(then);
+            return self.restore_etcd(then);
         };
         for number in 0..self.places.len() as u32 {
             let slots = self.place(number).map_or(0, |place| place.slots.len());
@@ -51,7 +52,8 @@ impl World<'_> {
     }
 
     /// Loses a part of a node's calls to etcd, and delays the others.
-    pub(super) fn disturb_etcd(&mut self, number: u32, loss: f64, late: Span, length: Span) {
+    pub(super) fn degrade_etcd(&mut self, node: &NodeChoice, loss: f64, late: Span, length: Span) {
+        let number = self.choose(node);
         let now = self.now;
         let until: Time = now + self.fault_rng.duration(length.0, length.1);
         let text = format!(

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use doorward_engine::time::Time;
 
 use crate::recording::MarkKind;
-use crate::scenario::fault::{NodeServers, Span, ToEtcd};
+use crate::scenario::fault::{NodeChoice, NodeServers, Span, ToEtcd};
 use crate::world::World;
 use crate::world::message::ServerId;
 
@@ -31,7 +31,7 @@ impl World<'_> {
 
     /// Notes that etcd no longer hears from a server: its lease ends no earlier than `until`,
     /// unless it is renewed.
-    pub(super) fn silence(&mut self, id: ServerId, until: Time) {
+    pub(super) fn keep_lease_of(&mut self, id: ServerId, until: Time) {
         let server = self.server_of(id);
         if let Some(lease) = server.and_then(|it| it.candidacy.as_ref()?.lease) {
             self.etcd.keep_lease(lease, until);
@@ -39,7 +39,8 @@ impl World<'_> {
     }
 
     /// Freezes the master of a node for some time.
-    pub(super) fn freeze(&mut self, number: u32, length: Span) {
+    pub(super) fn freeze(&mut self, node: &NodeChoice, length: Span) {
+        let number = self.choose(node);
         let now = self.now;
         let (least, most) = self.elections.take;
         let until = now + self.fault_rng.duration(length.0, length.1);
@@ -54,12 +55,13 @@ impl World<'_> {
             return;
         };
         server.frozen_until = Some(until);
-        self.silence(id, succession);
+        self.keep_lease_of(id, succession);
         self.plan(number);
     }
 
     /// Deletes the key of a node's master in etcd, as an operator can.
-    pub(super) fn depose(&mut self, number: u32) {
+    pub(super) fn depose(&mut self, node: &NodeChoice) {
+        let number = self.choose(node);
         let text = format!(
             "the key of {}'s master is deleted from etcd",
             self.name_of(number)
@@ -67,12 +69,19 @@ impl World<'_> {
         self.mark(None, MarkKind::Depose, text);
         if self.etcd.store.delete_master(number, self.now) {
             self.note(6, number.into(), 0.0);
-            self.tell_keys(number);
+            self.send_keys(number);
         }
     }
 
     /// Cuts servers of a node off from etcd for some time.
-    pub(super) fn isolate(&mut self, number: u32, whose: NodeServers, way: ToEtcd, length: Span) {
+    pub(super) fn isolate(
+        &mut self,
+        node: &NodeChoice,
+        whose: NodeServers,
+        way: ToEtcd,
+        length: Span,
+    ) {
+        let number = self.choose(node);
         let now = self.now;
         let (least, most) = self.elections.take;
         let until = now + self.fault_rng.duration(length.0, length.1);
@@ -94,9 +103,7 @@ impl World<'_> {
             return;
         }
         let leader = self.leader(number);
-        let slot_of = |server: &crate::world::place::ServerProcess| server.slot;
-        let leading =
-            leader.and_then(|id| self.place(number)?.server(id.term).map(|it| slot_of(it)));
+        let leading = leader.and_then(|id| Some(self.server_of(id)?.slot));
         let slots = self.place(number).map_or(0, |place| place.slots.len()) as u32;
         for slot in 0..slots {
             let is_meant = match whose {
@@ -111,7 +118,7 @@ impl World<'_> {
         }
         // Only this kind of isolation lasts as long as an election; older scenarios depend on it.
         if let (Some(id), NodeServers::Master, ToEtcd::Both) = (leader, whose, way) {
-            self.silence(id, succession);
+            self.keep_lease_of(id, succession);
         }
         self.plan(number);
     }
@@ -141,7 +148,7 @@ impl World<'_> {
 
     /// Lets a frozen server continue. It handles the messages of the meantime, those from etcd
     /// first or last, at random.
-    pub(in crate::world) fn thaw(&mut self, id: ServerId) {
+    pub(in crate::world) fn unfreeze(&mut self, id: ServerId) {
         let now = self.now;
         let Some(place) = self.place(id.place) else {
             return;
@@ -155,7 +162,7 @@ impl World<'_> {
         let session = &mut server.parent_link.session;
         session.handle_addresses(parents, None, 0.0, at);
         let is_master = server.leads;
-        let letters = std::mem::take(&mut server.letters);
+        let etcd_inbox = std::mem::take(&mut server.etcd_inbox);
         let inbox = std::mem::take(&mut server.inbox);
         let unread = server.unread.take();
         let is_to_resign = std::mem::take(&mut server.is_to_resign);
@@ -168,10 +175,10 @@ impl World<'_> {
                 self.arrive(message);
             }
         }
-        for letter in letters {
-            self.read_letter(letter);
+        for message in etcd_inbox {
+            self.handle_etcd_message(message);
         }
-        self.tend_candidate(id);
+        self.wake_candidate(id);
         for message in messages.unwrap_or_default() {
             self.arrive(message);
         }

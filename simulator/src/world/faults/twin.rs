@@ -3,7 +3,6 @@
 
 use doorward_engine::node::mastership::Mastership;
 use doorward_engine::template::Templates;
-use doorward_engine::time::Time;
 
 use crate::recording::MarkKind;
 use crate::scenario::demand::demand_player::DemandPlayer;
@@ -11,8 +10,7 @@ use crate::scenario::fault::{ClientChoice, ClockChoice, Span};
 use crate::world::faults::FaultEnd;
 use crate::world::message::ServerId;
 use crate::world::place::ServerProcess;
-use crate::world::publish::LastPublished;
-use crate::world::uses::{Use, Uses, chance_of};
+use crate::world::uses::{Use, chance_of};
 use crate::world::{ClientProcess, World};
 
 /// Part of a node's clients that connect to its second process.
@@ -65,7 +63,7 @@ impl World<'_> {
                 client.connected = Some(id.term);
             }
         }
-        self.tend_link(id);
+        self.drive_parent_link(id);
         self.plan(number);
         let ending = FaultEnd::Twin {
             server: Some(id),
@@ -109,24 +107,14 @@ impl World<'_> {
             copy.closed_until = it.closed_until;
             uses.push(copy);
         }
-        let also = uses.split_off(1.min(uses.len()));
-        let second = ClientProcess {
-            group: first.group,
-            place: first.place,
-            uses: Uses::new(uses.pop()?, also),
-            state: None,
-            finder: first.finder.clone(),
-            connected: None,
-            name: first.name.clone(),
+        let (finder, name) = (first.finder.clone(), first.name.clone());
+        let second = ClientProcess::new(first.group, first.place, uses, finder, name);
+        self.clients.push(ClientProcess {
             clock: first.clock,
             is_due: true,
             is_twin: true,
-            down_until: Time::ZERO,
-            starts: 0,
-            seen: LastPublished::default(),
-            parting: None,
-        };
-        self.clients.push(second);
+            ..second
+        });
         self.wakes.push(None);
         Some(twin)
     }
@@ -142,7 +130,7 @@ impl World<'_> {
             }
             self.crash_client(*number, self.end);
             let uses = self.clients.get(*number as usize).map(|it| &it.uses);
-            for it in uses.into_iter().flat_map(Uses::iter) {
+            for it in uses.into_iter().flatten() {
                 if let Some(watched) = self.watched.get_mut(it.resource as usize) {
                     watched.note_ended(it.account as usize);
                 }
@@ -154,7 +142,7 @@ impl World<'_> {
         if self.server_of(id).is_none() {
             return;
         }
-        self.hang_up(id);
+        self.drop_parent_link(id);
         let Some(gone) = self.place(id.place).and_then(|place| place.remove(id.term)) else {
             return;
         };
@@ -166,12 +154,10 @@ impl World<'_> {
     /// Ends all second processes.
     pub(super) fn end_twins(&mut self) {
         let mut servers = Vec::new();
-        for (number, place) in self.places.iter().enumerate() {
-            let twins = place.servers.iter().filter(|server| server.is_twin);
-            servers.extend(twins.map(|server| ServerId {
-                place: number as u32,
-                term: server.term,
-            }));
+        for (place, known) in (0..).zip(&self.places) {
+            let twins = known.servers.iter().filter(|server| server.is_twin);
+            let terms = twins.map(|server| server.term);
+            servers.extend(terms.map(|term| ServerId { place, term }));
         }
         for id in servers {
             self.end_twin_server(id);

@@ -37,7 +37,7 @@ fn least_granted(recording: &Recording, from: f64, until: f64) -> f64 {
 }
 
 #[test]
-fn nobody_has_too_much_whoever_dies_while_servers_are_looked_for_where_they_are_not() {
+fn no_promise_is_broken_when_masters_die_while_addresses_are_wrong() {
     for way_up in ["stream", "poll"] {
         for fault in ["redirect_loop", "stale_addresses"] {
             for node in ["root", "leaf"] {

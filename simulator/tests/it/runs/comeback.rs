@@ -19,7 +19,7 @@ fn check_limits(recording: &Recording) {
 
 /// A fiftieth of the clients of the library's scenario, over the same time.
 #[test]
-fn all_who_lost_their_server_are_back_within_seconds_and_not_all_in_one() {
+fn clients_that_lost_their_server_are_back_within_seconds_and_not_all_at_once() {
     let mut scenario = LibraryEntry::find("comeback").unwrap().read().unwrap();
     assert_eq!(scenario.clients[0].count, 100_000);
     scenario.clients[0].count = 2_000;
@@ -63,7 +63,7 @@ limits: {limits}
 }
 
 #[test]
-fn who_cannot_be_reached_counts_from_when_it_can() {
+fn a_comeback_counts_from_when_the_server_is_reachable() {
     for fault in [
         "{at: 100s, kill: leaf, for: 60s}",
         "{at: 100s, partition: leaf, for: 60s}",
@@ -89,7 +89,7 @@ fn who_cannot_be_reached_counts_from_when_it_can() {
 }
 
 #[test]
-fn who_is_not_back_at_the_end_is_found() {
+fn a_client_that_is_not_back_at_the_end_is_found() {
     let fault = "{at: 200s, kill: leaf, for: 60s}, {at: 250s, kill: root, for: 60s}";
     let recording = with(fault, "{comeback: 15s, not_back: 0}");
     // The leaf is up and has nothing to give; the time of the wait counts.
@@ -104,7 +104,7 @@ fn who_is_not_back_at_the_end_is_found() {
 /// Clients join one after the other, at leaves that learn of each other through the root. Then all
 /// servers are down.
 #[test]
-fn what_is_used_in_safe_mode_is_no_overshoot_and_fits_once_all_were_informed() {
+fn use_in_safe_mode_is_no_overshoot_and_fits_once_all_clients_were_informed() {
     let text = "
 templates:
   resources:
@@ -148,7 +148,7 @@ limits: {overshoot: 0, safe_use: 1}
 /// There is enough for all, so a join changes nothing for the clients at the other leaf but their
 /// number.
 #[test]
-fn who_joins_at_one_leaf_lowers_what_others_get_at_the_other() {
+fn a_join_at_one_leaf_lowers_safe_capacities_at_the_other() {
     let text = "
 templates:
   resources:

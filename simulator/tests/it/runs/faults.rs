@@ -53,7 +53,7 @@ fn a_master_that_is_cut_off_from_the_election_is_succeeded_after_its_term_and_no
 }
 
 #[test]
-fn a_master_that_is_in_touch_again_before_its_term_ends_knows_what_it_knew() {
+fn a_master_that_reaches_etcd_again_within_its_term_keeps_its_knowledge() {
     let recording = with("[{at: 101s, isolate: root, for: 4s}]");
     let learning = seconds(&recording, |_, is_learning| is_learning);
     assert!(learning.iter().all(|at| *at <= 60), "{learning:?}");
@@ -80,7 +80,7 @@ fn a_node_that_is_killed_twice_is_without_a_master_until_both_are_over() {
 }
 
 #[test]
-fn clients_that_crash_before_they_start_are_down_as_long_as_it_is_said() {
+fn clients_that_crash_before_they_start_are_down_for_the_given_time() {
     let recording = with("[{at: 0s, crash: {clients: 10}}]");
     assert_eq!(recording.work.refreshes, 0);
     let recording = with(

@@ -276,7 +276,7 @@ fn folder() -> PathBuf {
 }
 
 #[test]
-fn worlds_that_failed_once_hold_or_fail_as_is_known() {
+fn kept_worlds_hold_or_fail_as_expected() {
     for (name, expected) in KEPT.into_iter().flatten() {
         let scenario = Scenario::read(&folder().join(name)).unwrap();
         let verdicts = played(&scenario).verdicts;

@@ -36,7 +36,7 @@ fn at(recording: &Recording, resource: &str, client: &str, second: usize) -> Cli
 }
 
 #[test]
-fn what_is_given_back_is_others_at_once_and_what_crashes_with_a_client_is_not() {
+fn released_capacity_is_free_at_once_and_that_of_a_crashed_client_is_not() {
     for (event, has) in [("leave", 100.0), ("close", 100.0), ("crash", 50.0)] {
         let recording = run(&format!(
             "clients: [{{name: gone, resource: rps, wants: 100}}, {{name: stays, resource: rps, wants: 100}}]
@@ -55,7 +55,7 @@ faults: [{{at: 150s, {event}: {{clients: 1, of: gone}}}}]
 }
 
 #[test]
-fn who_closes_one_resource_keeps_the_others_and_may_open_it_again() {
+fn a_client_that_closes_one_resource_keeps_the_others_and_may_open_it_again() {
     let recording = run(
         "clients: [{name: both, resource: rps, wants: 100, also: [{resource: workers, wants: 5}]}]
 faults: [{at: 150s, close: {clients: 1}, resource: workers, for: 30s}]
@@ -69,7 +69,7 @@ faults: [{at: 150s, close: {clients: 1}, resource: workers, for: 30s}]
 }
 
 #[test]
-fn work_in_flight_counts_as_used_until_it_is_done_and_is_given_to_nobody_else() {
+fn work_in_flight_counts_as_used_until_it_is_done_and_no_other_client_gets_it() {
     let recording = run("clients:
 - {name: busy, resource: workers, wants: 8, limiter: {concurrency: 1, for: 20s}}
 - {name: other, resource: workers, wants: 0}
@@ -84,7 +84,7 @@ faults: [{at: 150s, demand: {clients: 1, of: other}, wants: 8}]
 }
 
 #[test]
-fn who_measures_asks_for_what_comes_to_its_limiter() {
+fn a_client_that_measures_asks_for_the_load_of_its_limiter() {
     let recording = run(
         "clients:
 - {name: measures, resource: rps, wants: 20, limiter: {rate: 1, adaptive: {least: 1, headroom: 1.2}}}
@@ -99,7 +99,7 @@ faults: [{at: 200s, demand: {clients: 1}, wants: 0}]
 }
 
 #[test]
-fn who_is_to_want_more_than_anybody_can_ask_for_asks_for_the_most() {
+fn a_demand_beyond_the_largest_amount_is_cut_to_it() {
     let recording = run("clients: [{resource: rps, wants: 1000000000000000}]
 faults: [{at: 60s, surge: {clients: 1}, by: 50}]
 ");

@@ -74,7 +74,7 @@ fn check(wait: &str, rest: &str) {
 const BURSTS: &str = "{on_off: {peak: 20, base: 1, on_for: 8s, off_for: 8s}}";
 
 #[test]
-fn what_a_client_waits_for_is_what_it_costs() {
+fn unused_capacity_is_attributed_to_the_waits_of_clients() {
     check(
         "gap",
         &format!("client_gaps: {{early: 5s, news: 5s}}\nclients: [{{count: 4, wants: {BURSTS}}}]"),
@@ -121,7 +121,7 @@ faults: [{at: 0s, kill: root, for: 6m}]",
 }
 
 #[test]
-fn what_waits_cost_adds_up_to_what_is_missing_whatever_happens() {
+fn the_parts_of_all_waits_add_up_to_the_unused_capacity_in_every_world() {
     let worlds = super::focuses().flat_map(|focus| (0..3).map(move |seed| (seed, focus)));
     for (seed, focus) in worlds {
         let mut scenario = fuzz::scenario(seed, focus);

@@ -63,7 +63,7 @@ fn check(store: &mut EtcdStore, node: u32, op: &Op, succeeds: bool, at_revision:
 }
 
 #[test]
-fn a_transaction_does_one_thing_or_the_other_by_what_stands_there() {
+fn a_transaction_takes_one_branch_by_the_stored_keys() {
     let (store, lease) = with_master();
     let other = LeaseId(77);
     for (compare, holds) in [
@@ -91,7 +91,7 @@ fn a_transaction_does_one_thing_or_the_other_by_what_stands_there() {
 }
 
 #[test]
-fn what_is_written_again_came_to_be_when_it_was_first_written() {
+fn a_key_written_again_keeps_its_creation_revision() {
     let (mut store, lease) = with_master();
     let again = put(EtcdKey::Master, master("b"), Some(lease));
     check(&mut store, 0, &txn(vec![], vec![again]), true, 3);
@@ -108,7 +108,7 @@ fn what_is_written_again_came_to_be_when_it_was_first_written() {
 }
 
 #[test]
-fn what_is_read_is_what_stands_there_when_the_transaction_is_done() {
+fn a_read_sees_the_writes_of_its_transaction() {
     let (mut store, _) = with_master();
     let vacant = Compare::Created(EtcdKey::Master, 0);
     let op = txn(vec![vacant], vec![]);
@@ -120,7 +120,7 @@ fn what_is_read_is_what_stands_there_when_the_transaction_is_done() {
 }
 
 #[test]
-fn keys_go_with_their_lease_and_nobody_writes_under_one_that_is_gone() {
+fn keys_end_with_their_lease_and_writes_under_an_ended_lease_fail() {
     let (mut store, lease) = with_master();
     assert_eq!(store.ends(lease), Some(at(10)));
     assert_eq!(
@@ -149,7 +149,7 @@ fn keys_go_with_their_lease_and_nobody_writes_under_one_that_is_gone() {
 }
 
 #[test]
-fn a_backup_has_what_was_there_when_it_was_made() {
+fn a_restored_backup_has_the_keys_of_its_time() {
     let (mut store, lease) = with_master();
     let second = put(EtcdKey::Term, master("a"), None);
     let op = txn(vec![], vec![second]);
@@ -176,7 +176,7 @@ fn a_backup_has_what_was_there_when_it_was_made() {
 }
 
 #[test]
-fn what_has_not_changed_was_seen_when_it_was_first_seen() {
+fn an_unchanged_entry_keeps_the_time_at_which_it_was_first_seen() {
     let (mut store, lease) = with_master();
     let seen = |seconds| Time::after_origin(Duration::from_secs(seconds));
     let first = store.read(0).seen(None, seen(3));

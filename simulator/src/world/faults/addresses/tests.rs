@@ -48,7 +48,7 @@ fn sent_to(world: &World<'_>) -> Vec<Option<String>> {
 }
 
 #[test]
-fn servers_that_are_not_the_master_send_to_one_another_and_afterwards_to_the_master() {
+fn servers_that_are_not_master_redirect_to_one_another_and_afterwards_to_the_master() {
     for (candidates, healed) in [(2, false), (3, false), (4, true)] {
         let mut scenario = scenario(candidates, "{at: 100s, redirect_loop: root, for: 100s}");
         scenario.heal_at = healed.then_some(Duration::from_secs(150));
@@ -75,7 +75,7 @@ fn servers_that_are_not_the_master_send_to_one_another_and_afterwards_to_the_mas
 }
 
 #[test]
-fn whoever_looks_finds_addresses_that_are_gone_and_afterwards_of_all() {
+fn stale_addresses_are_published_and_all_addresses_afterwards() {
     for healed in [false, true] {
         let mut scenario = scenario(
             3,
