@@ -9,6 +9,7 @@ pub mod etcd;
 pub mod figures;
 pub mod honest;
 pub mod mutations;
+pub mod outside;
 pub mod ports;
 pub mod probe;
 pub mod processes;

@@ -84,24 +84,6 @@ pub fn doorward_with(variables: &[(&str, &str)], arguments: &[&str]) -> Output {
     command.output().unwrap()
 }
 
-/// Runs `doorward` with standard input to its end.
-pub fn doorward_with_input(arguments: &[&str], input: &str) -> Output {
-    let mut child = command("doorward")
-        .args(arguments)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    child
-        .stdin
-        .take()
-        .unwrap()
-        .write_all(input.as_bytes())
-        .unwrap();
-    child.wait_with_output().unwrap()
-}
-
 /// Runs `doorward-server` to its end, which must come soon.
 pub fn doorward_server(arguments: &[&str]) -> Output {
     doorward_server_with(&[], arguments)

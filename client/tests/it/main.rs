@@ -11,7 +11,6 @@
 mod after_a_freeze;
 #[cfg(feature = "transport")]
 mod fake;
-mod former_limiter;
 #[cfg(feature = "transport")]
 mod limiters_shared;
 #[cfg(feature = "transport")]

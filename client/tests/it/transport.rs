@@ -15,7 +15,7 @@ use doorward_client::limiter::rate::Burst;
 use doorward_client::state::{BackoffConfig, ClientConfig};
 use doorward_client::{
     AcquireError, Capacity, Client, ClientBuilder, ConnectError, Hooks, Mode, Resource,
-    ResourceError, Source,
+    ResourceError,
 };
 use doorward_proto::doorman;
 use tokio::sync::watch;
@@ -189,27 +189,6 @@ async fn redirects_are_followed_from_discovery_and_from_answers() {
 }
 
 #[tokio::test]
-async fn a_redirect_in_circles_is_a_failure_that_is_tried_again_later() {
-    // Two servers that name each other as the master.
-    let elsewhere = |address: &str| doorman::DiscoveryResponse {
-        mastership: doorman::Mastership {
-            master_address: Some(address.to_owned()),
-            epoch: None,
-        },
-        is_master: false,
-    };
-    let first = FakeServer::reserve().await;
-    let server = FakeServer::start(Some(elsewhere(&first.address())), []).await;
-    let _first = first.start(Some(elsewhere(&server.address)), []);
-    let client = client(&server.address).connect_timeout(Duration::from_millis(300));
-    let error = client.connect().await.err().unwrap();
-    assert!(
-        matches!(error, ConnectError::NotConnected { .. }),
-        "{error}"
-    );
-}
-
-#[tokio::test]
 async fn one_address_of_several_that_answers_is_enough() {
     let server = FakeServer::master([lease(8.0, 60_000)]).await;
     let client = client("127.0.0.1:1").address(server.address.clone());
@@ -314,38 +293,6 @@ async fn an_unknown_resource_a_refused_one_and_silence_are_told_apart() {
         });
     }
     assert_eq!(kinds, ["unknown", "refused", "unknown", "not connected"]);
-}
-
-#[tokio::test]
-async fn a_malformed_answer_never_replaces_a_valid_lease() {
-    let nonsense = doorman::Lease {
-        capacity: f64::NAN,
-        ..doorman::Lease::default()
-    };
-    let missing = doorman::Lease::default();
-    let answers = [
-        lease(8.0, 20),
-        granted(nonsense),
-        granted(missing),
-        lease(5.0, 60_000),
-    ];
-    let mut server = FakeServer::master(answers).await;
-    let client = client(&server.address).connect().await.unwrap();
-    let resource = client.resource("r").wants(10.0).open().unwrap();
-    resource.wait_for_lease(PATIENCE).await.unwrap();
-    server.next_get().await;
-    server.next_get().await;
-    let trouble = tokio::time::timeout(PATIENCE, async {
-        while resource.problem().is_none() {
-            tokio::task::yield_now().await;
-        }
-    });
-    trouble.await.unwrap();
-    let holding = resource.holding();
-    assert_eq!(
-        (holding.capacity, holding.source),
-        (Capacity::Limited(8.0), Source::Lease)
-    );
 }
 
 #[tokio::test]

@@ -193,94 +193,91 @@ fn a_glob_must_parse_and_be_there_once_and_the_catch_all_come_last() {
 #[test]
 #[expect(clippy::too_many_lines, reason = "a table of cases")]
 fn named_parameters_are_checked() {
-    let bands = |parameters| TemplateSpec {
-        kind: Some(AlgorithmKind::PriorityBands),
-        parameters,
-        ..spec("a")
-    };
-    for (parameters, expected) in [
+    let bands = AlgorithmKind::PriorityBands;
+    #[track_caller]
+    fn refused(kind: AlgorithmKind, parameters: &[(&str, &str)], number: usize, expected: &str) {
+        let given = parameters
+            .iter()
+            .flat_map(|(name, value)| parameter(name, value));
+        let spec = TemplateSpec {
+            kind: Some(kind),
+            parameters: given.collect(),
+            ..spec("a")
+        };
+        let place = format!("template 1: algorithm.parameters[{number}]: ");
+        check(&[spec], &[&(place + expected)]);
+    }
+    for (name, value, expected) in [
         (
-            parameter("shrink", "now"),
+            "shrink",
+            "now",
             "shrink is \"now\"; give acknowledged or immediate",
         ),
         (
-            parameter("decay_factor", "0"),
+            "decay_factor",
+            "0",
             "decay_factor is \"0\"; give a number from 0.01 to 100",
         ),
         (
-            parameter("shirnk", "immediate"),
+            "shirnk",
+            "immediate",
             "\"shirnk\" is unknown; known are shrink, decay_factor and min_share.<priority>",
         ),
         (
-            parameter("min_share.1", "1.5"),
+            "min_share.1",
+            "1.5",
             "min_share.1 is \"1.5\"; give a number from 0 to 1",
         ),
         (
-            parameter("min_share.1", "NaN"),
+            "min_share.1",
+            "NaN",
             "min_share.1 is \"NaN\"; give a number from 0 to 1",
         ),
+    ] {
+        refused(bands, &[(name, value)], 0, expected);
+    }
+    for priority in [
+        "high",
+        "9223372036854775808",
+        "-9223372036854775809",
+        "",
+        "1.5",
+    ] {
+        let name = format!("min_share.{priority}");
+        let expected = format!("{priority:?} is not a priority; give a whole number of 64 bits");
+        refused(bands, &[(&name, "0.5")], 0, &expected);
+    }
+    for (first, second, expected) in [
         (
-            parameter("min_share.high", "0.5"),
-            "\"high\" is not a priority; give a whole number of 64 bits",
+            ("shrink", "immediate"),
+            ("shrink", "immediate"),
+            "shrink is given twice; remove one",
+        ),
+        (
+            ("min_share.0", "0.6"),
+            ("min_share.1", "0.6"),
+            "the min_share parameters add up to 1.2; at most 1",
+        ),
+        (
+            ("min_share.1", "0.1"),
+            ("min_share.+1", "0.1"),
+            "min_share.+1 is given twice; remove one",
         ),
     ] {
-        let expected = format!("template 1: algorithm.parameters[0]: {expected}");
-        check(&[bands(parameters)], &[&expected]);
+        refused(bands, &[first, second], 1, expected);
     }
-    let twice = [
-        parameter("shrink", "immediate"),
-        parameter("shrink", "immediate"),
-    ]
-    .concat();
+    let fair = AlgorithmKind::FairShare;
+    let expected = "only PRIORITY_BANDS takes min_share.0; remove it";
+    refused(fair, &[("min_share.0", "0.5")], 0, expected);
+    let without_a_value = TemplateSpec {
+        parameters: vec![("shrink".to_owned(), None)],
+        ..spec("a")
+    };
+    let expected = "shrink is \"\"; give acknowledged or immediate";
     check(
-        &[bands(twice)],
-        &["template 1: algorithm.parameters[1]: shrink is given twice; remove one"],
+        &[without_a_value],
+        &[&format!("template 1: algorithm.parameters[0]: {expected}")],
     );
-    check(
-        &[TemplateSpec {
-            parameters: parameter("min_share.0", "0.5"),
-            ..spec("a")
-        }],
-        &["template 1: algorithm.parameters[0]: only PRIORITY_BANDS takes min_share.0; remove it"],
-    );
-    let too_much = [
-        parameter("min_share.0", "0.6"),
-        parameter("min_share.1", "0.6"),
-    ]
-    .concat();
-    check(
-        &[bands(too_much)],
-        &["template 1: algorithm.parameters[1]: the min_share parameters add up to 1.2; at most 1"],
-    );
-    let one_priority_spelt_twice = [
-        parameter("min_share.1", "0.1"),
-        parameter("min_share.+1", "0.1"),
-    ]
-    .concat();
-    check(
-        &[bands(one_priority_spelt_twice)],
-        &["template 1: algorithm.parameters[1]: min_share.+1 is given twice; remove one"],
-    );
-    check(
-        &[bands(vec![("shrink".to_owned(), None)])],
-        &["template 1: algorithm.parameters[0]: shrink is \"\"; give acknowledged or immediate"],
-    );
-}
-
-#[test]
-fn priorities_beyond_64_bits_are_refused() {
-    for priority in ["9223372036854775808", "-9223372036854775809", "", "1.5"] {
-        let spec = TemplateSpec {
-            kind: Some(AlgorithmKind::PriorityBands),
-            parameters: parameter(&format!("min_share.{priority}"), "0.5"),
-            ..spec("a")
-        };
-        let expected = format!(
-            "template 1: algorithm.parameters[0]: {priority:?} is not a priority; give a whole \
-             number of 64 bits"
-        );
-        check(&[spec], &[&expected]);
-    }
 }
 
 #[test]

@@ -112,63 +112,6 @@ async fn a_greeting_is_enough_to_be_known() {
     assert_eq!(the(&eu.told().await).gets.capacity, 50.0);
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_newer_stream_of_a_child_takes_the_place_of_the_one_before() {
-    let server = start().await;
-    let mut before = Child::open(&server).await;
-    before
-        .ask(ask("eu", 1, vec![wants("fair/x", 100.0, 1)]))
-        .await;
-    let mut after = Child::open(&server).await;
-    after
-        .ask(ask("eu", 2, vec![wants("fair/x", 100.0, 1)]))
-        .await;
-    let status = before.end().await.expect("it is told why");
-    assert_eq!(status.code(), Code::Aborted);
-    says_why(&status, CloseReason::Replaced);
-    assert!(status.message().contains("--node"), "{status}");
-    let mut client = capacity(&server).await;
-    get(&mut client, "c", vec![asked("fair/x", 100.0)]).await;
-    assert_eq!(the(&after.told().await).gets.capacity, 50.0);
-    // Many times: one is left, and it is told what changes.
-    let mut children = Vec::new();
-    for sequence in 3..20 {
-        let child = Child::open(&server).await;
-        child.send(ask("eu", sequence, Vec::new())).await;
-        children.push(child);
-        // A stream takes its place with its first message: in this order.
-        children.last_mut().expect("one").told().await;
-    }
-    let mut last = children.pop().expect("several");
-    for mut child in children {
-        assert!(child.end().await.is_some_and(|s| s.code() == Code::Aborted));
-    }
-    get(&mut client, "c", vec![asked_with("fair/x", 10.0, 0.0)]).await;
-    assert_eq!(the(&last.told().await).gets.capacity, 90.0);
-}
-
-#[tokio::test]
-async fn a_stream_is_one_childs() {
-    let server = start().await;
-    for bad in ["", "a\u{7}b", &"x".repeat(257)] {
-        let mut child = Child::open(&server).await;
-        child.send(ask(bad, 1, Vec::new())).await;
-        let status = child.end().await.expect("it is told why");
-        assert_eq!(status.code(), Code::InvalidArgument);
-        says_why(&status, CloseReason::Malformed);
-        assert!(status.message().contains("server_id"), "{status}");
-    }
-    let mut eu = Child::open(&server).await;
-    eu.ask(ask("eu", 1, vec![wants("fair/x", 10.0, 1)])).await;
-    eu.send(ask("us", 2, vec![wants("fair/x", 10.0, 1)])).await;
-    let status = eu.end().await.expect("it is told why");
-    assert_eq!(status.code(), Code::InvalidArgument);
-    says_why(&status, CloseReason::OtherChild);
-    assert!(status.message().contains("this stream is eu's"), "{status}");
-    let status = server.board().status(None, 0);
-    assert_eq!(status.resources[0].children_count, 1);
-}
-
 #[tokio::test]
 async fn a_child_that_takes_nothing_is_cut_off_and_others_are_served() {
     let logs = Logs::start();

@@ -3,13 +3,12 @@
 use doorward_engine::node::ancestry::Cycle;
 use doorward_proto::doorman;
 use doorward_server::rpc::cycle;
-use doorward_server::status::ParentLink;
 
 use crate::driven_child::{Child, ask};
 use crate::fake_parent::{Ask, FakeParent, Streams, generous};
 use crate::logs::Logs;
 use crate::running::{asked, capacity, eventually, get, only, page};
-use crate::upstream::{child, until_link};
+use crate::upstream::child;
 
 #[tokio::test]
 async fn nothing_is_taken_from_oneself() {
@@ -80,22 +79,4 @@ async fn who_is_refused_as_its_own_ancestor_knows_it_and_who_is_above_it() {
     parent.answer(generous);
     eventually("that is over", async || !server.board().is_in_cycle()).await;
     assert_eq!(logs.count("its own ancestor no more"), 1, "{}", logs.text());
-}
-
-#[tokio::test]
-async fn a_child_that_turns_out_to_be_an_ancestor_loses_its_stream() {
-    let parent = FakeParent::start(Streams::Served).await;
-    let server = child(&[&parent.address]).await;
-    until_link(&server, ParentLink::Stream).await;
-    let mut apac = Child::open(&server).await;
-    apac.ask(ask("apac", 1, Vec::new())).await;
-    parent
-        .push(Ok(doorman::GetServerCapacityResponse {
-            ancestor: vec!["emea".to_owned(), "apac".to_owned(), "root".to_owned()],
-            ..doorman::GetServerCapacityResponse::default()
-        }))
-        .await;
-    let end = apac.end().await.expect("an error");
-    let heard = cycle::heard(&end).expect("the way");
-    assert_eq!(heard.ancestor, ["eu", "emea", "apac"]);
 }

@@ -104,10 +104,6 @@ impl FakeParent {
         self.service.behaviour.lock().unwrap().answer = Box::new(answer);
     }
 
-    pub(crate) fn streams_are(&self, streams: Streams) {
-        self.service.behaviour.lock().unwrap().streams = streams;
-    }
-
     /// Whether it says it is the master, of which epoch; or who is.
     pub(crate) fn says_of_the_master(&self, address: Option<&str>, epoch: Option<u64>) {
         let discovery = doorman::DiscoveryResponse {
@@ -129,11 +125,6 @@ impl FakeParent {
     pub(crate) async fn push(&self, answer: Answer) {
         let open = self.service.behaviour.lock().unwrap().open.clone();
         open.expect("a stream").send(answer).await.unwrap();
-    }
-
-    /// The newest stream breaks.
-    pub(crate) async fn break_stream(&self) {
-        self.push(Err(Status::unavailable("a storm"))).await;
     }
 
     /// Nobody is there any more, and the newest stream breaks.

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::driven_client::{Process, RESOURCE, Told, told};
 use crate::logs::Logs;
-use crate::running::{asked, asked_with, capacity, config, eventually, page, request, start};
+use crate::running::{asked, asked_with, capacity, config, page, request, start};
 
 const CAPACITY: f64 = 100.0;
 
@@ -120,36 +120,6 @@ async fn two_live_processes_of_a_client_are_told_in_log_status_page_and_metrics(
 }
 
 #[tokio::test]
-async fn a_restart_with_a_clock_that_went_back_gets_what_is_free_at_once() {
-    let server = start().await;
-    let mut before = Process::start(&server, "a", 1, 1_000_000).await;
-    assert_eq!(before.asks(80.0).await, Told::Gets(80.0));
-    // It is gone, and what it had was not released.
-    let mut after = Process::start(&server, "a", 2, 0).await;
-    for _ in 0..3 {
-        assert_eq!(after.asks(100.0).await, Told::Gets(20.0));
-    }
-    assert_eq!(conflicts(&server).await, 0);
-}
-
-#[tokio::test]
-async fn a_restart_has_all_of_it_once_the_process_before_was_to_be_heard_again() {
-    let server = start_quick(Duration::from_secs(60)).await;
-    let mut before = Process::start(&server, "a", 1, 1_000_000).await;
-    assert_eq!(before.asks(80.0).await, Told::Gets(80.0));
-    let mut after = Process::start(&server, "a", 2, 0).await;
-    eventually(
-        "it has what the process before it had",
-        async || match after.asks(100.0).await {
-            Told::Gets(gets) => gets == 100.0,
-            refused => panic!("a restart is never refused: {refused:?}"),
-        },
-    )
-    .await;
-    assert_eq!(conflicts(&server).await, 0);
-}
-
-#[tokio::test]
 async fn a_late_duplicate_of_the_process_before_gets_no_lease_and_changes_nothing() {
     let server = start().await;
     let mut before = Process::start(&server, "a", 1, 1_000).await;
@@ -188,21 +158,6 @@ async fn the_largest_number_sent_in_a_clients_name_does_not_stop_the_client() {
 }
 
 #[tokio::test]
-async fn the_later_process_is_served_once_the_first_is_silent() {
-    let server = start_quick(Duration::from_secs(60)).await;
-    let mut first = Process::start(&server, "a", 1, 1_000).await;
-    let mut second = Process::start(&server, "a", 2, 5).await;
-    first.asks(60.0).await;
-    second.asks(60.0).await;
-    first.asks(60.0).await;
-    eventually("the second has the name", async || {
-        second.asks(60.0).await == Told::Gets(60.0)
-    })
-    .await;
-    assert!(conflicts(&server).await >= 1);
-}
-
-#[tokio::test]
 async fn a_release_tells_what_became_of_it() {
     let server = start().await;
     let mut holder = Process::start(&server, "a", 1, 1_000).await;
@@ -230,38 +185,6 @@ async fn a_release_by_somebody_else_frees_nothing_of_a_process_that_lives() {
     let fair = Told::Gets(59.0);
     assert_eq!(holder.asks(60.0).await, fair, "it is heard, and shares");
     assert_eq!(conflicts(&server).await, 0, "nobody else has the name");
-}
-
-#[tokio::test]
-async fn a_release_by_somebody_else_frees_what_a_process_has_that_is_not_heard() {
-    // Leases end only after a minute.
-    let server = start_quick(Duration::from_secs(60)).await;
-    Process::start(&server, "a", 1, 2_000)
-        .await
-        .asks(60.0)
-        .await;
-    let mut operator = Process::start(&server, "a", 9, 0).await;
-    operator.releases(Some(1)).await;
-    let mut other = Process::start(&server, "b", 3, 1).await;
-    eventually("it is free", async || {
-        other.asks(100.0).await == Told::Gets(100.0)
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn a_release_by_the_later_of_two_processes_gives_back_nothing_of_the_first() {
-    let server = start().await;
-    let mut first = Process::start(&server, "a", 1, 1_000).await;
-    let mut second = Process::start(&server, "a", 2, 5).await;
-    first.asks(90.0).await;
-    second.asks(90.0).await;
-    first.asks(90.0).await;
-    let released = second.releases(Some(100)).await;
-    assert_eq!(released, [Outcome::OutOfOrder, Outcome::NotHeld]);
-    let mut other = Process::start(&server, "b", 3, 1).await;
-    let gets = other.asks(90.0).await;
-    assert_eq!(gets, Told::Gets(10.0), "what the second one had is free");
 }
 
 #[tokio::test]

@@ -135,23 +135,6 @@ async fn the_stream_of_a_refused_process_is_closed_as_one_that_exists_already() 
 }
 
 #[tokio::test]
-async fn a_server_that_was_started_again_with_a_clock_that_went_back_is_served() {
-    let server = start().await;
-    let mut client = capacity(&server).await;
-    let (mut before, mut after) = (Sender::new(1, 1_000_000), Sender::new(2, 0));
-    let late = before.request(wants(RESOURCE, 60.0, 2));
-    poll(&mut client, late.clone()).await;
-    for _ in 0..3 {
-        let answer = poll(&mut client, after.request(learning(60.0))).await;
-        assert_eq!(the(&answer).inherited, Some(60.0));
-        // Of the process before, and late.
-        let answer = poll(&mut client, late.clone()).await;
-        assert_eq!(reason(&answer).0, Reason::NotReady);
-    }
-    assert_eq!(conflicts(&server).await, 0);
-}
-
-#[tokio::test]
 async fn the_largest_number_sent_in_a_nodes_name_does_not_stop_its_server() {
     let server = start().await;
     let mut client = capacity(&server).await;

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use doorward_engine::node::mastership::Mastership;
 use doorward_engine::template::Templates;
 use doorward_proto::doorman;
 use doorward_proto::doorman::capacity_client::CapacityClient;
@@ -179,34 +178,6 @@ async fn a_parent_that_knows_no_streams_is_polled_and_no_faster_than_its_floor()
 }
 
 #[tokio::test]
-async fn a_child_that_nobody_asks_anything_keeps_its_stream() {
-    let logs = Logs::start();
-    let parent = FakeParent::start(Streams::Served).await;
-    let server = child(&[&parent.address]).await;
-    until_link(&server, ParentLink::Stream).await;
-    assert_eq!(news(&server).problem, None);
-    assert_eq!(server.board().status(None, 0).ancestors, ["root"]);
-    // That nothing is waited for on it from now on, the session's own tests say.
-    assert!(parent.has_stream());
-    assert_eq!(logs.count("the parent"), 1, "{}", logs.text());
-}
-
-#[tokio::test]
-async fn a_stream_that_answered_and_broke_is_opened_again() {
-    let mut parent = FakeParent::start(Streams::Served).await;
-    let server = child(&[&parent.address]).await;
-    let mut client = capacity(&server).await;
-    until_gets(&mut client, 30.0, 30.0).await;
-    until_link(&server, ParentLink::Stream).await;
-    parent.break_stream().await;
-    until_gets(&mut client, 40.0, 40.0).await;
-    until_link(&server, ParentLink::Stream).await;
-    assert!(parent.has_stream());
-    assert!(!parent.count_asks().contains_key("calls"));
-    assert_eq!(news(&server).problem, None);
-}
-
-#[tokio::test]
 async fn a_stream_that_stalls_is_noticed_and_polling_takes_over() {
     let logs = Logs::start();
     let mut parent = FakeParent::start(Streams::Silent).await;
@@ -228,27 +199,6 @@ async fn a_stream_that_stalls_is_noticed_and_polling_takes_over() {
     );
     assert_eq!(logs.count("cannot be asked"), 0, "{}", logs.text());
     assert!(parent.count_asks()["calls"] <= 3);
-}
-
-#[tokio::test]
-async fn a_stream_that_stalls_after_a_while_is_noticed_too() {
-    let mut parent = FakeParent::start(Streams::Served).await;
-    let server = child(&[&parent.address]).await;
-    let mut client = capacity(&server).await;
-    until_gets(&mut client, 30.0, 30.0).await;
-    assert_eq!(news(&server).link, ParentLink::Stream);
-    parent.streams_are(Streams::Silent);
-    parent.count_asks();
-    let began = tokio::time::Instant::now();
-    until_gets(&mut client, 40.0, 40.0).await;
-    assert!(
-        began.elapsed() < Duration::from_secs(5),
-        "{:?}",
-        began.elapsed()
-    );
-    let asks = parent.count_asks();
-    assert!(asks["messages"] <= 2 && asks["calls"] <= 2, "{asks:?}");
-    assert!(!parent.has_stream(), "it is closed");
 }
 
 #[tokio::test]
@@ -289,26 +239,6 @@ async fn a_parent_that_wants_to_be_asked_at_once_is_asked_in_rounds() {
         more.get("messages").is_none_or(|messages| *messages <= 4),
         "{more:?}"
     );
-}
-
-#[tokio::test]
-async fn a_stream_that_leaves_one_resource_unanswered_is_not_trusted() {
-    let parent = FakeParent::start(Streams::Served).await;
-    parent.answer(|ask| {
-        let others = ask.resource.iter().filter(|asked| asked.resource_id != "q");
-        let leases = others.map(|asked| lease(ask, asked, 30.0)).collect();
-        Ok(response(leases))
-    });
-    let server = child(&[&parent.address]).await;
-    let mut client = capacity(&server).await;
-    until_gets(&mut client, 30.0, 30.0).await;
-    // Who polls knows what silence means.
-    eventually("q is refused", async || {
-        let response = get(&mut client, "b", vec![asked("q", 1.0)]).await;
-        response.refused.first().map(doorman::Refusal::reason) == Some(Reason::UnknownResource)
-    })
-    .await;
-    assert_eq!(news(&server).link, ParentLink::Poll);
 }
 
 #[tokio::test]
@@ -436,21 +366,4 @@ async fn a_child_that_shuts_down_ends_its_stream() {
     assert!(parent.has_stream());
     assert_eq!(server.shutdown().await, Shutdown::Complete);
     eventually("the stream ends", async || !parent.has_stream()).await;
-}
-
-#[tokio::test]
-async fn a_server_that_is_not_the_master_asks_nothing() {
-    let parent = FakeParent::start(Streams::Served).await;
-    let server = child(&[&parent.address]).await;
-    until_link(&server, ParentLink::Stream).await;
-    let lose = |mastership| {
-        let node = server.board().node();
-        node.change(|node, now| node.handle_mastership(mastership, now));
-    };
-    lose(Mastership::Unknown);
-    eventually("the stream ends", async || !parent.has_stream()).await;
-    until_link(&server, ParentLink::Idle).await;
-    assert_eq!(news(&server).problem, None, "nobody is to blame");
-    lose(Mastership::Master { epoch: Some(7) });
-    until_link(&server, ParentLink::Stream).await;
 }

@@ -4,11 +4,10 @@ use std::time::Duration;
 
 use doorward_proto::doorman::refusal::Reason;
 use doorward_server::app::{Server, ServerConfig, Shutdown};
-use doorward_server::metrics::format::Format;
 use doorward_server::status::ParentLink;
 use tokio::net::TcpSocket;
 
-use crate::fake_parent::{FakeParent, Streams, generous, lease_for, redirect, response};
+use crate::fake_parent::{FakeParent, Streams, redirect};
 use crate::logs::Logs;
 use crate::running::{asked, asked_with, capacity, config, eventually, get, only};
 use crate::upstream::{child, news, until_gets, until_link};
@@ -47,41 +46,6 @@ async fn where_the_parents_master_is_it_is_asked_at_once() {
 }
 
 #[tokio::test]
-async fn a_parent_without_a_master_is_left_for_the_next_address() {
-    let parent = FakeParent::start(Streams::Served).await;
-    let next = FakeParent::start(Streams::Served).await;
-    parent.answer(redirect(None));
-    let server = child(&[&parent.address, &next.address]).await;
-    let mut client = capacity(&server).await;
-    until_gets(&mut client, 30.0, 30.0).await;
-    assert_eq!(news(&server).address, next.address);
-}
-
-#[tokio::test]
-async fn servers_that_send_each_other_are_not_asked_in_a_rush_and_not_given_up() {
-    let logs = Logs::start();
-    let mut one = FakeParent::start(Streams::Served).await;
-    let mut other = FakeParent::start(Streams::Served).await;
-    one.answer(redirect(Some(&other.address)));
-    other.answer(redirect(Some(&one.address)));
-    let server = child(&[&one.address]).await;
-    let mut client = capacity(&server).await;
-    let told = async || news(&server).problem.is_some();
-    eventually("that is told", told).await;
-    let problem = news(&server).problem.unwrap();
-    assert!(problem.contains("redirect to each other"), "{problem}");
-    assert_eq!(news(&server).link, ParentLink::Down);
-    let count = one.count_asks()["greetings"] + other.count_asks()["greetings"];
-    assert!(count <= 12, "{count} greetings");
-    // Once they agree, even on one that is no configured address, it is found.
-    other.answer(generous);
-    until_gets(&mut client, 30.0, 30.0).await;
-    assert_eq!(news(&server).address, other.address);
-    assert_eq!(news(&server).problem, None);
-    assert_eq!(logs.count("cannot be asked"), 1, "{}", logs.text());
-}
-
-#[tokio::test]
 async fn a_parent_that_is_down_at_first_is_found_when_it_is_up() {
     let logs = Logs::start();
     let dead = Dead::new();
@@ -109,20 +73,6 @@ async fn a_parent_that_is_down_at_first_is_found_when_it_is_up() {
     assert!(parent.has_stream());
     assert_eq!(logs.count("cannot be asked"), 1, "{}", logs.text());
     assert_eq!(logs.count("the parent answers"), 1, "{}", logs.text());
-}
-
-#[tokio::test]
-async fn of_several_addresses_those_that_are_dead_are_passed_over_at_once() {
-    let parent = FakeParent::start(Streams::Served).await;
-    let dead = [Dead::new(), Dead::new(), Dead::new()];
-    let mut addresses: Vec<String> = dead.iter().map(Dead::address).collect();
-    addresses.push(parent.address.clone());
-    let addresses: Vec<&str> = addresses.iter().map(String::as_str).collect();
-    let server = child(&addresses).await;
-    let mut client = capacity(&server).await;
-    until_gets(&mut client, 30.0, 30.0).await;
-    assert_eq!(news(&server).address, parent.address);
-    assert_eq!(news(&server).link, ParentLink::Stream);
 }
 
 #[tokio::test]
@@ -188,70 +138,4 @@ async fn nobody_goes_back_to_a_master_of_an_older_epoch() {
     older.says_of_the_master(Some(&older.address), Some(10));
     until_link(&server, ParentLink::Stream).await;
     assert_eq!(news(&server).address, older.address);
-}
-
-#[tokio::test]
-async fn an_epoch_is_forgotten_when_the_last_lease_of_the_parent_is_over() {
-    // The parent's etcd was wiped while no server of it ran: the only master there is has a lower
-    // epoch. One that is found by a redirect is found as well.
-    for redirects in [false, true] {
-        let logs = Logs::start();
-        let before = FakeParent::start(Streams::Served).await;
-        let beside = FakeParent::start(Streams::Served).await;
-        let anew = FakeParent::start(Streams::Served).await;
-        before.says_of_the_master(Some(&before.address), Some(9));
-        before.answer(|ask| {
-            let lasts = |asked: &_| lease_for(Duration::from_millis(500), ask, asked, 30.0);
-            Ok(response(ask.resource.iter().map(lasts).collect()))
-        });
-        beside.says_of_the_master(Some(&anew.address), Some(2));
-        anew.says_of_the_master(Some(&anew.address), Some(2));
-        let other = if redirects { &beside } else { &anew };
-        let server = child(&[&before.address, &other.address]).await;
-        let mut client = capacity(&server).await;
-        until_gets(&mut client, 40.0, 30.0).await;
-        before.stop().await;
-        until_gets(&mut client, 40.0, 40.0).await;
-        assert_eq!(news(&server).address, anew.address);
-        assert_eq!(logs.count("begun again"), 1, "{}", logs.text());
-        let metrics = server.metrics().render(Format::Plain).expect("they render");
-        let counted = "doorward_parent_masterships_forgotten_total{node=\"eu\"} 1";
-        assert!(metrics.contains(counted), "{metrics}");
-    }
-}
-
-#[tokio::test]
-async fn a_master_without_an_epoch_is_taken_as_it_is() {
-    let with = FakeParent::start(Streams::Served).await;
-    let without = FakeParent::start(Streams::Served).await;
-    with.says_of_the_master(Some(&with.address), Some(9));
-    without.says_of_the_master(Some(&without.address), None);
-    let server = child(&[&with.address, &without.address]).await;
-    until_link(&server, ParentLink::Stream).await;
-    with.stop().await;
-    eventually("it is asked", async || {
-        news(&server).address == without.address && news(&server).link == ParentLink::Stream
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn a_stream_that_a_newer_one_replaced_is_opened_again_and_nothing_is_polled() {
-    let logs = Logs::start();
-    let mut parent = FakeParent::start(Streams::Served).await;
-    let server = child(&[&parent.address]).await;
-    let mut client = capacity(&server).await;
-    until_gets(&mut client, 30.0, 30.0).await;
-    for _ in 0..3 {
-        let replaced = "a newer stream of eu took the place of this one";
-        parent.push(Err(tonic::Status::aborted(replaced))).await;
-        eventually("it has ended", async || !parent.has_stream()).await;
-        eventually("there is another", async || parent.has_stream()).await;
-    }
-    until_link(&server, ParentLink::Stream).await;
-    until_gets(&mut client, 40.0, 40.0).await;
-    let asks = parent.count_asks();
-    assert_eq!(asks.get("calls"), None, "{asks:?}");
-    assert_eq!(logs.count("ended the stream"), 1, "{}", logs.text());
-    assert_eq!(logs.count("cannot be asked"), 0, "{}", logs.text());
 }

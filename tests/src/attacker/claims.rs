@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use doorward_proto::doorman::capacity_client::CapacityClient;
 use doorward_proto::doorman::{
-    GetCapacityRequest, GetServerCapacityRequest, Lease, PriorityBandAggregate,
-    ReleaseCapacityRequest, ResourceRequest, ServerCapacityResourceRequest,
+    GetCapacityRequest, GetServerCapacityRequest, Lease, PriorityBandAggregate, ResourceRequest,
+    ServerCapacityResourceRequest,
 };
 use tokio::task::JoinSet;
 use tonic::transport::{Channel, Endpoint};
@@ -209,19 +209,5 @@ pub async fn crowded_child(target: Target, resource: &str, clients: i64) -> Outc
     let answer = client(target).get_server_capacity(request).await;
     let answer = answer.map(tonic::Response::into_inner);
     count(&mut outcome, 1, &answer, |it| it.response.len());
-    outcome
-}
-
-/// Releases another client's lease in its name, as if its process had restarted.
-pub async fn released_for(target: Target, victim: &str, resource: &str) -> Outcome {
-    let request = ReleaseCapacityRequest {
-        client_id: victim.to_owned(),
-        resource_id: vec![resource.to_owned()],
-        sequence: Some(1),
-        incarnation: Some(u64::MAX),
-    };
-    let mut outcome = Outcome::default();
-    let answer = client(target).release_capacity(request).await;
-    count(&mut outcome, 1, &answer, |_| 1);
     outcome
 }

@@ -1,9 +1,7 @@
 //! A little of every attack, at the same time and from different addresses, as the soak bench does for half an hour.
 
-use std::collections::BTreeSet;
-
 use doorward_tests::attacker::attacker;
-use doorward_tests::attacker::catalogue::{ATTACKS, Size, named};
+use doorward_tests::attacker::catalogue::{ATTACKS, Size};
 use doorward_tests::besieged::{Besieged, MEMORY_MAX};
 use tokio::task::JoinSet;
 
@@ -19,13 +17,4 @@ async fn a_little_of_every_attack_at_once_disturbs_no_honest_client() {
     assert_eq!(sieges.len(), ATTACKS.len());
     besieged.assert_unmoved(MEMORY_MAX).await;
     drop(sieges);
-}
-
-#[test]
-fn every_attack_is_found_by_its_name() {
-    let names: BTreeSet<_> = ATTACKS.iter().map(|attack| attack.name).collect();
-    assert_eq!(names.len(), ATTACKS.len());
-    for name in names {
-        assert_eq!(named(name).unwrap().name, name);
-    }
 }

@@ -12,14 +12,13 @@ use std::collections::hash_map::DefaultHasher;
 use std::fs;
 use std::hash::{Hash, Hasher};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 use bolero::bolero_engine::input::Bytes;
 use bolero::bolero_engine::panic;
 use bolero::generator::bolero_generator::driver::Options;
 
 use crate::chance::Chance;
-use crate::mutate::{Format, mutate, without_part};
+use crate::mutate::{Format, mutate};
 
 /// Number of inputs for a minute on one core, in the profile of `cargo test`.
 const INPUTS: u64 = 150_000;
@@ -87,22 +86,16 @@ impl Runner {
         let seeds: Vec<Vec<u8>> = corpus.into_iter().map(|(_, bytes)| bytes).collect();
         let seed = variable("DOORWARD_FUZZ_SEED").unwrap_or(1);
         let inputs = variable("DOORWARD_FUZZ_INPUTS").unwrap_or(INPUTS) * self.share / SHARES;
-        let (began, mut slowest) = (now(), (Duration::ZERO, 0));
         for number in 0..inputs {
             let bytes = mutate(&seeds, self.format, &mut self.chance(seed, number));
-            let start = now();
             if let Some(error) = fails(&bytes) {
                 return Some(self.keep(seed, number, bytes, error, fails));
             }
-            slowest = slowest.max((start.elapsed(), number));
         }
         eprintln!(
-            "{}: {} of the corpus and {inputs} inputs of seed {seed} in {:.1?}; number {} took {:.1?}",
+            "{}: {} of the corpus and {inputs} inputs of seed {seed}",
             self.target,
             seeds.len(),
-            began.elapsed(),
-            slowest.1,
-            slowest.0,
         );
         None
     }
@@ -139,7 +132,7 @@ impl Runner {
         error: String,
         fails: &mut dyn FnMut(&[u8]) -> Option<String>,
     ) -> String {
-        let (bytes, error) = smaller(bytes, error, self.format, fails);
+        let (bytes, error) = smaller(bytes, error, fails);
         let mut hasher = DefaultHasher::new();
         bytes.hash(&mut hasher);
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR"))
@@ -161,26 +154,17 @@ impl Runner {
     }
 }
 
-/// Leaves out one part after another as long as the rest fails: parts of its structure first, and then any bytes.
+/// Leaves out one part after another as long as the rest fails.
 fn smaller(
     mut bytes: Vec<u8>,
     mut error: String,
-    format: Format,
     fails: &mut dyn FnMut(&[u8]) -> Option<String>,
 ) -> (Vec<u8>, String) {
-    let mut part = 0;
-    while let Some(shorter) = without_part(&bytes, format, part) {
-        match fails(&shorter) {
-            Some(now) => (bytes, error) = (shorter, now),
-            None => part += 1,
-        }
-    }
     let mut length = bytes.len() / 2;
     while length > 0 {
         let mut at = 0;
         while at + length <= bytes.len() {
-            let mut shorter = bytes.clone();
-            shorter.drain(at..at + length);
+            let shorter = [&bytes[..at], &bytes[at + length..]].concat();
             match fails(&shorter) {
                 Some(now) => (bytes, error) = (shorter, now),
                 None => at += length,
@@ -202,14 +186,6 @@ fn variable(name: &str) -> Option<u64> {
     let value = std::env::var(name).ok()?;
     let number = value.replace('_', "").parse();
     Some(number.unwrap_or_else(|_| panic!("{name} is {value:?}; give a whole number")))
-}
-
-#[expect(
-    clippy::disallowed_methods,
-    reason = "only to say how long it took; nothing is decided by it"
-)]
-fn now() -> Instant {
-    Instant::now()
 }
 
 /// Two targets must not share a corpus, and their shares must add up.

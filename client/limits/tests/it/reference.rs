@@ -8,7 +8,6 @@ mod drive;
 mod dumb;
 mod dumb_windows;
 mod ratio;
-mod warm;
 
 use doorward_limits::{
     Ban, FixedWindow, Gcra, LeakyMeter, LeakyQueue, SlidingCounter, SlidingLog, TokenBucket,

@@ -7,7 +7,6 @@
 mod case;
 mod driver;
 mod header_case;
-mod one_word;
 mod several_case;
 
 use std::collections::BTreeMap;
@@ -40,25 +39,8 @@ fn play(file: &str, case: &Value) -> Played {
     }
 }
 
-/// Plays the case with the bucket in one word, if it is about a bucket, by a clock that does not go back.
-fn play_in_one_word(_: &str, case: &Value) -> Played {
-    match one_word::driven(&case["config"]) {
-        Some(bucket) if !one_word::goes_back(case) => case::play(case, bucket),
-        _ => Played::Skipped,
-    }
-}
-
 #[test]
 fn every_case_is_answered_as_exact_arithmetic_does() {
-    play_all(play);
-}
-
-#[test]
-fn every_bucket_in_one_word_answers_as_exact_arithmetic_does() {
-    play_all(play_in_one_word);
-}
-
-fn play_all(play: fn(&str, &Value) -> Played) {
     let folder = folder();
     let mut files: Vec<PathBuf> = std::fs::read_dir(&folder)
         .unwrap_or_else(|error| panic!("{}: {error}", folder.display()))

@@ -118,16 +118,6 @@ impl FakeServer {
         }
     }
 
-    /// Waits for a number of Discovery calls.
-    pub async fn discoveries(&mut self, count: usize) {
-        let mut seen = 0;
-        while seen < count {
-            if let Seen::Discovery = self.seen.recv().await.unwrap() {
-                seen += 1;
-            }
-        }
-    }
-
     /// Returns the number of calls since the last look.
     pub fn asked(&mut self) -> usize {
         std::iter::from_fn(|| self.seen.try_recv().ok()).count()

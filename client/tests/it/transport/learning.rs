@@ -41,23 +41,6 @@ async fn a_resource_at_zero_says_that_the_server_learns_and_for_how_long() {
 }
 
 #[tokio::test]
-async fn a_client_in_safe_mode_works_while_the_server_learns() {
-    let server = FakeServer::master([learning(0.0, 60_000)]).await;
-    let client = client(&server.address).connect().await.unwrap();
-    let resource = client.resource("r").wants(10.0).open().unwrap();
-    let told = resource.wait_for_lease(PATIENCE).await;
-    assert_eq!(told, Ok(Capacity::Limited(3.0)));
-    let holding = resource.holding();
-    assert_eq!(
-        (holding.source, holding.limited_by),
-        (Source::Mode, Some(LimitedBy::Learning))
-    );
-    let remaining = holding.remaining.unwrap();
-    assert!(remaining > Duration::from_secs(10), "{remaining:?}");
-    let _permits = resource.concurrency_limiter().acquire_many(3).await;
-}
-
-#[tokio::test]
 async fn the_end_of_learning_mode_is_news_even_with_the_same_capacity() {
     let share = with(lease(0.0, 60_000), |response| {
         response.limited_by = Some(doorman::LimitedBy::Share.into());

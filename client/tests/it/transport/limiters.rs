@@ -1,13 +1,11 @@
 //! Limiters without capacity, and limiters beside each other.
 
-use std::future::{Future, poll_fn};
-use std::pin::{Pin, pin};
-use std::task::Poll;
 use std::time::Duration;
 
 use doorward_client::limiter::rate::Burst;
 use doorward_client::{AcquireError, Mode, ResourceError};
 use doorward_proto::doorman::{self, refusal::Reason};
+use tokio_test::{assert_pending, task};
 
 use crate::transport::fake_server::{Answer, FakeServer, granted, lease, refused};
 use crate::transport::{PATIENCE, client, within_patience};
@@ -28,11 +26,6 @@ fn unknown() -> AcquireError {
     AcquireError::UnknownResource {
         message: "because".to_owned(),
     }
-}
-
-/// Returns whether a future is still waiting after one poll.
-async fn waits<T>(mut future: Pin<&mut impl Future<Output = T>>) -> bool {
-    poll_fn(|context| Poll::Ready(future.as_mut().poll(context).is_pending())).await
 }
 
 #[tokio::test]
@@ -181,13 +174,13 @@ async fn a_wait_for_one_limiter_does_not_affect_the_other() {
     resource.wait_for_lease(PATIENCE).await.unwrap();
     let rate = resource.rate_limiter(Burst::default());
     let gate = resource.concurrency_limiter();
-    let mut dear = Box::pin(rate.acquire(1e6));
-    assert!(waits(dear.as_mut()).await);
+    let mut dear = task::spawn(rate.acquire(1e6));
+    assert_pending!(dear.poll());
     let permit = gate.try_acquire().unwrap();
     let other = within_patience(gate.acquire()).await.unwrap();
     // And the reverse: a caller that waits for permits does not affect the rate.
-    let mut many = pin!(gate.acquire_many(2));
-    assert!(waits(many.as_mut()).await);
+    let mut many = task::spawn(gate.acquire_many(2));
+    assert_pending!(many.poll());
     drop(dear);
     let refused = rate.try_acquire(1e3);
     let Err(AcquireError::RetryAfter { retry_after }) = refused else {

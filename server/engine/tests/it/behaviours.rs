@@ -4,39 +4,29 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use doorward_engine::algorithm::Reason;
-use doorward_engine::amount::Amount;
 use doorward_engine::demand::{BandDemand, ServerDemand};
 use doorward_engine::demand_curve::DemandCurve;
-use doorward_engine::id::{HolderName, ResourceId};
+use doorward_engine::id::ResourceId;
 use doorward_engine::node::mastership::{Mastership, Outcome};
 use doorward_engine::node::{Config, Node};
-use doorward_engine::request::server::{
-    GetServerCapacity, GetServerCapacityReply, ServerAsk, ServerLease, Via,
-};
-use doorward_engine::request::{Ask, ClientLease, GetCapacity, Has};
+use doorward_engine::request::ClientLease;
+use doorward_engine::request::Has;
+use doorward_engine::request::server::GetServerCapacityReply;
+use doorward_engine::request::server::ServerLease;
+use doorward_engine::request::server::{GetServerCapacity, Via};
 use doorward_engine::supply::ParentTerms;
 use doorward_engine::template::{Algorithm, AlgorithmKind, TemplateSpec, Templates};
 use doorward_engine::time::Time;
 
-fn amount(value: f64) -> Amount {
-    Amount::new(value).unwrap()
-}
+use crate::asking::{self, amount, holder, server_ask, server_request, template};
 
 fn resource() -> ResourceId {
-    ResourceId::new("r").unwrap()
+    asking::resource("r")
 }
 
 fn node(capacity: Option<f64>) -> Node {
     let specs: Vec<TemplateSpec> = capacity
-        .map(|capacity| TemplateSpec {
-            identifier_glob: Some("r".to_owned()),
-            capacity: Some(capacity),
-            kind: Some(AlgorithmKind::FairShare),
-            lease_length: Some(Duration::from_secs(60)),
-            refresh_interval: Some(Duration::from_secs(5)),
-            learning_mode_duration: Some(Duration::ZERO),
-            ..TemplateSpec::default()
-        })
+        .map(|capacity| template("r", AlgorithmKind::FairShare, capacity))
         .into_iter()
         .collect();
     let config = Config {
@@ -62,21 +52,18 @@ fn ask_having(
     has: Option<f64>,
     now: u64,
 ) -> Option<ClientLease> {
-    let request = GetCapacity {
-        client: HolderName::new(client).unwrap(),
-        incarnation: None,
-        caller: None,
-        sequence: None,
-        asks: vec![Ask {
-            resource: resource(),
-            priority: 0,
-            wants: amount(wants),
-            has: has.map(|has| Has {
+    let request = asking::request(
+        holder(client),
+        vec![asking::ask(
+            resource(),
+            0,
+            amount(wants),
+            has.map(|has| Has {
                 expires_in: Some(Duration::from_secs(30)),
                 ..Has::untimed(amount(has))
             }),
-        }],
-    };
+        )],
+    );
     match node.handle_get_capacity(&request, Time::from_secs(now)) {
         Outcome::Served(reply) => reply.leases.into_iter().next(),
         Outcome::NotMaster(_) => panic!("it is the master"),
@@ -135,15 +122,7 @@ fn what_is_asked_again_is_decided_anew_once_anything_has_changed() {
     // The other one's lease ends.
     assert_eq!(a(&mut node, 95).0, 80.0);
     assert_eq!(a(&mut node, 100).0, 80.0);
-    let lowered = Templates::parse(&[TemplateSpec {
-        identifier_glob: Some("r".to_owned()),
-        capacity: Some(30.0),
-        kind: Some(AlgorithmKind::FairShare),
-        lease_length: Some(Duration::from_secs(60)),
-        refresh_interval: Some(Duration::from_secs(5)),
-        learning_mode_duration: Some(Duration::ZERO),
-        ..TemplateSpec::default()
-    }]);
+    let lowered = Templates::parse(&[template("r", AlgorithmKind::FairShare, 30.0)]);
     node.handle_templates(lowered.unwrap(), Time::from_secs(101));
     assert_eq!(a(&mut node, 105).0, 30.0);
     node.assert_consistent();
@@ -170,22 +149,15 @@ fn what_a_child_asks_by_an_older_epoch_does_not_count() {
             curve: DemandCurve::of_equals(amount(wants), 1.0),
         };
         let request = GetServerCapacity {
-            server: HolderName::new("child").unwrap(),
             epoch: Some(epoch),
-            incarnation: None,
-            caller: None,
-            mastership: None,
             sequence: Some(sequence),
-            height: 1,
-            asks: vec![ServerAsk {
-                resource: resource(),
-                demand: Arc::new(ServerDemand::new(vec![band])),
-                has: None,
-                outstanding: None,
-                reported: Vec::new(),
-                unreported: Amount::ZERO,
-                learning: false,
-            }],
+            ..server_request(
+                holder("child"),
+                vec![server_ask(
+                    resource(),
+                    Arc::new(ServerDemand::new(vec![band])),
+                )],
+            )
         };
         let now = Time::from_secs(sequence);
         root.handle_get_server_capacity(&request, Via::Stream, now)

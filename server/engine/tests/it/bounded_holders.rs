@@ -8,37 +8,31 @@ use doorward_engine::amount::Amount;
 use doorward_engine::claim::Subclients;
 use doorward_engine::demand::{BandDemand, ServerDemand};
 use doorward_engine::demand_curve::DemandCurve;
-use doorward_engine::id::{HolderName, ResourceId};
-use doorward_engine::node::mastership::{Mastership, Outcome};
+use doorward_engine::node::mastership::Outcome;
 use doorward_engine::node::{Config, Node};
-use doorward_engine::request::server::{GetServerCapacity, ServerAsk, ServerLease, Via};
-use doorward_engine::request::{Ask, ClientLease, GetCapacity, Has, LimitedBy};
+use doorward_engine::request::ClientLease;
+use doorward_engine::request::Has;
+use doorward_engine::request::LimitedBy;
+use doorward_engine::request::server::{ServerAsk, ServerLease, Via};
 use doorward_engine::template::{AlgorithmKind, HolderBounds, TemplateSpec, Templates};
 use doorward_engine::time::Time;
 
-const NOW: Time = Time::from_secs(1);
+use crate::asking::{
+    self, amount, holder, master, parsed, resource, server_ask, server_request, template,
+};
 
-fn amount(n: f64) -> Amount {
-    Amount::new(n).unwrap()
-}
+const NOW: Time = Time::from_secs(1);
 
 fn templates(
     kind: AlgorithmKind,
     wants_max: Option<f64>,
     subclients_max: Option<f64>,
 ) -> Templates {
-    Templates::parse(&[TemplateSpec {
-        identifier_glob: Some("r".to_owned()),
-        capacity: Some(100.0),
+    parsed(TemplateSpec {
         wants_max,
         subclients_max,
-        kind: Some(kind),
-        lease_length: Some(Duration::from_secs(60)),
-        refresh_interval: Some(Duration::from_secs(5)),
-        learning_mode_duration: Some(Duration::ZERO),
-        ..TemplateSpec::default()
-    }])
-    .unwrap()
+        ..template("r", kind, 100.0)
+    })
 }
 
 fn node(name: &str, has_parent: bool, templates: Templates) -> Node {
@@ -48,9 +42,7 @@ fn node(name: &str, has_parent: bool, templates: Templates) -> Node {
         refresh_floor: Duration::ZERO,
         ..Config::default()
     };
-    let mut node = Node::new(config, templates);
-    node.handle_mastership(Mastership::Master { epoch: Some(1) }, Time::ZERO);
-    node
+    master(config, templates)
 }
 
 fn root(kind: AlgorithmKind, wants_max: Option<f64>) -> Node {
@@ -58,18 +50,15 @@ fn root(kind: AlgorithmKind, wants_max: Option<f64>) -> Node {
 }
 
 fn client(node: &mut Node, name: &str, wants: f64, has: f64) -> Option<ClientLease> {
-    let request = GetCapacity {
-        caller: None,
-        client: HolderName::new(name).unwrap(),
-        incarnation: None,
-        sequence: None,
-        asks: vec![Ask {
-            resource: ResourceId::new("r").unwrap(),
-            priority: 0,
-            wants: amount(wants),
-            has: Some(Has::untimed(amount(has))),
-        }],
-    };
+    let request = asking::request(
+        holder(name),
+        vec![asking::ask(
+            resource("r"),
+            0,
+            amount(wants),
+            Some(Has::untimed(amount(has))),
+        )],
+    );
     match node.handle_get_capacity(&request, NOW) {
         Outcome::Served(reply) => reply.leases.first().cloned(),
         Outcome::NotMaster(_) => panic!("it is the master"),
@@ -84,24 +73,13 @@ fn child(node: &mut Node, name: &str, clients: f64, wants: f64) -> ServerLease {
         wants: amount(wants),
         curve: DemandCurve::of_equals(amount(wants), clients),
     };
-    let request = GetServerCapacity {
-        caller: None,
-        incarnation: None,
-        mastership: None,
-        epoch: None,
-        server: HolderName::new(name).unwrap(),
-        sequence: None,
-        height: 1,
-        asks: vec![ServerAsk {
-            unreported: Amount::ZERO,
-            reported: Vec::new(),
-            resource: ResourceId::new("r").unwrap(),
-            demand: Arc::new(ServerDemand::new(vec![band])),
-            has: None,
+    let request = server_request(
+        holder(name),
+        vec![ServerAsk {
             outstanding: Some(Has::untimed(Amount::ZERO)),
-            learning: false,
+            ..server_ask(resource("r"), Arc::new(ServerDemand::new(vec![band])))
         }],
-    };
+    );
     match node.handle_get_server_capacity(&request, Via::Stream, NOW) {
         Ok(Outcome::Served(reply)) => reply.leases[0].clone(),
         other => panic!("{other:?}"),
@@ -162,7 +140,7 @@ fn a_child_stands_for_no_more_clients_than_one_can() {
         client(&mut root, "honest", 1000.0, 0.0);
         child(&mut root, "liar", 1e12, 1e15);
         let lease = client(&mut root, "honest", 1000.0, 0.0).unwrap();
-        let share = root.lease_snapshots(&ResourceId::new("r").unwrap(), 9, NOW);
+        let share = root.lease_snapshots(&resource("r"), 9, NOW);
         let share = share.iter().find(|it| it.holder.name.as_str() == "honest");
         assert!((share.unwrap().share - expected).abs() < 1e-9, "{lease:?}");
     }
@@ -209,7 +187,7 @@ fn a_child_server_is_told_and_does_as_its_parent_says() {
         lease.sequence = request.and_then(|it| it.sequence).or(lease.sequence);
         leaf.handle_upstream_reply(&reply, later);
         let ask = client(&mut leaf, "b", 1000.0, 0.0).unwrap();
-        let wants = leaf.lease_snapshots(&ResourceId::new("r").unwrap(), 9, NOW);
+        let wants = leaf.lease_snapshots(&resource("r"), 9, NOW);
         let wants = wants
             .iter()
             .find(|it| it.holder.name.as_str() == "b")

@@ -8,13 +8,12 @@ use std::time::Duration;
 
 use doorward_engine::algorithm::{Bound, Reason};
 use doorward_engine::amount::Amount;
-use doorward_engine::exact_sum::ExactSum;
-use doorward_engine::id::HolderName;
 use doorward_engine::node::mastership::{Mastership, Outcome};
-use doorward_engine::request::{Ask, GetCapacity, Has, ReleaseCapacity};
+use doorward_engine::request::{GetCapacity, Has, ReleaseCapacity};
 use doorward_engine::snapshot::LeaseSnapshot;
 use doorward_engine::template::{AlgorithmKind, Shrink};
 
+use crate::asking::{ask, holder, release_request, request, served};
 use crate::story::by_chance::{ByChance, resource};
 use crate::story::chance::Chance;
 use crate::story::client::{Client, EARLY_GAP};
@@ -280,30 +279,25 @@ fn learning_is_safe() {
         play.run_until(play.world.now + play.chance.clone().span(Duration::from_secs(3)));
         play.win(0);
         // A liar comes first, and claims everything.
-        let liar = GetCapacity {
-            caller: None,
-            incarnation: None,
-            client: HolderName::new("liar").unwrap(),
-            sequence: None,
-            asks: vec![Ask {
-                resource: resource(),
-                priority: 0,
-                wants: Amount::MAX,
-                has: Some(Has {
+        let liar = request(
+            holder("liar"),
+            vec![ask(
+                resource(),
+                0,
+                Amount::MAX,
+                Some(Has {
                     granted_by: None,
                     capacity: Amount::MAX,
                     expires_in: None,
                 }),
-            }],
-        };
+            )],
+        );
         let lies = play.chance.happens(0.5);
         if lies {
             let answer = play.world.servers[0]
                 .node
                 .handle_get_capacity(&liar, play.world.now);
-            let Outcome::Served(reply) = answer else {
-                panic!("it is the master")
-            };
+            let reply = served(answer);
             assert!(reply.leases[0].capacity.get() <= play.setup.capacity());
             // What it got of it, honest holders may lose: there is no more than there is.
             play.excuse();
@@ -355,12 +349,11 @@ fn release_frees() {
         // The very next request may have everything.
         let mut all = play.world.clients[0].request(Duration::from_secs(2), play.world.now);
         all.asks[0].wants = Amount::new(capacity).unwrap();
-        let Outcome::Served(reply) = play.world.servers[0]
-            .node
-            .handle_get_capacity(&all, play.world.now)
-        else {
-            panic!("it is the master");
-        };
+        let reply = served(
+            play.world.servers[0]
+                .node
+                .handle_get_capacity(&all, play.world.now),
+        );
         assert_eq!(reply.leases[0].capacity.get(), capacity, "seed {seed}");
         // And again once that has ended by itself.
         let later = play.world.now + play.setup.lease;
@@ -393,26 +386,20 @@ fn a_late_duplicate_acknowledges_and_releases_nothing() {
             let client = &play.world.clients[number];
             let sequence = Some(1 + Chance(seed).bits() % (client.sequence() - 1));
             let old = GetCapacity {
-                caller: None,
                 incarnation: client.incarnation,
-                client: client.name.clone(),
                 sequence,
-                asks: vec![Ask {
-                    resource: resource(),
-                    priority: 3,
-                    wants: Amount::ZERO,
-                    has: None,
-                }],
+                ..request(
+                    client.name.clone(),
+                    vec![ask(resource(), 3, Amount::ZERO, None)],
+                )
             };
             play.world.servers[0]
                 .node
                 .handle_get_capacity(&old, play.world.now);
             let old = ReleaseCapacity {
-                caller: None,
                 incarnation: old.incarnation,
-                client: old.client,
                 sequence,
-                resources: vec![resource()],
+                ..release_request(old.client, vec![resource()])
             };
             play.world.servers[0]
                 .node
@@ -443,19 +430,4 @@ fn deterministic() {
         assert!(!history.is_empty());
         assert_eq!(history, run(), "seed {seed}");
     }
-}
-
-#[test]
-fn the_sums_of_many_amounts_are_exact() {
-    let mut chance = Chance(7);
-    let amounts: Vec<Amount> = (0..10_000)
-        .map(|_| Amount::new(chance.wants()).unwrap())
-        .collect();
-    let mut sum = ExactSum::ZERO;
-    amounts.iter().for_each(|amount| sum.add(*amount));
-    amounts
-        .iter()
-        .rev()
-        .for_each(|amount| sum.subtract(*amount));
-    assert_eq!(sum, ExactSum::ZERO);
 }

@@ -3,12 +3,12 @@
 
 use std::time::Duration;
 
-use doorward_engine::amount::Amount;
-use doorward_engine::id::{HolderName, Incarnation, ResourceId};
-use doorward_engine::node::mastership::Outcome;
-use doorward_engine::request::{Ask, ClientLease, GetCapacity, Has};
+use doorward_engine::id::Incarnation;
+use doorward_engine::request::ClientLease;
+use doorward_engine::request::Has;
 use doorward_engine::time::Time;
 
+use crate::asking::{self, amount, holder, resource, served};
 use crate::story::client::Client;
 use crate::story::player::Player;
 
@@ -16,10 +16,6 @@ const TICK: Duration = Duration::from_millis(50);
 
 /// Two refresh intervals; and what it takes until who was invited to come back soon has come.
 const SOON: Duration = Duration::from_millis(11_500);
-
-fn amount(n: f64) -> Amount {
-    Amount::new(n).unwrap()
-}
 
 /// How a liar asks again.
 #[derive(Clone, Copy, Debug)]
@@ -68,21 +64,16 @@ impl Liar {
         } else {
             1e15
         };
-        let request = GetCapacity {
-            caller: None,
-            client: HolderName::new(&self.name).unwrap(),
-            incarnation: None,
-            sequence: None,
-            asks: vec![Ask {
-                resource: ResourceId::new("r").unwrap(),
-                priority: 0,
-                wants: amount(wants),
-                has: Some(Has::untimed(amount(self.says))),
-            }],
-        };
-        let Outcome::Served(reply) = player.world.asked(self.home, &request) else {
-            panic!("it is the master");
-        };
+        let request = asking::request(
+            holder(&self.name),
+            vec![asking::ask(
+                resource("r"),
+                0,
+                amount(wants),
+                Some(Has::untimed(amount(self.says))),
+            )],
+        );
+        let reply = served(player.world.asked(self.home, &request));
         let refresh_in = |lease: &ClientLease| lease.refresh_in;
         let refresh_in = reply
             .leases

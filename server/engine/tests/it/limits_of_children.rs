@@ -9,37 +9,28 @@ use doorward_engine::claim::Claim;
 use doorward_engine::claim_index::ClaimIndex;
 use doorward_engine::demand::{BandDemand, ServerDemand};
 use doorward_engine::demand_curve::DemandCurve;
-use doorward_engine::id::{Caller, HolderName, ResourceId};
+use doorward_engine::id::Caller;
 use doorward_engine::limit::Limit;
-use doorward_engine::node::mastership::{Mastership, Outcome};
+use doorward_engine::node::mastership::Outcome;
 use doorward_engine::node::{Config, Node};
 use doorward_engine::request::server::{
     GetServerCapacity, GetServerCapacityReply, ServerAsk, ServerLease, Via,
 };
-use doorward_engine::request::{Ask, GetCapacity, Has, RefusalReason};
-use doorward_engine::template::{AlgorithmKind, TemplateSpec, Templates};
+use doorward_engine::request::{GetCapacity, Has, RefusalReason};
+use doorward_engine::template::AlgorithmKind;
 use doorward_engine::time::Time;
+
+use crate::asking::{self, holder, master, parsed, server_ask, server_request, template};
 
 const NOW: Time = Time::from_secs(1);
 
 fn root(limits: Limits) -> Node {
-    let templates = Templates::parse(&[TemplateSpec {
-        identifier_glob: Some("*".to_owned()),
-        capacity: Some(1e9),
-        kind: Some(AlgorithmKind::PriorityBands),
-        lease_length: Some(Duration::from_secs(60)),
-        refresh_interval: Some(Duration::from_secs(5)),
-        learning_mode_duration: Some(Duration::ZERO),
-        ..TemplateSpec::default()
-    }])
-    .unwrap();
+    let templates = parsed(template("*", AlgorithmKind::PriorityBands, 1e9));
     let config = Config {
         limits,
         ..Config::default()
     };
-    let mut node = Node::new(config, templates);
-    node.handle_mastership(Mastership::Master { epoch: Some(1) }, Time::ZERO);
-    node
+    master(config, templates)
 }
 
 /// What a child asks that has so many clients of each of these priorities, which all want something else.
@@ -69,23 +60,12 @@ fn ask(
     now: Time,
 ) -> GetServerCapacityReply {
     let ask = |resource: &String| ServerAsk {
-        unreported: Amount::ZERO,
-        reported: Vec::new(),
-        resource: ResourceId::new(resource).unwrap(),
-        demand: Arc::clone(demand),
-        has: None,
         outstanding: Some(Has::untimed(Amount::ZERO)),
-        learning: false,
+        ..server_ask(asking::resource(resource), Arc::clone(demand))
     };
     let request = GetServerCapacity {
         caller: Some(Caller::new(caller)),
-        incarnation: None,
-        mastership: None,
-        epoch: None,
-        server: HolderName::new(child).unwrap(),
-        sequence: None,
-        height: 1,
-        asks: resources.iter().map(ask).collect(),
+        ..server_request(holder(child), resources.iter().map(ask).collect())
     };
     let outcome = node.handle_get_server_capacity(&request, Via::Stream, now);
     while node.poll_event().is_some() {}
@@ -291,16 +271,16 @@ fn what_a_child_is_told_of_its_priorities_adds_up_to_what_it_has() {
 
 fn client(node: &mut Node, name: &str, wants: f64, priority: i64) -> Result<(), RefusalReason> {
     let request = GetCapacity {
-        client: HolderName::new(name).unwrap(),
-        incarnation: None,
         caller: Some(Caller::new(9)),
-        sequence: None,
-        asks: vec![Ask {
-            resource: ResourceId::new("r").unwrap(),
-            priority,
-            wants: Amount::new(wants).unwrap(),
-            has: None,
-        }],
+        ..asking::request(
+            holder(name),
+            vec![asking::ask(
+                asking::resource("r"),
+                priority,
+                Amount::new(wants).unwrap(),
+                None,
+            )],
+        )
     };
     match node.handle_get_capacity(&request, NOW) {
         Outcome::Served(reply) if reply.refused.is_empty() => Ok(()),

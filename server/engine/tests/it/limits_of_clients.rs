@@ -7,15 +7,17 @@ use std::time::Duration;
 use doorward_engine::admission::Rate;
 use doorward_engine::admission::limits::Limits;
 use doorward_engine::amount::Amount;
-use doorward_engine::id::{Caller, HolderName, ResourceId};
+use doorward_engine::id::Caller;
 use doorward_engine::limit::{Full, Limit};
 use doorward_engine::node::mastership::{Mastership, Outcome};
 use doorward_engine::node::{Config, Node};
 use doorward_engine::request::{
-    Ask, ClientLease, GetCapacity, Has, RefusalReason, ReleaseCapacity, Released,
+    ClientLease, GetCapacity, Has, RefusalReason, ReleaseCapacity, Released,
 };
 use doorward_engine::template::{AlgorithmKind, TemplateSpec, Templates};
 use doorward_engine::time::Time;
+
+use crate::asking::{self, holder, release_request, template};
 
 const LEASE: Duration = Duration::from_secs(60);
 
@@ -24,22 +26,21 @@ fn templates(globs: &[&str]) -> Templates {
     let specs: Vec<_> = globs
         .iter()
         .map(|glob| TemplateSpec {
-            identifier_glob: Some((*glob).to_owned()),
-            capacity: Some(1e9),
-            kind: Some(if glob.starts_with("prio") {
-                AlgorithmKind::PriorityBands
-            } else {
-                AlgorithmKind::FairShare
-            }),
             lease_length: Some(LEASE),
-            refresh_interval: Some(Duration::from_secs(5)),
-            learning_mode_duration: Some(Duration::ZERO),
             parameters: if glob.starts_with("prio") {
                 vec![("min_share.1000".to_owned(), Some("0.1".to_owned()))]
             } else {
                 Vec::new()
             },
-            ..TemplateSpec::default()
+            ..template(
+                glob,
+                if glob.starts_with("prio") {
+                    AlgorithmKind::PriorityBands
+                } else {
+                    AlgorithmKind::FairShare
+                },
+                1e9,
+            )
         })
         .collect();
     Templates::parse(&specs).unwrap()
@@ -89,22 +90,20 @@ impl LimitedNode {
         priority: i64,
     ) -> Result<ClientLease, RefusalReason> {
         let request = GetCapacity {
-            client: HolderName::new(client).unwrap(),
-            incarnation: None,
             caller: Some(Caller::new(caller)),
-            sequence: None,
-            asks: vec![Ask {
-                resource: ResourceId::new(resource).unwrap(),
-                priority,
-                wants: Amount::new(wants).unwrap(),
-                has: Some(Has::untimed(Amount::ZERO)),
-            }],
+            ..asking::request(
+                holder(client),
+                vec![asking::ask(
+                    asking::resource(resource),
+                    priority,
+                    Amount::new(wants).unwrap(),
+                    Some(Has::untimed(Amount::ZERO)),
+                )],
+            )
         };
         let outcome = self.node.handle_get_capacity(&request, self.now);
         while self.node.poll_event().is_some() {}
-        let Outcome::Served(mut reply) = outcome else {
-            panic!("it is the master")
-        };
+        let mut reply = asking::served(outcome);
         match (reply.leases.pop(), reply.refused.pop()) {
             (Some(lease), None) => Ok(lease),
             (None, Some(refused)) => Err(refused.reason),
@@ -130,11 +129,8 @@ impl LimitedNode {
 
     fn release(&mut self, caller: u128, client: &str, resource: &str) -> Released {
         let request = ReleaseCapacity {
-            client: HolderName::new(client).unwrap(),
-            incarnation: None,
             caller: Some(Caller::new(caller)),
-            sequence: None,
-            resources: vec![ResourceId::new(resource).unwrap()],
+            ..release_request(holder(client), vec![asking::resource(resource)])
         };
         match self.node.handle_release_capacity(&request, self.now) {
             Outcome::Served(released) => released[0],

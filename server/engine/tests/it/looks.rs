@@ -4,51 +4,38 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use doorward_engine::admission::LoadFrom;
-use doorward_engine::amount::Amount;
 use doorward_engine::demand::{BandDemand, ServerDemand};
 use doorward_engine::demand_curve::DemandCurve;
-use doorward_engine::id::{Caller, HolderName, ResourceId};
+use doorward_engine::id::{Caller, ResourceId};
+use doorward_engine::node::Node;
 use doorward_engine::node::learning::Learning;
 use doorward_engine::node::mastership::Mastership;
 use doorward_engine::node::totals::Totals;
-use doorward_engine::node::{Config, Node};
-use doorward_engine::request::server::{GetServerCapacity, ServerAsk, Via};
-use doorward_engine::request::{Ask, GetCapacity, ReleaseCapacity};
+use doorward_engine::request::GetCapacity;
+use doorward_engine::request::server::Via;
 use doorward_engine::snapshot::LeasesFrom;
 use doorward_engine::template::{AlgorithmKind, TemplateSpec, Templates};
 use doorward_engine::time::Time;
 
+use crate::asking::{
+    self, amount, ask, holder, master, no_floor, release_request, resource, server_ask,
+    server_request,
+};
+
 const RESOURCES: usize = 100;
 
-fn amount(value: f64) -> Amount {
-    Amount::new(value).unwrap()
-}
-
 fn id(number: usize) -> ResourceId {
-    ResourceId::new(&format!("r{number:03}")).unwrap()
+    resource(&format!("r{number:03}"))
 }
 
 fn template(glob: &str) -> TemplateSpec {
-    TemplateSpec {
-        identifier_glob: Some(glob.to_owned()),
-        capacity: Some(10.0),
-        kind: Some(AlgorithmKind::FairShare),
-        lease_length: Some(Duration::from_secs(60)),
-        refresh_interval: Some(Duration::from_secs(5)),
-        learning_mode_duration: Some(Duration::ZERO),
-        ..TemplateSpec::default()
-    }
+    asking::template(glob, AlgorithmKind::FairShare, 10.0)
 }
 
 /// The master of a root, which decides every request.
 fn master_of(templates: &[TemplateSpec]) -> Node {
-    let config = Config {
-        refresh_floor: Duration::ZERO,
-        ..Config::default()
-    };
-    let mut node = Node::new(config, Templates::parse(templates).unwrap());
-    node.handle_mastership(Mastership::Master { epoch: Some(1) }, Time::ZERO);
-    node
+    let config = no_floor();
+    master(config, Templates::parse(templates).unwrap())
 }
 
 /// A root whose resources have one client each, every tenth a second one that has to wait, and every fifth a child.
@@ -67,18 +54,7 @@ fn busy() -> Node {
 }
 
 fn client_asks(node: &mut Node, client: &str, number: usize) {
-    let request = GetCapacity {
-        caller: None,
-        incarnation: None,
-        client: HolderName::new(client).unwrap(),
-        sequence: None,
-        asks: vec![Ask {
-            resource: id(number),
-            priority: 0,
-            wants: amount(10.0),
-            has: None,
-        }],
-    };
+    let request = asking::request(holder(client), vec![ask(id(number), 0, amount(10.0), None)]);
     node.handle_get_capacity(&request, Time::ZERO);
 }
 
@@ -89,24 +65,10 @@ fn child_asks(node: &mut Node, number: usize) {
         wants: amount(3.0),
         curve: DemandCurve::of_equals(amount(3.0), 3.0),
     }]);
-    let request = GetServerCapacity {
-        caller: None,
-        incarnation: None,
-        mastership: None,
-        epoch: None,
-        server: HolderName::new("leaf").unwrap(),
-        sequence: None,
-        height: 1,
-        asks: vec![ServerAsk {
-            unreported: Amount::ZERO,
-            reported: Vec::new(),
-            resource: id(number),
-            demand: Arc::new(demand),
-            has: None,
-            outstanding: None,
-            learning: false,
-        }],
-    };
+    let request = server_request(
+        holder("leaf"),
+        vec![server_ask(id(number), Arc::new(demand))],
+    );
     let answer = node.handle_get_server_capacity(&request, Via::Stream, Time::ZERO);
     assert!(answer.is_ok());
 }
@@ -205,13 +167,7 @@ fn check_sums(node: &Node, now: Time) {
 }
 
 fn release(node: &mut Node, client: &str, number: usize) {
-    let request = ReleaseCapacity {
-        caller: None,
-        incarnation: None,
-        client: HolderName::new(client).unwrap(),
-        sequence: None,
-        resources: vec![id(number)],
-    };
+    let request = release_request(holder(client), vec![id(number)]);
     node.handle_release_capacity(&request, Time::ZERO);
 }
 
@@ -262,17 +218,19 @@ fn the_load_of_parts_is_that_of_the_whole() {
     for caller in 0..40_u128 {
         let request = GetCapacity {
             caller: Some(Caller::new(caller)),
-            incarnation: None,
-            client: HolderName::new(&format!("c{caller}")).unwrap(),
-            sequence: None,
-            asks: (0..=caller % 7)
-                .map(|of| Ask {
-                    resource: ResourceId::new(&format!("t{of}/{}", caller % 5)).unwrap(),
-                    priority: 0,
-                    wants: amount(1.0),
-                    has: None,
-                })
-                .collect(),
+            ..asking::request(
+                holder(&format!("c{caller}")),
+                (0..=caller % 7)
+                    .map(|of| {
+                        ask(
+                            resource(&format!("t{of}/{}", caller % 5)),
+                            0,
+                            amount(1.0),
+                            None,
+                        )
+                    })
+                    .collect(),
+            )
         };
         node.handle_get_capacity(&request, Time::ZERO);
     }

@@ -8,6 +8,7 @@
 )]
 #![allow(unreachable_pub, reason = "helpers of modules beside them")]
 
+mod asking;
 mod behaviours;
 mod bounded_holders;
 mod invariants;

@@ -8,14 +8,15 @@ use doorward_engine::amount::Amount;
 use doorward_engine::id::{HolderName, ResourceId};
 use doorward_engine::node::children::PushesCall;
 use doorward_engine::node::client_calls::{GetCapacityCall, ReleaseCall};
-use doorward_engine::node::mastership::{Mastership, Outcome};
+use doorward_engine::node::mastership::Outcome;
 use doorward_engine::node::parts::InParts;
 use doorward_engine::node::reload::PreparedTemplates;
 use doorward_engine::node::upstream_calls::{BeganToLearn, UpstreamReplyCall, UpstreamRequestCall};
 use doorward_engine::node::{Config, Node};
-use doorward_engine::request::server::{GetServerCapacity, GetServerCapacityReply, ServerAsk, Via};
+use doorward_engine::request::server::GetServerCapacity;
+use doorward_engine::request::server::Via;
 use doorward_engine::request::{
-    Ask, GetCapacity, GetCapacityReply, Has, RefusalReason, ReleaseCapacity, Released,
+    GetCapacity, GetCapacityReply, Has, RefusalReason, ReleaseCapacity, Released,
 };
 use doorward_engine::template::{AlgorithmKind, TemplateSpec, Templates};
 use doorward_engine::time::Time;
@@ -23,6 +24,7 @@ use proptest::prelude::*;
 
 mod masterships;
 
+use crate::asking::{self, amount, master, release_request, served};
 use crate::parents::{LEASE, answer, template_of, templates};
 
 /// No part does more resources than that.
@@ -31,15 +33,11 @@ const PER_PART: usize = 10;
 const CAPACITY: f64 = 100.0;
 
 fn id(number: usize) -> ResourceId {
-    ResourceId::new(&format!("r{number:03}")).unwrap()
+    asking::resource(&format!("r{number:03}"))
 }
 
 fn name(number: usize) -> HolderName {
-    HolderName::new(&format!("holder-{number}")).unwrap()
-}
-
-fn amount(value: f64) -> Amount {
-    Amount::new(value).unwrap()
+    asking::holder(&format!("holder-{number}"))
 }
 
 fn node(has_parent: bool) -> Node {
@@ -52,9 +50,7 @@ fn node(has_parent: bool) -> Node {
         true => Templates::default(),
         false => templates(AlgorithmKind::FairShare, CAPACITY),
     };
-    let mut node = Node::new(config, templates);
-    node.handle_mastership(Mastership::Master { epoch: Some(1) }, Time::ZERO);
-    node
+    master(config, templates)
 }
 
 fn at(seconds: u64) -> Time {
@@ -62,29 +58,22 @@ fn at(seconds: u64) -> Time {
 }
 
 fn asks(client: usize, resources: &[usize], wants: f64) -> GetCapacity {
-    let ask = |number: &usize| Ask {
-        resource: id(*number),
-        priority: (client % 3) as i64,
-        wants: amount(wants + *number as f64),
-        has: None,
+    let ask = |number: &usize| {
+        asking::ask(
+            id(*number),
+            (client % 3) as i64,
+            amount(wants + *number as f64),
+            None,
+        )
     };
-    GetCapacity {
-        caller: None,
-        incarnation: None,
-        client: name(client),
-        sequence: None,
-        asks: resources.iter().map(ask).collect(),
-    }
+    asking::request(name(client), resources.iter().map(ask).collect())
 }
 
 fn release(client: usize, resources: &[usize]) -> ReleaseCapacity {
-    ReleaseCapacity {
-        client: name(client),
-        incarnation: None,
-        caller: None,
-        sequence: None,
-        resources: resources.iter().map(|number| id(*number)).collect(),
-    }
+    release_request(
+        name(client),
+        resources.iter().map(|number| id(*number)).collect(),
+    )
 }
 
 /// Does a call in parts, with something else in between. Returns the answer, and how many parts it took.
@@ -104,13 +93,6 @@ fn with_others<C: InParts>(
     }
 }
 
-fn served<T>(outcome: Outcome<T>) -> T {
-    let Outcome::Served(reply) = outcome else {
-        panic!("it is the master");
-    };
-    reply
-}
-
 fn assert_not_too_much(node: &Node, now: Time) {
     node.assert_consistent();
     let resources = node.snapshot(now).resources;
@@ -124,7 +106,7 @@ fn child_asks(child: &str, resources: usize, wants: f64) -> GetServerCapacity {
     let all: Vec<usize> = (0..resources).collect();
     below.handle_get_capacity(&asks(0, &all, wants), at(1));
     let mut request = below.poll_upstream_request(1, at(10)).unwrap();
-    request.server = HolderName::new(child).unwrap();
+    request.server = asking::holder(child);
     request
 }
 
@@ -285,7 +267,7 @@ fn pushes_in_parts_reach_every_child_once_for_each_resource_that_changed() {
             assert!(heard.insert((child.clone(), lease.resource)), "twice");
         }
     }
-    let first = HolderName::new(&children[0]).unwrap();
+    let first = asking::holder(&children[0]);
     let of_first = (0..resources).map(|number| (first.clone(), id(number)));
     assert!(of_first.into_iter().all(|it| heard.contains(&it)));
     assert_not_too_much(&node, at(11));

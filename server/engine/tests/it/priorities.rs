@@ -5,7 +5,6 @@ use std::num::NonZeroU16;
 use std::sync::Arc;
 use std::time::Duration;
 
-use doorward_engine::amount::Amount;
 use doorward_engine::claim::Claim;
 use doorward_engine::claim_index::ClaimIndex;
 use doorward_engine::demand::{BandDemand, ServerDemand};
@@ -18,7 +17,7 @@ use doorward_engine::node::{Config, Node};
 use doorward_engine::request::server::{
     GetServerCapacity, GetServerCapacityReply, ServerAsk, ServerLease, Via,
 };
-use doorward_engine::request::{Ask, GetCapacity, Has, RefusalReason};
+use doorward_engine::request::{Has, RefusalReason};
 use doorward_engine::supply::ParentTerms;
 use doorward_engine::template::{AlgorithmKind, Templates};
 use doorward_engine::time::Time;
@@ -26,6 +25,7 @@ use proptest::prelude::*;
 
 mod upstream;
 
+use crate::asking::{self, amount, holder, server_ask, server_request};
 use crate::parents::{LEASE, templates};
 
 const CAPACITY: f64 = 100.0;
@@ -35,12 +35,8 @@ const CHILDREN: usize = 3;
 /// What the clients below a child want, by priority.
 type Wants = Vec<(i64, Vec<u8>)>;
 
-fn amount(value: f64) -> Amount {
-    Amount::new(value).unwrap()
-}
-
 fn resource() -> ResourceId {
-    ResourceId::new("database").unwrap()
+    asking::resource("database")
 }
 
 fn at(seconds: u64) -> Time {
@@ -62,9 +58,7 @@ fn master(config: Config) -> Node {
         true => Templates::default(),
         false => templates(AlgorithmKind::PriorityBands, CAPACITY),
     };
-    let mut node = Node::new(config, templates);
-    node.handle_mastership(Mastership::Master { epoch: Some(1) }, Time::ZERO);
-    node
+    asking::master(config, templates)
 }
 
 fn node(claims_at_once: Option<u16>, has_parent: bool) -> Node {
@@ -109,7 +103,7 @@ struct Child {
 impl Child {
     fn new(number: usize) -> Self {
         Self {
-            name: HolderName::new(&format!("child-{number}")).unwrap(),
+            name: holder(&format!("child-{number}")),
             sequence: 0,
             has: None,
         }
@@ -122,22 +116,15 @@ impl Child {
             ..has
         });
         GetServerCapacity {
-            server: self.name.clone(),
-            epoch: None,
-            incarnation: None,
-            caller: None,
-            mastership: None,
             sequence: Some(self.sequence),
-            height: 1,
-            asks: vec![ServerAsk {
-                resource: resource(),
-                demand: demand(wants),
-                has: self.has,
-                outstanding: in_use,
-                reported: Vec::new(),
-                unreported: Amount::ZERO,
-                learning: false,
-            }],
+            ..server_request(
+                self.name.clone(),
+                vec![ServerAsk {
+                    has: self.has,
+                    outstanding: in_use,
+                    ..server_ask(resource(), demand(wants))
+                }],
+            )
         }
     }
 
@@ -175,21 +162,11 @@ impl Child {
 }
 
 fn client_asks(node: &mut Node, client: usize, wants: f64, now: Time) -> f64 {
-    let request = GetCapacity {
-        caller: None,
-        incarnation: None,
-        client: HolderName::new(&format!("client-{client}")).unwrap(),
-        sequence: None,
-        asks: vec![Ask {
-            resource: resource(),
-            priority: 7,
-            wants: amount(wants),
-            has: None,
-        }],
-    };
-    let Outcome::Served(reply) = node.handle_get_capacity(&request, now) else {
-        panic!("it is the master");
-    };
+    let request = asking::request(
+        holder(&format!("client-{client}")),
+        vec![asking::ask(resource(), 7, amount(wants), None)],
+    );
+    let reply = asking::served(node.handle_get_capacity(&request, now));
     reply.leases[0].capacity.get()
 }
 

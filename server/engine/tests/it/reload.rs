@@ -9,9 +9,11 @@ use doorward_engine::id::{HolderName, ResourceId};
 use doorward_engine::node::mastership::{Mastership, Outcome};
 use doorward_engine::node::reload::PreparedTemplates;
 use doorward_engine::node::{Config, Node, TimeoutReason};
-use doorward_engine::request::{Ask, GetCapacity, GetCapacityReply, Has, ReleaseCapacity};
+use doorward_engine::request::{GetCapacityReply, Has};
 use doorward_engine::template::{AlgorithmKind, TemplateSpec, Templates};
 use doorward_engine::time::Time;
+
+use crate::asking::{self, no_floor, release_request, template};
 
 /// More than hear of other templates at once.
 const RESOURCES: usize = 100;
@@ -19,22 +21,17 @@ const RESOURCES: usize = 100;
 const LEASE: Duration = Duration::from_secs(20);
 
 fn id(number: usize) -> ResourceId {
-    ResourceId::new(&format!("r{number:02}")).unwrap()
+    asking::resource(&format!("r{number:02}"))
 }
 
 fn name(number: usize) -> HolderName {
-    HolderName::new(&format!("client-{number}")).unwrap()
+    asking::holder(&format!("client-{number}"))
 }
 
 fn spec(glob: &str, kind: AlgorithmKind, capacity: f64) -> TemplateSpec {
     TemplateSpec {
-        identifier_glob: Some(glob.to_owned()),
-        capacity: Some(capacity),
-        kind: Some(kind),
         lease_length: Some(LEASE),
-        refresh_interval: Some(Duration::from_secs(5)),
-        learning_mode_duration: Some(Duration::ZERO),
-        ..TemplateSpec::default()
+        ..template(glob, kind, capacity)
     }
 }
 
@@ -43,13 +40,8 @@ fn templates(specs: &[TemplateSpec]) -> Templates {
 }
 
 fn master(templates: Templates) -> Node {
-    let config = Config {
-        refresh_floor: Duration::ZERO,
-        ..Config::default()
-    };
-    let mut node = Node::new(config, templates);
-    node.handle_mastership(Mastership::Master { epoch: Some(1) }, Time::ZERO);
-    node
+    let config = no_floor();
+    asking::master(config, templates)
 }
 
 fn ask(
@@ -60,18 +52,15 @@ fn ask(
     has: Option<f64>,
     now: Time,
 ) -> GetCapacityReply {
-    let request = GetCapacity {
-        caller: None,
-        incarnation: None,
-        client: name(client),
-        sequence: None,
-        asks: vec![Ask {
-            resource: id(resource),
-            priority: (client % 3) as i64,
-            wants: Amount::new(wants).unwrap(),
-            has: has.map(|has| Has::untimed(Amount::new(has).unwrap())),
-        }],
-    };
+    let request = asking::request(
+        name(client),
+        vec![asking::ask(
+            id(resource),
+            (client % 3) as i64,
+            Amount::new(wants).unwrap(),
+            has.map(|has| Has::untimed(Amount::new(has).unwrap())),
+        )],
+    );
     match node.handle_get_capacity(&request, now) {
         Outcome::Served(reply) => reply,
         Outcome::NotMaster(mastership) => panic!("{mastership:?}"),
@@ -85,13 +74,7 @@ fn gets(node: &mut Node, client: usize, wants: f64, has: Option<f64>, now: Time)
 }
 
 fn release(node: &mut Node, client: usize, resource: usize, now: Time) {
-    let request = ReleaseCapacity {
-        caller: None,
-        incarnation: None,
-        client: name(client),
-        sequence: None,
-        resources: vec![id(resource)],
-    };
+    let request = release_request(name(client), vec![id(resource)]);
     node.handle_release_capacity(&request, now);
 }
 

@@ -6,12 +6,14 @@ use std::time::Duration;
 
 use doorward_engine::amount::Amount;
 use doorward_engine::id::{HolderName, ResourceId};
-use doorward_engine::node::mastership::{Mastership, Outcome};
 use doorward_engine::node::{Config, Node};
-use doorward_engine::request::{Ask, ClientLease, GetCapacity, Has, ReleaseCapacity};
+use doorward_engine::node::mastership::Mastership;
+use doorward_engine::request::{ClientLease, GetCapacity, Has, ReleaseCapacity};
 use doorward_engine::template::{AlgorithmKind, TemplateSpec, Templates};
 use doorward_engine::time::Time;
 use proptest::prelude::*;
+
+use crate::asking::{self, holder, parsed, release_request, served, template};
 
 const LEASE_LENGTH: Duration = Duration::from_secs(60);
 
@@ -25,24 +27,18 @@ struct World {
 
 /// FAIR_SHARE and PRIORITY_BANDS divide by other indexes, so that claims regroup when one becomes the other.
 fn templates(kind: AlgorithmKind, capacity: f64) -> Templates {
-    Templates::parse(&[TemplateSpec {
-        identifier_glob: Some("*".to_owned()),
-        capacity: Some(capacity),
-        kind: Some(kind),
+    parsed(TemplateSpec {
         lease_length: Some(LEASE_LENGTH),
-        refresh_interval: Some(Duration::from_secs(5)),
-        learning_mode_duration: Some(Duration::ZERO),
-        ..TemplateSpec::default()
-    }])
-    .unwrap()
+        ..template("*", kind, capacity)
+    })
 }
 
 fn client_name(client: u8) -> HolderName {
-    HolderName::new(&format!("client {client}")).unwrap()
+    holder(&format!("client {client}"))
 }
 
 fn resource_id(resource: u8) -> ResourceId {
-    ResourceId::new(&format!("r{resource}")).unwrap()
+    asking::resource(&format!("r{resource}"))
 }
 
 impl World {
@@ -90,20 +86,18 @@ impl World {
             expires_in: None,
         });
         let request = GetCapacity {
-            caller: None,
-            incarnation: None,
-            client: client_name(client),
             sequence: Some(self.sequence),
-            asks: vec![Ask {
-                resource: resource_id(resource),
-                priority,
-                wants: Amount::new(wants).unwrap(),
-                has,
-            }],
+            ..asking::request(
+                client_name(client),
+                vec![asking::ask(
+                    resource_id(resource),
+                    priority,
+                    Amount::new(wants).unwrap(),
+                    has,
+                )],
+            )
         };
-        let Outcome::Served(reply) = self.node.handle_get_capacity(&request, self.now) else {
-            panic!("it is the master");
-        };
+        let reply = served(self.node.handle_get_capacity(&request, self.now));
         let lease = reply.leases.into_iter().next().unwrap();
         self.has.insert((client, resource), lease.capacity);
         self.node.assert_consistent();
@@ -114,11 +108,8 @@ impl World {
     fn release(&mut self, client: u8, resource: u8, after: Duration) {
         self.advance(after);
         let request = ReleaseCapacity {
-            client: client_name(client),
-            incarnation: None,
-            caller: None,
             sequence: Some(self.sequence),
-            resources: vec![resource_id(resource)],
+            ..release_request(client_name(client), vec![resource_id(resource)])
         };
         self.node.handle_release_capacity(&request, self.now);
         self.has.remove(&(client, resource));

@@ -2,12 +2,12 @@
 
 use doorward_engine::amount::Amount;
 use doorward_engine::demand_curve::DemandCurve;
-use doorward_engine::id::{HolderName, ResourceId};
 use doorward_engine::node::mastership::Mastership;
 use doorward_engine::node::{Config, Node};
-use doorward_engine::request::{Ask, GetCapacity};
 use doorward_engine::template::Templates;
 use doorward_engine::time::Time;
+
+use crate::asking::{self, ask, holder, resource};
 
 #[test]
 fn one_who_wants_more_than_can_be_told_does_not_spoil_the_curve_of_the_others() {
@@ -20,18 +20,7 @@ fn one_who_wants_more_than_can_be_told_does_not_spoil_the_curve_of_the_others() 
     let now = Time::from_secs(1);
     eu.handle_mastership(Mastership::Master { epoch: None }, now);
     for (client, wants) in [("a", Amount::MAX), ("b", Amount::new(2.0).unwrap())] {
-        let request = GetCapacity {
-            caller: None,
-            incarnation: None,
-            client: HolderName::new(client).unwrap(),
-            sequence: None,
-            asks: vec![Ask {
-                resource: ResourceId::new("r").unwrap(),
-                priority: 0,
-                wants,
-                has: None,
-            }],
-        };
+        let request = asking::request(holder(client), vec![ask(resource("r"), 0, wants, None)]);
         eu.handle_get_capacity(&request, now);
     }
     let request = eu.poll_upstream_request(1, now).unwrap();

@@ -8,15 +8,15 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use doorward_engine::amount::Amount;
-use doorward_engine::id::{HolderName, ResourceId};
+use doorward_engine::id::ResourceId;
 use doorward_engine::node::Config;
-use doorward_engine::node::mastership::{Mastership, Outcome};
+use doorward_engine::node::mastership::Mastership;
 use doorward_engine::request::server::Via;
-use doorward_engine::request::{Ask, GetCapacity};
 use doorward_engine::template::{AlgorithmKind, TemplateSpec, Templates};
 use doorward_engine::time::Time;
 use serde::Deserialize;
 
+use crate::asking::{self, holder, parsed, served, template};
 use crate::story::chance::Chance;
 use crate::story::story_server::Server;
 use crate::story::world::{Arrived, World};
@@ -58,24 +58,19 @@ struct Expected {
 }
 
 fn resource() -> ResourceId {
-    ResourceId::new("r").unwrap()
+    asking::resource("r")
 }
 
 fn templates(kind: AlgorithmKind, capacity: f64, min_share: &BTreeMap<String, f64>) -> Templates {
     let share = |(priority, share): (&String, &f64)| {
         (format!("min_share.{priority}"), Some(share.to_string()))
     };
-    Templates::parse(&[TemplateSpec {
-        identifier_glob: Some("r".to_owned()),
-        capacity: Some(capacity),
-        kind: Some(kind),
+    parsed(TemplateSpec {
         lease_length: Some(Duration::from_secs(3600)),
         refresh_interval: Some(Duration::from_secs(1)),
-        learning_mode_duration: Some(Duration::ZERO),
         parameters: min_share.iter().map(share).collect(),
-        ..TemplateSpec::default()
-    }])
-    .unwrap()
+        ..template("r", kind, capacity)
+    })
 }
 
 /// A client of the tree: at which server it is, and its name in the whole tree.
@@ -126,21 +121,16 @@ impl Tree {
     /// Everyone asks, from the leaves up. What is not ready yet is asked for in the next wave.
     fn ask(&mut self, has: &mut BTreeMap<String, f64>) {
         for Leaf { home, path, spec } in &self.clients {
-            let request = GetCapacity {
-                caller: None,
-                incarnation: None,
-                client: HolderName::new(&spec.id).unwrap(),
-                sequence: None,
-                asks: vec![Ask {
-                    resource: resource(),
-                    priority: spec.priority,
-                    wants: Amount::new(spec.wants).unwrap(),
-                    has: None,
-                }],
-            };
-            let Outcome::Served(reply) = self.world.asked(*home, &request) else {
-                panic!("it is the master");
-            };
+            let request = asking::request(
+                holder(&spec.id),
+                vec![asking::ask(
+                    resource(),
+                    spec.priority,
+                    Amount::new(spec.wants).unwrap(),
+                    None,
+                )],
+            );
+            let reply = served(self.world.asked(*home, &request));
             if let Some(lease) = reply.leases.first() {
                 has.insert(path.clone(), lease.capacity.get());
             }

@@ -8,14 +8,15 @@ use doorward_engine::amount::Amount;
 use doorward_engine::bands::{Bands, band_of};
 use doorward_engine::claim::{Claim, Subclients};
 use doorward_engine::demand::Demand;
-use doorward_engine::id::{HolderName, ResourceId};
-use doorward_engine::node::mastership::{Mastership, Outcome};
-use doorward_engine::node::{Config, Node};
-use doorward_engine::request::{Ask, GetCapacity, Has};
+use doorward_engine::node::Node;
+use doorward_engine::node::mastership::Mastership;
+use doorward_engine::request::{GetCapacity, Has};
 use doorward_engine::supply::Supply;
 use doorward_engine::template::{AlgorithmKind, TemplateSpec, Templates};
 use doorward_engine::time::Time;
 use serde::Deserialize;
+
+use crate::asking::{self, ask, holder, no_floor, parsed, resource, served, template};
 
 #[derive(Deserialize)]
 struct Case {
@@ -139,10 +140,7 @@ fn by_algorithm(kind: AlgorithmKind, case: &Case) -> BTreeMap<String, f64> {
 
 /// Clients ask in turns, saying what they have, until nothing changes.
 fn by_node(kind: AlgorithmKind, case: &Case) -> BTreeMap<String, f64> {
-    let config = Config {
-        refresh_floor: Duration::ZERO,
-        ..Config::default()
-    };
+    let config = no_floor();
     let mut node = Node::new(config, templates(kind, case));
     node.handle_mastership(Mastership::Master { epoch: Some(1) }, Time::ZERO);
     let mut has: BTreeMap<String, Amount> = BTreeMap::new();
@@ -150,25 +148,22 @@ fn by_node(kind: AlgorithmKind, case: &Case) -> BTreeMap<String, f64> {
         let before = has.clone();
         for client in &case.clients {
             let request = GetCapacity {
-                caller: None,
-                incarnation: None,
-                client: HolderName::new(&client.id).unwrap(),
                 sequence: Some(round),
-                asks: vec![Ask {
-                    resource: ResourceId::new("r").unwrap(),
-                    priority: client.priority,
-                    wants: Amount::new(client.wants).unwrap(),
-                    has: has.get(&client.id).map(|has| Has {
-                        granted_by: None,
-                        capacity: *has,
-                        expires_in: None,
-                    }),
-                }],
+                ..asking::request(
+                    holder(&client.id),
+                    vec![ask(
+                        resource("r"),
+                        client.priority,
+                        Amount::new(client.wants).unwrap(),
+                        has.get(&client.id).map(|has| Has {
+                            granted_by: None,
+                            capacity: *has,
+                            expires_in: None,
+                        }),
+                    )],
+                )
             };
-            let Outcome::Served(reply) = node.handle_get_capacity(&request, Time::from_secs(round))
-            else {
-                panic!("the node is the master");
-            };
+            let reply = served(node.handle_get_capacity(&request, Time::from_secs(round)));
             has.insert(client.id.clone(), reply.leases[0].capacity);
         }
         node.assert_consistent();
@@ -183,15 +178,9 @@ fn templates(kind: AlgorithmKind, case: &Case) -> Templates {
     let share = |(priority, share): (&String, &f64)| {
         (format!("min_share.{priority}"), Some(share.to_string()))
     };
-    Templates::parse(&[TemplateSpec {
-        identifier_glob: Some("r".to_owned()),
-        capacity: Some(case.capacity),
-        kind: Some(kind),
+    parsed(TemplateSpec {
         lease_length: Some(Duration::from_secs(3600)),
-        refresh_interval: Some(Duration::from_secs(5)),
-        learning_mode_duration: Some(Duration::ZERO),
         parameters: case.min_share.iter().map(share).collect(),
-        ..TemplateSpec::default()
-    }])
-    .unwrap()
+        ..template("r", kind, case.capacity)
+    })
 }

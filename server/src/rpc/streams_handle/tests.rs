@@ -1,8 +1,6 @@
 //! What children hear of decisions in many parts, and who is served in between.
 
 use std::collections::BTreeMap;
-use std::future::poll_fn;
-use std::pin::{Pin, pin};
 use std::task::Poll;
 
 use doorward_engine::id::ResourceId;
@@ -10,7 +8,8 @@ use doorward_engine::node::Config;
 use doorward_engine::node::mastership::Mastership;
 use doorward_engine::request::server::Via;
 use doorward_engine::template::{AlgorithmKind, TemplateSpec, Templates};
-use tokio_stream::{Stream, StreamExt};
+use tokio_stream::StreamExt;
+use tokio_test::{assert_pending, task};
 
 use super::*;
 use crate::clock::Clock;
@@ -114,19 +113,14 @@ impl Child<'_> {
     /// Reads what has come. Returns how many messages that were.
     async fn hear(&mut self) -> usize {
         let mut messages = 0;
-        loop {
-            let next = poll_fn(|cx| match Pin::new(&mut self.heard).poll_next(cx) {
-                Poll::Ready(message) => Poll::Ready(message),
-                Poll::Pending => Poll::Ready(None),
-            });
-            let Some(message) = next.await else {
-                return messages;
-            };
+        let mut heard = task::spawn(&mut self.heard);
+        while let Poll::Ready(Some(message)) = heard.poll_next() {
             messages += 1;
             for answer in message.unwrap().response {
                 self.has.insert(answer.resource_id, answer.gets.capacity);
             }
         }
+        messages
     }
 }
 
@@ -192,11 +186,10 @@ async fn what_is_pushed_waits_for_an_answer_that_has_begun() {
                 .read(|node, _| node.counters().decisions)
         };
         let before = decisions();
-        let mut asks = pin!(first.ask(90.0));
+        let mut asks = task::spawn(first.ask(90.0));
         // It is read first, a little at a time.
         while decisions() == before {
-            let asked = poll_once(&mut asks).await;
-            assert_eq!(asked, Poll::Pending, "a part of it is decided");
+            assert_pending!(asks.poll(), "a part of it is decided");
         }
         // Another child takes its share of all, by a call of its own.
         let request = asks_of("second", 80.0);
@@ -206,9 +199,9 @@ async fn what_is_pushed_waits_for_an_answer_that_has_begun() {
         stream::decide(&parent.board, parsed, Via::Poll)
             .await
             .unwrap();
-        let mut push = pin!(parent.streams.push());
+        let mut push = task::spawn(parent.streams.push());
         for _ in 0..1_000 {
-            assert_eq!(poll_once(&mut push).await, Poll::Pending, "it waits");
+            assert_pending!(push.poll(), "it waits");
         }
         asks.await;
         push.await;
@@ -218,11 +211,6 @@ async fn what_is_pushed_waits_for_an_answer_that_has_begun() {
     }
     first.hear().await;
     assert_eq!(first.has, parent.books("first"));
-}
-
-/// How far something comes at once.
-async fn poll_once<F: Future>(future: &mut Pin<&mut F>) -> Poll<F::Output> {
-    poll_fn(|cx| Poll::Ready(future.as_mut().poll(cx))).await
 }
 
 #[tokio::test]

@@ -50,11 +50,6 @@ impl Reader {
         self.followed.borrow().clone()
     }
 
-    /// Allows one step back, because another etcd is at the same address now.
-    pub(crate) fn may_go_back(&mut self) {
-        self.may_go_back = true;
-    }
-
     /// Waits until it reports such a state.
     pub(crate) async fn until(&mut self, what: &str, is: impl Fn(&Followed) -> bool) -> Followed {
         let waiting = async {

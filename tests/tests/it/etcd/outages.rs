@@ -2,9 +2,7 @@
 
 use std::ops::Range;
 
-use doorward_etcd::follow::RangeView;
 use doorward_tests::etcd::Etcd;
-use doorward_tests::proxy::Proxy;
 use tokio::join;
 
 use crate::etcd::follow::{LOOK, Reader};
@@ -111,40 +109,4 @@ async fn is_away(members: Range<usize>, goes: fn(&mut Etcd, usize), comes: fn(&m
     assert_eq!(back.view.unwrap().entries, away.view.unwrap().entries);
     etcd.put("/a/2", "y").await;
     reader.until_shows(&[("/a/1", "x"), ("/a/2", "y")]).await;
-}
-
-#[tokio::test]
-async fn an_etcd_that_was_set_up_anew_is_followed_as_it_is() {
-    let mut etcd = Etcd::start().await;
-    let mut proxy = Proxy::to(etcd.address(0));
-    let config = impatient(etcd.config_at(&[&proxy.address()]));
-    let mut reader = Reader::start(&config, LOOK);
-    let mut revision = 0;
-    for value in ["w", "x"] {
-        revision = etcd.put("/a/1", value).await;
-    }
-    let before = reader.until_shows(&[("/a/1", "x")]).await;
-    // The same revision, and another value.
-    proxy.refuse();
-    etcd.wipe().await;
-    for value in ["w", "y"] {
-        assert!(etcd.put("/a/1", value).await <= revision);
-    }
-    assert_eq!(etcd.revision().await, revision);
-    proxy.pass();
-    let after = reader.until_shows(&[("/a/1", "y")]).await;
-    let seen_at = |view: &RangeView| view.entries.get("/a/1").unwrap().seen_at;
-    assert!(seen_at(&after) > seen_at(&before));
-    // The earlier state is gone.
-    etcd.wipe().await;
-    reader.may_go_back();
-    reader.until_shows(&[]).await;
-    // And a cluster with a higher revision than the last one.
-    proxy.refuse();
-    etcd.wipe().await;
-    for value in ["1", "2", "3"] {
-        etcd.put("/a/2", value).await;
-    }
-    proxy.pass();
-    reader.until_shows(&[("/a/2", "3")]).await;
 }

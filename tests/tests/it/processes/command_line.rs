@@ -1,10 +1,8 @@
 //! `doorward` against a real server: its output, and the exit codes for scripts.
 
-use std::fs;
-
 use serde_json::Value;
 
-use doorward_tests::processes::{Server, doorward, doorward_with_input, stderr, stdout};
+use doorward_tests::processes::{Server, doorward, stderr, stdout};
 
 #[track_caller]
 fn check_exit(output: &std::process::Output, code: i32) {
@@ -140,128 +138,6 @@ fn the_page_for_programs_and_the_command_line_print_the_same_byte_for_byte() {
         } else {
             assert_eq!(without_times(page), without_times(&printed), "{path}");
         }
-    }
-}
-
-#[test]
-fn scripts_can_tell_no_from_nobody_there() {
-    let server = Server::start(&[]);
-    let unknown = doorward(&["--server", &server.address, "get", "no/such", "1"]);
-    check_exit(&unknown, 1);
-    assert!(
-        stderr(&unknown).contains("no/such: no template matches it"),
-        "{}",
-        stderr(&unknown)
-    );
-    let watched = doorward(&["--server", &server.address, "watch", "no/such", "1"]);
-    check_exit(&watched, 1);
-    let without_server = doorward(&["--server", &server.address, "status", "example/fair"]);
-    check_exit(&without_server, 1);
-    let address = server.address.clone();
-    server.kill();
-    let gone = doorward(&["--server", &address, "--timeout", "2s", "status"]);
-    check_exit(&gone, 3);
-    assert!(stderr(&gone).contains("refused"), "{}", stderr(&gone));
-    for wrong in [
-        &["get", "r"][..],
-        &["get", "r", "-1"],
-        &["--server", "nowhere", "status"],
-    ] {
-        check_exit(&doorward(wrong), 2);
-    }
-}
-
-#[test]
-fn the_shell_plays_several_clients_from_a_script() {
-    let server = Server::start(&[]);
-    let script = "get a example/fair 80\nget b example/fair 80\n# a remark\nshow\nmaster\n";
-    let output = doorward_with_input(&["--server", &server.address, "shell"], script);
-    check_exit(&output, 0);
-    let text = stdout(&output);
-    let lines: Vec<&str> = text.lines().collect();
-    assert!(
-        lines[0].starts_with("a  example/fair  80 of 80, expires in"),
-        "{lines:?}"
-    );
-    assert!(
-        lines[1].starts_with("b  example/fair  20 of 80, expires in"),
-        "{lines:?}"
-    );
-    assert!(lines[4].starts_with(&server.address), "{lines:?}");
-    let status = doorward(&["--server", &server.address, "--output", "json", "status"]);
-    assert_eq!(
-        json(&status)["resources"],
-        Value::Array(Vec::new()),
-        "all was released"
-    );
-    let script = "get a no/such 1\nshow\n";
-    let failed = doorward_with_input(&["--server", &server.address, "shell"], script);
-    check_exit(&failed, 1);
-    assert!(
-        stderr(&failed).contains("no/such is unknown"),
-        "{}",
-        stderr(&failed)
-    );
-}
-
-#[test]
-fn watch_tells_changes_a_line_each() {
-    let server = Server::start(&[]);
-    let arguments = [
-        "--server",
-        &server.address,
-        "--output",
-        "json",
-        "watch",
-        "example/fair",
-        "40",
-    ];
-    let output = doorward(&[&arguments[..], &["--for", "300ms"]].concat());
-    check_exit(&output, 0);
-    let first: Value = serde_json::from_str(stdout(&output).lines().next().unwrap()).unwrap();
-    assert_eq!(
-        (&first["capacity"], &first["source"]),
-        (&40.0.into(), &"lease".into())
-    );
-}
-
-#[test]
-fn template_files_are_checked_without_a_server() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("t.yaml");
-    let good = "resources: [{identifier_glob: a, capacity: 5, algorithm: {kind: FAIR_SHARE, \
-                lease_length: 60, refresh_interval: 5}}]";
-    fs::write(&path, good).unwrap();
-    let path = path.to_str().unwrap();
-    let output = doorward(&["templates", "check", path]);
-    check_exit(&output, 0);
-    assert!(
-        stdout(&output).contains("1 template, valid"),
-        "{}",
-        stdout(&output)
-    );
-    fs::write(
-        path,
-        good.replace("5,", "-5,")
-            .replace("FAIR_SHARE", "FARE_SHARE"),
-    )
-    .unwrap();
-    let output = doorward(&["templates", "check", path]);
-    check_exit(&output, 1);
-    let problems = stderr(&output);
-    assert!(
-        problems.contains("t.yaml:1:44: template 1 (\"a\"): capacity: is -5"),
-        "{problems}"
-    );
-    assert!(problems.contains("did you mean FAIR_SHARE?"), "{problems}");
-}
-
-#[test]
-fn completions_are_printed_for_every_shell() {
-    for shell in ["bash", "zsh", "fish"] {
-        let output = doorward(&["completions", shell]);
-        check_exit(&output, 0);
-        assert!(stdout(&output).contains("templates"), "{shell}");
     }
 }
 

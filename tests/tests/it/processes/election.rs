@@ -7,10 +7,10 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use doorward_tests::candidates::{
-    Candidates, FAILOVER, GRANULARITY, Setup, TTL, WATCHED, assert_kept, until,
+    Candidates, FAILOVER, GRANULARITY, Setup, TTL, WATCHED, assert_kept,
 };
 use doorward_tests::etcd::Etcd;
-use doorward_tests::probe::{Answer, Observation, Record, Shows, Watcher};
+use doorward_tests::probe::Answer;
 use doorward_tests::processes::signal;
 
 /// Checks that a new master confirms a reported lease.
@@ -121,86 +121,4 @@ async fn a_master_that_was_frozen_decides_nothing_when_it_goes_on() {
         .server()
         .wait_for_log("mastership could not be confirmed in time");
     candidates.assert_kept(grant.server, &crowd, &watcher).await;
-}
-
-/// A test of the proof itself: it finds answers that prove two masters.
-#[tokio::test]
-async fn two_masters_are_noticed() {
-    let now = Instant::now();
-    let at = |ms| now + Duration::from_millis(ms);
-    let observation = |server, epoch, shows, sent, received| Observation {
-        server,
-        epoch: Some(epoch),
-        shows,
-        sent: at(sent),
-        received: at(received),
-    };
-    let grant =
-        |server, epoch, sent, received| observation(server, epoch, Shows::Grant, sent, received);
-    for (what, observations, is_right) in [
-        (
-            "one after the other",
-            vec![grant(0, 1, 0, 5), grant(1, 2, 6, 9)],
-            true,
-        ),
-        (
-            "asked before, and long in flight",
-            vec![grant(0, 1, 0, 50), grant(1, 2, 6, 9)],
-            true,
-        ),
-        (
-            "asked while the answer of the newer one was in flight",
-            vec![grant(0, 1, 8, 20), grant(1, 2, 6, 9)],
-            true,
-        ),
-        (
-            "asked after the newer one has granted",
-            vec![grant(0, 1, 0, 5), grant(1, 2, 6, 9), grant(0, 1, 10, 12)],
-            false,
-        ),
-        (
-            "the record is in another order",
-            vec![grant(0, 1, 10, 12), grant(1, 2, 6, 9)],
-            false,
-        ),
-        (
-            "a claim is as bad as a grant",
-            vec![grant(1, 2, 6, 9), observation(0, 1, Shows::Claim, 10, 12)],
-            false,
-        ),
-        (
-            "who sends elsewhere is no master",
-            vec![
-                grant(1, 2, 6, 9),
-                observation(0, 1, Shows::NotMaster, 10, 12),
-            ],
-            true,
-        ),
-        (
-            "elected again",
-            vec![grant(0, 1, 0, 5), grant(1, 2, 6, 9), grant(0, 3, 10, 12)],
-            true,
-        ),
-        (
-            "two by one epoch",
-            vec![grant(0, 1, 0, 5), grant(1, 1, 6, 9)],
-            false,
-        ),
-    ] {
-        let record = Record { observations };
-        assert_eq!(record.check().is_ok(), is_right, "{what}");
-    }
-}
-
-/// Masters of two nodes, treated as if they were of one.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn two_real_masters_are_noticed() {
-    let etcds = [Etcd::start().await, Etcd::start().await];
-    let nodes = etcds.each_ref().map(|etcd| Setup::new(1).start(etcd));
-    let addresses: Vec<String> = nodes.iter().flat_map(Candidates::addresses).collect();
-    let watcher = Watcher::start(&addresses, WATCHED);
-    until("it is noticed", async || {
-        watcher.read(Record::check).is_err()
-    })
-    .await;
 }

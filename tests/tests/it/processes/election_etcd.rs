@@ -1,17 +1,15 @@
 //! Faults of etcd and of its keys: masters come and go, never two at a time, and servers repair broken keys.
 
 use std::fs;
-use std::time::Duration;
 
 use etcd_client::GetResponse;
 use serde_json::Value;
 use tokio::time::Instant;
 
 use doorward_tests::candidates::{
-    Candidate, Candidates, FAILOVER, GRANULARITY, Setup, TEMPLATES, TTL, assert_kept, until,
+    Candidate, Candidates, GRANULARITY, Setup, TEMPLATES, TTL, until,
 };
 use doorward_tests::etcd::Etcd;
-use doorward_tests::proxy::{Direction, Flow, Proxy};
 
 const MASTER: &str = "/doorward/nodes/root/master";
 const TERM: &str = "/doorward/nodes/root/term";
@@ -227,56 +225,4 @@ async fn an_etcd_that_is_set_up_anew_is_used_and_epochs_go_on() {
     assert_eq!(successor, grant.server);
     assert!(next > epoch, "{next} after {epoch}");
     candidates.assert_kept(successor, &crowd, &watcher).await;
-}
-
-/// Writes a lot, and compacts it.
-async fn compact(etcd: &Etcd) {
-    for _ in 0..20 {
-        etcd.put("/doorward/nodes/root/servers/other", "nonsense")
-            .await;
-    }
-    etcd.compact().await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_that_missed_a_compaction_follows_again() {
-    let etcd = Etcd::start().await;
-    let mut candidates = Setup::new(2).with_ways().start(&etcd);
-    let watcher = candidates.watch();
-    let crowd = candidates.crowd().await;
-
-    let master = candidates.master().await;
-    let other = 1 - master;
-    candidates.list[other].server().freeze();
-    compact(&etcd).await;
-    // Its own lease ends, too.
-    tokio::time::sleep(TTL + GRANULARITY).await;
-    compact(&etcd).await;
-    candidates.list[other].server().thaw();
-    until_in_order("a candidate was frozen", &etcd, &candidates).await;
-    candidates.list[master].kill();
-    let killed = Instant::now();
-    let grant = watcher.grant(killed, Some(master)).await;
-    assert!(grant.received - killed < FAILOVER + GRANULARITY);
-    candidates.list[master].start();
-    candidates.assert_kept(other, &crowd, &watcher).await;
-
-    // Now the other server is that one.
-    let cuts: [fn(&mut Proxy); 2] = [Proxy::drop_all, |way| {
-        way.set(Direction::Answers, Flow::Hold);
-    }];
-    for cut in cuts {
-        candidates.list[master].change_ways(cut);
-        candidates.list[master].server().wait_for_log(DOWN);
-        compact(&etcd).await;
-        candidates.list[master].change_ways(Proxy::pass);
-        candidates.list[master].server().wait_for_log(UP);
-    }
-    until_in_order("a candidate was cut off", &etcd, &candidates).await;
-    let stopped = Instant::now();
-    candidates.list[other].terminate();
-    let grant = watcher.grant(stopped, Some(other)).await;
-    assert!(grant.received - stopped < Duration::from_secs(1));
-    candidates.list[other].start();
-    assert_kept(&crowd, &watcher, "at the end");
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 use doorward_tests::candidates::until;
 use doorward_tests::etcd::{Etcd, PASSWORD, Setup};
 use doorward_tests::probe::Probe;
-use doorward_tests::processes::{Server, doorward_server, free_address, stderr};
+use doorward_tests::processes::{Server, doorward_server, stderr};
 
 #[test]
 fn flags_that_cannot_be_meant_are_refused_and_why() {
@@ -87,19 +87,6 @@ async fn a_server_without_etcd_names_its_endpoints_and_finds_it_later() {
         server.get("/readyz").starts_with("HTTP/1.0 200")
     })
     .await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_that_finds_something_else_than_etcd_says_so() {
-    // A gRPC server, but not etcd; and a server of another protocol.
-    let mut other = Server::start(&["--http-listen", "127.0.0.1:0"]);
-    let pages = other.wait_for_log("status page at http://");
-    let pages = pages["message"].as_str().unwrap().to_owned();
-    let pages = pages.rsplit("//").next().unwrap().trim_end_matches('/');
-    for endpoint in [other.address.clone(), pages.to_owned(), free_address()] {
-        let mut server = lost(&endpoint, &[]);
-        assert_says(&mut server, &[&endpoint]).await;
-    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

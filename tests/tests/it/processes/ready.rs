@@ -28,24 +28,6 @@ fn is_in_cycle(server: &mut Server) -> bool {
     line.ends_with(" 1.0")
 }
 
-#[tokio::test]
-async fn a_leaf_is_ready_once_its_parent_has_answered_and_stays_so_without_it() {
-    let parent = lasting_address();
-    let mut leaf = start("leaf", "127.0.0.1:0", Some(&parent));
-    leaf.wait_for_log("the parent cannot be asked");
-    let why = leaf.get("/readyz");
-    assert!(why.starts_with("HTTP/1.0 503"), "{why}");
-    let missing = "the parent has not answered since this server started; ";
-    assert!(why.contains(missing), "{why}");
-    assert!(leaf.get("/healthz").starts_with("HTTP/1.0 200"));
-
-    let root = start("root", &parent, None);
-    until("the leaf is ready", async || is_ready(&mut leaf)).await;
-    root.kill();
-    leaf.wait_for_log("the parent cannot be asked");
-    assert!(is_ready(&mut leaf));
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_master_that_is_killed_leaves_its_candidates_ready_and_a_long_outage_does_not() {
     let mut etcd = Etcd::start().await;

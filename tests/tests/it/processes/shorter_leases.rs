@@ -4,13 +4,11 @@
 use std::fs;
 use std::time::Duration;
 
-use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use doorward_tests::candidates::{CAPACITY, Candidates, SHARED, Setup, WATCHED, until};
 use doorward_tests::etcd::Etcd;
 use doorward_tests::probe::{Answer, Probe};
-use doorward_tests::processes::Server;
 
 const KEY: &str = "/doorward/templates";
 const TERM: &str = "/doorward/nodes/root/term";
@@ -105,53 +103,6 @@ async fn a_lease_outlives_its_master_and_the_next_one_too() {
     assert_nobody_gets_it_before(&candidates, over).await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_lease_outlives_a_restart_of_all_servers() {
-    let etcd = Etcd::start().await;
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("templates.yaml");
-    fs::write(&file, long()).unwrap();
-    let setup = Setup::new(2).with_templates(file.to_str().unwrap());
-    let mut candidates = setup.start(&etcd);
-    let master = candidates.master().await;
-    let over = hold_everything(&candidates.list[master].probe).await;
-    fs::write(&file, short()).unwrap();
-    until_in_force(&candidates.list[master].probe, 2.0).await;
-    for candidate in &mut candidates.list {
-        candidate.kill();
-    }
-    candidates.list[0].start();
-    assert_nobody_gets_it_before(&candidates, over).await;
-}
-
-/// Waits until a candidate that is not master has read templates a number of times.
-async fn until_read(other: &mut Server, times: usize) {
-    until("the other one has read them", async || {
-        other.logged("new templates are in force").len() == times
-    })
-    .await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_that_stops_in_order_tells_its_successor() {
-    let etcd = Etcd::start().await;
-    etcd.put(KEY, &long()).await;
-    let templates = format!("etcd:{KEY}");
-    let mut candidates = Setup::new(2).with_templates(&templates).start(&etcd);
-    let master = candidates.master().await;
-    until_read(candidates.list[1 - master].server(), 1).await;
-    let over = hold_everything(&candidates.list[master].probe).await;
-    etcd.put(KEY, &short()).await;
-    until_in_force(&candidates.list[master].probe, 2.0).await;
-    // By the long templates, it would not learn at all.
-    until_read(candidates.list[1 - master].server(), 2).await;
-    candidates.list[master].terminate();
-    let term: Value = serde_json::from_str(&etcd.get(TERM).await.unwrap()).unwrap();
-    let older = term["leases"]["older_ms"].as_u64().unwrap();
-    assert!((2_001..=15_000).contains(&older), "{term}");
-    assert_nobody_gets_it_before(&candidates, over).await;
-}
-
 /// A template that is in force before etcd knows it would be forgotten with its master.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn templates_wait_until_etcd_knows_of_them_or_the_mastership_is_over() {
@@ -180,37 +131,4 @@ async fn templates_wait_until_etcd_knows_of_them_or_the_mastership_is_over() {
     master.server().wait_for_log("new templates are in force");
     master.change_ways(doorward_tests::proxy::Proxy::pass);
     until_in_force(&master.probe, 2.0).await;
-}
-
-/// The term of a server of the previous version.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_term_that_says_nothing_of_leases_leaves_those_of_all_templates_that_there_were() {
-    for (former, least_ms) in [(Some(long()), 10_000), (None, 0)] {
-        let etcd = Etcd::start().await;
-        etcd.put(KEY, &short()).await;
-        let mut number = 0;
-        for document in [Some("nonsense".to_owned()), former, Some(short())] {
-            let Some(document) = document else { continue };
-            number += 1;
-            let version = json!({
-                "number": number, "kind": "apply", "who": "ann", "when": "", "when_unix_ms": 0,
-                "why": null, "document": document,
-            });
-            let key = format!("{KEY}/history/{number:020}");
-            etcd.put(&key, &version.to_string()).await;
-        }
-        etcd.depose("root", "gone:1", 7).await;
-        let templates = format!("etcd:{KEY}");
-        let mut candidates = Setup::new(1).with_templates(&templates).start(&etcd);
-        let master = candidates.master().await;
-        let master = &mut candidates.list[master];
-        let answer = master.probe.ask("newcomer", SHARED, CAPACITY, None).await;
-        assert_eq!(answer.unwrap(), Answer::Grant(Some(0.0)));
-        let status = master.status();
-        let resources = status["resources"].as_array().unwrap();
-        let shared = resources.iter().find(|it| it["resource_id"] == SHARED);
-        let learning = shared.unwrap()["learning_remaining_ms"].as_u64().unwrap();
-        let most_ms = least_ms + 2_000;
-        assert!((least_ms..=most_ms).contains(&learning), "{learning} ms");
-    }
 }

@@ -6,16 +6,12 @@ use std::ops::Range;
 use std::time::Duration;
 
 use doorward_client::{Mode, Source};
-use serde_json::Value;
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use doorward_tests::candidates::until;
 use doorward_tests::crowd::Crowd;
-use doorward_tests::processes::{
-    PATIENCE, Server, doorward, doorward_server, free_address, stderr, stdout,
-};
+use doorward_tests::processes::{Server, doorward_server, free_address, stderr};
 
 /// Capacity of cut-off clients, in safe mode.
 const SAFE: f64 = 0.25;
@@ -314,141 +310,10 @@ fn restless(crowd: &Crowd) -> JoinHandle<()> {
     })
 }
 
-/// Waits until a client was answered often and never had a lease.
-async fn until_refused(crowd: &Crowd, index: usize) {
-    let check = || {
-        let holding = crowd.members[index].resource.holding();
-        assert_eq!(holding.source, Source::Mode, "{holding:?}");
-        let (answered, _) = crowd.answer_counts(index);
-        let problem = crowd.members[index].resource.problem();
-        match problem {
-            Some(_) if answered >= 5 => Ok(()),
-            _ => Err(format!("{answered} answers, {problem:?}")),
-        }
-    };
-    crowd.until("refused", check).await;
-}
-
-/// Returns the status of a running server, with its knowledge of the parent.
-fn status_of(server: &mut Server) -> Value {
-    let at = ["--server", &server.address];
-    let output = doorward(&[&at[..], &["status", "shared"]].concat());
-    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    let json = doorward(&[&at[..], &["--output", "json", "status"]].concat());
-    let json: Value = serde_json::from_str(&stdout(&json)).unwrap();
-    let problem = json["parent"]["problem"].as_str().unwrap_or_default();
-    let text = stdout(&output);
-    assert!(text.contains(problem), "{text}");
-    json
-}
-
-/// Returns the flags of a small server below a parent, with pages.
-fn below<'a>(name: &'a str, parent: &'a str) -> [&'a str; 8] {
-    let (floor, pages) = ("--refresh-floor=50ms", "--http-listen");
-    [
-        "--node",
-        name,
-        "--parent",
-        parent,
-        floor,
-        "--push-round=20ms",
-        pages,
-        "127.0.0.1:0",
-    ]
-}
-
-#[tokio::test]
-async fn servers_that_are_each_others_parents_give_nothing_and_say_why() {
-    let why = "its capacity would come from itself";
-    let (a, b, own) = (free_address(), free_address(), free_address());
-    let mut servers = [
-        Server::start_at(&a, &below("a", &b)),
-        Server::start_at(&b, &below("b", &a)),
-        Server::start_at(&own, &below("self", &own)),
-    ];
-    let mut crowd = Crowd::new("shared", 0.0);
-    for server in &servers {
-        crowd.join(&server.address, 10.0, Mode::Pessimistic);
-    }
-    for index in 0..servers.len() {
-        until_refused(&crowd, index).await;
-    }
-    for server in &mut servers {
-        until("it says why", async || {
-            let status = status_of(server);
-            let problem = status["parent"]["problem"].as_str().unwrap_or_default();
-            problem.contains(why) && status["is_in_cycle"] == true
-        })
-        .await;
-    }
-    let ready = servers[2].get("/readyz");
-    assert!(ready.starts_with("HTTP/1.0 503"), "{ready}");
-    assert!(ready.contains(why), "{ready}");
-    let said = servers[2].logged(CANNOT_ASK);
-    assert_eq!(said.len(), 1, "once is enough: {said:?}");
-    assert!(
-        said[0]["problem"].as_str().unwrap().contains(why),
-        "{said:?}"
-    );
-    assert_eq!(crowd.peak().0, 0.0);
-}
-
-#[tokio::test]
-async fn a_parent_that_comes_later_is_found() {
-    let root = Root::of(100.0, "FAIR_SHARE", "0s");
-    let parent = free_address();
-    let debug = ["--log-level", "info,doorward_server=debug"];
-    let mut leaf = Server::start(&[&below("leaf", &parent)[..], &debug].concat());
-    let mut crowd = Crowd::new("shared", 100.0);
-    crowd.join(&leaf.address, 10.0, Mode::Pessimistic);
-    leaf.wait_for_log(CANNOT_ASK);
-    let began = Instant::now();
-    until_refused(&crowd, 0).await;
-    let problem = crowd.members[0].resource.problem().unwrap().to_string();
-    assert!(
-        problem.contains("waits for its parent's answer"),
-        "{problem}"
-    );
-    for _ in 0..2 {
-        leaf.wait_for_log("the parent still cannot be asked");
-    }
-    let said = leaf.logged(CANNOT_ASK);
-    assert_eq!(said.len(), 1, "once is enough: {said:?}");
-    let down = began.elapsed().as_millis();
-    let ready = leaf.get("/readyz");
-    assert!(ready.starts_with("HTTP/1.0 503"), "{ready}");
-    assert!(ready.contains("the parent has not answered"), "{ready}");
-    let known = &status_of(&mut leaf)["parent"];
-    assert_eq!(known["link"], "down");
-    let age = known["link_age_ms"].as_u64().unwrap();
-    assert!(u128::from(age) >= down, "down for {down} ms: {known:#}");
-
-    let path = root.folder.path().join("templates.yaml");
-    let _root = Server::start_at(&parent, &["--templates", path.to_str().unwrap()]);
-    let fair = crowd.fair(100.0, |_| true);
-    crowd.until("served", || crowd.check(&fair)).await;
-}
-
 #[test]
 fn a_parent_needs_a_name_to_know_its_child_by() {
     let output = doorward_server(&["--parent", "127.0.0.1:6970"]);
     assert_eq!(output.status.code(), Some(2));
     let said = stderr(&output);
     assert!(said.contains("--node <NAME>"), "{said}");
-}
-
-/// A test of the check itself: it sees an intended overshoot.
-#[tokio::test]
-async fn too_much_in_use_is_noticed() {
-    let root = Root::of(100.0, "NO_ALGORITHM", "0s");
-    let mut server = root.node();
-    let mut crowd = Crowd::new("shared", 100.0);
-    for _ in 0..2 {
-        crowd.join(&server.server().address, 60.0, Mode::Pessimistic);
-    }
-    for member in &crowd.members {
-        member.resource.wait_for_lease(PATIENCE).await.unwrap();
-    }
-    assert_eq!(crowd.peak().0, 120.0);
-    assert!(crowd.overshoot().is_some());
 }

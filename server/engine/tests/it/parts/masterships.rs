@@ -2,7 +2,9 @@
 
 use doorward_engine::id::MastershipId;
 use doorward_engine::node::children::GetServerCapacityCall;
+use doorward_engine::node::mastership::Mastership;
 use doorward_engine::request::Refusal;
+use doorward_engine::request::server::{GetServerCapacityReply, ServerAsk};
 
 use super::*;
 

@@ -8,9 +8,11 @@ use std::time::Duration;
 
 use doorward_engine::amount::Amount;
 use doorward_engine::id::{Caller, HolderName, Incarnation, MastershipId, ResourceId};
-use doorward_engine::request::{Ask, ClientLease, GetCapacity, Has, ReleaseCapacity};
+use doorward_engine::request::{ClientLease, GetCapacity, Has, ReleaseCapacity};
 use doorward_engine::template::SafeCapacity;
 use doorward_engine::time::Time;
+
+use crate::asking::{self, ask, holder, release_request};
 
 /// How soon a client says that it wants something else.
 pub const EARLY_GAP: Duration = Duration::from_millis(1_100);
@@ -51,9 +53,9 @@ impl Client {
     /// A client that has nothing, wants nothing, and does not say which process it is.
     pub fn new(name: &str, home: usize, resource: &str) -> Self {
         Self {
-            name: HolderName::new(name).unwrap(),
+            name: holder(name),
             home,
-            resource: ResourceId::new(resource).unwrap(),
+            resource: asking::resource(resource),
             priority: 0,
             wants: 0.0,
             lease: None,
@@ -109,14 +111,16 @@ impl Client {
         GetCapacity {
             caller: self.caller(),
             incarnation: self.incarnation,
-            client: self.name.clone(),
             sequence: Some(self.sequence),
-            asks: vec![Ask {
-                resource: self.resource.clone(),
-                priority: self.priority,
-                wants: Amount::new(self.wants).unwrap(),
-                has,
-            }],
+            ..asking::request(
+                self.name.clone(),
+                vec![ask(
+                    self.resource.clone(),
+                    self.priority,
+                    Amount::new(self.wants).unwrap(),
+                    has,
+                )],
+            )
         }
     }
 
@@ -189,9 +193,8 @@ impl Client {
         ReleaseCapacity {
             caller: self.caller(),
             incarnation: self.incarnation,
-            client: self.name.clone(),
             sequence: Some(self.sequence),
-            resources: vec![self.resource.clone()],
+            ..release_request(self.name.clone(), vec![self.resource.clone()])
         }
     }
 }

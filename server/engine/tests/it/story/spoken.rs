@@ -14,7 +14,7 @@ use doorward_engine::request::server::{
     GetServerCapacity, GetServerCapacityReply, ServerAsk, ServerLease, Via,
 };
 use doorward_engine::request::{
-    Ask, GetCapacity, Has, LimitedBy, Refusal, RefusalReason, ReleaseCapacity, Released,
+    GetCapacity, Has, LimitedBy, Refusal, RefusalReason, ReleaseCapacity, Released,
 };
 use doorward_engine::supply::ParentTerms as Says;
 use doorward_engine::template::{Algorithm, AlgorithmKind};
@@ -22,6 +22,7 @@ use doorward_engine::template::{Algorithm, AlgorithmKind};
 use super::player::Player;
 use super::script::{Command, CommandResult};
 use super::wording::{self, roughly};
+use crate::asking::{self, ask, release_request, server_ask, server_request};
 
 fn holder(command: &Command, name: &str) -> CommandResult<HolderName> {
     HolderName::new(command.need(name)?).map_err(|it| format!("{name}= {it}"))
@@ -53,18 +54,20 @@ impl Player {
         let request = GetCapacity {
             caller: caller(command)?,
             incarnation: process(command)?,
-            client: holder(command, "client")?,
             sequence: command.count("sequence")?,
-            asks: vec![Ask {
-                resource: resource(command)?,
-                priority: command.whole("priority")?.unwrap_or(0),
-                wants,
-                has: has.map(|capacity| Has {
-                    capacity,
-                    expires_in: lasts,
-                    granted_by,
-                }),
-            }],
+            ..asking::request(
+                holder(command, "client")?,
+                vec![ask(
+                    resource(command)?,
+                    command.whole("priority")?.unwrap_or(0),
+                    wants,
+                    has.map(|capacity| Has {
+                        capacity,
+                        expires_in: lasts,
+                        granted_by,
+                    }),
+                )],
+            )
         };
         let reply = match self.world.asked(home, &request) {
             Outcome::Served(reply) => reply,
@@ -106,9 +109,8 @@ impl Player {
         let request = ReleaseCapacity {
             caller: caller(command)?,
             incarnation: process(command)?,
-            client: holder(command, "client")?,
             sequence: command.count("sequence")?,
-            resources: vec![resource(command)?],
+            ..release_request(holder(command, "client")?, vec![resource(command)?])
         };
         let now = self.world.shown(home);
         let node = &mut self.world.servers[home].node;
@@ -152,22 +154,20 @@ impl Player {
         let incarnation = process(command)?;
         let height = command.count("height")?.unwrap_or(1);
         let request = GetServerCapacity {
-            caller: None,
-            server,
             epoch: command.count("epoch")?,
             incarnation,
             mastership: incarnation.map(|it| MastershipId::new(it.get())),
             sequence: command.count("sequence")?.filter(|_| !is_old),
             height: u32::try_from(height).map_err(|_| format!("height={height}"))?,
-            asks: vec![ServerAsk {
-                resource: resource(command)?,
-                demand: Arc::new(ServerDemand::new(vec![band])),
-                has: command.amount("has")?.map(has),
-                outstanding: (!is_old).then(|| has(outstanding)),
-                reported: Vec::new(),
-                unreported: Amount::ZERO,
-                learning: command.says("learning"),
-            }],
+            ..server_request(
+                server,
+                vec![ServerAsk {
+                    has: command.amount("has")?.map(has),
+                    outstanding: (!is_old).then(|| has(outstanding)),
+                    learning: command.says("learning"),
+                    ..server_ask(resource(command)?, Arc::new(ServerDemand::new(vec![band])))
+                }],
+            )
         };
         let via = if command.text("via") == Some("calls") {
             Via::Poll

@@ -2,11 +2,10 @@
 //! `safe`, `wants_max`, and named parameters. Leases last 60 s, refreshes come each 5 s, and a new master
 //! does not learn, unless the line says otherwise; `learning=lease` is for as long as leases last.
 
-use std::time::Duration;
-
 use doorward_engine::template::{AlgorithmKind, TemplateSpec};
 
 use super::script::{CommandResult, span};
+use crate::asking;
 
 pub fn template(line: &str) -> CommandResult<TemplateSpec> {
     let mut words = line.split_whitespace();
@@ -19,15 +18,7 @@ pub fn template(line: &str) -> CommandResult<TemplateSpec> {
     };
     let kind = find(kind).ok_or_else(|| format!("{kind:?} is no algorithm"))?;
     let capacity = words.next().ok_or("a template needs a capacity")?;
-    let mut spec = TemplateSpec {
-        identifier_glob: Some(glob.to_owned()),
-        kind: Some(kind),
-        capacity: Some(number(capacity)?),
-        lease_length: Some(Duration::from_secs(60)),
-        refresh_interval: Some(Duration::from_secs(5)),
-        learning_mode_duration: Some(Duration::ZERO),
-        ..TemplateSpec::default()
-    };
+    let mut spec = asking::template(glob, kind, number(capacity)?);
     for word in words {
         let (key, value) = word
             .split_once('=')

@@ -1,0 +1,124 @@
+//! Templates, nodes and requests that tests share: plain ones, of which a test changes what it is about.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use doorward_engine::amount::Amount;
+use doorward_engine::demand::ServerDemand;
+use doorward_engine::id::{HolderName, ResourceId};
+use doorward_engine::node::mastership::{Mastership, Outcome};
+use doorward_engine::node::{Config, Node};
+use doorward_engine::request::server::{GetServerCapacity, ServerAsk};
+use doorward_engine::request::{Ask, GetCapacity, Has, ReleaseCapacity};
+use doorward_engine::template::{AlgorithmKind, TemplateSpec, Templates};
+use doorward_engine::time::Time;
+
+pub(crate) fn amount(value: f64) -> Amount {
+    Amount::new(value).unwrap()
+}
+
+pub(crate) fn resource(id: &str) -> ResourceId {
+    ResourceId::new(id).unwrap()
+}
+
+pub(crate) fn holder(name: &str) -> HolderName {
+    HolderName::new(name).unwrap()
+}
+
+/// Returns a template with leases of a minute, refreshes every five seconds, and no learning mode.
+pub(crate) fn template(glob: &str, kind: AlgorithmKind, capacity: f64) -> TemplateSpec {
+    TemplateSpec {
+        identifier_glob: Some(glob.to_owned()),
+        capacity: Some(capacity),
+        kind: Some(kind),
+        lease_length: Some(Duration::from_secs(60)),
+        refresh_interval: Some(Duration::from_secs(5)),
+        learning_mode_duration: Some(Duration::ZERO),
+        ..TemplateSpec::default()
+    }
+}
+
+pub(crate) fn parsed(template: TemplateSpec) -> Templates {
+    Templates::parse(&[template]).unwrap()
+}
+
+/// Returns a configuration by which a node decides every request, however early it comes.
+pub(crate) fn no_floor() -> Config {
+    Config {
+        refresh_floor: Duration::ZERO,
+        ..Config::default()
+    }
+}
+
+/// Returns a node that is the master from the beginning of time on.
+pub(crate) fn master(config: Config, templates: Templates) -> Node {
+    let mut node = Node::new(config, templates);
+    node.handle_mastership(Mastership::Master { epoch: Some(1) }, Time::ZERO);
+    node
+}
+
+pub(crate) fn ask(resource: ResourceId, priority: i64, wants: Amount, has: Option<Has>) -> Ask {
+    Ask {
+        resource,
+        priority,
+        wants,
+        has,
+    }
+}
+
+/// Returns a request without a number, of a client that does not say which process it is.
+pub(crate) fn request(client: HolderName, asks: Vec<Ask>) -> GetCapacity {
+    GetCapacity {
+        caller: None,
+        incarnation: None,
+        client,
+        sequence: None,
+        asks,
+    }
+}
+
+/// Returns a release of the same kind.
+pub(crate) fn release_request(client: HolderName, resources: Vec<ResourceId>) -> ReleaseCapacity {
+    ReleaseCapacity {
+        caller: None,
+        incarnation: None,
+        client,
+        sequence: None,
+        resources,
+    }
+}
+
+/// Returns a request of a leaf, of the same kind.
+pub(crate) fn server_request(server: HolderName, asks: Vec<ServerAsk>) -> GetServerCapacity {
+    GetServerCapacity {
+        caller: None,
+        incarnation: None,
+        mastership: None,
+        epoch: None,
+        server,
+        sequence: None,
+        height: 1,
+        asks,
+    }
+}
+
+/// Returns what a child server asks that has nothing and has learned.
+pub(crate) fn server_ask(resource: ResourceId, demand: Arc<ServerDemand>) -> ServerAsk {
+    ServerAsk {
+        unreported: Amount::ZERO,
+        reported: Vec::new(),
+        resource,
+        demand,
+        has: None,
+        outstanding: None,
+        learning: false,
+    }
+}
+
+/// Returns the answer of a master.
+pub(crate) fn served<T>(outcome: Outcome<T>) -> T {
+    match outcome {
+        Outcome::Served(reply) => reply,
+        Outcome::NotMaster(_) => panic!("it is the master"),
+    }
+}
