@@ -4,6 +4,7 @@ mod cycles;
 mod metrics;
 mod mutations;
 mod source;
+mod words;
 
 use std::fs;
 use std::path::{Path, PathBuf};
