@@ -65,7 +65,7 @@ fn the_status_tells_every_child_server_even_if_no_leases_are_asked_for() {
     assert_eq!((a.outstanding, a.has), (Some(0.0), None));
     assert_eq!((a.height, a.is_learning), (1, false));
     assert!(a.curve_points > 0 && a.expires_in_ms > 0, "{a:?}");
-    assert!(a.why.contains("shrinks at its next refresh"), "{a:?}");
+    assert!(a.why.contains("keeps an earlier, larger grant"), "{a:?}");
     assert_eq!(
         (b.child.as_str(), b.clients_count, b.wants),
         ("leaf-b", 2.0, 10.0)

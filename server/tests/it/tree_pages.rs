@@ -93,7 +93,7 @@ fn the_page_of_a_resource_shows_the_own_lease_child_servers_and_clients() {
             "<h2>Child servers</h2>",
             "<b>leaf-a</b>",
             "a leaf, demand curve of",
-            "shrinks at its next refresh",
+            "keeps an earlier, larger grant",
             "<b>leaf-b</b>",
             "sends counts and sums only",
             "not reported",
