@@ -10,7 +10,7 @@ use doorward_tests::candidates::{
     Candidates, FAILOVER, GRANULARITY, Setup, TTL, WATCHED, assert_kept,
 };
 use doorward_tests::etcd::Etcd;
-use doorward_tests::probe::Answer;
+use doorward_tests::probe::{Answer, Observation, Record, Shows};
 use doorward_tests::processes::signal;
 
 /// Checks that a new master confirms a reported lease.
@@ -121,4 +121,63 @@ async fn a_master_that_was_frozen_decides_nothing_when_it_goes_on() {
         .server()
         .wait_for_log("mastership could not be confirmed in time");
     candidates.assert_kept(grant.server, &crowd, &watcher).await;
+}
+
+/// Proves that the measure notices two masters: rows of (server, epoch, what it shows, sent, received), and whether they
+/// may come from one master after another.
+#[test]
+fn two_masters_are_noticed() {
+    use Shows::{Claim, Grant, NotMaster};
+    let now = Instant::now();
+    let at = |ms| now + Duration::from_millis(ms);
+    let first = (0, 1, Grant, 0, 5);
+    let second = (1, 2, Grant, 6, 9);
+    for (what, rows, is_right) in [
+        ("in turn", vec![first, second], true),
+        ("long in flight", vec![(0, 1, Grant, 0, 50), second], true),
+        (
+            "asked before the newer answer",
+            vec![(0, 1, Grant, 8, 20), second],
+            true,
+        ),
+        (
+            "asked after the newer grant",
+            vec![first, second, (0, 1, Grant, 10, 12)],
+            false,
+        ),
+        (
+            "recorded in another order",
+            vec![(0, 1, Grant, 10, 12), second],
+            false,
+        ),
+        (
+            "a claim counts as a grant",
+            vec![second, (0, 1, Claim, 10, 12)],
+            false,
+        ),
+        (
+            "a redirect is no mastership",
+            vec![second, (0, 1, NotMaster, 10, 12)],
+            true,
+        ),
+        (
+            "elected again",
+            vec![first, second, (0, 3, Grant, 10, 12)],
+            true,
+        ),
+        ("two by one epoch", vec![first, (1, 1, Grant, 6, 9)], false),
+    ] {
+        let rows = rows.into_iter();
+        let observations = rows.map(|(server, epoch, shows, sent, received)| Observation {
+            server,
+            epoch: Some(epoch),
+            shows,
+            sent: at(sent),
+            received: at(received),
+        });
+        let record = Record {
+            observations: observations.collect(),
+        };
+        assert_eq!(record.check().is_ok(), is_right, "{what}");
+    }
 }

@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use doorward_tests::crowd::Crowd;
-use doorward_tests::processes::{Server, doorward_server, free_address, stderr};
+use doorward_tests::processes::{PATIENCE, Server, doorward_server, free_address, stderr};
 
 /// Capacity of cut-off clients, in safe mode.
 const SAFE: f64 = 0.25;
@@ -316,4 +316,20 @@ fn a_parent_needs_a_name_to_know_its_child_by() {
     assert_eq!(output.status.code(), Some(2));
     let said = stderr(&output);
     assert!(said.contains("--node <NAME>"), "{said}");
+}
+
+/// Proves that the measure notices an intended overshoot.
+#[tokio::test]
+async fn too_much_in_use_is_noticed() {
+    let root = Root::of(100.0, "NO_ALGORITHM", "0s");
+    let mut server = root.node();
+    let mut crowd = Crowd::new("shared", 100.0);
+    for _ in 0..2 {
+        crowd.join(&server.server().address, 60.0, Mode::Pessimistic);
+    }
+    for member in &crowd.members {
+        member.resource.wait_for_lease(PATIENCE).await.unwrap();
+    }
+    assert_eq!(crowd.peak().0, 120.0);
+    assert!(crowd.overshoot().is_some());
 }
