@@ -40,7 +40,7 @@ pub(super) fn write_tree(
     Ok(())
 }
 
-/// Legend of [`line`].
+/// Legend of [`line()`].
 pub(super) const LEGEND: &str = "\
 each second: amounts wanted, granted and used by all clients, on average; then the lease of each region now, and (the
 leases of its leaves), which may be more than their clients have";

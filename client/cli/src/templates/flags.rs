@@ -92,7 +92,7 @@ pub(crate) struct ChangeFlags {
     /// Reason for the change, kept in etcd with the version.
     #[arg(long, value_name = "TEXT")]
     pub(crate) why: Option<String>,
-    /// Name of the author, kept in etcd with the version [default: user@host].
+    /// Name of the author, kept in etcd with the version (default: user@host).
     #[arg(
         long,
         value_name = "NAME",
