@@ -113,6 +113,8 @@ fn look(view: &Seen, past: &mut TermHistory, lengths: &mut OlderLeases, now: Tim
         assert!(longer.is_zero(), "{longer:?}");
     }
     lengths.inherit(vacant_since, longer);
+    // Time saturates after 584 years.
+    let longer = (vacant_since + longer).since(vacant_since);
     assert!(lengths.older_after(vacant_since) >= longer);
     let written = lengths.to_write(None, now);
     assert!(written.older >= longer || vacant_since < now);

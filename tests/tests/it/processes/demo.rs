@@ -33,7 +33,7 @@ fn real_demand_shares_a_capacity_through_a_tree_and_never_exceeds_it() {
     assert!(figure(&text, "most used") <= 50.0 * 1.02, "{text}");
     assert!(figure(&text, "utilisation") > 50.0, "{text}");
     // Demand reached the root, and capacity every leaf. The text below the table explains why the root has more.
-    let (table, _) = text.rsplit_once("  The root has the whole").unwrap();
+    let (table, _) = text.rsplit_once("  The root owns the whole").unwrap();
     for part in [
         "root", "eu ", "us ", "eu-1", "eu-2", "us-1", "us-2", "ml-142",
     ] {
