@@ -1,8 +1,9 @@
 //! Scenarios: plain, checked data, with nothing left to look up.
 //!
-//! Files are read in two steps. Serde reads typed values (`source`, `forms`), with the file types beside the types of
-//! this module; then names become places (`names`) and fields are checked against one another (`read`). A `Scenario` makes
-//! sense: parents stand before their children, every probability is one, every amount is finite and not negative.
+//! Files are read in two steps. Serde reads typed values (`source`, `forms`); then names become places (`names`), and
+//! fields are completed and checked against one another (`read`). Fields called `…_file` have what a file says until
+//! then, and are empty after it. A `Scenario` makes sense: parents stand before their children, every probability is
+//! one, every amount is finite and not negative.
 
 pub mod clients;
 pub mod demand;
@@ -22,12 +23,20 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use doorward_engine::template::{Template, Templates};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 pub use crate::scenario::clients::ClientGroup;
-use crate::scenario::fault::{Event, Fault};
+use crate::scenario::fault::{Event, Fault, FaultFile};
+use crate::scenario::forms::{Form, GivenName, Maybe, Step, Time, Times, is_default, unsaid};
+use crate::scenario::network::NetworkFile;
 pub use crate::scenario::network::{Latency, Link, Network};
 pub use crate::scenario::nodes::Node;
+use crate::scenario::nodes::TreeForm;
 pub use crate::scenario::settings::{ClientGaps, Limits, ParentProtocol, Servers};
+use crate::scenario::source::Fields;
+use crate::scenario::templates::TemplatesForm;
 
 /// The most nodes of a tree.
 pub const NODES_MAX: usize = 10_000;
@@ -36,43 +45,85 @@ pub const NODES_MAX: usize = 10_000;
 pub const CLIENTS_MAX: usize = 5_000_000;
 
 /// A whole simulation.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Scenario {
-    /// The name, also of written files: letters, digits, `-`, `_` and `.`.
+    /// The name of the scenario and of files about it: letters, digits, `-`, `_` and `.`. Absent: the name of the file.
+    #[serde(default, skip_serializing_if = "is_default", with = "GivenName")]
     pub name: String,
-    /// For people.
+    /// A description for people.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub description: String,
-    /// The simulated time.
+    /// The duration of the simulation.
+    #[serde(default = "ten_minutes", with = "Step")]
     pub duration: Duration,
-    /// All chance comes from it: the same seed gives the same run.
+    /// The seed of all chance. The same seed gives the same run.
+    #[serde(default = "one")]
     pub seed: u64,
-    /// The time between two measurements.
+    /// The time between two measurements; at most 20,000,000 samples of all nodes together. Absent: 5 s.
+    #[serde(default = "unsaid", with = "Step")]
     pub sample_every: Duration,
-    /// From then on nothing goes wrong: what is down comes back, nothing is lost or doubled, no fault begins,
-    /// and demand changes by `surge` and `demand` only.
+    /// From this time on nothing goes wrong. Servers come back, no message is lost or doubled, no fault begins, and
+    /// demand changes by `surge` and `demand` only. Absent: never.
+    #[serde(default, with = "Maybe::<Time>")]
     pub heal_at: Option<Duration>,
     /// At these times clients must have what is right: see the limit `settled_unfairness`.
+    #[serde(default, with = "Times")]
     pub right_at: Vec<Duration>,
-    /// Faults that concern no client, or fewer than they say, are no mistake. Files that chance wrote say so.
+    /// Faults may concern no client, or fewer clients than they say. Files that chance wrote say so.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub idle_faults: bool,
     /// The templates of the root at the start.
+    #[serde(skip)]
     pub templates: Templates,
-    /// The servers: the root first, parents before their children.
+    /// The templates of the root at the start, as in a template file; or the name of one.
+    #[serde(rename = "templates")]
+    #[schemars(with = "TemplatesForm")]
+    pub templates_file: Value,
+    /// The servers: nodes in nodes, or a list. Absent: one node, `root`.
+    #[serde(
+        rename = "tree",
+        default,
+        skip_serializing_if = "is_default",
+        with = "TreeForm"
+    )]
     pub nodes: Vec<Node>,
     /// Groups of clients.
     pub clients: Vec<ClientGroup>,
-    /// The links between them.
+    /// The links between clients and servers, and between servers.
+    #[serde(skip)]
     pub network: Network,
-    /// How servers are set up.
+    /// The links between clients and servers.
+    #[serde(default, rename = "network")]
+    pub network_file: NetworkFile,
+    /// The settings of servers.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub servers: Servers,
-    /// The gap between a request and an early refresh because of other demand.
+    /// The settings of clients.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub client_gaps: ClientGaps,
     /// Faults, each with its time.
+    #[serde(skip)]
     pub faults: Vec<Fault>,
-    /// Averages are judged from this time on.
+    /// Faults, each with its time.
+    #[serde(default, rename = "faults")]
+    #[schemars(with = "Vec<FaultFile>")]
+    pub fault_files: Vec<Fields>,
+    /// Averages are judged from this time on. Absent: the longest learning mode and 30 s, but at most half of the
+    /// duration.
+    #[serde(default = "unsaid", with = "Time")]
     pub settled_after: Duration,
     /// The limits that verdicts judge by.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub limits: Limits,
+}
+
+const fn ten_minutes() -> Duration {
+    Duration::from_secs(600)
+}
+
+const fn one() -> u64 {
+    1
 }
 
 /// The default time after the first learning mode until averages are judged.

@@ -15,9 +15,7 @@ use doorward_engine::template::{Template, Templates};
 use doorward_simulator::scenario::demand::{Demand, Trace};
 use doorward_simulator::scenario::read::files::bytes_of;
 use doorward_simulator::scenario::usage::Usage;
-use doorward_simulator::scenario::{
-    CLIENTS_MAX, ClientGaps, ClientGroup, Limits, Network, Scenario, Servers,
-};
+use doorward_simulator::scenario::{CLIENTS_MAX, ClientGroup, Limits, Scenario};
 use doorward_trace::{TraceSource, scan};
 
 use crate::command::SETTLES_FOR;
@@ -79,6 +77,7 @@ fn scenario(flags: &ReplayFlags) -> Result<Scenario, Failure> {
             name: "client".to_owned(),
             count: scan.clients.len(),
             nodes: leaves(&nodes),
+            nodes_file: None,
             first: Usage {
                 resource,
                 priority: 0,
@@ -98,17 +97,11 @@ fn scenario(flags: &ReplayFlags) -> Result<Scenario, Failure> {
         }],
         nodes,
         templates,
-        network: Network::default(),
-        servers: Servers::default(),
-        client_gaps: ClientGaps::default(),
-        faults: Vec::new(),
-        heal_at: None,
-        right_at: Vec::new(),
-        idle_faults: false,
         limits: Limits {
             overshoot_max: Some(0.0),
             ..Limits::default()
         },
+        ..Scenario::default()
     })
 }
 

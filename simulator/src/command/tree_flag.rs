@@ -61,11 +61,7 @@ impl TreeFlag {
 }
 
 fn planted(levels: &[usize]) -> Vec<Node> {
-    let mut nodes = vec![Node {
-        name: "root".to_owned(),
-        parent: None,
-        candidates: 1,
-    }];
+    let mut nodes = vec![Node::new("root", None, 1)];
     plant(&mut nodes, levels, 0, "", true);
     nodes
 }
@@ -84,11 +80,7 @@ fn plant(nodes: &mut Vec<Node>, levels: &[usize], parent: usize, prefix: &str, i
         let name = format!("{prefix}{kind}-{number}");
         let prefix = format!("{name}.");
         let index = nodes.len();
-        nodes.push(Node {
-            name,
-            parent: Some(parent),
-            candidates: 1,
-        });
+        nodes.push(Node::new(name, Some(parent), 1));
         plant(nodes, below, index, &prefix, false);
     }
 }

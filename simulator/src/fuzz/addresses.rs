@@ -13,7 +13,7 @@ pub(super) fn draw(draft: &mut Draft) {
     let chance = &mut draft.chance_of(Part::Addresses);
     for _ in 0..draft.strength(Part::Addresses).many(chance, 3, 6) {
         let begins = draft.some_time(chance);
-        let (node, lease) = (chance.below(draft.nodes.len()), draft.lease());
+        let (node, lease) = (chance.below(draft.scenario.nodes.len()), draft.lease());
         let event = wrong_addresses(chance, node, lease);
         draft.put(begins, event);
         for _ in 0..1 + chance.below(4) {
@@ -37,14 +37,9 @@ fn wrong_addresses(chance: &mut Chance, node: usize, lease: Duration) -> Event {
 
 /// Draws a fault for the same time, at the node or at a child of it.
 fn related_fault(draft: &Draft, chance: &mut Chance, node: usize, lease: Duration) -> Event {
-    let below: Vec<usize> = (0..draft.nodes.len())
-        .filter(|it| {
-            draft
-                .nodes
-                .get(*it)
-                .is_some_and(|it| it.parent == Some(node))
-        })
-        .collect();
+    let nodes = draft.scenario.nodes.iter().enumerate();
+    let below = nodes.filter(|(_, it)| it.parent == Some(node));
+    let below: Vec<usize> = below.map(|(place, _)| place).collect();
     let looks = match below.get(chance.below(below.len().max(1))) {
         Some(child) if chance.happens(0.5) => *child,
         _ => node,

@@ -18,15 +18,13 @@ use crate::scenario::usage::Usage;
 const CLIENTS_MAX: usize = 24;
 
 pub(super) fn draw(draft: &mut Draft, chance: &mut Chance) {
-    let leaves: Vec<usize> = (0..draft.nodes.len())
-        .filter(|node| draft.nodes.iter().all(|it| it.parent != Some(*node)))
-        .collect();
     let most = chance.pick([1, 2, 4, 8]);
-    let each = leaves.iter().map(|leaf| (*leaf, 1 + chance.below(most)));
-    let mut at: Vec<usize> = each.flat_map(|(leaf, many)| vec![leaf; many]).collect();
+    let leaves = draft.scenario.leaves().into_iter();
+    let at = leaves.flat_map(|leaf| vec![leaf; 1 + chance.below(most)]);
+    let mut at: Vec<usize> = at.collect();
     // Clients may be at any node.
     for _ in 0..chance.below(3) {
-        at.push(chance.below(draft.nodes.len()));
+        at.push(chance.below(draft.scenario.nodes.len()));
     }
     at.truncate(CLIENTS_MAX);
     let factor = chance.pick([0.3, 1.0, 1.6, 3.0, 5.0]) / at.len().max(1) as f64;
@@ -55,12 +53,13 @@ pub(super) fn draw(draft: &mut Draft, chance: &mut Chance) {
             name: format!("client-{number}"),
             count: 1,
             nodes: vec![node],
+            nodes_file: None,
             first,
             also,
             start_within: Duration::ZERO,
         });
     }
-    draft.clients = groups;
+    draft.scenario.clients = groups;
 }
 
 /// Draws the use of a resource, of which each client wants about that part.

@@ -18,12 +18,12 @@ pub(super) fn draw(draft: &mut Draft) {
     if !strength.is_some() {
         return;
     }
-    for node in 0..draft.nodes.len() {
+    for node in 0..draft.scenario.nodes.len() {
         let clock = ClockChoice::Node(NodeChoice::Node(node));
         let speed = speed(chance);
         draft.put(Duration::ZERO, Event::Drift { clock, speed });
     }
-    for client in 0..draft.clients.len() {
+    for client in 0..draft.scenario.clients.len() {
         let clock = ClockChoice::Clients(one(client));
         let speed = speed(chance);
         draft.put(Duration::ZERO, Event::Drift { clock, speed });
@@ -33,7 +33,7 @@ pub(super) fn draw(draft: &mut Draft) {
     }
     for _ in 0..1 + chance.below(5) {
         let at = draft.some_time(chance);
-        let clock = ClockChoice::Clients(one(chance.below(draft.clients.len())));
+        let clock = ClockChoice::Clients(one(chance.below(draft.scenario.clients.len())));
         let event = match chance.happens(0.5) {
             true => Event::Jump {
                 clock,
@@ -55,7 +55,7 @@ pub(super) fn draw(draft: &mut Draft) {
 fn slow_servers(draft: &mut Draft, chance: &mut Chance) {
     let at = draft.some_time(chance);
     let mut speeds: Vec<f64> = Vec::new();
-    for node in &draft.nodes {
+    for node in &draft.scenario.nodes {
         let above = node.parent.and_then(|parent| speeds.get(parent));
         speeds.push(chance.between(above.copied().unwrap_or(0.9), 1.0));
     }
@@ -68,9 +68,8 @@ fn slow_servers(draft: &mut Draft, chance: &mut Chance) {
 /// Chooses the clients of one group.
 pub(super) fn one(group: usize) -> ClientChoice {
     ClientChoice {
-        count: 1,
         groups: Some(vec![group]),
-        nodes: None,
+        ..ClientChoice::any(1)
     }
 }
 

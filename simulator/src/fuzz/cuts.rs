@@ -18,7 +18,7 @@ pub(super) fn draw(draft: &mut Draft) {
             _ => (lease / 2, lease * 3 / 2),
         };
         let event = Event::Partition {
-            node: NodeChoice::Node(chance.below(draft.nodes.len())),
+            node: NodeChoice::Node(chance.below(draft.scenario.nodes.len())),
             from: chance.pick([Side::Parent, Side::Below, Side::All]),
             length,
         };

@@ -27,7 +27,7 @@ fn event(draft: &Draft, chance: &mut Chance) -> Event {
         _ => (lease / 2, lease * 3 / 2),
     };
     let some = ClientChoice::any(1 + chance.below(3));
-    let client = chance.below(draft.clients.len());
+    let client = chance.below(draft.scenario.clients.len());
     match chance.below(10) {
         0 | 1 => Event::Leave {
             clients: some,
@@ -60,7 +60,7 @@ fn event(draft: &Draft, chance: &mut Chance) -> Event {
 
 /// Draws one of the resources that a client uses.
 fn one_of(draft: &Draft, client: usize, chance: &mut Chance) -> Option<ResourceId> {
-    let group = draft.clients.get(client)?;
+    let group = draft.scenario.clients.get(client)?;
     let which = chance.below(1 + group.also.len());
     let usage = group.usage(which).filter(|_| which > 0)?;
     Some(usage.resource.clone())

@@ -11,7 +11,7 @@ use crate::fuzz::{
     topology, twins,
 };
 use crate::scenario::fault::{Event, Fault, Span, When};
-use crate::scenario::{ClientGaps, ClientGroup, Limits, Network, Node, Scenario, Servers};
+use crate::scenario::{Limits, Scenario};
 
 /// Time in which faults happen.
 const FAULTY_FOR: Duration = Duration::from_secs(200);
@@ -30,12 +30,8 @@ pub(super) struct Draft {
     strengths: [Strength; Part::ALL.len()],
     chance: Chance,
     pub(super) quality: Quality,
-    pub(super) nodes: Vec<Node>,
     pub(super) specs: Vec<Spec>,
-    pub(super) clients: Vec<ClientGroup>,
-    pub(super) network: Network,
-    pub(super) servers: Servers,
-    pub(super) faults: Vec<Fault>,
+    pub(super) scenario: Scenario,
 }
 
 impl Draft {
@@ -79,7 +75,7 @@ impl Draft {
 
     /// Adds an event that happens once.
     pub(super) fn put(&mut self, at: Duration, event: Event) {
-        self.faults.push(Fault {
+        self.scenario.faults.push(Fault {
             when: When::At { at },
             choices: vec![(1.0, event)],
         });
@@ -94,12 +90,8 @@ pub(super) fn scenario(seed: u64, focus: Option<Part>) -> Scenario {
         strengths,
         quality: Quality::draw(&mut chance.fork(1)),
         chance: chance.clone(),
-        nodes: Vec::new(),
         specs: Vec::new(),
-        clients: Vec::new(),
-        network: Network::default(),
-        servers: Servers::default(),
-        faults: Vec::new(),
+        scenario: Scenario::default(),
     };
     twins::exclude(&mut draft);
     topology::draw(&mut draft, &mut chance.fork(2));
@@ -151,17 +143,9 @@ fn finished(seed: u64, draft: Draft) -> Scenario {
         seed,
         duration: FAULTY_FOR,
         sample_every: Duration::from_secs(5),
-        settled_after: Duration::ZERO,
         templates: written(&draft.specs),
-        nodes: draft.nodes,
-        clients: draft.clients,
-        network: draft.network,
-        servers: draft.servers,
-        client_gaps: ClientGaps::default(),
-        faults: draft.faults,
         heal_at: Some(FAULTY_FOR),
         idle_faults: true,
-        right_at: Vec::new(),
         limits: Limits {
             overshoot_max: Some(0.0),
             nesting_max: Some(0.0),
@@ -170,6 +154,7 @@ fn finished(seed: u64, draft: Draft) -> Scenario {
             unfairness_max: Some(AT_REST),
             ..Limits::default()
         },
+        ..draft.scenario
     };
     let (mut lease, mut refresh) = (Duration::ZERO, Duration::ZERO);
     for template in scenario.templates_ever() {

@@ -19,8 +19,9 @@ pub(super) fn draw(draft: &mut Draft) {
     let chance = &mut draft.chance_of(Part::Edits);
     let strength = draft.strength(Part::Edits);
     let lengths = strength == Strength::Much;
-    let is_alone = draft.nodes.first().is_some_and(|root| root.candidates == 1);
-    if lengths && (is_alone || forgets(&draft.faults)) {
+    let root = draft.scenario.nodes.first();
+    let is_alone = root.is_some_and(|root| root.candidates == 1);
+    if lengths && (is_alone || forgets(&draft.scenario.faults)) {
         for spec in &mut draft.specs {
             spec.learning = Some(LEARNING);
         }

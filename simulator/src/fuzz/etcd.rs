@@ -15,10 +15,11 @@ pub(super) fn draw(draft: &mut Draft) {
     let chance = &mut draft.chance_of(Part::Etcd);
     let strength = draft.strength(Part::Etcd);
     // Usual length of leases in etcd.
-    let ttl = draft.servers.election.0.max(Duration::from_secs(2));
+    let (election, _) = draft.scenario.servers.election;
+    let ttl = election.max(Duration::from_secs(2));
     for _ in 0..strength.many(chance, 3, 8) {
         let begins = draft.some_time(chance);
-        let node = chance.below(draft.nodes.len());
+        let node = chance.below(draft.scenario.nodes.len());
         let event = unreachable(chance, node, ttl);
         draft.put(begins, event);
         for _ in 0..chance.below(4) {
@@ -40,7 +41,7 @@ pub(super) fn draw(draft: &mut Draft) {
         for _ in 0..chance.below(4) {
             let lease = draft.lease();
             let soon = draft.soon(chance, at.saturating_sub(lease / 2), lease * 3 / 2);
-            let node = chance.below(draft.nodes.len());
+            let node = chance.below(draft.scenario.nodes.len());
             let event = match chance.happens(0.3) {
                 true => Event::Stop {
                     node: NodeChoice::Node(node),

@@ -16,7 +16,7 @@ pub(super) fn draw(draft: &mut Draft) {
     let strength = draft.strength(Part::Masters);
     for _ in 0..strength.many(chance, 3, 10) {
         let at = draft.some_time(chance);
-        let event = alone(chance, draft.nodes.len());
+        let event = alone(chance, draft.scenario.nodes.len());
         draft.put(at, event);
     }
     if strength.is_some() {
@@ -26,7 +26,7 @@ pub(super) fn draw(draft: &mut Draft) {
     }
     if strength.is_some() && chance.happens(0.2) {
         let at = draft.some_time(chance);
-        let longest = draft.servers.election.1;
+        let longest = draft.scenario.servers.election.1;
         let event = Event::Elections {
             take: (longest, longest * 2),
             length: Some((longest * 2, longest * 8)),
@@ -37,36 +37,28 @@ pub(super) fn draw(draft: &mut Draft) {
 
 /// Draws a change at any node, for any time.
 fn alone(chance: &mut Chance, nodes: usize) -> Event {
-    let node = match chance.happens(0.3) {
+    let place = match chance.happens(0.3) {
         true => 0,
         false => chance.below(nodes),
     };
+    let node = NodeChoice::Node(place);
     let most = Duration::from_secs(chance.pick([3, 15, 60]));
     let length = (Duration::from_millis(100), most);
     match chance.below(5) {
         0 => Event::Kill {
-            node: NodeChoice::Node(node),
+            node,
             length: Some(length),
         },
-        1 => Event::Freeze {
-            node: NodeChoice::Node(node),
-            length,
-        },
-        2 => Event::Stop {
-            node: NodeChoice::Node(node),
-            length,
-        },
-        3 => Event::Restart {
-            node: NodeChoice::Node(node),
-            length,
-        },
-        _ => change(chance, node),
+        1 => Event::Freeze { node, length },
+        2 => Event::Stop { node, length },
+        3 => Event::Restart { node, length },
+        _ => change(chance, place),
     }
 }
 
 /// Draws changes of a node and its parent.
 fn chain(draft: &mut Draft, chance: &mut Chance) {
-    let (lower, upper) = topology::pair(&draft.nodes, chance);
+    let (lower, upper) = topology::pair(&draft.scenario.nodes, chance);
     let lease = draft.lease();
     let begins = draft.some_time(chance);
     let first = change(chance, upper);

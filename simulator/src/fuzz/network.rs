@@ -39,7 +39,7 @@ pub(super) fn draw(draft: &mut Draft, chance: &mut Chance) {
         servers: link(quality, chance),
         ..Network::default()
     };
-    for node in 0..draft.nodes.len() {
+    for node in 0..draft.scenario.nodes.len() {
         if quality == Quality::Bad && chance.happens(0.2) {
             network.at.insert(node, link(quality, chance));
         }
@@ -47,9 +47,9 @@ pub(super) fn draw(draft: &mut Draft, chance: &mut Chance) {
             network.above.insert(node, link(quality, chance));
         }
     }
-    draft.network = network;
+    draft.scenario.network = network;
     let shortest = millis(chance.pick([500, 1_000, 2_000, 2_000, 5_000]));
-    draft.servers = Servers {
+    draft.scenario.servers = Servers {
         refresh_floor: chance.pick([Duration::ZERO, Duration::from_secs(1)]),
         push_round: millis(50),
         parent_protocol: chance.pick([

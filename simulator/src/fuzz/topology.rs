@@ -9,7 +9,7 @@ use crate::scenario::Node;
 const NODES_MAX: usize = 12;
 
 pub(super) fn draw(draft: &mut Draft, chance: &mut Chance) {
-    draft.nodes = match chance.below(10) {
+    draft.scenario.nodes = match chance.below(10) {
         0 => vec![node("root", None, chance)],
         1..=6 => small(chance),
         _ => deep(chance),
@@ -17,11 +17,7 @@ pub(super) fn draw(draft: &mut Draft, chance: &mut Chance) {
 }
 
 fn node(name: &str, parent: Option<usize>, chance: &mut Chance) -> Node {
-    Node {
-        name: name.to_owned(),
-        parent,
-        candidates: chance.pick([1, 2, 3, 3]),
-    }
+    Node::new(name, parent, chance.pick([1, 2, 3, 3]))
 }
 
 /// Draws a root and its leaves, perhaps with a region between them.

@@ -48,7 +48,7 @@ pub(super) fn draw(draft: &mut Draft) {
         let some = ClientChoice::any(1 + chance.below(2));
         let of = match of_clients {
             true => ClockChoice::Clients(some),
-            false => ClockChoice::Node(NodeChoice::Node(chance.below(draft.nodes.len()))),
+            false => ClockChoice::Node(NodeChoice::Node(chance.below(draft.scenario.nodes.len()))),
         };
         draft.put(at, Event::Twin { of, length });
     }

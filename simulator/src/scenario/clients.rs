@@ -1,6 +1,7 @@
 //! Groups of clients.
 
 use std::collections::BTreeMap;
+use std::mem;
 use std::time::Duration;
 
 use doorward_engine::id::HolderName;
@@ -8,52 +9,39 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::scenario::demand::Demand;
-use crate::scenario::forms::{ClientCount, Form, Maybe, Time};
-use crate::scenario::names::Known;
-use crate::scenario::source::{OneOf, OneOrMany, Read, ReadError, Within};
-use crate::scenario::usage::{Usage, UsageFile};
+use crate::scenario::forms::{ClientCount, Form, GivenName, Time, UNSAID, is_default, unsaid};
+use crate::scenario::nodes::all_named;
+use crate::scenario::read::Files;
+use crate::scenario::source::{OneOf, OneOrMany, Read, Within, refuse};
+use crate::scenario::usage::Usage;
 use crate::scenario::{CLIENTS_MAX, Scenario};
 
 /// Clients of one kind.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct ClientGroup {
     /// The first resource that each of them uses.
+    #[serde(flatten)]
     pub first: Usage,
-    /// A group of one client is called this; of more, `app-0`, `app-1` and so on.
-    pub name: String,
-    /// The number of clients.
-    pub count: usize,
-    /// Their nodes, in turn.
-    pub nodes: Vec<usize>,
-    /// They start evenly spread over this time.
-    pub start_within: Duration,
-    /// Other resources that each of them uses, all different.
-    pub also: Vec<Usage>,
-}
-
-/// Clients of one kind.
-#[derive(Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(rename = "ClientGroup")]
-pub(super) struct GroupFile {
     /// The name of a single client; several are called `app-0`, `app-1` and so on. Clients of a trace have their own
     /// names, behind that of the group. Absent: `client`; several groups need names.
-    #[serde(default)]
-    name: Option<String>,
+    #[serde(default, skip_serializing_if = "is_default", with = "GivenName")]
+    pub name: String,
     /// The number of clients. A trace says it itself. Absent: 1.
-    #[serde(default, with = "Maybe::<ClientCount>")]
-    count: Option<usize>,
+    #[serde(default, skip_serializing_if = "is_default", with = "ClientCount")]
+    pub count: usize,
+    /// Their nodes, in turn.
+    #[serde(skip)]
+    pub nodes: Vec<usize>,
     /// The nodes of the clients, in turn: a node, `leaves`, `all`, a key of the tree, or a list. Absent: `leaves`.
-    #[serde(default)]
-    at: Option<OneOrMany<String>>,
+    #[serde(rename = "at")]
+    pub nodes_file: Option<OneOrMany<String>>,
     /// The clients start evenly spread over this time. Absent: the refresh interval.
-    #[serde(default, with = "Maybe::<Time>")]
-    start_within: Option<Duration>,
-    #[serde(flatten)]
-    first: UsageFile,
-    /// More resources that each client uses. A client asks for all of them with one request.
+    #[serde(default = "unsaid", with = "Time")]
+    pub start_within: Duration,
+    /// More resources that each client uses, all different. A client asks for all of them with one request.
     #[serde(default)]
-    also: Vec<UsageFile>,
+    pub also: Vec<Usage>,
 }
 
 impl ClientGroup {
@@ -90,134 +78,122 @@ fn clients_of_trace(usage: &Usage) -> Option<&[String]> {
     }
 }
 
-/// All groups of a scenario.
-pub(super) fn resolved(files: Vec<GroupFile>, known: &Known) -> Read<Vec<ClientGroup>> {
-    if files.is_empty() {
+/// Completes all groups of a scenario, of which the templates and nodes are known.
+pub(super) fn complete(groups: &mut [ClientGroup], scenario: &Scenario, files: &Files) -> Read<()> {
+    if groups.is_empty() {
         let message = "is empty; give at least one group, as in [{count: 10, wants: 5}]";
-        return Err(ReadError::new("", message));
+        return refuse("", message);
     }
-    let is_alone = files.len() == 1;
-    let (mut groups, mut count) = (Vec::with_capacity(files.len()), 0_usize);
-    for (index, file) in files.into_iter().enumerate() {
+    let (is_alone, mut count) = (groups.len() == 1, 0_usize);
+    for (index, group) in groups.iter_mut().enumerate() {
         let step = format!("[{index}]");
-        let group = file.resolve(known, is_alone).within(&step)?;
+        group.complete(scenario, files, is_alone).within(&step)?;
         count = count.saturating_add(group.count);
         if count > CLIENTS_MAX {
             let message = format!("makes {count} clients; give at most {CLIENTS_MAX} altogether");
-            return Err(ReadError::new(step, message));
+            return refuse(step, message);
         }
-        groups.push(group);
     }
-    have_different_names(&groups)?;
-    Ok(groups)
+    have_different_names(groups)
 }
 
-impl GroupFile {
-    fn resolve(self, known: &Known, is_alone: bool) -> Read<ClientGroup> {
-        let mut first = self.first.resolve(known)?;
-        let name = named(self.name, &mut first, is_alone).within("name")?;
-        let count = match (clients_of_trace(&first), self.count) {
-            (None, count) => count.unwrap_or(1),
-            (Some(clients), None) => clients.len(),
-            (Some(_), Some(_)) => {
-                return Err(ReadError::new("count", "is not for traces; remove it"));
-            }
+impl ClientGroup {
+    fn complete(&mut self, scenario: &Scenario, files: &Files, is_alone: bool) -> Read<()> {
+        self.first.complete(scenario, files)?;
+        self.complete_name(is_alone).within("name")?;
+        self.count = match (clients_of_trace(&self.first), self.count) {
+            (None, count) => count.max(1),
+            (Some(clients), 0) => clients.len(),
+            _ => return refuse("count", "is not for traces; remove it"),
         };
-        let nodes = match &self.at {
-            None => known.tree.leaves.clone(),
-            Some(names) => known.tree.all_named(names).within("at")?,
+        self.nodes = match self.nodes_file.take() {
+            None => scenario.leaves(),
+            Some(names) => all_named(&scenario.nodes, &names).within("at")?,
         };
-        let template = known.templates.find(&first.resource);
-        let refresh = template.map_or(Duration::ZERO, |it| it.algorithm.refresh_interval);
-        let start_within = self.start_within.unwrap_or(refresh.min(known.end));
-        if start_within > known.end {
+        if self.start_within == UNSAID {
+            let template = scenario.templates.find(&self.first.resource);
+            let refresh = template.map_or(Duration::ZERO, |it| it.algorithm.refresh_interval);
+            self.start_within = refresh.min(scenario.duration);
+        }
+        if self.start_within > scenario.duration {
             let message = "is longer than the whole simulation; give less";
-            return Err(ReadError::new("start_within", message));
+            return refuse("start_within", message);
         }
-        let also = others(self.also, &first, known)?;
-        Ok(ClientGroup {
-            first,
-            name,
-            count,
-            nodes,
-            start_within,
-            also,
-        })
+        for (index, usage) in mem::take(&mut self.also).into_iter().enumerate() {
+            let step = format!("also[{index}]");
+            self.add(usage, scenario, files).within(&step)?;
+        }
+        Ok(())
     }
 
-    /// The group as a file has it.
-    pub(super) fn of(group: &ClientGroup, scenario: &Scenario) -> Self {
-        let names = group
-            .nodes
-            .iter()
-            .filter_map(|node| scenario.nodes.get(*node));
-        let names = names.map(|node| node.name.clone()).collect();
-        let prefix = format!("{}/", group.name);
-        let clients = clients_of_trace(&group.first);
-        let is_named = clients.is_none_or(|all| all.iter().all(|it| it.starts_with(&prefix)));
-        Self {
-            name: is_named.then(|| group.name.clone()),
-            count: (clients.is_none() && group.count > 1).then_some(group.count),
-            at: (group.nodes != scenario.leaves()).then_some(OneOf::List(names)),
-            start_within: Some(group.start_within),
-            first: UsageFile::of(&group.first),
-            also: group.also.iter().map(UsageFile::of).collect(),
-        }
-    }
-}
-
-/// The name of a group. That of a trace stands before the names of its clients.
-fn named(name: Option<String>, first: &mut Usage, is_alone: bool) -> Read<String> {
-    // The longest number that may be put behind a name.
-    const NUMBERED: &str = "-4999999";
-    let check = |name: &str| HolderName::new(name).map_err(|cause| ReadError::new("", cause));
-    match (name, &mut first.demand) {
-        (None, Demand::Trace(_)) => Ok("trace".to_owned()),
-        (None, _) if is_alone => Ok("client".to_owned()),
-        (None, _) => Err(ReadError::new("", "is missing; give each group a name")),
-        (Some(name), Demand::Trace(trace)) => {
-            for client in &mut trace.clients {
-                *client = format!("{name}/{client}");
-                check(client)?;
+    /// Fills in the name. That of a trace stands before the names of its clients.
+    fn complete_name(&mut self, is_alone: bool) -> Read<()> {
+        // The longest number that may be put behind a name.
+        const NUMBERED: &str = "-4999999";
+        let check = |name: &str| match HolderName::new(name) {
+            Ok(_) => Ok(()),
+            Err(cause) => refuse("", cause),
+        };
+        match (self.name.as_str(), &mut self.first.demand) {
+            ("", Demand::Trace(_)) => "trace".clone_into(&mut self.name),
+            ("", _) if is_alone => "client".clone_into(&mut self.name),
+            ("", _) => return refuse("", "is missing; give each group a name"),
+            (name, Demand::Trace(trace)) => {
+                for client in &mut trace.clients {
+                    *client = format!("{name}/{client}");
+                    check(client)?;
+                }
             }
-            Ok(name)
+            (name, _) => {
+                check(name)?;
+                check(&format!("{name}{NUMBERED}"))?;
+            }
         }
-        (Some(name), _) => {
-            check(&name)?;
-            check(&format!("{name}{NUMBERED}"))?;
-            Ok(name)
-        }
+        Ok(())
     }
-}
 
-/// The other resources of the clients, which must be different.
-fn others(files: Vec<UsageFile>, first: &Usage, known: &Known) -> Read<Vec<Usage>> {
-    let mut also: Vec<Usage> = Vec::with_capacity(files.len());
-    for (index, file) in files.into_iter().enumerate() {
-        let step = format!("also[{index}]");
-        let usage = file.resolve(known).within(&step)?;
+    /// Adds another resource, which no other usage may have.
+    fn add(&mut self, mut usage: Usage, scenario: &Scenario, files: &Files) -> Read<()> {
+        usage.complete(scenario, files)?;
         if clients_of_trace(&usage).is_some() {
-            let message = "is a trace; give its clients a group of their own";
-            return Err(ReadError::new("wants", message)).within(&step);
+            return refuse("wants", "is a trace; give its clients a group of their own");
         }
-        let mut used = std::iter::once(first).chain(&also);
-        if used.any(|it| it.resource == usage.resource) {
-            let message = format!(
-                "{:?} is used already; give another one",
-                usage.resource.as_str()
-            );
-            return Err(ReadError::new("resource", message)).within(&step);
+        if self.usages().any(|it| it.resource == usage.resource) {
+            let id = usage.resource.as_str();
+            let message = format!("{id:?} is used already; give another one");
+            return refuse("resource", message);
         }
-        also.push(usage);
+        self.also.push(usage);
+        Ok(())
     }
-    Ok(also)
+
+    /// Puts names for what a file says by names, and removes what it need not say.
+    pub(super) fn put_names(&mut self, scenario: &Scenario) {
+        if self.nodes != scenario.leaves() {
+            let nodes = self
+                .nodes
+                .iter()
+                .filter_map(|node| scenario.nodes.get(*node));
+            let names = nodes.map(|node| node.name.clone()).collect();
+            self.nodes_file = Some(OneOf::List(names));
+        }
+        let prefix = format!("{}/", self.name);
+        if let Some(clients) = clients_of_trace(&self.first) {
+            self.count = 0;
+            if !clients.iter().all(|client| client.starts_with(&prefix)) {
+                self.name.clear();
+            }
+        } else if self.count == 1 {
+            self.count = 0;
+        }
+    }
 }
 
 /// Refuses two clients of one name.
 fn have_different_names(groups: &[ClientGroup]) -> Read<()> {
-    let refuse = |index: usize, name: &str| {
+    let refuse_name = |index: usize, name: &str| {
         let message = format!("there is a client {name:?} already; give another name");
-        Err(ReadError::new(format!("[{index}].name"), message))
+        refuse(format!("[{index}].name"), message)
     };
     // Groups of numbered clients, by the name before the number, and all other clients.
     let mut numbered: BTreeMap<&str, usize> = BTreeMap::new();
@@ -226,7 +202,7 @@ fn have_different_names(groups: &[ClientGroup]) -> Read<()> {
         let names = match clients_of_trace(&group.first) {
             None if group.count > 1 => {
                 if numbered.insert(&group.name, group.count).is_some() {
-                    return refuse(index, &group.name);
+                    return refuse_name(index, &group.name);
                 }
                 continue;
             }
@@ -235,7 +211,7 @@ fn have_different_names(groups: &[ClientGroup]) -> Read<()> {
         };
         for name in names {
             if single.insert(name, index).is_some() {
-                return refuse(index, name);
+                return refuse_name(index, name);
             }
         }
     }
@@ -247,7 +223,7 @@ fn have_different_names(groups: &[ClientGroup]) -> Read<()> {
         let parsed = parsed.filter(|parsed| parsed.to_string() == number);
         let count = numbered.get(before).copied().unwrap_or(0);
         if parsed.is_some_and(|number| number < count) {
-            return refuse(index, name);
+            return refuse_name(index, name);
         }
     }
     Ok(())

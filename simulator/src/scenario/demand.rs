@@ -15,8 +15,7 @@ use crate::scenario::demand::traced::TraceForm;
 use crate::scenario::forms::{
     Amount, As, Form, Part, STEP_MIN, Step, Time, UNSAID, schema, unsaid,
 };
-use crate::scenario::names::is_within;
-use crate::scenario::source::{Never, OneOf, Read, ReadError, Within};
+use crate::scenario::source::{Never, OneOf, Read, Within, is_within, refuse};
 
 /// The demand of a client over time. Curves that change all the time are followed in steps.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -186,7 +185,7 @@ impl Demand {
             } => {
                 if *amplitude > *mean {
                     let message = format!("is {amplitude}; give at most the mean, {mean}");
-                    return Err(ReadError::new("sine.amplitude", message));
+                    return refuse("sine.amplitude", message);
                 }
                 fill(every, *period, 100);
             }
@@ -198,7 +197,7 @@ impl Demand {
                 let (least, most) = *factor;
                 if !(0.0 <= least && least <= most && most <= 1e6) {
                     let message = "give the least and the largest factor, as in [0.9, 1.1]";
-                    return Err(ReadError::new("walk.factor", message));
+                    return refuse("walk.factor", message);
                 }
             }
             Self::Constant(_) | Self::OnOff { .. } | Self::Trace(_) => {}

@@ -12,12 +12,17 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::scenario::ClientGroup;
 pub use crate::scenario::fault::event::Event;
 pub use crate::scenario::fault::words::{EtcdLoss, NodeServers, Side, ToEtcd};
-use crate::scenario::forms::{As, Form, Maybe, PerHour, Step, Time, UNSAID, Weight, unsaid};
-use crate::scenario::names::{GroupName, NodeNames, is_within, with_known};
-use crate::scenario::source::{Fields, OneOf, Read, ReadError, Within, fields_of, read_kind};
+use crate::scenario::forms::{
+    As, Form, Maybe, PerHour, Step, Time, UNSAID, Weight, schema, unsaid,
+};
+use crate::scenario::names::to_names;
+use crate::scenario::read::Files;
+use crate::scenario::source::{
+    Fields, OneOrMany, Read, ReadError, Within, fields_of, is_within, kind_of, read_kind, refuse,
+};
+use crate::scenario::{ClientGroup, Scenario};
 
 /// Something that goes wrong, or is changed from outside.
 #[derive(Clone, Debug)]
@@ -89,8 +94,7 @@ impl When {
         };
         is_within(first, end).within("from")?;
         if until.is_some_and(|until| until < first) {
-            let message = "is before the first time; give a later one";
-            return Err(ReadError::new("until", message));
+            return refuse("until", "is before the first time; give a later one");
         }
         Ok(())
     }
@@ -118,18 +122,22 @@ impl JsonSchema for FaultFile {
 /// A duration between these two, by chance.
 pub type Span = (Duration, Duration);
 
-/// A node, or one of several.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A node, or one of several. Files have names; see `names`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum NodeChoice {
     /// This one, by its place in the scenario.
     Node(usize),
     /// Any, by chance.
     Any,
     /// Any but the root, by chance.
+    #[serde(rename = "below_root")]
     AnyBelowRoot,
     /// One of these, by chance; by their places in the scenario. At least one.
     AnyOf(Vec<usize>),
 }
+
+schema!([] NodeChoice: |generator| OneOrMany::<String>::json_schema(generator));
 
 impl NodeChoice {
     /// The node, if only one can be meant.
@@ -155,20 +163,21 @@ pub struct ClientChoice {
     #[schemars(range(min = 1))]
     pub count: usize,
     /// The name of their group. Absent: any group.
-    #[serde(default, rename = "of", with = "Maybe::<GroupName>")]
+    #[serde(default, rename = "of")]
+    #[schemars(with = "String")]
     pub groups: Option<Vec<usize>>,
     /// Their nodes. Absent: any node.
-    #[serde(default, rename = "at", with = "Maybe::<NodeNames>")]
+    #[serde(default, rename = "at")]
+    #[schemars(with = "OneOrMany<String>")]
     pub nodes: Option<Vec<usize>>,
 }
 
 impl ClientChoice {
     /// Chooses so many of all.
-    pub const fn any(count: usize) -> Self {
+    pub fn any(count: usize) -> Self {
         Self {
             count,
-            groups: None,
-            nodes: None,
+            ..Self::default()
         }
     }
 
@@ -195,8 +204,8 @@ impl ClientChoice {
 
 /// The owners of clocks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(from = "ClockFile", into = "ClockFile")]
-#[schemars(inline, untagged)]
+#[serde(untagged)]
+#[schemars(inline)]
 pub enum ClockChoice {
     /// The servers of a node.
     Node(NodeChoice),
@@ -204,76 +213,60 @@ pub enum ClockChoice {
     Clients(ClientChoice),
 }
 
-type ClockFile = OneOf<NodeChoice, NodeChoice, ClientChoice>;
-
-impl From<ClockFile> for ClockChoice {
-    fn from(file: ClockFile) -> Self {
-        match file {
-            OneOf::Plain(node) | OneOf::List(node) => Self::Node(node),
-            OneOf::Map(clients) => Self::Clients(clients),
-        }
-    }
-}
-
-impl From<ClockChoice> for ClockFile {
-    fn from(choice: ClockChoice) -> Self {
-        match choice {
-            ClockChoice::Node(node) => Self::Plain(node),
-            ClockChoice::Clients(clients) => Self::Map(clients),
-        }
-    }
-}
-
 impl Fault {
-    /// Reads one. Names are known.
-    pub(super) fn read(mut fields: Fields) -> Read<Self> {
+    /// Reads one. All but the faults of the scenario is known.
+    pub(super) fn read(mut fields: Fields, scenario: &Scenario, files: &Files) -> Read<Self> {
         fields.retain(|_, value| !value.is_null());
         let when = WHEN.iter().filter_map(|key| fields.remove_entry(*key));
-        let mut when: When = read_kind(when.collect(), &["from", "until"])?;
-        with_known(|known| when.complete(known.end))?;
+        let when: Fields = when.collect();
+        let mut when: When = read_kind(&kind_of(&when, &["from", "until"])?, when)?;
+        when.complete(scenario.duration)?;
         let Some(list) = fields.remove("one_of") else {
-            let choices = vec![(1.0, Event::read(fields)?)];
+            let choices = vec![(1.0, Event::read(fields, scenario, files)?)];
             return Ok(Self { when, choices });
         };
         if let Some(key) = fields.keys().next() {
-            return Err(ReadError::new(key, "does not go with one_of; remove it"));
+            return refuse(key, "does not go with one_of; remove it");
         }
-        let choices = weighted(list).within("one_of")?;
+        let choices = weighted(list, scenario, files).within("one_of")?;
         Ok(Self { when, choices })
     }
 
-    /// The fault as a file has it. Names are known.
-    pub(super) fn to_file(&self) -> Read<Fields> {
+    /// The fault as a file has it.
+    pub(super) fn to_file(&self, scenario: &Scenario) -> Read<Fields> {
+        let event_of = |event: &Event| -> Read<Fields> {
+            let mut fields = fields_of(event)?;
+            to_names(&mut fields, scenario)?;
+            Ok(fields)
+        };
         let mut fields = fields_of(&self.when)?;
-        match self.choices.as_slice() {
-            [(1.0, event)] => fields.extend(fields_of(event)?),
-            choices => {
-                let choices = choices.iter().map(|(weight, event)| {
-                    let mut fields = fields_of(event)?;
-                    fields.insert("weight".to_owned(), (*weight).into());
-                    Ok(fields.into())
-                });
-                let one_of = choices.collect::<Read<Vec<Value>>>()?;
-                fields.insert("one_of".to_owned(), one_of.into());
-            }
+        if let [(1.0, event)] = self.choices.as_slice() {
+            fields.extend(event_of(event)?);
+            return Ok(fields);
         }
+        let choices = self.choices.iter().map(|(weight, event)| {
+            let mut fields = event_of(event)?;
+            fields.insert("weight".to_owned(), (*weight).into());
+            Ok(fields)
+        });
+        let choices: Read<Value> = choices.collect::<Read<Vec<Fields>>>().map(Value::from);
+        fields.insert("one_of".to_owned(), choices?);
         Ok(fields)
     }
 }
 
 /// Several events, by weight.
-fn weighted(list: Value) -> Read<Vec<(f64, Event)>> {
-    let list: Vec<Fields> = serde_json::from_value(list).map_err(|it| ReadError::new("", it))?;
+fn weighted(list: Value, scenario: &Scenario, files: &Files) -> Read<Vec<(f64, Event)>> {
+    let list: Vec<Fields> = serde_json::from_value(list)?;
     let mut choices = Vec::new();
     for (index, mut fields) in list.into_iter().enumerate() {
         let weight = fields.remove("weight").unwrap_or_else(|| 1.into());
         let weight = Weight::deserialize(weight).map_err(|it| ReadError::new("weight", it));
-        let choice = weight.and_then(|weight| Ok((weight, Event::read(fields)?)));
+        let choice = weight.and_then(|it| Ok((it, Event::read(fields, scenario, files)?)));
         choices.push(choice.within(&format!("[{index}]"))?);
     }
     if choices.iter().all(|(weight, _)| *weight == 0.0) {
-        let message = "has no event with a weight; give one a weight above 0";
-        return Err(ReadError::new("", message));
+        return refuse("", "has no event with a weight; give one a weight above 0");
     }
     Ok(choices)
 }

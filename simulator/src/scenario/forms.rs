@@ -95,6 +95,45 @@ impl<F: Form> Form for Maybe<F> {
     }
 }
 
+/// A name that is not empty. Absent names are empty until they have their default.
+pub(crate) struct GivenName;
+
+schema!([] GivenName: |generator| String::json_schema(generator));
+
+impl Form for GivenName {
+    type Value = String;
+
+    fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
+        let name = String::deserialize(from)?;
+        match name.is_empty() {
+            true => Err(D::Error::custom("name: is empty; give it a name")),
+            false => Ok(name),
+        }
+    }
+
+    fn serialize<S: Serializer>(name: &String, to: S) -> Result<S::Ok, S::Error> {
+        name.serialize(to)
+    }
+}
+
+/// Times from the start.
+pub(crate) struct Times;
+
+schema!([] Times: |generator| Vec::<As<Time>>::json_schema(generator));
+
+impl Form for Times {
+    type Value = Vec<Duration>;
+
+    fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Duration>, D::Error> {
+        let times = Vec::<As<Time>>::deserialize(from)?;
+        Ok(times.into_iter().map(|time| time.0).collect())
+    }
+
+    fn serialize<S: Serializer>(times: &Vec<Duration>, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_seq(times.iter().map(|time| As::<Time>(*time)))
+    }
+}
+
 /// Numbers between two, both included.
 macro_rules! numbers {
     ($($(#[doc = $doc:literal])* $Form:ident: $Value:ty as $kind:literal, $least:expr, $most:expr;)*) => {$(

@@ -1,179 +1,108 @@
-//! Names in a scenario file become places: nodes, groups of clients. A written file has names again.
+//! Names in events become places of nodes and of groups of clients when a file is read, and names again when it is
+//! written.
 
-use std::cell::RefCell;
-use std::time::Duration;
+use serde::Deserialize;
+use serde_json::{Value, json};
 
-use doorward_engine::template::Templates;
-use serde::de::Error as _;
-use serde::ser::Error as _;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-use crate::scenario::ClientGroup;
+use crate::scenario::Scenario;
 use crate::scenario::fault::NodeChoice;
-use crate::scenario::forms::{Form, schema};
-use crate::scenario::nodes::NamedNodes;
-use crate::scenario::read::Files;
-use crate::scenario::source::{OneOf, OneOrMany, Read, ReadError};
+use crate::scenario::nodes::{all_named, named};
+use crate::scenario::source::{Fields, OneOf, OneOrMany, Read, ReadError, Within, refuse};
 
-/// The parts of a scenario that are known while its file is read.
-pub(super) struct Known {
-    /// The folder of the scenario, or the library.
-    pub(super) files: Files,
-    /// The duration of the simulation.
-    pub(super) end: Duration,
-    /// Faults may concern no client, or fewer than they say.
-    pub(super) may_be_idle: bool,
-    /// The templates at the start.
-    pub(super) templates: Templates,
-    /// The servers.
-    pub(super) tree: NamedNodes,
-    /// All clients.
-    pub(super) clients: Vec<ClientGroup>,
-}
-
-thread_local! {
-    /// The names in the scenario whose faults are being read or written.
-    static KNOWN: RefCell<Option<Known>> = const { RefCell::new(None) };
-}
-
-/// Refuses a time after the end.
-pub(super) fn is_within(time: Duration, end: Duration) -> Read<()> {
-    if time < end {
+/// Replaces names by places: those of nodes, or those of groups and nodes in a choice of clients.
+pub(super) fn to_places(value: &mut Value, scenario: &Scenario) -> Read<()> {
+    let Value::Object(clients) = value else {
+        *value = json!(node(&OneOrMany::deserialize(&*value)?, scenario)?);
         return Ok(());
+    };
+    let mut keys = clients.keys();
+    if let Some(key) = keys.find(|key| !["clients", "of", "at"].contains(&key.as_str())) {
+        let message = format!("unknown field `{key}`, expected one of `clients`, `of`, `at`");
+        return refuse("", message);
     }
-    let time = humantime::format_duration(time);
-    let end = humantime::format_duration(end);
-    let message = format!("is {time}; give a time before the end of the simulation, {end}");
-    Err(ReadError::new("", message))
+    clients.retain(|_, value| !value.is_null());
+    if let Some(name) = clients.get_mut("of") {
+        *name = groups(name, scenario).within("of")?;
+    }
+    if let Some(names) = clients.get_mut("at") {
+        let places = OneOrMany::deserialize(&*names).map_err(ReadError::from);
+        let places = places.and_then(|names| all_named(&scenario.nodes, &names));
+        *names = places.within("at")?.into();
+    }
+    Ok(())
 }
 
-/// Calls a function with the names of the scenario whose faults are being read or written.
-pub(super) fn with_known<T>(act: impl FnOnce(&Known) -> Read<T>) -> Read<T> {
-    KNOWN.with_borrow(|known| match known {
-        Some(known) => act(known),
-        None => Err(ReadError::new("", "names are not known here")),
-    })
-}
-
-impl Known {
-    /// Reads or writes faults, whose names are these.
-    pub(super) fn during<T>(self, act: impl FnOnce() -> T) -> (T, Option<Self>) {
-        let before = KNOWN.replace(Some(self));
-        let result = act();
-        (result, KNOWN.replace(before))
-    }
-
-    /// The nodes that something can happen to.
-    fn node(&self, names: &OneOrMany<String>) -> Read<NodeChoice> {
-        let mut nodes = match names {
-            OneOf::Plain(name) if name == "any" => return Ok(NodeChoice::Any),
-            OneOf::Plain(name) if name == "below_root" => {
-                return match self.tree.nodes.len() {
-                    1 => Err(ReadError::new("", "no node is below the root")),
-                    _ => Ok(NodeChoice::AnyBelowRoot),
-                };
+/// Finds the nodes that something can happen to.
+fn node(names: &OneOrMany<String>, scenario: &Scenario) -> Read<NodeChoice> {
+    if let OneOf::Plain(name) = names {
+        let message = match name.as_str() {
+            "any" => return Ok(NodeChoice::Any),
+            "below_root" if scenario.nodes.len() > 1 => return Ok(NodeChoice::AnyBelowRoot),
+            "below_root" => "no node is below the root",
+            "all" => "is all; give any, for a node by chance",
+            name => {
+                return Ok(match named(&scenario.nodes, name)?[..] {
+                    [only] => NodeChoice::Node(only),
+                    ref several => NodeChoice::AnyOf(several.to_vec()),
+                });
             }
-            OneOf::Plain(name) if name == "all" => {
-                let message = "is all; give any, for a node by chance";
-                return Err(ReadError::new("", message));
-            }
-            _ => self.tree.all_named(names)?,
         };
-        nodes.sort_unstable();
-        nodes.dedup();
-        Ok(match (names, nodes.as_slice()) {
-            (OneOf::Plain(_), [only]) => NodeChoice::Node(*only),
-            _ => NodeChoice::AnyOf(nodes),
-        })
+        return refuse("", message);
     }
+    let mut nodes = all_named(&scenario.nodes, names)?;
+    nodes.sort_unstable();
+    nodes.dedup();
+    Ok(NodeChoice::AnyOf(nodes))
+}
 
-    /// The name of a node.
-    fn name(&self, node: usize) -> Read<String> {
-        let node = self.tree.nodes.get(node).map(|node| node.name.clone());
-        node.ok_or_else(|| ReadError::new("", "names a node that is not there"))
-    }
-
-    /// The names of nodes.
-    fn names(&self, nodes: &[usize]) -> Read<OneOrMany<String>> {
-        let names: Read<_> = nodes.iter().map(|node| self.name(*node)).collect();
-        names.map(OneOf::List)
+/// Finds the groups of a name.
+fn groups(name: &Value, scenario: &Scenario) -> Read<Value> {
+    let name = String::deserialize(name)?;
+    let groups = scenario.clients.iter().enumerate();
+    let found = groups.filter(|(_, group)| group.name == name);
+    let found: Vec<usize> = found.map(|(place, _)| place).collect();
+    match found.is_empty() {
+        true => refuse("", format!("{name:?} is no group of clients")),
+        false => Ok(found.into()),
     }
 }
 
-impl<'de> Deserialize<'de> for NodeChoice {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let names = OneOrMany::deserialize(from)?;
-        with_known(|known| known.node(&names)).map_err(D::Error::custom)
+/// Replaces places in the fields of an event by names.
+pub(super) fn to_names(event: &mut Fields, scenario: &Scenario) -> Read<()> {
+    let node_name = |place: &usize| scenario.nodes.get(*place).map(|it| it.name.clone());
+    let node_names = |places: &Value| -> Read<Value> {
+        let places = Vec::<usize>::deserialize(places)?;
+        Ok(places.iter().filter_map(node_name).collect())
+    };
+    for value in event.values_mut() {
+        let Value::Object(choice) = value else {
+            continue;
+        };
+        if let Some(groups) = choice.get_mut("of").filter(|it| it.is_array()) {
+            *groups = group_name(groups, scenario)?;
+        }
+        if let Some(nodes) = choice.get_mut("at").filter(|it| it.is_array()) {
+            *nodes = node_names(nodes)?;
+        }
+        if let Some(nodes) = choice.get("any_of") {
+            *value = node_names(nodes)?;
+        } else if let Some(node) = choice.get("node") {
+            *value = node_name(&usize::deserialize(node)?).into();
+        }
     }
+    Ok(())
 }
 
-impl Serialize for NodeChoice {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        let names = with_known(|known| match self {
-            Self::Any => Ok(OneOf::Plain("any".to_owned())),
-            Self::AnyBelowRoot => Ok(OneOf::Plain("below_root".to_owned())),
-            Self::Node(node) => known.name(*node).map(OneOf::Plain),
-            Self::AnyOf(nodes) => known.names(nodes),
-        });
-        names.map_err(S::Error::custom)?.serialize(to)
-    }
-}
-
-schema!([] NodeChoice: |generator| OneOrMany::<String>::json_schema(generator));
-
-/// Nodes by their names.
-pub(super) struct NodeNames;
-
-schema!([] NodeNames: |generator| OneOrMany::<String>::json_schema(generator));
-
-impl Form for NodeNames {
-    type Value = Vec<usize>;
-
-    fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<usize>, D::Error> {
-        let names = OneOrMany::deserialize(from)?;
-        with_known(|known| known.tree.all_named(&names)).map_err(D::Error::custom)
-    }
-
-    fn serialize<S: Serializer>(nodes: &Vec<usize>, to: S) -> Result<S::Ok, S::Error> {
-        let names = with_known(|known| known.names(nodes));
-        names.map_err(S::Error::custom)?.serialize(to)
-    }
-}
-
-/// Groups of clients by their name.
-pub(super) struct GroupName;
-
-schema!([] GroupName: |generator| String::json_schema(generator));
-
-impl Form for GroupName {
-    type Value = Vec<usize>;
-
-    fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<usize>, D::Error> {
-        let name = String::deserialize(from)?;
-        let groups = with_known(|known| {
-            let groups = known.clients.iter().enumerate();
-            let found = groups.filter(|(_, group)| group.name == name);
-            let found: Vec<usize> = found.map(|(number, _)| number).collect();
-            match found.is_empty() {
-                true => Err(ReadError::new(
-                    "",
-                    format!("{name:?} is no group of clients"),
-                )),
-                false => Ok(found),
-            }
-        });
-        groups.map_err(D::Error::custom)
-    }
-
-    fn serialize<S: Serializer>(groups: &Vec<usize>, to: S) -> Result<S::Ok, S::Error> {
-        let name = with_known(|known| {
-            let groups = groups.iter().filter_map(|group| known.clients.get(*group));
-            let mut names: Vec<String> = groups.map(|group| group.name.clone()).collect();
-            names.dedup();
-            let one = <[String; 1]>::try_from(names);
-            one.map_err(|_| ReadError::new("", "clients of several groups, or of none"))
-        });
-        let [name] = name.map_err(S::Error::custom)?;
-        name.serialize(to)
+/// Returns the name that all these groups have.
+fn group_name(places: &Value, scenario: &Scenario) -> Read<Value> {
+    let places = Vec::<usize>::deserialize(places)?;
+    let groups = places
+        .iter()
+        .filter_map(|place| scenario.clients.get(*place));
+    let mut names: Vec<&str> = groups.map(|group| group.name.as_str()).collect();
+    names.dedup();
+    match names[..] {
+        [name] => Ok(name.into()),
+        _ => refuse("", "clients of several groups, or of none"),
     }
 }

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::scenario::Scenario;
 use crate::scenario::forms::{As, Form, Maybe, Part, Span, Time};
-use crate::scenario::nodes::NamedNodes;
-use crate::scenario::source::{OneOf, OneOrMany, Read, ReadError, Within};
+use crate::scenario::nodes::{Node, all_named, named};
+use crate::scenario::source::{OneOf, OneOrMany, Read, Within, refuse};
 
 /// The links, with the time of messages and their losses.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,24 +38,29 @@ pub struct Link {
 
 /// A distribution of latencies.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(from = "LatencyFile", into = "LatencyFile")]
+#[serde(from = "LatencyFile", untagged)]
 #[schemars(inline)]
 pub enum Latency {
     /// Always the same.
-    Constant(Duration),
+    Constant(#[serde(with = "Time")] Duration),
     /// All between two alike.
-    Uniform(Duration, Duration),
+    Uniform(
+        #[serde(with = "Time")] Duration,
+        #[serde(with = "Time")] Duration,
+    ),
     /// A least one, plus an exponential tail of that mean.
     Exponential {
         /// The least.
+        #[serde(with = "Time")]
         least: Duration,
         /// The mean of what is added.
+        #[serde(with = "Time")]
         mean: Duration,
     },
 }
 
 /// A latency with an exponential tail.
-#[derive(Serialize, Deserialize, JsonSchema)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(inline)]
 struct Tail {
@@ -80,21 +85,11 @@ impl From<LatencyFile> for Latency {
     }
 }
 
-impl From<Latency> for LatencyFile {
-    fn from(latency: Latency) -> Self {
-        match latency {
-            Latency::Constant(latency) => Self::Plain(As(latency)),
-            Latency::Uniform(least, most) => Self::List(As((least, most))),
-            Latency::Exponential { least, mean } => Self::Map(Tail { least, mean }),
-        }
-    }
-}
-
 /// The network as a file has it.
-#[derive(Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "Network")]
-pub(super) struct NetworkFile {
+pub struct NetworkFile {
     #[serde(flatten)]
     all: LinkFile,
     /// Only between clients and servers.
@@ -106,7 +101,7 @@ pub(super) struct NetworkFile {
 }
 
 /// A link as a file has it. Absent fields stay as they were.
-#[derive(Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "Link")]
 struct LinkFile {
@@ -122,7 +117,7 @@ struct LinkFile {
 }
 
 /// Single links. One of `between` and `at` says which.
-#[derive(Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct SingleLinks {
     /// A node and its parent, or two keys of the tree.
@@ -186,7 +181,7 @@ impl LinkFile {
 }
 
 impl NetworkFile {
-    pub(super) fn resolve(self, tree: &NamedNodes) -> Read<Network> {
+    pub(super) fn resolve(self, nodes: &[Node]) -> Read<Network> {
         let both = self.all.apply(LINK);
         let mut network = Network {
             clients: self.clients.apply(both),
@@ -194,7 +189,7 @@ impl NetworkFile {
             ..Network::default()
         };
         for (index, links) in self.links.into_iter().enumerate() {
-            let changed = links.change(&mut network, tree);
+            let changed = links.change(&mut network, nodes);
             changed.within(&format!("links[{index}]"))?;
         }
         Ok(network)
@@ -228,21 +223,21 @@ impl NetworkFile {
 }
 
 impl SingleLinks {
-    fn change(self, network: &mut Network, tree: &NamedNodes) -> Read<()> {
+    fn change(self, network: &mut Network, all: &[Node]) -> Read<()> {
         if self.link == LinkFile::default() {
             let message = "says nothing of the link; give a latency, loss or duplication";
-            return Err(ReadError::new("", message));
+            return refuse("", message);
         }
         let (nodes, links, usual) = match (self.between, self.at) {
             (Some(ends), None) => {
-                let nodes = lower_ends(&ends, tree).within("between")?;
+                let nodes = lower_ends(&ends, all).within("between")?;
                 (nodes, &mut network.above, network.servers)
             }
             (None, Some(names)) => {
-                let nodes = tree.all_named(&names).within("at")?;
+                let nodes = all_named(all, &names).within("at")?;
                 (nodes, &mut network.at, network.clients)
             }
-            _ => return Err(ReadError::new("", "give one of between and at")),
+            _ => return refuse("", "give one of between and at"),
         };
         for node in nodes {
             let link = links.entry(node).or_insert(usual);
@@ -253,10 +248,10 @@ impl SingleLinks {
 }
 
 /// The lower ends of the links between two nodes, or two keys of the tree.
-fn lower_ends((one, other): &(String, String), tree: &NamedNodes) -> Read<Vec<usize>> {
-    let (one, other) = (tree.named(one)?, tree.named(other)?);
+fn lower_ends((one, other): &(String, String), nodes: &[Node]) -> Read<Vec<usize>> {
+    let (one, other) = (named(nodes, one)?, named(nodes, other)?);
     let is_below = |child: usize, parents: &[usize]| {
-        let parent = tree.nodes.get(child).and_then(|node| node.parent);
+        let parent = nodes.get(child).and_then(|node| node.parent);
         parent.is_some_and(|parent| parents.contains(&parent))
     };
     let mut lower: Vec<usize> = Vec::new();
@@ -266,7 +261,7 @@ fn lower_ends((one, other): &(String, String), tree: &NamedNodes) -> Read<Vec<us
     }
     if lower.is_empty() {
         let message = "neither is the parent of the other; give a node and its parent";
-        return Err(ReadError::new("", message));
+        return refuse("", message);
     }
     // Once each, for a change applies to each.
     lower.sort_unstable();

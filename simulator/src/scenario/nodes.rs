@@ -5,17 +5,16 @@
 //! goes through the nodes; files that the simulator writes have a list.
 
 use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
-use std::fmt;
 
 use doorward_engine::id::HolderName;
+use indexmap::IndexMap;
 use schemars::JsonSchema;
-use serde::de::{MapAccess, Visitor};
+use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::scenario::NODES_MAX;
-use crate::scenario::forms::{Candidates, Form, NodeCount};
-use crate::scenario::source::{Never, OneOf, OneOrMany, Read, ReadError, Within};
+use crate::scenario::forms::{Candidates, Form, NodeCount, schema};
+use crate::scenario::source::{Never, OneOf, OneOrMany, Read, Within, refuse};
 
 /// Words that say which nodes are meant, so that no node has them as its name. YAML takes the last two for truth
 /// values.
@@ -26,6 +25,8 @@ const RESERVED: [&str; 6] = ["all", "any", "below_root", "leaves", "true", "fals
 pub struct Node {
     /// Unique.
     pub name: String,
+    /// The key of the tree that it is made of. Several nodes of a key have different names.
+    pub key: String,
     /// Its place among the nodes. None: this is the root, which is the first.
     pub parent: Option<usize>,
     /// The number of its servers; at least 1. With more than one, a master that dies is succeeded after
@@ -33,14 +34,27 @@ pub struct Node {
     pub candidates: u32,
 }
 
+impl Node {
+    /// Returns a node whose key is its name.
+    pub fn new(name: impl Into<String>, parent: Option<usize>, candidates: u32) -> Self {
+        let name = name.into();
+        Self {
+            key: name.clone(),
+            name,
+            parent,
+            candidates,
+        }
+    }
+}
+
 /// The tree as a file has it.
-pub(super) type TreeFile = OneOf<Never, Vec<Listed>, Branches>;
+type TreeFile = OneOf<Never, Vec<Listed>, Branches>;
 
 /// A node in a list.
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "ListedNode")]
-pub(super) struct Listed {
+struct Listed {
     /// Its name, which is unique.
     name: String,
     /// The name of a node before it. Absent: it is the root.
@@ -51,11 +65,12 @@ pub(super) struct Listed {
     candidates: u32,
 }
 
-/// Nodes by their keys, in the order of the file.
-#[derive(JsonSchema)]
+/// Nodes by their keys, in the order of the file. A node with nothing to say has no value.
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
 #[schemars(inline)]
-pub(super) struct Branches(
-    #[schemars(with = "BTreeMap<String, Option<Branch>>")] Vec<(String, Branch)>,
+struct Branches(
+    #[schemars(with = "BTreeMap<String, Option<Branch>>")] IndexMap<String, Option<Branch>>,
 );
 
 /// A key of the tree.
@@ -84,85 +99,64 @@ const ALONE: Branch = Branch {
     children: None,
 };
 
-impl Serialize for Branches {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.collect_map(self.0.iter().map(|(key, branch)| (key, branch)))
+/// The nodes of a tree: the root first, parents before their children.
+pub(super) struct TreeForm;
+
+schema!([] TreeForm: |generator| TreeFile::json_schema(generator));
+
+impl Form for TreeForm {
+    type Value = Vec<Node>;
+
+    fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Node>, D::Error> {
+        let nodes = planted(TreeFile::deserialize(from)?).within("tree");
+        nodes.map_err(D::Error::custom)
+    }
+
+    fn serialize<S: Serializer>(nodes: &Vec<Node>, to: S) -> Result<S::Ok, S::Error> {
+        let name_of = |parent: usize| nodes.get(parent).map(|node| node.name.clone());
+        to.collect_seq(nodes.iter().map(|node| Listed {
+            name: node.name.clone(),
+            parent: node.parent.and_then(name_of),
+            candidates: node.candidates,
+        }))
     }
 }
 
-impl<'de> Deserialize<'de> for Branches {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        struct InOrder;
-        impl<'de> Visitor<'de> for InOrder {
-            type Value = Branches;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a map of nodes, as in {root: {children: [a, b]}}")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Branches, A::Error> {
-                let mut branches = Vec::new();
-                while let Some((key, branch)) = map.next_entry::<String, Option<Branch>>()? {
-                    branches.push((key, branch.unwrap_or(ALONE)));
-                }
-                Ok(Branches(branches))
+fn planted(file: TreeFile) -> Read<Vec<Node>> {
+    let mut tree = Planting::default();
+    match file {
+        OneOf::Plain(never) => match never {},
+        OneOf::List(list) => {
+            for (index, node) in list.into_iter().enumerate() {
+                tree.add_listed(node).within(&format!("[{index}]"))?;
             }
         }
-        from.deserialize_map(InOrder)
+        OneOf::Map(Branches(roots)) => {
+            let mut all = roots.iter();
+            let (Some((key, root)), None) = (all.next(), all.next()) else {
+                return refuse("", "give one root, and all other nodes as its children");
+            };
+            let root = root.as_ref().unwrap_or(&ALONE);
+            if root.count != 1 {
+                return refuse(format!("{key}.count"), "is not for the root; remove it");
+            }
+            tree.plant(key, root, None, "")?;
+        }
     }
+    if tree.nodes.is_empty() {
+        return refuse("", "is empty; give at least the root");
+    }
+    Ok(tree.nodes)
 }
 
-/// The nodes, and what they are called.
-#[derive(Debug, Default)]
-pub(super) struct NamedNodes {
-    /// The root first, parents before their children.
-    pub(super) nodes: Vec<Node>,
-    /// The nodes without children.
-    pub(super) leaves: Vec<usize>,
-    names: BTreeMap<String, usize>,
-    /// The nodes that are made of one key.
-    kinds: BTreeMap<String, Vec<usize>>,
+/// The nodes so far, and their places by name.
+#[derive(Default)]
+struct Planting {
+    nodes: Vec<Node>,
+    places: BTreeMap<String, usize>,
 }
 
-impl NamedNodes {
-    /// The nodes of a file. Without any, a root alone.
-    pub(super) fn of(file: Option<TreeFile>) -> Read<Self> {
-        let mut tree = Self::default();
-        match file {
-            None | Some(OneOf::Plain(_)) => tree.plant("root", &ALONE, None, "")?,
-            Some(OneOf::List(list)) => {
-                for (index, node) in list.into_iter().enumerate() {
-                    tree.add_listed(node).within(&format!("[{index}]"))?;
-                }
-                if tree.nodes.is_empty() {
-                    return Err(ReadError::new("", "is empty; give at least the root"));
-                }
-            }
-            Some(OneOf::Map(Branches(roots))) => {
-                let [(key, root)] = roots.as_slice() else {
-                    let message = "give one root, and all other nodes as its children";
-                    return Err(ReadError::new("", message));
-                };
-                if root.count != 1 {
-                    let message = "is not for the root; remove it";
-                    return Err(ReadError::new(format!("{key}.count"), message));
-                }
-                tree.plant(key, root, None, "")?;
-            }
-        }
-        tree.leaves = super::leaves_of(&tree.nodes);
-        Ok(tree)
-    }
-
-    /// The nodes of a scenario that is written.
-    pub(super) fn written(nodes: &[Node]) -> Self {
-        let nodes = nodes.to_vec();
-        Self {
-            nodes,
-            ..Self::default()
-        }
-    }
-
+impl Planting {
     /// Makes the nodes of a key, `prefix` before the name of each.
     fn plant(
         &mut self,
@@ -172,31 +166,25 @@ impl NamedNodes {
         prefix: &str,
     ) -> Read<()> {
         for number in 1..=branch.count {
-            let (mut name, mut below) = (format!("{prefix}{key}"), prefix.to_owned());
+            let mut node = Node::new(key, parent, branch.candidates);
+            node.name = format!("{prefix}{key}");
+            let mut below = prefix.to_owned();
             if branch.count > 1 {
-                name = format!("{name}-{number}");
-                below = format!("{name}.");
+                node.name = format!("{}-{number}", node.name);
+                below = format!("{}.", node.name);
             }
-            let index = self.nodes.len();
-            let candidates = branch.candidates;
-            self.add(
-                Node {
-                    name,
-                    parent,
-                    candidates,
-                },
-                key,
-            )?;
+            let parent = Some(self.add(node)?);
             match &branch.children {
                 None | Some(OneOf::Plain(_)) => {}
                 Some(OneOf::List(names)) => {
                     for name in names {
-                        self.plant(name, &ALONE, Some(index), &below)?;
+                        self.plant(name, &ALONE, parent, &below)?;
                     }
                 }
                 Some(OneOf::Map(Branches(children))) => {
                     for (key, child) in children {
-                        self.plant(key, child, Some(index), &below)?;
+                        let child = child.as_ref().unwrap_or(&ALONE);
+                        self.plant(key, child, parent, &below)?;
                     }
                 }
             }
@@ -205,86 +193,68 @@ impl NamedNodes {
     }
 
     fn add_listed(&mut self, node: Listed) -> Read<()> {
-        let parent = node.parent.as_ref().and_then(|name| self.find(name));
+        let parent = node.parent.and_then(|name| self.places.get(&name).copied());
         if parent.is_some() == self.nodes.is_empty() {
             let message = "give a node before it; only the first node has no parent";
-            return Err(ReadError::new("parent", message));
+            return refuse("parent", message);
         }
-        let (name, candidates) = (node.name.clone(), node.candidates);
-        self.add(
-            Node {
-                name,
-                parent,
-                candidates,
-            },
-            &node.name,
-        )
+        self.add(Node::new(node.name, parent, node.candidates))?;
+        Ok(())
     }
 
-    fn add(&mut self, node: Node, key: &str) -> Read<()> {
-        let (index, name) = (self.nodes.len(), node.name.clone());
-        let message = if let Err(cause) = HolderName::new(&name) {
+    /// Adds a node, and returns its place.
+    fn add(&mut self, node: Node) -> Read<usize> {
+        let (place, name) = (self.nodes.len(), &node.name);
+        let message = if let Err(cause) = HolderName::new(name) {
             format!("the name of a node {cause}")
-        } else if RESERVED.contains(&key) {
-            format!("{key:?} cannot be the name of a node; rename it")
-        } else if index >= NODES_MAX {
+        } else if RESERVED.contains(&node.key.as_str()) {
+            format!("{:?} cannot be the name of a node; rename it", node.key)
+        } else if place >= NODES_MAX {
             format!("makes too many nodes; give at most {NODES_MAX}")
-        } else if let Entry::Vacant(place) = self.names.entry(name.clone()) {
-            place.insert(index);
-            self.kinds.entry(key.to_owned()).or_default().push(index);
-            self.nodes.push(node);
-            return Ok(());
-        } else {
+        } else if self.places.insert(name.clone(), place).is_some() {
             format!("there are two nodes {name:?}; rename one")
+        } else {
+            self.nodes.push(node);
+            return Ok(place);
         };
-        Err(ReadError::new("", message))
-    }
-
-    /// The node of that name.
-    pub(super) fn find(&self, name: &str) -> Option<usize> {
-        self.names.get(name).copied()
-    }
-
-    /// The nodes of one name, of a key of the tree, or of a word.
-    pub(super) fn named(&self, name: &str) -> Read<Vec<usize>> {
-        match name {
-            "leaves" => return Ok(self.leaves.clone()),
-            "all" => return Ok((0..self.nodes.len()).collect()),
-            _ => {}
-        }
-        if let Some(node) = self.find(name) {
-            return Ok(vec![node]);
-        }
-        let found = self.kinds.get(name).cloned();
-        found.ok_or_else(|| ReadError::new("", format!("{name:?} is no node")))
-    }
-
-    /// The nodes of one name or of several.
-    pub(super) fn all_named(&self, names: &OneOrMany<String>) -> Read<Vec<usize>> {
-        let names = match names {
-            OneOf::Plain(name) => return self.named(name),
-            OneOf::List(names) => names,
-            OneOf::Map(never) => match *never {},
-        };
-        if names.is_empty() {
-            return Err(ReadError::new("", "is empty; give at least one node"));
-        }
-        let mut all = Vec::new();
-        for (index, name) in names.iter().enumerate() {
-            let nodes = self.named(name);
-            all.extend(nodes.within(&format!("[{index}]"))?);
-        }
-        Ok(all)
+        refuse("", message)
     }
 }
 
-/// The nodes as a file has them.
-pub(super) fn listed(nodes: &[Node]) -> TreeFile {
-    let name_of = |parent: usize| nodes.get(parent).map(|node| node.name.clone());
-    let each = nodes.iter().map(|node| Listed {
-        name: node.name.clone(),
-        parent: node.parent.and_then(name_of),
-        candidates: node.candidates,
-    });
-    OneOf::List(each.collect())
+/// Finds the nodes of one name, of a key of the tree, or of a word.
+pub(super) fn named(nodes: &[Node], name: &str) -> Read<Vec<usize>> {
+    let all = 0..nodes.len();
+    let of = |is_meant: &dyn Fn(&Node) -> bool| -> Vec<usize> {
+        let meant = nodes.iter().enumerate().filter(|(_, node)| is_meant(node));
+        meant.map(|(place, _)| place).collect()
+    };
+    let found = match name {
+        "leaves" => super::leaves_of(nodes),
+        "all" => all.collect(),
+        name => match of(&|node| node.name == name) {
+            none if none.is_empty() => of(&|node| node.key == name),
+            one => one,
+        },
+    };
+    match found.is_empty() {
+        true => refuse("", format!("{name:?} is no node")),
+        false => Ok(found),
+    }
+}
+
+/// Finds the nodes of one name or of several.
+pub(super) fn all_named(nodes: &[Node], names: &OneOrMany<String>) -> Read<Vec<usize>> {
+    let names = match names {
+        OneOf::Plain(name) => return named(nodes, name),
+        OneOf::List(names) => names,
+        OneOf::Map(never) => match *never {},
+    };
+    if names.is_empty() {
+        return refuse("", "is empty; give at least one node");
+    }
+    let mut all = Vec::new();
+    for (index, name) in names.iter().enumerate() {
+        all.extend(named(nodes, name).within(&format!("[{index}]"))?);
+    }
+    Ok(all)
 }

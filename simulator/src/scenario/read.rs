@@ -5,26 +5,20 @@
 
 pub mod files;
 
-use std::io;
 use std::path::Path;
 use std::time::Duration;
+use std::{io, mem};
 
 use doorward_documents::DOCUMENT_BYTES_MAX;
-use schemars::JsonSchema;
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
-use crate::scenario::clients::{self, GroupFile};
-use crate::scenario::fault::{Fault, FaultFile};
-use crate::scenario::forms::{As, Form, Maybe, Step, Time, is_default};
-use crate::scenario::names::{Known, is_within};
-use crate::scenario::network::NetworkFile;
-use crate::scenario::nodes::{NamedNodes, TreeFile};
+use crate::scenario::fault::Fault;
+use crate::scenario::forms::{As, UNSAID};
+use crate::scenario::nodes::TreeForm;
 pub use crate::scenario::read::files::Files;
-use crate::scenario::source::{Fields, Read, ReadError, Within};
-use crate::scenario::templates::{self, TemplatesForm};
-use crate::scenario::{ClientGaps, Limits, Node, Scenario, Servers};
+use crate::scenario::source::{Read, Within, is_within, refuse};
+use crate::scenario::{Node, Scenario, clients, templates};
 
 /// The default time between two measurements.
 const SAMPLE_EVERY: Duration = Duration::from_secs(5);
@@ -43,78 +37,10 @@ pub struct ScenarioError(String);
 /// The most maps and lists in one another.
 const DEPTH_MAX: usize = 32;
 
-/// A whole simulation.
-#[derive(Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(rename = "Scenario")]
-pub(super) struct ScenarioFile {
-    /// The name of the scenario and of files about it: letters, digits, `-`, `_` and `.`. Absent: the name of the file.
-    #[serde(default)]
-    pub(super) name: Option<String>,
-    /// A description for people.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub(super) description: String,
-    /// The duration of the simulation.
-    #[serde(default = "ten_minutes", with = "Step")]
-    pub(super) duration: Duration,
-    /// The seed of all chance. The same seed gives the same run.
-    #[serde(default = "one")]
-    pub(super) seed: u64,
-    /// The time between two measurements; at most 20,000,000 samples of all nodes together. Absent: 5 s.
-    #[serde(default, with = "Maybe::<Step>")]
-    pub(super) sample_every: Option<Duration>,
-    /// From this time on nothing goes wrong. Servers come back, no message is lost or doubled, no fault begins, and
-    /// demand changes by `surge` and `demand` only. Absent: never.
-    #[serde(default, with = "Maybe::<Time>")]
-    pub(super) heal_at: Option<Duration>,
-    /// At these times clients must have what is right: see the limit `settled_unfairness`.
-    #[serde(default)]
-    pub(super) right_at: Vec<As<Time>>,
-    /// Faults may concern no client, or fewer clients than they say. Files that chance wrote say so.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub(super) idle_faults: bool,
-    /// The templates of the root at the start, as in a template file; or the name of one.
-    #[schemars(with = "TemplatesForm")]
-    pub(super) templates: Value,
-    /// The servers: nodes in nodes, or a list. Absent: one node, `root`.
-    #[serde(default)]
-    pub(super) tree: Option<TreeFile>,
-    /// Groups of clients.
-    pub(super) clients: Vec<GroupFile>,
-    /// The links between clients and servers.
-    #[serde(default)]
-    pub(super) network: NetworkFile,
-    /// The settings of servers.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub(super) servers: Servers,
-    /// The settings of clients.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub(super) client_gaps: ClientGaps,
-    /// Faults, each with its time.
-    #[serde(default)]
-    #[schemars(with = "Vec<FaultFile>")]
-    pub(super) faults: Vec<Fields>,
-    /// Averages are judged from this time on. Absent: the longest learning mode and 30 s, but at most half of the
-    /// duration.
-    #[serde(default, with = "Maybe::<Time>")]
-    pub(super) settled_after: Option<Duration>,
-    /// The limits that verdicts judge by.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub(super) limits: Limits,
-}
-
-const fn ten_minutes() -> Duration {
-    Duration::from_secs(600)
-}
-
-const fn one() -> u64 {
-    1
-}
-
 /// Only the tree of a scenario file.
 #[derive(Deserialize)]
 struct TreeOnly {
-    tree: TreeFile,
+    tree: As<TreeForm>,
 }
 
 impl Scenario {
@@ -136,10 +62,7 @@ impl Scenario {
     /// If it cannot be read, has no tree, or that is invalid.
     pub fn read_tree(path: &Path) -> Result<Vec<Node>, ScenarioError> {
         let (text, file) = text_in(path)?;
-        let TreeOnly { tree } = parsed(&text, &file)?;
-        let tree = NamedNodes::of(Some(tree)).within("tree");
-        let tree = tree.map_err(|error| ScenarioError(format!("{file}: {error}")))?;
-        Ok(tree.nodes)
+        parsed(&text, &file).map(|TreeOnly { tree }| tree.0)
     }
 
     /// Reads the text of a scenario file. `file` is its name, for messages and for a scenario that
@@ -149,8 +72,10 @@ impl Scenario {
     ///
     /// If it, or a file it names, cannot be read or is invalid.
     pub fn parse(text: &str, file: &str, files: &Files) -> Result<Self, ScenarioError> {
-        let scenario = parsed::<ScenarioFile>(text, file)?.resolve(file, files);
-        scenario.map_err(|error| ScenarioError(format!("{file}: {error}")))
+        let mut scenario: Self = parsed(text, file)?;
+        let resolved = scenario.resolve(file, files);
+        resolved.map_err(|error| ScenarioError(format!("{file}: {error}")))?;
+        Ok(scenario)
     }
 }
 
@@ -183,64 +108,42 @@ fn text_in(path: &Path) -> Result<(String, String), ScenarioError> {
     }
 }
 
-impl ScenarioFile {
-    /// Resolves names, fills in defaults that depend on other fields, and checks fields against one another.
-    fn resolve(self, file: &str, files: &Files) -> Read<Scenario> {
-        let mut known = Known {
-            files: files.clone(),
-            end: self.duration,
-            may_be_idle: self.idle_faults,
-            templates: templates::read(&self.templates, files).within("templates")?,
-            tree: NamedNodes::of(self.tree).within("tree")?,
-            clients: Vec::new(),
-        };
-        let clients = clients::resolved(self.clients, &known);
-        known.clients = clients.within("clients")?;
-        let network = self.network.resolve(&known.tree).within("network")?;
-        let (faults, known) = known.during(|| faults(self.faults));
-        let faults = faults?;
-        let Some(known) = known else {
-            return Err(ReadError::new("", "names are lost"));
-        };
-        let end = self.duration;
-        let mut scenario = Scenario {
-            name: self.name.unwrap_or_else(|| file_stem(file)),
-            description: self.description.trim().to_owned(),
-            duration: end,
-            seed: self.seed,
-            sample_every: self.sample_every.unwrap_or(SAMPLE_EVERY.min(end)),
-            heal_at: self.heal_at,
-            right_at: self.right_at.into_iter().map(|time| time.0).collect(),
-            idle_faults: self.idle_faults,
-            templates: known.templates,
-            nodes: known.tree.nodes,
-            clients: known.clients,
-            network,
-            servers: self.servers,
-            client_gaps: self.client_gaps,
-            faults,
-            settled_after: Duration::ZERO,
-            limits: self.limits,
-        };
-        let settled = self.settled_after;
-        scenario.settled_after = settled.unwrap_or_else(|| scenario.settled_by_default());
-        scenario.check()?;
-        Ok(scenario)
-    }
-}
-
-fn faults(list: Vec<Fields>) -> Read<Vec<Fault>> {
-    let faults = list.into_iter().enumerate();
-    let faults = faults.map(|(index, it)| Fault::read(it).within(&format!("faults[{index}]")));
-    faults.collect()
-}
-
 impl Scenario {
+    /// Resolves names, fills in defaults that depend on other fields, and checks fields against one another.
+    fn resolve(&mut self, file: &str, files: &Files) -> Read<()> {
+        if self.name.is_empty() {
+            self.name = file_stem(file);
+        }
+        self.description = self.description.trim().to_owned();
+        if self.nodes.is_empty() {
+            self.nodes.push(Node::new("root", None, 1));
+        }
+        let templates = templates::read(&mem::take(&mut self.templates_file), files);
+        self.templates = templates.within("templates")?;
+        let mut clients = mem::take(&mut self.clients);
+        clients::complete(&mut clients, self, files).within("clients")?;
+        self.clients = clients;
+        let network = mem::take(&mut self.network_file).resolve(&self.nodes);
+        self.network = network.within("network")?;
+        for (index, fields) in mem::take(&mut self.fault_files).into_iter().enumerate() {
+            let fault = Fault::read(fields, self, files);
+            let fault = fault.within(&format!("faults[{index}]"))?;
+            self.faults.push(fault);
+        }
+        if self.sample_every == UNSAID {
+            self.sample_every = SAMPLE_EVERY.min(self.duration);
+        }
+        if self.settled_after == UNSAID {
+            self.settled_after = self.settled_by_default();
+        }
+        self.check()
+    }
+
     /// Refuses fields that do not fit to one another.
     fn check(&self) -> Read<()> {
         if !is_name_of_files(&self.name) {
             let message = "give letters, digits, '-', '_' and '.', and a letter or digit first";
-            return Err(ReadError::new("name", message));
+            return refuse("name", message);
         }
         if let Some(heal_at) = self.heal_at {
             is_within(heal_at, self.duration).within("heal_at")?;
@@ -262,7 +165,7 @@ impl Scenario {
         } else {
             return Ok(());
         };
-        Err(ReadError::new("sample_every", message))
+        refuse("sample_every", message)
     }
 }
 

@@ -7,7 +7,7 @@ use std::path::Path;
 use schemars::schema_for;
 use serde_json::{Map, Value};
 
-use crate::scenario::read::ScenarioFile;
+use crate::scenario::Scenario;
 
 const HEAD: &str = "# Scenario files: reference\n
 The [guide](simulator.md) shows how scenario files are used. These lists are made of the source; a test holds them. An
@@ -163,7 +163,7 @@ fn check_file(name: &str, expected: &str) {
 
 #[test]
 fn the_reference_and_the_schema_are_those_of_the_types() {
-    let schema = schema_for!(ScenarioFile).to_value();
+    let schema = schema_for!(Scenario).to_value();
     let text = serde_json::to_string_pretty(&schema).unwrap();
     check_file("scenario.schema.json", &format!("{text}\n"));
     let mut out = HEAD.to_owned();

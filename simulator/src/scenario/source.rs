@@ -2,18 +2,19 @@
 
 use std::fmt;
 use std::marker::PhantomData;
+use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{DeserializeOwned, IntoDeserializer, MapAccess, SeqAccess, Visitor};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use serde_json::{Map, Value};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Map, Value, json};
 
 use crate::scenario::forms::schema;
 
 /// One thing that is wrong with a scenario file: the keys on the way to it, as `clients[0].wants`, and a message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{path}: {message}")]
+#[error("{path}{}{message}", if path.is_empty() { "" } else { ": " })]
 pub(crate) struct ReadError {
     path: String,
     message: String,
@@ -24,11 +25,33 @@ pub(crate) type Read<T> = Result<T, ReadError>;
 /// The fields of a map, by name.
 pub(crate) type Fields = Map<String, Value>;
 
+impl From<serde_json::Error> for ReadError {
+    fn from(cause: serde_json::Error) -> Self {
+        Self::new("", cause)
+    }
+}
+
 impl ReadError {
     pub(crate) fn new(path: impl Into<String>, message: impl ToString) -> Self {
         let (path, message) = (path.into(), message.to_string());
         Self { path, message }
     }
+}
+
+/// Refuses what is at a path.
+pub(crate) fn refuse<T>(path: impl Into<String>, message: impl ToString) -> Read<T> {
+    Err(ReadError::new(path, message))
+}
+
+/// Refuses a time after the end.
+pub(crate) fn is_within(time: Duration, end: Duration) -> Read<()> {
+    if time < end {
+        return Ok(());
+    }
+    let time = humantime::format_duration(time);
+    let end = humantime::format_duration(end);
+    let message = format!("is {time}; give a time before the end of the simulation, {end}");
+    refuse("", message)
 }
 
 /// Puts an error within the map or list around it.
@@ -48,32 +71,23 @@ impl<T> Within for Read<T> {
 }
 
 // A plain value, a list or a map.
-#[derive(JsonSchema)]
-#[schemars(inline, untagged)]
-pub(crate) enum OneOf<P, L, M> {
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(untagged)]
+#[schemars(inline)]
+pub enum OneOf<P, L, M> {
     Plain(P),
     List(L),
     Map(M),
 }
 
 /// A shape that a value cannot have.
-#[derive(Serialize, Deserialize)]
-pub(crate) enum Never {}
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum Never {}
 
 schema!([] Never: |_| false.into());
 
 /// A value, or a list of values.
 pub(crate) type OneOrMany<T> = OneOf<T, Vec<T>, Never>;
-
-impl<P: Serialize, L: Serialize, M: Serialize> Serialize for OneOf<P, L, M> {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Self::Plain(value) => value.serialize(to),
-            Self::List(value) => value.serialize(to),
-            Self::Map(value) => value.serialize(to),
-        }
-    }
-}
 
 impl<'de, P, L, M> Deserialize<'de> for OneOf<P, L, M>
 where
@@ -126,38 +140,34 @@ where
     }
 }
 
-/// Reads one of several kinds, which has its own name among its fields, as in `{kill: root, for: 5s}`. Every key but
-/// those `beside` it is the name of a kind.
-pub(crate) fn read_kind<T: Serialize + DeserializeOwned>(
-    fields: Fields,
-    beside: &[&str],
-) -> Read<T> {
+/// Finds the key that says which of several kinds this is, as `kill` in `{kill: root, for: 5s}`: the only one but for
+/// those `beside` it.
+pub(crate) fn kind_of(fields: &Fields, beside: &[&str]) -> Read<String> {
     let mut kinds = fields.keys().filter(|it| !beside.contains(&it.as_str()));
-    let kind = match (kinds.next(), kinds.next()) {
-        (Some(kind), None) => kind.clone(),
-        (None, _) => return Err(ReadError::new("", "does not say what or when it is")),
-        (Some(one), Some(other)) => {
-            let message = format!("has both {one} and {other}; give one of them");
-            return Err(ReadError::new("", message));
-        }
+    let message = match (kinds.next(), kinds.next()) {
+        (Some(kind), None) => return Ok(kind.clone()),
+        (None, _) => "does not say what or when it is".to_owned(),
+        (Some(one), Some(other)) => format!("has both {one} and {other}; give one of them"),
     };
-    let tagged = Fields::from_iter([(kind.clone(), fields.clone().into())]);
-    let value: T = serde_json::from_value(tagged.into()).map_err(|it| ReadError::new(&kind, it))?;
+    refuse("", message)
+}
+
+/// Reads one of several kinds, which has its own name among its fields.
+pub(crate) fn read_kind<T: Serialize + DeserializeOwned>(kind: &str, fields: Fields) -> Read<T> {
+    let value = serde_json::from_value(json!({kind: &fields})).map_err(ReadError::from);
+    let value: T = value.within(kind)?;
     let known = fields_of(&value)?;
     match fields.keys().find(|key| !known.contains_key(*key)) {
-        Some(key) => Err(ReadError::new(key, format!("does not go with {kind}"))),
+        Some(key) => refuse(key, format!("does not go with {kind}")),
         None => Ok(value),
     }
 }
 
 /// The fields of one of several kinds.
 pub(crate) fn fields_of<T: Serialize>(kind: &T) -> Read<Fields> {
-    let value = serde_json::to_value(kind).map_err(|it| ReadError::new("", it))?;
-    match value {
-        Value::Object(tagged) => match tagged.into_iter().next() {
-            Some((_, Value::Object(fields))) => Ok(fields),
-            _ => Ok(Fields::new()),
-        },
+    let tagged: Fields = serde_json::from_value(serde_json::to_value(kind)?)?;
+    match tagged.into_iter().next() {
+        Some((_, Value::Object(fields))) => Ok(fields),
         _ => Ok(Fields::new()),
     }
 }

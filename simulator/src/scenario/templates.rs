@@ -8,7 +8,6 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Value as Json, json};
 
 use crate::scenario::forms::{Form, schema};
-use crate::scenario::names::with_known;
 use crate::scenario::read::Files;
 use crate::scenario::source::{Read, ReadError};
 
@@ -23,11 +22,23 @@ pub(super) fn read(value: &Json, files: &Files) -> Read<Templates> {
         })?;
         return parse_bytes(&bytes, &file).map_err(|error| ReadError::new("", error));
     }
+    parsed(value)
+}
+
+fn parsed(document: &Json) -> Read<Templates> {
     // JSON is YAML.
-    parse_yaml(&value.to_string(), "").map_err(|error| {
+    parse_yaml(&document.to_string(), "").map_err(|error| {
         let problems: Vec<String> = error.problems.iter().map(ToString::to_string).collect();
         ReadError::new("", problems.join("\n"))
     })
+}
+
+/// Puts templates in place of the name of their file.
+pub(super) fn insert(value: &mut Json, files: &Files) -> Read<()> {
+    if value.is_string() {
+        *value = written(&read(value, files)?);
+    }
+    Ok(())
 }
 
 /// Templates as a file has them.
@@ -40,8 +51,8 @@ impl Form for TemplatesForm {
     type Value = Templates;
 
     fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Templates, D::Error> {
-        let value = Json::deserialize(from)?;
-        with_known(|known| read(&value, &known.files)).map_err(D::Error::custom)
+        let document = Json::deserialize(from)?;
+        parsed(&document).map_err(D::Error::custom)
     }
 
     fn serialize<S: Serializer>(templates: &Templates, to: S) -> Result<S::Ok, S::Error> {

@@ -10,47 +10,40 @@ use schemars::JsonSchema;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::scenario::Scenario;
 use crate::scenario::demand::{Demand, DemandForm};
 use crate::scenario::fault::Span as TimeSpan;
 use crate::scenario::forms::{Amount, Cost, Count, Form, Headroom, Maybe, Span, Window, schema};
-use crate::scenario::names::Known;
-use crate::scenario::source::{Read, ReadError, Within};
+use crate::scenario::read::Files;
+use crate::scenario::source::{Read, ReadError, Within, refuse};
 
 /// A resource that each client of a group uses.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Usage {
-    /// The id. A template must match it.
+    /// The id of the resource. A template must match it. Absent: that of the only template, if that is an id.
+    #[serde(default = "unsaid_resource", with = "ResourceForm")]
     pub resource: ResourceId,
-    /// Higher ones come first, with `PRIORITY_BANDS`.
+    /// With `PRIORITY_BANDS`, higher priorities come first.
+    #[serde(default)]
     pub priority: i64,
-    /// The use without a lease.
+    /// The use without a lease: the safe capacity, nothing (pessimistic), or all demand (optimistic).
+    #[serde(default = "safe", with = "ModeForm")]
     pub mode: Mode,
-    /// The demand of each of them over time. With a limiter: the load at the limiter.
+    /// The amount that each of them wants over time. With a limiter: the load at the limiter.
+    #[serde(rename = "wants", with = "DemandForm")]
     pub demand: Demand,
-    /// A limiter. None: they use all that they want and may use at once.
+    /// A limiter of the client library. Absent: they use all that they want and may use at once.
+    #[serde(default)]
     pub limiter: Option<Limiter>,
 }
 
-/// A resource as a file has it.
-#[derive(Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(rename = "Usage")]
-pub(super) struct UsageFile {
-    /// The id of the resource. A template must match it. Absent: that of the only template, if that is an id.
-    #[serde(default, with = "Maybe::<ResourceForm>")]
-    pub(super) resource: Option<ResourceId>,
-    /// With `PRIORITY_BANDS`, higher priorities come first.
-    #[serde(default)]
-    pub(super) priority: i64,
-    /// The use without a lease: the safe capacity, nothing (pessimistic), or all demand (optimistic).
-    #[serde(default = "safe", with = "ModeForm")]
-    pub(super) mode: Mode,
-    /// The amount that each of them wants over time. With a limiter: the load at the limiter.
-    #[serde(with = "DemandForm")]
-    pub(super) wants: Demand,
-    /// A limiter of the client library. Absent: they use all that they want and may use at once.
-    #[serde(default)]
-    pub(super) limiter: Option<Limiter>,
+/// The resource of a usage that says none, until it is known.
+const UNSAID_RESOURCE: &str = "(the only one)";
+
+fn unsaid_resource() -> ResourceId {
+    #[expect(clippy::unwrap_used, reason = "the literal is an id")]
+    ResourceId::new(UNSAID_RESOURCE).unwrap()
 }
 
 const fn safe() -> Mode {
@@ -80,40 +73,51 @@ impl Form for ResourceForm {
     }
 
     fn serialize<S: Serializer>(id: &ResourceId, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_str(id.as_str())
+        match id.as_str() {
+            UNSAID_RESOURCE => to.serialize_none(),
+            id => to.serialize_str(id),
+        }
     }
 }
 
 /// A limiter of the client library, and what comes to it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(try_from = "LimiterFile", into = "LimiterFile")]
+#[serde(try_from = "LimiterFile")]
 pub struct Limiter {
     /// The kind of limiter and of work.
+    #[serde(flatten)]
+    #[schemars(skip)]
     pub work: Work,
     /// The client asks for what it measures at its limiter. None: for its load.
+    #[serde(serialize_with = "write_adaptive")]
+    #[schemars(skip)]
     pub adaptive: Option<AdaptiveWants>,
 }
 
 /// The kind of limiter, with the cost of each piece of work.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
 pub enum Work {
     /// The library's rate limiter, to which requests of that cost come: `wants` is asked for per second.
     Rate {
         /// Above 0.
+        #[serde(rename = "rate")]
         cost: f64,
     },
     /// Its concurrency limiter, to which work comes that takes so many permits for a time: `wants` would be in
     /// flight if nothing held it up.
     Concurrency {
         /// At least 1.
+        #[serde(rename = "concurrency")]
         permits: u32,
         /// The duration of each piece of work.
+        #[serde(rename = "for", with = "Span")]
         takes: TimeSpan,
     },
 }
 
 /// A limiter: `rate` or `concurrency`.
-#[derive(Serialize, Deserialize, JsonSchema)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Limiter")]
 struct LimiterFile {
@@ -193,19 +197,8 @@ impl TryFrom<LimiterFile> for Limiter {
     }
 }
 
-impl From<Limiter> for LimiterFile {
-    fn from(Limiter { work, adaptive }: Limiter) -> Self {
-        let (rate, concurrency, takes) = match work {
-            Work::Rate { cost } => (Some(cost), None, None),
-            Work::Concurrency { permits, takes } => (None, Some(permits), Some(takes)),
-        };
-        Self {
-            rate,
-            concurrency,
-            takes,
-            adaptive: adaptive.map(AdaptiveFile::from),
-        }
-    }
+fn write_adaptive<S: Serializer>(wants: &Option<AdaptiveWants>, to: S) -> Result<S::Ok, S::Error> {
+    wants.map(AdaptiveFile::from).serialize(to)
 }
 
 impl Work {
@@ -218,50 +211,28 @@ impl Work {
     }
 }
 
-impl UsageFile {
-    /// The usage, with a resource for which there is a template.
-    pub(super) fn resolve(mut self, known: &Known) -> Read<Usage> {
-        let resource = matched(self.resource, &known.templates).within("resource")?;
-        if let Demand::Trace(trace) = &mut self.wants {
-            trace.open(&known.files).within("wants")?;
+impl Usage {
+    /// Fills in the resource and the demand. There must be a template.
+    pub(super) fn complete(&mut self, scenario: &Scenario, files: &Files) -> Read<()> {
+        if self.resource.as_str() == UNSAID_RESOURCE {
+            self.resource = only(&scenario.templates).within("resource")?;
         }
-        self.wants.complete(known.end).within("wants")?;
-        Ok(Usage {
-            resource,
-            priority: self.priority,
-            mode: self.mode,
-            demand: self.wants,
-            limiter: self.limiter,
-        })
-    }
-
-    /// The usage as a file has it.
-    pub(super) fn of(usage: &Usage) -> Self {
-        Self {
-            resource: Some(usage.resource.clone()),
-            priority: usage.priority,
-            mode: usage.mode,
-            wants: usage.demand.clone(),
-            limiter: usage.limiter,
+        if scenario.templates.find(&self.resource).is_none() {
+            let message = format!("no template matches {:?}", self.resource.as_str());
+            return refuse("resource", message);
         }
+        if let Demand::Trace(trace) = &mut self.demand {
+            trace.open(files).within("wants")?;
+        }
+        self.demand.complete(scenario.duration).within("wants")
     }
 }
 
-/// The resource of a usage, for which there must be a template. Absent: the only one there is.
-fn matched(id: Option<ResourceId>, templates: &Templates) -> Read<ResourceId> {
+/// The id of the only template.
+fn only(templates: &Templates) -> Read<ResourceId> {
     let mut globs = templates.iter().map(|it| it.identifier_glob.as_str());
-    let id = match (id, globs.next(), globs.next()) {
-        (None, Some(only), None) if !only.contains(['*', '?', '[', '\\']) => {
-            ResourceId::new(only).ok()
-        }
-        (id, ..) => id,
-    };
-    let id = id.ok_or_else(|| ReadError::new("", "is missing; give an id of a template"))?;
-    match templates.find(&id) {
-        Some(_) => Ok(id),
-        None => {
-            let message = format!("no template matches {:?}", id.as_str());
-            Err(ReadError::new("", message))
-        }
-    }
+    let only = globs.next().filter(|_| globs.next().is_none());
+    let only = only.filter(|glob| !glob.contains(['*', '?', '[', '\\']));
+    let id = only.and_then(|id| ResourceId::new(id).ok());
+    id.ok_or_else(|| ReadError::new("", "is missing; give an id of a template"))
 }

@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::scenario::forms::{Amount, Form, Part, Step, Time, UNSAID, unsaid};
-use crate::scenario::source::{Read, ReadError};
+use crate::scenario::source::{Read, refuse};
 
 /// The parts of a day, from the peak on: 1 is the most, 0 the least.
 const SHAPE: [f64; 24] = [
@@ -57,12 +57,12 @@ impl Diurnal {
         }
         if self.most < self.least {
             let message = format!("is {}; give at least the least, {}", self.most, self.least);
-            return Err(ReadError::new("most", message));
+            return refuse("most", message);
         }
         if self.peak >= self.period {
             let period = humantime::format_duration(self.period);
             let message = format!("is too late; give a time within the period, {period}");
-            return Err(ReadError::new("peak", message));
+            return refuse("peak", message);
         }
         Ok(())
     }

@@ -1,17 +1,19 @@
 //! Demand as a trace has it: the name of a file, or a map that says how it is played.
 
+use std::iter;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use doorward_engine::amount::Amount as EngineAmount;
 use doorward_trace::{TraceSource, scan};
 use schemars::JsonSchema;
+use serde::de::value::MapDeserializer;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::scenario::CLIENTS_MAX;
-use crate::scenario::forms::{Amount, As, Count, Form, TraceSpeed, schema};
+use crate::scenario::forms::{Amount, Count, Form, TraceSpeed, schema};
 use crate::scenario::read::files::{Files, LIBRARY};
-use crate::scenario::source::{Never, OneOf, Read, ReadError};
+use crate::scenario::source::{Never, OneOf, Read, ReadError, refuse};
 
 /// A trace, and how it is played.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -50,8 +52,7 @@ impl Trace {
     pub(in crate::scenario) fn open(&mut self, files: &Files) -> Read<()> {
         let name = written(&self.source);
         let Some(source) = files.source(&name) else {
-            let message = format!("is {name:?}, which is not in the library");
-            return Err(ReadError::new("trace", message));
+            return refuse("trace", format!("is {name:?}, which is not in the library"));
         };
         let scan = scan(&source, CLIENTS_MAX);
         let scan = scan.map_err(|error| ReadError::new("trace", error.to_string()))?;
@@ -59,11 +60,11 @@ impl Trace {
         if largest > EngineAmount::MAX.get() {
             let most = EngineAmount::MAX.get();
             let message = format!("makes the largest amount {largest}; give less than {most}");
-            return Err(ReadError::new("trace.scale", message));
+            return refuse("trace.scale", message);
         }
         if self.repeat > 1 && scan.length.is_zero() {
             let message = "has all its rows at the start; remove `repeat`";
-            return Err(ReadError::new("trace.repeat", message));
+            return refuse("trace.repeat", message);
         }
         (self.source, self.clients, self.length) = (source, scan.clients, scan.length);
         Ok(())
@@ -103,20 +104,13 @@ impl Form for TraceForm {
     type Value = Trace;
 
     fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Trace, D::Error> {
-        Ok(
-            match OneOf::<As<SourceName>, Never, Trace>::deserialize(from)? {
-                OneOf::Map(trace) => trace,
-                OneOf::List(never) => match never {},
-                OneOf::Plain(As(source)) => Trace {
-                    source,
-                    clients: Vec::new(),
-                    length: Duration::ZERO,
-                    speed: once(),
-                    scale: once(),
-                    repeat: one(),
-                },
-            },
-        )
+        match OneOf::<String, Never, Trace>::deserialize(from)? {
+            OneOf::Plain(name) => {
+                Trace::deserialize(MapDeserializer::new(iter::once(("file", name))))
+            }
+            OneOf::List(never) => match never {},
+            OneOf::Map(trace) => Ok(trace),
+        }
     }
 
     fn serialize<S: Serializer>(trace: &Trace, to: S) -> Result<S::Ok, S::Error> {

@@ -10,11 +10,12 @@ use serde::{Deserialize, Serialize};
 use crate::scenario::fault::words::{EtcdLoss, NodeServers, Side, ToEtcd};
 use crate::scenario::fault::{ClientChoice, ClockChoice, NodeChoice, Span as TimeSpan};
 use crate::scenario::forms::{Amount, ClockSpeed, Form, Maybe, Part, Span, Time};
-use crate::scenario::names::{Known, with_known};
-use crate::scenario::source::{Fields, Read, ReadError, read_kind};
-use crate::scenario::templates::TemplatesForm;
+use crate::scenario::names::to_places;
+use crate::scenario::read::Files;
+use crate::scenario::source::{Fields, Read, Within, kind_of, read_kind, refuse};
+use crate::scenario::templates::{self, TemplatesForm};
 use crate::scenario::usage::ResourceForm;
-use crate::scenario::{CLIENTS_MAX, ClientGroup};
+use crate::scenario::{CLIENTS_MAX, ClientGroup, Scenario};
 
 /// An event.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -263,97 +264,68 @@ const BESIDE: [&str; 11] = [
 ];
 
 impl Event {
-    /// Reads one. Names are known.
-    pub(super) fn read(fields: Fields) -> Read<Self> {
-        let event: Self = read_kind(fields, &BESIDE)?;
-        with_known(|known| {
-            event.check(known)?;
-            event.check_clients(known)?;
-            event.check_node(known)
-        })?;
+    /// Reads one. All but the faults of the scenario is known.
+    pub(super) fn read(mut fields: Fields, scenario: &Scenario, files: &Files) -> Read<Self> {
+        let kind = kind_of(&fields, &BESIDE)?;
+        let Some(value) = fields.get_mut(&kind) else {
+            return refuse("", "does not say what it is");
+        };
+        let placed = match kind.as_str() {
+            "etcd" | "elections" => Ok(()),
+            "edit" => templates::insert(value, files),
+            _ => to_places(value, scenario),
+        };
+        placed.within(&kind)?;
+        let node = NodeChoice::deserialize(&*value).ok();
+        let resource = fields.get("resource").filter(|it| !it.is_null()).cloned();
+        let event: Self = read_kind(&kind, fields)?;
+        if let Some(id) = resource {
+            let mut usages = scenario.clients.iter().flat_map(ClientGroup::usages);
+            if !usages.any(|usage| usage.resource.as_str() == id) {
+                return refuse("resource", format!("no client uses {id}"));
+            }
+        }
+        event.check(scenario)?;
+        event.check_clients(scenario)?;
+        if let Some(node) = node.filter(|_| !scenario.idle_faults) {
+            check_node(&kind, &node, scenario)?;
+        }
         Ok(event)
     }
 
-    /// Refuses a resource without users, and a backup that is none.
-    fn check(&self, known: &Known) -> Read<()> {
-        if let Self::Close {
-            resource: Some(resource),
-            ..
-        }
-        | Self::Surge {
-            resource: Some(resource),
-            ..
-        }
-        | Self::Demand {
-            resource: Some(resource),
-            ..
-        } = self
-        {
-            let mut usages = known.clients.iter().flat_map(ClientGroup::usages);
-            if !usages.any(|usage| usage.resource == *resource) {
-                let message = format!("no client uses {:?}", resource.as_str());
-                return Err(ReadError::new("resource", message));
-            }
-        }
+    /// Refuses a backup that is none, and a side that is none.
+    fn check(&self, scenario: &Scenario) -> Read<()> {
         match self {
             Self::Etcd { loss, back, .. } if (*loss == EtcdLoss::Restored) != back.is_some() => {
-                let message = "give it with etcd: restored, and only there";
-                Err(ReadError::new("back", message))
+                refuse("back", "give it with etcd: restored, and only there")
             }
-            Self::Partition { node, from, .. }
-                if *from == Side::Parent && node.only() == Some(0) && !known.may_be_idle =>
-            {
-                let message = "is parent, and the root has none; give below or all";
-                Err(ReadError::new("side", message))
-            }
+            Self::Partition {
+                node,
+                from: Side::Parent,
+                ..
+            } if node.only() == Some(0) && !scenario.idle_faults => refuse(
+                "side",
+                "is parent, and the root has none; give below or all",
+            ),
             _ => Ok(()),
         }
     }
 
     /// Refuses more clients than there are.
-    fn check_clients(&self, known: &Known) -> Read<()> {
+    fn check_clients(&self, scenario: &Scenario) -> Read<()> {
         let Some(clients) = self.clients() else {
             return Ok(());
         };
-        let most = match known.may_be_idle {
+        let most = match scenario.idle_faults {
             true => CLIENTS_MAX,
-            false => clients.number_of(&known.clients),
+            false => clients.number_of(&scenario.clients),
         };
         let message = match clients.count {
             _ if most == 0 => "there is no such client; change `of` or `at`".to_owned(),
             count if (1..=most).contains(&count) => return Ok(()),
             count => format!("is {count}; give a whole number from 1 to {most}"),
         };
-        Err(ReadError::new("clients", message))
-    }
-
-    /// Refuses a node that has no election, or that cannot have a second process.
-    fn check_node(&self, known: &Known) -> Read<()> {
-        let (node, is_twin) = match self {
-            Self::Depose { node }
-            | Self::Isolate { node, .. }
-            | Self::EtcdLink { node, .. }
-            | Self::RedirectLoop { node, .. }
-            | Self::StaleAddresses { node, .. } => (node.only(), false),
-            Self::Twin {
-                of: ClockChoice::Node(node),
-                ..
-            } => (node.only(), true),
-            _ => return Ok(()),
-        };
-        let Some(node) = node.and_then(|node| known.tree.nodes.get(node)) else {
-            return Ok(());
-        };
-        let is_alone = node.candidates == 1;
-        let message = match is_twin {
-            _ if known.may_be_idle => return Ok(()),
-            true if node.parent.is_none() || !is_alone => {
-                "is the root or has other candidates; give a node below the root that has none"
-            }
-            false if is_alone => "has no other candidate; give it candidates: 2",
-            _ => return Ok(()),
-        };
-        Err(ReadError::new("", format!("{:?} {message}", node.name)))
+        refuse("clients", message)
     }
 
     /// The clients to whom it happens, if it happens to clients.
@@ -373,4 +345,23 @@ impl Event {
             _ => None,
         }
     }
+}
+
+/// Refuses a node that has no election, or that cannot have a second process.
+fn check_node(kind: &str, node: &NodeChoice, scenario: &Scenario) -> Read<()> {
+    let node = node.only().and_then(|node| scenario.nodes.get(node));
+    let Some(node) = node else {
+        return Ok(());
+    };
+    let is_alone = node.candidates == 1;
+    let message = match kind {
+        "depose" | "isolate" | "etcd_link" | "redirect_loop" | "stale_addresses" if is_alone => {
+            "has no other candidate; give it candidates: 2"
+        }
+        "twin" if node.parent.is_none() || !is_alone => {
+            "is the root or has other candidates; give a node below the root that has none"
+        }
+        _ => return Ok(()),
+    };
+    refuse("", format!("{:?} {message}", node.name))
 }

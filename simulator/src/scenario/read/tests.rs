@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::fuzz::{self, Part};
 use crate::scenario::demand::Demand;
-use crate::scenario::{Latency, ParentProtocol};
+use crate::scenario::{Latency, Limits, ParentProtocol};
 
 const SHARED: &str = "templates: {resources: [{identifier_glob: shared, capacity: 100, \
                       algorithm: {kind: FAIR_SHARE, lease_length: 60s, refresh_interval: 5s}}]}\n";
