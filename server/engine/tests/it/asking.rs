@@ -7,6 +7,7 @@ use doorward_engine::amount::Amount;
 use doorward_engine::demand::ServerDemand;
 use doorward_engine::id::{HolderName, ResourceId};
 use doorward_engine::node::mastership::{Mastership, Outcome};
+use doorward_engine::node::parts::InParts;
 use doorward_engine::node::{Config, Node};
 use doorward_engine::request::server::{GetServerCapacity, ServerAsk};
 use doorward_engine::request::{Ask, GetCapacity, Has, ReleaseCapacity};
@@ -120,5 +121,34 @@ pub(crate) fn served<T>(outcome: Outcome<T>) -> T {
     match outcome {
         Outcome::Served(reply) => reply,
         Outcome::NotMaster(_) => panic!("it is the master"),
+    }
+}
+
+/// Does all that is due, and returns the number of calls.
+#[track_caller]
+pub(crate) fn do_due(node: &mut Node, now: Time) -> usize {
+    let mut calls = 0;
+    while node.poll_timeout().is_some_and(|timeout| timeout.at <= now) {
+        node.handle_timeout(now);
+        calls += 1;
+        assert!(calls < 100_000, "{:?} is due for ever", node.poll_timeout());
+    }
+    calls
+}
+
+/// Does a call in parts, with something else in between. Returns the answer, and how many parts it took.
+pub(crate) fn with_others<C: InParts>(
+    node: &mut Node,
+    mut call: C,
+    now: Time,
+    mut others: impl FnMut(&mut Node),
+) -> (C::Answer, usize) {
+    let mut parts = 1;
+    loop {
+        if let Some(answer) = call.next_part(node, now) {
+            return (answer, parts);
+        }
+        others(node);
+        parts += 1;
     }
 }

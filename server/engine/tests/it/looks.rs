@@ -18,7 +18,7 @@ use doorward_engine::template::{AlgorithmKind, TemplateSpec, Templates};
 use doorward_engine::time::Time;
 
 use crate::asking::{
-    self, amount, ask, holder, master, no_floor, release_request, resource, server_ask,
+    self, amount, ask, do_due, holder, master, no_floor, release_request, resource, server_ask,
     server_request,
 };
 
@@ -116,9 +116,7 @@ fn sums_are_those_of_all_resources_whatever_comes_changes_and_goes() {
     }
     check_sums(&node, Time::ZERO);
     let end = Time::from_secs(61);
-    while node.poll_timeout().is_some_and(|next| next.at <= end) {
-        node.handle_timeout(end);
-    }
+    do_due(&mut node, end);
     check_sums(&node, end);
     assert_eq!(node.totals(end), Totals::default());
 

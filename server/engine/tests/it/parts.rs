@@ -9,7 +9,7 @@ use doorward_engine::id::{HolderName, ResourceId};
 use doorward_engine::node::children::PushesCall;
 use doorward_engine::node::client_calls::{GetCapacityCall, ReleaseCall};
 use doorward_engine::node::mastership::Outcome;
-use doorward_engine::node::parts::InParts;
+use doorward_engine::node::parts::InParts as _;
 use doorward_engine::node::reload::PreparedTemplates;
 use doorward_engine::node::upstream_calls::{BeganToLearn, UpstreamReplyCall, UpstreamRequestCall};
 use doorward_engine::node::{Config, Node};
@@ -24,7 +24,7 @@ use proptest::prelude::*;
 
 mod masterships;
 
-use crate::asking::{self, amount, master, release_request, served};
+use crate::asking::{self, amount, do_due, master, release_request, served, with_others};
 use crate::parents::{LEASE, answer, template_of, templates};
 
 /// No part does more resources than that.
@@ -58,39 +58,15 @@ fn at(seconds: u64) -> Time {
 }
 
 fn asks(client: usize, resources: &[usize], wants: f64) -> GetCapacity {
-    let ask = |number: &usize| {
-        asking::ask(
-            id(*number),
-            (client % 3) as i64,
-            amount(wants + *number as f64),
-            None,
-        )
-    };
+    let priority = (client % 3) as i64;
+    let wants = |number: usize| amount(wants + number as f64);
+    let ask = |number: &usize| asking::ask(id(*number), priority, wants(*number), None);
     asking::request(name(client), resources.iter().map(ask).collect())
 }
 
 fn release(client: usize, resources: &[usize]) -> ReleaseCapacity {
-    release_request(
-        name(client),
-        resources.iter().map(|number| id(*number)).collect(),
-    )
-}
-
-/// Does a call in parts, with something else in between. Returns the answer, and how many parts it took.
-fn with_others<C: InParts>(
-    node: &mut Node,
-    mut call: C,
-    now: Time,
-    mut others: impl FnMut(&mut Node),
-) -> (C::Answer, usize) {
-    let mut parts = 1;
-    loop {
-        if let Some(answer) = call.next_part(node, now) {
-            return (answer, parts);
-        }
-        others(node);
-        parts += 1;
-    }
+    let ids = resources.iter().map(|number| id(*number));
+    release_request(name(client), ids.collect())
 }
 
 fn assert_not_too_much(node: &Node, now: Time) {
@@ -108,6 +84,18 @@ fn child_asks(child: &str, resources: usize, wants: f64) -> GetServerCapacity {
     let mut request = below.poll_upstream_request(1, at(10)).unwrap();
     request.server = asking::holder(child);
     request
+}
+
+/// A node with that many children which hear of changes. The first ones have more than their share.
+fn with_children(children: usize, resources: usize) -> Node {
+    let mut node = node(false);
+    for child in 0..children {
+        let request = child_asks(&format!("child-{child}"), resources, 50.0);
+        node.handle_subscription(&request.server, true);
+        let reply = node.handle_get_server_capacity(&request, Via::Stream, at(10));
+        assert!(reply.is_ok());
+    }
+    node
 }
 
 #[test]
@@ -132,13 +120,7 @@ fn a_request_of_ten_resources_is_one_part_and_one_of_a_thousand_is_many() {
 fn globs_that_are_tried_for_resources_nobody_has_yet_make_a_part_shorter() {
     // Alike in how they begin and end, and without any text between: they are tried one by one.
     let alike = |number: usize| {
-        let classes = (0..10).map(|bit| {
-            if number >> bit & 1 == 0 {
-                "[xy]"
-            } else {
-                "[xz]"
-            }
-        });
+        let classes = (0..10).map(|bit| ["[xy]", "[xz]"][number >> bit & 1]);
         format!("r{}*", classes.collect::<String>())
     };
     let globs = (0..1_000).map(alike).chain(["*".to_owned()]);
@@ -192,15 +174,11 @@ fn an_answer_of_the_parent_names_all_that_begin_to_learn_by_it() {
     }
     let (begun, parts) = with_others(&mut node, UpstreamReplyCall::new(&reply), at(1), |_| {});
     assert!(parts >= 100 / PER_PART, "{parts}");
-    let expected: Vec<_> = all
-        .iter()
-        .map(|number| BeganToLearn {
-            resource: id(*number),
-            // Since mastership began.
-            left: Duration::from_secs(59),
-        })
-        .collect();
-    assert_eq!(begun, Some(expected));
+    // Since mastership began.
+    let left = Duration::from_secs(59);
+    let ids = all.iter().map(|number| id(*number));
+    let expected = ids.map(|resource| BeganToLearn { resource, left });
+    assert_eq!(begun, Some(expected.collect()));
     let (again, _) = with_others(&mut node, UpstreamReplyCall::new(&reply), at(2), |_| {});
     assert_eq!(again, Some(Vec::new()), "they learn already");
 }
@@ -222,10 +200,8 @@ fn a_request_to_the_parent_and_its_answer_in_parts_are_those_of_the_whole() {
     assert!(parts >= 300 / PER_PART, "{parts}");
     let of = |request: &GetServerCapacity| {
         let asks = request.asks.iter();
-        let asks: Vec<_> = asks
-            .map(|ask| (ask.resource.clone(), ask.demand.wants()))
-            .collect();
-        (request.sequence, request.height, asks)
+        let asks = asks.map(|ask| (ask.resource.clone(), ask.demand.wants()));
+        (request.sequence, request.height, asks.collect::<Vec<_>>())
     };
     assert_eq!(of(&request), of(&expected));
 
@@ -247,16 +223,8 @@ fn a_request_to_the_parent_and_its_answer_in_parts_are_those_of_the_whole() {
 
 #[test]
 fn pushes_in_parts_reach_every_child_once_for_each_resource_that_changed() {
-    let mut node = node(false);
-    let children: Vec<String> = (0..20).map(|child| format!("child-{child}")).collect();
     let resources = 5;
-    for child in &children {
-        let request = child_asks(child, resources, 50.0);
-        node.handle_subscription(&request.server, true);
-        let reply = node.handle_get_server_capacity(&request, Via::Stream, at(10));
-        assert!(reply.is_ok());
-    }
-    // Who was first has more than its share now.
+    let mut node = with_children(20, resources);
     let mut heard = BTreeSet::new();
     let (pushes, parts) = with_others(&mut node, PushesCall::default(), at(11), |node| {
         assert!(node.has_pushes(), "a call is under way");
@@ -267,7 +235,7 @@ fn pushes_in_parts_reach_every_child_once_for_each_resource_that_changed() {
             assert!(heard.insert((child.clone(), lease.resource)), "twice");
         }
     }
-    let first = asking::holder(&children[0]);
+    let first = asking::holder("child-0");
     let of_first = (0..resources).map(|number| (first.clone(), id(number)));
     assert!(of_first.into_iter().all(|it| heard.contains(&it)));
     assert_not_too_much(&node, at(11));
@@ -276,16 +244,7 @@ fn pushes_in_parts_reach_every_child_once_for_each_resource_that_changed() {
 
 #[test]
 fn a_change_between_two_parts_is_pushed_afterwards() {
-    let mut node = node(false);
-    let children: Vec<String> = (0..40).map(|child| format!("child-{child:02}")).collect();
-    for child in &children {
-        let request = child_asks(child, 1, 50.0);
-        node.handle_subscription(&request.server, true);
-        assert!(
-            node.handle_get_server_capacity(&request, Via::Stream, at(10))
-                .is_ok()
-        );
-    }
+    let mut node = with_children(40, 1);
     let mut others = vec![child_asks("another", 1, 50.0)];
     let (_, parts) = with_others(&mut node, PushesCall::default(), at(11), |node| {
         for request in others.drain(..) {
@@ -342,14 +301,9 @@ fn play(node: &mut Node, what: &Meanwhile, now: Time) {
 
 /// How much each was granted, and what was refused.
 fn outcome(reply: &GetCapacityReply) -> Vec<(ResourceId, Result<Amount, RefusalReason>)> {
-    let granted = reply
-        .leases
-        .iter()
-        .map(|it| (it.resource.clone(), Ok(it.capacity)));
-    let refused = reply
-        .refused
-        .iter()
-        .map(|it| (it.resource.clone(), Err(it.reason)));
+    let (granted, refused) = (reply.leases.iter(), reply.refused.iter());
+    let granted = granted.map(|it| (it.resource.clone(), Ok(it.capacity)));
+    let refused = refused.map(|it| (it.resource.clone(), Err(it.reason)));
     granted.chain(refused).collect()
 }
 
@@ -400,9 +354,7 @@ proptest! {
         prop_assert_eq!(outcome(&reply).len(), resources.len());
         // Both come to the same.
         for node in [&mut whole, &mut single] {
-            while node.poll_timeout().is_some_and(|timeout| timeout.at <= at(2)) {
-                node.handle_timeout(at(2));
-            }
+            do_due(node, at(2));
         }
         assert_not_too_much(&whole, at(2));
         for client in 0..5 {
@@ -447,18 +399,12 @@ proptest! {
             }
             node.assert_consistent();
         }
-        let mut calls = 0;
-        while node.poll_timeout().is_some_and(|timeout| timeout.at <= at(11)) {
-            node.handle_timeout(at(11));
-            calls += 1;
-            prop_assert!(calls < 1_000, "it comes to an end");
-        }
+        let calls = do_due(&mut node, at(11));
+        prop_assert!(calls < 1_000, "{}", calls);
         node.assert_consistent();
         // Clocks may be wrong by a little.
         let last = at(11) + LEASE + LEASE / 8;
-        while node.poll_timeout().is_some_and(|timeout| timeout.at <= last) {
-            node.handle_timeout(last);
-        }
+        do_due(&mut node, last);
         let left = node.lease_snapshots(&id(0), holders, last);
         prop_assert!(left.is_empty(), "{:?} lasts longer", left.first());
     }

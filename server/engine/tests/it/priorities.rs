@@ -11,7 +11,7 @@ use doorward_engine::demand::{BandDemand, ServerDemand};
 use doorward_engine::demand_curve::{DemandCurve, POINTS_MAX};
 use doorward_engine::id::{HolderName, ResourceId};
 use doorward_engine::node::children::GetServerCapacityCall;
-use doorward_engine::node::mastership::{Mastership, Outcome};
+use doorward_engine::node::mastership::Mastership;
 use doorward_engine::node::parts::InParts;
 use doorward_engine::node::{Config, Node};
 use doorward_engine::request::server::{
@@ -25,7 +25,7 @@ use proptest::prelude::*;
 
 mod upstream;
 
-use crate::asking::{self, amount, holder, server_ask, server_request};
+use crate::asking::{self, amount, holder, served, server_ask, server_request, with_others};
 use crate::parents::{LEASE, templates};
 
 const CAPACITY: f64 = 100.0;
@@ -83,14 +83,9 @@ fn demand(wants: &Wants) -> Arc<ServerDemand> {
 
 /// Twenty priorities, of which each client wants so much more than the one before.
 fn many(step: u8) -> Wants {
-    let wants = |priority: i64| {
-        (0..5)
-            .map(|client| step * (client + priority as u8 % 7))
-            .collect()
-    };
-    (0..20)
-        .map(|priority| (priority, wants(priority)))
-        .collect()
+    let wants = |priority: u8| (0..5).map(move |client| step * (client + priority % 7));
+    let bands = (0..20_u8).map(|priority| (priority.into(), wants(priority).collect()));
+    bands.collect()
 }
 
 /// A child as it sees itself.
@@ -115,25 +110,15 @@ impl Child {
             granted_by: None,
             ..has
         });
+        let ask = ServerAsk {
+            has: self.has,
+            outstanding: in_use,
+            ..server_ask(resource(), demand(wants))
+        };
         GetServerCapacity {
             sequence: Some(self.sequence),
-            ..server_request(
-                self.name.clone(),
-                vec![ServerAsk {
-                    has: self.has,
-                    outstanding: in_use,
-                    ..server_ask(resource(), demand(wants))
-                }],
-            )
+            ..server_request(self.name.clone(), vec![ask])
         }
-    }
-
-    fn learn(&mut self, reply: &GetServerCapacityReply) {
-        self.has = Some(Has {
-            capacity: reply.leases[0].capacity,
-            expires_in: Some(reply.leases[0].expires_in),
-            granted_by: reply.leases[0].granted_by,
-        });
     }
 
     /// Asks, with something else between the parts. Returns the answer, and how many parts it took.
@@ -142,31 +127,25 @@ impl Child {
         node: &mut Node,
         wants: &Wants,
         now: Time,
-        mut others: impl FnMut(&mut Node),
+        others: impl FnMut(&mut Node),
     ) -> (GetServerCapacityReply, usize) {
         let request = self.request(wants);
-        let mut call = GetServerCapacityCall::new(&request, Via::Stream);
-        let mut parts = 1;
-        loop {
-            if let Some(answer) = call.next_part(node, now) {
-                let Ok(Outcome::Served(reply)) = answer else {
-                    panic!("it is the master, and no descendant");
-                };
-                self.learn(&reply);
-                return (reply, parts);
-            }
-            others(node);
-            parts += 1;
-        }
+        let call = GetServerCapacityCall::new(&request, Via::Stream);
+        let (answer, parts) = with_others(node, call, now, others);
+        let reply = served(answer.unwrap());
+        self.has = Some(Has {
+            capacity: reply.leases[0].capacity,
+            expires_in: Some(reply.leases[0].expires_in),
+            granted_by: reply.leases[0].granted_by,
+        });
+        (reply, parts)
     }
 }
 
 fn client_asks(node: &mut Node, client: usize, wants: f64, now: Time) -> f64 {
-    let request = asking::request(
-        holder(&format!("client-{client}")),
-        vec![asking::ask(resource(), 7, amount(wants), None)],
-    );
-    let reply = asking::served(node.handle_get_capacity(&request, now));
+    let ask = asking::ask(resource(), 7, amount(wants), None);
+    let request = asking::request(holder(&format!("client-{client}")), vec![ask]);
+    let reply = served(node.handle_get_capacity(&request, now));
     reply.leases[0].capacity.get()
 }
 
@@ -256,9 +235,7 @@ fn who_gives_up_does_not_come_back_too_early() {
     do_due(&mut node, at(1));
     let request = child.request(&many(1));
     let answer = node.handle_get_server_capacity(&request, Via::Poll, at(1));
-    let Ok(Outcome::Served(reply)) = answer else {
-        panic!("it is the master, and no descendant");
-    };
+    let reply = served(answer.unwrap());
     assert_eq!(reply.leases[0].capacity.get(), CAPACITY);
 }
 
@@ -269,14 +246,8 @@ fn a_child_about_which_nothing_can_be_decided_any_more_is_not_answered_that_it_g
     let mut call = GetServerCapacityCall::new(&request, Via::Stream);
     assert!(call.next_part(&mut node, at(1)).is_none());
     node.handle_templates(Templates::default(), at(1));
-    let answer = loop {
-        if let Some(answer) = call.next_part(&mut node, at(1)) {
-            break answer;
-        }
-    };
-    let Ok(Outcome::Served(reply)) = answer else {
-        panic!("it is the master, and no descendant");
-    };
+    let (answer, _) = with_others(&mut node, call, at(1), |_| ());
+    let reply = served(answer.unwrap());
     assert!(reply.leases.is_empty());
     assert_eq!(reply.refused[0].reason, RefusalReason::NotReady);
     node.assert_consistent();

@@ -3,17 +3,16 @@
 
 use std::time::Duration;
 
-use doorward_engine::admission::limits::Limits;
-use doorward_engine::amount::Amount;
 use doorward_engine::id::{HolderName, ResourceId};
-use doorward_engine::node::mastership::{Mastership, Outcome};
+use doorward_engine::node::mastership::Mastership;
 use doorward_engine::node::reload::PreparedTemplates;
-use doorward_engine::node::{Config, Node, TimeoutReason};
+use doorward_engine::node::{Node, TimeoutReason};
 use doorward_engine::request::{GetCapacityReply, Has};
 use doorward_engine::template::{AlgorithmKind, TemplateSpec, Templates};
 use doorward_engine::time::Time;
 
-use crate::asking::{self, no_floor, release_request, template};
+use crate::asking::{self, amount, do_due, no_floor, release_request, served, template};
+use crate::story::chance::Chance;
 
 /// More than hear of other templates at once.
 const RESOURCES: usize = 100;
@@ -28,6 +27,16 @@ fn name(number: usize) -> HolderName {
     asking::holder(&format!("client-{number}"))
 }
 
+/// A node whose resources share by FAIR_SHARE, each a capacity of ten.
+fn shared_fairly() -> Node {
+    master(of_all(AlgorithmKind::FairShare, 10.0))
+}
+
+/// One template for every resource.
+fn of_all(kind: AlgorithmKind, capacity: f64) -> Templates {
+    templates(&[spec("*", kind, capacity)])
+}
+
 fn spec(glob: &str, kind: AlgorithmKind, capacity: f64) -> TemplateSpec {
     TemplateSpec {
         lease_length: Some(LEASE),
@@ -40,8 +49,7 @@ fn templates(specs: &[TemplateSpec]) -> Templates {
 }
 
 fn master(templates: Templates) -> Node {
-    let config = no_floor();
-    asking::master(config, templates)
+    asking::master(no_floor(), templates)
 }
 
 fn ask(
@@ -52,19 +60,10 @@ fn ask(
     has: Option<f64>,
     now: Time,
 ) -> GetCapacityReply {
-    let request = asking::request(
-        name(client),
-        vec![asking::ask(
-            id(resource),
-            (client % 3) as i64,
-            Amount::new(wants).unwrap(),
-            has.map(|has| Has::untimed(Amount::new(has).unwrap())),
-        )],
-    );
-    match node.handle_get_capacity(&request, now) {
-        Outcome::Served(reply) => reply,
-        Outcome::NotMaster(mastership) => panic!("{mastership:?}"),
-    }
+    let (priority, has) = ((client % 3) as i64, has.map(|it| Has::untimed(amount(it))));
+    let ask = asking::ask(id(resource), priority, amount(wants), has);
+    let request = asking::request(name(client), vec![ask]);
+    served(node.handle_get_capacity(&request, now))
 }
 
 /// What the client gets.
@@ -78,39 +77,17 @@ fn release(node: &mut Node, client: usize, resource: usize, now: Time) {
     node.handle_release_capacity(&request, now);
 }
 
-/// Does all that is due.
-fn drain(node: &mut Node, now: Time) {
-    for _ in 0..100_000 {
-        if node.poll_timeout().is_none_or(|timeout| timeout.at > now) {
-            return;
-        }
-        node.handle_timeout(now);
-    }
-    panic!("something is due for ever: {:?}", node.poll_timeout());
-}
-
-/// Chance that is the same in every run (xorshift64).
-struct Draws(u64);
-
-impl Draws {
-    fn below(&mut self, most: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 % most as u64) as usize
-    }
-
-    fn templates(&mut self) -> Templates {
-        let globs = ["r1*", "r?7", "r2[0-4]", "r33", "r*5", "*"];
-        let specs = globs.map(|glob| {
-            let kind = AlgorithmKind::ALL[self.below(5)];
-            let mut spec = spec(glob, kind, [0.0, 10.0, 40.0, 100.0][self.below(4)]);
-            spec.lease_length = Some(LEASE * (1 + self.below(3)) as u32);
-            spec
-        });
-        let some: Vec<_> = specs.into_iter().filter(|_| self.below(5) > 0).collect();
-        templates(&some)
-    }
+/// Draws up to six templates.
+fn draw_templates(chance: &mut Chance) -> Templates {
+    let globs = ["r1*", "r?7", "r2[0-4]", "r33", "r*5", "*"];
+    let specs = globs.map(|glob| {
+        let kind = chance.one_of(&AlgorithmKind::ALL);
+        let mut spec = spec(glob, kind, chance.one_of(&[0.0, 10.0, 40.0, 100.0]));
+        spec.lease_length = Some(LEASE * (1 + chance.below(3)) as u32);
+        spec
+    });
+    let some: Vec<_> = specs.into_iter().filter(|_| chance.below(5) > 0).collect();
+    templates(&some)
 }
 
 /// A node that has done all that is due, and one that is given the time for some of it, hear the same.
@@ -118,36 +95,36 @@ impl Draws {
 fn what_is_decided_does_not_depend_on_how_far_other_templates_have_got() {
     let mut behind = 0;
     for seed in 1..=30 {
-        let mut draws = Draws(0x9e37_79b9_7f4a_7c15 ^ (seed << 20));
-        let first = draws.templates();
+        let mut chance = Chance(seed);
+        let first = draw_templates(&mut chance);
         let (mut swept, mut node) = (master(first.clone()), master(first));
         let mut now = Time::from_secs(1);
         for _ in 0..300 {
-            match draws.below(20) {
+            match chance.below(20) {
                 0 => {
                     // Whoever has not heard of the former ones never does, so the node hears of each.
-                    drain(&mut node, now);
-                    let next = draws.templates();
+                    do_due(&mut node, now);
+                    let next = draw_templates(&mut chance);
                     swept.handle_templates(next.clone(), now);
                     node.handle_templates(next, now);
-                    drain(&mut swept, now);
+                    do_due(&mut swept, now);
                 }
                 1 => {
                     // What ends by time is another matter.
-                    drain(&mut node, now);
-                    now = now + Duration::from_secs(draws.below(8) as u64);
-                    drain(&mut swept, now);
-                    drain(&mut node, now);
+                    do_due(&mut node, now);
+                    now = now + Duration::from_secs(chance.below(8) as u64);
+                    do_due(&mut swept, now);
+                    do_due(&mut node, now);
                 }
                 2 => node.handle_timeout(now),
                 3 => {
-                    let (client, resource) = (draws.below(5), draws.below(RESOURCES));
+                    let (client, resource) = (chance.below(5), chance.below(RESOURCES));
                     release(&mut swept, client, resource, now);
                     release(&mut node, client, resource, now);
                 }
                 _ => {
-                    let (client, resource) = (draws.below(5), draws.below(RESOURCES));
-                    let (wants, has) = (draws.below(50) as f64, draws.below(20) as f64);
+                    let (client, resource) = (chance.below(5), chance.below(RESOURCES));
+                    let (wants, has) = (chance.below(50) as f64, chance.below(20) as f64);
                     let asks = |node| ask(node, client, resource, wants, Some(has), now);
                     let expected = asks(&mut swept);
                     assert_eq!(asks(&mut node), expected, "seed {seed}");
@@ -157,7 +134,7 @@ fn what_is_decided_does_not_depend_on_how_far_other_templates_have_got() {
             assert!(swept.is_swept());
             node.assert_consistent();
         }
-        drain(&mut node, now);
+        do_due(&mut node, now);
         let same = node.snapshot(now) == swept.snapshot(now);
         assert!(same, "seed {seed}: resources are seen otherwise");
         assert_eq!(node.load(), swept.load(), "seed {seed}");
@@ -168,8 +145,8 @@ fn what_is_decided_does_not_depend_on_how_far_other_templates_have_got() {
 #[test]
 fn a_resource_that_nobody_asks_for_hears_of_other_templates_as_well() {
     let now = Time::from_secs(1);
-    let of = |capacity| templates(&[spec("*", AlgorithmKind::FairShare, capacity)]);
-    let mut node = master(of(10.0));
+    let of = |capacity| of_all(AlgorithmKind::FairShare, capacity);
+    let mut node = shared_fairly();
     for resource in 0..RESOURCES {
         ask(&mut node, 0, resource, 5.0, None, now);
     }
@@ -184,7 +161,7 @@ fn a_resource_that_nobody_asks_for_hears_of_other_templates_as_well() {
     assert_eq!(capacity(&node, RESOURCES - 1), 10.0, "it has not heard yet");
     let late = PreparedTemplates::new(&former, of(30.0));
     assert!(node.handle_prepared_templates(late, now).is_err());
-    drain(&mut node, now);
+    do_due(&mut node, now);
     assert!(node.is_swept());
     for resource in 0..RESOURCES {
         assert_eq!(capacity(&node, resource), 20.0, "{resource}");
@@ -194,8 +171,8 @@ fn a_resource_that_nobody_asks_for_hears_of_other_templates_as_well() {
 #[test]
 fn whatever_concerns_everything_is_done_a_bounded_part_at_a_time() {
     let now = Time::from_secs(1);
-    let of = |capacity| templates(&[spec("*", AlgorithmKind::FairShare, capacity)]);
-    let mut node = master(of(10.0));
+    let of = |capacity| of_all(AlgorithmKind::FairShare, capacity);
+    let mut node = shared_fairly();
     for resource in 0..RESOURCES {
         for client in 0..3 {
             ask(&mut node, client, resource, 3.0, None, now);
@@ -228,11 +205,16 @@ fn whatever_concerns_everything_is_done_a_bounded_part_at_a_time() {
 
 /// Shares of everybody, as they are seen.
 fn shares(node: &Node, now: Time) -> Vec<(String, f64, f64)> {
-    let leases = node.lease_snapshots(&id(0), usize::MAX, now);
-    let lease = leases.iter();
-    lease
-        .map(|it| (it.holder.to_string(), it.wants, it.share))
-        .collect()
+    let leases = node.lease_snapshots(&id(0), usize::MAX, now).into_iter();
+    let lease = leases.map(|it| (it.holder.to_string(), it.wants, it.share));
+    lease.collect()
+}
+
+/// The share of one client, or 0 if it has none.
+fn share_of(client: usize, node: &Node, now: Time) -> f64 {
+    let (shares, name) = (shares(node, now), format!("client-{client}"));
+    let own = shares.iter().find(|(holder, ..)| holder.ends_with(&name));
+    own.map_or(0.0, |(_, _, share)| *share)
 }
 
 /// More than are put in other bands at once.
@@ -244,19 +226,17 @@ const LARGE_CROWD: usize = 4 * CROWD;
 #[test]
 fn while_claims_are_put_in_other_bands_they_change_and_no_more_is_granted_than_there_is() {
     let now = Time::from_secs(1);
-    let of = |kind| templates(&[spec("*", kind, 700.0)]);
+    let of = |kind| of_all(kind, 700.0);
+    use AlgorithmKind::{FairShare, NoAlgorithm, PriorityBands, ProportionalShare};
     for (from, to) in [
-        (AlgorithmKind::FairShare, AlgorithmKind::PriorityBands),
-        (AlgorithmKind::NoAlgorithm, AlgorithmKind::PriorityBands),
-        (AlgorithmKind::PriorityBands, AlgorithmKind::FairShare),
-        (
-            AlgorithmKind::PriorityBands,
-            AlgorithmKind::ProportionalShare,
-        ),
+        (FairShare, PriorityBands),
+        (NoAlgorithm, PriorityBands),
+        (PriorityBands, FairShare),
+        (PriorityBands, ProportionalShare),
     ] {
         let mut node = master(of(from));
-        let mut draws = Draws(7);
-        let wants: Vec<f64> = (0..LARGE_CROWD).map(|_| draws.below(4) as f64).collect();
+        let mut chance = Chance(7);
+        let wants: Vec<f64> = (0..LARGE_CROWD).map(|_| chance.below(4) as f64).collect();
         for (client, wants) in wants.iter().enumerate() {
             ask(&mut node, client, 0, *wants, None, now);
         }
@@ -276,11 +256,8 @@ fn while_claims_are_put_in_other_bands_they_change_and_no_more_is_granted_than_t
         }
         assert!(steps > 10, "{steps}");
         let seen = node.resource_snapshot(&id(0), now).unwrap();
-        let promised = from.promises_total();
-        assert!(
-            !promised || seen.reserved <= seen.capacity,
-            "{from} to {to}"
-        );
+        let fits = seen.reserved <= seen.capacity || !from.promises_total();
+        assert!(fits, "{from} to {to}");
         // As if there had never been anything else.
         let mut anew = master(of(to));
         for lease in node.lease_snapshots(&id(0), usize::MAX, now) {
@@ -291,12 +268,9 @@ fn while_claims_are_put_in_other_bands_they_change_and_no_more_is_granted_than_t
         let (all, of_anew) = (shares(&node, now), shares(&anew, now));
         assert_eq!(all.len(), of_anew.len());
         for ((holder, wants, share), (same, _, expected)) in all.iter().zip(&of_anew) {
-            assert_eq!(holder, same);
             let close = (share - expected).abs() <= 1e-9;
-            assert!(
-                close,
-                "{from} to {to}: {holder} wants {wants}: {share}, not {expected}"
-            );
+            let about = format!("{from} to {to}: {holder} ({same}) wants {wants}");
+            assert!(holder == same && close, "{about}: {share}, not {expected}");
         }
     }
 }
@@ -316,29 +290,24 @@ fn until_all_claims_are_in_their_bands_everything_else_of_a_template_counts() {
         let got = gets(&mut node, client, 10.0, Some(10.0), now);
         assert!((got - 0.1).abs() < 1e-6, "{got}");
     }
-    drain(&mut node, now);
+    do_due(&mut node, now);
     // The most important ones alone get something.
     for (client, expected) in [(2, 100.0 / 333.0), (1, 0.0), (0, 0.0)] {
-        let share = shares(&node, now);
-        let (_, _, share) = share
-            .iter()
-            .find(|(holder, ..)| holder.ends_with(&format!("client-{client}")))
-            .unwrap();
+        let share = share_of(client, &node, now);
         assert!((share - expected).abs() < 1e-6, "{client}: {share}");
     }
     // And back, given up on the way.
     node.handle_templates(templates(&[fair]), now);
     node.handle_templates(templates(&[bands]), now);
     node.assert_consistent();
-    drain(&mut node, now);
+    do_due(&mut node, now);
     node.assert_consistent();
 }
 
 #[test]
 fn whoever_drives_a_node_drops_what_it_has_forgotten_a_few_leases_at_a_time() {
     let now = Time::from_secs(1);
-    let all = templates(&[spec("*", AlgorithmKind::FairShare, 10.0)]);
-    let mut node = master(all.clone());
+    let mut node = shared_fairly();
     while node.poll_garbage().is_some() {}
     for resource in 0..RESOURCES {
         ask(&mut node, 0, resource, 5.0, None, now);
@@ -353,12 +322,12 @@ fn whoever_drives_a_node_drops_what_it_has_forgotten_a_few_leases_at_a_time() {
     let calls = (0..1_000).take_while(|_| garbage.drop_some(64)).count();
     assert!((5..100).contains(&calls), "{calls}");
     // One that had many holders is, too, when the last is gone.
-    let mut node = master(all);
+    let mut node = shared_fairly();
     for client in 0..2_000 {
         ask(&mut node, client, 0, 5.0, None, now);
     }
     while node.poll_garbage().is_some() {}
-    drain(&mut node, now + 2 * LEASE);
+    do_due(&mut node, now + 2 * LEASE);
     assert_eq!(node.resources_count(), 0);
     assert!(node.poll_garbage().is_some());
 }
@@ -374,22 +343,13 @@ fn the_claims_of_those_who_are_gone_are_dropped_where_nobody_waits() {
     }
     while node.poll_garbage().is_some() {}
     // One of priority 0 stays.
-    ask(
-        &mut node,
-        0,
-        0,
-        1.0,
-        None,
-        now + LEASE - Duration::from_secs(1),
-    );
-    drain(&mut node, now + LEASE + Duration::from_secs(1));
+    let second = Duration::from_secs(1);
+    gets(&mut node, 0, 1.0, None, now + LEASE - second);
+    do_due(&mut node, now + LEASE + second);
     assert_eq!(node.resources_count(), 1);
     let garbage = format!("{:?}", node.poll_garbage());
-    assert_eq!(
-        garbage.matches("EmptiedTree").count(),
-        2,
-        "of two priorities"
-    );
+    let trees = garbage.matches("EmptiedTree").count();
+    assert_eq!(trees, 2, "of two priorities");
 }
 
 #[test]
@@ -404,9 +364,7 @@ fn guarantees_of_priorities_count_until_all_claims_are_together() {
     }
     let share = |node: &mut Node| {
         gets(node, 0, 1.0, None, now);
-        let shares = shares(node, now).into_iter();
-        let of_it = shares.filter(|(holder, ..)| holder.ends_with("client-0"));
-        of_it.map(|(_, _, share)| share).sum::<f64>()
+        share_of(0, node, now)
     };
     // 334 clients have half of it, whatever the others want.
     let guaranteed = 50.0 / 334.0;
@@ -418,7 +376,7 @@ fn guarantees_of_priorities_count_until_all_claims_are_together() {
         let got = share(&mut node);
         assert!((got - expected).abs() < 1e-6, "{got}, not {expected}");
     }
-    drain(&mut node, now);
+    do_due(&mut node, now);
     let got = share(&mut node);
     assert!((got - 50.0 / CROWD as f64).abs() < 1e-6, "{got}");
 }
@@ -428,16 +386,9 @@ fn whoever_has_a_priority_keeps_it_while_claims_are_put_in_their_bands() {
     let now = Time::from_secs(1);
     let fair = spec("*", AlgorithmKind::FairShare, 1e6);
     let bands = spec("*", AlgorithmKind::PriorityBands, 1e6);
-    let config = Config {
-        refresh_floor: Duration::ZERO,
-        limits: Limits {
-            priorities_max: 1,
-            ..Limits::default()
-        },
-        ..Config::default()
-    };
-    let mut node = Node::new(config, templates(&[fair]));
-    node.handle_mastership(Mastership::Master { epoch: Some(1) }, Time::ZERO);
+    let mut config = no_floor();
+    config.limits.priorities_max = 1;
+    let mut node = asking::master(config, templates(&[fair]));
     // Those of one priority first: theirs is full when others of it are not in their band yet.
     for client in (0..CROWD).map(|number| number * 3).chain([1, 2]) {
         gets(&mut node, client, 1.0, None, now);
@@ -447,6 +398,6 @@ fn whoever_has_a_priority_keeps_it_while_claims_are_put_in_their_bands() {
         let reply = ask(&mut node, client, 0, 1.0, None, now);
         assert_eq!(reply.leases.len(), 1, "{client}: {reply:?}");
     }
-    drain(&mut node, now);
+    do_due(&mut node, now);
     node.assert_consistent();
 }

@@ -4,6 +4,7 @@ pub(crate) mod asks;
 pub(crate) mod by_chance;
 pub(crate) mod chance;
 pub(crate) mod client;
+pub(crate) mod healed;
 pub(crate) mod inspect;
 pub(crate) mod mail;
 pub(crate) mod passing;

@@ -17,7 +17,7 @@ use doorward_engine::time::Time;
 use serde::Deserialize;
 
 use crate::asking::{self, holder, parsed, served, template};
-use crate::story::chance::Chance;
+use crate::story::chance::{Chance, cases};
 use crate::story::story_server::Server;
 use crate::story::world::{Arrived, World};
 
@@ -391,14 +391,9 @@ fn worst_error(kind: AlgorithmKind, trees: u64, clients_max: f64) -> f64 {
     worst
 }
 
-fn trees(default: u64) -> u64 {
-    let given = std::env::var("DOORWARD_CASES").ok();
-    given.and_then(|n| n.parse().ok()).unwrap_or(default)
-}
-
 #[test]
 fn random_trees_give_every_client_what_one_omniscient_server_would() {
-    let worst = worst_error(AlgorithmKind::FairShare, trees(1000), 5000.0);
+    let worst = worst_error(AlgorithmKind::FairShare, cases(1000), 5000.0);
     println!("FAIR_SHARE: the worst client is {:.4} % off", worst * 100.0);
 }
 
@@ -410,7 +405,7 @@ fn so_do_the_other_algorithms() {
         AlgorithmKind::Static,
         AlgorithmKind::NoAlgorithm,
     ] {
-        let worst = worst_error(kind, trees(1000) / 8, 1000.0);
+        let worst = worst_error(kind, cases(1000) / 8, 1000.0);
         println!("{kind}: the worst client is {:.4} % off", worst * 100.0);
     }
 }

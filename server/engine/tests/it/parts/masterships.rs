@@ -26,6 +26,12 @@ fn win_again(node: &mut Node, epoch: u64, now: Time) {
     node.handle_mastership(Mastership::Master { epoch: Some(epoch) }, now);
 }
 
+/// The same, after the first part of a call.
+fn once_wins_again(epoch: u64, now: Time) -> impl FnMut(&mut Node) {
+    let mut epochs = epoch..=epoch;
+    move |node| epochs.by_ref().for_each(|it| win_again(node, it, now))
+}
+
 /// The mastership that grants now.
 fn grants_now(node: &mut Node, now: Time) -> Option<MastershipId> {
     let reply = served(node.handle_get_capacity(&asks(999, &[999], 1.0), now));
@@ -37,32 +43,16 @@ fn a_new_mastership_in_the_middle_of_a_request_answers_all_of_it() {
     let mut node = node(false);
     let all: Vec<usize> = (0..100).collect();
     let request = asks(0, &all, 1.0);
-    let mut epochs = 2..3;
     let call = GetCapacityCall::new(&request);
-    let (reply, parts) = with_others(&mut node, call, at(1), |node| {
-        epochs
-            .by_ref()
-            .for_each(|epoch| win_again(node, epoch, at(1)));
-    });
-    let reply = served(reply);
-    assert_eq!(reply.leases.len(), 100);
-    let by = reply.leases.iter().map(|it| it.granted_by);
+    let (reply, parts) = with_others(&mut node, call, at(1), once_wins_again(2, at(1)));
+    let by = served(reply).leases.into_iter().map(|it| it.granted_by);
     assert!(by.eq([grants_now(&mut node, at(1)); 100]));
-    assert!(
-        parts > 100_usize.div_ceil(PER_PART),
-        "{parts}: the first one again"
-    );
+    assert!(parts > 100 / PER_PART, "{parts}: the first one again");
 
     let request = child_asks("child", 100, 1.0);
-    let mut epochs = 3..4;
     let call = GetServerCapacityCall::new(&request, Via::Stream);
-    let (reply, _) = with_others(&mut node, call, at(10), |node| {
-        epochs
-            .by_ref()
-            .for_each(|epoch| win_again(node, epoch, at(10)));
-    });
+    let (reply, _) = with_others(&mut node, call, at(10), once_wins_again(3, at(10)));
     let reply = served(reply.unwrap());
-    assert_eq!(reply.leases.len(), 100);
     let by = reply.leases.iter().map(|it| it.granted_by);
     assert!(by.eq([grants_now(&mut node, at(10)); 100]));
     node.assert_consistent();
@@ -95,19 +85,9 @@ fn a_new_mastership_does_not_hear_what_was_refused_to_the_former() {
 
 #[test]
 fn a_new_mastership_in_the_middle_of_pushes_pushes_nothing_of_the_former() {
-    let mut node = node(false);
-    for child in 0..20 {
-        let request = child_asks(&format!("child-{child}"), 5, 50.0);
-        node.handle_subscription(&request.server, true);
-        let reply = node.handle_get_server_capacity(&request, Via::Stream, at(10));
-        assert!(reply.is_ok());
-    }
-    let mut epochs = 2..3;
-    let (pushes, parts) = with_others(&mut node, PushesCall::default(), at(11), |node| {
-        epochs
-            .by_ref()
-            .for_each(|epoch| win_again(node, epoch, at(11)));
-    });
+    let mut node = with_children(20, 5);
+    let call = PushesCall::default();
+    let (pushes, parts) = with_others(&mut node, call, at(11), once_wins_again(2, at(11)));
     assert_eq!((pushes.len(), parts), (0, 2));
 }
 

@@ -20,24 +20,15 @@ fn leaf(claims_at_once: Option<u16>, child: &mut Child) -> Node {
 fn asks_parent(
     node: &mut Node,
     now: Time,
-    mut others: impl FnMut(&mut Node),
+    others: impl FnMut(&mut Node),
 ) -> (GetServerCapacity, usize) {
-    let mut call = UpstreamRequestCall::new(1);
-    let mut parts = 1;
-    loop {
-        if let Some(request) = call.next_part(node, now) {
-            return (request.unwrap(), parts);
-        }
-        others(node);
-        parts += 1;
-    }
+    let (request, parts) = with_others(node, UpstreamRequestCall::new(1), now, others);
+    (request.unwrap(), parts)
 }
 
 #[test]
 fn demand_of_many_priorities_goes_up_in_parts_and_is_the_same() {
-    let wants: Wants = (0..40)
-        .map(|priority| (priority, (0..64).map(|it| it * 3).collect()))
-        .collect();
+    let wants = wide(40);
     let ask = |child_asks_meanwhile: bool| {
         let mut child = Child::new(0);
         let mut node = leaf(None, &mut child);
@@ -65,10 +56,8 @@ fn demand_of_many_priorities_goes_up_in_parts_and_is_the_same() {
 
 /// So many priorities of 64 clients that want different amounts.
 fn wide(priorities: i64) -> Wants {
-    let clients = || (0..64).map(|it| it * 3).collect();
-    (0..priorities)
-        .map(|priority| (priority, clients()))
-        .collect()
+    let clients: Vec<u8> = (0..64).map(|it| it * 3).collect();
+    (0..priorities).map(|it| (it, clients.clone())).collect()
 }
 
 /// A node that puts in claims one by one, and a child that has asked for all of that, of which little is there.

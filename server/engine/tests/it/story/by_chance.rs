@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::time::Duration;
 
+use doorward_engine::amount::Amount;
 use doorward_engine::id::{Incarnation, ResourceId};
 use doorward_engine::node::mastership::Mastership;
 use doorward_engine::node::{Config, Node};
@@ -63,6 +64,16 @@ pub struct ByChance {
     pub reserved_before: Option<f64>,
     /// Everything that was answered, for comparing runs.
     pub history: String,
+}
+
+/// One of the algorithms that divide a capacity, by the seed.
+pub fn sharing(seed: u64) -> AlgorithmKind {
+    let kinds = [
+        AlgorithmKind::FairShare,
+        AlgorithmKind::ProportionalShare,
+        AlgorithmKind::PriorityBands,
+    ];
+    kinds[(seed % 3) as usize]
 }
 
 /// How the servers of a tree speak to their parents.
@@ -251,6 +262,16 @@ impl ByChance {
     pub fn snapshot(&self, number: usize) -> Option<ResourceSnapshot> {
         let node = &self.world.servers[number].node;
         node.resource_snapshot(&resource(), self.world.now)
+    }
+
+    /// What each client may use.
+    pub fn uses(&self) -> Vec<Amount> {
+        let clients = self.world.clients.iter();
+        clients.map(|it| it.uses(self.world.now)).collect()
+    }
+
+    pub fn steps(&mut self, steps: usize) {
+        (0..steps).for_each(|_| self.step());
     }
 
     pub fn run_until(&mut self, end: Time) {

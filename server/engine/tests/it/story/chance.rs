@@ -1,6 +1,22 @@
 //! Chance from a seed: the same on every machine.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
+
+/// Returns a number from the environment.
+fn given(variable: &str) -> Option<u64> {
+    std::env::var(variable).ok()?.parse().ok()
+}
+
+/// Returns the number of runs: that of `DOORWARD_CASES` if it is given.
+pub fn cases(default: u64) -> u64 {
+    given("DOORWARD_CASES").unwrap_or(default)
+}
+
+/// Returns the seeds of that many runs, or that of `DOORWARD_SEED` if it is given.
+pub fn seeds(default: u64) -> RangeInclusive<u64> {
+    given("DOORWARD_SEED").map_or(1..=cases(default), |seed| seed..=seed)
+}
 
 /// SplitMix64 (Steele, Lea, Flood, 2014).
 #[derive(Clone, Debug)]
