@@ -26,23 +26,21 @@ fn hello(child: &str) -> Hello {
     }
 }
 
-fn close(number: u64, closing: CloseReason) -> StreamAction {
-    StreamAction::Close { number, closing }
+/// Takes all actions, as a text.
+fn actions(streams: &mut ChildStreams) -> String {
+    let action = std::iter::from_fn(|| streams.poll_action());
+    let words = action.map(|action| match action {
+        StreamAction::Close { number, closing } => format!("close {number} {closing:?}"),
+        StreamAction::Subscribe(child) => format!("subscribe {child}"),
+        StreamAction::Unsubscribe(child) => format!("unsubscribe {child}"),
+        StreamAction::Push => "push".to_owned(),
+    });
+    words.collect::<Vec<_>>().join(", ")
 }
 
-fn subscribe(child: &str) -> StreamAction {
-    StreamAction::Subscribe(SmolStr::new(child))
-}
-
-fn unsubscribe(child: &str) -> StreamAction {
-    StreamAction::Unsubscribe(SmolStr::new(child))
-}
-
-/// Takes all actions.
 #[track_caller]
-fn does(streams: &mut ChildStreams, expected: &[StreamAction]) {
-    let done: Vec<StreamAction> = std::iter::from_fn(|| streams.poll_action()).collect();
-    assert_eq!(done, expected);
+fn does(streams: &mut ChildStreams, expected: impl AsRef<str>) {
+    assert_eq!(actions(streams), expected.as_ref());
 }
 
 /// Opens a stream with that first message, and returns its number.
@@ -62,18 +60,18 @@ fn the_first_message_names_the_child_of_a_stream() {
     assert_eq!(streams.state(number), Some(StreamState::Opening));
     streams.handle_hello(number, hello("eu"));
     assert_eq!(streams.state(number), Some(StreamState::Open));
-    does(&mut streams, &[subscribe("eu")]);
+    does(&mut streams, "subscribe eu");
     assert_eq!(streams.poll_timeout(), None);
     for _ in 0..2 {
         assert!(streams.handle_message(number, "eu"));
     }
-    does(&mut streams, &[]);
+    does(&mut streams, "");
     streams.handle_gone(number);
     assert_eq!(streams.state(number), None);
-    does(&mut streams, &[unsubscribe("eu")]);
+    does(&mut streams, "unsubscribe eu");
     // Only once.
     streams.handle_gone(number);
-    does(&mut streams, &[]);
+    does(&mut streams, "");
 }
 
 #[test]
@@ -89,66 +87,47 @@ fn a_second_stream_of_a_child_replaces_the_first_or_is_refused() {
         ..hello
     };
     // The open stream, the newer one, and why the newer one is refused (None: it replaces).
+    let (older_master, another) = (Some(OlderMaster), Some(AnotherProcess));
     let table = [
         (of(None, None), of(None, None), None),
         (of(Some(7), None), of(Some(7), None), None),
         (of(Some(7), None), of(Some(8), None), None),
-        (of(Some(7), None), of(Some(6), None), Some(OlderMaster)),
+        (of(Some(7), None), of(Some(6), None), older_master),
         // Without an epoch nothing is compared.
         (of(Some(7), None), of(None, None), None),
         (of(None, None), of(Some(0), None), None),
         // Another process: a restarted one, unless the node refuses it.
         (of(None, Some(1)), of(None, Some(2)), None),
-        (
-            of(None, Some(1)),
-            refused(of(None, Some(2))),
-            Some(AnotherProcess),
-        ),
-        (
-            of(None, Some(1)),
-            refused(of(None, None)),
-            Some(AnotherProcess),
-        ),
-        (
-            of(None, None),
-            refused(of(None, Some(2))),
-            Some(AnotherProcess),
-        ),
+        (of(None, Some(1)), refused(of(None, Some(2))), another),
+        (of(None, Some(1)), refused(of(None, None)), another),
+        (of(None, None), refused(of(None, Some(2))), another),
         // A process that the node refuses keeps a stream that it already has.
         (of(None, Some(1)), refused(of(None, Some(1))), None),
         // Of two reasons, the process counts first.
-        (
-            of(Some(7), Some(1)),
-            refused(of(Some(6), Some(2))),
-            Some(AnotherProcess),
-        ),
-        (
-            of(Some(7), Some(1)),
-            of(Some(6), Some(2)),
-            Some(OlderMaster),
-        ),
+        (of(Some(7), Some(1)), refused(of(Some(6), Some(2))), another),
+        (of(Some(7), Some(1)), of(Some(6), Some(2)), older_master),
         (of(Some(7), Some(1)), of(Some(8), Some(2)), None),
     ];
     for (first, newer, refusal) in table {
         let mut streams = streams();
         let before = opens(&mut streams, first.clone());
-        does(&mut streams, &[subscribe("eu")]);
+        does(&mut streams, "subscribe eu");
         let after = streams.handle_connected(at(1));
         streams.handle_hello(after, newer.clone());
-        let (first, newer) = (format!("{first:?}"), format!("{newer:?}"));
-        let done: Vec<StreamAction> = std::iter::from_fn(|| streams.poll_action()).collect();
+        let about = format!("{first:?} {newer:?}");
+        let done = actions(&mut streams);
         if let Some(closing) = refusal {
-            assert_eq!(done, [close(after, closing)], "{first} {newer}");
-            assert_eq!(streams.stream_of("eu"), Some(before), "{first} {newer}");
+            assert_eq!(done, format!("close {after} {closing:?}"), "{about}");
+            assert_eq!(streams.stream_of("eu"), Some(before), "{about}");
             assert!(streams.handle_message(before, "eu"));
         } else {
-            let expected = [close(before, CloseReason::Replaced), subscribe("eu")];
-            assert_eq!(done, expected, "{first} {newer}");
-            assert_eq!(streams.stream_of("eu"), Some(after), "{first} {newer}");
+            let expected = format!("close {before} Replaced, subscribe eu");
+            assert_eq!(done, expected, "{about}");
+            assert_eq!(streams.stream_of("eu"), Some(after), "{about}");
             // Later messages on the replaced stream are ignored.
-            assert!(!streams.handle_message(before, "eu"), "{first} {newer}");
+            assert!(!streams.handle_message(before, "eu"), "{about}");
             streams.handle_gone(before);
-            does(&mut streams, &[]);
+            does(&mut streams, "");
             assert!(streams.handle_message(after, "eu"));
         }
     }
@@ -162,7 +141,7 @@ fn a_process_that_the_node_refuses_gets_a_stream_if_no_other_has_one() {
         ..hello("eu")
     };
     opens(&mut streams, refused);
-    does(&mut streams, &[subscribe("eu")]);
+    does(&mut streams, "subscribe eu");
 }
 
 /// Two live processes do not replace each other for ever: one that was replaced and comes back was first.
@@ -175,42 +154,22 @@ fn a_process_that_comes_back_keeps_its_stream_from_the_one_that_took_it() {
     let mut streams = streams();
     let first = opens(&mut streams, of(1));
     let later = opens(&mut streams, of(2));
-    does(
-        &mut streams,
-        &[
-            subscribe("eu"),
-            close(first, CloseReason::Replaced),
-            subscribe("eu"),
-        ],
-    );
+    let replaced = |stream| format!("close {stream} Replaced, subscribe eu");
+    does(&mut streams, format!("subscribe eu, {}", replaced(first)));
     let back = opens(&mut streams, of(1));
     let again = opens(&mut streams, of(1));
-    does(
-        &mut streams,
-        &[
-            close(later, CloseReason::Replaced),
-            subscribe("eu"),
-            close(back, CloseReason::Replaced),
-            subscribe("eu"),
-        ],
-    );
+    let both = format!("{}, {}", replaced(later), replaced(back));
+    does(&mut streams, both);
     let refused = streams.handle_connected(at(1));
     streams.handle_hello(refused, of(2));
-    does(&mut streams, &[close(refused, CloseReason::AnotherProcess)]);
+    does(&mut streams, format!("close {refused} AnotherProcess"));
     assert_eq!(streams.stream_of("eu"), Some(again));
     // A process that starts afterwards gets the stream, as does the later one once the first is gone.
     streams.handle_gone(again);
     let later = opens(&mut streams, of(2));
     let newest = opens(&mut streams, of(3));
-    does(
-        &mut streams,
-        &[
-            unsubscribe("eu"),
-            subscribe("eu"),
-            close(later, CloseReason::Replaced),
-            subscribe("eu"),
-        ],
-    );
+    let all = format!("unsubscribe eu, subscribe eu, {}", replaced(later));
+    does(&mut streams, all);
     assert_eq!(streams.stream_of("eu"), Some(newest));
 }
 
@@ -230,6 +189,7 @@ fn an_epoch_is_compared_only_with_that_of_the_open_stream() {
 
 #[test]
 fn children_with_streams_are_limited_in_all_and_per_address() {
+    use CloseReason::{TooMany, TooManyOfAddress};
     let mut streams = streams();
     let limits = StreamLimits {
         children_max: Some(4),
@@ -244,19 +204,15 @@ fn children_with_streams_are_limited_in_all_and_per_address() {
         while streams.poll_action().is_some() {}
         let number = streams.handle_connected(at(0));
         streams.handle_hello(number, hello);
-        does(streams, &[close(number, closing)]);
+        does(streams, format!("close {number} {closing:?}"));
     };
     opens(&mut streams, from("a", Some(1)));
     let b = opens(&mut streams, from("b", Some(1)));
-    refused(
-        &mut streams,
-        from("c", Some(1)),
-        CloseReason::TooManyOfAddress,
-    );
+    refused(&mut streams, from("c", Some(1)), TooManyOfAddress);
     opens(&mut streams, from("c", Some(2)));
     opens(&mut streams, from("d", None));
-    refused(&mut streams, from("e", None), CloseReason::TooMany);
-    refused(&mut streams, from("e", Some(1)), CloseReason::TooMany);
+    refused(&mut streams, from("e", None), TooMany);
+    refused(&mut streams, from("e", Some(1)), TooMany);
     // A child may replace its own stream; and a child that disconnects makes room.
     let b_again = opens(&mut streams, from("b", Some(1)));
     assert_ne!(b, b_again);
@@ -272,21 +228,21 @@ fn a_stream_without_a_first_message_is_closed_after_ten_seconds() {
     let third = streams.handle_connected(at(3_000));
     assert_eq!(streams.poll_timeout(), Some(at(10_000)));
     streams.handle_timeout(at(9_999));
-    does(&mut streams, &[]);
+    does(&mut streams, "");
     streams.handle_timeout(at(10_000));
-    does(&mut streams, &[close(first, CloseReason::Late)]);
+    does(&mut streams, format!("close {first} Late"));
     // A message after that comes too late.
     streams.handle_hello(first, hello("eu"));
     assert!(!streams.handle_message(first, "eu"));
-    does(&mut streams, &[]);
+    does(&mut streams, "");
     assert_eq!(streams.poll_timeout(), Some(at(13_000)));
     streams.handle_hello(second, hello("us"));
-    does(&mut streams, &[subscribe("us")]);
+    does(&mut streams, "subscribe us");
     // Disconnected before the first message.
     streams.handle_gone(third);
     assert_eq!(streams.poll_timeout(), None);
     streams.handle_timeout(at(60_000));
-    does(&mut streams, &[]);
+    does(&mut streams, "");
 }
 
 #[test]
@@ -294,14 +250,11 @@ fn a_stream_belongs_to_one_child() {
     let mut streams = streams();
     let eu = opens(&mut streams, hello("eu"));
     let us = opens(&mut streams, hello("us"));
-    does(&mut streams, &[subscribe("eu"), subscribe("us")]);
+    does(&mut streams, "subscribe eu, subscribe us");
     assert!(!streams.handle_message(eu, "us"));
-    let closed = close(eu, CloseReason::OtherChild);
-    does(&mut streams, &[unsubscribe("eu"), closed]);
-    assert!(
-        streams.handle_message(us, "us"),
-        "and that one is untouched"
-    );
+    let closed = format!("unsubscribe eu, close {eu} OtherChild");
+    does(&mut streams, closed);
+    assert!(streams.handle_message(us, "us"), "that one is untouched");
 }
 
 #[test]
@@ -314,13 +267,13 @@ fn a_change_is_pushed_after_one_round_together_with_later_ones() {
         assert!(streams.is_gathering());
         assert_eq!(streams.poll_timeout(), Some(at(began + 50)));
         streams.handle_timeout(at(began + 49));
-        does(&mut streams, &[]);
+        does(&mut streams, "");
         streams.handle_timeout(at(began + 50));
-        does(&mut streams, &[StreamAction::Push]);
+        does(&mut streams, "push");
         // Then nothing more, until a change begins another round.
         assert_eq!(streams.poll_timeout(), None);
         streams.handle_timeout(at(began + 50));
-        does(&mut streams, &[]);
+        does(&mut streams, "");
     }
 }
 
@@ -331,10 +284,7 @@ fn the_earlier_of_a_round_and_a_first_message_is_due() {
     streams.handle_change(at(9_940));
     assert_eq!(streams.poll_timeout(), Some(at(9_990)));
     streams.handle_timeout(at(10_000));
-    does(
-        &mut streams,
-        &[close(number, CloseReason::Late), StreamAction::Push],
-    );
+    does(&mut streams, format!("close {number} Late, push"));
 }
 
 #[test]
@@ -342,31 +292,28 @@ fn a_child_that_does_not_read_is_disconnected() {
     let mut streams = streams();
     let number = opens(&mut streams, hello("eu"));
     streams.handle_full(number);
-    let cut_off = [unsubscribe("eu"), close(number, CloseReason::Full)];
-    does(&mut streams, &[&[subscribe("eu")], &cut_off[..]].concat());
+    let cut_off = format!("subscribe eu, unsubscribe eu, close {number} Full");
+    does(&mut streams, cut_off);
     assert_eq!(streams.stream_of("eu"), None);
     streams.handle_full(number);
-    does(&mut streams, &[]);
+    does(&mut streams, "");
     opens(&mut streams, hello("eu"));
 }
 
 #[test]
 fn a_message_that_is_refused_as_a_whole_closes_its_stream() {
-    for closing in [
-        CloseReason::Malformed,
-        CloseReason::Cycle,
-        CloseReason::NotMaster,
-    ] {
+    use CloseReason::{Cycle, Malformed, NotMaster};
+    for closing in [Malformed, Cycle, NotMaster] {
         let mut streams = streams();
         let opening = streams.handle_connected(at(0));
         streams.handle_refused(opening, closing);
-        does(&mut streams, &[close(opening, closing)]);
+        does(&mut streams, format!("close {opening} {closing:?}"));
         let open = opens(&mut streams, hello("eu"));
         streams.handle_refused(open, closing);
-        let ended = [subscribe("eu"), unsubscribe("eu"), close(open, closing)];
-        does(&mut streams, &ended);
+        let ended = format!("subscribe eu, unsubscribe eu, close {open} {closing:?}");
+        does(&mut streams, ended);
         streams.handle_refused(open, closing);
-        does(&mut streams, &[]);
+        does(&mut streams, "");
     }
 }
 
@@ -383,18 +330,14 @@ fn streams_of_earlier_masterships_are_closed() {
     let opening = streams.handle_connected(at(0));
     while streams.poll_action().is_some() {}
     streams.handle_mastership(3);
-    let ended = [
-        unsubscribe("eu"),
-        close(eu, CloseReason::NotMaster),
-        unsubscribe("us"),
-        close(us, CloseReason::NotMaster),
-    ];
-    does(&mut streams, &ended);
+    let ended = |child, stream| format!("unsubscribe {child}, close {stream} NotMaster");
+    let both = format!("{}, {}", ended("eu", eu), ended("us", us));
+    does(&mut streams, both);
     // A stream that came later, or whose first message has not come, stays.
     assert_eq!(streams.state(asia), Some(StreamState::Open));
     assert_eq!(streams.state(opening), Some(StreamState::Opening));
     streams.handle_mastership(3);
-    does(&mut streams, &[]);
+    does(&mut streams, "");
 }
 
 #[test]
@@ -404,8 +347,8 @@ fn a_child_that_turns_out_to_be_an_ancestor_loses_its_stream() {
     opens(&mut streams, hello("us"));
     while streams.poll_action().is_some() {}
     streams.handle_ancestors(["root", "eu", "eu"]);
-    let ended = [unsubscribe("eu"), close(eu, CloseReason::Cycle)];
-    does(&mut streams, &ended);
+    let ended = format!("unsubscribe eu, close {eu} Cycle");
+    does(&mut streams, ended);
     assert!(streams.stream_of("us").is_some());
 }
 
@@ -417,15 +360,11 @@ fn a_server_that_shuts_down_closes_its_streams_and_refuses_new_ones() {
     while streams.poll_action().is_some() {}
     streams.handle_stopping();
     let late = streams.handle_connected(at(1));
-    let ended = [
-        unsubscribe("eu"),
-        close(eu, CloseReason::Stopping),
-        close(opening, CloseReason::Stopping),
-        close(late, CloseReason::Stopping),
-    ];
-    does(&mut streams, &ended);
+    let closed = [eu, opening, late].map(|stream| format!("close {stream} Stopping"));
+    let ended = format!("unsubscribe eu, {}", closed.join(", "));
+    does(&mut streams, ended);
     streams.handle_hello(late, hello("us"));
-    does(&mut streams, &[]);
+    does(&mut streams, "");
     assert_eq!(streams.poll_timeout(), None);
 }
 
@@ -439,12 +378,11 @@ fn the_snapshot_counts_streams_and_why_others_were_closed() {
     streams.handle_full(eu);
     streams.handle_connected(at(0));
     let seen = streams.snapshot();
-    assert_eq!(
-        seen.streams,
-        [(StreamState::Opening, 1), (StreamState::Open, 1)]
-    );
-    for (position, (closing, count)) in seen.closed.into_iter().enumerate() {
-        assert_eq!(closing, CloseReason::ALL[position]);
+    let expected = [(StreamState::Opening, 1), (StreamState::Open, 1)];
+    assert_eq!(seen.streams, expected);
+    let reasons = seen.closed.iter().map(|(closing, _)| *closing);
+    assert!(reasons.eq(CloseReason::ALL), "{:?}", seen.closed);
+    for (closing, count) in seen.closed {
         let expected = match closing {
             CloseReason::Replaced => 2,
             CloseReason::Full => 1,

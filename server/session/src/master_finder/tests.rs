@@ -240,16 +240,14 @@ fn a_loop_is_left_after_five_redirects_for_the_next_address() {
 
 #[test]
 fn an_older_epoch_is_refused_while_a_lease_is_valid() {
+    let names_older = Names(Some("x:1"), Some(8), 60);
     check(
         "a:1 b:1",
         &[
             (Master(Some(9), 0), "a:1"),
             (Fails, "failed: b:1"),
             (Master(Some(8), 60), "election, out of date: a:1"),
-            (
-                Names(Some("x:1"), Some(8), 60),
-                "election, out of date: b:1",
-            ),
+            (names_older, "election, out of date: b:1"),
             // A master without an epoch is accepted.
             (Master(None, 60), "b:1"),
             (Names(Some("x:1"), None, 60), "x:1!"),

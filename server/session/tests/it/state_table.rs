@@ -2,151 +2,114 @@
 
 use std::time::Duration;
 
-use doorward_session::candidate::state::CandidateState;
 use doorward_session::candidate::store::{LeaseId, OpAnswer};
 
 use crate::driven_candidate::{DrivenCandidate, TTL};
 
-type Input = fn(&mut DrivenCandidate);
-
-/// For each event in a state: the next state, and the request.
-#[track_caller]
-fn check(from: fn() -> DrivenCandidate, cases: &[(&str, Input, CandidateState, &str)]) {
-    for (what, event, state, asks) in cases {
-        let mut played = from();
-        event(&mut played);
-        assert_eq!((played.state(), played.asks()), (*state, *asks), "{what}");
+/// Lets one event of the table happen.
+fn happen(event: &str, played: &mut DrivenCandidate) {
+    match event {
+        "" => {}
+        "yes" => played.transacted(true),
+        "no" => played.transacted(false),
+        "failed" => played.answer(OpAnswer::Failed),
+        "lease gone" => played.answer(OpAnswer::LeaseGone),
+        "granted" => played.answer(OpAnswer::Granted(LeaseId(9), TTL)),
+        "probed" => played.answer(OpAnswer::Probed),
+        "renewed" => played.answer(OpAnswer::Renewed),
+        "revoked" => played.answer(OpAnswer::Revoked),
+        "unanswered" => played.asked = None,
+        "resign" => played.resign(),
+        "key gone" => played.lose_key(),
+        "registration waits" => played.is_registered = false,
+        "not able" => played.candidate.handle_able(false, played.now),
+        "moved" => played.candidate.handle_place("leaf".into(), played.now),
+        "epoch 5000 elsewhere" => played.other_saw = Some(5_000),
+        "wait" => played.wait(Duration::ZERO),
+        "wait 1s" => played.wait(Duration::from_secs(1)),
+        "wait 11s" => played.wait(Duration::from_secs(11)),
+        "wait TTL/3" => played.wait(TTL / 3),
+        "wait TTL" => played.wait(TTL),
+        // The key of a process, of a revision and under a lease; 0 is none.
+        key => {
+            let ["key", process, created, lease] = *key.split(' ').collect::<Vec<_>>() else {
+                panic!("{event:?} is no event");
+            };
+            let created = match created {
+                "old" => played.revision - 2,
+                "own" => played.epoch(),
+                revision => revision.parse().unwrap(),
+            };
+            played.see(Some((process, created, lease.parse().unwrap())), None);
+        }
     }
 }
 
-const FAILED: Input = |played| played.answer(OpAnswer::Failed);
-const LEASE_GONE: Input = |played| played.answer(OpAnswer::LeaseGone);
-const YES: Input = |played| played.transacted(true);
-const NO: Input = |played| played.transacted(false);
-const RESIGN: Input = DrivenCandidate::resign;
-const KEY_GONE: Input = DrivenCandidate::lose_key;
+/// Each row has what it is about, the events, and then the state and the request.
+#[track_caller]
+fn check(from: fn() -> DrivenCandidate, table: &str) {
+    for row in table.trim().lines() {
+        let [_, events, state, asks] = *row.split('|').map(str::trim).collect::<Vec<_>>() else {
+            panic!("{row:?} has not four columns");
+        };
+        let mut played = from();
+        for event in events.split(',') {
+            happen(event.trim(), &mut played);
+        }
+        let came = (format!("{:?}", played.state()), played.asks());
+        assert_eq!(came, (state.to_owned(), asks), "{row}");
+    }
+}
 
 #[test]
 fn outside() {
     check(
         DrivenCandidate::outside,
-        &[
-            ("nothing", |_| {}, CandidateState::Outside, "grant"),
-            (
-                "it has a lease",
-                |played| {
-                    played.is_registered = false;
-                    played.answer(OpAnswer::Granted(LeaseId(9), TTL));
-                },
-                CandidateState::Watching,
-                "register",
-            ),
-            (
-                "the other endpoint at once",
-                FAILED,
-                CandidateState::Outside,
-                "probe",
-            ),
-            (
-                "none of both, it waits",
-                |played| {
-                    FAILED(played);
-                    FAILED(played);
-                },
-                CandidateState::Outside,
-                "",
-            ),
-            (
-                "and then tries again",
-                |played| {
-                    FAILED(played);
-                    FAILED(played);
-                    played.wait(Duration::from_secs(1));
-                    played.answer(OpAnswer::Probed);
-                },
-                CandidateState::Outside,
-                "grant",
-            ),
-            ("it resigns", RESIGN, CandidateState::Over, ""),
-        ],
+        "nothing                    |                                 | Outside  | grant
+         it has a lease             | registration waits, granted     | Watching | register
+         the other endpoint at once | failed                          | Outside  | probe
+         none of both, it waits     | failed, failed                  | Outside  |
+         and then tries again       | failed, failed, wait 1s, probed | Outside  | grant
+         it resigns                 | resign                          | Over     |",
     );
 }
 
 #[test]
-#[expect(clippy::too_many_lines, reason = "a table of cases")]
 fn watching() {
     check(
         DrivenCandidate::watching,
-        &[
-            ("nothing", |_| {}, CandidateState::Watching, ""),
-            (
-                "there is no master",
-                KEY_GONE,
-                CandidateState::Standing,
-                "stand for election",
-            ),
-            (
-                "there is none, and it is not able",
-                |played| {
-                    played.candidate.handle_able(false, played.now);
-                    KEY_GONE(played);
-                },
-                CandidateState::Watching,
-                "",
-            ),
-            (
-                "the lease is due",
-                |played| played.wait(TTL / 3),
-                CandidateState::Watching,
-                "renew",
-            ),
-            (
-                "what failed is forgotten when all is answered",
-                |played| {
-                    played.wait(TTL / 3);
-                    FAILED(played);
-                    FAILED(played);
-                    assert_eq!(played.asks(), "", "it waits");
-                    played.wait(Duration::from_secs(1));
-                    played.answer(OpAnswer::Probed);
-                    played.answer(OpAnswer::Renewed);
-                    played.wait(TTL / 3);
-                    assert_eq!(played.asks(), "renew");
-                    FAILED(played);
-                },
-                CandidateState::Watching,
-                "probe",
-            ),
-            (
-                "its key under its lease: the answer that it won was lost",
-                |played| played.see(Some(("ours", 120, 9)), None),
-                CandidateState::Elected,
-                "confirm a mastership",
-            ),
-            (
-                "the key has no lease, but not for long",
-                |played| played.see(Some(("hand", 120, 0)), None),
-                CandidateState::Watching,
-                "",
-            ),
-            (
-                "the key has no lease for a TTL",
-                |played| {
-                    played.see(Some(("hand", 120, 0)), None);
-                    played.wait(TTL + Duration::from_secs(1));
-                    played.answer(OpAnswer::Renewed);
-                },
-                CandidateState::Watching,
-                "delete a key without a lease",
-            ),
-            (
-                "its place is another one",
-                |played| played.candidate.handle_place("leaf".into(), played.now),
-                CandidateState::Watching,
-                "",
-            ),
-            ("it resigns", RESIGN, CandidateState::Resigning, "revoke"),
-        ],
+        "nothing                            |                                   | Watching  |
+         there is no master                 | key gone                          | Standing  | stand for election
+         there is none, and it is not able  | not able, key gone                | Watching  |
+         the lease is due                   | wait TTL/3                        | Watching  | renew
+         neither endpoint answers, it waits | wait TTL/3, failed, failed        | Watching  |
+         the lost answer was that it won    | key ours 120 9                    | Elected   | confirm a mastership
+         a key without a lease for no time  | key hand 120 0                    | Watching  |
+         and for a TTL                      | key hand 120 0, wait 11s, renewed | Watching  | delete a key without a lease
+         its place is another one           | moved                             | Watching  |
+         it resigns                         | resign                            | Resigning | revoke",
+    );
+}
+
+#[test]
+fn what_failed_is_forgotten_when_all_is_answered() {
+    check(
+        || {
+            let mut played = DrivenCandidate::watching();
+            for event in [
+                "wait TTL/3",
+                "failed",
+                "failed",
+                "wait 1s",
+                "probed",
+                "renewed",
+            ] {
+                happen(event, &mut played);
+            }
+            played
+        },
+        "it renews                  | wait TTL/3         | Watching | renew
+         the other endpoint at once | wait TTL/3, failed | Watching | probe",
     );
 }
 
@@ -154,41 +117,13 @@ fn watching() {
 fn standing() {
     check(
         DrivenCandidate::standing,
-        &[
-            (
-                "it won",
-                YES,
-                CandidateState::Elected,
-                "confirm a mastership",
-            ),
-            ("another was faster", NO, CandidateState::Watching, ""),
-            (
-                "no answer: it asks again, elsewhere",
-                FAILED,
-                CandidateState::Standing,
-                "stand for election",
-            ),
-            ("its lease is gone", LEASE_GONE, CandidateState::Outside, ""),
-            (
-                "a master came meanwhile",
-                |played| {
-                    played.see(Some(("theirs", 120, 7)), None);
-                    NO(played);
-                },
-                CandidateState::Watching,
-                "",
-            ),
-            (
-                "an epoch came meanwhile that is higher",
-                |played| {
-                    played.see(Some(("theirs", 500, 7)), None);
-                    YES(played);
-                },
-                CandidateState::Watching,
-                "give a mastership back",
-            ),
-            ("it resigns", RESIGN, CandidateState::Resigning, "revoke"),
-        ],
+        "it won                                 | yes                   | Elected   | confirm a mastership
+         another was faster                     | no                    | Watching  |
+         no answer: it asks again, elsewhere    | failed                | Standing  | stand for election
+         its lease is gone                      | lease gone            | Outside   |
+         a master came meanwhile                | key theirs 120 7, no  | Watching  |
+         an epoch came meanwhile that is higher | key theirs 500 7, yes | Watching  | give a mastership back
+         it resigns                             | resign                | Resigning | revoke",
     );
 }
 
@@ -196,24 +131,12 @@ fn standing() {
 fn elected() {
     check(
         DrivenCandidate::elected,
-        &[
-            ("it is confirmed", YES, CandidateState::Master, ""),
-            ("it is not", NO, CandidateState::Watching, ""),
-            (
-                "no answer: it asks again, elsewhere",
-                FAILED,
-                CandidateState::Elected,
-                "confirm a mastership",
-            ),
-            ("its lease is gone", LEASE_GONE, CandidateState::Outside, ""),
-            (
-                "its key is gone",
-                KEY_GONE,
-                CandidateState::Standing,
-                "stand for election",
-            ),
-            ("it resigns", RESIGN, CandidateState::Resigning, "resign"),
-        ],
+        "it is confirmed                     | yes        | Master    |
+         it is not                           | no         | Watching  |
+         no answer: it asks again, elsewhere | failed     | Elected   | confirm a mastership
+         its lease is gone                   | lease gone | Outside   |
+         its key is gone                     | key gone   | Standing  | stand for election
+         it resigns                          | resign     | Resigning | resign",
     );
 }
 
@@ -221,56 +144,14 @@ fn elected() {
 fn master() {
     check(
         DrivenCandidate::master,
-        &[
-            ("nothing", |_| {}, CandidateState::Master, ""),
-            (
-                "its key is gone",
-                KEY_GONE,
-                CandidateState::Standing,
-                "stand for election",
-            ),
-            (
-                "another has its key",
-                |played| played.see(Some(("theirs", 300, 7)), None),
-                CandidateState::Watching,
-                "",
-            ),
-            (
-                "etcd was restored, and another has a key of that revision",
-                |played| {
-                    let created = played.revision - 1;
-                    played.see(Some(("theirs", created - 1, 7)), None);
-                },
-                CandidateState::Watching,
-                "",
-            ),
-            (
-                "another server has seen a higher epoch: etcd went back",
-                |played| {
-                    let created = played.epoch();
-                    played.other_saw = Some(5_000);
-                    played.see(Some(("ours", created, 9)), None);
-                },
-                CandidateState::Watching,
-                "give a mastership back",
-            ),
-            (
-                "its key was overwritten by hand",
-                |played| {
-                    let created = played.epoch();
-                    played.see(Some(("hand", created, 0)), None);
-                },
-                CandidateState::Master,
-                "confirm a mastership",
-            ),
-            (
-                "time passes without an answer",
-                |played| played.wait(TTL),
-                CandidateState::Lapsed,
-                "renew",
-            ),
-            ("it resigns", RESIGN, CandidateState::Resigning, "resign"),
-        ],
+        "nothing                                                   |                                      | Master    |
+         its key is gone                                           | key gone                             | Standing  | stand for election
+         another has its key                                       | key theirs 300 7                     | Watching  |
+         etcd was restored, and another has a key of that revision | key theirs old 7                     | Watching  |
+         another server saw a higher epoch: etcd went back         | epoch 5000 elsewhere, key ours own 9 | Watching  | give a mastership back
+         its key was overwritten by hand                           | key hand own 0                       | Master    | confirm a mastership
+         time passes without an answer                             | wait TTL                             | Lapsed    | renew
+         it resigns                                                | resign                               | Resigning | resign",
     );
 }
 
@@ -278,50 +159,13 @@ fn master() {
 fn renewing() {
     check(
         DrivenCandidate::renewing,
-        &[
-            (
-                "renewed, and not confirmed yet",
-                |played| played.answer(OpAnswer::Renewed),
-                CandidateState::Master,
-                "confirm a mastership",
-            ),
-            (
-                "renewed and confirmed",
-                |played| {
-                    played.answer(OpAnswer::Renewed);
-                    YES(played);
-                },
-                CandidateState::Master,
-                "",
-            ),
-            (
-                "renewed, and confirmed no more",
-                |played| {
-                    played.answer(OpAnswer::Renewed);
-                    NO(played);
-                },
-                // It still sees its key, and makes sure that it is gone.
-                CandidateState::Watching,
-                "give a mastership back",
-            ),
-            (
-                "renewed, and not confirmed: both again",
-                |played| {
-                    played.answer(OpAnswer::Renewed);
-                    FAILED(played);
-                },
-                CandidateState::Master,
-                "probe",
-            ),
-            ("no answer", FAILED, CandidateState::Master, "probe"),
-            ("its lease is gone", LEASE_GONE, CandidateState::Outside, ""),
-            (
-                "its key is gone: the renewal is given up",
-                KEY_GONE,
-                CandidateState::Watching,
-                "renew",
-            ),
-        ],
+        "renewed, and not confirmed yet           | renewed         | Master   | confirm a mastership
+         renewed and confirmed                    | renewed, yes    | Master   |
+         confirmed no more, but it sees its key   | renewed, no     | Watching | give a mastership back
+         renewed, and not confirmed: both again   | renewed, failed | Master   | probe
+         no answer                                | failed          | Master   | probe
+         its lease is gone                        | lease gone      | Outside  |
+         its key is gone: the renewal is given up | key gone        | Watching | renew",
     );
 }
 
@@ -329,20 +173,9 @@ fn renewing() {
 fn lapsed() {
     check(
         DrivenCandidate::lapsed,
-        &[
-            ("nothing", |_| {}, CandidateState::Lapsed, "renew"),
-            (
-                "renewed and confirmed, by the time of the renewal",
-                |played| {
-                    played.answer(OpAnswer::Renewed);
-                    YES(played);
-                    played.wait(Duration::ZERO);
-                },
-                CandidateState::Lapsed,
-                "renew",
-            ),
-            ("its lease is gone", LEASE_GONE, CandidateState::Outside, ""),
-        ],
+        "nothing                                           |                    | Lapsed  | renew
+         renewed and confirmed, by the time of the renewal | renewed, yes, wait | Lapsed  | renew
+         its lease is gone                                 | lease gone         | Outside |",
     );
 }
 
@@ -350,44 +183,12 @@ fn lapsed() {
 fn resigning() {
     check(
         DrivenCandidate::resigning,
-        &[
-            ("nothing", |_| {}, CandidateState::Resigning, "resign"),
-            ("it has resigned", YES, CandidateState::Resigning, "revoke"),
-            (
-                "the key was not its own",
-                NO,
-                CandidateState::Resigning,
-                "revoke",
-            ),
-            ("no answer", FAILED, CandidateState::Resigning, "resign"),
-            (
-                "no answer from any, thrice",
-                |played| {
-                    for _ in 0..3 {
-                        FAILED(played);
-                    }
-                },
-                CandidateState::Resigning,
-                "revoke",
-            ),
-            (
-                "all is given back",
-                |played| {
-                    YES(played);
-                    played.answer(OpAnswer::Revoked);
-                },
-                CandidateState::Over,
-                "",
-            ),
-            (
-                "the time is over",
-                |played| {
-                    played.asked = None;
-                    played.wait(Duration::from_secs(1));
-                },
-                CandidateState::Over,
-                "",
-            ),
-        ],
+        "nothing                    |                        | Resigning | resign
+         it has resigned            | yes                    | Resigning | revoke
+         the key was not its own    | no                     | Resigning | revoke
+         no answer                  | failed                 | Resigning | resign
+         no answer from any, thrice | failed, failed, failed | Resigning | revoke
+         all is given back          | yes, revoked           | Over      |
+         the time is over           | unanswered, wait 1s    | Over      |",
     );
 }

@@ -41,23 +41,13 @@ fn the_other_addresses_are_tried_at_once_and_then_waits_grow() {
     for (wait, next) in [(200, "a"), (400, "b"), (800, "a"), (1600, "b"), (3200, "a")] {
         story.is_closed(unreachable);
         story.check("close, down (the connection ended), waiting");
-        let until = story.now + Duration::from_millis(wait);
-        assert_eq!(story.session.poll_timeout(), Some(until));
-        story.is_late();
+        story.waits(wait).is_late();
         story.check(&format!("connect {next}:1 Stream, connecting"));
     }
-    story.is_closed(unreachable);
-    let until = story.now + Duration::from_secs(5);
-    assert_eq!(story.session.poll_timeout(), Some(until));
+    story.is_closed(unreachable).waits(5_000).is_late();
     // An answer resets the backoff.
-    story
-        .is_late()
-        .streams_for(60.0)
-        .is_closed(ConnectionEnd::Failed)
-        .does();
-    story.is_closed(unreachable).does();
-    let until = story.now + Duration::from_millis(200);
-    assert_eq!(story.session.poll_timeout(), Some(until));
+    story.streams_for(60.0).is_closed(ConnectionEnd::Failed);
+    story.is_closed(unreachable).waits(200);
 }
 
 #[test]
@@ -90,37 +80,17 @@ fn a_master_of_an_older_epoch_is_refused_while_a_lease_lasts() {
 
 #[test]
 fn a_newly_named_master_ends_a_wait_and_the_connection_to_another_server() {
-    let named = |address: &str, epoch| Some((Address::parse(address).unwrap(), epoch));
-    let all = || addresses(&["a:1", "b:1"]);
     let mut story = Story::new(&["a:1", "b:1"]);
-    let now = story.now;
-    story
-        .session
-        .handle_addresses(all(), named("a:1", 5), CHANCE, now);
-    story.streams_for(60.0);
-    let now = story.now;
-    story.session.handle_addresses(all(), None, CHANCE, now);
-    story
-        .session
-        .handle_addresses(all(), named("a:1", 6), CHANCE, now);
+    story.etcd_names(Some(("a:1", 5))).streams_for(60.0);
+    story.etcd_names(None).etcd_names(Some(("a:1", 6)));
     story.check("streaming");
-    story
-        .session
-        .handle_addresses(all(), named("b:1", 7), CHANCE, now);
+    story.etcd_names(Some(("b:1", 7)));
     story.check("close, from a:1 to b:1, connect b:1 Stream, connecting");
-    story
-        .is_closed(ConnectionEnd::Unreachable)
-        .is_closed(ConnectionEnd::Unreachable)
-        .does();
-    assert_eq!(story.session.state(), "waiting");
-    let now = story.now;
-    story
-        .session
-        .handle_addresses(all(), named("b:1", 7), CHANCE, now);
+    let unreachable = ConnectionEnd::Unreachable;
+    story.is_closed(unreachable).is_closed(unreachable).does();
     story.check("waiting");
-    story
-        .session
-        .handle_addresses(all(), named("b:1", 8), CHANCE, now);
+    story.etcd_names(Some(("b:1", 7))).check("waiting");
+    story.etcd_names(Some(("b:1", 8)));
     story.check("connect b:1 Stream, connecting");
 }
 
@@ -129,10 +99,7 @@ fn without_an_address_the_session_waits_for_one() {
     let mut story = Story::new(&[]);
     story.check("down (no address is known)!, waiting");
     story.is_late().check("down (no address is known), waiting");
-    let now = story.now;
-    story
-        .session
-        .handle_addresses(addresses(&["a:1"]), None, CHANCE, now);
+    story.etcd_names(None);
     story.check("connect a:1 Stream, connecting");
 }
 
@@ -143,8 +110,7 @@ fn a_session_comes_back_when_an_overloaded_parent_says() {
     story.is_closed(ConnectionEnd::Overloaded(Duration::from_secs(8)));
     story.check("close, down (the connection ended)!, waiting");
     // Never later than the longest backoff, or the leases would run out.
-    let until = story.now + Duration::from_millis(6_250);
-    assert_eq!(story.session.poll_timeout(), Some(until));
+    story.waits(6_250);
     // Another server may be less loaded.
     let mut story = Story::new(&["a:1", "b:1"]);
     story.connects().discovers(MASTER).does();
