@@ -2,7 +2,6 @@
 
 use doorward_proto::doorman::{GetCapacityRequest, refusal};
 use doorward_server::app::Server;
-use doorward_server::metrics::format::Format;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tonic::client::Grpc;
@@ -10,7 +9,7 @@ use tonic::codegen::http::uri::PathAndQuery;
 use tonic::{Code, Request, Status};
 use tonic_prost::ProstCodec;
 
-use crate::running::{asked, asked_with, capacity, channel, get, only, request, start};
+use crate::running::{asked, asked_with, capacity, channel, get, gets, metrics, request, start};
 
 /// Sends a request that is an error as a whole.
 async fn refused_as_a_whole(server: &Server, request: GetCapacityRequest) -> Status {
@@ -23,33 +22,21 @@ async fn refused_as_a_whole(server: &Server, request: GetCapacityRequest) -> Sta
 }
 
 #[tokio::test]
-async fn malformed_client_ids_are_refused() {
+async fn a_malformed_client_id_is_refused() {
     let server = start().await;
-    for (id, message) in [
-        (String::new(), "client_id is empty"),
-        ("x".repeat(257), "the longest is 256"),
-        ("a\u{0}b".to_owned(), "control character"),
-    ] {
-        let error = refused_as_a_whole(&server, request(&id, vec![asked("fair/x", 1.0)])).await;
-        assert!(error.message().contains(message), "{error:?}");
-    }
+    let error = refused_as_a_whole(&server, request("", vec![asked("fair/x", 1.0)])).await;
+    assert!(error.message().contains("client_id is empty"), "{error:?}");
 }
 
 #[tokio::test]
-async fn ten_thousand_resources_in_one_request_are_refused() {
+async fn a_thousand_resources_in_one_request_are_served_and_more_are_refused() {
     let server = start().await;
-    let asks = (0..10_000).map(|n| asked(&format!("fair/{n}"), 1.0));
-    let error = refused_as_a_whole(&server, request("a", asks.collect())).await;
+    let asks = |count| (0..count).map(|n| asked(&format!("fair/{n}"), 1.0));
+    let error = refused_as_a_whole(&server, request("a", asks(10_000).collect())).await;
     assert!(error.message().contains("names 10000 resources"));
     assert!(error.message().contains("split it"));
-}
-
-#[tokio::test]
-async fn a_thousand_resources_in_one_request_are_served() {
-    let server = start().await;
     let mut client = capacity(&server).await;
-    let asks = (0..1_000).map(|n| asked(&format!("fair/{n}"), 1.0));
-    let response = get(&mut client, "a", asks.collect()).await;
+    let response = get(&mut client, "a", asks(1_000).collect()).await;
     assert_eq!(response.response.len(), 1_000);
 }
 
@@ -72,16 +59,14 @@ pub(crate) struct RawResource {
 async fn texts_that_are_not_utf_8_are_the_callers_mistake() {
     let server = start().await;
     let bad = vec![0xff, 0xfe];
-    for raw in [
-        RawRequest {
-            client_id: bad.clone(),
-            resource: Vec::new(),
-        },
-        RawRequest {
-            client_id: b"a".to_vec(),
-            resource: vec![RawResource { resource_id: bad }],
-        },
-    ] {
+    let resource = RawResource {
+        resource_id: bad.clone(),
+    };
+    for (client_id, resource) in [(bad, Vec::new()), (b"a".to_vec(), vec![resource])] {
+        let raw = RawRequest {
+            client_id,
+            resource,
+        };
         let mut grpc = Grpc::new(channel(&server).await);
         grpc.ready().await.expect("connected");
         let path = PathAndQuery::from_static("/doorman.Capacity/GetCapacity");
@@ -94,33 +79,6 @@ async fn texts_that_are_not_utf_8_are_the_callers_mistake() {
 }
 
 #[tokio::test]
-async fn malformed_amounts_are_refused_one_by_one() {
-    let server = start().await;
-    let mut client = capacity(&server).await;
-    let bad = [
-        asked("fair/nan", f64::NAN),
-        asked("fair/infinite", f64::INFINITY),
-        asked("fair/negative", -1.0),
-        asked("fair/absurd", 1e300),
-        asked_with("fair/has-nan", 1.0, f64::NAN),
-        asked_with("fair/has-negative", 1.0, -1.0),
-        asked_with("fair/has-absurd", 1.0, f64::MAX),
-        asked("", 1.0),
-        asked(&"x".repeat(300), 1.0),
-    ];
-    let mut asks = bad.to_vec();
-    asks.push(asked("fair/good", 1.0));
-    let response = get(&mut client, "a", asks).await;
-    assert_eq!(response.response.len(), 1);
-    assert_eq!(response.response[0].resource_id, "fair/good");
-    assert_eq!(response.refused.len(), bad.len());
-    for refused in &response.refused {
-        assert_eq!(refused.reason(), refusal::Reason::InvalidRequest);
-        assert!(!refused.message().is_empty(), "{refused:?}");
-    }
-}
-
-#[tokio::test]
 async fn a_resource_twice_in_one_request_counts_once_and_says_so() {
     let server = start().await;
     let mut client = capacity(&server).await;
@@ -128,12 +86,11 @@ async fn a_resource_twice_in_one_request_counts_once_and_says_so() {
     let response = get(&mut client, "a", asks).await;
     assert_eq!(response.response.len(), 1);
     assert_eq!(response.response[0].gets.capacity, 10.0);
-    assert_eq!(response.refused.len(), 1);
-    assert_eq!(
-        response.refused[0].reason(),
-        refusal::Reason::InvalidRequest
-    );
-    assert!(response.refused[0].message().contains("more than once"));
+    let [refused] = response.refused.as_slice() else {
+        panic!("{response:?}");
+    };
+    assert_eq!(refused.reason(), refusal::Reason::InvalidRequest);
+    assert!(refused.message().contains("more than once"));
 }
 
 #[tokio::test]
@@ -141,8 +98,8 @@ async fn claiming_to_have_what_was_never_granted_takes_nothing_from_others() {
     let server = start().await;
     let mut client = capacity(&server).await;
     get(&mut client, "honest", vec![asked("fair/x", 60.0)]).await;
-    let liar = get(&mut client, "liar", vec![asked_with("fair/x", 60.0, 1e9)]).await;
-    assert!(only(&liar).gets.capacity <= 40.0 + 1e-9);
+    let liar = gets(&mut client, "liar", asked_with("fair/x", 60.0, 1e9)).await;
+    assert!(liar <= 40.0 + 1e-9);
     let status = server.board().status(None, 0);
     assert!(status.resources[0].granted <= 100.0 + 1e-9, "{status:?}");
 }
@@ -151,11 +108,10 @@ async fn claiming_to_have_what_was_never_granted_takes_nothing_from_others() {
 async fn priorities_at_the_ends_of_their_range_are_served_in_order() {
     let server = start().await;
     let mut client = capacity(&server).await;
-    for (id, priority, gets) in [("high", i64::MAX, 70.0), ("low", i64::MIN, 30.0)] {
+    for (id, priority, expected) in [("high", i64::MAX, 70.0), ("low", i64::MIN, 30.0)] {
         let mut ask = asked("bands", 70.0);
         ask.priority = priority;
-        let response = get(&mut client, id, vec![ask]).await;
-        assert_eq!(only(&response).gets.capacity, gets, "{id}");
+        assert_eq!(gets(&mut client, id, ask).await, expected, "{id}");
     }
 }
 
@@ -178,14 +134,8 @@ async fn a_method_that_does_not_exist_is_unimplemented() {
     let codec = ProstCodec::<GetCapacityRequest, GetCapacityRequest>::default();
     let answer = grpc.unary(Request::new(request("a", vec![])), path, codec);
     assert_eq!(answer.await.expect_err("no").code(), Code::Unimplemented);
-    assert!(
-        !server
-            .metrics()
-            .render(Format::Plain)
-            .expect("text")
-            .contains("GiveMeAll"),
-        "names that callers make up must not become time series"
-    );
+    // Names that callers make up do not become time series.
+    assert!(!metrics(&server).await.contains("GiveMeAll"));
 }
 
 #[tokio::test]
@@ -199,9 +149,7 @@ async fn noise_on_the_grpc_port_is_harmless() {
         &[0; 100_000],
     ];
     for noise in noises {
-        let mut stream = TcpStream::connect(server.grpc_address())
-            .await
-            .expect("it listens");
+        let mut stream = TcpStream::connect(server.grpc_address()).await.unwrap();
         // The server may close before all is sent.
         let _ = stream.write_all(noise).await;
         let _ = stream.shutdown().await;
@@ -209,6 +157,5 @@ async fn noise_on_the_grpc_port_is_harmless() {
         let _ = stream.read_to_end(&mut answer).await;
     }
     let mut client = capacity(&server).await;
-    let response = get(&mut client, "a", vec![asked("fair/x", 1.0)]).await;
-    assert_eq!(only(&response).gets.capacity, 1.0);
+    assert_eq!(gets(&mut client, "a", asked("fair/x", 1.0)).await, 1.0);
 }

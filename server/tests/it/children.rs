@@ -4,10 +4,8 @@ use std::time::Duration;
 
 use doorward_engine::node::mastership::Mastership;
 use doorward_proto::doorman::refusal::Reason;
-use doorward_proto::doorman::{
-    GetServerCapacityRequest, GetServerCapacityResponse, Lease, PriorityBandAggregate,
-};
-use doorward_server::app::{Server, ServerConfig, Shutdown};
+use doorward_proto::doorman::{GetServerCapacityRequest, GetServerCapacityResponse, Lease};
+use doorward_server::app::{Server, Shutdown};
 use doorward_server::limits::ServerLimit;
 use doorward_session::close_reason::CloseReason;
 use tonic::Code;
@@ -16,9 +14,14 @@ use tonic::transport::Endpoint;
 use tonic_prost::ProstCodec;
 
 use crate::bad_input::RawRequest;
-use crate::driven_child::{Child, PROMPT, ask, has, old, poll, says_why, the, wants};
+use crate::driven_child::{
+    Child, PROMPT, ask, has, old, poll, poll_gets, refused_both_ways, says_why, the, wants,
+};
 use crate::logs::Logs;
-use crate::running::{asked, asked_with, capacity, channel, config, eventually, get, only, start};
+use crate::running::{
+    asked, asked_with, capacity, channel, check_lines, config, eventually, get, gets, start,
+    started,
+};
 
 fn lose_mastership(server: &Server) {
     let there = Mastership::Follower {
@@ -32,13 +35,8 @@ fn lose_mastership(server: &Server) {
 #[tokio::test]
 async fn a_stream_tells_what_a_call_tells() {
     let (one, other) = (start().await, start().await);
-    let request = || {
-        ask(
-            "eu",
-            7,
-            vec![wants("fair/x", 60.0, 3), wants("bands", 9.0, 3)],
-        )
-    };
+    let asks = || vec![wants("fair/x", 60.0, 3), wants("bands", 9.0, 3)];
+    let request = || ask("eu", 7, asks());
     let timeless = |mut response: GetServerCapacityResponse| {
         for told in &mut response.response {
             assert!(told.gets.expires_in_ms.is_some_and(|left| left > 59_000));
@@ -54,10 +52,8 @@ async fn a_stream_tells_what_a_call_tells() {
     assert_eq!(called, streamed);
     assert_eq!(called.ancestor, ["root"]);
     let x = &called.response[0];
-    assert_eq!(
-        (x.gets.capacity, x.share, x.sequence),
-        (60.0, Some(60.0), Some(7))
-    );
+    assert_eq!((x.gets.capacity, x.share), (60.0, Some(60.0)));
+    assert_eq!(x.sequence, Some(7));
     assert!(x.algorithm.is_some() && x.safe_capacity.is_some());
     assert_eq!(called.response[1].band.len(), 1);
 }
@@ -68,34 +64,26 @@ async fn what_changes_is_told_without_asking() {
     let mut client = capacity(&server).await;
     let mut eu = Child::open(&server).await;
     let all = || wants("fair/x", 100.0, 1);
-    assert_eq!(
-        the(&eu.ask(ask("eu", 5, vec![all()])).await).gets.capacity,
-        100.0
-    );
+    assert_eq!(eu.gets(ask("eu", 5, vec![all()])).await, 100.0);
     get(&mut client, "c", vec![asked("fair/x", 100.0)]).await;
     let told = eu.told().await;
     assert_eq!(the(&told).gets.capacity, 50.0);
     assert_eq!(the(&told).sequence, Some(5), "its newest request");
     // The client gets it only once the child has less.
-    let response = get(&mut client, "c", vec![asked_with("fair/x", 100.0, 0.0)]).await;
-    assert_eq!(only(&response).gets.capacity, 0.0);
+    let waits = || asked_with("fair/x", 100.0, 0.0);
+    assert_eq!(gets(&mut client, "c", waits()).await, 0.0);
     let answer = eu.ask(ask("eu", 6, vec![has(50.0, all())])).await;
-    assert_eq!(
-        (the(&answer).gets.capacity, the(&answer).sequence),
-        (50.0, Some(6))
-    );
-    let response = get(&mut client, "c", vec![asked_with("fair/x", 100.0, 0.0)]).await;
-    assert_eq!(only(&response).gets.capacity, 50.0);
+    assert_eq!(the(&answer).gets.capacity, 50.0);
+    assert_eq!(the(&answer).sequence, Some(6));
+    assert_eq!(gets(&mut client, "c", waits()).await, 50.0);
     // And the other way.
     get(&mut client, "c", vec![asked_with("fair/x", 20.0, 20.0)]).await;
     let mut last = eu.told().await;
     while the(&last).gets.capacity < 80.0 {
         last = eu.told().await;
     }
-    assert_eq!(
-        (the(&last).gets.capacity, the(&last).sequence),
-        (80.0, Some(6))
-    );
+    assert_eq!(the(&last).gets.capacity, 80.0);
+    assert_eq!(the(&last).sequence, Some(6));
 }
 
 #[tokio::test]
@@ -115,11 +103,9 @@ async fn a_greeting_is_enough_to_be_known() {
 #[tokio::test]
 async fn a_child_that_takes_nothing_is_cut_off_and_others_are_served() {
     let logs = Logs::start();
-    let config = ServerConfig {
-        push_round: Duration::from_millis(1),
-        ..config()
-    };
-    let server = Server::start(config).await.expect("free ports");
+    let mut config = config();
+    config.push_round = Duration::from_millis(1);
+    let server = started(config).await;
     // As soon as a stream that is not read has a few bytes, no more are taken for it.
     let narrow = Endpoint::from_shared(format!("http://{}", server.grpc_address()))
         .expect("an address")
@@ -128,11 +114,10 @@ async fn a_child_that_takes_nothing_is_cut_off_and_others_are_served() {
         .await
         .expect("it listens");
     let mut stuck = Child::open_on(narrow).await;
-    stuck
-        .send(ask("stuck", 1, vec![wants("fair/x", 100.0, 1)]))
-        .await;
+    let all = || vec![wants("fair/x", 100.0, 1)];
+    stuck.send(ask("stuck", 1, all())).await;
     let mut eu = Child::open(&server).await;
-    eu.ask(ask("eu", 1, vec![wants("fair/x", 100.0, 1)])).await;
+    eu.ask(ask("eu", 1, all())).await;
     let mut sequence = 1;
     eventually("it is cut off", async || {
         sequence += 1;
@@ -151,9 +136,7 @@ async fn a_child_that_takes_nothing_is_cut_off_and_others_are_served() {
     assert_eq!(status.code(), Code::ResourceExhausted);
     says_why(&status, CloseReason::Full);
     let mut again = Child::open(&server).await;
-    again
-        .ask(ask("stuck", 2, vec![wants("fair/x", 100.0, 1)]))
-        .await;
+    again.ask(ask("stuck", 2, all())).await;
 }
 
 #[tokio::test]
@@ -180,69 +163,41 @@ async fn a_child_of_the_old_kind_is_served() {
     let told = the(&answer);
     assert_eq!((told.gets.capacity, told.sequence), (90.0, None));
     assert!(told.gets.expiry_time > 1_700_000_000 && told.gets.refresh_interval >= 1);
-    let waiting = get(&mut client, "c", vec![asked("fair/x", 90.0)]).await;
-    assert_eq!(only(&waiting).gets.capacity, 10.0);
+    let waits = gets(&mut client, "c", asked("fair/x", 90.0)).await;
+    assert_eq!(waits, 10.0);
     // Three clients of it and one of ours: 25 each. It does not say when it has shrunk.
-    assert_eq!(the(&poll(&mut client, request()).await).gets.capacity, 75.0);
-    let more = get(&mut client, "c", vec![asked_with("fair/x", 90.0, 10.0)]).await;
-    assert_eq!(only(&more).gets.capacity, 25.0);
+    assert_eq!(poll_gets(&mut client, request()).await, 75.0);
+    let more = gets(&mut client, "c", asked_with("fair/x", 90.0, 10.0)).await;
+    assert_eq!(more, 25.0);
 }
 
 #[tokio::test]
 async fn a_demand_that_is_none_is_refused_by_name_and_the_rest_is_served() {
     let server = start().await;
-    let band = |resource: &str, wanted: f64, clients, level: &[f64], demand: &[f64]| {
-        let mut asked = wants(resource, 1.0, 1);
-        asked.wants = vec![PriorityBandAggregate {
-            priority: 0,
-            num_clients: clients,
-            wants: wanted,
-            level: level.to_vec(),
-            demand: demand.to_vec(),
-        }];
-        asked
-    };
-    let twice = |resource: &str| {
-        let mut asked = wants(resource, 1.0, 1);
-        asked.wants.extend(asked.wants.clone());
-        asked
-    };
-    let long: Vec<f64> = (1..=1_025_u32).map(f64::from).collect();
-    let request = || {
-        let asks = vec![
-            band("fair/levels-fall", 2.0, 2, &[2.0, 1.0], &[1.0, 2.0]),
-            band("fair/demand-falls", 1.0, 2, &[1.0, 2.0], &[2.0, 1.0]),
-            band("fair/steeper", 9.0, 2, &[1.0, 2.0], &[1.0, 9.0]),
-            band("fair/not-wants", 5.0, 2, &[1.0], &[2.0]),
-            band("fair/odd", 2.0, 2, &[1.0, 2.0], &[2.0]),
-            band("fair/nan", 2.0, 2, &[f64::NAN], &[2.0]),
-            band("fair/long", 1_025.0, 1, &long, &long),
-            band("fair/negative", -1.0, 2, &[], &[]),
-            band("fair/nobody", 1.0, -1, &[], &[]),
-            twice("fair/twice"),
-            has(-1.0, wants("fair/has", 1.0, 1)),
-            wants("fair/x", 60.0, 3),
-            wants("nowhere", 60.0, 3),
-        ];
-        ask("eu", 1, asks)
-    };
+    let mut levels_fall = wants("fair/levels-fall", 2.0, 2);
+    levels_fall.wants[0].level = vec![2.0, 1.0];
+    levels_fall.wants[0].demand = vec![1.0, 2.0];
+    let invalid = [
+        levels_fall,
+        wants("fair/negative", -1.0, 2),
+        has(-1.0, wants("fair/has", 1.0, 1)),
+    ];
+    let valid = [wants("fair/x", 60.0, 3), wants("nowhere", 60.0, 3)];
+    let request = || ask("eu", 1, [&invalid[..], &valid].concat());
     let called = poll(&mut capacity(&server).await, request()).await;
     let streamed = Child::open(&server).await.ask(request()).await;
     for response in [called, streamed] {
         assert_eq!(response.response.len(), 1);
         assert_eq!(response.response[0].resource_id, "fair/x");
-        let (unknown, invalid): (Vec<_>, Vec<_>) = response
-            .refused
-            .iter()
-            .partition(|refused| refused.resource_id() == "nowhere");
-        assert_eq!(unknown[0].reason(), Reason::UnknownResource);
-        assert_eq!(invalid.len(), 11, "{invalid:?}");
-        for refused in invalid {
-            assert_eq!(refused.reason(), Reason::InvalidRequest, "{refused:?}");
-            assert!(
-                refused.message().contains(refused.resource_id()),
-                "{refused:?}"
-            );
+        assert_eq!(response.refused.len(), 1 + invalid.len(), "{response:?}");
+        for refused in response.refused {
+            let (resource, message) = (refused.resource_id(), refused.message());
+            if resource == "nowhere" {
+                assert_eq!(refused.reason(), Reason::UnknownResource);
+            } else {
+                assert_eq!(refused.reason(), Reason::InvalidRequest);
+                assert!(message.contains(resource), "{refused:?}");
+            }
         }
     }
 }
@@ -250,16 +205,8 @@ async fn a_demand_that_is_none_is_refused_by_name_and_the_rest_is_served() {
 #[tokio::test]
 async fn nobody_is_its_own_child() {
     let server = start().await;
-    let request = || ask("root", 1, vec![wants("fair/x", 60.0, 3)]);
-    let mut client = capacity(&server).await;
-    let called = client
-        .get_server_capacity(request())
-        .await
-        .expect_err("refused");
-    let mut child = Child::open(&server).await;
-    child.send(request()).await;
-    let streamed = child.end().await.expect("refused");
-    for status in [called, streamed] {
+    let request = ask("root", 1, vec![wants("fair/x", 60.0, 3)]);
+    for status in refused_both_ways(&server, request).await {
         assert_eq!(status.code(), Code::FailedPrecondition);
         says_why(&status, CloseReason::Cycle);
         let text = status.message();
@@ -274,12 +221,7 @@ async fn a_request_about_too_many_resources_is_refused_as_a_whole() {
     let server = start().await;
     let asks = (0..1_001).map(|number| wants(&format!("fair/{number}"), 1.0, 1));
     let request = ask("eu", 1, asks.collect());
-    let mut client = capacity(&server).await;
-    let called = client.get_server_capacity(request.clone()).await;
-    let mut child = Child::open(&server).await;
-    child.send(request).await;
-    let streamed = child.end().await.expect("refused");
-    for status in [called.expect_err("refused"), streamed] {
+    for status in refused_both_ways(&server, request).await {
         assert_eq!(status.code(), Code::InvalidArgument);
         says_why(&status, CloseReason::Malformed);
         assert!(status.message().contains("split it"), "{status}");
@@ -293,17 +235,14 @@ async fn streams_are_counted() {
     let mut children = Vec::new();
     for name in ["eu", "us"] {
         let mut child = Child::open(&server).await;
-        child
-            .ask(ask(name, 1, vec![wants("fair/x", 10.0, 1)]))
-            .await;
+        let request = ask(name, 1, vec![wants("fair/x", 10.0, 1)]);
+        child.ask(request).await;
         children.push(child);
     }
     let text = crate::running::metrics(&server).await;
     let method = "doorward.v1.CapacityStream/StreamServerCapacity";
-    let line = format!("doorward_rpcs_total{{method=\"{method}\",code=\"OK\"}} 2");
-    let has_line = |line: &str| text.lines().any(|l| l == line);
-    assert!(has_line(&line), "no {line} in\n{text}");
-    assert!(has_line("doorward_children 2.0"), "{text}");
+    let calls = format!("doorward_rpcs_total{{method=\"{method}\",code=\"OK\"}} 2");
+    check_lines(&text, &[&calls, "doorward_children 2.0"]);
 }
 
 #[tokio::test]
@@ -334,30 +273,22 @@ async fn a_childs_older_master_takes_nothing_from_its_newer_one() {
         ..ask("eu", sequence, vec![wants("fair/x", amount, 1)])
     };
     let mut older = Child::open(&server).await;
-    assert_eq!(
-        the(&older.ask(of(7, 1_000, 10.0)).await).gets.capacity,
-        10.0
-    );
+    assert_eq!(older.gets(of(7, 1_000, 10.0)).await, 10.0);
     // Its clock is behind that of its predecessor: what counts is the epoch.
     let mut newer = Child::open(&server).await;
-    assert_eq!(the(&newer.ask(of(8, 50, 20.0)).await).gets.capacity, 20.0);
+    assert_eq!(newer.gets(of(8, 50, 20.0)).await, 20.0);
     assert_eq!(older.end().await.map(|end| end.code()), Some(Code::Aborted));
 
     let mut again = Child::open(&server).await;
     again.send(of(7, 2_000, 90.0)).await;
     let refused = again.end().await.expect("it is told why");
     says_why(&refused, CloseReason::OlderMaster);
-    assert!(
-        refused.message().contains("a newer master of eu"),
-        "{refused}"
-    );
-    let polled = poll(&mut capacity(&server).await, of(7, 3_000, 90.0)).await;
-    assert_eq!(
-        the(&polled).gets.capacity,
-        20.0,
-        "out of order: nothing is changed"
-    );
-    assert_eq!(the(&newer.ask(of(8, 51, 30.0)).await).gets.capacity, 30.0);
+    let text = refused.message();
+    assert!(text.contains("a newer master of eu"), "{text}");
+    let mut client = capacity(&server).await;
+    let polled = poll_gets(&mut client, of(7, 3_000, 90.0)).await;
+    assert_eq!(polled, 20.0, "out of order: nothing is changed");
+    assert_eq!(newer.gets(of(8, 51, 30.0)).await, 30.0);
 }
 
 #[tokio::test]
@@ -410,10 +341,8 @@ async fn a_message_that_cannot_be_read_is_the_childs_mistake() {
 async fn streams_of_child_servers_are_as_many_as_there_may_be_whether_they_ask_or_not() {
     let server = start().await;
     // As from one address.
-    server
-        .board()
-        .limits()
-        .set_max(ServerLimit::ChildServersPerAddress, 1);
+    let limits = server.board().limits();
+    limits.set_max(ServerLimit::ChildServersPerAddress, 1);
     let mut first = Child::open(&server).await;
     // It asks for nothing.
     first.ask(ask("eu", 1, Vec::new())).await;
@@ -422,11 +351,8 @@ async fn streams_of_child_servers_are_as_many_as_there_may_be_whether_they_ask_o
     let refused = second.end().await.expect("refused");
     assert_eq!(refused.code(), Code::ResourceExhausted, "{refused}");
     says_why(&refused, CloseReason::TooManyOfAddress);
-    assert!(
-        refused
-            .message()
-            .contains("--child-servers-per-address-max")
-    );
+    let flag = "--child-servers-per-address-max";
+    assert!(refused.message().contains(flag), "{refused}");
     // A newer stream of one that is there takes its place.
     let mut again = Child::open(&server).await;
     again.ask(ask("eu", 2, Vec::new())).await;

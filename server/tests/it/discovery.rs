@@ -12,14 +12,14 @@ use doorward_server::status::ParentLink;
 use doorward_server::upstream::{self, ParentSource};
 use doorward_tests::etcd::Etcd;
 
-use crate::running::{PATIENCE, asked, capacity, config, eventually, get, only, templates_with};
+use crate::running::{
+    PATIENCE, asked, capacity, config, eventually, gets, started, templates_with,
+};
 use crate::upstream::{news, until_link};
 
 /// A root that has so much of `fair/*`.
 async fn root_with(capacity: f64) -> Server {
-    Server::start(root_config(templates_with(capacity)))
-        .await
-        .expect("free ports")
+    started(root_config(templates_with(capacity))).await
 }
 
 fn root_config(templates: Templates) -> ServerConfig {
@@ -109,11 +109,9 @@ async fn a_client_goes_on_with_what_it_knows_while_etcd_is_away() {
 
     etcd.kill(0);
     server.shutdown().await;
-    let server = Server::start(ServerConfig {
-        listen,
-        ..root_config(templates_with(50.0))
-    });
-    let server = server.await.expect("free again");
+    let mut again = root_config(templates_with(50.0));
+    again.listen = listen;
+    let server = started(again).await;
     until_has(&resource, 50.0).await;
 
     // Who knows nothing yet says what is wrong.
@@ -148,11 +146,25 @@ async fn a_node_without_servers_is_a_clear_failure() {
     let etcd = Etcd::start().await;
     let lonely = client(&etcd.node("us")).connect_timeout(Duration::from_millis(500));
     let error = lonely.connect().await.err().unwrap().to_string();
-    let address = etcd.node("us");
-    assert!(
-        error.contains(&format!("etcd lists no server of {address}")),
-        "{error}"
-    );
+    let expected = format!("etcd lists no server of {}", etcd.node("us"));
+    assert!(error.contains(&expected), "{error}");
+}
+
+async fn until_problem(server: &Server, text: &str) {
+    eventually(text, async || {
+        let problem = news(server).problem.unwrap_or_default();
+        problem.contains(text)
+    })
+    .await;
+}
+
+/// Hands it the mastership of an epoch, or takes it away.
+fn set_master(server: &Server, epoch: Option<u64>) {
+    let mastership = epoch.map_or(Mastership::Unknown, |epoch| Mastership::Master {
+        epoch: Some(epoch),
+    });
+    let node = server.board().node();
+    node.change(|node, now| node.handle_mastership(mastership, now));
 }
 
 async fn child(address: &str) -> Server {
@@ -171,7 +183,7 @@ async fn child(address: &str) -> Server {
         }),
         ..config()
     };
-    Server::start(child).await.expect("free ports")
+    started(child).await
 }
 
 #[tokio::test]
@@ -181,16 +193,7 @@ async fn a_child_follows_its_parent_where_it_moves() {
     for server in [&first, &second] {
         etcd.register("eu", &address_of(server)).await;
     }
-    let lose = |server: &Server| {
-        let node = server.board().node();
-        node.change(|node, now| node.handle_mastership(Mastership::Unknown, now));
-    };
-    let win = |server: &Server, epoch| {
-        let epoch = Some(epoch);
-        let node = server.board().node();
-        node.change(|node, now| node.handle_mastership(Mastership::Master { epoch }, now));
-    };
-    lose(&second);
+    set_master(&second, None);
     etcd.elect("eu", &address_of(&first)).await;
 
     let server = child(&etcd.node("eu")).await;
@@ -198,9 +201,9 @@ async fn a_child_follows_its_parent_where_it_moves() {
     assert_eq!(news(&server).address, address_of(&first));
     assert_eq!(news(&server).addresses, [etcd.node("eu")]);
     // It moves as soon as etcd says so, though nobody asks anything.
-    lose(&first);
+    set_master(&first, None);
     etcd.depose("eu", &address_of(&first), 1).await;
-    win(&second, 8);
+    set_master(&second, Some(8));
     etcd.elect("eu", &address_of(&second)).await;
     let asks_at = async |parent: &Server| {
         eventually("it moves", async || {
@@ -214,12 +217,8 @@ async fn a_child_follows_its_parent_where_it_moves() {
     etcd.depose("eu", &address_of(&second), 2).await;
     etcd.unregister("eu", &address_of(&second)).await;
     second.shutdown().await;
-    eventually("that is said", async || {
-        let problem = news(&server).problem.unwrap_or_default();
-        problem.contains("knows of none")
-    })
-    .await;
-    win(&first, 9);
+    until_problem(&server, "knows of none").await;
+    set_master(&first, Some(9));
     etcd.elect("eu", &address_of(&first)).await;
     asks_at(&first).await;
 }
@@ -229,24 +228,12 @@ async fn a_child_that_is_there_before_its_parent_waits_for_it() {
     let mut etcd = Etcd::start().await;
     etcd.kill(0);
     let server = child(&etcd.node("eu")).await;
-    eventually("that is told", async || {
-        let problem = news(&server).problem.unwrap_or_default();
-        problem.contains("does not answer")
-    })
-    .await;
+    until_problem(&server, "does not answer").await;
     etcd.restart_all().await;
-    eventually("nobody is there", async || {
-        let problem = news(&server).problem.unwrap_or_default();
-        problem.contains("no server of etcd://")
-    })
-    .await;
-    let templates = templates_with(100.0);
-    let parent = Server::start(root_config(templates))
-        .await
-        .expect("free ports");
+    until_problem(&server, "no server of etcd://").await;
+    let parent = root_with(100.0).await;
     etcd.register("eu", &address_of(&parent)).await;
     until_link(&server, ParentLink::Stream).await;
     let mut client = capacity(&server).await;
-    let response = get(&mut client, "a", vec![asked("fair/x", 30.0)]).await;
-    assert_eq!(only(&response).gets.capacity, 30.0);
+    assert_eq!(gets(&mut client, "a", asked("fair/x", 30.0)).await, 30.0);
 }

@@ -4,33 +4,45 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use doorward_proto::doorman::GetCapacityRequest;
-use doorward_server::app::{Server, ServerConfig};
-use doorward_server::door;
+use doorward_server::app::Server;
+use doorward_server::door::DoorConfig;
+use doorward_server::door::guarded::PREFACE;
 use doorward_server::door::registry::Bounds;
 use doorward_server::limits::ServerLimit;
 use doorward_server::rpc::overload::PUSHBACK;
-use h2::client::SendRequest;
+use h2::SendStream;
+use h2::client::{ResponseFuture, SendRequest};
 use prost::Message;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tonic::codegen::http::Request;
 use tonic::{Code, Status};
 
-use crate::running::{asked, capacity, config, eventually, get, only, request};
+use crate::running::{asked, capacity, config, eventually, gets, request, started};
 
 /// A server that waits for nobody for long.
 async fn hasty() -> Server {
-    with(door::DoorConfig {
-        patience: Duration::from_millis(300),
-        ..door::DoorConfig::default()
+    with(|door| door.patience = Duration::from_millis(300)).await
+}
+
+/// A server that waits for everybody.
+async fn patient() -> Server {
+    with(|door| door.patience = Duration::from_secs(600)).await
+}
+
+/// The same, which takes no more than that much that nobody reads.
+async fn patient_with_little_room() -> Server {
+    with(|door| {
+        door.patience = Duration::from_secs(600);
+        door.outgoing_bytes_per_address_max = 1_000;
     })
     .await
 }
 
-async fn with(door: door::DoorConfig) -> Server {
-    Server::start(ServerConfig { door, ..config() })
-        .await
-        .expect("free ports")
+async fn with(change: impl FnOnce(&mut DoorConfig)) -> Server {
+    let mut config = config();
+    change(&mut config.door);
+    started(config).await
 }
 
 fn refused(server: &Server, limit: ServerLimit) -> u64 {
@@ -42,8 +54,8 @@ fn refused(server: &Server, limit: ServerLimit) -> u64 {
 /// An honest client is served, whatever others do.
 async fn serves(server: &Server) {
     let mut client = capacity(server).await;
-    let response = get(&mut client, "honest", vec![asked("fair/honest", 10.0)]).await;
-    assert_eq!(only(&response).gets.capacity, 10.0);
+    let honest = gets(&mut client, "honest", asked("fair/honest", 10.0)).await;
+    assert_eq!(honest, 10.0);
 }
 
 fn headers(server: &Server, method: &str) -> Request<()> {
@@ -58,6 +70,17 @@ fn headers(server: &Server, method: &str) -> Request<()> {
 }
 
 const GET_CAPACITY: &str = "doorman.Capacity/GetCapacity";
+
+/// Begins a call, whose message follows.
+fn begin(send: &mut SendRequest<Bytes>, server: &Server) -> (ResponseFuture, SendStream<Bytes>) {
+    let headers = headers(server, GET_CAPACITY);
+    send.send_request(headers, false).unwrap()
+}
+
+/// The message of an honest call.
+fn honest_call() -> Bytes {
+    framed(&request("a", vec![asked("fair/x", 10.0)]))
+}
 
 /// The bytes of a call's message, as gRPC frames it.
 fn framed(message: &GetCapacityRequest) -> Bytes {
@@ -90,11 +113,9 @@ async fn without_window(
 /// What a call is answered whose message are those bytes, and no end.
 async fn answered(server: &Server, bytes: &[u8]) -> Status {
     let mut send = connect(server).await;
-    let (answer, mut body) = send
-        .send_request(headers(server, GET_CAPACITY), false)
-        .unwrap();
-    body.send_data(Bytes::copy_from_slice(bytes), false)
-        .unwrap();
+    let (answer, mut body) = begin(&mut send, server);
+    let bytes = Bytes::copy_from_slice(bytes);
+    body.send_data(bytes, false).unwrap();
     let answer = answer.await.unwrap();
     Status::from_header_map(answer.headers()).expect("refused at once")
 }
@@ -128,15 +149,12 @@ async fn a_message_that_does_not_arrive_in_full_is_given_up() {
 
 #[tokio::test]
 async fn a_message_in_crumbs_is_served() {
-    let server = with(door::DoorConfig::default()).await;
+    let server = with(|_| {}).await;
     let mut send = connect(&server).await;
-    let (answer, mut body) = send
-        .send_request(headers(&server, GET_CAPACITY), false)
-        .unwrap();
-    let message = framed(&request("a", vec![asked("fair/x", 10.0)]));
-    for byte in &message {
-        body.send_data(Bytes::copy_from_slice(&[*byte]), false)
-            .unwrap();
+    let (answer, mut body) = begin(&mut send, &server);
+    for byte in &honest_call() {
+        let crumb = Bytes::copy_from_slice(&[*byte]);
+        body.send_data(crumb, false).unwrap();
         tokio::task::yield_now().await;
     }
     body.send_data(Bytes::new(), true).unwrap();
@@ -148,7 +166,6 @@ async fn a_message_in_crumbs_is_served() {
 
 #[tokio::test]
 async fn who_is_silent_or_stops_half_way_is_closed() {
-    const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
     let server = hasty().await;
     let settings: &[u8] = &[0, 0, 0, 4, 0, 0, 0, 0, 0];
     // HEADERS without an end, which CONTINUATION would bring.
@@ -159,10 +176,7 @@ async fn who_is_silent_or_stops_half_way_is_closed() {
         ("half a preface", PREFACE[..20].to_vec()),
         ("something else", b"GET / HTTP/1.1\r\n\r\n".to_vec()),
         ("half a frame", [PREFACE, settings, &settings[..5]].concat()),
-        (
-            "half of the headers",
-            [PREFACE, settings, open_headers].concat(),
-        ),
+        ("half headers", [PREFACE, settings, open_headers].concat()),
     ] {
         let mut stream = TcpStream::connect(server.grpc_address()).await.unwrap();
         stream.write_all(&bytes).await.unwrap();
@@ -170,9 +184,8 @@ async fn who_is_silent_or_stops_half_way_is_closed() {
         assert!(closed.is_ok(), "{says}");
     }
     assert!(refused(&server, ServerLimit::Patience) >= 5);
-    let mut page = TcpStream::connect(server.http_address().expect("pages"))
-        .await
-        .unwrap();
+    let pages = server.http_address().expect("pages");
+    let mut page = TcpStream::connect(pages).await.unwrap();
     page.write_all(b"GET / HTTP/1.1\r\nX: ").await.unwrap();
     closed(&mut page).await;
     serves(&server).await;
@@ -180,14 +193,12 @@ async fn who_is_silent_or_stops_half_way_is_closed() {
 
 #[tokio::test]
 async fn at_the_limit_the_oldest_silent_connection_makes_room() {
-    let server = with(door::DoorConfig {
-        grpc: Bounds {
-            connections: 2,
-            per_address: 2,
-        },
-        ..door::DoorConfig::default()
-    })
-    .await;
+    let (connections, per_address) = (2, 2);
+    let bounds = Bounds {
+        connections,
+        per_address,
+    };
+    let server = with(|door| door.grpc = bounds).await;
     let mut silent = TcpStream::connect(server.grpc_address()).await.unwrap();
     let _later = TcpStream::connect(server.grpc_address()).await.unwrap();
     serves(&server).await;
@@ -197,17 +208,13 @@ async fn at_the_limit_the_oldest_silent_connection_makes_room() {
 
 #[tokio::test]
 async fn a_flood_of_frames_that_carry_no_call_is_closed() {
-    let server = with(door::DoorConfig {
-        patience: Duration::from_secs(600),
-        ..door::DoorConfig::default()
-    })
-    .await;
+    let server = patient().await;
     let ping: &[u8] = &[0, 0, 8, 6, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8];
     let settings: &[u8] = &[0, 0, 0, 4, 0, 0, 0, 0, 0];
     for frame in [ping, settings] {
         let before = refused(&server, ServerLimit::ControlFrames);
         let mut stream = TcpStream::connect(server.grpc_address()).await.unwrap();
-        let hello = [door::guarded::PREFACE, settings].concat();
+        let hello = [PREFACE, settings].concat();
         stream.write_all(&hello).await.unwrap();
         let (mut reads, mut writes) = stream.split();
         let flood = async {
@@ -223,11 +230,7 @@ async fn a_flood_of_frames_that_carry_no_call_is_closed() {
 
 #[tokio::test]
 async fn an_address_that_calls_too_often_is_told_when_to_come_back() {
-    let server = with(door::DoorConfig {
-        calls_per_second_per_address_max: 1,
-        ..door::DoorConfig::default()
-    })
-    .await;
+    let server = with(|door| door.calls_per_second_per_address_max = 1).await;
     let mut client = capacity(&server).await;
     let mut refusal = None;
     eventually("a call is refused", async || {
@@ -247,11 +250,8 @@ async fn answers_that_are_not_read_end_the_connection() {
     let server = hasty().await;
     let (send, connection) = without_window(&server).await;
     let mut send = send.ready().await.unwrap();
-    let (answer, mut body) = send
-        .send_request(headers(&server, GET_CAPACITY), false)
-        .unwrap();
-    let message = framed(&request("a", vec![asked("fair/x", 10.0)]));
-    body.send_data(message, true).unwrap();
+    let (answer, mut body) = begin(&mut send, &server);
+    body.send_data(honest_call(), true).unwrap();
     let _unread = answer.await.unwrap();
     let _closed_or_reset = connection.await.unwrap();
     assert_eq!(refused(&server, ServerLimit::Patience), 1);
@@ -268,26 +268,20 @@ async fn half_ended(server: &Server, method: &str, message: Bytes) -> u16 {
     let mut answer = answer.into_body();
     // All of it: it is over for the server.
     while let Some(part) = answer.data().await {
-        answer
-            .flow_control()
-            .release_capacity(part.unwrap().len())
-            .unwrap();
+        let read = part.unwrap().len();
+        answer.flow_control().release_capacity(read).unwrap();
     }
     status
 }
 
 #[tokio::test]
 async fn a_call_that_does_not_end_is_answered_and_holds_nobody_up() {
-    let server = with(door::DoorConfig {
-        patience: Duration::from_secs(600),
-        ..door::DoorConfig::default()
-    })
-    .await;
+    let server = patient().await;
     let empty = Bytes::from_static(&[0; 5]);
     let status = half_ended(&server, "doorward.admin.v1.Admin/GetStatus", empty).await;
     assert_eq!(status, 200);
-    let asks = framed(&request("a", vec![asked("fair/x", 10.0)]));
-    assert_eq!(half_ended(&server, GET_CAPACITY, asks).await, 200);
+    let status = half_ended(&server, GET_CAPACITY, honest_call()).await;
+    assert_eq!(status, 200);
     let (code, _, _) = crate::running::page(&server, "/metrics").await;
     assert_eq!(code, 200);
     serves(&server).await;
@@ -295,20 +289,12 @@ async fn a_call_that_does_not_end_is_answered_and_holds_nobody_up() {
 
 #[tokio::test]
 async fn an_answer_that_nobody_wants_any_more_is_not_counted_as_unread() {
-    let server = with(door::DoorConfig {
-        outgoing_bytes_per_address_max: 1_000,
-        patience: Duration::from_secs(600),
-        ..door::DoorConfig::default()
-    })
-    .await;
+    let server = patient_with_little_room().await;
     let (mut send, _connection) = without_window(&server).await;
     for _ in 0..200 {
         send = send.ready().await.unwrap();
-        let (answer, mut body) = send
-            .send_request(headers(&server, GET_CAPACITY), false)
-            .unwrap();
-        let asks = framed(&request("a", vec![asked("fair/x", 10.0)]));
-        body.send_data(asks, true).unwrap();
+        let (answer, mut body) = begin(&mut send, &server);
+        body.send_data(honest_call(), true).unwrap();
         let answer = answer.await.unwrap();
         drop(answer);
         body.send_reset(h2::Reason::CANCEL);
@@ -319,31 +305,19 @@ async fn an_answer_that_nobody_wants_any_more_is_not_counted_as_unread() {
 
 #[tokio::test]
 async fn who_has_the_most_unread_makes_room() {
-    let server = with(door::DoorConfig {
-        outgoing_bytes_per_address_max: 1_000,
-        patience: Duration::from_secs(600),
-        ..door::DoorConfig::default()
-    })
-    .await;
+    let server = patient_with_little_room().await;
     let (mut send, connection) = without_window(&server).await;
     let mut unread = Vec::new();
-    for _ in 0..60 {
-        let Ok(ready) = send.clone().ready().await else {
-            break;
-        };
-        send = ready;
-        let asks = framed(&request("a", vec![asked("fair/x", 10.0)]));
-        let Ok((answer, mut body)) = send.send_request(headers(&server, GET_CAPACITY), false)
-        else {
-            break;
-        };
-        if body.send_data(asks, true).is_err() {
-            break;
-        }
-        match answer.await {
-            Ok(answer) => unread.push(answer),
-            Err(_) => break,
-        }
+    let mut call = async || {
+        send = send.clone().ready().await?;
+        let (answer, mut body) = send.send_request(headers(&server, GET_CAPACITY), false)?;
+        body.send_data(honest_call(), true)?;
+        answer.await
+    };
+    while unread.len() < 60
+        && let Ok(answer) = call().await
+    {
+        unread.push(answer);
     }
     let _cut = connection.await.unwrap();
     assert!(refused(&server, ServerLimit::OutgoingBytesPerAddress) > 0);

@@ -26,11 +26,8 @@ pub(crate) const PROMPT: Duration = Duration::from_secs(2);
 pub(crate) fn says_why(status: &Status, closing: CloseReason) {
     let name = status.metadata().get("doorward-closed").expect("told");
     assert_eq!(name, closing.as_str(), "{status}");
-    assert_eq!(
-        closed::heard(status),
-        ConnectionEnd::ByParent(closing),
-        "{status}"
-    );
+    let end = ConnectionEnd::ByParent(closing);
+    assert_eq!(closed::heard(status), end, "{status}");
 }
 
 /// A child server with a stream.
@@ -47,20 +44,15 @@ impl Child {
     pub(crate) async fn open_on(channel: Channel) -> Self {
         let (requests, outgoing) = mpsc::channel(16);
         let mut client = CapacityStreamClient::new(channel);
-        let opened = client
-            .stream_server_capacity(ReceiverStream::new(outgoing))
-            .await;
-        Self {
-            requests,
-            answers: opened.expect("served").into_inner(),
-        }
+        let outgoing = ReceiverStream::new(outgoing);
+        let opened = client.stream_server_capacity(outgoing).await;
+        let answers = opened.expect("served").into_inner();
+        Self { requests, answers }
     }
 
     pub(crate) async fn send(&self, request: GetServerCapacityRequest) {
-        self.requests
-            .send(request)
-            .await
-            .expect("the stream is open");
+        let sent = self.requests.send(request).await;
+        sent.expect("the stream is open");
     }
 
     /// What comes next, or how the stream ends.
@@ -83,6 +75,11 @@ impl Child {
         self.told().await
     }
 
+    /// Asks for one resource, and returns what it gets.
+    pub(crate) async fn gets(&mut self, request: GetServerCapacityRequest) -> f64 {
+        the(&self.ask(request).await).gets.capacity
+    }
+
     /// How the stream ends.
     pub(crate) async fn end(&mut self) -> Option<Status> {
         loop {
@@ -98,10 +95,7 @@ impl Child {
 /// Of one resource, with a curve of that many equal clients.
 pub(crate) fn wants(resource: &str, wants: f64, clients: i64) -> ServerCapacityResourceRequest {
     ServerCapacityResourceRequest {
-        unheard: None,
-        reported: Vec::new(),
         resource_id: resource.to_owned(),
-        has: None,
         wants: vec![PriorityBandAggregate {
             priority: 0,
             num_clients: clients,
@@ -110,8 +104,7 @@ pub(crate) fn wants(resource: &str, wants: f64, clients: i64) -> ServerCapacityR
             demand: vec![wants],
         }],
         outstanding: Some(0.0),
-        outstanding_for_ms: None,
-        learning: None,
+        ..ServerCapacityResourceRequest::default()
     }
 }
 
@@ -139,14 +132,9 @@ pub(crate) fn old(of: ServerCapacityResourceRequest) -> ServerCapacityResourceRe
         ..band
     });
     ServerCapacityResourceRequest {
-        unheard: None,
-        reported: Vec::new(),
         wants: wants.collect(),
-        has: None,
-        outstanding: None,
-        outstanding_for_ms: None,
-        learning: None,
         resource_id: of.resource_id,
+        ..ServerCapacityResourceRequest::default()
     }
 }
 
@@ -157,13 +145,11 @@ pub(crate) fn ask(
 ) -> GetServerCapacityRequest {
     let sequence = sequence.into();
     GetServerCapacityRequest {
-        incarnation: None,
-        mastership: None,
-        epoch: None,
         server_id: child.to_owned(),
         resource,
         height: sequence.map(|_| 1),
         sequence,
+        ..GetServerCapacityRequest::default()
     }
 }
 
@@ -183,4 +169,25 @@ pub(crate) fn the(response: &GetServerCapacityResponse) -> &ServerCapacityResour
         [only] => only,
         others => panic!("not one resource: {others:?}"),
     }
+}
+
+/// Asks for one resource by a call, and returns what it gets.
+pub(crate) async fn poll_gets(
+    client: &mut CapacityClient<Channel>,
+    request: GetServerCapacityRequest,
+) -> f64 {
+    the(&poll(client, request).await).gets.capacity
+}
+
+/// How a request is refused as a whole: by a call, and on a stream.
+pub(crate) async fn refused_both_ways(
+    server: &Server,
+    request: GetServerCapacityRequest,
+) -> [Status; 2] {
+    let mut client = CapacityClient::new(channel(server).await);
+    let called = client.get_server_capacity(request.clone()).await;
+    let mut child = Child::open(server).await;
+    child.send(request).await;
+    let streamed = child.end().await.expect("refused");
+    [called.expect_err("refused"), streamed]
 }

@@ -13,7 +13,7 @@ use doorward_server::app::Server;
 use tokio::time::Instant;
 use tonic::transport::Channel;
 
-use crate::running::capacity;
+use crate::running::{capacity, eventually};
 
 /// The only resource it asks for.
 pub(crate) const RESOURCE: &str = "fair/x";
@@ -142,6 +142,14 @@ impl Process {
             Told::Refused { .. } => {}
         }
         told
+    }
+
+    /// Asks until it gets as much as it wants.
+    pub(crate) async fn until_gets(&mut self, wants: f64) {
+        eventually(&format!("{} gets {wants}", self.id.clone()), async || {
+            self.asks(wants).await == Told::Gets(wants)
+        })
+        .await;
     }
 
     /// A release by this process, of what it holds and of what nobody does.

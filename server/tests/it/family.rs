@@ -14,6 +14,7 @@ use doorward_engine::request::server::{GetServerCapacity, ServerAsk, Via};
 use doorward_engine::request::{Ask, GetCapacity, Has, RefusalReason};
 use doorward_engine::template::Templates;
 use doorward_engine::time::Time;
+use doorward_server::app::Server;
 use doorward_server::clock::{self, Clock};
 use doorward_server::node_handle::NodeHandle;
 use doorward_server::status::sessions::Machine;
@@ -21,7 +22,7 @@ use doorward_server::status::{Board, ParentLink, ParentNews};
 use doorward_session::child_streams::{ChildStreams, StreamState};
 use doorward_session::parent_session::STATES;
 
-use crate::running::templates_with;
+use crate::running::{self, templates_with};
 
 /// The server `eu`, whose parent is `root`.
 pub(crate) struct Family {
@@ -196,4 +197,14 @@ impl Family {
         let asks = |node: &mut Node, now| node.handle_get_capacity(&request, now);
         assert!(matches!(self.eu.node().change(asks), Outcome::Served(_)));
     }
+}
+
+/// A root, whose child `eu` has asked for `fair/x`.
+pub(crate) async fn root_with_a_child() -> Server {
+    let server = running::start().await;
+    let asks = request("eu", "fair/x", WORD);
+    let node = server.board().node();
+    let answer = node.change(|node, now| node.handle_get_server_capacity(&asks, Via::Poll, now));
+    assert!(answer.is_ok());
+    server
 }

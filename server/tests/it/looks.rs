@@ -54,10 +54,8 @@ fn a_page_of_resources_or_leases_is_read_a_little_at_a_time() {
     let resources = holds(board.node(), || {
         assert_eq!(board.status(None, 0).resources.len(), 1_000);
     });
-    assert!(
-        resources >= 1_000_u64.div_ceil(RESOURCES_PER_LOOK as u64),
-        "{resources}"
-    );
+    let parts = 1_000_u64.div_ceil(RESOURCES_PER_LOOK as u64);
+    assert!(resources >= parts, "{resources}");
     for client in 0..1_000 {
         ask(&board, &format!("c{client}"), numbered(1));
     }
@@ -66,21 +64,15 @@ fn a_page_of_resources_or_leases_is_read_a_little_at_a_time() {
         let status = board.status(Some(&id), usize::MAX);
         assert_eq!(status.resources[0].leases.len(), 1_001);
     });
-    assert!(
-        leases >= 1_001_u64.div_ceil(LEASES_PER_LOOK as u64),
-        "{leases}"
-    );
+    let parts = 1_001_u64.div_ceil(LEASES_PER_LOOK as u64);
+    assert!(leases >= parts, "{leases}");
 }
 
 #[tokio::test]
 async fn while_somebody_who_looks_waits_for_the_lock_the_only_worker_serves_others() {
     let server = start().await;
-    get(
-        &mut capacity(&server).await,
-        "a",
-        vec![asked("fair/a", 1.0)],
-    )
-    .await;
+    let mut client = capacity(&server).await;
+    get(&mut client, "a", vec![asked("fair/a", 1.0)]).await;
     let mut admin = admin(&server).await;
     for path in [
         "/",
@@ -117,10 +109,8 @@ async fn while_somebody_who_looks_waits_for_the_lock_the_only_worker_serves_othe
             let _ = release.send(());
         };
         tokio::join!(looks, asks);
-        assert!(
-            holder.join().unwrap(),
-            "{path}: the worker waited for the lock"
-        );
+        let was_released = holder.join().unwrap();
+        assert!(was_released, "{path}: the worker waited for the lock");
     }
 }
 
@@ -151,17 +141,13 @@ fn how_long_the_lock_is_held_and_waited_for_is_counted() {
     });
     waits.join().unwrap();
     let last = times(&board);
-    assert!(
-        last.1.sum > 0.0 && last.1.count == after.1.count + 2,
-        "{last:?}"
-    );
+    assert!(last.1.sum > 0.0, "{last:?}");
+    assert_eq!(last.1.count, after.1.count + 2);
     let text = Metrics::new(&board).render(Format::Plain).unwrap();
     for name in ["held", "wait"] {
         let buckets = format!("doorward_node_lock_{name}_seconds_bucket{{node=\"root\",le=");
         assert_eq!(text.matches(&buckets).count(), 20, "{name}: {text}");
-        assert!(
-            text.contains(&format!("{buckets}\"+Inf\"}}")),
-            "{name}: {text}"
-        );
+        let last = format!("{buckets}\"+Inf\"}}");
+        assert!(text.contains(&last), "{name}: {text}");
     }
 }

@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use doorward_engine::template::{AlgorithmKind, TemplateSpec, Templates};
-use doorward_server::app::{Server, ServerConfig};
+use doorward_server::app::ServerConfig;
 use serde_json::Value;
 
 use crate::logs::Logs;
-use crate::running::{asked, capacity, config, get, page, start};
+use crate::processes::start_with;
+use crate::running::{asked, capacity, check_lines, config, get, json, page, start, started};
+use crate::upstream::check_count;
 
 #[tokio::test]
 async fn the_front_page_lists_resources_and_escapes_their_ids() {
@@ -21,44 +22,32 @@ async fn the_front_page_lists_resources_and_escapes_their_ids() {
     assert!(head.contains("content-security-policy: default-src 'none'"));
     assert!(full.contains("1,234.5"), "{full}");
     assert!(!full.contains("<b>&"), "{full}");
-    assert!(
-        full.contains("/resource?id=fair%2F%3Cb%3E%26%22%27"),
-        "{full}"
-    );
+    let link = "/resource?id=fair%2F%3Cb%3E%26%22%27";
+    assert!(full.contains(link), "{full}");
 }
 
 #[tokio::test]
 async fn learning_mode_is_shown_on_every_page_and_in_the_log() {
     let logs = Logs::start();
-    let learning = TemplateSpec {
-        identifier_glob: Some("r".to_owned()),
-        capacity: Some(10.0),
-        kind: Some(AlgorithmKind::FairShare),
-        lease_length: Some(Duration::from_secs(100)),
-        refresh_interval: Some(Duration::from_secs(5)),
-        ..TemplateSpec::default()
-    };
-    let config = ServerConfig {
-        templates: Templates::parse(&[learning]).expect("in order"),
-        ..config()
-    };
-    let server = Server::start(config).await.expect("free ports");
+    let server = start_with(|template| {
+        template.lease_length = Some(Duration::from_secs(100));
+        template.learning_mode_duration = None;
+    })
+    .await;
     let mut client = capacity(&server).await;
-    get(&mut client, "a", vec![asked("r", 5.0)]).await;
+    get(&mut client, "a", vec![asked("fair/r", 5.0)]).await;
     let (_, _, front) = page(&server, "/").await;
     assert!(front.contains("learning mode, 1 min "), "{front}");
-    let (_, _, resource) = page(&server, "/resource?id=r").await;
+    let (_, _, resource) = page(&server, "/resource?id=fair%2Fr").await;
     let advice = "set learning_mode_duration: 0s in the template to end it now";
     assert!(resource.contains(advice), "{resource}");
-    let (_, _, json) = page(&server, "/status").await;
-    let json: Value = serde_json::from_str(&json).expect("JSON");
-    let text = json["resources"][0]["learning"].as_str().expect("a text");
-    assert!(
-        text.starts_with("learning mode, ") && text.contains(advice),
-        "{text}"
-    );
-    assert_eq!(logs.count("learning mode began"), 1, "{}", logs.text());
-    assert_eq!(logs.count("lasts=\"1 min "), 1, "{}", logs.text());
+    let status = json(&server, "/status").await;
+    let text = status["resources"][0]["learning"].as_str();
+    let text = text.expect("it learns");
+    assert!(text.starts_with("learning mode, "), "{text}");
+    assert!(text.contains(advice), "{text}");
+    check_count(&logs, "learning mode began", 1);
+    check_count(&logs, "lasts=\"1 min ", 1);
 }
 
 #[tokio::test]
@@ -71,10 +60,8 @@ async fn the_page_of_a_resource_tells_why_each_lease_is_what_it_is() {
     assert_eq!(code, 200);
     assert!(text.contains("for fair/*"), "the description");
     assert!(text.contains("&#60;second&#62;"), "{text}");
-    assert!(
-        text.contains("held by others until they have shrunk"),
-        "{text}"
-    );
+    let why = "held by others until they have shrunk";
+    assert!(text.contains(why), "{text}");
 }
 
 #[tokio::test]
@@ -93,17 +80,10 @@ async fn the_status_is_json_with_as_many_leases_as_asked_for() {
     let server = start().await;
     let mut client = capacity(&server).await;
     for id in ["a", "b"] {
-        get(
-            &mut client,
-            id,
-            vec![asked("fair/x", 10.0), asked("bands", 1.0)],
-        )
-        .await;
+        let asks = vec![asked("fair/x", 10.0), asked("bands", 1.0)];
+        get(&mut client, id, asks).await;
     }
-    let (code, head, text) = page(&server, "/status?leases=1&id=fair%2Fx").await;
-    assert_eq!(code, 200);
-    assert!(head.contains("content-type: application/json"));
-    let status: Value = serde_json::from_str(&text).expect("JSON");
+    let status = json(&server, "/status?leases=1&id=fair%2Fx").await;
     assert_eq!(status["node"], "root");
     assert_eq!(status["is_master"], true);
     assert_eq!(status["templates_problem"], Value::Null);
@@ -114,8 +94,7 @@ async fn the_status_is_json_with_as_many_leases_as_asked_for() {
     assert_eq!(resources[0]["leases_count"], 2);
     assert_eq!(resources[0]["leases"].as_array().map(Vec::len), Some(1));
     assert_eq!(page(&server, "/status?leases=-1").await.0, 400);
-    let (_, _, all) = page(&server, "/status").await;
-    let all: Value = serde_json::from_str(&all).expect("JSON");
+    let all = json(&server, "/status").await;
     assert_eq!(all["resources"].as_array().map(Vec::len), Some(2));
     assert_eq!(all["resources"][0]["leases"], Value::Array(Vec::new()));
 }
@@ -138,7 +117,7 @@ async fn the_metrics_tell_of_calls_resources_and_templates() {
     ];
     get(&mut client, "a", asks).await;
     let text = crate::running::metrics(&server).await;
-    for line in [
+    let lines = [
         "doorward_rpcs_total{method=\"doorman.Capacity/GetCapacity\",code=\"OK\"} 1",
         "doorward_rpc_duration_seconds_count{method=\"doorman.Capacity/GetCapacity\"} 1",
         "doorward_resource_capacity{resource=\"fair/a\\\"b\\\\c\"} 100.0",
@@ -155,10 +134,8 @@ async fn the_metrics_tell_of_calls_resources_and_templates() {
         "doorward_templates_refused 0.0",
         "doorward_template_loads_total{outcome=\"ok\"} 1",
         "doorward_template_loads_total{outcome=\"failed\"} 0",
-    ] {
-        let found = text.lines().any(|l| l == line);
-        assert!(found, "no line {line:?} in\n{text}");
-    }
+    ];
+    check_lines(&text, &lines);
 }
 
 #[tokio::test]
@@ -170,10 +147,7 @@ async fn no_more_resources_than_the_limit_have_time_series() {
         get(&mut client, "a", asks.collect()).await;
     }
     let text = crate::running::metrics(&server).await;
-    let series = text
-        .lines()
-        .filter(|line| line.starts_with("doorward_resource_wants{"))
-        .count();
+    let series = text.matches("\ndoorward_resource_wants{").count();
     assert_eq!(series, 1_000);
     assert!(text.contains("doorward_resources_not_listed 200.0\n"));
 }
@@ -184,7 +158,7 @@ async fn the_pages_can_be_switched_off() {
         http_listen: None,
         ..config()
     };
-    let server = Server::start(config).await.expect("a free port");
+    let server = started(config).await;
     assert_eq!(server.http_address(), None);
     let mut client = capacity(&server).await;
     get(&mut client, "a", vec![asked("fair/x", 1.0)]).await;
@@ -203,15 +177,14 @@ async fn names_that_steer_a_reader_are_shown_by_their_numbers_and_mean_the_same_
     let (code, _, resource) = page(&server, "/resource?id=fair%2Fa%E2%80%AEb").await;
     assert_eq!(code, 200);
     assert!(resource.contains(r"c\u{200b}d"), "{resource}");
-    let (_, head, json) = page(&server, "/status?leases=1").await;
-    assert!(head.contains("content-type: application/json"));
-    assert!(json.contains(r"fair/a\u202eb"), "{json}");
-    for text in [&front, &resource, &json] {
+    let (_, _, text) = page(&server, "/status?leases=1").await;
+    assert!(text.contains(r"fair/a\u202eb"), "{text}");
+    for text in [&front, &resource, &text] {
         assert!(!text.contains(['\u{202e}', '\u{200b}']), "{text}");
     }
-    let json: Value = serde_json::from_str(&json).expect("JSON");
-    assert_eq!(json["resources"][0]["resource_id"], id);
-    assert_eq!(json["resources"][0]["leases"][0]["holder"], holder);
+    let status: Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(status["resources"][0]["resource_id"], id);
+    assert_eq!(status["resources"][0]["leases"][0]["holder"], holder);
 }
 
 #[tokio::test]
@@ -219,12 +192,8 @@ async fn no_id_breaks_out_of_a_line_of_the_metrics() {
     let server = start().await;
     let mut client = capacity(&server).await;
     let evil = "fair/\"} 1\\ndoorward_is_master{x=\"\\";
-    let reply = get(
-        &mut client,
-        "a",
-        vec![asked(evil, 2.0), asked("fair/a\nb", 3.0)],
-    )
-    .await;
+    let asks = vec![asked(evil, 2.0), asked("fair/a\nb", 3.0)];
+    let reply = get(&mut client, "a", asks).await;
     let granted: Vec<&str> = reply.response.iter().map(|it| &*it.resource_id).collect();
     assert_eq!(granted, [evil], "a newline is no part of an id");
     let text = crate::running::metrics(&server).await;

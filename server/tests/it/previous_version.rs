@@ -8,7 +8,7 @@ use doorward_proto::doorman::refusal::Reason;
 use doorward_proto::doorman::release_result::Outcome;
 use prost::Message;
 
-use crate::driven_child::{ask, has, poll, the, wants};
+use crate::driven_child::{ask, has, poll, poll_gets, the, wants};
 use crate::driven_client::{Process, RESOURCE, Told};
 use crate::fake_parent::{FakeParent, Streams, lease, response};
 use crate::processes::{conflicts, start_quick, start_with, status};
@@ -47,16 +47,9 @@ async fn a_client_of_the_previous_version_gets_refreshes_shrinks_and_releases() 
     assert_eq!(old.asks(90.0).await, Told::Gets(90.0));
     assert_eq!(new.asks(90.0).await, Told::Gets(10.0));
     assert_eq!(old.asks(90.0).await, Told::Gets(50.0));
-    assert_eq!(
-        new.asks(90.0).await,
-        Told::Gets(10.0),
-        "it may still use 90"
-    );
-    assert_eq!(
-        old.asks(90.0).await,
-        Told::Gets(50.0),
-        "it says that it has 50"
-    );
+    // The old one may still use 90, until it says that it has 50.
+    assert_eq!(new.asks(90.0).await, Told::Gets(10.0));
+    assert_eq!(old.asks(90.0).await, Told::Gets(50.0));
     assert_eq!(new.asks(90.0).await, Told::Gets(50.0));
     let late = Some(old.sequence);
     assert_eq!(old.releases(late).await[0], Outcome::OutOfOrder);
@@ -83,10 +76,7 @@ async fn a_client_that_is_upgraded_or_downgraded_is_a_restart() {
         let mut before = Process::start(&server, "a", before, 1_000).await;
         assert_eq!(before.asks(80.0).await, Told::Gets(80.0));
         let mut after = Process::start(&server, "a", after, 10).await;
-        eventually("it has what the process before it had", async || {
-            after.asks(80.0).await == Told::Gets(80.0)
-        })
-        .await;
+        after.until_gets(80.0).await;
         assert_eq!(conflicts(&server).await, 0);
     }
 }
@@ -137,8 +127,7 @@ async fn a_child_of_the_previous_version_keeps_its_lease_when_its_parent_restart
     let mut other = Process::start(&parent, "c", 1, 1).await;
     assert_eq!(other.asks(20.0).await, Told::Gets(0.0), "the parent learns");
     eventually("it has grown", async || {
-        let answer = poll(&mut client, next(80.0, 60.0)).await;
-        the(&answer).gets.capacity == 80.0
+        poll_gets(&mut client, next(80.0, 60.0)).await == 80.0
     })
     .await;
     let answer = poll(&mut client, next(80.0, 80.0)).await;
@@ -151,8 +140,7 @@ async fn a_restarted_child_of_the_previous_version_is_told_what_its_node_has() {
     let parent = start().await;
     let mut client = capacity(&parent).await;
     let before = ask("eu", 1_000, vec![has(60.0, wants(RESOURCE, 60.0, 2))]);
-    let answer = poll(&mut client, before).await;
-    assert_eq!(the(&answer).gets.capacity, 60.0);
+    assert_eq!(poll_gets(&mut client, before).await, 60.0);
     // It has heard of one of two clients yet.
     let learning = |holds: f64| doorman::ServerCapacityResourceRequest {
         has: None,
@@ -169,12 +157,9 @@ async fn a_restarted_child_of_the_previous_version_is_told_what_its_node_has() {
     assert_eq!(told.predecessor_for_ms, None, "it does not say who it is");
     // A late duplicate of the process before it is answered with the lease, as ever.
     let late = ask("eu", 1_000, vec![has(60.0, wants(RESOURCE, 5.0, 2))]);
-    assert_eq!(the(&poll(&mut client, late).await).gets.capacity, 60.0);
+    assert_eq!(poll_gets(&mut client, late).await, 60.0);
     let learned = ask("eu", 3_000, vec![has(60.0, wants(RESOURCE, 100.0, 2))]);
-    assert_eq!(
-        the(&poll(&mut client, learned).await).gets.capacity,
-        CAPACITY
-    );
+    assert_eq!(poll_gets(&mut client, learned).await, CAPACITY);
     assert_eq!(conflicts(&parent).await, 0);
 }
 
@@ -194,8 +179,8 @@ async fn a_child_whose_server_is_upgraded_and_back_is_served_all_the_time() {
             mastership: incarnation,
             ..ask("eu", sequence, vec![learns])
         };
-        let answer = poll(&mut client, request).await;
-        assert_eq!(the(&answer).gets.capacity, 60.0, "{incarnation:?}");
+        let gets = poll_gets(&mut client, request).await;
+        assert_eq!(gets, 60.0, "{incarnation:?}");
     }
 }
 
@@ -252,10 +237,7 @@ async fn a_child_of_a_parent_of_the_previous_version_that_has_nothing_to_learn_g
     parent.answer(previous_parent(Duration::ZERO));
     let server = child(&[&parent.address]).await;
     let mut client = Process::start(&server, "a", 1, 1_000).await;
-    eventually("it is served", async || {
-        client.asks(50.0).await == Told::Gets(50.0)
-    })
-    .await;
+    client.until_gets(50.0).await;
     let status = status(&server).await;
     assert_eq!(status["conflicts"], serde_json::json!([]));
     assert_eq!(status["parent"]["problem"], serde_json::Value::Null);

@@ -5,32 +5,24 @@ use std::time::Duration;
 use doorward_engine::template::{AlgorithmKind, TemplateSpec, Templates};
 use doorward_proto::doorman::refusal::Reason;
 use doorward_proto::doorman::release_result::Outcome;
-use doorward_server::app::{Server, ServerConfig};
+use doorward_server::app::Server;
 use serde_json::Value;
 
 use crate::driven_client::{Process, RESOURCE, Told, told};
 use crate::logs::Logs;
-use crate::running::{asked, asked_with, capacity, config, page, request, start};
+use crate::running::{
+    asked, asked_with, capacity, config, json, page, request, start, started, template,
+};
 
 const CAPACITY: f64 = 100.0;
 
 /// A server with one template of 60 s, as changed.
 pub(crate) async fn start_with(change: impl FnOnce(&mut TemplateSpec)) -> Server {
-    let mut template = TemplateSpec {
-        identifier_glob: Some("fair/*".to_owned()),
-        capacity: Some(CAPACITY),
-        kind: Some(AlgorithmKind::FairShare),
-        lease_length: Some(Duration::from_secs(60)),
-        refresh_interval: Some(Duration::from_secs(5)),
-        learning_mode_duration: Some(Duration::ZERO),
-        ..TemplateSpec::default()
-    };
+    let mut template = template("fair/*", AlgorithmKind::FairShare, CAPACITY);
     change(&mut template);
-    let config = ServerConfig {
-        templates: Templates::parse(&[template]).expect("in order"),
-        ..config()
-    };
-    Server::start(config).await.expect("free ports")
+    let mut config = config();
+    config.templates = Templates::parse(&[template]).expect("in order");
+    started(config).await
 }
 
 /// A server whose clients refresh so often that it soon notices who does not.
@@ -43,8 +35,7 @@ pub(crate) async fn start_quick(lease_length: Duration) -> Server {
 }
 
 pub(crate) async fn status(server: &Server) -> Value {
-    let (_, _, text) = page(server, "/status").await;
-    serde_json::from_str(&text).expect("JSON")
+    json(server, "/status").await
 }
 
 /// How many conflicts are counted.
@@ -101,21 +92,15 @@ async fn two_live_processes_of_a_client_are_told_in_log_status_page_and_metrics(
     assert_eq!(status["conflicts"][0]["kind"], "client");
     assert!(status["conflicts"][0]["age_ms"].as_u64().unwrap() < 60_000);
     let (_, _, front) = page(&server, "/").await;
-    assert!(
-        front.contains("Two live processes ask under one name"),
-        "{front}"
-    );
-    assert!(front.contains("client a&#60;b"), "{front}");
-    assert!(
-        conflicts(&server).await > 1,
-        "each time that one is refused"
-    );
+    for text in ["Two live processes ask under one name", "client a&#60;b"] {
+        assert!(front.contains(text), "{front}");
+    }
+    let counted = conflicts(&server).await;
+    assert!(counted > 1, "each time that one is refused: {counted}");
     assert_eq!(logs.count("two live processes ask under one name"), 1);
     let text = logs.text();
-    let mut lines = text.lines();
-    let line = lines
-        .find(|line| line.contains("two live processes"))
-        .unwrap();
+    let line = text.lines().find(|it| it.contains("two live processes"));
+    let line = line.unwrap();
     assert!(line.contains("ERROR") && line.contains("a<b"), "{line}");
 }
 
@@ -128,10 +113,8 @@ async fn a_late_duplicate_of_the_process_before_gets_no_lease_and_changes_nothin
     let mut after = Process::start(&server, "a", 2, 5).await;
     assert_eq!(after.asks(90.0).await, Told::Gets(10.0));
     let late = told(&before.send(duplicate).await);
-    assert!(
-        matches!(late, Told::Refused { reason, .. } if reason == Reason::NotReady),
-        "{late:?}"
-    );
+    let is_not_ready = matches!(late, Told::Refused { reason, .. } if reason == Reason::NotReady);
+    assert!(is_not_ready, "{late:?}");
     assert_eq!(after.asks(5.0).await, Told::Gets(5.0), "it has the name");
     assert_eq!(conflicts(&server).await, 0);
 }

@@ -9,12 +9,12 @@ use doorward_server::app::Server;
 use doorward_session::close_reason::CloseReason;
 use tonic::Code;
 
-use crate::driven_child::{Child, ask, has, poll, says_why, the, wants};
+use crate::driven_child::{Child, ask, has, poll, poll_gets, says_why, the, wants};
 use crate::driven_client::{Process, RESOURCE, Told};
 use crate::logs::Logs;
 use crate::processes::{conflicts, start_quick, start_with, status};
 use crate::running::{capacity, eventually, page, start};
-use crate::upstream::{child, news};
+use crate::upstream::{check_count, child, news};
 
 const CAPACITY: f64 = 100.0;
 
@@ -80,12 +80,8 @@ async fn the_later_process_of_a_node_learns_and_is_refused_once_the_first_asks_a
     let fresh = told.gets.capacity - 60.0;
     assert!((0.0..=40.0).contains(&fresh), "{told:?}");
     // The first one lives, and has what it had. What the second one may have handed out counts too.
-    let answer = poll(
-        &mut client,
-        first.request(has(60.0, wants(RESOURCE, 60.0, 2))),
-    )
-    .await;
-    assert_eq!(the(&answer).gets.capacity, 60.0);
+    let again = first.request(has(60.0, wants(RESOURCE, 60.0, 2)));
+    assert_eq!(poll_gets(&mut client, again).await, 60.0);
     let answer = poll(&mut client, second.request(learning(100.0))).await;
     let (reason, retry_in_ms) = reason(&answer);
     assert_eq!(reason, Reason::AnotherProcess);
@@ -114,10 +110,8 @@ async fn the_stream_of_a_refused_process_is_closed_as_one_that_exists_already() 
     assert_eq!(end.code(), Code::Aborted);
     // The first one opens another stream, and so shows that both live.
     let mut stream_of_first = Child::open(&server).await;
-    let answer = stream_of_first
-        .ask(first.request(has(60.0, wanted())))
-        .await;
-    assert_eq!(the(&answer).gets.capacity, 60.0);
+    let again = first.request(has(60.0, wanted()));
+    assert_eq!(stream_of_first.gets(again).await, 60.0);
     let end = stream_of_second.end().await.expect("replaced");
     assert_eq!(end.code(), Code::Aborted);
     for _ in 0..2 {
@@ -128,10 +122,9 @@ async fn the_stream_of_a_refused_process_is_closed_as_one_that_exists_already() 
         says_why(&end, CloseReason::AnotherProcess);
         assert!(end.message().contains("same --node"), "{end:?}");
     }
-    let answer = stream_of_first
-        .ask(first.request(has(60.0, wanted())))
-        .await;
-    assert_eq!(the(&answer).gets.capacity, 60.0, "its stream stays open");
+    let again = first.request(has(60.0, wanted()));
+    let gets = stream_of_first.gets(again).await;
+    assert_eq!(gets, 60.0, "its stream stays open");
 }
 
 #[tokio::test]
@@ -168,13 +161,13 @@ async fn an_epoch_sent_in_a_nodes_name_stops_its_server_no_longer_than_leases_la
         real.epoch = epoch_of_real;
         other.epoch = Some(1 << 62);
         let wanted = || wants(resource, 60.0, 2);
-        let answer = poll(&mut client, real.request(wanted())).await;
-        assert_eq!(the(&answer).gets.capacity, 60.0);
+        let gets = poll_gets(&mut client, real.request(wanted())).await;
+        assert_eq!(gets, 60.0);
         poll(&mut client, other.request(wanted())).await;
         eventually("the real one is served again", async || {
             let answer = poll(&mut client, real.request(wanted())).await;
             let gets = answer.response.first().map(|it| it.gets.capacity);
-            gets.is_some_and(|gets| gets == 60.0)
+            gets == Some(60.0)
         })
         .await;
     }
@@ -189,18 +182,17 @@ async fn start_root(lease_length: Duration, refresh_interval: Duration) -> Serve
     })
     .await;
     let mut probe = Process::start(&root, "probe", 99, 1).await;
-    eventually("the root has learned", async || {
-        probe.asks(100.0).await == Told::Gets(100.0)
-    })
-    .await;
+    probe.until_gets(100.0).await;
     let next = Some(probe.sequence + 1);
     probe.releases(next).await;
     root
 }
 
-/// Σ of what the clients of both processes may use.
-fn in_use(clients: &[&Process]) -> f64 {
-    clients.iter().map(|client| client.in_use()).sum()
+/// The clients of both processes together use no more than there is.
+#[track_caller]
+fn check_in_use(one: &Process, other: &Process) {
+    let in_use = one.in_use() + other.in_use();
+    assert!(in_use <= CAPACITY, "{in_use}");
 }
 
 #[tokio::test]
@@ -210,24 +202,21 @@ async fn two_servers_of_one_node_never_hand_out_more_than_their_parent_granted()
     let address = root.grpc_address().to_string();
     let first = child(&[&address]).await;
     let mut of_first = Process::start(&first, "a", 1, 1).await;
-    eventually("the client of the first has it all", async || {
-        of_first.asks(100.0).await == Told::Gets(100.0)
-    })
-    .await;
+    of_first.until_gets(100.0).await;
     let second = child(&[&address]).await;
     let mut of_second = Process::start(&second, "b", 2, 1).await;
     eventually("the parent sees both", async || {
         of_second.asks(100.0).await;
-        assert!(in_use(&[&of_first, &of_second]) <= CAPACITY);
+        check_in_use(&of_first, &of_second);
         of_first.asks(100.0).await;
-        assert!(in_use(&[&of_first, &of_second]) <= CAPACITY);
+        check_in_use(&of_first, &of_second);
         conflicts(&root).await > 0
     })
     .await;
     // The first is served on; the second is told why it is not.
     eventually("the second is told", async || {
         of_second.asks(100.0).await;
-        assert!(in_use(&[&of_first, &of_second]) <= CAPACITY);
+        check_in_use(&of_first, &of_second);
         let problem = news(&second).problem;
         problem.is_some_and(|problem| problem.contains("another live process"))
     })
@@ -235,16 +224,13 @@ async fn two_servers_of_one_node_never_hand_out_more_than_their_parent_granted()
     for _ in 0..10 {
         of_first.asks(100.0).await;
         of_second.asks(100.0).await;
-        assert!(in_use(&[&of_first, &of_second]) <= CAPACITY);
+        check_in_use(&of_first, &of_second);
     }
     assert_eq!((of_first.has, of_second.has), (100.0, 0.0));
     let status = status(&root).await;
     assert_eq!(status["conflicts"][0]["holder"], "eu");
     assert!(logs.count("two live processes ask under one name") >= 1);
-    assert_eq!(
-        logs.count("another process of this node was there first"),
-        1
-    );
+    check_count(&logs, "another process of this node was there first", 1);
 }
 
 #[tokio::test]
@@ -255,18 +241,15 @@ async fn what_a_client_took_to_the_later_server_is_free_at_the_first_only_when_i
     let mut stays = Process::start(&first, "stays", 1, 1).await;
     let mut moves = Process::start(&first, "moves", 2, 1).await;
     for process in [&mut stays, &mut moves] {
-        eventually("both clients have a half", async || {
-            process.asks(50.0).await == Told::Gets(50.0)
-        })
-        .await;
+        process.until_gets(50.0).await;
     }
     let second = child(&[&address]).await;
     moves.move_to(&second).await;
     eventually("who stays has all", async || {
         moves.asks(50.0).await;
-        assert!(in_use(&[&stays, &moves]) <= CAPACITY);
+        check_in_use(&stays, &moves);
         stays.asks(100.0).await;
-        assert!(in_use(&[&stays, &moves]) <= CAPACITY);
+        check_in_use(&stays, &moves);
         stays.in_use() >= CAPACITY
     })
     .await;

@@ -23,7 +23,16 @@ pub(crate) fn templates() -> Templates {
 }
 
 pub(crate) fn templates_with(capacity: f64) -> Templates {
-    let template = |glob: &str, kind| TemplateSpec {
+    Templates::parse(&[
+        template("fair/*", AlgorithmKind::FairShare, capacity),
+        template("bands", AlgorithmKind::PriorityBands, capacity),
+    ])
+    .expect("in order")
+}
+
+/// A template without learning mode.
+pub(crate) fn template(glob: &str, kind: AlgorithmKind, capacity: f64) -> TemplateSpec {
+    TemplateSpec {
         identifier_glob: Some(glob.to_owned()),
         capacity: Some(capacity),
         description: Some(format!("for {glob}")),
@@ -32,12 +41,7 @@ pub(crate) fn templates_with(capacity: f64) -> Templates {
         refresh_interval: Some(Duration::from_secs(5)),
         learning_mode_duration: Some(Duration::ZERO),
         ..TemplateSpec::default()
-    };
-    Templates::parse(&[
-        template("fair/*", AlgorithmKind::FairShare),
-        template("bands", AlgorithmKind::PriorityBands),
-    ])
-    .expect("in order")
+    }
 }
 
 /// Decides every request, however fast they come.
@@ -54,7 +58,11 @@ pub(crate) fn config() -> ServerConfig {
 }
 
 pub(crate) async fn start() -> Server {
-    Server::start(config()).await.expect("free ports")
+    started(config()).await
+}
+
+pub(crate) async fn started(config: ServerConfig) -> Server {
+    Server::start(config).await.expect("free ports")
 }
 
 pub(crate) async fn channel(server: &Server) -> Channel {
@@ -107,11 +115,18 @@ pub(crate) async fn get(
     client_id: &str,
     resource: Vec<ResourceRequest>,
 ) -> GetCapacityResponse {
-    client
-        .get_capacity(request(client_id, resource))
-        .await
-        .expect("served")
-        .into_inner()
+    let answer = client.get_capacity(request(client_id, resource)).await;
+    answer.expect("served").into_inner()
+}
+
+/// Asks for one resource, and returns the capacity of its lease.
+pub(crate) async fn gets(
+    client: &mut CapacityClient<Channel>,
+    client_id: &str,
+    asked: ResourceRequest,
+) -> f64 {
+    let response = get(client, client_id, vec![asked]).await;
+    only(&response).gets.capacity
 }
 
 /// The only resource that was answered.
@@ -135,11 +150,24 @@ pub(crate) async fn page(server: &Server, path: &str) -> (u16, String, String) {
     stream.read_to_string(&mut answer).await.expect("text");
     let (head, body) = answer.split_once("\r\n\r\n").expect("a head and a body");
     let code = head.split(' ').nth(1).expect("a status line");
-    (
-        code.parse().expect("a status code"),
-        head.to_ascii_lowercase(),
-        body.to_owned(),
-    )
+    let code = code.parse().expect("a status code");
+    (code, head.to_ascii_lowercase(), body.to_owned())
+}
+
+/// GETs a page of JSON.
+pub(crate) async fn json(server: &Server, path: &str) -> serde_json::Value {
+    let (code, head, text) = page(server, path).await;
+    assert_eq!(code, 200, "{text}");
+    assert!(head.contains("content-type: application/json"), "{head}");
+    serde_json::from_str(&text).expect("JSON")
+}
+
+#[track_caller]
+pub(crate) fn check_lines(text: &str, lines: &[&str]) {
+    for line in lines {
+        let found = text.lines().any(|it| it == *line);
+        assert!(found, "no line {line:?} in\n{text}");
+    }
 }
 
 /// What `/metrics` says to who asks for nothing.

@@ -1,7 +1,6 @@
 //! A status by pages: everything is listed once, whoever has how much, and no page is too large.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use doorward_engine::amount::Amount;
 use doorward_engine::id::{HolderName, ResourceId};
@@ -17,7 +16,7 @@ use prost::Message;
 use serde_json::Value;
 use tonic::Code;
 
-use crate::running::{admin, asked, capacity, get, page, start};
+use crate::running::{self, admin, asked, capacity, get, json, page, start};
 
 /// What a gRPC client takes by default.
 const ANSWER_BYTES_MAX: usize = 4 * 1024 * 1024;
@@ -25,14 +24,8 @@ const ANSWER_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// The master of a root, with one template that is so described.
 pub(crate) fn root(description: String) -> Board {
     let template = TemplateSpec {
-        identifier_glob: Some("*".to_owned()),
-        capacity: Some(1e6),
         description: Some(description),
-        kind: Some(AlgorithmKind::FairShare),
-        lease_length: Some(Duration::from_secs(60)),
-        refresh_interval: Some(Duration::from_secs(5)),
-        learning_mode_duration: Some(Duration::ZERO),
-        ..TemplateSpec::default()
+        ..running::template("*", AlgorithmKind::FairShare, 1e6)
     };
     let templates = Templates::parse(&[template]).expect("in order");
     let node = NodeHandle::new(Config::default(), templates, Clock::start());
@@ -44,11 +37,12 @@ pub(crate) fn root(description: String) -> Board {
 
 /// A client asks for 1 of each.
 pub(crate) fn ask(board: &Board, client: &str, resources: impl IntoIterator<Item = String>) {
+    let (priority, wants, has) = (0, Amount::new(1.0).unwrap(), None);
     let asks = resources.into_iter().map(|id| Ask {
         resource: ResourceId::new(&id).unwrap(),
-        priority: 0,
-        wants: Amount::new(1.0).unwrap(),
-        has: None,
+        priority,
+        wants,
+        has,
     });
     let request = GetCapacity {
         caller: None,
@@ -57,17 +51,18 @@ pub(crate) fn ask(board: &Board, client: &str, resources: impl IntoIterator<Item
         sequence: None,
         asks: asks.collect(),
     };
-    board
-        .node()
-        .change(|node, now| node.handle_get_capacity(&request, now));
+    let node = board.node();
+    node.change(|node, now| node.handle_get_capacity(&request, now));
 }
 
 pub(crate) fn numbered(count: usize) -> impl Iterator<Item = String> {
     (0..count).map(|number| format!("r{number:06}"))
 }
 
-/// Every page, as somebody gets them who asks so.
-fn pages(board: &Board, mut request: GetStatusRequest) -> Vec<Status> {
+/// Every page of a client that changes the request so.
+fn pages(board: &Board, change: impl FnOnce(&mut GetStatusRequest)) -> Vec<Status> {
+    let mut request = GetStatusRequest::default();
+    change(&mut request);
     let mut pages = Vec::new();
     loop {
         let status = board.answer(&Query::of(&request).unwrap());
@@ -79,6 +74,12 @@ fn pages(board: &Board, mut request: GetStatusRequest) -> Vec<Status> {
             None => return pages,
         }
     }
+}
+
+/// The number of leases of each resource, by page.
+fn leases(pages: &[Status]) -> Vec<Vec<usize>> {
+    let of_page = |page: &Status| page.resources.iter().map(|it| it.leases.len()).collect();
+    pages.iter().map(of_page).collect()
 }
 
 /// All ids, in the order in which they came.
@@ -98,11 +99,7 @@ fn every_resource_stands_on_one_page_in_the_order_of_ids() {
         (0, vec![2_500]),
         (u32::MAX, vec![2_500]),
     ] {
-        let request = GetStatusRequest {
-            limit,
-            ..GetStatusRequest::default()
-        };
-        let pages = pages(&board, request);
+        let pages = pages(&board, |request| request.limit = limit);
         let listed: Vec<usize> = pages.iter().map(|page| page.resources.len()).collect();
         assert_eq!(listed, sizes, "pages of {limit}");
         assert_eq!(ids(&pages), numbered(2_500).collect::<Vec<_>>());
@@ -118,7 +115,7 @@ fn every_resource_stands_on_one_page_in_the_order_of_ids() {
 fn who_asks_for_no_pages_gets_as_many_as_are_ever_listed_at_once() {
     let board = root(String::new());
     ask(&board, "a", numbered(RESOURCES_MAX + 10));
-    let pages = pages(&board, GetStatusRequest::default());
+    let pages = pages(&board, |_| {});
     let listed: Vec<usize> = pages.iter().map(|page| page.resources.len()).collect();
     assert_eq!(listed, [RESOURCES_MAX, 10]);
 }
@@ -127,7 +124,7 @@ fn who_asks_for_no_pages_gets_as_many_as_are_ever_listed_at_once() {
 fn a_page_of_long_texts_ends_before_it_is_too_large() {
     let board = root("x".repeat(4_000));
     ask(&board, "a", numbered(3_000));
-    let pages = pages(&board, GetStatusRequest::default());
+    let pages = pages(&board, |_| {});
     assert!(pages.len() > 1);
     assert_eq!(ids(&pages), numbered(3_000).collect::<Vec<_>>());
 }
@@ -138,14 +135,8 @@ fn a_page_ends_before_the_resource_whose_leases_would_be_too_many() {
     for client in 0..4_000 {
         ask(&board, &format!("c{client}"), numbered(3));
     }
-    let request = GetStatusRequest {
-        leases_max: 5_000,
-        ..GetStatusRequest::default()
-    };
-    let pages = pages(&board, request);
-    let leases = |page: &Status| page.resources.iter().map(|it| it.leases.len()).collect();
-    let leases: Vec<Vec<usize>> = pages.iter().map(leases).collect();
-    assert_eq!(leases, [vec![4_000, 4_000], vec![4_000]]);
+    let pages = pages(&board, |request| request.leases_max = 5_000);
+    assert_eq!(leases(&pages), [vec![4_000, 4_000], vec![4_000]]);
     const { assert!(8_000 < LEASES_MAX && 12_000 > LEASES_MAX) };
 }
 
@@ -159,34 +150,21 @@ fn leases_with_long_names_do_not_make_a_page_too_large() {
     for client in 0..3_000 {
         ask(&board, &format!("{client:0250}"), ["r000001".to_owned()]);
     }
-    let request = GetStatusRequest {
-        leases_max: u32::MAX,
-        ..GetStatusRequest::default()
-    };
-    let pages = pages(&board, request);
+    let pages = pages(&board, |request| request.leases_max = u32::MAX);
     assert_eq!(ids(&pages), numbered(3).collect::<Vec<_>>());
-    let listed = |page: &Status| page.resources.iter().map(|it| it.leases.len()).collect();
-    let listed: Vec<Vec<usize>> = pages.iter().map(listed).collect();
+    let listed = leases(&pages);
     assert_eq!(listed.len(), 2, "{listed:?}");
     let (first, counted) = (listed[0][0], pages[0].resources[0].leases_count);
     assert!((8_000..9_901).contains(&first), "{first}");
     assert_eq!(counted, 9_901);
-    assert_eq!(
-        listed[1],
-        [3_001, 1],
-        "what does not fit in stands on the next page"
-    );
+    assert_eq!(listed[1], [3_001, 1], "the rest stands on the next page");
 }
 
 #[test]
 fn pages_go_on_after_a_resource_that_is_gone() {
     let board = root(String::new());
     ask(&board, "a", ["a", "b", "d"].map(str::to_owned));
-    let request = GetStatusRequest {
-        token: "c".to_owned(),
-        ..GetStatusRequest::default()
-    };
-    let pages = pages(&board, request);
+    let pages = pages(&board, |request| request.token = "c".to_owned());
     assert_eq!(ids(&pages), ["d"]);
 }
 
@@ -216,9 +194,7 @@ async fn the_json_and_the_front_page_have_pages() {
     }
     let (mut path, mut listed) = ("/status".to_owned(), Vec::new());
     loop {
-        let (code, _, text) = page(&server, &path).await;
-        assert_eq!(code, 200);
-        let status: Value = serde_json::from_str(&text).unwrap();
+        let status = json(&server, &path).await;
         assert_eq!(status["resources_count"], 2_500);
         listed.push(status["resources"].as_array().unwrap().len());
         let Some(token) = status["next_token"].as_str() else {
@@ -227,8 +203,7 @@ async fn the_json_and_the_front_page_have_pages() {
         path = format!("/status?token={}", token.replace('/', "%2F"));
     }
     assert_eq!(listed, [1_000, 1_000, 500]);
-    let (_, _, short) = page(&server, "/status?resources=false").await;
-    let short: Value = serde_json::from_str(&short).unwrap();
+    let short = json(&server, "/status?resources=false").await;
     assert_eq!(short["resources"], Value::Array(Vec::new()));
     assert_eq!(short["resources_count"], 2_500);
 

@@ -8,8 +8,8 @@ use doorward_server::status::{ParentLink, Status};
 use prost::Message;
 use serde_json::{Value, json};
 
-use crate::family::{Family, WORD, Word, request};
-use crate::running::{page, start, without_node};
+use crate::family::{Family, WORD, Word, root_with_a_child};
+use crate::running::{self, check_lines, start, without_node};
 
 /// `eu` with two child servers on `fair/x`, the second of the old kind, and a client.
 fn busy() -> Family {
@@ -35,14 +35,12 @@ fn status(family: &Family, leases_max: usize) -> Value {
 fn the_status_tells_the_parent_and_the_way_to_the_root() {
     let family = busy();
     let status = status(&family, 0);
-    assert_eq!(
-        status["parent"]["addresses"],
-        json!(["root-0:6970", "root-1:6970"])
-    );
-    assert_eq!(status["parent"]["address"], "root-0:6970");
-    assert_eq!(status["parent"]["link"], "stream");
-    assert!(status["parent"]["link_age_ms"].as_u64().unwrap() < 60_000);
-    assert_eq!(status["parent"]["problem"], Value::Null);
+    let parent = &status["parent"];
+    assert_eq!(parent["addresses"], json!(["root-0:6970", "root-1:6970"]));
+    assert_eq!(parent["address"], "root-0:6970");
+    assert_eq!(parent["link"], "stream");
+    assert!(parent["link_age_ms"].as_u64().unwrap() < 60_000);
+    assert_eq!(parent["problem"], Value::Null);
     assert_eq!(status["ancestors"], json!(["root"]));
     assert_eq!(status["is_in_cycle"], false);
 }
@@ -56,34 +54,21 @@ fn the_status_tells_every_child_server_even_if_no_leases_are_asked_for() {
     let [a, b] = resource.children.as_slice() else {
         panic!("not two children: {:?}", resource.children);
     };
-    assert_eq!(
-        (a.child.as_str(), a.clients_count, a.wants),
-        ("leaf-a", 4.0, 40.0)
-    );
+    assert_eq!((&*a.child, a.clients_count, a.wants), ("leaf-a", 4.0, 40.0));
     // It was granted that before others came, who want more than is left.
     assert_eq!((a.share, a.granted, a.reserved), (35.0, 40.0, 40.0));
     assert_eq!((a.outstanding, a.has), (Some(0.0), None));
     assert_eq!((a.height, a.is_learning), (1, false));
     assert!(a.curve_points > 0 && a.expires_in_ms > 0, "{a:?}");
     assert!(a.why.contains("keeps an earlier, larger grant"), "{a:?}");
-    assert_eq!(
-        (b.child.as_str(), b.clients_count, b.wants),
-        ("leaf-b", 2.0, 10.0)
-    );
-    assert_eq!(
-        (b.outstanding, b.is_learning, b.curve_points),
-        (None, true, 0)
-    );
+    assert_eq!((&*b.child, b.clients_count, b.wants), ("leaf-b", 2.0, 10.0));
+    assert_eq!((b.outstanding, b.is_learning), (None, true));
+    assert_eq!(b.curve_points, 0);
     let with_leases = family.eu.status(None, 10);
-    let leases: Vec<_> = with_leases.resources[0]
-        .leases
-        .iter()
-        .map(|lease| (lease.holder.as_str(), lease.kind.as_str()))
-        .collect();
-    assert_eq!(
-        leases,
-        [("c", "client"), ("leaf-a", "server"), ("leaf-b", "server")]
-    );
+    let leases = with_leases.resources[0].leases.iter();
+    let leases = leases.map(|lease| format!("{} {}", lease.kind, lease.holder));
+    let expected = ["client c", "server leaf-a", "server leaf-b"];
+    assert!(leases.eq(expected), "{with_leases:?}");
 }
 
 #[test]
@@ -91,10 +76,8 @@ fn the_status_tells_the_servers_own_lease() {
     let mut family = busy();
     let lease = status(&family, 0)["resources"][0]["own_lease"].clone();
     assert!(lease["capacity"].as_f64().unwrap() >= 40.0, "{lease}");
-    assert!(
-        lease["share"].as_f64() >= lease["capacity"].as_f64(),
-        "{lease}"
-    );
+    let (share, capacity) = (lease["share"].as_f64(), lease["capacity"].as_f64());
+    assert!(share >= capacity, "{lease}");
     assert!(lease["expires_in_ms"].as_u64().unwrap() > 0, "{lease}");
     assert_eq!(lease["is_in_flight"], false);
     assert_eq!(lease["refusal"], Value::Null);
@@ -105,10 +88,8 @@ fn the_status_tells_the_servers_own_lease() {
     assert_eq!(resource["template"], Value::Null);
     family.ask_up();
     let resource = status(&family, 0)["resources"][1].clone();
-    assert_eq!(
-        resource["own_lease"]["refusal"],
-        "no template of the root matches it; add one there"
-    );
+    let refusal = "no template of the root matches it; add one there";
+    assert_eq!(resource["own_lease"]["refusal"], refusal);
 }
 
 #[test]
@@ -122,18 +103,14 @@ fn the_admin_service_says_the_same_byte_for_byte() {
     let status = Status::decode(status.as_slice()).unwrap();
     let parent = status.parent.as_ref().unwrap();
     assert_eq!(parent.addresses, ["root-0:6970", "root-1:6970"]);
-    assert_eq!(
-        (parent.link.as_str(), parent.problem()),
-        ("down", "connection refused")
-    );
+    assert_eq!(parent.link, "down");
+    assert_eq!(parent.problem(), "connection refused");
     let states = status.states.as_ref().unwrap();
     assert_eq!(states.parent_session(), "waiting");
     assert_eq!(states.election, None, "there is none");
-    let streams: Vec<_> = states.child_streams.iter().collect();
-    assert_eq!(
-        streams,
-        [(&"open".to_owned(), &1), (&"opening".to_owned(), &0)]
-    );
+    let streams = states.child_streams.iter();
+    let streams: Vec<_> = streams.map(|(state, count)| (&**state, *count)).collect();
+    assert_eq!(streams, [("open", 1), ("opening", 0)]);
     // What is read of the wire is printed as it is printed here, whatever is absent.
     let own = serde_json::to_string(&status).unwrap();
     let wire = Status::decode(status.encode_to_vec().as_slice()).unwrap();
@@ -142,15 +119,8 @@ fn the_admin_service_says_the_same_byte_for_byte() {
 
 #[tokio::test]
 async fn the_root_has_children_and_neither_a_parent_nor_a_lease_of_its_own() {
-    let server = start().await;
-    let asks = request("eu", "fair/x", WORD);
-    let node = server.board().node();
-    node.change(|node, now| {
-        node.handle_get_server_capacity(&asks, doorward_engine::request::server::Via::Poll, now)
-    })
-    .unwrap();
-    let (_, _, text) = page(&server, "/status").await;
-    let status: Value = serde_json::from_str(&text).unwrap();
+    let server = root_with_a_child().await;
+    let status = running::json(&server, "/status").await;
     assert_eq!(status["parent"], Value::Null);
     assert_eq!(status["ancestors"], json!([]));
     let resource = &status["resources"][0];
@@ -163,14 +133,6 @@ async fn the_root_has_children_and_neither_a_parent_nor_a_lease_of_its_own() {
 fn metrics(family: &Family) -> String {
     let text = Metrics::new(&Arc::clone(&family.eu)).render(Format::Plain);
     without_node(&text.unwrap(), "eu")
-}
-
-#[track_caller]
-fn check_lines(text: &str, lines: &[&str]) {
-    for line in lines {
-        let found = text.lines().any(|l| l == *line);
-        assert!(found, "no line {line:?} in\n{text}");
-    }
 }
 
 #[test]
@@ -200,11 +162,8 @@ fn the_metrics_tell_of_the_parent_and_of_every_child() {
         ],
     );
     let series = |name: &str| text.lines().filter(|line| line.starts_with(name)).count();
-    assert_eq!(
-        series("doorward_child_outstanding{"),
-        1,
-        "leaf-b does not say"
-    );
+    let told = series("doorward_child_outstanding{");
+    assert_eq!(told, 1, "leaf-b does not say");
     assert_eq!(series("doorward_parent_share{resource=\"fair/x\"}"), 1);
 }
 
@@ -238,24 +197,16 @@ fn no_more_children_than_the_limit_have_time_series() {
         }
     }
     let text = metrics(&family);
-    let series = text
-        .lines()
-        .filter(|line| line.starts_with("doorward_child_wants{"))
-        .count();
+    let series = text.matches("\ndoorward_child_wants{").count();
     assert_eq!(series, 1_000);
-    check_lines(
-        &text,
-        &[
-            "doorward_children 1200.0",
-            "doorward_children_not_listed 200.0",
-        ],
-    );
+    check_lines(&text, &["doorward_children 1200.0"]);
+    check_lines(&text, &["doorward_children_not_listed 200.0"]);
 }
 
 #[tokio::test]
 async fn the_root_has_no_metrics_of_a_parent() {
     let server = start().await;
-    let text = crate::running::metrics(&server).await;
+    let text = running::metrics(&server).await;
     assert!(!text.contains("doorward_parent"), "{text}");
     assert!(!text.contains("doorward_election"), "nobody is elected");
     check_lines(

@@ -1,12 +1,12 @@
 //! What the pages show of the tree.
 
 use askama::Template;
-use doorward_engine::request::server::{GetServerCapacityReply, Via};
+use doorward_engine::request::server::GetServerCapacityReply;
 use doorward_server::status::ParentLink;
 use doorward_server::web::pages::{Index, ResourcePage};
 
-use crate::family::{Family, WORD, Word, request};
-use crate::running::{page, start};
+use crate::family::{Family, WORD, Word, root_with_a_child};
+use crate::running::page;
 
 /// A Doorman server: it sends counts and sums only.
 const OLD: Word = Word {
@@ -26,16 +26,14 @@ fn busy() -> Family {
 }
 
 fn front(family: &Family) -> String {
-    Index::new(&family.eu.status(None, 0), true)
-        .render()
-        .unwrap()
+    let status = family.eu.status(None, 0);
+    Index::new(&status, true).render().unwrap()
 }
 
 fn resource(family: &Family, number: usize) -> String {
     let status = family.eu.status(None, 100);
-    ResourcePage::new(&status, &status.resources[number])
-        .render()
-        .unwrap()
+    let page = ResourcePage::new(&status, &status.resources[number]);
+    page.render().unwrap()
 }
 
 /// Each once and in that order.
@@ -43,9 +41,9 @@ fn resource(family: &Family, number: usize) -> String {
 fn check_in_order(page: &str, texts: &[&str]) {
     let mut rest = page;
     for text in texts {
-        let (_, after) = rest
-            .split_once(text)
-            .unwrap_or_else(|| panic!("no {text:?} in its place in\n{page}"));
+        let Some((_, after)) = rest.split_once(text) else {
+            panic!("no {text:?} in its place in\n{page}");
+        };
         rest = after;
     }
 }
@@ -74,10 +72,8 @@ fn the_front_page_shows_the_parent_and_children_under_their_resource() {
         ],
     );
     family.post(ParentLink::Poll, Some("it is an old server"));
-    check_in_order(
-        &front(&family),
-        &["pill warn\">poll for", "it is an old server"],
-    );
+    let polls = ["pill warn\">poll for", "it is an old server"];
+    check_in_order(&front(&family), &polls);
 }
 
 #[test]
@@ -110,13 +106,10 @@ fn every_page_tells_that_the_parent_is_out_of_reach_and_why() {
     let family = busy();
     family.post(ParentLink::Down, Some("connection <refused>"));
     for text in [front(&family), resource(&family, 0)] {
+        let problem = "connection &#60;refused&#62;";
         check_in_order(
             &text,
-            &[
-                "The parent is out of reach",
-                "root-0:6970",
-                "connection &#60;refused&#62;",
-            ],
+            &["The parent is out of reach", "root-0:6970", problem],
         );
     }
 }
@@ -158,21 +151,15 @@ fn many_children_are_on_the_page_of_their_resource() {
     for number in 0..8 {
         family.child_asks(&format!("leaf-{number}"), "fair/x", WORD);
     }
-    check_in_order(
-        &front(&family),
-        &["leaf-0", "leaf-4", "3 more child servers"],
-    );
+    let listed = ["leaf-0", "leaf-4", "3 more child servers"];
+    check_in_order(&front(&family), &listed);
     assert!(!front(&family).contains("leaf-5"));
     assert!(resource(&family, 0).contains("leaf-7"));
 }
 
 #[tokio::test]
 async fn the_root_says_that_it_is_the_root() {
-    let server = start().await;
-    let asks = request("eu", "fair/x", WORD);
-    let node = server.board().node();
-    node.change(|node, now| node.handle_get_server_capacity(&asks, Via::Poll, now))
-        .unwrap();
+    let server = root_with_a_child().await;
     let (_, _, text) = page(&server, "/").await;
     check_in_order(&text, &["<h2>Root</h2>", "no parent", "<b>eu</b>"]);
     let (_, _, text) = page(&server, "/resource?id=fair%2Fx").await;

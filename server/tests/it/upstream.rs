@@ -6,6 +6,7 @@ use doorward_engine::template::Templates;
 use doorward_proto::doorman;
 use doorward_proto::doorman::capacity_client::CapacityClient;
 use doorward_proto::doorman::refusal::Reason;
+use doorward_proto::doorman::{ServerCapacityResourceRequest, ServerCapacityResourceResponse};
 use doorward_server::app::{Server, ServerConfig, Shutdown};
 use doorward_server::clock;
 use doorward_server::rpc::convert;
@@ -16,7 +17,7 @@ use tonic::transport::Channel;
 use crate::fake_parent::{FakeParent, Streams, Way, lease, response};
 use crate::logs::Logs;
 use crate::running::{
-    asked, asked_with, capacity, config, eventually, get, only, request, templates,
+    asked, asked_with, capacity, config, eventually, get, gets, only, request, started, templates,
 };
 
 const ROUND: Duration = Duration::from_millis(10);
@@ -28,9 +29,7 @@ pub(crate) async fn child(addresses: &[&str]) -> Server {
 }
 
 async fn child_with(addresses: &[&str], templates: Templates) -> Server {
-    Server::start(child_config(addresses, templates))
-        .await
-        .expect("free ports")
+    started(child_config(addresses, templates)).await
 }
 
 pub(crate) fn child_config(addresses: &[&str], templates: Templates) -> ServerConfig {
@@ -58,6 +57,12 @@ pub(crate) async fn until_link(server: &Server, link: ParentLink) {
     .await;
 }
 
+/// A message was logged that often.
+#[track_caller]
+pub(crate) fn check_count(logs: &Logs, text: &str, count: usize) {
+    assert_eq!(logs.count(text), count, "{text}:\n{}", logs.text());
+}
+
 /// What a client gets of `r`, asking until it gets that much.
 pub(crate) async fn until_gets(client: &mut CapacityClient<Channel>, wants: f64, gets: f64) {
     let mut last = None;
@@ -80,8 +85,7 @@ async fn the_parent_is_asked_for_what_holders_ask_for_and_told_what_they_have() 
     assert_eq!((way, greeting.resource.len()), (Way::Stream, 0));
     assert_eq!(greeting.server_id, "eu");
 
-    let response = get(&mut client, "a", vec![asked("r", 30.0)]).await;
-    assert_eq!(only(&response).gets.capacity, 30.0);
+    assert_eq!(gets(&mut client, "a", asked("r", 30.0)).await, 30.0);
     let (way, first) = parent.next_ask().await;
     assert_eq!((way, first.height), (Way::Stream, Some(1)));
     assert_eq!(first.server_id, "eu");
@@ -90,12 +94,11 @@ async fn the_parent_is_asked_for_what_holders_ask_for_and_told_what_they_have() 
     };
     assert_eq!((r.resource_id.as_str(), r.has), ("r", None));
     assert_eq!(r.outstanding, Some(0.0));
-    assert_eq!(r.wants.len(), 1);
-    assert_eq!((r.wants[0].num_clients, r.wants[0].wants), (1, 30.0));
-    assert_eq!(
-        (&r.wants[0].level, &r.wants[0].demand),
-        (&vec![30.0], &vec![30.0])
-    );
+    let [band] = r.wants.as_slice() else {
+        panic!("not one priority: {r:?}");
+    };
+    assert_eq!((band.num_clients, band.wants), (1, 30.0));
+    assert_eq!((&*band.level, &*band.demand), (&[30.0][..], &[30.0][..]));
 
     get(&mut client, "b", vec![asked("r", 10.0)]).await;
     let mut before = first.sequence.expect("ours");
@@ -163,18 +166,11 @@ async fn a_parent_that_knows_no_streams_is_polled_and_no_faster_than_its_floor()
     let asks = parent.count_asks();
     let rounds = began.elapsed().as_millis() / SLOW_ROUND.as_millis();
     let calls = u128::try_from(asks["calls"]).unwrap();
-    assert!(
-        (2..=rounds + 2).contains(&calls),
-        "{calls} calls in {rounds} rounds"
-    );
+    let possible = 2..=rounds + 2;
+    assert!(possible.contains(&calls), "{calls} in {rounds} rounds");
     assert_eq!(asks.len(), 1, "{asks:?}");
-    assert_eq!(
-        logs.count("does not work; it is polled"),
-        1,
-        "{}",
-        logs.text()
-    );
-    assert_eq!(logs.count("cannot be asked"), 0, "{}", logs.text());
+    check_count(&logs, "does not work; it is polled", 1);
+    check_count(&logs, "cannot be asked", 0);
 }
 
 #[tokio::test]
@@ -185,19 +181,11 @@ async fn a_stream_that_stalls_is_noticed_and_polling_takes_over() {
     let mut client = capacity(&server).await;
     let began = tokio::time::Instant::now();
     until_gets(&mut client, 30.0, 30.0).await;
-    assert!(
-        began.elapsed() < Duration::from_secs(5),
-        "{:?}",
-        began.elapsed()
-    );
+    let took = began.elapsed();
+    assert!(took < Duration::from_secs(5), "{took:?}");
     assert_eq!(news(&server).link, ParentLink::Poll);
-    assert_eq!(
-        logs.count("no answer on the stream within 2s"),
-        1,
-        "{}",
-        logs.text()
-    );
-    assert_eq!(logs.count("cannot be asked"), 0, "{}", logs.text());
+    check_count(&logs, "no answer on the stream within 2s", 1);
+    check_count(&logs, "cannot be asked", 0);
     assert!(parent.count_asks()["calls"] <= 3);
 }
 
@@ -222,7 +210,7 @@ async fn a_parent_that_wants_to_be_asked_at_once_is_asked_in_rounds() {
     }
     assert!(since.elapsed() >= 4 * ROUND, "{:?}", since.elapsed());
     parent.answer(|ask| {
-        let ahead = |asked| doorman::ServerCapacityResourceResponse {
+        let ahead = |asked| ServerCapacityResourceResponse {
             sequence: ask.sequence.map(|sequence| sequence + 1),
             ..lease(ask, asked, 30.0)
         };
@@ -235,10 +223,8 @@ async fn a_parent_that_wants_to_be_asked_at_once_is_asked_in_rounds() {
         parent.next_ask().await;
     }
     let more = parent.count_asks();
-    assert!(
-        more.get("messages").is_none_or(|messages| *messages <= 4),
-        "{more:?}"
-    );
+    let messages = more.get("messages").copied();
+    assert!(messages.is_none_or(|it| it <= 4), "{more:?}");
 }
 
 #[tokio::test]
@@ -247,12 +233,11 @@ async fn a_slow_parent_is_waited_for() {
     parent.keeps_waiting(true);
     let server = child(&[&parent.address]).await;
     let mut client = capacity(&server).await;
-    let asking = tokio::spawn(async move { get(&mut client, "a", vec![asked("r", 30.0)]).await });
+    let asking = tokio::spawn(async move { gets(&mut client, "a", asked("r", 30.0)).await });
     parent.next_ask().await;
     assert!(!asking.is_finished(), "nothing is known yet");
     parent.keeps_waiting(false);
-    let response = asking.await.unwrap();
-    assert_eq!(only(&response).gets.capacity, 30.0);
+    assert_eq!(asking.await.unwrap(), 30.0);
     assert_eq!(news(&server).link, ParentLink::Stream);
 }
 
@@ -260,24 +245,21 @@ async fn a_slow_parent_is_waited_for() {
 async fn a_doorman_parent_is_understood() {
     let parent = FakeParent::start(Streams::Unknown).await;
     let ends = clock::wall() + Duration::from_secs(30);
+    let expiry_time = i64::try_from(ends.as_secs()).unwrap();
     parent.answer(move |ask| {
-        let old = |asked: &doorman::ServerCapacityResourceRequest| {
-            doorman::ServerCapacityResourceResponse {
-                resource_id: asked.resource_id.clone(),
-                gets: doorman::Lease {
-                    capacity: 25.0,
-                    expiry_time: i64::try_from(ends.as_secs()).unwrap(),
-                    refresh_interval: 5,
-                    ..doorman::Lease::default()
-                },
-                safe_capacity: Some(3.0),
-                ..doorman::ServerCapacityResourceResponse::default()
-            }
+        let gets = doorman::Lease {
+            capacity: 25.0,
+            expiry_time,
+            refresh_interval: 5,
+            ..doorman::Lease::default()
         };
-        Ok(doorman::GetServerCapacityResponse {
-            response: ask.resource.iter().map(old).collect(),
-            ..doorman::GetServerCapacityResponse::default()
-        })
+        let old = |asked: &ServerCapacityResourceRequest| ServerCapacityResourceResponse {
+            resource_id: asked.resource_id.clone(),
+            gets,
+            safe_capacity: Some(3.0),
+            ..ServerCapacityResourceResponse::default()
+        };
+        Ok(response(ask.resource.iter().map(old).collect()))
     });
     let server = child_with(&[&parent.address], templates()).await;
     let mut client = capacity(&server).await;
@@ -287,7 +269,7 @@ async fn a_doorman_parent_is_understood() {
     let left = ends.saturating_sub(clock::wall()) + Duration::from_secs(1);
     let expires_in = Duration::from_millis(told.gets.expires_in_ms.unwrap());
     assert!(expires_in <= left, "{expires_in:?} of {left:?}");
-    assert!(told.gets.expiry_time <= i64::try_from(ends.as_secs()).unwrap());
+    assert!(told.gets.expiry_time <= expiry_time);
     assert_eq!(news(&server).link, ParentLink::Poll);
 
     // What it says nothing of it does not know.
@@ -319,8 +301,8 @@ async fn how_long_it_learns_the_log_tells_once_the_parent_has_told() {
     let status = server.board().status(None, 0);
     let told = status.resources[0].learning.as_deref().expect("it learns");
     assert!(told.contains("the templates of the root say"), "{told}");
-    assert_eq!(logs.count("learning mode began"), 1, "{}", logs.text());
-    assert_eq!(logs.count("lasts=\"40."), 1, "{}", logs.text());
+    check_count(&logs, "learning mode began", 1);
+    check_count(&logs, "lasts=\"40.", 1);
 }
 
 #[tokio::test]
@@ -352,10 +334,7 @@ async fn very_many_resources_are_asked_for_on_one_stream() {
     assert_eq!(news(&server).link, ParentLink::Stream);
     assert_eq!(parent.count_asks().get("calls"), None);
     let response = get(&mut client, "a", many(3)).await;
-    assert_eq!(
-        (response.response.len(), response.refused.len()),
-        (1_000, 0)
-    );
+    assert_eq!(response.response.len(), 1_000);
 }
 
 #[tokio::test]

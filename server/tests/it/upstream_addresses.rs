@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use doorward_proto::doorman::refusal::Reason;
-use doorward_server::app::{Server, ServerConfig, Shutdown};
+use doorward_server::app::{ServerConfig, Shutdown};
 use doorward_server::status::ParentLink;
 use tokio::net::TcpSocket;
 
 use crate::fake_parent::{FakeParent, Streams, redirect};
 use crate::logs::Logs;
-use crate::running::{asked, asked_with, capacity, config, eventually, get, only};
-use crate::upstream::{child, news, until_gets, until_link};
+use crate::running::{asked, asked_with, capacity, config, eventually, get, gets, started};
+use crate::upstream::{check_count, child, news, until_gets, until_link};
 
 /// An address where nobody listens, and nobody else will as long as it is there.
 struct Dead(TcpSocket);
@@ -36,8 +36,7 @@ async fn where_the_parents_master_is_it_is_asked_at_once() {
         parent.answer(redirect(Some(&elsewhere.address)));
         let server = child(&[&parent.address]).await;
         let mut client = capacity(&server).await;
-        let response = get(&mut client, "a", vec![asked("r", 30.0)]).await;
-        assert_eq!(only(&response).gets.capacity, 30.0);
+        assert_eq!(gets(&mut client, "a", asked("r", 30.0)).await, 30.0);
         let news = news(&server);
         assert_eq!(news.address, elsewhere.address);
         assert_eq!(news.addresses, vec![parent.address.clone()]);
@@ -60,10 +59,8 @@ async fn a_parent_that_is_down_at_first_is_found_when_it_is_up() {
     let began = tokio::time::Instant::now();
     let response = get(&mut client, "a", vec![asked("r", 30.0)]).await;
     assert_eq!(response.refused[0].reason(), Reason::NotReady);
-    assert!(
-        began.elapsed() < Duration::from_millis(900),
-        "nobody waits for it"
-    );
+    let took = began.elapsed();
+    assert!(took < Duration::from_millis(900), "it waits: {took:?}");
 
     drop(dead);
     let parent = FakeParent::start_at(&address, Streams::Served).await;
@@ -71,8 +68,8 @@ async fn a_parent_that_is_down_at_first_is_found_when_it_is_up() {
     let news = news(&server);
     assert_eq!((news.link, news.problem), (ParentLink::Stream, None));
     assert!(parent.has_stream());
-    assert_eq!(logs.count("cannot be asked"), 1, "{}", logs.text());
-    assert_eq!(logs.count("the parent answers"), 1, "{}", logs.text());
+    check_count(&logs, "cannot be asked", 1);
+    check_count(&logs, "the parent answers", 1);
 }
 
 #[tokio::test]
@@ -82,25 +79,18 @@ async fn a_parent_that_restarts_is_found_again() {
         http_listen: None,
         ..config()
     };
-    let parent = Server::start(parent_at(([127, 0, 0, 1], 0).into()))
-        .await
-        .expect("free ports");
+    let parent = started(parent_at(([127, 0, 0, 1], 0).into())).await;
     let address = parent.grpc_address();
     let server = child(&[&address.to_string()]).await;
     until_link(&server, ParentLink::Stream).await;
     let mut client = capacity(&server).await;
-    let response = get(&mut client, "a", vec![asked("fair/x", 30.0)]).await;
-    assert_eq!(only(&response).gets.capacity, 30.0);
+    assert_eq!(gets(&mut client, "a", asked("fair/x", 30.0)).await, 30.0);
     assert_eq!(parent.shutdown().await, Shutdown::Complete);
     until_link(&server, ParentLink::Down).await;
-    let response = get(&mut client, "a", vec![asked_with("fair/x", 40.0, 30.0)]).await;
-    assert_eq!(only(&response).gets.capacity, 30.0, "the lease lasts");
-    let _parent = Server::start(parent_at(address)).await.expect("free again");
-    eventually("there is more again", async || {
-        let response = get(&mut client, "a", vec![asked_with("fair/x", 40.0, 30.0)]).await;
-        only(&response).gets.capacity == 40.0
-    })
-    .await;
+    let mut asks_more = async || gets(&mut client, "a", asked_with("fair/x", 40.0, 30.0)).await;
+    assert_eq!(asks_more().await, 30.0, "the lease lasts");
+    let _parent = started(parent_at(address)).await;
+    eventually("there is more again", async || asks_more().await == 40.0).await;
     assert_eq!(news(&server).problem, None);
 }
 

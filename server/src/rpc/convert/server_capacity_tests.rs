@@ -19,13 +19,41 @@ fn resource() -> ResourceId {
     ResourceId::new("db").expect("an id")
 }
 
+/// Of that amount, for so many milliseconds.
+fn has(capacity: f64, expires_in: u64) -> Option<Has> {
+    Some(Has {
+        expires_in: Some(Duration::from_millis(expires_in)),
+        ..Has::untimed(amount(capacity))
+    })
+}
+
+/// What a parent answers about these resources.
+fn answered(
+    response: Vec<wire::ServerCapacityResourceResponse>,
+) -> wire::GetServerCapacityResponse {
+    wire::GetServerCapacityResponse {
+        response,
+        ..wire::GetServerCapacityResponse::default()
+    }
+}
+
+fn algorithm(kind: i32, lease_length: i64) -> wire::Algorithm {
+    wire::Algorithm {
+        kind,
+        lease_length,
+        refresh_interval: 5,
+        ..wire::Algorithm::default()
+    }
+}
+
 fn request() -> GetServerCapacity {
+    let (wants, clients) = (amount(1009.0), 10.0);
+    let curve = DemandCurve::parse(&[1.0, 1000.0], &[10.0, 1009.0], wants, clients);
     let band = BandDemand {
         priority: 3,
-        clients: 10.0,
-        wants: amount(1009.0),
-        curve: DemandCurve::parse(&[1.0, 1000.0], &[10.0, 1009.0], amount(1009.0), 10.0)
-            .expect("a curve"),
+        clients,
+        wants,
+        curve: curve.expect("a curve"),
     };
     GetServerCapacity {
         caller: None,
@@ -40,16 +68,8 @@ fn request() -> GetServerCapacity {
             reported: Vec::new(),
             resource: resource(),
             demand: Arc::new(ServerDemand::new(vec![band])),
-            has: Some(Has {
-                granted_by: None,
-                capacity: amount(40.0),
-                expires_in: Some(Duration::from_millis(1234)),
-            }),
-            outstanding: Some(Has {
-                granted_by: None,
-                capacity: amount(50.0),
-                expires_in: Some(Duration::from_millis(777)),
-            }),
+            has: has(40.0, 1234),
+            outstanding: has(50.0, 777),
             learning: true,
         }],
     }
@@ -131,10 +151,7 @@ fn an_answer_arrives_as_it_was_sent() {
     };
     let sent = GetServerCapacityReply {
         leases: vec![lease],
-        refused: vec![Refusal::new(
-            ResourceId::new("other").expect("an id"),
-            RefusalReason::NotReady,
-        )],
+        refused: vec![Refusal::new(resource(), RefusalReason::NotReady)],
         ancestors: vec!["eu".to_owned(), "root".to_owned()],
     };
     let message = get_server_capacity_response(sent.clone(), Vec::new(), WALL);
@@ -164,10 +181,8 @@ fn a_child_of_the_old_kind_is_taken_for_so_many_equals() {
     assert_eq!(refused, []);
     assert_eq!(got.height, 1);
     let ask = &got.asks[0];
-    assert_eq!(
-        (ask.has, ask.outstanding, ask.learning),
-        (None, None, false)
-    );
+    assert_eq!((ask.has, ask.outstanding), (None, None));
+    assert!(!ask.learning);
     assert_eq!(ask.demand.clients(), 5.0);
     assert_eq!(ask.demand.bands()[0].curve.demand_at(10.0), 40.0);
 }
@@ -177,18 +192,12 @@ fn what_a_child_cannot_mean_is_refused_by_name() {
     type Change = fn(&mut wire::ServerCapacityResourceRequest);
     let cases: [(Change, &str); 7] = [
         (|r| r.resource_id.clear(), "resource_id is empty"),
-        (
-            |r| r.outstanding = Some(f64::NAN),
-            "outstanding is not a number",
-        ),
+        (|r| r.outstanding = Some(f64::NAN), "outstanding is not"),
         (|r| r.wants[0].wants = -1.0, "priority 3: wants is -1"),
         (|r| r.wants[0].num_clients = -1, "num_clients is -1"),
         (|r| r.wants[0].level[0] = 5000.0, "levels must rise"),
         (|r| r.wants[0].num_clients = 1, "more than 1 clients can"),
-        (
-            |r| r.wants.push(r.wants[0].clone()),
-            "priority 3 is given twice",
-        ),
+        (|r| r.wants.push(r.wants[0].clone()), "3 is given twice"),
     ];
     for (change, message) in cases {
         let mut request = get_server_capacity_request(&request(), WALL);
@@ -203,81 +212,49 @@ fn what_a_child_cannot_mean_is_refused_by_name() {
 
 #[test]
 fn a_parent_of_the_old_kind_is_understood() {
-    let message = wire::GetServerCapacityResponse {
-        response: vec![wire::ServerCapacityResourceResponse {
-            resource_id: "db".to_owned(),
-            gets: wire::Lease {
-                expiry_time: 1_700_000_060,
-                refresh_interval: 8,
-                capacity: 12.5,
-                ..wire::Lease::default()
-            },
-            ..wire::ServerCapacityResourceResponse::default()
-        }],
-        ..wire::GetServerCapacityResponse::default()
-    };
+    let message = answered(vec![wire::ServerCapacityResourceResponse {
+        resource_id: "db".to_owned(),
+        gets: wire::Lease {
+            expiry_time: 1_700_000_060,
+            refresh_interval: 8,
+            capacity: 12.5,
+            ..wire::Lease::default()
+        },
+        ..wire::ServerCapacityResourceResponse::default()
+    }]);
     let mut asked = request();
     let mut unknown = asked.asks[0].clone();
     unknown.resource = ResourceId::new("nobody-knows").expect("an id");
-    asked.asks.push(unknown);
+    asked.asks.push(unknown.clone());
     let mut answer = parents_answer(message, WALL);
     refuse_unanswered(&asked, &mut answer);
     let lease = &answer.reply.leases[0];
     assert_eq!(lease.expires_in, Duration::from_secs(60));
     assert_eq!(lease.refresh_in, Duration::from_secs(8));
-    assert_eq!(
-        (lease.capacity, lease.terms.share),
-        (amount(12.5), amount(12.5))
-    );
+    assert_eq!([lease.capacity, lease.terms.share], [amount(12.5); 2]);
     assert_eq!(lease.algorithm, None);
-    assert_eq!(
-        answer.reply.refused,
-        [Refusal::new(
-            ResourceId::new("nobody-knows").expect("an id"),
-            RefusalReason::UnknownResource,
-        )]
-    );
+    let refusal = Refusal::new(unknown.resource, RefusalReason::UnknownResource);
+    assert_eq!(answer.reply.refused, [refusal]);
 }
 
 #[test]
 fn what_a_parent_cannot_mean_is_named_and_changes_nothing() {
     type Change = fn(&mut wire::ServerCapacityResourceResponse);
-    let cases: [(Change, &str); 6] = [
+    const NOT_A_NUMBER: wire::PriorityBandGrant = wire::PriorityBandGrant {
+        priority: 1,
+        capacity: f64::NAN,
+    };
+    let cases: [(Change, &str); 7] = [
         (|r| r.gets.capacity = -5.0, "gets.capacity is -5"),
-        (
-            |r| r.gets.capacity = f64::NAN,
-            "gets.capacity is not a number",
-        ),
+        (|r| r.gets.capacity = f64::NAN, "gets.capacity is not"),
+        (|r| r.gets.capacity = f64::INFINITY, "gets.capacity is inf"),
         (|r| r.share = Some(f64::INFINITY), "share is inf"),
+        (|r| r.band.push(NOT_A_NUMBER), "band 1"),
         (
-            |r| {
-                r.band.push(wire::PriorityBandGrant {
-                    priority: 1,
-                    capacity: f64::NAN,
-                });
-            },
-            "band 1",
+            |r| r.algorithm = Some(algorithm(77, 60)),
+            "kind 77 is unknown",
         ),
-        (
-            |r| {
-                r.algorithm = Some(wire::Algorithm {
-                    kind: 77,
-                    ..wire::Algorithm::default()
-                });
-            },
-            "algorithm.kind 77 is unknown",
-        ),
-        (
-            |r| {
-                r.algorithm = Some(wire::Algorithm {
-                    kind: 3,
-                    lease_length: -1,
-                    refresh_interval: 5,
-                    ..wire::Algorithm::default()
-                });
-            },
-            "algorithm.lease_length",
-        ),
+        (|r| r.algorithm = Some(algorithm(3, -1)), "lease_length"),
     ];
     for (change, message) in cases {
         let mut answer = wire::ServerCapacityResourceResponse {
@@ -285,19 +262,10 @@ fn what_a_parent_cannot_mean_is_named_and_changes_nothing() {
             ..wire::ServerCapacityResourceResponse::default()
         };
         change(&mut answer);
-        let answer = parents_answer(
-            wire::GetServerCapacityResponse {
-                response: vec![answer],
-                ..wire::GetServerCapacityResponse::default()
-            },
-            WALL,
-        );
+        let answer = parents_answer(answered(vec![answer]), WALL);
         assert_eq!(answer.reply.leases, []);
-        assert!(
-            answer.nonsense[0].1.contains(message),
-            "{:?}",
-            answer.nonsense
-        );
+        let (_, problem) = &answer.nonsense[0];
+        assert!(problem.contains(message), "{problem}");
     }
 }
 
@@ -332,14 +300,11 @@ fn what_a_parent_tells_is_bounded() {
                     ..wire::Lease::default()
                 },
                 algorithm: Some(wire::Algorithm {
-                    kind: wire::algorithm::Kind::PriorityBands.into(),
-                    lease_length: 60,
-                    refresh_interval: 5,
                     parameters: vec![wire::NamedParameter {
                         name: format!("min_share.\u{202e}{}", "x".repeat(1_000_000)),
                         value: Some("1".to_owned()),
                     }],
-                    ..wire::Algorithm::default()
+                    ..algorithm(wire::algorithm::Kind::PriorityBands.into(), 60)
                 }),
                 ..wire::ServerCapacityResourceResponse::default()
             },
@@ -352,18 +317,10 @@ fn what_a_parent_tells_is_bounded() {
     let lease = &answer.reply.leases[0];
     assert_eq!(lease.expires_in, week);
     let terms = &lease.terms;
-    let spans = [
-        terms.reserved_for,
-        terms.inherited_for,
-        terms.predecessor_for,
-        terms.learning_for,
-    ];
-    assert_eq!(spans, [Some(week); 4]);
-    let expected: Vec<String> = (0..64)
-        .filter(|number| !matches!(number, 1 | 2))
-        .map(|number| format!("n{number}"))
-        .collect();
-    assert_eq!(answer.reply.ancestors, expected);
+    assert_eq!([terms.reserved_for, terms.inherited_for], [Some(week); 2]);
+    assert_eq!([terms.predecessor_for, terms.learning_for], [Some(week); 2]);
+    let expected = [0].into_iter().chain(3..64).map(|it| format!("n{it}"));
+    assert!(expected.eq(answer.reply.ancestors));
     let problem = &answer.nonsense[0].1;
     assert!(problem.len() < 2_000, "it is cut");
     assert!(!problem.contains('\u{202e}'), "{problem}");
