@@ -78,6 +78,19 @@ pub(crate) fn request(client: HolderName, asks: Vec<Ask>) -> GetCapacity {
     }
 }
 
+/// Returns a request of the same kind for one resource. The client says what it has.
+pub(crate) fn request_for(
+    client: &str,
+    resource: ResourceId,
+    priority: i64,
+    wants: f64,
+    has: f64,
+) -> GetCapacity {
+    let has = Some(Has::untimed(amount(has)));
+    let ask = ask(resource, priority, amount(wants), has);
+    request(holder(client), vec![ask])
+}
+
 /// Returns a release of the same kind.
 pub(crate) fn release_request(client: HolderName, resources: Vec<ResourceId>) -> ReleaseCapacity {
     ReleaseCapacity {

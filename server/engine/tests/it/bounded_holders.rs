@@ -18,7 +18,8 @@ use doorward_engine::template::{AlgorithmKind, HolderBounds, TemplateSpec, Templ
 use doorward_engine::time::Time;
 
 use crate::asking::{
-    self, amount, holder, master, parsed, resource, server_ask, server_request, template,
+    amount, holder, master, parsed, request_for, resource, served, server_ask, server_request,
+    template,
 };
 
 const NOW: Time = Time::from_secs(1);
@@ -50,19 +51,9 @@ fn root(kind: AlgorithmKind, wants_max: Option<f64>) -> Node {
 }
 
 fn client(node: &mut Node, name: &str, wants: f64, has: f64) -> Option<ClientLease> {
-    let request = asking::request(
-        holder(name),
-        vec![asking::ask(
-            resource("r"),
-            0,
-            amount(wants),
-            Some(Has::untimed(amount(has))),
-        )],
-    );
-    match node.handle_get_capacity(&request, NOW) {
-        Outcome::Served(reply) => reply.leases.first().cloned(),
-        Outcome::NotMaster(_) => panic!("it is the master"),
-    }
+    let request = request_for(name, resource("r"), 0, wants, has);
+    let reply = served(node.handle_get_capacity(&request, NOW));
+    reply.leases.into_iter().next()
 }
 
 /// What a child gets of which the parent knows counts and sums only.
@@ -73,17 +64,13 @@ fn child(node: &mut Node, name: &str, clients: f64, wants: f64) -> ServerLease {
         wants: amount(wants),
         curve: DemandCurve::of_equals(amount(wants), clients),
     };
-    let request = server_request(
-        holder(name),
-        vec![ServerAsk {
-            outstanding: Some(Has::untimed(Amount::ZERO)),
-            ..server_ask(resource("r"), Arc::new(ServerDemand::new(vec![band])))
-        }],
-    );
-    match node.handle_get_server_capacity(&request, Via::Stream, NOW) {
-        Ok(Outcome::Served(reply)) => reply.leases[0].clone(),
-        other => panic!("{other:?}"),
-    }
+    let ask = ServerAsk {
+        outstanding: Some(Has::untimed(Amount::ZERO)),
+        ..server_ask(resource("r"), Arc::new(ServerDemand::new(vec![band])))
+    };
+    let request = server_request(holder(name), vec![ask]);
+    let answer = node.handle_get_server_capacity(&request, Via::Stream, NOW);
+    served(answer.unwrap()).leases.remove(0)
 }
 
 #[test]
@@ -114,14 +101,10 @@ fn who_has_all_that_a_client_can_have_has_its_share_and_not_all_it_wants() {
     let mut root = root(AlgorithmKind::FairShare, Some(30.0));
     let limited = |lease: Option<ClientLease>| lease.unwrap().limited_by;
     assert_eq!(limited(client(&mut root, "a", 70.0, 0.0)), LimitedBy::Share);
-    assert_eq!(
-        limited(client(&mut root, "a", 30.0, 30.0)),
-        LimitedBy::Wants
-    );
-    assert_eq!(
-        limited(client(&mut root, "a", 31.0, 30.0)),
-        LimitedBy::Share
-    );
+    let enough = client(&mut root, "a", 30.0, 30.0);
+    assert_eq!(limited(enough), LimitedBy::Wants);
+    let more = client(&mut root, "a", 31.0, 30.0);
+    assert_eq!(limited(more), LimitedBy::Share);
 }
 
 #[test]

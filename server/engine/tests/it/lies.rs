@@ -4,11 +4,9 @@
 use std::time::Duration;
 
 use doorward_engine::id::Incarnation;
-use doorward_engine::request::ClientLease;
-use doorward_engine::request::Has;
 use doorward_engine::time::Time;
 
-use crate::asking::{self, amount, holder, resource, served};
+use crate::asking::{amount, request_for, resource, served};
 use crate::story::client::Client;
 use crate::story::player::Player;
 
@@ -47,38 +45,16 @@ struct Liar {
 }
 
 impl Liar {
-    fn new(home: usize, name: &str, says: f64, manner: Manner, next: Time) -> Self {
-        Self {
-            home,
-            name: name.to_owned(),
-            says,
-            manner,
-            next,
-        }
-    }
-
     fn ask(&mut self, player: &mut Player) {
         let now = player.world.now;
-        let wants = if matches!(self.manner, Manner::WantsLittle) {
-            0.5
-        } else {
-            1e15
+        let wants = match self.manner {
+            Manner::WantsLittle => 0.5,
+            _ => 1e15,
         };
-        let request = asking::request(
-            holder(&self.name),
-            vec![asking::ask(
-                resource("r"),
-                0,
-                amount(wants),
-                Some(Has::untimed(amount(self.says))),
-            )],
-        );
+        let request = request_for(&self.name, resource("r"), 0, wants, self.says);
         let reply = served(player.world.asked(self.home, &request));
-        let refresh_in = |lease: &ClientLease| lease.refresh_in;
-        let refresh_in = reply
-            .leases
-            .first()
-            .map_or(Duration::from_secs(1), refresh_in);
+        let lease = reply.leases.first();
+        let refresh_in = lease.map_or(Duration::from_secs(1), |lease| lease.refresh_in);
         self.next = match self.manner {
             Manner::Once => Time::MAX,
             Manner::Every(seconds) => now + Duration::from_secs(seconds),
@@ -100,9 +76,8 @@ impl LyingTree {
         player.play("advance 1000s");
         player.play("node root epoch=1 floor=1s");
         let bound = wants_max.map_or(String::new(), |max| format!("wants_max={max}"));
-        player.play(&format!(
-            "template r FAIR_SHARE {capacity} learning=lease {bound}"
-        ));
+        let template = format!("template r FAIR_SHARE {capacity} learning=lease {bound}");
+        player.play(&template);
         for leaf in 1..=leaves {
             player.play(&format!("node leaf-{leaf} parent=root epoch=1 floor=1s"));
         }
@@ -128,6 +103,17 @@ impl LyingTree {
             client.hold(amount(has), now + Duration::from_secs(50));
         }
         self.player.world.add_client(client);
+    }
+
+    /// A liar that comes now, and claims so much.
+    fn liar(&mut self, home: usize, name: &str, says: f64, manner: Manner) {
+        self.liars.push(Liar {
+            home,
+            name: name.to_owned(),
+            says,
+            manner,
+            next: self.now(),
+        });
     }
 
     /// Another process of a node becomes its master, and knows nothing.
@@ -184,15 +170,12 @@ fn an_honest_client_that_comes_second_gets_its_part_within_two_refresh_intervals
         for manner in MANNERS {
             for (honest, liars) in [(1, 1), (4, 1), (2, 3)] {
                 let mut world = LyingTree::new(100.0, None, 0);
-                let now = world.now();
-                let name = |kind: &str, number: u32| format!("{kind}-{number}");
                 for number in 0..liars {
-                    let liar = Liar::new(0, &name("liar", number), says, manner, now);
-                    world.liars.push(liar);
+                    world.liar(0, &format!("liar-{number}"), says, manner);
                 }
                 world.run(TICK);
                 for number in 0..honest {
-                    world.honest(0, &name("honest", number), 50.0, 20.0);
+                    world.honest(0, &format!("honest-{number}"), 50.0, 20.0);
                 }
                 world.run(SOON);
                 let part = (100.0 / f64::from(honest + liars)).min(20.0);
@@ -214,8 +197,7 @@ fn where_a_template_says_what_one_client_can_have_a_liar_takes_no_more_at_all() 
     for says in LIES {
         for manner in MANNERS {
             let mut world = LyingTree::new(100.0, Some(40.0), 0);
-            let now = world.now();
-            world.liars.push(Liar::new(0, "liar", says, manner, now));
+            world.liar(0, "liar", says, manner);
             world.run(TICK);
             for name in ["a", "b"] {
                 world.honest(0, name, 50.0, 30.0);
@@ -258,10 +240,7 @@ fn honest_words_above_a_lowered_capacity_are_shared_out() {
 #[test]
 fn who_is_gone_is_not_counted_any_more() {
     let mut world = LyingTree::new(100.0, None, 0);
-    let now = world.now();
-    world
-        .liars
-        .push(Liar::new(0, "liar", 1e15, Manner::Once, now));
+    world.liar(0, "liar", 1e15, Manner::Once);
     world.run(TICK);
     world.honest(0, "a", 100.0, 80.0);
     world.run(SOON);
@@ -290,11 +269,8 @@ fn check_parts(world: &mut LyingTree, span: Duration, parts: &[f64], about: &str
         world.tick();
         for (number, (uses, part)) in world.uses().iter().zip(parts).enumerate() {
             let enough = *uses >= part * (1.0 - 1e-9);
-            assert!(
-                enough,
-                "{about}: client {number} uses {uses} at {}",
-                world.now()
-            );
+            let now = world.now();
+            assert!(enough, "{about}: client {number} uses {uses} at {now}");
         }
     }
 }
@@ -305,16 +281,14 @@ fn a_liar_at_a_leaf_that_begins_anew_takes_no_honest_clients_part() {
         for manner in MANNERS {
             let mut world = settled(1, &[(1, "a", 20.0), (1, "b", 20.0), (1, "c", 20.0)]);
             world.restart(1);
-            let now = world.now();
-            world.liars.push(Liar::new(1, "liar", says, manner, now));
+            world.liar(1, "liar", says, manner);
             world.run(TICK);
             world.all_come();
             let about = format!("{says}, {manner:?}");
             // The leaf has 60, and more only if the liar wants more.
-            let part = if matches!(manner, Manner::WantsLittle) {
-                15.0
-            } else {
-                20.0
+            let part = match manner {
+                Manner::WantsLittle => 15.0,
+                _ => 20.0,
             };
             check_parts(&mut world, Duration::from_secs(90), &[part; 3], &about);
         }
@@ -329,8 +303,7 @@ fn a_liar_at_one_leaf_takes_no_part_of_the_other_when_all_begin_anew() {
             for number in 0..3 {
                 world.restart(number);
             }
-            let now = world.now();
-            world.liars.push(Liar::new(1, "liar", says, manner, now));
+            world.liar(1, "liar", says, manner);
             world.run(Duration::from_millis(500));
             world.all_come();
             world.run(SOON);

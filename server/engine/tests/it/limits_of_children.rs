@@ -11,7 +11,6 @@ use doorward_engine::demand::{BandDemand, ServerDemand};
 use doorward_engine::demand_curve::DemandCurve;
 use doorward_engine::id::Caller;
 use doorward_engine::limit::Limit;
-use doorward_engine::node::mastership::Outcome;
 use doorward_engine::node::{Config, Node};
 use doorward_engine::request::server::{
     GetServerCapacity, GetServerCapacityReply, ServerAsk, ServerLease, Via,
@@ -20,17 +19,22 @@ use doorward_engine::request::{GetCapacity, Has, RefusalReason};
 use doorward_engine::template::AlgorithmKind;
 use doorward_engine::time::Time;
 
-use crate::asking::{self, holder, master, parsed, server_ask, server_request, template};
+use crate::asking::{
+    self, do_due, holder, master, parsed, request_for, served, server_ask, server_request, template,
+};
 
 const NOW: Time = Time::from_secs(1);
 
-fn root(limits: Limits) -> Node {
+/// A root with other limits than by default.
+fn root_with(change: impl FnOnce(&mut Limits)) -> Node {
     let templates = parsed(template("*", AlgorithmKind::PriorityBands, 1e9));
-    let config = Config {
-        limits,
-        ..Config::default()
-    };
+    let mut config = Config::default();
+    change(&mut config.limits);
     master(config, templates)
+}
+
+fn root() -> Node {
+    root_with(|_| {})
 }
 
 /// What a child asks that has so many clients of each of these priorities, which all want something else.
@@ -69,10 +73,7 @@ fn ask(
     };
     let outcome = node.handle_get_server_capacity(&request, Via::Stream, now);
     while node.poll_event().is_some() {}
-    let Ok(Outcome::Served(reply)) = outcome else {
-        panic!("it is the master")
-    };
-    reply
+    served(outcome.unwrap())
 }
 
 fn one(
@@ -100,7 +101,7 @@ fn names(count: u32) -> Vec<String> {
 
 #[test]
 fn a_leaf_that_brings_very_many_resources_at_once_is_served() {
-    let mut root = root(Limits::default());
+    let mut root = root();
     let demand = demand(1, 0..1);
     // More than clients of one address may bring.
     let resources = names(26_000);
@@ -115,22 +116,13 @@ fn a_leaf_that_brings_very_many_resources_at_once_is_served() {
 
 #[test]
 fn forged_children_of_one_address_are_few_and_an_honest_one_comes_in() {
-    let mut root = root(Limits {
-        curves_per_caller_max: 3_000,
-        ..Limits::default()
-    });
+    let mut root = root_with(|limits| limits.curves_per_caller_max = 3_000);
     let demand = demand(8, 0..1);
     let resources = names(90);
     let mut served = 0;
     for child in 0..117 {
-        let reply = ask(
-            &mut root,
-            1,
-            &format!("forged-{child}"),
-            &resources,
-            &demand,
-            NOW,
-        );
+        let child = format!("forged-{child}");
+        let reply = ask(&mut root, 1, &child, &resources, &demand, NOW);
         served += reply.leases.len();
     }
     assert_eq!(served, 3_000);
@@ -144,10 +136,9 @@ fn forged_children_of_one_address_are_few_and_an_honest_one_comes_in() {
 
 #[test]
 fn child_servers_are_counted_once_and_leave_with_their_last_lease() {
-    let mut root = root(Limits {
-        child_servers_max: 3,
-        child_servers_per_caller_max: 2,
-        ..Limits::default()
+    let mut root = root_with(|limits| {
+        limits.child_servers_max = 3;
+        limits.child_servers_per_caller_max = 2;
     });
     let demand = demand(1, 0..1);
     for resource in ["r", "s", "t"] {
@@ -161,9 +152,7 @@ fn child_servers_are_counted_once_and_leave_with_their_last_lease() {
     assert_eq!(refused.unwrap_err(), Limit::ChildServers);
     assert_eq!(root.load().child_servers, 3);
     let later = Time::from_secs(70);
-    while root.poll_timeout().is_some_and(|it| it.at <= later) {
-        root.handle_timeout(later);
-    }
+    do_due(&mut root, later);
     root.assert_consistent();
     assert_eq!(root.load().child_servers, 0);
     one(&mut root, 3, "d", "r", &demand, later).unwrap();
@@ -173,26 +162,14 @@ fn child_servers_are_counted_once_and_leave_with_their_last_lease() {
 fn a_curve_that_may_not_grow_is_served_by_what_it_was() {
     let small = demand(1, 0..1);
     let large = demand(60, 0..1);
-    let cases = [
-        Limits {
-            curve_points_max: 40,
-            ..Limits::default()
-        },
-        Limits {
-            curve_points_per_caller_max: 40,
-            ..Limits::default()
-        },
-        Limits {
-            memory_max: Some(4_000),
-            ..Limits::default()
-        },
+    let (of_all, of_caller) = (Limit::CurvePoints, Limit::CurvePointsPerCaller);
+    let cases: [(Limit, fn(&mut Limits)); 3] = [
+        (of_all, |limits| limits.curve_points_max = 40),
+        (of_caller, |limits| limits.curve_points_per_caller_max = 40),
+        (Limit::Memory, |limits| limits.memory_max = Some(4_000)),
     ];
-    for (limits, limit) in cases.into_iter().zip([
-        Limit::CurvePoints,
-        Limit::CurvePointsPerCaller,
-        Limit::Memory,
-    ]) {
-        let mut root = root(limits);
+    for (limit, change) in cases {
+        let mut root = root_with(change);
         assert_eq!(one(&mut root, 1, "a", "r", &large, NOW).unwrap_err(), limit);
         let first = one(&mut root, 1, "a", "r", &small, NOW).unwrap();
         let points = root.load().curve_points;
@@ -201,11 +178,7 @@ fn a_curve_that_may_not_grow_is_served_by_what_it_was() {
             let refused = root.refused_by_limit()[limit as usize];
             let lease = one(&mut root, 1, "a", "r", &large, now).unwrap();
             assert_eq!(lease.capacity, first.capacity, "it keeps what it has");
-            assert_eq!(
-                lease.decided,
-                Some(false),
-                "what it wants now was not decided about"
-            );
+            assert_eq!(lease.decided, Some(false), "nor is its new demand");
             assert_eq!(root.refused_by_limit()[limit as usize], refused + 1);
             assert_eq!(root.load().curve_points, points);
             root.assert_consistent();
@@ -219,7 +192,7 @@ fn a_curve_that_may_not_grow_is_served_by_what_it_was() {
 
 #[test]
 fn a_child_that_grows_and_shrinks_is_counted_as_it_is() {
-    let mut root = root(Limits::default());
+    let mut root = root();
     for (second, clients) in [(1, 3), (10, 40), (20, 7), (30, 60), (40, 1)] {
         let demand = demand(clients, 0..2);
         one(&mut root, 1, "a", "r", &demand, Time::from_secs(second)).unwrap();
@@ -231,7 +204,7 @@ fn a_child_that_grows_and_shrinks_is_counted_as_it_is() {
 
 #[test]
 fn children_of_one_address_do_not_use_up_the_priorities() {
-    let mut root = root(Limits::default());
+    let mut root = root();
     one(&mut root, 1, "a", "r", &demand(1, 0..1_000), NOW).unwrap();
     let refused = one(&mut root, 1, "b", "r", &demand(1, 1_000..2_000), NOW);
     assert_eq!(refused.unwrap_err(), Limit::PrioritiesPerCaller);
@@ -249,7 +222,7 @@ fn children_of_one_address_do_not_use_up_the_priorities() {
 
 #[test]
 fn priorities_of_children_are_none_of_those_that_clients_bring() {
-    let mut root = root(Limits::default());
+    let mut root = root();
     one(&mut root, 1, "a", "r", &demand(1, 0..1_000), NOW).unwrap();
     for priority in 2_000..2_010 {
         client(&mut root, &format!("c{priority}"), 1.0, priority).unwrap();
@@ -260,7 +233,7 @@ fn priorities_of_children_are_none_of_those_that_clients_bring() {
 
 #[test]
 fn what_a_child_is_told_of_its_priorities_adds_up_to_what_it_has() {
-    let mut root = root(Limits::default());
+    let mut root = root();
     client(&mut root, "x", 1e9 - 40.0, 0).unwrap();
     // Its share is more, but others hold it.
     let lease = one(&mut root, 1, "a", "r", &demand(10, 0..2), NOW).unwrap();
@@ -272,19 +245,9 @@ fn what_a_child_is_told_of_its_priorities_adds_up_to_what_it_has() {
 fn client(node: &mut Node, name: &str, wants: f64, priority: i64) -> Result<(), RefusalReason> {
     let request = GetCapacity {
         caller: Some(Caller::new(9)),
-        ..asking::request(
-            holder(name),
-            vec![asking::ask(
-                asking::resource("r"),
-                priority,
-                Amount::new(wants).unwrap(),
-                None,
-            )],
-        )
+        ..request_for(name, asking::resource("r"), priority, wants, 0.0)
     };
-    match node.handle_get_capacity(&request, NOW) {
-        Outcome::Served(reply) if reply.refused.is_empty() => Ok(()),
-        Outcome::Served(reply) => Err(reply.refused[0].reason),
-        Outcome::NotMaster(_) => panic!("it is the master"),
-    }
+    let reply = served(node.handle_get_capacity(&request, NOW));
+    let refusal = reply.refused.first();
+    refusal.map_or(Ok(()), |refusal| Err(refusal.reason))
 }

@@ -6,44 +6,30 @@ use std::time::Duration;
 
 use doorward_engine::admission::Rate;
 use doorward_engine::admission::limits::Limits;
-use doorward_engine::amount::Amount;
 use doorward_engine::id::Caller;
 use doorward_engine::limit::{Full, Limit};
-use doorward_engine::node::mastership::{Mastership, Outcome};
+use doorward_engine::node::mastership::Mastership;
 use doorward_engine::node::{Config, Node};
 use doorward_engine::request::{
-    ClientLease, GetCapacity, Has, RefusalReason, ReleaseCapacity, Released,
+    ClientLease, GetCapacity, RefusalReason, ReleaseCapacity, Released,
 };
 use doorward_engine::template::{AlgorithmKind, TemplateSpec, Templates};
 use doorward_engine::time::Time;
 
-use crate::asking::{self, holder, release_request, template};
+use crate::asking::{self, do_due, holder, master, release_request, request_for, served, template};
 
 const LEASE: Duration = Duration::from_secs(60);
 
 /// One template of which nothing is shared, one with priorities, and one for the rest.
 fn templates(globs: &[&str]) -> Templates {
-    let specs: Vec<_> = globs
-        .iter()
-        .map(|glob| TemplateSpec {
-            lease_length: Some(LEASE),
-            parameters: if glob.starts_with("prio") {
-                vec![("min_share.1000".to_owned(), Some("0.1".to_owned()))]
-            } else {
-                Vec::new()
-            },
-            ..template(
-                glob,
-                if glob.starts_with("prio") {
-                    AlgorithmKind::PriorityBands
-                } else {
-                    AlgorithmKind::FairShare
-                },
-                1e9,
-            )
-        })
-        .collect();
-    Templates::parse(&specs).unwrap()
+    let spec = |glob: &&str| match glob.starts_with("prio") {
+        true => TemplateSpec {
+            parameters: vec![("min_share.1000".to_owned(), Some("0.1".to_owned()))],
+            ..template(glob, AlgorithmKind::PriorityBands, 1e9)
+        },
+        false => template(glob, AlgorithmKind::FairShare, 1e9),
+    };
+    Templates::parse(&globs.iter().map(spec).collect::<Vec<_>>()).unwrap()
 }
 
 struct LimitedNode {
@@ -52,24 +38,19 @@ struct LimitedNode {
 }
 
 impl LimitedNode {
-    fn new(limits: Limits) -> Self {
-        let config = Config {
-            limits,
-            ..Config::default()
-        };
-        let mut node = Node::new(config, templates(&["a*", "b*", "prio*"]));
-        node.handle_mastership(Mastership::Master { epoch: Some(1) }, Time::ZERO);
+    /// A node with other limits than by default.
+    fn with(change: impl FnOnce(&mut Limits)) -> Self {
+        let mut config = Config::default();
+        change(&mut config.limits);
         Self {
-            node,
+            node: master(config, templates(&["a*", "b*", "prio*"])),
             now: Time::from_secs(1),
         }
     }
 
     fn advance(&mut self, seconds: u64) {
         self.now = self.now + Duration::from_secs(seconds);
-        while self.node.poll_timeout().is_some_and(|it| it.at <= self.now) {
-            self.node.handle_timeout(self.now);
-        }
+        do_due(&mut self.node, self.now);
     }
 
     fn ask(
@@ -91,15 +72,7 @@ impl LimitedNode {
     ) -> Result<ClientLease, RefusalReason> {
         let request = GetCapacity {
             caller: Some(Caller::new(caller)),
-            ..asking::request(
-                holder(client),
-                vec![asking::ask(
-                    asking::resource(resource),
-                    priority,
-                    Amount::new(wants).unwrap(),
-                    Some(Has::untimed(Amount::ZERO)),
-                )],
-            )
+            ..request_for(client, asking::resource(resource), priority, wants, 0.0)
         };
         let outcome = self.node.handle_get_capacity(&request, self.now);
         while self.node.poll_event().is_some() {}
@@ -114,17 +87,16 @@ impl LimitedNode {
     #[track_caller]
     fn check_full(&mut self, caller: u128, client: &str, resource: &str, limit: Limit) -> Full {
         let refused_before = self.node.refused_by_limit()[limit as usize];
-        match self.ask(caller, client, resource) {
-            Err(RefusalReason::Full(full)) => {
-                assert_eq!(full.limit, limit);
-                let refused = self.node.refused_by_limit()[limit as usize];
-                assert_eq!(refused, refused_before + 1, "it is counted");
-                assert!(full.retry_in >= Duration::from_secs(1), "{full:?}");
-                self.node.assert_consistent();
-                full
-            }
+        let full = match self.ask(caller, client, resource) {
+            Err(RefusalReason::Full(full)) => full,
             other => panic!("{other:?}"),
-        }
+        };
+        assert_eq!(full.limit, limit);
+        let refused = self.node.refused_by_limit()[limit as usize];
+        assert_eq!(refused, refused_before + 1, "it is counted");
+        assert!(full.retry_in >= Duration::from_secs(1), "{full:?}");
+        self.node.assert_consistent();
+        full
     }
 
     fn release(&mut self, caller: u128, client: &str, resource: &str) -> Released {
@@ -132,10 +104,7 @@ impl LimitedNode {
             caller: Some(Caller::new(caller)),
             ..release_request(holder(client), vec![asking::resource(resource)])
         };
-        match self.node.handle_release_capacity(&request, self.now) {
-            Outcome::Served(released) => released[0],
-            Outcome::NotMaster(_) => panic!("it is the master"),
-        }
+        served(self.node.handle_release_capacity(&request, self.now))[0]
     }
 }
 
@@ -145,7 +114,7 @@ fn rate(per_second: u32, burst_seconds: u32) -> Rate {
 
 #[test]
 fn ten_thousand_honest_clients_behind_one_address_are_never_refused() {
-    let mut world = LimitedNode::new(Limits::default());
+    let mut world = LimitedNode::with(|_| {});
     // They come all at once, are all started anew at once, and refresh.
     for wave in 0..3 {
         for client in 0..10_000 {
@@ -171,7 +140,7 @@ fn ten_thousand_honest_clients_behind_one_address_are_never_refused() {
 
 #[test]
 fn who_invents_resources_fills_a_part_and_others_go_on() {
-    let mut world = LimitedNode::new(Limits::default());
+    let mut world = LimitedNode::with(|_| {});
     world.ask(2, "honest", "b").unwrap();
     let mut served = 0;
     for number in 0..60_000 {
@@ -190,13 +159,11 @@ fn who_invents_resources_fills_a_part_and_others_go_on() {
 
 #[test]
 fn counts_are_bounded_in_all_by_template_and_by_caller() {
-    let few = Limits {
-        resources_max: 4,
-        resources_per_template_max: 3,
-        resources_per_caller_max: 2,
-        ..Limits::default()
-    };
-    let mut world = LimitedNode::new(few);
+    let mut world = LimitedNode::with(|limits| {
+        limits.resources_max = 4;
+        limits.resources_per_template_max = 3;
+        limits.resources_per_caller_max = 2;
+    });
     world.ask(1, "c", "a1").unwrap();
     world.ask(1, "c", "a2").unwrap();
     world.check_full(1, "c", "a3", Limit::ResourcesPerCaller);
@@ -206,14 +173,12 @@ fn counts_are_bounded_in_all_by_template_and_by_caller() {
     world.check_full(4, "c", "b2", Limit::Resources);
     assert_eq!(world.release(1, "c", "a1"), Released::Freed);
     world.ask(4, "c", "b2").unwrap();
-    let few = Limits {
-        leases_max: 6,
-        leases_per_template_max: 5,
-        leases_per_resource_max: 4,
-        leases_per_caller_max: 3,
-        ..Limits::default()
-    };
-    let mut world = LimitedNode::new(few);
+    let mut world = LimitedNode::with(|limits| {
+        limits.leases_max = 6;
+        limits.leases_per_template_max = 5;
+        limits.leases_per_resource_max = 4;
+        limits.leases_per_caller_max = 3;
+    });
     for client in ["1", "2", "3"] {
         world.ask(1, client, "a1").unwrap();
     }
@@ -231,12 +196,10 @@ fn counts_are_bounded_in_all_by_template_and_by_caller() {
 
 #[test]
 fn newcomers_each_second_are_bounded_and_served_when_they_were_told_to_come_back() {
-    let slow = Limits {
-        new_resources_per_caller: rate(2, 1),
-        new_resources_per_template: rate(3, 1),
-        ..Limits::default()
-    };
-    let mut world = LimitedNode::new(slow);
+    let mut world = LimitedNode::with(|limits| {
+        limits.new_resources_per_caller = rate(2, 1);
+        limits.new_resources_per_template = rate(3, 1);
+    });
     world.ask(1, "c", "a1").unwrap();
     world.ask(1, "c", "a2").unwrap();
     let full = world.check_full(1, "c", "a3", Limit::NewResourcesPerCaller);
@@ -245,12 +208,10 @@ fn newcomers_each_second_are_bounded_and_served_when_they_were_told_to_come_back
     world.ask(3, "c", "b1").unwrap();
     world.now = world.now + full.retry_in;
     world.ask(1, "c", "a4").unwrap();
-    let slow = Limits {
-        new_leases_per_caller: rate(2, 1),
-        new_leases_per_template: rate(3, 1),
-        ..Limits::default()
-    };
-    let mut world = LimitedNode::new(slow);
+    let mut world = LimitedNode::with(|limits| {
+        limits.new_leases_per_caller = rate(2, 1);
+        limits.new_leases_per_template = rate(3, 1);
+    });
     world.ask(1, "1", "a").unwrap();
     world.ask(1, "2", "a").unwrap();
     let full = world.check_full(1, "3", "a", Limit::NewLeasesPerCaller);
@@ -263,11 +224,7 @@ fn newcomers_each_second_are_bounded_and_served_when_they_were_told_to_come_back
 
 #[test]
 fn who_is_refused_comes_back_at_another_time_than_the_others() {
-    let limits = Limits {
-        leases_per_resource_max: 1,
-        ..Limits::default()
-    };
-    let mut world = LimitedNode::new(limits);
+    let mut world = LimitedNode::with(|limits| limits.leases_per_resource_max = 1);
     world.ask(1, "1", "a").unwrap();
     let mut in_second = [0; 6];
     for client in 0..400 {
@@ -281,7 +238,7 @@ fn who_is_refused_comes_back_at_another_time_than_the_others() {
 
 #[test]
 fn whoever_has_something_keeps_it_whatever_is_full() {
-    let mut world = LimitedNode::new(Limits::default());
+    let mut world = LimitedNode::with(|_| {});
     world.ask_for(1, "c", "a", 1.0, 0).unwrap();
     world.ask_for(1, "c", "prio", 1.0, 7).unwrap();
     let nothing_more = Limits {
@@ -321,12 +278,10 @@ fn whoever_has_something_keeps_it_whatever_is_full() {
 
 #[test]
 fn what_a_caller_brought_is_forgotten_with_the_mastership() {
-    let limits = Limits {
-        leases_per_caller_max: 1,
-        new_leases_per_caller: rate(1, 2),
-        ..Limits::default()
-    };
-    let mut world = LimitedNode::new(limits);
+    let mut world = LimitedNode::with(|limits| {
+        limits.leases_per_caller_max = 1;
+        limits.new_leases_per_caller = rate(1, 2);
+    });
     world.ask(1, "1", "a").unwrap();
     world.check_full(1, "2", "a", Limit::LeasesPerCaller);
     for epoch in 2..4 {
@@ -337,26 +292,18 @@ fn what_a_caller_brought_is_forgotten_with_the_mastership() {
         world.node.assert_consistent();
         assert_eq!(world.node.load().leases, 1);
     }
-    assert_eq!(
-        world.node.refused_by_limits(),
-        1,
-        "what was refused stays counted"
-    );
+    let refused = world.node.refused_by_limits();
+    assert_eq!(refused, 1, "what was refused stays counted");
 }
 
 #[test]
 fn what_there_is_of_a_template_moves_with_its_resources() {
-    let limits = Limits {
-        leases_per_template_max: 2,
-        ..Limits::default()
-    };
-    let mut world = LimitedNode::new(limits);
+    let mut world = LimitedNode::with(|limits| limits.leases_per_template_max = 2);
     world.ask(1, "1", "a1").unwrap();
     world.ask(1, "2", "a2").unwrap();
     world.check_full(1, "3", "a2", Limit::LeasesPerTemplate);
-    world
-        .node
-        .handle_templates(templates(&["a1", "b*", "a*", "prio*"]), world.now);
+    let others = templates(&["a1", "b*", "a*", "prio*"]);
+    world.node.handle_templates(others, world.now);
     world.node.assert_consistent();
     world.ask(1, "3", "a2").unwrap();
     world.check_full(1, "4", "a2", Limit::LeasesPerTemplate);
@@ -371,11 +318,7 @@ fn what_there_is_of_a_template_moves_with_its_resources() {
 
 #[test]
 fn above_the_mark_of_memory_newcomers_are_refused_until_something_is_free() {
-    let limits = Limits {
-        memory_max: Some(40_000),
-        ..Limits::default()
-    };
-    let mut world = LimitedNode::new(limits);
+    let mut world = LimitedNode::with(|limits| limits.memory_max = Some(40_000));
     let mut clients = 0;
     while world.ask(1, &format!("c{clients}"), "a").is_ok() {
         clients += 1;
@@ -386,9 +329,8 @@ fn above_the_mark_of_memory_newcomers_are_refused_until_something_is_free() {
     let used = world.node.load().memory_bytes;
     assert!((30_000..=40_000).contains(&used), "{used}");
     for client in 0..clients {
-        world
-            .ask_for(1, &format!("c{client}"), "a", 5.0, 0)
-            .unwrap();
+        let client = format!("c{client}");
+        world.ask_for(1, &client, "a", 5.0, 0).unwrap();
     }
     assert_eq!(world.release(1, "c0", "a"), Released::Freed);
     world.ask(1, "one-more", "a").unwrap();
@@ -397,12 +339,12 @@ fn above_the_mark_of_memory_newcomers_are_refused_until_something_is_free() {
 
 #[test]
 fn one_caller_does_not_use_up_the_priorities_and_those_of_the_template_are_always_there() {
-    let mut world = LimitedNode::new(Limits::default());
+    let mut world = LimitedNode::with(|_| {});
     let mut ask = |caller: u128, priority: i64| {
         let client = format!("{caller}-{priority}");
         world.ask_for(caller, &client, "prio", 1.0, priority)
     };
-    let is_full = |answer: Result<ClientLease, RefusalReason>, expected: Limit| matches!(answer, Err(RefusalReason::Full(full)) if full.limit == expected);
+    let is_full = |answer, expected| matches!(answer, Err(RefusalReason::Full(full)) if full.limit == expected);
     for priority in 0..16 {
         ask(1, priority).unwrap();
     }
@@ -429,7 +371,7 @@ fn one_caller_does_not_use_up_the_priorities_and_those_of_the_template_are_alway
 
 #[test]
 fn whose_priority_changes_brings_the_new_one_and_what_nobody_has_any_more_is_free() {
-    let mut world = LimitedNode::new(Limits::default());
+    let mut world = LimitedNode::with(|_| {});
     let mut ask = |client: &str, priority: i64| world.ask_for(1, client, "prio", 1.0, priority);
     ask("changes", 0).unwrap();
     ask("c0", 0).unwrap();
@@ -454,11 +396,7 @@ fn whose_priority_changes_brings_the_new_one_and_what_nobody_has_any_more_is_fre
 
 #[test]
 fn too_many_requests_of_a_template_put_refreshes_off_only_as_long_as_their_leases_last() {
-    let limits = Limits {
-        requests_per_template: rate(1, 5),
-        ..Limits::default()
-    };
-    let mut world = LimitedNode::new(limits);
+    let mut world = LimitedNode::with(|limits| limits.requests_per_template = rate(1, 5));
     world.ask(1, "c", "a1").unwrap();
     world.advance(30);
     let flood = |world: &mut LimitedNode| while world.ask(2, "liar", "a2").is_ok() {};

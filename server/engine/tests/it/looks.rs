@@ -13,7 +13,7 @@ use doorward_engine::node::mastership::Mastership;
 use doorward_engine::node::totals::Totals;
 use doorward_engine::request::GetCapacity;
 use doorward_engine::request::server::Via;
-use doorward_engine::snapshot::LeasesFrom;
+use doorward_engine::snapshot::{LeasesFrom, ResourceSnapshot};
 use doorward_engine::template::{AlgorithmKind, TemplateSpec, Templates};
 use doorward_engine::time::Time;
 
@@ -59,16 +59,14 @@ fn client_asks(node: &mut Node, client: &str, number: usize) {
 }
 
 fn child_asks(node: &mut Node, number: usize) {
-    let demand = ServerDemand::new(vec![BandDemand {
+    let band = BandDemand {
         priority: 0,
         clients: 3.0,
         wants: amount(3.0),
         curve: DemandCurve::of_equals(amount(3.0), 3.0),
-    }]);
-    let request = server_request(
-        holder("leaf"),
-        vec![server_ask(id(number), Arc::new(demand))],
-    );
+    };
+    let ask = server_ask(id(number), Arc::new(ServerDemand::new(vec![band])));
+    let request = server_request(holder("leaf"), vec![ask]);
     let answer = node.handle_get_server_capacity(&request, Via::Stream, Time::ZERO);
     assert!(answer.is_ok());
 }
@@ -81,10 +79,8 @@ fn snapshots_of_parts_are_those_of_the_whole_and_no_part_is_larger_than_asked_fo
     for size in [1, 7, 50, RESOURCES, usize::MAX] {
         let mut seen = Vec::new();
         loop {
-            let after = seen
-                .last()
-                .map(|it: &doorward_engine::snapshot::ResourceSnapshot| it.resource.clone());
-            let part = node.snapshots_after(after.as_ref(), size, Time::ZERO);
+            let after = seen.last().map(|it: &ResourceSnapshot| &it.resource);
+            let part = node.snapshots_after(after, size, Time::ZERO);
             assert!(part.len() <= size);
             if part.is_empty() {
                 break;
@@ -149,16 +145,11 @@ fn a_resource_that_goes_while_it_learns_keeps_nobody_learning() {
 fn check_sums(node: &Node, now: Time) {
     node.assert_consistent();
     let (all, totals) = (node.snapshot(now).resources, node.totals(now));
+    let sum = |of: fn(&ResourceSnapshot) -> usize| all.iter().map(of).sum::<usize>();
     assert_eq!(totals.resources, all.len());
-    assert_eq!(totals.leases, all.iter().map(|it| it.leases).sum::<usize>());
-    assert_eq!(
-        totals.children,
-        all.iter().map(|it| it.children).sum::<usize>()
-    );
-    assert_eq!(
-        totals.waiting,
-        all.iter().map(|it| it.waiting).sum::<usize>()
-    );
+    assert_eq!(totals.leases, sum(|it| it.leases));
+    assert_eq!(totals.children, sum(|it| it.children));
+    assert_eq!(totals.waiting, sum(|it| it.waiting));
     assert_eq!(totals.clients, all.iter().map(|it| it.clients).sum::<f64>());
     let largest = all.iter().map(|it| it.leases).max();
     assert_eq!(totals.leases_per_resource, largest.unwrap_or(0));
@@ -182,11 +173,8 @@ fn leases_of_parts_are_those_of_the_whole_and_no_look_is_at_more_places_than_ask
         }
     }
     let whole = node.lease_snapshots(&id(0), usize::MAX, Time::ZERO);
-    assert_eq!(
-        whole.len(),
-        23,
-        "two clients and a child from before, and twenty"
-    );
+    // Two clients and a child from before, and twenty.
+    assert_eq!(whole.len(), 23);
     for size in [1, 7, 50, 500, usize::MAX] {
         let (mut seen, mut looks) = (Vec::new(), 0);
         let mut next = Some(LeasesFrom::Start);
@@ -214,30 +202,18 @@ fn the_load_of_parts_is_that_of_the_whole() {
     let templates: Vec<TemplateSpec> = (0..30).map(|of| template(&format!("t{of}/*"))).collect();
     let mut node = master_of(&templates);
     for caller in 0..40_u128 {
+        let ids = (0..=caller % 7).map(|of| resource(&format!("t{of}/{}", caller % 5)));
+        let asks = ids.map(|id| ask(id, 0, amount(1.0), None));
         let request = GetCapacity {
             caller: Some(Caller::new(caller)),
-            ..asking::request(
-                holder(&format!("c{caller}")),
-                (0..=caller % 7)
-                    .map(|of| {
-                        ask(
-                            resource(&format!("t{of}/{}", caller % 5)),
-                            0,
-                            amount(1.0),
-                            None,
-                        )
-                    })
-                    .collect(),
-            )
+            ..asking::request(holder(&format!("c{caller}")), asks.collect())
         };
         node.handle_get_capacity(&request, Time::ZERO);
     }
     let whole = node.load();
     assert_eq!((whole.callers, whole.leases_per_caller), (40, 7));
-    assert_eq!(
-        (whole.resources_per_template, whole.leases_per_template),
-        (5, 40)
-    );
+    assert_eq!(whole.resources_per_template, 5);
+    assert_eq!(whole.leases_per_template, 40);
     for size in [1, 7, 33, 70, 1_000] {
         let (mut load, mut next) = node.load_from(LoadFrom::START, size);
         let mut looks = 1;
@@ -251,11 +227,8 @@ fn the_load_of_parts_is_that_of_the_whole() {
         // A template is counted once something is there of it.
         assert!(looks >= 46_usize.div_ceil(size), "{looks} looks at {size}");
     }
-    assert_eq!(
-        node.load_from(LoadFrom::START, 0).0.leases,
-        whole.leases,
-        "sums need no look"
-    );
+    let (sums, _) = node.load_from(LoadFrom::START, 0);
+    assert_eq!(sums.leases, whole.leases, "sums need no look");
 }
 
 #[test]

@@ -7,7 +7,6 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use doorward_engine::amount::Amount;
 use doorward_engine::id::ResourceId;
 use doorward_engine::node::Config;
 use doorward_engine::node::mastership::Mastership;
@@ -16,7 +15,7 @@ use doorward_engine::template::{AlgorithmKind, TemplateSpec, Templates};
 use doorward_engine::time::Time;
 use serde::Deserialize;
 
-use crate::asking::{self, holder, parsed, served, template};
+use crate::asking::{self, amount, holder, parsed, served, template};
 use crate::story::chance::{Chance, cases};
 use crate::story::story_server::Server;
 use crate::story::world::{Arrived, World};
@@ -99,9 +98,8 @@ impl Tree {
             refresh_floor: Duration::ZERO,
             ..Config::default()
         };
-        let home = self
-            .world
-            .add_server(Server::new(config, above, Via::Stream));
+        let server = Server::new(config, above, Via::Stream);
+        let home = self.world.add_server(server);
         let templates = above.map_or(templates.clone(), |_| Templates::default());
         self.world.start(home, 1, templates.clone());
         let node = &mut self.world.servers[home].node;
@@ -121,15 +119,8 @@ impl Tree {
     /// Everyone asks, from the leaves up. What is not ready yet is asked for in the next wave.
     fn ask(&mut self, has: &mut BTreeMap<String, f64>) {
         for Leaf { home, path, spec } in &self.clients {
-            let request = asking::request(
-                holder(&spec.id),
-                vec![asking::ask(
-                    resource(),
-                    spec.priority,
-                    Amount::new(spec.wants).unwrap(),
-                    None,
-                )],
-            );
+            let ask = asking::ask(resource(), spec.priority, amount(spec.wants), None);
+            let request = asking::request(holder(&spec.id), vec![ask]);
             let reply = served(self.world.asked(*home, &request));
             if let Some(lease) = reply.leases.first() {
                 has.insert(path.clone(), lease.capacity.get());
@@ -138,9 +129,8 @@ impl Tree {
         // Children come after their parents.
         for number in (0..self.world.servers.len()).rev() {
             while let Some(question) = self.world.ask_parent(number) {
-                let arrived = self.world.deliver(question, Duration::ZERO);
-                let Arrived::Answered(answer) = arrived else {
-                    panic!("{arrived:?}");
+                let Arrived::Answered(answer) = self.world.deliver(question, Duration::ZERO) else {
+                    panic!("nothing is lost");
                 };
                 self.world.deliver(answer, Duration::ZERO);
                 // By the first answer, all claims are put in other bands, a few at a time.
@@ -176,12 +166,9 @@ impl Tree {
         self.world.assert_consistent();
         for server in &self.world.servers {
             for snapshot in server.node.snapshot(Time::ZERO).resources {
+                let fits = snapshot.reserved <= snapshot.capacity;
                 let promised = snapshot.kind.promises_total();
-                assert!(
-                    !promised || snapshot.reserved <= snapshot.capacity,
-                    "{}: {snapshot:?}",
-                    server.name
-                );
+                assert!(fits || !promised, "{}: {snapshot:?}", server.name);
             }
         }
     }
@@ -193,11 +180,8 @@ fn run(
     min_share: &BTreeMap<String, f64>,
     tree: NodeSpec,
 ) -> BTreeMap<String, f64> {
-    Tree::settled(
-        tree,
-        &templates(kind, capacity, min_share),
-        &templates(kind, 0.0, min_share),
-    )
+    let of = |capacity| templates(kind, capacity, min_share);
+    Tree::settled(tree, &of(capacity), &of(0.0))
 }
 
 #[test]
@@ -242,47 +226,44 @@ impl Wants {
     }
 }
 
-/// A tree of that depth whose leaves have about so many clients.
-fn random_tree(
-    chance: &mut Chance,
-    name: &str,
-    depth: usize,
+/// How a random tree is drawn, and its clients by their names in the whole tree.
+struct RandomTree {
+    chance: Chance,
+    /// About so many at each leaf.
     clients: usize,
     wants: Wants,
-    all: &mut Vec<(String, i64, f64)>,
-    above: &str,
-) -> NodeSpec {
-    let path = if above.is_empty() {
-        name.to_owned()
-    } else {
-        format!("{above}/{name}")
-    };
-    let mut spec = NodeSpec {
-        name: name.to_owned(),
-        ..NodeSpec::default()
-    };
-    let own = if depth == 1 { clients } else { chance.below(4) };
-    for number in 0..own {
-        let client = ClientSpec {
-            id: format!("c{number}"),
-            wants: wants.draw(chance),
-            priority: chance.one_of(&[0, 5, 9]),
+    all: Vec<(String, i64, f64)>,
+}
+
+impl RandomTree {
+    fn grow(&mut self, name: String, depth: usize, above: &str) -> NodeSpec {
+        let path = format!("{above}{name}/");
+        let mut spec = NodeSpec {
+            name,
+            ..NodeSpec::default()
         };
-        all.push((
-            format!("{path}/{}", client.id),
-            client.priority,
-            client.wants,
-        ));
-        spec.clients.push(client);
-    }
-    if depth > 1 {
-        for number in 0..1 + chance.below(4) {
-            let name = format!("n{number}");
-            let deeper = random_tree(chance, &name, depth - 1, clients, wants, all, &path);
-            spec.children.push(deeper);
+        let own = match depth {
+            1 => self.clients,
+            _ => self.chance.below(4),
+        };
+        for number in 0..own {
+            let client = ClientSpec {
+                id: format!("c{number}"),
+                wants: self.wants.draw(&mut self.chance),
+                priority: self.chance.one_of(&[0, 5, 9]),
+            };
+            let full_name = format!("{path}{}", client.id);
+            self.all.push((full_name, client.priority, client.wants));
+            spec.clients.push(client);
         }
+        if depth > 1 {
+            for number in 0..1 + self.chance.below(4) {
+                let deeper = self.grow(format!("n{number}"), depth - 1, &path);
+                spec.children.push(deeper);
+            }
+        }
+        spec
     }
-    spec
 }
 
 /// Max-min by sorting, apart from everything the engine does: everyone's part of a capacity.
@@ -304,10 +285,7 @@ fn flat(kind: AlgorithmKind, capacity: f64, all: &[(String, i64, f64)]) -> Vec<f
     let total: f64 = all.iter().map(|(_, _, wants)| wants).sum();
     match kind {
         AlgorithmKind::NoAlgorithm => all.iter().map(|(_, _, wants)| *wants).collect(),
-        AlgorithmKind::Static => all
-            .iter()
-            .map(|(_, _, wants)| wants.min(capacity))
-            .collect(),
+        AlgorithmKind::Static => all.iter().map(|it| it.2.min(capacity)).collect(),
         AlgorithmKind::ProportionalShare if total <= capacity => {
             all.iter().map(|(_, _, wants)| *wants).collect()
         }
@@ -322,11 +300,8 @@ fn flat(kind: AlgorithmKind, capacity: f64, all: &[(String, i64, f64)]) -> Vec<f
             // The highest priority first; FAIR_SHARE knows one only.
             let mut bands: BTreeMap<i64, Vec<(usize, f64)>> = BTreeMap::new();
             for (number, (_, priority, wants)) in all.iter().enumerate() {
-                let band = if kind == AlgorithmKind::FairShare {
-                    0
-                } else {
-                    -priority
-                };
+                let is_fair = kind == AlgorithmKind::FairShare;
+                let band = if is_fair { 0 } else { -priority };
                 bands.entry(band).or_default().push((number, *wants));
             }
             let (mut left, mut gets) = (capacity, vec![0.0; all.len()]);
@@ -349,16 +324,16 @@ fn worst_error(kind: AlgorithmKind, trees: u64, clients_max: f64) -> f64 {
         let wants = [Wants::Uniform, Wants::Exponential, Wants::HeavyTailed][chance.below(3)];
         let depth = 1 + chance.below(4);
         let clients = clients_max.powf(chance.uniform()) / 3f64.powi(depth as i32 - 1);
-        let mut all = Vec::new();
-        let tree = random_tree(
-            &mut chance,
-            "root",
-            depth,
-            clients as usize + 1,
+        let mut drawn = RandomTree {
+            chance,
+            clients: clients as usize + 1,
             wants,
-            &mut all,
-            "",
-        );
+            all: Vec::new(),
+        };
+        let tree = drawn.grow("root".to_owned(), depth, "");
+        let RandomTree {
+            all, mut chance, ..
+        } = drawn;
         if all.is_empty() {
             continue;
         }
@@ -370,20 +345,18 @@ fn worst_error(kind: AlgorithmKind, trees: u64, clients_max: f64) -> f64 {
         let got = run(kind, capacity, &BTreeMap::new(), tree);
         let expected = flat(kind, capacity, &all);
         let sum: f64 = got.values().sum();
-        if kind.promises_total() {
-            assert!(
-                (sum - capacity).abs() <= capacity * 1e-9,
-                "seed {seed}, {kind}: {sum} of {capacity} is handed out"
-            );
-        }
+        let is_all = (sum - capacity).abs() <= capacity * 1e-9;
+        let about = format!("seed {seed}, {kind}, {} clients, depth {depth}", all.len());
+        assert!(
+            is_all || !kind.promises_total(),
+            "{about}: {sum} of {capacity}"
+        );
         for ((client, _, wants), expected) in all.iter().zip(&expected) {
-            let error = (got[client] - expected).abs() / expected.max(capacity * 1e-6);
+            let gets = got[client];
+            let error = (gets - expected).abs() / expected.max(capacity * 1e-6);
             assert!(
                 error <= 0.01,
-                "seed {seed}, {kind}, {} clients, depth {depth}: {client} wants {wants} and gets \
-                 {}, not {expected}",
-                all.len(),
-                got[client],
+                "{about}: {client} wants {wants} and gets {gets}, not {expected}"
             );
             worst = worst.max(error);
         }
