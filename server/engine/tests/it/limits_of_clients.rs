@@ -389,7 +389,7 @@ fn whose_priority_changes_brings_the_new_one_and_what_nobody_has_any_more_is_fre
         world.ask_for(1, &client, "prio", 1.0, priority).unwrap();
     }
     world.node.assert_consistent();
-    // Those, and the one that changed.
+    // These fifteen expire, and the one that changed.
     world.advance(60);
     assert_eq!(world.node.snapshot(world.now).counters.expired, 16);
 }

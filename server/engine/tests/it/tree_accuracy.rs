@@ -116,7 +116,7 @@ impl Tree {
         }
     }
 
-    /// Everyone asks, from the leaves up. What is not ready yet is asked for in the next wave.
+    /// Everyone asks, from the leaves up. A client that hears not ready asks again in the next wave.
     fn ask(&mut self, has: &mut BTreeMap<String, f64>) {
         for Leaf { home, path, spec } in &self.clients {
             let ask = asking::ask(resource(), spec.priority, amount(spec.wants), None);
@@ -280,7 +280,7 @@ fn flat_max_min(capacity: f64, wants: &mut [(usize, f64)]) -> BTreeMap<usize, f6
     gets
 }
 
-/// What an omniscient server would give everyone.
+/// Returns the share of each client by a server that knows all of them.
 fn flat(kind: AlgorithmKind, capacity: f64, all: &[(String, i64, f64)]) -> Vec<f64> {
     let total: f64 = all.iter().map(|(_, _, wants)| wants).sum();
     match kind {
