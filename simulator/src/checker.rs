@@ -13,6 +13,7 @@
 mod averages;
 mod comebacks;
 mod convergence;
+mod extreme;
 mod fairness;
 pub mod ideal;
 mod immediate;
@@ -21,7 +22,6 @@ mod mastership;
 mod nesting;
 mod oscillation;
 mod overshoot;
-pub mod real_run;
 mod requests;
 mod safe_use;
 mod shortage;
@@ -33,15 +33,17 @@ mod wanted;
 
 use std::time::Duration;
 
+use doorward_client::capacity::{Capacity, Source};
 use doorward_engine::amount::Amount;
 use doorward_engine::exact_sum::ExactSum;
 use doorward_engine::id::ResourceId;
 use doorward_engine::template::{Algorithm, AlgorithmKind, Template};
 use doorward_engine::time::Time;
 
-use crate::checker::averages::{Averages, ClientSums};
+use crate::checker::averages::Averages;
 use crate::checker::comebacks::Comebacks;
 use crate::checker::convergence::Convergence;
+pub(crate) use crate::checker::extreme::Extreme;
 use crate::checker::fairness::Fairness;
 use crate::checker::ideal::{Ideal, Wish};
 use crate::checker::immediate::Immediate;
@@ -49,11 +51,12 @@ pub(crate) use crate::checker::mastership::{MasterClaim, MastershipChecker, may_
 use crate::checker::nesting::Nesting;
 use crate::checker::oscillation::{Course, Oscillation};
 use crate::checker::overshoot::Overshoot;
-use crate::checker::requests::Asked;
-use crate::checker::safe_use::{InformedClient, SafeUse};
+pub(crate) use crate::checker::requests::Asked;
+use crate::checker::safe_use::SafeUse;
 use crate::checker::shortage::{MissingOverTime, is_short};
 use crate::checker::starvation::Starvation;
 use crate::checker::waits::WaitSums;
+use crate::numbered::Numbered;
 use crate::recording::{ClientFigures, Sample};
 use crate::world::clock::LocalClock;
 
@@ -82,7 +85,6 @@ struct Account {
     asked: f64,
     wait: Wait,
     fallback: Amount,
-    informed: InformedClient,
     /// Start of the time in which it wants something and has nothing.
     hungry_since: Option<Time>,
     course: Course,
@@ -115,8 +117,8 @@ pub struct Watched {
     /// Largest amount that one client can have, if the template in force limits it.
     wants_max: Option<f64>,
     settled_after: Time,
-    standings: Vec<ClientStanding>,
-    accounts: Vec<Account>,
+    standings: Numbered<ClientStanding>,
+    accounts: Numbered<Account>,
     sums: AllClients,
     overshoot: Overshoot,
     immediate: Immediate,
@@ -129,25 +131,25 @@ pub struct Watched {
     convergence: Convergence,
     fairness: Fairness,
     waits: WaitSums,
-    safe_use: SafeUse,
-    comebacks: Comebacks,
+    pub(crate) safe_use: SafeUse,
+    pub(crate) comebacks: Comebacks,
     end: Time,
     /// Decisions by servers that were not master.
     pub(crate) mastership: MastershipChecker,
     /// Most requests of one client within a second, and the start of that second.
-    requests: (u32, Time),
+    requests: Extreme<u32>,
 }
 
 impl Watched {
     /// Creates the books of a resource that has no clients yet.
-    pub(crate) fn new(resource: ResourceId, template: &Template, settled_after: Time) -> Self {
+    pub fn new(resource: ResourceId, template: &Template, settled_after: Time) -> Self {
         Self {
             resource,
             algorithm: template.algorithm.clone(),
             wants_max: wanted::most(template),
             settled_after,
-            standings: Vec::new(),
-            accounts: Vec::new(),
+            standings: Numbered::default(),
+            accounts: Numbered::default(),
             sums: AllClients::default(),
             overshoot: Overshoot::new(template),
             immediate: Immediate::new(),
@@ -163,7 +165,7 @@ impl Watched {
             comebacks: Comebacks::new(settled_after),
             end: settled_after,
             mastership: MastershipChecker::default(),
-            requests: (0, Time::ZERO),
+            requests: Extreme::default(),
         }
     }
 
@@ -181,7 +183,7 @@ impl Watched {
     }
 
     /// Adds a client at a node, and returns its number here.
-    pub(crate) fn join(&mut self, priority: i64, place: u32) -> usize {
+    pub fn join(&mut self, priority: i64, place: u32) -> u32 {
         self.standings.push(ClientStanding {
             wish: Wish {
                 wants: 0.0,
@@ -190,20 +192,19 @@ impl Watched {
             lease: Amount::ZERO,
             is_gone: false,
         });
+        self.safe_use.join();
+        self.starvation
+            .note_wants(priority, Amount::ZERO, Amount::ZERO);
         self.accounts.push(Account {
             place,
             asked: 0.0,
             wait: Wait::default(),
             fallback: Amount::ZERO,
-            informed: InformedClient::default(),
             hungry_since: None,
             course: Course::default(),
             shortage: MissingOverTime::new(self.settled_after),
             asked_of_servers: Asked::default(),
-        });
-        self.starvation
-            .note_wants(priority, Amount::ZERO, Amount::ZERO);
-        self.accounts.len() - 1
+        })
     }
 
     /// Counts the time until now with the present state. Every change calls it first.
@@ -212,19 +213,11 @@ impl Watched {
         let (leases, fallback) = (&self.sums.leases, &self.sums.fallback);
         self.overshoot
             .pass(now, || (leases.rounded_down(), fallback.rounded_down()));
-        let mut averages = std::mem::take(&mut self.averages);
-        let lost = averages.advance(now, || ClientSums {
-            capacity: self.capacity(),
-            has_total: self.overshoot.has_total(),
-            demand: self.sums.wishes.rounded_down(),
-            granted: self.sums.leases.rounded_down(),
-            used: self.sums.used.rounded_down(),
-            usable: self.usable(),
-            wanting: self.sums.wanting,
-            short: self.sums.short,
-        });
-        self.averages = averages;
-        self.waits.pass(lost);
+        if let Some(time) = self.averages.pass(now) {
+            let (sums, has_total) = (self.present(now), self.overshoot.has_total());
+            let lost = self.averages.add(time, &sums, has_total);
+            self.waits.pass(lost);
+        }
     }
 
     /// Notes a changed template; `None` if no template matches the resource any more.
@@ -237,11 +230,11 @@ impl Watched {
             self.algorithm = template.algorithm.clone();
             self.note_wants_max(wanted::most(template), now);
         }
-        let former = self.overshoot.former_leases_end();
+        let former = self.overshoot.former_leases_end;
         self.nesting
             .note_template(template.is_some(), &self.algorithm, former);
         self.sums.capped = ExactSum::ZERO;
-        for standing in &self.standings {
+        for standing in self.standings.iter() {
             let most = standing.wish.wants.min(self.overshoot.capacity);
             self.sums.capped.add(amount(most));
         }
@@ -258,7 +251,7 @@ impl Watched {
     /// Notes that the root's clock changed its speed or jumped.
     pub(crate) fn note_clock(&mut self, clock: LocalClock, now: Time) {
         self.advance(now);
-        self.overshoot.note_clock(clock);
+        self.overshoot.clock = clock;
     }
 
     /// Notes that a new master of the root starts learning mode. It lasts at least as long as
@@ -279,24 +272,18 @@ impl Watched {
     }
 
     /// Notes what a client may use, by a valid lease and without one.
-    pub(crate) fn note_usable(&mut self, client: usize, lease: f64, fallback: f64, now: Time) {
-        let (Some(standing), Some(account)) = (
-            self.standings.get(client).copied(),
-            self.accounts.get(client),
-        ) else {
-            return;
-        };
+    pub fn note_usable(&mut self, client: u32, lease: f64, fallback: f64, now: Time) {
+        let standing = self.standings[client];
         let (lease, fallback) = (amount(lease), amount(fallback));
-        let (before, fell_back) = (standing.lease, account.fallback);
+        let (before, fell_back) = (standing.lease, self.accounts[client].fallback);
         if lease == before && fallback == fell_back {
             return;
         }
         self.replace(client, ClientStanding { lease, ..standing }, now);
-        if let Some(account) = self.accounts.get_mut(client) {
-            account.fallback = fallback;
-            self.oscillation.note(&mut account.course, lease, now);
-            self.nesting.replace(account.place, before, lease);
-        }
+        let account = &mut self.accounts[client];
+        account.fallback = fallback;
+        self.oscillation.note(&mut account.course, lease, now);
+        self.nesting.replace(account.place, before, lease);
         self.immediate.note(client, lease.get());
         self.sums.fallback.replace(fell_back, fallback);
         self.sums.leases.replace(before, lease);
@@ -309,23 +296,16 @@ impl Watched {
     }
 
     /// Notes that a client has ended for good.
-    pub(crate) fn note_ended(&mut self, client: usize) {
-        if let Some(standing) = self.standings.get_mut(client) {
-            standing.is_gone = true;
-        }
+    pub(crate) fn note_ended(&mut self, client: u32) {
+        self.standings[client].is_gone = true;
     }
 
     /// Replaces the standing of a client, and updates every figure that depends on both its wants
     /// and its lease.
-    fn replace(&mut self, client: usize, after: ClientStanding, now: Time) {
+    fn replace(&mut self, client: u32, after: ClientStanding, now: Time) {
         self.advance(now);
-        let (Some(standing), Some(account)) = (
-            self.standings.get_mut(client),
-            self.accounts.get_mut(client),
-        ) else {
-            return;
-        };
-        let before = std::mem::replace(standing, after);
+        let before = std::mem::replace(&mut self.standings[client], after);
+        let account = &mut self.accounts[client];
         let missing =
             [before, after].map(|it| it.missing(&self.algorithm, self.overshoot.capacity));
         self.waits.replace(account.wait, missing[0], missing[1]);
@@ -355,46 +335,49 @@ impl Watched {
         self.advance(now);
         self.look(now);
         let ideal = self.ideal();
-        let granted = self.sums.leases.rounded_down();
+        let present = self.present(now);
         let sample = Sample {
-            at_s: now.since(Time::ZERO).as_secs_f64(),
-            capacity: self.capacity(),
-            demand: self.sums.wishes.rounded_down(),
-            granted,
             fallback: self.sums.fallback.rounded_down(),
             safe: self.safe_use.used(),
-            used: self.sums.used.rounded_down(),
-            usable: self.usable(),
-            peak: std::mem::replace(&mut self.peak, granted),
+            peak: std::mem::replace(&mut self.peak, present.granted),
             unfair: self.distance(&ideal),
-            holders: self.sums.holders,
-            wanting: self.sums.wanting,
-            short: self.sums.short,
-            nodes: Vec::new(),
+            ..present
         };
         (sample, ideal)
     }
 
+    /// Returns the sums that every change may need.
+    fn present(&self, now: Time) -> Sample {
+        Sample {
+            at_s: now.since(Time::ZERO).as_secs_f64(),
+            capacity: self.capacity(),
+            demand: self.sums.wishes.rounded_down(),
+            granted: self.sums.leases.rounded_down(),
+            used: self.sums.used.rounded_down(),
+            usable: self.usable(),
+            holders: self.sums.holders,
+            wanting: self.sums.wanting,
+            short: self.sums.short,
+            ..Sample::default()
+        }
+    }
+
     /// Returns the figures of a client over the whole run, without its name.
-    pub(crate) fn figures_of(&self, client: usize) -> ClientFigures {
+    pub(crate) fn figures_of(&self, client: u32) -> ClientFigures {
         let seconds = self.end.since(self.settled_after).as_secs_f64();
-        let account = self.accounts.get(client);
-        account.map_or_else(ClientFigures::default, |account| {
-            account.shortage.figures(seconds, self.fairness.count)
-        })
+        let shortage = &self.accounts[client].shortage;
+        shortage.figures(seconds, self.fairness.count)
     }
 
     /// Returns the wish of a client, its lease, and what it may use without one.
-    pub(crate) fn of_client(&self, client: usize) -> (Wish, f64, f64) {
-        let standing = self.standings.get(client);
-        let wish = standing.map_or(Wish::NONE, |standing| standing.wish);
-        let lease = standing.map_or(0.0, |standing| standing.lease.get());
-        let account = self.accounts.get(client);
-        (wish, lease, account.map_or(0.0, |it| it.fallback.get()))
+    pub(crate) fn of_client(&self, client: u32) -> (Wish, f64, f64) {
+        let standing = &self.standings[client];
+        let fallback = self.accounts[client].fallback;
+        (standing.wish, standing.lease.get(), fallback.get())
     }
 
     /// Ends the run.
-    pub(crate) fn finish(&mut self, now: Time) {
+    pub fn finish(&mut self, now: Time) {
         self.end = now;
         self.advance(now);
         self.look(now);
@@ -405,7 +388,7 @@ impl Watched {
         }
         self.settle(now);
         self.convergence.finish(now);
-        for (standing, account) in self.standings.iter().zip(&mut self.accounts) {
+        for (standing, account) in self.standings.iter().zip(self.accounts.iter_mut()) {
             let (wants, lease) = (standing.wish.wants, standing.lease.get());
             account.shortage.advance(wants, lease, now);
         }
@@ -435,4 +418,16 @@ impl ClientStanding {
 /// Converts a number to an amount; an invalid number becomes zero.
 fn amount(amount: f64) -> Amount {
     Amount::new(amount).unwrap_or(Amount::ZERO)
+}
+
+/// Splits a client's capacity into what it may use by a lease and what it uses without one.
+pub fn by_source(capacity: Capacity, source: Source, wants: f64) -> (f64, f64) {
+    let capacity = match capacity {
+        Capacity::Limited(capacity) => capacity,
+        Capacity::Unlimited => wants,
+    };
+    match source {
+        Source::Lease => (capacity, 0.0),
+        Source::Mode => (0.0, capacity.min(wants)),
+    }
 }

@@ -13,6 +13,7 @@ pub mod chance;
 pub mod checker;
 pub mod fuzz;
 pub mod library;
+mod numbered;
 pub mod recording;
 pub mod report;
 pub mod scenario;

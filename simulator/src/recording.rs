@@ -43,7 +43,6 @@ pub struct Recording {
     /// Purpose of the scenario.
     pub description: String,
     /// Command that plays the same run again. Empty: `doorward-sim run` with the scenario's name and seed.
-    #[serde(default)]
     pub command: String,
     /// Seed of all random choices.
     pub seed: u64,
@@ -81,10 +80,8 @@ pub struct NodeInfo {
     /// Number of clients attached to it.
     pub clients: usize,
     /// Most requests in one second, from clients and child servers.
-    #[serde(default)]
     pub requests_most: u64,
     /// Start of the first second with that many requests.
-    #[serde(default)]
     pub requests_most_at_s: f64,
 }
 
@@ -96,7 +93,6 @@ pub struct ResourceRecording {
     /// Its algorithm, as templates spell it.
     pub algorithm: String,
     /// Lease length by the templates at the start. Absent: not recorded.
-    #[serde(default)]
     pub lease_length_s: Option<f64>,
     /// Samples in order of time.
     pub samples: Vec<Sample>,
@@ -106,7 +102,6 @@ pub struct ResourceRecording {
     pub figures: Figures,
     /// Means of single clients from then on: the thousand clients with the largest shortage, largest first.
     /// Clients that never wanted anything are left out.
-    #[serde(default)]
     pub client_figures: Vec<ClientFigures>,
 }
 
@@ -124,7 +119,6 @@ pub struct Sample {
     /// Use without a lease, as the clients' modes allow it.
     pub fallback: f64,
     /// Part of the fallback that is used in safe mode.
-    #[serde(default = "unknown")]
     pub safe: f64,
     /// Use by leases: for each client the smaller of its wants and its lease.
     pub used: f64,
@@ -137,10 +131,8 @@ pub struct Sample {
     /// Clients with a valid lease.
     pub holders: usize,
     /// Clients that want something.
-    #[serde(default)]
     pub wanting: usize,
     /// Clients whose lease is for less than they want, by more than a hundredth.
-    #[serde(default)]
     pub short: usize,
     /// State of each node, in the order of the nodes.
     pub nodes: Vec<NodeSample>,
@@ -193,30 +185,24 @@ pub struct Figures {
     /// Mean part of the usable amount that was granted to clients that could use it.
     pub utilisation: f64,
     /// Part of all wants that was granted.
-    #[serde(default = "unknown")]
     pub demand_met: f64,
     /// Part of the clients' time of wanting in which they had less than they wanted.
-    #[serde(default = "unknown")]
     pub clients_short: f64,
     /// Part of the time in which demand exceeded capacity.
-    #[serde(default = "unknown")]
     pub scarce: f64,
     /// Mean part of the capacity that was granted.
     pub granted_of_capacity: f64,
     /// Largest sum of leases at any instant, as a part of the capacity at that instant.
     pub peak_of_capacity: f64,
     /// The same sum with use without a lease added.
-    #[serde(default = "unknown")]
     pub peak_with_fallback: f64,
     /// Largest use in safe mode at any instant, as a part of the capacity at that instant.
-    #[serde(default = "unknown")]
     pub peak_of_safe_use: f64,
     /// Time during which more was granted than the capacity.
     pub overshoot_s: f64,
     /// Mean of `unfair`, as a part of the usable amount.
     pub unfairness: f64,
     /// Part of the time with a distance from the ideal above 1 % of the usable amount.
-    #[serde(default = "unknown")]
     pub restless: f64,
     /// Changes of demand or capacity after which convergence was measured; overlapping changes are one.
     pub shifts: usize,
@@ -225,34 +211,28 @@ pub struct Figures {
     /// Mean time to convergence.
     pub convergence_mean_s: f64,
     /// Time since the last change that had not converged when the run ended.
-    #[serde(default)]
     pub unfinished_s: f64,
     /// Longest time that a client had nothing although capacity was free for it.
     pub starvation_max_s: f64,
     /// Changes of direction per client and minute while no demand changed.
     pub oscillation_per_minute: f64,
     /// Number of times that a client without a server and a lease got a lease again.
-    #[serde(default)]
     pub comebacks: usize,
     /// Median time to that lease, since the client could reach its server again.
-    #[serde(default = "unknown")]
     pub comeback_median_s: f64,
     /// Longest time to that lease.
-    #[serde(default = "unknown")]
     pub comeback_max_s: f64,
     /// Clients that had no lease at the end.
-    #[serde(default)]
     pub not_back: usize,
     /// Loss of utilisation by the clients' reason to wait. The parts add up to the loss.
-    #[serde(default)]
     pub waits: Waits,
     /// Distribution over clients. Absent: not measured, or no client wanted anything.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub spread: Option<ClientSpread>,
 }
 
 /// Parts of the usable amount that were not used, by the reason for which clients waited.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Waits {
     /// The client's own gap between two requests.
     pub gap: f64,
@@ -270,36 +250,6 @@ pub struct Waits {
     pub share: f64,
     /// A reachable server.
     pub no_server: f64,
-}
-
-impl Waits {
-    /// No loss.
-    pub const NONE: Self = Self::all(0.0);
-
-    const fn all(part: f64) -> Self {
-        Self {
-            gap: part,
-            answer: part,
-            floor: part,
-            others: part,
-            learning: part,
-            refused: part,
-            share: part,
-            no_server: part,
-        }
-    }
-}
-
-/// Recordings of earlier versions do not have them.
-impl Default for Waits {
-    fn default() -> Self {
-        Self::all(unknown())
-    }
-}
-
-/// Value of a figure that a recording of an earlier version does not have.
-const fn unknown() -> f64 {
-    f64::NAN
 }
 
 /// Means of one client over the time of which averages are taken.

@@ -18,7 +18,6 @@ mod etcd;
 mod faults;
 mod finding;
 mod links;
-mod load;
 mod mastership;
 mod message;
 mod nesting;
@@ -47,6 +46,7 @@ use slab::Slab;
 
 use crate::chance::Chance;
 use crate::checker::{Watched, judge};
+use crate::numbered::Numbered;
 use crate::recording::{Mark, MarkKind, Recording, Work};
 use crate::scenario::{Link as Way, Scenario};
 use crate::trace_feed::{PlayedRow, TraceFeed};
@@ -75,11 +75,11 @@ const CLIENTS_SHOWN: usize = 50;
 
 /// Client process.
 #[derive(Debug)]
-struct ClientProcess {
+struct ClientProcess<'a> {
     group: u32,
     place: u32,
     /// Its use of resources, in the order of its group.
-    uses: Vec<Use>,
+    uses: Numbered<Use<'a>>,
     /// `None` while it is not running.
     state: Option<ClientState>,
     /// Finder of the server to ask.
@@ -101,15 +101,21 @@ struct ClientProcess {
     parting: Option<Box<Parting>>,
 }
 
-impl ClientProcess {
+impl<'a> ClientProcess<'a> {
     /// Returns the number of the running process; each start has another one.
     fn incarnation(&self) -> u64 {
-        let account = self.uses.first().map_or(0, |it| u64::from(it.account));
+        let account = u64::from(self.uses[0].account);
         (u64::from(self.place) << 48) ^ account << 16 | u64::from(self.starts)
     }
 
     /// Creates a process that has not started yet.
-    fn new(group: u32, place: u32, uses: Vec<Use>, finder: MasterFinder, name: HolderName) -> Self {
+    fn new(
+        group: u32,
+        place: u32,
+        uses: Numbered<Use<'a>>,
+        finder: MasterFinder,
+        name: HolderName,
+    ) -> Self {
         Self {
             group,
             place,
@@ -129,9 +135,8 @@ impl ClientProcess {
     }
 
     /// Returns its use of a resource.
-    fn use_of(&self, resource: usize) -> Option<&Use> {
-        let mut all = self.uses.iter();
-        all.find(|it| it.resource as usize == resource)
+    fn use_of(&self, resource: u32) -> Option<&Use<'a>> {
+        self.uses.iter().find(|it| it.resource == resource)
     }
 }
 
@@ -148,18 +153,18 @@ pub struct World<'a> {
     events: Events,
     /// Messages under way.
     mail: Slab<Message>,
-    places: Vec<Place>,
-    clients: Vec<ClientProcess>,
+    places: Numbered<Place>,
+    clients: Numbered<ClientProcess<'a>>,
     /// Wake-up time of each client. Kept apart because many events turn out to be stale.
-    wakes: Vec<Option<Time>>,
-    watched: Vec<Watched>,
+    wakes: Numbered<Option<Time>>,
+    watched: Numbered<Watched>,
     templates: Templates,
-    endings: Vec<Option<FaultEnd>>,
+    endings: Numbered<Option<FaultEnd>>,
     elections: Elections,
     etcd: Etcd,
     /// All templates that the operator wrote, except the last.
     templates_before: Vec<Templates>,
-    traces: Vec<Option<PlayedTrace>>,
+    traces: Numbered<Option<PlayedTrace>>,
     is_settling: bool,
     /// Number of looks at the distance from the ideal.
     looks: u32,
@@ -168,7 +173,7 @@ pub struct World<'a> {
     is_healed: bool,
     recording: Recording,
     /// Numbers of the clients that the recording shows, for each resource.
-    shown: Vec<Vec<u32>>,
+    shown: Numbered<Vec<u32>>,
     hash: SipHasher13,
     work: Work,
     /// Whether to assert after each event that the books of its node add up.
@@ -176,7 +181,7 @@ pub struct World<'a> {
 }
 
 /// Returns the addresses of a node's servers: `node-3-0:1`, `node-3-1:1` and so on.
-fn addresses_of(place: usize, candidates: u32) -> Arc<[Address]> {
+fn addresses_of(place: u32, candidates: u32) -> Arc<[Address]> {
     let address = |slot| Address::parse(&format!("node-{place}-{slot}:1")).ok();
     (0..candidates.max(1)).filter_map(address).collect()
 }
@@ -199,12 +204,12 @@ impl<'a> World<'a> {
             end: Time::ZERO + scenario.duration,
             events: Events::default(),
             mail: Slab::new(),
-            places: Vec::with_capacity(scenario.nodes.len()),
-            clients: Vec::new(),
-            wakes: Vec::new(),
-            watched: Vec::new(),
+            places: Numbered::default(),
+            clients: Numbered::default(),
+            wakes: Numbered::default(),
+            watched: Numbered::default(),
             templates: scenario.templates.clone(),
-            endings: Vec::new(),
+            endings: Numbered::default(),
             elections: Elections {
                 take: scenario.servers.election,
                 changes: 0,
@@ -215,13 +220,13 @@ impl<'a> World<'a> {
                 chance.fork(ETCD),
             ),
             templates_before: Vec::new(),
-            traces: Vec::new(),
+            traces: Numbered::default(),
             is_settling: false,
             looks: 0,
             nesting: nesting::NestingChecks::default(),
             is_healed: false,
             recording: Recording::default(),
-            shown: Vec::new(),
+            shown: Numbered::default(),
             hash: SipHasher13::new_with_keys(0, 0),
             work: Work::default(),
             asserts: false,
@@ -281,20 +286,18 @@ impl<'a> World<'a> {
             EventKind::Client(client) => self.wake_client(client),
             EventKind::Place(place) => self.wake_place(place),
             EventKind::Start(client) => {
-                if let Some(client) = self.clients.get_mut(client as usize) {
-                    client.is_due = true;
-                }
+                self.clients[client].is_due = true;
                 self.start_client(client);
             }
             EventKind::Demand(client, which) => self.follow_curve(client, which),
-            EventKind::Work(client, which) => self.pass_work(client, which),
+            EventKind::Work(client, which) => self.pass_work(client, which.into()),
             EventKind::Trace(group) => self.follow_trace(group),
             EventKind::Fault(fault) => self.play_fault(fault),
             EventKind::Ending(ending) => self.play_ending(ending),
             EventKind::Heal => self.heal(),
             EventKind::Sample => self.sample(),
             EventKind::ShareDue => {
-                for watched in &mut self.watched {
+                for watched in self.watched.iter_mut() {
                     watched.note_settled(self.now);
                 }
             }
@@ -340,38 +343,14 @@ impl<'a> World<'a> {
 
     fn arrive(&mut self, message: Message) {
         match message {
-            Message::Discover {
-                client,
-                place,
-                slot,
-                request,
-            } => self.discover(client, place, slot, request),
-            Message::Ask {
-                client,
-                server,
-                request,
-            } => self.on_request(client, server, request),
-            Message::Release {
-                client,
-                server,
-                request,
-            } => self.serve_release(client, server, request),
+            Message::Call(call) => self.serve_call(call),
             Message::Answer {
                 client,
                 sequence,
                 answer,
             } => self.on_reply(client, sequence, answer),
-            Message::Up {
-                child,
-                connection,
-                to,
-                what,
-            } => self.handle_from_child(child, connection, to, what),
-            Message::Down {
-                child,
-                connection,
-                what,
-            } => self.handle_from_parent(child, connection, what),
+            Message::Up(message) => self.handle_from_child(message),
+            Message::Down(message) => self.handle_from_parent(message),
         }
     }
 
@@ -391,8 +370,9 @@ impl<'a> World<'a> {
     fn finish(mut self) -> Recording {
         self.note_not_back();
         for (place, recorded) in self.places.iter().zip(&mut self.recording.nodes) {
-            let (requests, second) = place.load.most();
-            (recorded.requests_most, recorded.requests_most_at_s) = (requests, second as f64);
+            let busiest = place.busiest;
+            recorded.requests_most = busiest.value.into();
+            recorded.requests_most_at_s = busiest.at.since(Time::ZERO).as_secs() as f64;
         }
         for (watched, recorded) in self.watched.iter_mut().zip(&mut self.recording.resources) {
             watched.finish(self.end);

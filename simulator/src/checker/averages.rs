@@ -5,19 +5,7 @@
 
 use doorward_engine::time::Time;
 
-/// State of all clients between two changes.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct ClientSums {
-    pub(super) capacity: f64,
-    /// Whether all clients share that capacity.
-    pub(super) has_total: bool,
-    pub(super) demand: f64,
-    pub(super) granted: f64,
-    pub(super) used: f64,
-    pub(super) usable: f64,
-    pub(super) wanting: usize,
-    pub(super) short: usize,
-}
+use crate::recording::{Figures, Sample};
 
 /// Integrals over time; the unit is seconds times the unit of the figure.
 #[derive(Debug, Default)]
@@ -25,7 +13,8 @@ pub(super) struct Averages {
     /// End of the time that the integrals cover.
     since: Time,
     time: f64,
-    usable_time: f64,
+    /// Seconds in which clients could use something.
+    pub(super) usable_time: f64,
     utilisation: f64,
     granted: f64,
     wanted: f64,
@@ -43,15 +32,16 @@ impl Averages {
         }
     }
 
-    /// Adds the time until now, during which `state` held. Returns the unused part of what could be
-    /// used, in seconds.
-    pub(super) fn advance(&mut self, now: Time, state: impl FnOnce() -> ClientSums) -> f64 {
-        if now <= self.since {
-            return 0.0;
-        }
-        let time = now.since(self.since).as_secs_f64();
+    /// Moves on to a time. Returns the seconds to add, if any.
+    pub(super) fn pass(&mut self, now: Time) -> Option<f64> {
+        let time = (now > self.since).then(|| now.since(self.since).as_secs_f64())?;
         self.since = now;
-        let state = state();
+        Some(time)
+    }
+
+    /// Adds that many seconds, during which `state` held; `has_total`: all clients share the
+    /// capacity. Returns the unused part of what could be used, in seconds.
+    pub(super) fn add(&mut self, time: f64, state: &Sample, has_total: bool) -> f64 {
         self.time += time;
         let mut lost = 0.0;
         if state.usable > 0.0 {
@@ -64,7 +54,7 @@ impl Averages {
         }
         if state.capacity > 0.0 {
             let part = state.granted / state.capacity;
-            self.granted += time * if state.has_total { part.min(1.0) } else { part };
+            self.granted += time * if has_total { part.min(1.0) } else { part };
         }
         self.wanted += time * state.demand;
         self.got += time * state.used;
@@ -78,34 +68,16 @@ impl Averages {
         lost
     }
 
-    /// Returns for how many seconds clients could use something.
-    pub(super) const fn usable_time(&self) -> f64 {
-        self.usable_time
-    }
-
-    /// Returns the mean used part of what could be used; 1 if nothing could be used.
-    pub(super) fn utilisation(&self) -> f64 {
-        part(self.utilisation, self.usable_time, 1.0)
-    }
-
-    /// Returns the mean granted part of the capacity.
-    pub(super) fn granted_of_capacity(&self) -> f64 {
-        part(self.granted, self.time, 0.0)
-    }
-
-    /// Returns the part of all wants that clients got; 1 if no client wanted anything.
-    pub(super) fn demand_met(&self) -> f64 {
-        part(self.got, self.wanted, 1.0)
-    }
-
-    /// Returns the part of their wanting time in which clients were short.
-    pub(super) fn clients_short(&self) -> f64 {
-        part(self.short, self.wanting, 0.0)
-    }
-
-    /// Returns the part of the time in which demand exceeded the capacity.
-    pub(super) fn scarce(&self) -> f64 {
-        part(self.scarce, self.time, 0.0)
+    /// Returns the figures that are averages: parts of 1 where nothing was usable or wanted.
+    pub(super) fn figures(&self) -> Figures {
+        Figures {
+            utilisation: part(self.utilisation, self.usable_time, 1.0),
+            demand_met: part(self.got, self.wanted, 1.0),
+            clients_short: part(self.short, self.wanting, 0.0),
+            scarce: part(self.scarce, self.time, 0.0),
+            granted_of_capacity: part(self.granted, self.time, 0.0),
+            ..Figures::default()
+        }
     }
 }
 

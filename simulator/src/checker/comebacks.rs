@@ -9,15 +9,15 @@ use std::time::Duration;
 
 use doorward_engine::time::Time;
 
-use crate::checker::Watched;
+use crate::checker::extreme::Extreme;
 
-#[derive(Debug)]
-pub(super) struct Comebacks {
+#[derive(Debug, Default)]
+pub(crate) struct Comebacks {
     settled_after: Time,
     /// Time of each comeback, in seconds.
     took: Vec<f32>,
     /// Longest comeback, and when it ended.
-    pub(super) longest: (Duration, Time),
+    pub(super) longest: Extreme<Duration>,
     /// Clients that were not back at the end.
     pub(super) missing: usize,
 }
@@ -26,27 +26,24 @@ impl Comebacks {
     pub(super) fn new(settled_after: Time) -> Self {
         Self {
             settled_after,
-            took: Vec::new(),
-            longest: (Duration::ZERO, Time::ZERO),
-            missing: 0,
+            ..Self::default()
         }
     }
 
-    /// Notes that a client has a lease again. It could have had one since `since`.
-    pub(super) fn note(&mut self, since: Time, now: Time) {
+    /// Notes that a client that lost its server and its lease has a lease again. It could have had
+    /// one since `since`.
+    pub(crate) fn note(&mut self, since: Time, now: Time) {
         if now < self.settled_after {
             return;
         }
         let took = now.since(since.max(self.settled_after));
         self.took.push(took.as_secs_f32());
-        if took > self.longest.0 {
-            self.longest = (took, now);
-        }
+        self.longest.note(took, now);
     }
 
     /// Notes that a client has no lease at the end of the run, although it could since `since`. The
     /// time so far counts.
-    pub(super) fn note_missing(&mut self, since: Time, now: Time) {
+    pub(crate) fn note_missing(&mut self, since: Time, now: Time) {
         self.missing += 1;
         self.note(since, now);
     }
@@ -65,37 +62,5 @@ impl Comebacks {
         }
         let (_, median, _) = took.select_nth_unstable_by(middle, f32::total_cmp);
         f64::from(*median)
-    }
-}
-
-impl Watched {
-    /// Notes that a client that lost its server and its lease has a lease again. It could have had
-    /// one since `since`.
-    pub(crate) fn note_comeback(&mut self, since: Time, now: Time) {
-        self.comebacks.note(since, now);
-    }
-
-    /// Notes that such a client has no lease at the end of the run.
-    pub(crate) fn note_not_back(&mut self, since: Time, now: Time) {
-        self.comebacks.note_missing(since, now);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_comeback_lasts_from_when_it_is_possible() {
-        let at = Time::from_secs;
-        let mut comebacks = Comebacks::new(at(10));
-        comebacks.note(at(1), at(9));
-        assert_eq!((comebacks.count(), comebacks.median()), (0, 0.0));
-        comebacks.note(at(5), at(11));
-        comebacks.note(at(20), at(23));
-        comebacks.note_missing(at(20), at(30));
-        assert_eq!((comebacks.count(), comebacks.median()), (3, 3.0));
-        assert_eq!(comebacks.longest, (Duration::from_secs(10), at(30)));
-        assert_eq!(comebacks.missing, 1);
     }
 }

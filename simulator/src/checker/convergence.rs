@@ -10,6 +10,8 @@ use std::time::Duration;
 
 use doorward_engine::time::Time;
 
+use crate::checker::extreme::Extreme;
+
 /// Smallest change that is a shift, as a part of the capacity.
 const SHIFT: f64 = 0.05;
 
@@ -21,7 +23,7 @@ pub(super) fn is_rest(unfair: f64, usable: f64) -> bool {
     unfair <= REST * usable
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Convergence {
     /// Start of the judged time.
     settled_after: Time,
@@ -33,7 +35,7 @@ pub(super) struct Convergence {
     pub(super) shifts: usize,
     pub(super) total: Duration,
     /// Longest convergence, and when it began.
-    pub(super) longest: (Duration, Time),
+    pub(super) longest: Extreme<Duration>,
     /// Duration so far of the shift that was not over at the end.
     pub(super) unfinished: Option<Duration>,
 }
@@ -42,12 +44,7 @@ impl Convergence {
     pub(super) fn new(settled_after: Time) -> Self {
         Self {
             settled_after,
-            instant: None,
-            pending: None,
-            shifts: 0,
-            total: Duration::ZERO,
-            longest: (Duration::ZERO, Time::ZERO),
-            unfinished: None,
+            ..Self::default()
         }
     }
 
@@ -93,9 +90,7 @@ impl Convergence {
         let took = now.since(since);
         self.shifts += 1;
         self.total += took;
-        if took > self.longest.0 {
-            self.longest = (took, since);
-        }
+        self.longest.note(took, since);
     }
 }
 

@@ -5,6 +5,7 @@
 
 use doorward_engine::time::Time;
 
+use crate::checker::extreme::Extreme;
 use crate::checker::ideal::Ideal;
 use crate::checker::{ClientStanding, ROUNDING, Watched, convergence};
 
@@ -20,7 +21,7 @@ pub(super) struct Fairness {
     pub(super) at_rest: u32,
     /// Largest distance at a time by which clients must have their share, as a part of what all
     /// should have, and that time.
-    pub(super) settled_worst: (f64, Time),
+    pub(super) settled_worst: Extreme<f64>,
 }
 
 impl Watched {
@@ -48,7 +49,7 @@ impl Watched {
     }
 
     /// Measures the distance of all clients from the ideal.
-    pub(crate) fn look_at_all(&mut self, now: Time) {
+    pub fn look_at_all(&mut self, now: Time) {
         if now < self.settled_after {
             return;
         }
@@ -60,7 +61,7 @@ impl Watched {
             self.fairness.unfair += unfair / usable;
         }
         self.fairness.at_rest += u32::from(convergence::is_rest(unfair, usable));
-        for (standing, account) in self.standings.iter().zip(&mut self.accounts) {
+        for (standing, account) in self.standings.iter().zip(self.accounts.iter_mut()) {
             account.shortage.note_ideal(ideal.share(standing.wish));
         }
     }
@@ -79,9 +80,7 @@ impl Watched {
         } else {
             0.0
         };
-        if part > self.fairness.settled_worst.0 {
-            self.fairness.settled_worst = (part, now);
-        }
+        self.fairness.settled_worst.note(part, now);
     }
 
     /// Returns whether a shift of demand or capacity is not over.
@@ -90,7 +89,7 @@ impl Watched {
     }
 
     /// Checks whether clients are at rest again.
-    pub(crate) fn settle(&mut self, now: Time) {
+    pub fn settle(&mut self, now: Time) {
         let usable = self.usable();
         // While the total is too small, as in learning mode, a look at every client is unnecessary.
         if self.is_restless() && convergence::is_rest(self.distance_min(), usable) {

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use doorward_engine::time::Time;
 
+use crate::checker::extreme::Extreme;
 use crate::checker::{ROUNDING, Watched};
 
 /// Present span.
@@ -27,7 +28,7 @@ pub(super) struct Immediate {
     /// Smallest lease of each client within the span.
     least: Vec<f64>,
     /// Largest ratio of permanent use to the allowance, and the end of that span.
-    pub(super) worst: (f64, Time),
+    pub(super) worst: Extreme<f64>,
 }
 
 impl Immediate {
@@ -38,13 +39,13 @@ impl Immediate {
             lease: Duration::ZERO,
             allowed: f64::INFINITY,
             least: Vec::new(),
-            worst: (0.0, Time::ZERO),
+            worst: Extreme::default(),
         }
     }
 
     /// Notes a client's lease, before or after a change.
-    pub(super) fn note(&mut self, client: usize, lease: f64) {
-        if let Some(least) = self.least.get_mut(client) {
+    pub(super) fn note(&mut self, client: u32, lease: f64) {
+        if let Some(least) = self.least.get_mut(client as usize) {
             *least = least.min(lease);
         }
     }
@@ -78,8 +79,8 @@ impl Watched {
             true => used / span.allowed,
             false => 0.0,
         };
-        if part > 1.0 + ROUNDING && part > span.worst.0 {
-            span.worst = (part, now);
+        if part > 1.0 + ROUNDING {
+            span.worst.note(part, now);
         }
         (span.since, span.lease, span.allowed) = (now, lease, allowed);
         span.least.clear();
@@ -125,7 +126,7 @@ mod tests {
             let second = second.saturating_sub(60);
             watched.note_usable(1, uses(second > 0 && second <= seconds), 0.0, now);
         }
-        watched.immediate.worst.0
+        watched.immediate.worst.value
     }
 
     #[test]

@@ -20,8 +20,8 @@ pub(crate) struct MasterClaim {
 /// Decisions by servers that were not master.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct MastershipChecker {
-    answers: f64,
-    first: Option<Time>,
+    pub(super) answers: f64,
+    pub(super) first: Option<Time>,
 }
 
 /// Returns whether a server may decide, by the claims of all servers of its node: its lease in etcd
@@ -48,15 +48,5 @@ impl MastershipChecker {
     pub(crate) fn note(&mut self, now: Time) {
         self.answers += 1.0;
         self.first.get_or_insert(now);
-    }
-
-    /// Returns the number of such answers.
-    pub(super) fn answers(self) -> f64 {
-        self.answers
-    }
-
-    /// Returns the time of the first one.
-    pub(super) fn first(self) -> Option<Time> {
-        self.first
     }
 }

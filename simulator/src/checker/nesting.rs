@@ -8,7 +8,9 @@ use doorward_engine::exact_sum::ExactSum;
 use doorward_engine::template::Algorithm;
 use doorward_engine::time::Time;
 
+use crate::checker::extreme::Extreme;
 use crate::checker::{ROUNDING, Watched};
+use crate::numbered::Numbered;
 
 /// Error that rounding may leave in sums, relative to the capacity.
 const OF_ALL: f64 = 1e-14;
@@ -32,7 +34,7 @@ pub(super) struct Nesting {
     learns_since: Time,
     learns_until: Time,
     /// Largest excess of a subtree over its reservation, and when.
-    pub(super) worst: (f64, Time),
+    pub(super) worst: Extreme<f64>,
 }
 
 impl Nesting {
@@ -42,7 +44,7 @@ impl Nesting {
             has_template: true,
             learns_since: Time::ZERO,
             learns_until: Time::ZERO + learns,
-            worst: (0.0, Time::ZERO),
+            worst: Extreme::default(),
         }
     }
 
@@ -57,18 +59,20 @@ impl Nesting {
         }
     }
 
-    fn used_at(&self, place: usize) -> f64 {
-        self.used.get(place).map_or(0.0, ExactSum::rounded_down)
+    fn used_at(&self, place: u32) -> f64 {
+        self.used
+            .get(place as usize)
+            .map_or(0.0, ExactSum::rounded_down)
     }
 
     /// Returns the use below each node, its own clients included.
-    fn used_below(&self, books: &[NodeBook]) -> Vec<f64> {
-        let mut used: Vec<f64> = (0..books.len()).map(|place| self.used_at(place)).collect();
+    fn used_below(&self, books: &Numbered<NodeBook>) -> Numbered<f64> {
+        let mut used: Numbered<f64> = books.numbers().map(|place| self.used_at(place)).collect();
         // Parents come before their children, so the loop goes from the leaves up.
-        for (place, book) in books.iter().enumerate().rev() {
-            let below = used.get(place).copied().unwrap_or_default();
-            if let Some(used) = book.parent.and_then(|parent| used.get_mut(parent as usize)) {
-                *used += below;
+        for place in books.numbers().rev() {
+            let below = used[place];
+            if let Some(parent) = books[place].parent {
+                used[parent] += below;
             }
         }
         used
@@ -111,19 +115,17 @@ impl Nesting {
         } else {
             1.0
         };
-        if over > self.worst.0 {
-            self.worst = (over, now);
-        }
+        self.worst.note(over, now);
     }
 }
 
 impl Watched {
     /// Compares the use below each node with its parent's books.
-    pub(crate) fn note_books(&mut self, books: &[NodeBook], now: Time) {
+    pub(crate) fn note_books(&mut self, books: &Numbered<NodeBook>, now: Time) {
         let used = self.nesting.used_below(books);
-        for (used, book) in used.into_iter().zip(books) {
+        for (used, book) in used.iter().zip(books.iter()) {
             if let Some(reserved) = book.reserved {
-                self.note_nesting(used, reserved, now);
+                self.note_nesting(*used, reserved, now);
             }
         }
     }

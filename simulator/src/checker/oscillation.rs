@@ -18,7 +18,7 @@ pub(super) struct Course {
     rises: bool,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Oscillation {
     settled_after: Time,
     count: u64,
@@ -30,9 +30,7 @@ impl Oscillation {
     pub(super) fn new(settled_after: Time) -> Self {
         Self {
             settled_after,
-            count: 0,
-            quiet_for: Duration::ZERO,
-            quiet_since: Time::ZERO,
+            ..Self::default()
         }
     }
 
@@ -56,10 +54,10 @@ impl Oscillation {
     }
 
     /// Returns turns per client and minute of quiet.
-    pub(super) fn per_minute(&self, clients: usize) -> f64 {
+    pub(super) fn per_minute(&self, clients: u32) -> f64 {
         let minutes = self.quiet_for.as_secs_f64() / 60.0;
         #[expect(clippy::cast_precision_loss, reason = "counts for a mean")]
-        let (turns, clients) = (self.count as f64, clients as f64);
+        let (turns, clients) = (self.count as f64, f64::from(clients));
         if minutes > 0.0 && clients > 0.0 {
             turns / clients / minutes
         } else {

@@ -16,6 +16,7 @@ use doorward_engine::template::{Algorithm, AlgorithmKind, Shrink, Template};
 use doorward_engine::time::Time;
 
 use crate::checker::ROUNDING;
+use crate::checker::extreme::Extreme;
 use crate::world::clock::LocalClock;
 
 /// Promise on the total.
@@ -43,18 +44,18 @@ pub(super) struct Overshoot {
     most: f64,
     total: Total,
     /// Clock of the root.
-    clock: LocalClock,
+    pub(super) clock: LocalClock,
     /// Total that old leases may still use, and until when, by the root's clock.
     former: Option<(f64, Time)>,
     /// End of the last lease by an earlier template, by the root's clock. Earlier templates may
     /// have had longer leases.
-    former_leases_end: Time,
+    pub(super) former_leases_end: Time,
     /// Largest ratio of grants to the allowance.
     pub(super) peak: f64,
     /// Largest ratio of grants and use without a lease to the allowance.
     pub(super) peak_with_fallback: f64,
     /// Largest ratio of grants while the total was promised, and when.
-    pub(super) worst: (f64, Time),
+    pub(super) worst: Extreme<f64>,
     over_since: Option<Time>,
     pub(super) over_for: Duration,
 }
@@ -71,7 +72,7 @@ impl Overshoot {
             former_leases_end: Time::ZERO,
             peak: 0.0,
             peak_with_fallback: 0.0,
-            worst: (0.0, Time::ZERO),
+            worst: Extreme::default(),
             over_since: None,
             over_for: Duration::ZERO,
         }
@@ -82,11 +83,6 @@ impl Overshoot {
         self.total != Total::Free
     }
 
-    /// Sets the root's clock. The caller has counted the time until now.
-    pub(super) fn note_clock(&mut self, clock: LocalClock) {
-        self.clock = clock;
-    }
-
     /// Returns whether a total counts but is not promised at every instant.
     pub(super) fn is_kept(&self) -> bool {
         self.total == Total::Kept
@@ -95,11 +91,6 @@ impl Overshoot {
     /// Returns what the root's clock shows.
     pub(super) fn local(&self, now: Time) -> Time {
         self.clock.shows(now)
-    }
-
-    /// Returns the end of the last lease by an earlier template, by the root's clock.
-    pub(super) fn former_leases_end(&self) -> Time {
-        self.former_leases_end
     }
 
     /// Notes another template, or none. Leases had the length `had` until now. The caller has
@@ -211,8 +202,8 @@ impl Overshoot {
         let with_fallback = self.part(leases + fallback, allowed);
         self.peak_with_fallback = self.peak_with_fallback.max(with_fallback);
         let is_promised = self.total == Total::Promised;
-        if is_promised && part > self.worst.0 {
-            self.worst = (part, now);
+        if is_promised {
+            self.worst.note(part, now);
         }
     }
 

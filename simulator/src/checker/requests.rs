@@ -8,16 +8,16 @@ use doorward_engine::time::Time;
 
 use crate::checker::Watched;
 
-/// Requests of a client in the present second.
+/// Requests of a client, or at a node, in the present second.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Asked {
+pub(crate) struct Asked {
     second: u32,
     requests: u32,
 }
 
 impl Asked {
     /// Counts one more request, and returns the number in this second.
-    fn note(&mut self, now: Time) -> u32 {
+    pub(crate) fn note(&mut self, now: Time) -> u32 {
         let second = u32::try_from(now.since(Time::ZERO).as_secs()).unwrap_or(u32::MAX);
         if second != self.second {
             *self = Self {
@@ -32,14 +32,9 @@ impl Asked {
 
 impl Watched {
     /// Notes a request of a client, for a lease or for the master's address.
-    pub(crate) fn note_request(&mut self, client: usize, now: Time) {
-        let Some(account) = self.accounts.get_mut(client) else {
-            return;
-        };
-        let requests = account.asked_of_servers.note(now);
-        if requests > self.requests.0 {
-            self.requests = (requests, now);
-        }
+    pub(crate) fn note_request(&mut self, client: u32, now: Time) {
+        let requests = self.accounts[client].asked_of_servers.note(now);
+        self.requests.note(requests, now);
     }
 }
 

@@ -17,7 +17,9 @@ use doorward_engine::amount::Amount;
 use doorward_engine::exact_sum::ExactSum;
 use doorward_engine::time::Time;
 
+use crate::checker::extreme::Extreme;
 use crate::checker::{Watched, amount};
+use crate::numbered::Numbered;
 
 /// Time until all servers know that a client joined: a few rounds, and the messages between the
 /// servers.
@@ -25,7 +27,7 @@ const HEARD_WITHIN: Duration = Duration::from_secs(1);
 
 /// Books of one client.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct InformedClient {
+struct InformedClient {
     /// Safe capacity of its last answer; infinite without a limit. `None` before the first answer
     /// and after its end.
     safe: Option<f64>,
@@ -39,7 +41,8 @@ pub(super) struct InformedClient {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct SafeUse {
+pub(crate) struct SafeUse {
+    clients: Numbered<InformedClient>,
     used: ExactSum,
     /// Largest part of the capacity that clients used in safe mode.
     pub(super) peak: f64,
@@ -56,7 +59,7 @@ pub(super) struct SafeUse {
     /// True if the sums changed since the last look.
     is_changed: bool,
     /// Largest part of the capacity that all clients may use once all are informed, and when.
-    pub(super) worst: (f64, Time),
+    pub(super) worst: Extreme<f64>,
 }
 
 impl SafeUse {
@@ -73,14 +76,15 @@ impl SafeUse {
         self.is_mixed = false;
     }
 
-    /// Notes the safe capacity in the answer to a request that a client sent at `asked_at`.
-    pub(super) fn note_safe_capacity(
-        &mut self,
-        client: &mut InformedClient,
-        safe: f64,
-        asked_at: Time,
-        now: Time,
-    ) {
+    /// Adds a client.
+    pub(super) fn join(&mut self) {
+        self.clients.push(InformedClient::default());
+    }
+
+    /// Notes the safe capacity in the answer to a request that a client sent at `asked_at`;
+    /// infinite without a limit.
+    pub(crate) fn note_safe_capacity(&mut self, client: u32, safe: f64, asked_at: Time, now: Time) {
+        let client = &mut self.clients[client];
         let joins = client.safe.is_none() || client.has_lapsed;
         self.informed += usize::from(client.safe.is_none());
         self.lapsed -= usize::from(std::mem::take(&mut client.has_lapsed));
@@ -96,7 +100,8 @@ impl SafeUse {
     }
 
     /// Notes that the lease of a client ended without renewal.
-    pub(super) fn note_lapse(&mut self, client: &mut InformedClient) {
+    pub(crate) fn note_lapse(&mut self, client: u32) {
+        let client = &mut self.clients[client];
         if client.safe.is_some() && !client.has_lapsed {
             client.has_lapsed = true;
             self.lapsed += 1;
@@ -104,7 +109,8 @@ impl SafeUse {
     }
 
     /// Notes that the process of a client has ended and lost its safe capacity.
-    pub(super) fn note_gone(&mut self, client: &mut InformedClient) {
+    pub(crate) fn note_gone(&mut self, client: u32) {
+        let client = &mut self.clients[client];
         if client.safe.take().is_none() {
             return;
         }
@@ -115,7 +121,8 @@ impl SafeUse {
     }
 
     /// Updates the present and possible use of a client in safe mode.
-    pub(super) fn note_use(&mut self, client: &mut InformedClient, wants: f64, uses: Amount) {
+    fn note_use(&mut self, client: u32, wants: f64, uses: Amount) {
+        let client = &mut self.clients[client];
         let may = match client.safe {
             Some(safe) if safe.is_finite() => safe,
             Some(_) => wants,
@@ -140,54 +147,20 @@ impl SafeUse {
         let are_all_informed =
             self.informed > 0 && self.informed_in_round == self.informed && !self.is_mixed;
         let part = self.may.rounded_down() / capacity;
-        if are_all_informed && part > self.worst.0 {
-            self.worst = (part, now);
+        if are_all_informed {
+            self.worst.note(part, now);
         }
     }
 }
 
 impl Watched {
-    /// Notes the safe capacity in the answer to a request that a client sent at `asked_at`;
-    /// infinite without a limit.
-    pub(crate) fn note_safe_capacity_of(
-        &mut self,
-        client: usize,
-        safe: f64,
-        asked_at: Time,
-        now: Time,
-    ) {
-        if let Some(account) = self.accounts.get_mut(client) {
-            let informed = &mut account.informed;
-            self.safe_use
-                .note_safe_capacity(informed, safe, asked_at, now);
-        }
-    }
-
-    /// Notes that the lease of a client ended without renewal.
-    pub(crate) fn note_lapse(&mut self, client: usize) {
-        if let Some(account) = self.accounts.get_mut(client) {
-            self.safe_use.note_lapse(&mut account.informed);
-        }
-    }
-
-    /// Notes that the process of a client has ended.
-    pub(crate) fn note_gone(&mut self, client: usize) {
-        if let Some(account) = self.accounts.get_mut(client) {
-            self.safe_use.note_gone(&mut account.informed);
-        }
-    }
-
     /// Notes what a client uses in safe mode now, and may use if its lease ends.
-    pub(crate) fn note_safe_use(&mut self, client: usize, uses: f64, now: Time) {
-        let (capacity, wants) = (self.capacity(), self.standings.get(client));
-        let wants = wants.map_or(0.0, |standing| standing.wish.wants);
-        if let Some(account) = self.accounts.get_mut(client) {
-            self.safe_use
-                .note_use(&mut account.informed, wants, amount(uses));
-            // Without a total there is no whole to compare with.
-            if self.overshoot.has_total() {
-                self.safe_use.look(capacity, now);
-            }
+    pub(crate) fn note_safe_use(&mut self, client: u32, uses: f64, now: Time) {
+        let wants = self.standings[client].wish.wants;
+        self.safe_use.note_use(client, wants, amount(uses));
+        // Without a total there is no whole to compare with.
+        if self.overshoot.has_total() {
+            self.safe_use.look(self.overshoot.capacity, now);
         }
     }
 }

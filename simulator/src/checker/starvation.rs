@@ -12,6 +12,7 @@ use doorward_engine::exact_sum::ExactSum;
 use doorward_engine::template::{Algorithm, AlgorithmKind};
 use doorward_engine::time::Time;
 
+use crate::checker::extreme::Extreme;
 use crate::checker::{ROUNDING, Watched};
 
 #[derive(Debug, Default)]
@@ -21,20 +22,19 @@ struct Band {
     since: Option<Time>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Starvation {
     settled_after: Time,
     bands: BTreeMap<i64, Band>,
     /// Longest time without a lease, and when it ended.
-    pub(super) longest: (Duration, Time),
+    pub(super) longest: Extreme<Duration>,
 }
 
 impl Starvation {
     pub(super) fn new(settled_after: Time) -> Self {
         Self {
             settled_after,
-            bands: BTreeMap::new(),
-            longest: (Duration::ZERO, Time::ZERO),
+            ..Self::default()
         }
     }
 
@@ -62,9 +62,7 @@ impl Starvation {
 
     fn note_longest(&mut self, since: Time, now: Time) {
         let lasted = now.since(since.max(self.settled_after));
-        if lasted > self.longest.0 {
-            self.longest = (lasted, now);
-        }
+        self.longest.note(lasted, now);
     }
 
     /// Recomputes which priorities can get something. Returns those that no longer can, and since
@@ -114,10 +112,10 @@ impl Watched {
         for (priority, since) in self.starvation.look(&self.algorithm, capacity, now) {
             // Their clients still have nothing, but no longer count as starved. The loop runs only
             // if one of them may set a new maximum.
-            if now.since(since.max(self.settled_after)) <= self.starvation.longest.0 {
+            if now.since(since.max(self.settled_after)) <= self.starvation.longest.value {
                 continue;
             }
-            let all = self.standings.iter().zip(&self.accounts);
+            let all = self.standings.iter().zip(self.accounts.iter());
             let of = all.filter(|(standing, _)| standing.wish.priority == priority);
             let first = of.filter_map(|(_, account)| account.hungry_since).min();
             if let Some(first) = first {
@@ -128,7 +126,7 @@ impl Watched {
 
     /// Counts clients without a lease at the end of the run.
     pub(super) fn end_starvation(&mut self, now: Time) {
-        for (standing, account) in self.standings.iter().zip(&self.accounts) {
+        for (standing, account) in self.standings.iter().zip(self.accounts.iter()) {
             if let Some(since) = account.hungry_since {
                 self.starvation.note(since, standing.wish.priority, now);
             }

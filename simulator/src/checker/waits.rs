@@ -117,28 +117,23 @@ impl ClientStanding {
 
 impl Watched {
     /// Notes the reason for which a client waits, if it wants more than it may use.
-    pub(crate) fn note_wait(&mut self, client: usize, wait: Wait, now: Time) {
-        let is_new = |account: &&super::Account| account.wait != wait;
-        if self.accounts.get(client).filter(is_new).is_none() {
+    pub(crate) fn note_wait(&mut self, client: u32, wait: Wait, now: Time) {
+        if self.accounts[client].wait == wait {
             return;
         }
         self.advance(now);
-        let capacity = self.capacity();
-        if let (Some(standing), Some(account)) =
-            (self.standings.get(client), self.accounts.get_mut(client))
-        {
-            let missing = standing.missing(&self.algorithm, capacity);
-            self.waits.replace(account.wait, missing, Amount::ZERO);
-            self.waits.replace(wait, Amount::ZERO, missing);
-            account.wait = wait;
-        }
+        let missing = self.standings[client].missing(&self.algorithm, self.capacity());
+        let account = &mut self.accounts[client];
+        self.waits.replace(account.wait, missing, Amount::ZERO);
+        self.waits.replace(wait, Amount::ZERO, missing);
+        account.wait = wait;
     }
 
     /// Recomputes the sums after a change that affects all clients.
     pub(super) fn weigh_waits(&mut self) {
         let capacity = self.capacity();
         self.waits.clear();
-        for (standing, account) in self.standings.iter().zip(&self.accounts) {
+        for (standing, account) in self.standings.iter().zip(self.accounts.iter()) {
             let missing = standing.missing(&self.algorithm, capacity);
             self.waits.replace(account.wait, Amount::ZERO, missing);
         }
@@ -162,9 +157,9 @@ mod tests {
         let expected = Parts {
             gap: 0.15,
             others: 0.15,
-            ..Parts::NONE
+            ..Parts::default()
         };
         assert_eq!(waits.parts(10.0), expected);
-        assert_eq!(waits.parts(0.0), Parts::NONE);
+        assert_eq!(waits.parts(0.0), Parts::default());
     }
 }

@@ -14,10 +14,8 @@ pub(super) fn most(template: &Template) -> Option<f64> {
 
 impl Watched {
     /// Notes changed wants of a client.
-    pub(crate) fn note_wants(&mut self, client: usize, wants: f64, now: Time) {
-        if let Some(account) = self.accounts.get_mut(client) {
-            account.asked = wants;
-        }
+    pub fn note_wants(&mut self, client: u32, wants: f64, now: Time) {
+        self.accounts[client].asked = wants;
         self.count_wants(client, wants, now);
     }
 
@@ -27,18 +25,15 @@ impl Watched {
             return;
         }
         self.wants_max = wants_max;
-        for client in 0..self.accounts.len() {
-            let asked = self.accounts.get(client).map_or(0.0, |it| it.asked);
-            self.count_wants(client, asked, now);
+        for client in self.accounts.numbers() {
+            self.count_wants(client, self.accounts[client].asked, now);
         }
     }
 
     /// Updates the counted wants of a client.
-    fn count_wants(&mut self, client: usize, wants: f64, now: Time) {
+    fn count_wants(&mut self, client: u32, wants: f64, now: Time) {
         let wants = self.wants_max.map_or(wants, |most| wants.min(most));
-        let Some(standing) = self.standings.get(client).copied() else {
-            return;
-        };
+        let standing = self.standings[client];
         let before = standing.wish.wants;
         if wants == before {
             return;

@@ -16,7 +16,7 @@ pub struct ClientSpread {
     /// Jain's index of fairness, (Σx)² / (n · Σx²), where x is what a client got divided by what the ideal
     /// would have given it (Jain, Chiu, Hawe: "A Quantitative Measure of Fairness and Discrimination", 1984).
     /// Absent: the ideal gives nothing to any client.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub jain: Option<f64>,
 }
 

@@ -24,7 +24,6 @@ named! {
         /// Only the master decides.
         Mastership = "mastership",
         /// All clients have their shares at the times that the scenario names.
-        #[serde(alias = "rest")]
         SettledFairness = "settled fairness",
         /// A client without a lease that can reach its server again soon has a lease.
         Comeback = "comeback",

@@ -1,20 +1,16 @@
 //! Queue of events, in order of time, and of insertion where times are equal.
 //!
 //! With a million clients there are millions of future events, and one large heap would cost more
-//! than the events themselves. So only the present is sorted: a list of the present *tick* (a
-//! millisecond), beside a small heap of events added to that tick while it is played. The present
-//! *span* (a second) has one list for each tick, and all later time one list for each span.
+//! than the events themselves. So only the events of the present *tick* (a millisecond) are in a
+//! heap. Each later tick has a list without an order.
 
-use std::cmp::{Ordering, Reverse};
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
 use doorward_engine::time::Time;
 
 /// Length of a tick: 2 to this power, in nanoseconds.
 const TICK_BITS: u32 = 20;
-
-/// Length of a span: 2 to this power, in ticks.
-const SPAN_BITS: u32 = 10;
 
 /// Kind of an event. It is small because there is one for every client and every message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -53,73 +49,23 @@ pub(crate) enum EventKind {
     Nesting,
 }
 
-#[derive(Clone, Copy, Debug)]
+/// Event with its time. Numbers are unique, so the order never depends on the kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Queued {
     at: Time,
     number: u64,
     what: EventKind,
 }
 
-impl Queued {
-    /// Numbers are unique, so the kind is no part of the key.
-    const fn key(&self) -> (Time, u64) {
-        (self.at, self.number)
-    }
-
-    const fn tick(&self) -> u64 {
-        self.at.as_nanos() >> TICK_BITS
-    }
-}
-
-impl PartialEq for Queued {
-    fn eq(&self, other: &Self) -> bool {
-        self.key() == other.key()
-    }
-}
-
-impl Eq for Queued {}
-
-impl PartialOrd for Queued {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Queued {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.key().cmp(&other.key())
-    }
-}
-
 /// Events of the future.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Events {
-    /// Events that existed when the present tick began, in reverse order.
-    now: Vec<Queued>,
-    /// Events added since, up to the end of the present tick.
-    added: BinaryHeap<Reverse<Queued>>,
+    /// Events up to the end of the present tick.
+    now: BinaryHeap<Reverse<Queued>>,
     tick: u64,
-    /// Later events of the present span, by their tick within it.
-    soon: Vec<Vec<Queued>>,
-    /// Number of events in `soon`.
-    soon_count: usize,
-    /// Events of later spans, by their span.
-    later: BTreeMap<u64, Vec<Queued>>,
+    /// Events of later ticks.
+    later: BTreeMap<u64, Vec<Reverse<Queued>>>,
     number: u64,
-}
-
-impl Default for Events {
-    fn default() -> Self {
-        Self {
-            now: Vec::new(),
-            added: BinaryHeap::new(),
-            tick: 0,
-            soon: vec![Vec::new(); 1 << SPAN_BITS],
-            soon_count: 0,
-            later: BTreeMap::new(),
-            number: 0,
-        }
-    }
 }
 
 impl Events {
@@ -127,71 +73,26 @@ impl Events {
     pub(crate) fn put(&mut self, at: Time, what: EventKind) {
         self.number += 1;
         let number = self.number;
-        self.file(Queued { at, number, what });
+        let entry = Reverse(Queued { at, number, what });
+        let tick = at.as_nanos() >> TICK_BITS;
+        if tick <= self.tick {
+            self.now.push(entry);
+        } else {
+            self.later.entry(tick).or_default().push(entry);
+        }
     }
 
     /// Returns the next event, unless it comes after `end`.
     pub(crate) fn next(&mut self, end: Time) -> Option<(Time, EventKind)> {
-        while self.now.is_empty() && self.added.is_empty() {
-            self.advance()?;
+        if self.now.is_empty() {
+            let (tick, entries) = self.later.pop_first()?;
+            (self.tick, self.now) = (tick, entries.into());
         }
-        let (listed, added) = (self.now.last(), self.added.peek());
-        let is_listed = match (listed, added) {
-            (Some(listed), Some(Reverse(added))) => listed < added,
-            (listed, _) => listed.is_some(),
-        };
-        let next = if is_listed {
-            self.now.pop_if(|next| next.at <= end)
-        } else {
-            added.filter(|next| next.0.at <= end)?;
-            self.added.pop().map(|next| next.0)
-        };
-        next.map(|next| (next.at, next.what))
-    }
-
-    fn file(&mut self, entry: Queued) {
-        let tick = entry.tick();
-        if tick <= self.tick {
-            self.added.push(Reverse(entry));
-        } else if tick >> SPAN_BITS == self.tick >> SPAN_BITS {
-            if let Some(list) = self.soon.get_mut(place_in_span(tick)) {
-                list.push(entry);
-                self.soon_count += 1;
-            }
-        } else {
-            let span = tick >> SPAN_BITS;
-            self.later.entry(span).or_default().push(entry);
-        }
-    }
-
-    /// Moves on to the next tick with events, or to the next span. Returns `None` if there are no
-    /// events.
-    fn advance(&mut self) -> Option<()> {
-        if self.soon_count > 0 {
-            self.tick += 1;
-            // Some list is not empty, so this ends within the span.
-            if let Some(list) = self.soon.get_mut(place_in_span(self.tick)) {
-                self.soon_count -= list.len();
-                // Takes the list itself. The list of the previous tick is freed, so the next events
-                // go where the processor's cache still is.
-                self.now = std::mem::take(list);
-                self.now.sort_unstable_by(|a, b| b.cmp(a));
-            }
-            return Some(());
-        }
-        let (span, entries) = self.later.pop_first()?;
-        self.tick = span << SPAN_BITS;
-        for entry in entries {
-            self.file(entry);
-        }
-        Some(())
+        self.now.peek().filter(|next| next.0.at <= end)?;
+        let Reverse(next) = self.now.pop()?;
+        Some((next.at, next.what))
     }
 }
-
-const fn place_in_span(tick: u64) -> usize {
-    (tick & ((1 << SPAN_BITS) - 1)) as usize
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -6,44 +6,44 @@ use doorward_engine::id::{HolderName, ResourceId};
 use doorward_engine::time::Time;
 use doorward_session::master_finder::MasterFinder;
 
-use crate::checker::Watched;
+use crate::checker::{Asked, Extreme, Watched};
+use crate::numbered::Numbered;
 use crate::recording::{NodeInfo, Recording, ResourceRecording};
 use crate::scenario::ClientGroup;
 use crate::scenario::demand::demand_player::DemandPlayer;
+use crate::scenario::usage::Usage;
 use crate::world::agenda::EventKind;
 use crate::world::clock::LocalClock;
 use crate::world::etcd::EtcdConnection;
-use crate::world::load::RequestCounts;
 use crate::world::place::{Place, ServerSlot};
 use crate::world::uses::{Use, chance_of};
 use crate::world::{CLIENTS_SHOWN, ClientProcess, World, addresses_of};
 
-impl World<'_> {
+impl<'a> World<'a> {
     /// Builds the tree.
     pub(super) fn build_tree(&mut self) {
-        for (number, node) in self.scenario.nodes.iter().enumerate() {
-            let parent = node.parent.and_then(|parent| u32::try_from(parent).ok());
-            let above = node.parent.and_then(|parent| self.places.get(parent));
+        for (number, node) in (0..).zip(&self.scenario.nodes) {
+            let parent = node.parent.map(|parent| parent as u32);
+            let above = parent.map(|parent| &self.places[parent]);
             let level = above.map_or(0, |above| above.level + 1);
             // The scenario's reader has checked the name.
             let Ok(name) = HolderName::new(&node.name) else {
                 continue;
             };
             let addresses = addresses_of(number, node.candidates);
+            let slot = ServerSlot {
+                down_until: Time::ZERO,
+                way: EtcdConnection::OPEN,
+            };
             self.places.push(Place {
+                number,
                 name,
                 parent,
                 children: Vec::new(),
                 level,
                 clients: 0,
                 servers: Vec::new(),
-                slots: vec![
-                    ServerSlot {
-                        down_until: Time::ZERO,
-                        way: EtcdConnection::OPEN,
-                    };
-                    node.candidates.max(1) as usize
-                ],
+                slots: (0..node.candidates.max(1)).map(|_| slot).collect(),
                 starts: 0,
                 unable_until: Time::ZERO,
                 published: Arc::clone(&addresses),
@@ -56,19 +56,17 @@ impl World<'_> {
                 clock: LocalClock::TRUE,
                 wake_at: None,
                 up_since: Time::ZERO,
-                load: RequestCounts::default(),
+                asked: Asked::default(),
+                busiest: Extreme::default(),
             });
-            if let (Some(parent), Ok(number)) = (parent, u32::try_from(number))
-                && let Some(parent) = self.places.get_mut(parent as usize)
-            {
-                parent.children.push(number);
+            if let Some(parent) = parent {
+                self.places[parent].children.push(number);
             }
         }
         // Elections are over before the run begins, from the root down.
         self.etcd.is_quick = true;
-        for place in 0..self.places.len() as u32 {
-            let slots = self.place(place).map_or(0, |place| place.slots.len());
-            for slot in 0..slots as u32 {
+        for place in self.places.numbers() {
+            for slot in self.places[place].slots.numbers() {
                 self.start_server(place, slot);
             }
             while let Some((_, what)) = self.events.next(Time::ZERO) {
@@ -82,10 +80,9 @@ impl World<'_> {
     pub(super) fn spawn_clients(&mut self) {
         let scenario = self.scenario;
         let settled_after = Time::ZERO + scenario.settled_after;
-        for (number, group) in scenario.clients.iter().enumerate() {
-            let watch = |usage| self.watch(usage, settled_after);
-            let resources = group.usages().map(|it| &it.resource).map(watch);
-            let resources: Vec<usize> = resources.collect();
+        for (number, group) in (0..).zip(&scenario.clients) {
+            let watch = |usage: &Usage| self.watch(&usage.resource, settled_after);
+            let resources: Vec<u32> = group.usages().map(watch).collect();
             let first = self.clients.len();
             let (count, start_within) = (group.count, group.start_within);
             for index in 0..count {
@@ -95,54 +92,46 @@ impl World<'_> {
                 let Ok(name) = HolderName::new(&group.client_name(index)) else {
                     continue;
                 };
-                let client = self.clients.len() as u32;
-                let Some(uses) = self.uses_of(group, &resources, *place, (client, index)) else {
-                    continue;
-                };
-                let Some(there) = self.places.get_mut(*place) else {
-                    continue;
-                };
+                let place = *place as u32;
+                let uses = self.uses_of(group, &resources, place, index);
+                let there = &mut self.places[place];
                 there.clients += 1;
-                let known = Arc::clone(&there.published);
-                let (group, place) = (number as u32, *place as u32);
-                let finder = MasterFinder::new(known);
-                self.clients
-                    .push(ClientProcess::new(group, place, uses, finder, name));
+                let finder = MasterFinder::new(Arc::clone(&there.published));
+                let process = ClientProcess::new(number, place, uses, finder, name);
+                let client = self.clients.push(process);
                 self.wakes.push(None);
                 let part = index as f64 / count.max(1) as f64;
                 let starts = Time::ZERO + start_within.mul_f64(part);
                 self.events.put(starts, EventKind::Start(client));
             }
-            self.open_trace(number, first);
+            self.open_trace(&group.first.demand, first);
         }
         self.choose_shown();
     }
 
-    /// Creates the use of all resources by one client, from its number among all clients and its
-    /// index in its group.
+    /// Creates the use of all resources by the next client, from its index in its group.
     fn uses_of(
         &mut self,
-        group: &ClientGroup,
-        resources: &[usize],
-        place: usize,
-        (client, index): (u32, usize),
-    ) -> Option<Vec<Use>> {
-        let mut uses = Vec::new();
-        for (which, (usage, resource)) in group.usages().zip(resources).enumerate() {
-            let watched = self.watched.get_mut(*resource)?;
-            let account = watched.join(usage.priority, place as u32);
+        group: &'a ClientGroup,
+        resources: &[u32],
+        place: u32,
+        index: usize,
+    ) -> Numbered<Use<'a>> {
+        let client = self.clients.len();
+        let create = |(which, (usage, resource)): (u32, (&'a Usage, &u32))| {
+            let account = self.watched[*resource].join(usage.priority, place);
             let chance = chance_of(&self.chance, client, which);
-            let player = DemandPlayer::new(index, chance);
-            uses.push(Use::new(*resource as u32, account as u32, player));
-        }
-        Some(uses)
+            Use::new(usage, *resource, account, DemandPlayer::new(index, chance))
+        };
+        let usages = group.usages().zip(resources);
+        (0..).zip(usages).map(create).collect()
     }
 
     /// Returns the number of a resource among the watched ones.
-    fn watch(&mut self, resource: &ResourceId, settled_after: Time) -> usize {
+    fn watch(&mut self, resource: &ResourceId, settled_after: Time) -> u32 {
         let known = self.watched.iter().position(|w| w.resource == *resource);
         if let Some(known) = known {
-            return known;
+            return known as u32;
         }
         // The scenario's reader has checked that every resource has a template at the start.
         if let Some(template) = self.templates.find(resource).map(Arc::clone) {
@@ -151,16 +140,15 @@ impl World<'_> {
             watched.note_levels(levels.max().unwrap_or(1) as u32);
             self.watched.push(watched);
         }
-        self.watched.len().saturating_sub(1)
+        self.watched.len() - 1
     }
 
     /// Chooses the clients to show for each resource, spread over all.
     fn choose_shown(&mut self) {
-        for resource in 0..self.watched.len() {
-            let of = |(number, client): (usize, &ClientProcess)| {
-                client.use_of(resource).map(|_| number as u32)
-            };
-            let all: Vec<u32> = self.clients.iter().enumerate().filter_map(of).collect();
+        for resource in self.watched.numbers() {
+            let users = self.clients.enumerate();
+            let users = users.filter(|(_, client)| client.use_of(resource).is_some());
+            let all: Vec<u32> = users.map(|(number, _)| number).collect();
             let step = all.len().div_ceil(CLIENTS_SHOWN).max(1);
             self.shown.push(all.into_iter().step_by(step).collect());
         }
@@ -187,7 +175,7 @@ impl World<'_> {
                     ..NodeInfo::default()
                 })
                 .collect(),
-            clients: self.clients.len(),
+            clients: self.clients.len() as usize,
             resources: self
                 .watched
                 .iter()

@@ -14,6 +14,7 @@ use std::time::Duration;
 use doorward_engine::node::mastership::{Mastership, Term};
 use doorward_engine::template::Templates;
 use doorward_engine::time::Time;
+use doorward_session::address::Address;
 use doorward_session::candidate::standing::Standing;
 use doorward_session::candidate::state::CandidateState;
 use doorward_session::candidate::store::LeaseId;
@@ -26,7 +27,6 @@ use smol_str::{SmolStr, format_smolstr};
 use crate::world::World;
 use crate::world::etcd::KeyWatch;
 use crate::world::message::ServerId;
-use crate::world::place::ServerProcess;
 
 /// Members of etcd, as candidates see it. All are out of reach at once, or none.
 const ENDPOINTS: u32 = 3;
@@ -85,21 +85,16 @@ impl World<'_> {
             true => TTL_AT_ONCE,
             false => shortest,
         };
-        let Some(place) = self.place(id.place) else {
-            return;
-        };
+        let place = &mut self.places[id.place];
         let (local, is_able) = (place.clock.shows(now), place.unable_until <= now);
         let has_parent = place.parent.is_some();
-        let addresses = std::sync::Arc::clone(&place.addresses);
-        let Some(server) = place.server(id.term) else {
+        let Some(server) = place.servers.iter_mut().find(|it| it.id == id) else {
             return;
         };
-        let Some(address) = addresses.get(server.slot as usize) else {
-            return;
-        };
+        let address = place.addresses.get(server.slot as usize);
         let templates = &server.templates;
         let config = CandidateConfig {
-            address: SmolStr::new(address.as_str()),
+            address: SmolStr::new(address.map_or("", Address::as_str)),
             server: format_smolstr!("{}-{}", id.place, id.term),
             pages: None,
             rest: SmolStr::default(),
@@ -121,20 +116,15 @@ impl World<'_> {
 
     /// Returns all servers that take part in elections.
     pub(super) fn candidates(&self) -> Vec<ServerId> {
-        let places = 0..self.places.len() as u32;
+        let places = self.places.numbers();
         places.flat_map(|place| self.candidates_of(place)).collect()
     }
 
     /// Returns the candidates of a node.
     pub(super) fn candidates_of(&self, place: u32) -> Vec<ServerId> {
-        let servers = self.places.get(place as usize).map(|it| &it.servers);
-        let all = servers.into_iter().flatten();
-        let all = all.filter(|server| server.candidacy.is_some());
-        all.map(|server| ServerId {
-            place,
-            term: server.term,
-        })
-        .collect()
+        let servers = self.places[place].servers.iter();
+        let candidates = servers.filter(|server| server.candidacy.is_some());
+        candidates.map(|server| server.id).collect()
     }
 
     /// Returns a server's candidacy and what its clock shows.
@@ -174,8 +164,9 @@ impl World<'_> {
 
     /// Gives the node its candidate's standing.
     fn apply_standing(&mut self, id: ServerId, local: Time) {
-        let server = self.server_of(id);
-        let Some(server) = server else { return };
+        let Some(server) = self.server_of(id) else {
+            return;
+        };
         let Some(candidacy) = &mut server.candidacy else {
             return;
         };
@@ -256,9 +247,8 @@ impl World<'_> {
         ttl: Duration,
         sent: Time,
     ) {
-        let clock = self.places.get(id.place as usize).map(|place| place.clock);
-        if let (Some(clock), Some((candidacy, _))) = (clock, self.candidacy_of(id)) {
-            let sent = clock.shows(sent);
+        let sent = self.places[id.place].clock.shows(sent);
+        if let Some((candidacy, _)) = self.candidacy_of(id) {
             candidacy.lease = granted.or(candidacy.lease);
             let until = sent + ttl.mul_f64(TERM);
             candidacy.may_lead_until = candidacy.may_lead_until.max(until);
@@ -291,21 +281,15 @@ impl World<'_> {
 
     /// Passes the first waiting templates to the candidate, unless it has some in progress.
     fn hand_in_templates(&mut self, id: ServerId) {
-        let server = self.server_of(id);
-        let Some(ServerProcess {
-            templates,
-            candidacy: Some(candidacy),
-            ..
-        }) = server
-        else {
+        let Some(server) = self.server_of(id) else {
             return;
         };
-        if candidacy.candidate.has_templates_waiting() {
-            return;
-        }
-        let Some(next) = candidacy.waiting.front() else {
+        let free = server.candidacy.as_ref();
+        let free = free.filter(|it| !it.candidate.has_templates_waiting());
+        let Some(next) = free.and_then(|it| it.waiting.front()) else {
             return;
         };
+        let templates = &server.templates;
         let next = NextTemplates {
             digest: digest(next),
             longest: next.longest_lease(),
@@ -319,8 +303,9 @@ impl World<'_> {
 
     /// Puts the templates in force that the candidate has agreed to.
     fn apply_templates(&mut self, id: ServerId, local: Time) {
-        let server = self.server_of(id);
-        let Some(server) = server else { return };
+        let Some(server) = self.server_of(id) else {
+            return;
+        };
         let Some(candidacy) = &mut server.candidacy else {
             return;
         };

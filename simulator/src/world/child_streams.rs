@@ -75,8 +75,7 @@ impl World<'_> {
 
     /// Notes that a child server has left its connection to a server of its parent, or has ended.
     pub(super) fn leave(&mut self, child: ServerId, above: u64) {
-        let parent = self.places.get(child.place as usize);
-        let Some(parent) = parent.and_then(|place| place.parent) else {
+        let Some(parent) = self.places[child.place].parent else {
             return;
         };
         let above = ServerId {
@@ -87,16 +86,12 @@ impl World<'_> {
         let Some((server, _)) = self.server_at(above) else {
             return;
         };
-        let lines = server
-            .below
-            .lines
-            .iter()
-            .filter(|(_, line)| line.0 == child);
+        let lines = server.below.lines.iter();
+        let lines = lines.filter(|(_, line)| line.0 == child);
         let streams: Vec<u64> = lines.map(|(number, _)| *number).collect();
         if is_cut && !streams.is_empty() {
             // In a partition the parent notices only when pings stay unanswered.
-            let silent = FaultEnd::Silent { above, streams };
-            self.end_with(self.now + KEEPALIVE, silent);
+            self.end_with(self.now + KEEPALIVE, FaultEnd::Silent(above, streams));
         } else {
             self.note_gone(above, &streams);
         }
@@ -126,10 +121,8 @@ impl World<'_> {
         request: GetServerCapacity,
     ) {
         let (now, settled_after) = (self.now, self.scenario.settled_after);
-        let Some(place) = self.place(to.place) else {
-            return;
-        };
-        place.load.note(settled_after, now);
+        let place = &mut self.places[to.place];
+        place.note_request(settled_after, now);
         let Some((server, local)) = self.server_at(to) else {
             return;
         };

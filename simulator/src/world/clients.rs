@@ -10,61 +10,48 @@ use doorward_engine::request::{Ask, GetCapacity, Has};
 use doorward_engine::time::Time;
 use doorward_session::master_finder::MasterFinder;
 
-use crate::scenario::ClientGroup;
 use crate::scenario::demand::Demand;
 use crate::trace_feed::TraceFeed;
 use crate::world::agenda::EventKind;
 use crate::world::client_replies::response;
-use crate::world::message::{Message, RequestResult, ServerId};
+use crate::world::message::{Callee, ClientCall, ClientRequest, Message, RequestResult};
+use crate::world::sampling::SETTLE;
 use crate::world::servers::CLIENT_TIMEOUT;
-use crate::world::uses::chance_of;
+use crate::world::uses::{Use, chance_of};
 use crate::world::work::LimiterWork;
 use crate::world::{ClientProcess, PlayedTrace, World};
 
 impl World<'_> {
-    fn client(&mut self, client: u32) -> Option<&mut ClientProcess> {
-        self.clients.get_mut(client as usize)
-    }
-
     /// Starts a client's process if its time has come and no fault keeps it down.
     pub(super) fn start_client(&mut self, number: u32) {
-        let scenario = self.scenario;
-        let now = self.now;
-        let startable = |client: &&ClientProcess| {
-            client.state.is_none() && client.is_due && client.down_until <= now
-        };
-        let Some(client) = self.clients.get(number as usize).filter(startable) else {
+        let (now, gaps) = (self.now, self.scenario.client_gaps);
+        let client = &self.clients[number];
+        if client.state.is_some() || !client.is_due || client.down_until > now {
             return;
-        };
+        }
         let sequence = self.wall_micros(&client.clock);
-        let Some(client) = self.clients.get_mut(number as usize) else {
-            return;
-        };
-        let Some(group) = scenario.clients.get(client.group as usize) else {
-            return;
-        };
+        let client = &mut self.clients[number];
         let local = client.clock.shows(now);
         let config = ClientConfig {
-            early_gap: scenario.client_gaps.early,
-            news_gap: scenario.client_gaps.news,
+            early_gap: gaps.early,
+            news_gap: gaps.news,
             ..ClientConfig::default()
         };
         let mut state = ClientState::new(config, sequence);
         let begins = client.starts == 0;
         client.starts += 1;
         let starts = u64::from(client.starts);
-        for (which, (it, usage)) in client.uses.iter_mut().zip(group.usages()).enumerate() {
-            if begins && let Some(at) = it.begin(usage, now) {
-                self.events.put(at, EventKind::Demand(number, which as u8));
+        for (which, it) in (0..).zip(client.uses.iter_mut()) {
+            if begins && let Some(at) = it.begin(now) {
+                self.events.put(at, EventKind::Demand(number, which));
             }
-            if let Some(limiter) = usage.limiter {
-                let chance = chance_of(&self.chance, number, which).fork(starts);
+            if let Some(limiter) = it.usage.limiter {
+                let chance = chance_of(&self.chance, number, which.into()).fork(starts);
                 let limiter = LimiterWork::new(limiter, chance, &client.clock, now);
                 it.work = Some(Box::new(limiter));
             }
             if it.closed_until <= now {
-                let (id, wants) = (usage.resource.as_str(), it.wants());
-                state.open(id, usage.priority, usage.mode, wants, local);
+                state.open(it.id(), it.usage.priority, it.usage.mode, it.wants(), local);
             }
         }
         client.state = Some(state);
@@ -78,25 +65,20 @@ impl World<'_> {
 
     /// Ends a client's process without notice, and keeps it down until then at least.
     pub(super) fn crash_client(&mut self, number: u32, until: Time) {
-        if let Some(client) = self.client(number) {
-            client.state = None;
-            client.parting = None;
-            client.down_until = client.down_until.max(until);
-            client.uses.iter_mut().for_each(|it| it.work = None);
-        }
-        if let Some(wake_at) = self.wakes.get_mut(number as usize) {
-            *wake_at = None;
-        }
+        let client = &mut self.clients[number];
+        client.state = None;
+        client.parting = None;
+        client.down_until = client.down_until.max(until);
+        client.uses.iter_mut().for_each(|it| it.work = None);
+        self.wakes[number] = None;
         self.report_wants(number);
         self.publish(number);
     }
 
     pub(super) fn wake_client(&mut self, number: u32) {
-        let now = self.now;
-        let wake_at = self.wakes.get_mut(number as usize);
         // At any other time it was woken before and sleeps again.
-        if let Some(wake_at) = wake_at.filter(|at| **at == Some(now)) {
-            *wake_at = None;
+        if self.wakes[number] == Some(self.now) {
+            self.wakes[number] = None;
             self.step_client(number);
         }
     }
@@ -106,17 +88,7 @@ impl World<'_> {
         if self.is_healed {
             return;
         }
-        let scenario = self.scenario;
-        let now = self.now;
-        let Some(client) = self.clients.get_mut(number as usize) else {
-            return;
-        };
-        let group = scenario.clients.get(client.group as usize);
-        let usage = group.and_then(|group| group.usage(which.into()));
-        let (Some(it), Some(usage)) = (client.uses.get_mut(usize::from(which)), usage) else {
-            return;
-        };
-        if let Some(at) = it.follow(usage, now) {
+        if let Some(at) = self.clients[number].uses[which.into()].follow(self.now) {
             self.events.put(at, EventKind::Demand(number, which));
         }
         self.update_wants(number);
@@ -124,14 +96,10 @@ impl World<'_> {
 
     /// Passes changed wants to the client state.
     pub(super) fn update_wants(&mut self, number: u32) {
-        let scenario = self.scenario;
-        let Some(client) = self.client(number) else {
-            return;
-        };
-        let group = scenario.clients.get(client.group as usize);
-        if let (Some(state), Some(group)) = (&mut client.state, group) {
-            for (it, usage) in client.uses.iter().zip(group.usages()) {
-                state.ask(usage.resource.as_str(), it.wants());
+        let client = &mut self.clients[number];
+        if let Some(state) = &mut client.state {
+            for it in client.uses.iter() {
+                state.ask(it.id(), it.wants());
             }
             self.report_wants(number);
             self.step_client(number);
@@ -141,39 +109,27 @@ impl World<'_> {
     /// Reports the wants of a client to the checkers at once. A client that is not running wants
     /// nothing, and it wants nothing of a resource that it does not use.
     pub(super) fn report_wants(&mut self, number: u32) {
-        let (now, scenario) = (self.now, self.scenario);
-        let Some(client) = self.clients.get(number as usize) else {
-            return;
-        };
-        let Some(group) = scenario.clients.get(client.group as usize) else {
-            return;
-        };
-        for (it, usage) in client.uses.iter().zip(group.usages()) {
+        let now = self.now;
+        let client = &self.clients[number];
+        for it in client.uses.iter() {
             let state = client.state.as_ref();
-            let is_used = state.is_some_and(|it| it.resource(usage.resource.as_str()).is_some());
+            let is_used = state.is_some_and(|state| state.resource(it.id()).is_some());
             let wants = if is_used { it.wants() } else { 0.0 };
-            if let Some(watched) = self.watched.get_mut(it.resource as usize) {
-                watched.note_wants(it.account as usize, wants, now);
-                if watched.is_restless() && !self.is_settling {
-                    self.is_settling = true;
-                    self.events
-                        .put(now + super::sampling::SETTLE, EventKind::Settle);
-                }
+            let watched = &mut self.watched[it.resource];
+            watched.note_wants(it.account, wants, now);
+            if watched.is_restless() && !self.is_settling {
+                self.is_settling = true;
+                self.events.put(now + SETTLE, EventKind::Settle);
             }
         }
     }
 
     /// Performs the next steps of the client state, and schedules its next wake-up.
     pub(super) fn step_client(&mut self, number: u32) {
-        let (now, scenario) = (self.now, self.scenario);
+        let now = self.now;
         self.continue_parting(number);
         loop {
-            let Some(client) = self.clients.get_mut(number as usize) else {
-                return;
-            };
-            let Some(group) = scenario.clients.get(client.group as usize) else {
-                return;
-            };
+            let client = &mut self.clients[number];
             let local = client.clock.shows(now);
             let Some(state) = &mut client.state else {
                 return;
@@ -184,13 +140,12 @@ impl World<'_> {
                 Step::Send => {
                     let uses = &client.uses;
                     let in_flight = |id: &str| {
-                        let mut all = uses.iter().zip(group.usages());
-                        let used = all.find(|(_, usage)| usage.resource.as_str() == id);
-                        used.map_or(0.0, |(it, _)| it.in_flight())
+                        let used = uses.iter().find(|it| it.id() == id);
+                        used.map_or(0.0, Use::in_flight)
                     };
                     let request = state.request(in_flight, local);
                     let has_work = uses.iter().any(|it| it.work.is_some());
-                    note_reported(client, group, &request, local);
+                    note_reported(client, &request, local);
                     // Limiters come first: the request reports their use. Everything else is
                     // published below, at the same moment.
                     if has_work {
@@ -200,7 +155,8 @@ impl World<'_> {
                 }
                 Step::Wait(until) => {
                     let at = until.map(|until| client.clock.when(until).max(now));
-                    if let (Some(at), Some(wake_at)) = (at, self.wakes.get_mut(number as usize))
+                    let wake_at = &mut self.wakes[number];
+                    if let Some(at) = at
                         && wake_at.is_none_or(|before| at < before || before <= now)
                     {
                         *wake_at = Some(at);
@@ -214,16 +170,12 @@ impl World<'_> {
     }
 
     /// Runs what is due at a limiter of a client.
-    pub(super) fn pass_work(&mut self, number: u32, which: u8) {
-        let (now, scenario) = (self.now, self.scenario);
-        let Some(client) = self.clients.get_mut(number as usize) else {
-            return;
-        };
-        let group = scenario.clients.get(client.group as usize);
-        let usage = group.and_then(|group| group.usage(which.into()));
-        let it = client.uses.get_mut(usize::from(which));
-        let limiter = it.and_then(|it| it.work.as_mut());
-        let (Some(limiter), Some(usage), Some(state)) = (limiter, usage, &mut client.state) else {
+    pub(super) fn pass_work(&mut self, number: u32, which: u32) {
+        let now = self.now;
+        let client = &mut self.clients[number];
+        let it = &mut client.uses[which];
+        let id = it.id();
+        let (Some(limiter), Some(state)) = (&mut it.work, &mut client.state) else {
             return;
         };
         // At any other time it has run before, and will run again.
@@ -237,7 +189,7 @@ impl World<'_> {
             false => limiter.measure(&client.clock, now),
         };
         if let Some(wants) = measured {
-            state.ask(usage.resource.as_str(), wants);
+            state.ask(id, wants);
             self.report_wants(number);
             self.step_client(number);
         } else if client.parting.is_some() {
@@ -249,19 +201,11 @@ impl World<'_> {
 
     /// Sends a client's request to the master, or looks for the master first.
     fn ask(&mut self, number: u32, request: Request) {
-        let scenario = self.scenario;
-        let now = self.now;
         let sequence = request.sequence;
-        let Some(client) = self.clients.get_mut(number as usize) else {
-            return;
-        };
-        let Some(group) = scenario.clients.get(client.group as usize) else {
-            return;
-        };
-        client.seen.note_request(sequence, now);
+        let client = &mut self.clients[number];
+        client.seen.note_request(sequence, self.now);
         let asks = request.asks.into_iter().filter_map(|ask| {
-            let mut usages = group.usages();
-            let usage = usages.find(|usage| usage.resource.as_str() == ask.resource)?;
+            let usage = client.uses.iter().find(|it| it.id() == ask.resource)?.usage;
             Some(Ask {
                 resource: usage.resource.clone(),
                 priority: ask.priority,
@@ -284,36 +228,43 @@ impl World<'_> {
         };
         match client.connected {
             Some(term) => self.ask_master(number, term, request),
-            None => self.find_master(number, Box::new(request)),
+            None => self.find_master(number, request),
         }
     }
 
     /// Sends a request to the server that the client has a connection with.
     pub(super) fn ask_master(&mut self, number: u32, term: u64, request: GetCapacity) {
         self.count_request(number);
-        let sequence = request.sequence.unwrap_or_default();
-        let Some(place) = self.clients.get(number as usize).map(|it| it.place) else {
-            return;
-        };
-        let message = Message::Ask {
+        let call = ClientCall {
             client: number,
-            server: ServerId { place, term },
-            request,
+            sequence: request.sequence.unwrap_or_default(),
+            place: self.clients[number].place,
+            callee: Callee::Term(term),
+            request: ClientRequest::Ask(request),
         };
-        self.send_or_fail(place, number, sequence, message);
+        self.call(call);
+    }
+
+    /// Sends a client's call to a server.
+    pub(super) fn call(&mut self, call: ClientCall) {
+        let (place, client, sequence) = (call.place, call.client, call.sequence);
+        self.send_or_fail(place, client, sequence, Message::Call(call));
+    }
+
+    /// Sends the result of a client's call back from a node.
+    pub(super) fn reply(&mut self, place: u32, client: u32, sequence: u64, answer: RequestResult) {
+        let message = Message::Answer {
+            client,
+            sequence,
+            answer,
+        };
+        self.send_or_fail(place, client, sequence, message);
     }
 
     /// Sends a message of a client's call between it and a server of a node. If it is lost, the call
     /// times out.
-    pub(super) fn send_or_fail(
-        &mut self,
-        place: u32,
-        client: u32,
-        sequence: u64,
-        message: Message,
-    ) {
-        let there = self.places.get(place as usize);
-        let is_cut = there.is_none_or(|there| there.cut_below_until > self.now);
+    fn send_or_fail(&mut self, place: u32, client: u32, sequence: u64, message: Message) {
+        let is_cut = self.places[place].cut_below_until > self.now;
         let way = self.scenario.network.to_clients(place);
         if is_cut || !self.send(&way, message) {
             self.fail_later(client, sequence, self.now + CLIENT_TIMEOUT);
@@ -322,15 +273,12 @@ impl World<'_> {
 
     /// Fails a request at a time.
     pub(super) fn fail_later(&mut self, client: u32, sequence: u64, at: Time) {
-        let answer = RequestResult::Failed;
-        self.deliver(
-            at,
-            Message::Answer {
-                client,
-                sequence,
-                answer,
-            },
-        );
+        let message = Message::Answer {
+            client,
+            sequence,
+            answer: RequestResult::Failed,
+        };
+        self.deliver(at, message);
     }
 
     /// Gives a client the result of its request.
@@ -338,9 +286,7 @@ impl World<'_> {
         let now = self.now;
         let mut chance = self.chance.fork(number.into()).fork(sequence);
         let chance = chance.uniform();
-        let Some(client) = self.client(number) else {
-            return;
-        };
+        let client = &mut self.clients[number];
         let local = client.clock.shows(now);
         let Some(state) = &mut client.state else {
             return;
@@ -378,27 +324,19 @@ impl World<'_> {
         self.step_client(number);
     }
 
-    /// Starts a group's trace, if it has one.
-    pub(super) fn open_trace(&mut self, group: usize, first: usize) {
-        let demand = self
-            .scenario
-            .clients
-            .get(group)
-            .map(|group| &group.first.demand);
+    /// Starts the trace of the next group, if it has one, from the number of its first client.
+    pub(super) fn open_trace(&mut self, demand: &Demand, first: u32) {
         let mut trace = None;
-        if let Some(Demand::Trace(spec)) = demand {
+        if let Demand::Trace(spec) = demand {
             // The trace was valid when the scenario was read. A trace that has become invalid since
             // has no rows.
             let mut rows = TraceFeed::open(spec).ok();
             let next = rows.as_mut().and_then(|rows| rows.next()?.ok());
             if let Some((rows, next)) = rows.zip(next) {
-                self.events
-                    .put(Time::ZERO + next.at, EventKind::Trace(group as u32));
-                trace = Some(PlayedTrace {
-                    first: first as u32,
-                    rows,
-                    next,
-                });
+                let group = self.traces.len();
+                let at = Time::ZERO + next.at;
+                self.events.put(at, EventKind::Trace(group));
+                trace = Some(PlayedTrace { first, rows, next });
             }
         }
         self.traces.push(trace);
@@ -411,41 +349,33 @@ impl World<'_> {
         }
         let now = self.now;
         loop {
-            let Some(Some(trace)) = self.traces.get_mut(group as usize) else {
+            let Some(trace) = &mut self.traces[group] else {
                 return;
             };
             let row = trace.next;
             if Time::ZERO + row.at > now {
-                self.events
-                    .put(Time::ZERO + row.at, EventKind::Trace(group));
+                let at = Time::ZERO + row.at;
+                self.events.put(at, EventKind::Trace(group));
                 return;
             }
             let number = trace.first + row.client as u32;
-            let next = trace.rows.next();
-            match next {
+            match trace.rows.next() {
                 Some(Ok(next)) => trace.next = next,
-                Some(Err(_)) | None => {
-                    if let Some(trace) = self.traces.get_mut(group as usize) {
-                        *trace = None;
-                    }
-                }
+                Some(Err(_)) | None => self.traces[group] = None,
             }
-            let first = self.client(number).and_then(|it| it.uses.get_mut(0));
-            if let Some(first) = first {
-                first.curve = row.wants;
-            }
+            self.clients[number].uses[0].curve = row.wants;
             self.update_wants(number);
         }
     }
 }
 
 /// Passes what a request reports as used to the limiters.
-fn note_reported(client: &mut ClientProcess, group: &ClientGroup, request: &Request, local: Time) {
+fn note_reported(client: &mut ClientProcess<'_>, request: &Request, local: Time) {
     let Some(state) = &client.state else {
         return;
     };
-    for (it, usage) in client.uses.iter_mut().zip(group.usages()) {
-        let id = usage.resource.as_str();
+    for it in client.uses.iter_mut() {
+        let id = it.id();
         let Some(work) = it.work.as_mut() else {
             continue;
         };

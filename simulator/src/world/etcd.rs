@@ -47,40 +47,33 @@ pub(crate) struct Etcd {
 /// Message on its way to etcd or from it.
 #[derive(Clone, Debug)]
 pub(crate) enum EtcdMessage {
-    /// Request to etcd.
-    Question {
-        from: ServerId,
-        asking: EtcdRequest,
-        sent: Time,
-    },
-    /// Answer for a server, or its timeout.
-    Answer {
-        to: ServerId,
-        id: OpId,
-        answer: OpAnswer,
-    },
-    /// Keys for a server: from its watch of that number, or because it read them.
-    Keys {
-        to: ServerId,
-        watch: u32,
-        reading: ReadKeys,
-        /// Time of the read; `None` if the watch sends it.
-        asked: Option<Time>,
-    },
-    /// A server reads its keys to test its contact with etcd.
-    Look(ServerId),
+    /// Request to etcd, and when it was sent.
+    Question(ServerId, EtcdRequest, Time),
+    /// News for a server.
+    News(ServerId, EtcdNews),
     /// A lease may end.
     Lease(LeaseId),
 }
 
-impl EtcdMessage {
-    /// Returns the server that receives it.
-    fn to(&self) -> Option<ServerId> {
-        match self {
-            Self::Answer { to, .. } | Self::Keys { to, .. } | Self::Look(to) => Some(*to),
-            Self::Question { .. } | Self::Lease(_) => None,
-        }
-    }
+/// Message for a server.
+#[derive(Clone, Debug)]
+pub(crate) enum EtcdNews {
+    /// Answer to a request, or its timeout.
+    Answer(OpId, OpAnswer),
+    /// Keys from a watch, or because the server read them.
+    Keys(SentKeys),
+    /// The server reads its keys to test its contact with etcd.
+    Look,
+}
+
+/// Keys on their way to a server.
+#[derive(Clone, Debug)]
+pub(crate) struct SentKeys {
+    /// Number of the server's watch.
+    watch: u32,
+    reading: ReadKeys,
+    /// Time of the read; `None` if the watch sends it.
+    asked: Option<Time>,
 }
 
 /// Connection of one server to etcd and back.
@@ -173,36 +166,34 @@ impl World<'_> {
         self.events.put(at, EventKind::Etcd(slot));
     }
 
+    fn send_etcd_news(&mut self, at: Time, to: ServerId, news: EtcdNews) {
+        self.send_etcd_message(at, EtcdMessage::News(to, news));
+    }
+
     /// Delivers a message at etcd or from it.
     pub(super) fn deliver_etcd_message(&mut self, slot: u32) {
-        if let Some(message) = self.etcd.mail.try_remove(slot as usize) {
-            self.handle_etcd_message(message);
+        let Some(message) = self.etcd.mail.try_remove(slot as usize) else {
+            return;
+        };
+        match message {
+            EtcdMessage::Question(from, asking, sent) => self.answer_question(from, asking, sent),
+            EtcdMessage::News(to, news) => self.handle_etcd_news(to, news),
+            EtcdMessage::Lease(lease) => self.check_lease(lease),
         }
     }
 
-    pub(super) fn handle_etcd_message(&mut self, message: EtcdMessage) {
+    pub(super) fn handle_etcd_news(&mut self, to: ServerId, news: EtcdNews) {
         let now = self.now;
-        if let Some(to) = message.to() {
-            let server = self.server_of(to);
-            let Some(server) = server else { return };
-            if server.is_frozen(now) {
-                server.etcd_inbox.push(message);
-                return;
-            }
+        let Some(server) = self.server_of(to) else {
+            return;
+        };
+        if server.is_frozen(now) {
+            return server.etcd_inbox.push(news);
         }
-        match message {
-            EtcdMessage::Question { from, asking, sent } => {
-                self.answer_question(from, asking, sent)
-            }
-            EtcdMessage::Answer { to, id, answer } => self.handle_etcd_answer(to, id, answer),
-            EtcdMessage::Keys {
-                to,
-                watch,
-                reading,
-                asked,
-            } => self.handle_keys(to, watch, &reading, asked),
-            EtcdMessage::Look(id) => self.read_keys(id),
-            EtcdMessage::Lease(lease) => self.check_lease(lease),
+        match news {
+            EtcdNews::Answer(id, answer) => self.handle_etcd_answer(to, id, answer),
+            EtcdNews::Keys(keys) => self.handle_keys(to, &keys),
+            EtcdNews::Look => self.read_keys(to),
         }
     }
 

@@ -24,27 +24,26 @@ use crate::world::uses::Use;
 /// End of a fault's effect.
 #[derive(Clone, Debug)]
 pub(super) enum FaultEnd {
-    /// Starts a server that is down, if no other fault keeps it down.
-    Start { place: u32, slot: u32 },
+    /// Starts the server of a node and a slot, if no other fault keeps it down.
+    Start(u32, u32),
     /// Lets the candidates of a node become master again.
-    Able { place: u32 },
+    Able(u32),
     /// Publishes all addresses of a node's servers again, unless another fault lasts longer.
-    Addresses { place: u32 },
+    Addresses(u32),
     /// Sets etcd back to its state then; `None` wipes it.
-    EtcdBack { then: Option<Time> },
+    EtcdBack(Option<Time>),
     /// Starts clients again.
-    Restart { clients: Vec<u32> },
+    Restart(Vec<u32>),
     /// Lets clients use a resource again.
-    Reopen { clients: Vec<(u32, usize)> },
-    /// Ends the second process of a node or of clients.
-    Twin {
-        server: Option<ServerId>,
-        clients: Vec<u32>,
-    },
-    /// Makes a server notice that streams of its children are gone.
-    Silent { above: ServerId, streams: Vec<u64> },
-    /// Restores the election time of the scenario, unless it has changed again since.
-    Elections { change: u32 },
+    Reopen(Vec<(u32, u32)>),
+    /// Ends the second process of a node.
+    TwinServer(ServerId),
+    /// Ends the second processes of clients.
+    TwinClients(Vec<u32>),
+    /// Makes a server notice that these streams of its children are gone.
+    Silent(ServerId, Vec<u64>),
+    /// Restores the election time of the scenario, unless it has changed since this change.
+    Elections(u32),
 }
 
 /// Present duration of elections.
@@ -85,10 +84,8 @@ impl World<'_> {
         let now = self.now;
         self.end_marks();
         self.mark(None, MarkKind::Heal, "all faults end".to_owned());
-        for number in 0..self.places.len() as u32 {
-            let Some(place) = self.place(number) else {
-                continue;
-            };
+        for number in self.places.numbers() {
+            let place = &mut self.places[number];
             place.cut_above_until = place.cut_above_until.min(now);
             place.cut_below_until = place.cut_below_until.min(now);
             place.redirect_loop_until = place.redirect_loop_until.min(now);
@@ -96,13 +93,12 @@ impl World<'_> {
             for server in &mut place.servers {
                 server.frozen_until = server.frozen_until.map(|until| until.min(now));
             }
-            for slot in &mut place.slots {
+            for slot in place.slots.iter_mut() {
                 slot.down_until = slot.down_until.min(now);
                 slot.way.mend(now);
             }
             place.unable_until = place.unable_until.min(now);
-            let slots = place.slots.len();
-            for slot in 0..slots as u32 {
+            for slot in self.places[number].slots.numbers() {
                 self.start_server(number, slot);
             }
             self.report_able(number);
@@ -111,10 +107,9 @@ impl World<'_> {
         }
         self.heal_etcd();
         self.end_twins();
-        for client in 0..self.clients.len() as u32 {
-            if let Some(client) = self.clients.get_mut(client as usize) {
-                client.down_until = client.down_until.min(now);
-            }
+        for client in self.clients.numbers() {
+            let process = &mut self.clients[client];
+            process.down_until = process.down_until.min(now);
             self.start_client(client);
             self.cancel_parting(client);
         }
@@ -234,16 +229,14 @@ impl World<'_> {
         clients: &ClientChoice,
         resource: Option<&ResourceId>,
         what: &str,
-        change: impl Fn(&mut Use),
+        change: impl Fn(&mut Use<'_>),
     ) {
         let chosen = self.choose_clients(clients);
         let text = format!("{} {what}", self.names_of(&chosen));
         self.mark(None, MarkKind::Demand, text);
         for client in chosen {
-            let which = self.which_of(client, resource);
-            let known = self.clients.get_mut(client as usize);
-            let it = known.and_then(|known| known.uses.get_mut(which?));
-            if let Some(it) = it {
+            if let Some(which) = self.which_of(client, resource) {
+                let it = &mut self.clients[client].uses[which];
                 change(it);
                 let load = it.load();
                 if let Some(work) = it.work.as_mut().filter(|_| self.is_healed) {
@@ -259,17 +252,27 @@ impl World<'_> {
         &self,
         client: u32,
         resource: Option<&ResourceId>,
-    ) -> Option<usize> {
+    ) -> Option<u32> {
         let Some(resource) = resource else {
             return Some(0);
         };
-        let client = self.clients.get(client as usize)?;
-        let group = self.scenario.clients.get(client.group as usize)?;
-        group.usages().position(|usage| usage.resource == *resource)
+        let mut uses = self.clients[client].uses.enumerate();
+        let found = uses.find(|(_, it)| it.usage.resource == *resource);
+        found.map(|(which, _)| which)
+    }
+
+    /// Draws the end of a fault that begins now.
+    pub(in crate::world) fn end_of(&mut self, (least, most): Span) -> Time {
+        self.now + self.fault_rng.duration(least, most)
+    }
+
+    /// Draws the end of a fault that may last for the rest of the run.
+    pub(in crate::world) fn end_if_any(&mut self, length: Option<Span>) -> Option<Time> {
+        length.map(|length| self.end_of(length))
     }
 
     fn change_elections(&mut self, take: Span, length: Option<Span>) {
-        let until = length.map(|(least, most)| self.now + self.fault_rng.duration(least, most));
+        let until = self.end_if_any(length);
         let text = if take.0 == take.1 {
             format!("elections take {:?}", take.0)
         } else {
@@ -278,15 +281,14 @@ impl World<'_> {
         self.mark(until, MarkKind::Election, text);
         self.elections.take = take;
         self.elections.changes += 1;
-        let change = self.elections.changes;
         if let Some(until) = until {
-            self.end_with(until, FaultEnd::Elections { change });
+            self.end_with(until, FaultEnd::Elections(self.elections.changes));
         }
     }
 
     fn partition(&mut self, node: &NodeChoice, from: Side, length: Span) {
         let number = self.choose(node);
-        let until = self.now + self.fault_rng.duration(length.0, length.1);
+        let until = self.end_of(length);
         let whom = match from {
             Side::Parent => "its parent",
             Side::Below => "all below it",
@@ -294,9 +296,7 @@ impl World<'_> {
         };
         let text = format!("{} is cut off from {whom}", self.name_of(number));
         self.mark(Some(until), MarkKind::Partition, text);
-        let Some(place) = self.place(number) else {
-            return;
-        };
+        let place = &mut self.places[number];
         if matches!(from, Side::Parent | Side::All) {
             place.cut_above_until = place.cut_above_until.max(until);
         }
@@ -317,10 +317,9 @@ impl World<'_> {
                 let number = self.choose(node);
                 let text = format!("the clock of {} {what}", self.name_of(number));
                 self.mark(None, MarkKind::Clock, text);
-                if let Some(place) = self.place(number) {
-                    change(&mut place.clock, now);
-                    place.wake_at = None;
-                }
+                let place = &mut self.places[number];
+                change(&mut place.clock, now);
+                place.wake_at = None;
                 self.note_clock(number);
                 self.plan(number);
             }
@@ -329,9 +328,7 @@ impl World<'_> {
                 let text = format!("the clock of {} {what}", self.names_of(&chosen));
                 self.mark(None, MarkKind::Clock, text);
                 for client in chosen {
-                    if let Some(known) = self.clients.get_mut(client as usize) {
-                        change(&mut known.clock, now);
-                    }
+                    change(&mut self.clients[client].clock, now);
                     self.update_wants(client);
                 }
             }
@@ -340,9 +337,9 @@ impl World<'_> {
 
     /// Gives the root's clock to the checkers, which judge by it how long leases may last.
     fn note_clock(&mut self, number: u32) {
-        let root = self.places.first().filter(|_| number == 0);
-        if let Some(clock) = root.map(|root| root.clock) {
-            for watched in &mut self.watched {
+        if number == 0 {
+            let clock = self.places[0].clock;
+            for watched in self.watched.iter_mut() {
                 watched.note_clock(clock, self.now);
             }
         }
@@ -350,7 +347,7 @@ impl World<'_> {
 
     fn crash(&mut self, clients: &ClientChoice, length: Option<Span>) {
         let chosen = self.choose_clients(clients);
-        let until = length.map(|(least, most)| self.now + self.fault_rng.duration(least, most));
+        let until = self.end_if_any(length);
         let text = format!("{} crashes", self.names_of(&chosen));
         self.mark(until, MarkKind::Crash, text);
         // A client without a restart stays down beyond the end of the run.
@@ -359,39 +356,38 @@ impl World<'_> {
             self.crash_client(*client, down_until);
         }
         if let Some(until) = until {
-            self.end_with(until, FaultEnd::Restart { clients: chosen });
+            self.end_with(until, FaultEnd::Restart(chosen));
         }
     }
 
     pub(in crate::world) fn end_with(&mut self, at: Time, ending: FaultEnd) {
-        self.endings.push(Some(ending));
-        let number = (self.endings.len() - 1) as u32;
+        let number = self.endings.push(Some(ending));
         self.events.put(at, EventKind::Ending(number));
     }
 
     pub(super) fn play_ending(&mut self, number: u32) {
-        let ending = self.endings.get_mut(number as usize).and_then(Option::take);
-        match ending {
-            Some(FaultEnd::Start { place, slot }) => self.start_server(place, slot),
-            Some(FaultEnd::Able { place }) => self.report_able(place),
-            Some(FaultEnd::Addresses { place }) => self.publish_all(place),
-            Some(FaultEnd::EtcdBack { then }) => self.restore_etcd(then),
-            Some(FaultEnd::Restart { clients }) => {
+        match self.endings[number].take() {
+            Some(FaultEnd::Start(place, slot)) => self.start_server(place, slot),
+            Some(FaultEnd::Able(place)) => self.report_able(place),
+            Some(FaultEnd::Addresses(place)) => self.publish_all(place),
+            Some(FaultEnd::EtcdBack(then)) => self.restore_etcd(then),
+            Some(FaultEnd::Restart(clients)) => {
                 for client in clients {
                     self.start_client(client);
                 }
             }
-            Some(FaultEnd::Reopen { clients }) => {
+            Some(FaultEnd::Reopen(clients)) => {
                 for (client, which) in clients {
                     self.reopen(client, which);
                 }
             }
-            Some(FaultEnd::Twin { server, clients }) => self.end_twin(server, &clients),
-            Some(FaultEnd::Silent { above, streams }) => self.note_gone(above, &streams),
-            Some(FaultEnd::Elections { change }) if self.elections.changes == change => {
+            Some(FaultEnd::TwinServer(id)) => self.end_twin_server(id),
+            Some(FaultEnd::TwinClients(clients)) => self.end_twin_clients(&clients),
+            Some(FaultEnd::Silent(above, streams)) => self.note_gone(above, &streams),
+            Some(FaultEnd::Elections(change)) if self.elections.changes == change => {
                 self.elections.take = self.scenario.servers.election;
             }
-            Some(FaultEnd::Elections { .. }) | None => {}
+            Some(FaultEnd::Elections(_)) | None => {}
         }
     }
 }

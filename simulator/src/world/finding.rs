@@ -10,125 +10,80 @@ use doorward_engine::request::GetCapacity;
 use doorward_session::master_finder::DeadEnd;
 
 use crate::world::World;
-use crate::world::message::{Discovered, Message, RequestResult, ServerId};
+use crate::world::message::{
+    Callee, ClientCall, ClientRequest, Discovered, Message, RequestResult, ServerId,
+};
 use crate::world::servers::CLIENT_TIMEOUT;
 
 impl World<'_> {
     /// Asks the next server of a client's finder about the master.
-    pub(super) fn find_master(&mut self, number: u32, request: Box<GetCapacity>) {
-        let (now, scenario) = (self.now, self.scenario);
+    pub(super) fn find_master(&mut self, number: u32, request: GetCapacity) {
+        let now = self.now;
         self.count_request(number);
         let sequence = request.sequence.unwrap_or_default();
-        let Some(client) = self.clients.get(number as usize) else {
-            return;
-        };
+        let client = &self.clients[number];
         let place = client.place;
         let target = client.finder.target();
-        let Some(there) = self.places.get(place as usize) else {
-            return;
-        };
+        let there = &self.places[place];
         if there.cut_below_until > now {
-            self.fail_later(number, sequence, now + CLIENT_TIMEOUT);
-            return;
+            return self.fail_later(number, sequence, now + CLIENT_TIMEOUT);
         }
-        let way = scenario.network.to_clients(place);
         let Some(slot) = target.and_then(|target| there.slot_of(&target.address)) else {
             // No server has that address.
+            let way = self.scenario.network.to_clients(place);
             let after = self.takes(&way) + self.takes(&way);
-            self.fail_later(number, sequence, now + after);
-            return;
+            return self.fail_later(number, sequence, now + after);
         };
-        let message = Message::Discover {
+        let call = ClientCall {
             client: number,
+            sequence,
             place,
-            slot,
-            request,
+            callee: Callee::Slot(slot),
+            request: ClientRequest::Discover(request),
         };
-        if !self.send_once(&way, message) {
-            self.fail_later(number, sequence, now + CLIENT_TIMEOUT);
-        }
+        self.send_once(place, number, sequence, Message::Call(call));
     }
 
     /// Answers a client's question about the master.
-    pub(super) fn discover(
+    pub(super) fn say_master(
         &mut self,
         client: u32,
-        number: u32,
-        slot: u32,
-        request: Box<GetCapacity>,
+        sequence: u64,
+        by: ServerId,
+        request: GetCapacity,
     ) {
-        let now = self.now;
-        let sequence = request.sequence.unwrap_or_default();
-        let way = self.scenario.network.to_clients(number);
-        let found = self.process_at(number, slot);
-        let Some(place) = self.places.get_mut(number as usize) else {
-            return;
+        let found = Discovered {
+            request,
+            by: by.term,
+            mastership: self.mastership_said_by(by),
         };
-        if place.cut_below_until > now {
-            self.fail_later(client, sequence, now + CLIENT_TIMEOUT);
-            return;
-        }
-        let Some(server) = found.and_then(|term| place.server(term)) else {
-            let at = now + self.takes(&way);
-            self.fail_later(client, sequence, at);
-            return;
-        };
-        if server.is_frozen(now) {
-            server.inbox.push(Message::Discover {
-                client,
-                place: number,
-                slot,
-                request,
-            });
-            self.fail_later(client, sequence, now + CLIENT_TIMEOUT);
-            return;
-        }
-        let by = server.term;
-        let mastership = self.mastership_said_by(ServerId {
-            place: number,
-            term: by,
-        });
-        let answer = RequestResult::Discovered(Box::new(Discovered {
-            request: *request,
-            by,
-            mastership,
-        }));
         let message = Message::Answer {
             client,
             sequence,
-            answer,
+            answer: RequestResult::Discovered(Box::new(found)),
         };
-        if !self.send_once(&way, message) {
-            self.fail_later(client, sequence, now + CLIENT_TIMEOUT);
-        }
+        self.send_once(by.place, client, sequence, message);
     }
 
     /// Gives a client the answer about the master.
     pub(super) fn handle_discovered(&mut self, number: u32, sequence: u64, found: Discovered) {
-        let Discovered {
-            request,
-            by,
-            mastership,
-        } = found;
         let Some(leases_last) = self.leases_last(number) else {
             return;
         };
-        let Some(client) = self.clients.get_mut(number as usize) else {
-            return;
-        };
-        if mastership.is_master() {
-            let epoch = mastership.epoch();
+        let client = &mut self.clients[number];
+        if found.mastership.is_master() {
+            let epoch = found.mastership.epoch();
             match client.finder.handle_master(epoch, leases_last) {
                 Ok(_) => {
-                    client.connected = Some(by);
-                    self.ask_master(number, by, request);
+                    client.connected = Some(found.by);
+                    self.ask_master(number, found.by, found.request);
                 }
                 Err(lost) => self.handle_dead_end(number, sequence, &lost),
             }
             return;
         }
-        match self.follow_redirect(number, &mastership) {
-            Ok(()) => self.find_master(number, Box::new(request)),
+        match self.follow_redirect(number, &found.mastership) {
+            Ok(()) => self.find_master(number, found.request),
             Err(lost) => self.handle_dead_end(number, sequence, &lost),
         }
     }
@@ -138,8 +93,7 @@ impl World<'_> {
     pub(super) fn handle_not_master(&mut self, number: u32, sequence: u64, master: &Mastership) {
         match self.follow_redirect(number, master) {
             Ok(()) => {
-                let client = self.clients.get_mut(number as usize);
-                if let Some(state) = client.and_then(|client| client.state.as_mut()) {
+                if let Some(state) = &mut self.clients[number].state {
                     state.handle_redirect(sequence);
                 }
             }
@@ -149,9 +103,7 @@ impl World<'_> {
 
     fn follow_redirect(&mut self, number: u32, mastership: &Mastership) -> Result<(), DeadEnd> {
         let leases_last = self.leases_last(number).unwrap_or_default();
-        let Some(client) = self.clients.get_mut(number as usize) else {
-            return Ok(());
-        };
+        let client = &mut self.clients[number];
         client.connected = None;
         let master = match mastership {
             Mastership::Follower { master_address, .. } => Some(master_address.as_str()),
@@ -165,12 +117,12 @@ impl World<'_> {
 
     /// Returns the process that answers at an address of a node. If two share it, either may
     /// answer.
-    fn process_at(&mut self, place: u32, slot: u32) -> Option<u64> {
-        let known = self.places.get(place as usize)?;
+    pub(super) fn process_at(&mut self, place: u32, slot: u32) -> Option<u64> {
+        let servers = &self.places[place].servers;
         let here = |is_twin| {
-            let mut all = known.servers.iter();
+            let mut all = servers.iter();
             let found = all.find(|it| it.slot == slot && it.is_twin == is_twin);
-            found.map(|it| it.term)
+            found.map(|it| it.id.term)
         };
         match (here(false), here(true)) {
             (Some(_), Some(twin)) if self.chance.happens(0.5) => Some(twin),
@@ -182,9 +134,7 @@ impl World<'_> {
     pub(super) fn handle_dead_end(&mut self, number: u32, sequence: u64, lost: &DeadEnd) {
         let now = self.now;
         let chance = self.chance.uniform();
-        let Some(client) = self.clients.get_mut(number as usize) else {
-            return;
-        };
+        let client = &mut self.clients[number];
         client.connected = None;
         let local = client.clock.shows(now);
         if let Some(state) = &mut client.state {
@@ -198,22 +148,22 @@ impl World<'_> {
 
     /// Returns the time until the last lease of a client ends; `None` if it does not run.
     fn leases_last(&self, number: u32) -> Option<Duration> {
-        let client = self.clients.get(number as usize)?;
+        let client = &self.clients[number];
         let local = client.clock.shows(self.now);
         let end = client.state.as_ref()?.leases_end(local);
         Some(end.map_or(Duration::ZERO, |end| end.since(local)))
     }
 
-    /// Sends a message on a new connection. It arrives once after a delay, or never; returns
-    /// whether it arrives.
-    fn send_once(&mut self, way: &crate::scenario::Link, message: Message) -> bool {
+    /// Sends a message of a client's call on a new connection. It arrives once after a delay, or the
+    /// call times out.
+    fn send_once(&mut self, place: u32, client: u32, sequence: u64, message: Message) {
+        let way = self.scenario.network.to_clients(place);
         self.work.messages += 1;
         if !self.is_healed && self.chance.happens(way.loss) {
             self.work.lost += 1;
-            return false;
+            return self.fail_later(client, sequence, self.now + CLIENT_TIMEOUT);
         }
-        let at = self.now + self.takes(way);
+        let at = self.now + self.takes(&way);
         self.deliver(at, message);
-        true
     }
 }

@@ -16,7 +16,7 @@ use doorward_session::parent_session::{
 
 use crate::scenario::ParentProtocol;
 use crate::world::World;
-use crate::world::message::{Down, Message, ServerId, Up};
+use crate::world::message::{Down, DownMessage, Message, ServerId, Up, UpMessage};
 
 /// Delay of a lost packet on a connection.
 const SENT_AGAIN_AFTER: Duration = Duration::from_secs(1);
@@ -24,20 +24,15 @@ const SENT_AGAIN_AFTER: Duration = Duration::from_secs(1);
 impl World<'_> {
     /// Returns whether a partition separates a node from its parent.
     pub(super) fn is_cut(&self, number: u32) -> bool {
-        let Some(place) = self.places.get(number as usize) else {
-            return true;
-        };
-        let above = place
-            .parent
-            .and_then(|parent| self.places.get(parent as usize));
+        let place = &self.places[number];
+        let above = place.parent.map(|parent| &self.places[parent]);
         place.cut_above_until > self.now
             || above.is_some_and(|above| above.cut_below_until > self.now)
     }
 
     /// Gives a server's session the time and the state of its node, and performs its actions.
     pub(super) fn drive_parent_link(&mut self, id: ServerId) {
-        let place = self.places.get(id.place as usize);
-        if place.is_none_or(|place| place.parent.is_none()) {
+        if self.places[id.place].parent.is_none() {
             return;
         }
         let chance = self.chance.uniform();
@@ -104,17 +99,16 @@ impl World<'_> {
 
     /// Connects to the server at the next address.
     fn connect(&mut self, id: ServerId) {
-        let parent = self.places.get(id.place as usize).and_then(|it| it.parent);
-        let Some(parent) = parent else { return };
-        let address = self.server_of(id).and_then(|server| {
-            let address = server.parent_link.session.address();
-            address.cloned()
-        });
-        let there = self.places.get(parent as usize);
-        let runs = there.and_then(|there| there.at_address(address.as_ref()?));
-        let to = runs.map_or(0, |server| server.term);
+        let Some(parent) = self.places[id.place].parent else {
+            return;
+        };
         if let Some(server) = self.server_of(id) {
-            server.parent_link.to = Some(to);
+            let address = server.parent_link.session.address().cloned();
+            let runs = address.and_then(|address| self.places[parent].at_address(&address));
+            let to = runs.map_or(0, |server| server.id.term);
+            if let Some(server) = self.server_of(id) {
+                server.parent_link.to = Some(to);
+            }
         }
         self.send_up(id, Up::Connect);
     }
@@ -147,7 +141,7 @@ impl World<'_> {
     /// Returns the request that is due at a server's node, or the first one of a stream.
     fn next_request(&mut self, id: ServerId, is_hello: bool) -> Option<GetServerCapacity> {
         let now = self.now;
-        let clock = self.places.get(id.place as usize)?.clock;
+        let clock = self.places[id.place].clock;
         let (micros, local) = (self.wall_micros(&clock), clock.shows(now));
         let server = self.server_of(id)?;
         let due = server.node.poll_upstream_request(micros, local);
@@ -184,40 +178,31 @@ impl World<'_> {
     }
 
     fn send_up(&mut self, child: ServerId, what: Up) {
-        let place = self.places.get(child.place as usize);
-        let Some(parent) = place.and_then(|place| place.parent) else {
+        let parent = self.places[child.place].parent;
+        let link = self.server_of(child).map(|server| &server.parent_link);
+        let Some((link, place)) = link.zip(parent) else {
             return;
         };
-        let Some(server) = self.server_of(child) else {
-            return;
-        };
-        let connection = server.parent_link.session.connection();
-        let Some(term) = server.parent_link.to else {
-            return;
-        };
-        let to = ServerId {
-            place: parent,
-            term,
-        };
+        let Some(term) = link.to else { return };
         let is_call = matches!(what, Up::Call(_));
-        let message = Message::Up {
+        let message = UpMessage {
             child,
-            connection,
-            to,
+            connection: link.session.connection(),
+            to: ServerId { place, term },
             what,
         };
-        self.send_between(child, true, is_call, message);
+        self.send_between(child, true, is_call, Message::Up(message));
     }
 
     /// Sends a message down on a connection.
     pub(super) fn send_down(&mut self, child: ServerId, connection: ConnectionNumber, what: Down) {
         let is_call = matches!(&what, Down::Reply { call: Some(_), .. });
-        let message = Message::Down {
+        let message = DownMessage {
             child,
             connection,
             what,
         };
-        self.send_between(child, false, is_call, message);
+        self.send_between(child, false, is_call, Message::Down(message));
     }
 
     /// Sends a message between a server and its parent. A connection delays messages and keeps
@@ -275,39 +260,24 @@ impl World<'_> {
     }
 
     /// Handles a message at a server of the parent.
-    pub(super) fn handle_from_child(
-        &mut self,
-        child: ServerId,
-        connection: ConnectionNumber,
-        to: ServerId,
-        what: Up,
-    ) {
+    pub(super) fn handle_from_child(&mut self, message: UpMessage) {
         let (now, protocol) = (self.now, self.scenario.servers.parent_protocol);
+        let (child, connection, to) = (message.child, message.connection, message.to);
         if self.is_cut(child.place) {
-            self.stall_connection(child, Some(connection));
-            return;
+            return self.stall_connection(child, Some(connection));
         }
-        let Some(place) = self.place(to.place) else {
-            return;
-        };
-        let Some(server) = place.server(to.term) else {
-            let answer = match what {
+        let Some(server) = self.server_of(to) else {
+            let answer = match message.what {
                 Up::Connect => Down::Closed(ConnectionEnd::Unreachable),
                 _ => Down::Closed(ConnectionEnd::Failed),
             };
             return self.send_down(child, connection, answer);
         };
         // The kernel accepts connections for a frozen process.
-        if server.is_frozen(now) && !matches!(what, Up::Connect) {
-            server.inbox.push(Message::Up {
-                child,
-                connection,
-                to,
-                what,
-            });
-            return;
+        if server.is_frozen(now) && !matches!(message.what, Up::Connect) {
+            return server.inbox.push(Message::Up(message));
         }
-        let answer = match what {
+        let answer = match message.what {
             Up::Connect => Down::Connected,
             Up::Discover => Down::Discovered(self.mastership_said_by(to)),
             Up::Open if protocol == ParentProtocol::Poll => {
@@ -325,37 +295,25 @@ impl World<'_> {
     }
 
     /// Handles a message from the parent.
-    pub(super) fn handle_from_parent(
-        &mut self,
-        id: ServerId,
-        connection: ConnectionNumber,
-        what: Down,
-    ) {
-        let now = self.now;
+    pub(super) fn handle_from_parent(&mut self, message: DownMessage) {
+        let (id, connection, now) = (message.child, message.connection, self.now);
         // Both sides notice the end of a connection, even in a partition.
-        if self.is_cut(id.place) && !matches!(what, Down::Closed(_)) {
-            self.stall_connection(id, Some(connection));
-            return;
+        if self.is_cut(id.place) && !matches!(message.what, Down::Closed(_)) {
+            return self.stall_connection(id, Some(connection));
         }
         let chance = self.chance.uniform();
-        let Some((server, local)) = self.server_at(id) else {
+        let Some((server, at)) = self.server_at(id) else {
             return;
         };
-        let at = local;
         if server.is_frozen(now) {
-            server.inbox.push(Message::Down {
-                child: id,
-                connection,
-                what,
-            });
-            return;
+            return server.inbox.push(Message::Down(message));
         }
         let leases_last = |node: &Node| {
-            let end = node.upstream_leases_end(local);
-            end.map_or(Duration::ZERO, |end| end.since(local))
+            let end = node.upstream_leases_end(at);
+            end.map_or(Duration::ZERO, |end| end.since(at))
         };
         let session = &mut server.parent_link.session;
-        match what {
+        match message.what {
             Down::Connected => session.handle_connected(connection, at),
             Down::Opened => session.handle_opened(connection, at),
             Down::Closed(closed) => session.handle_closed(connection, closed, chance, at),
@@ -381,7 +339,7 @@ impl World<'_> {
                 };
                 let verdict = session.handle_reply(connection, &meta, Duration::ZERO, chance, at);
                 if verdict == Disposition::Keep {
-                    server.node.handle_upstream_reply(&reply, local);
+                    server.node.handle_upstream_reply(&reply, at);
                     let granted: f64 = reply.leases.iter().map(|it| it.capacity.get()).sum();
                     self.note(4, id.place.into(), granted);
                     self.serve_waiting(id, true);

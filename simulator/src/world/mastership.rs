@@ -23,14 +23,12 @@ impl World<'_> {
             return;
         };
         server.leads = true;
-        if !server.is_twin
-            && let Some(place) = self.place(id.place)
-        {
-            place.up_since = now;
+        if !server.is_twin {
+            self.places[id.place].up_since = now;
         }
         self.note(2, id.place.into(), id.term as f64);
         if id.place == 0 {
-            for watched in &mut self.watched {
+            for watched in self.watched.iter_mut() {
                 watched.note_learning(longer_leases, now);
             }
         }
@@ -66,7 +64,7 @@ impl World<'_> {
     /// others.
     pub(super) fn note_granted_by(&mut self, former: &Templates, until: Time) {
         let now = self.now;
-        for watched in &mut self.watched {
+        for watched in self.watched.iter_mut() {
             if let Some(former) = former.find(&watched.resource) {
                 watched.note_known_late(former, until, now);
             }
@@ -80,12 +78,10 @@ impl World<'_> {
         resources: impl Iterator<Item = &'r ResourceId>,
     ) {
         let now = self.now;
-        let Some(place) = self.place(by.place) else {
-            return;
-        };
+        let place = &mut self.places[by.place];
         let local = place.clock.shows(now);
         let claims = place.servers.iter().map(|server| MasterClaim {
-            term: server.term,
+            term: server.id.term,
             is_twin: server.is_twin,
             may_lead_until: server.candidacy.as_ref().map(|it| it.may_lead_until),
             is_master: server.node.mastership(local).is_master(),

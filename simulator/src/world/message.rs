@@ -16,26 +16,8 @@ pub(crate) struct ServerId {
 /// Message under way.
 #[derive(Clone, Debug)]
 pub(crate) enum Message {
-    /// A client asks which server is master, to send this request to it.
-    Discover {
-        client: u32,
-        place: u32,
-        /// Slot of the node whose address is asked.
-        slot: u32,
-        request: Box<GetCapacity>,
-    },
-    /// A client sends a request to a server.
-    Ask {
-        client: u32,
-        server: ServerId,
-        request: GetCapacity,
-    },
-    /// A client releases leases.
-    Release {
-        client: u32,
-        server: ServerId,
-        request: ReleaseCapacity,
-    },
+    /// A client calls a server.
+    Call(ClientCall),
     /// A client gets an answer, or its request times out.
     Answer {
         client: u32,
@@ -43,18 +25,56 @@ pub(crate) enum Message {
         answer: RequestResult,
     },
     /// A server sends a message on its connection to a server of its parent.
-    Up {
-        child: ServerId,
-        connection: ConnectionNumber,
-        to: ServerId,
-        what: Up,
-    },
+    Up(UpMessage),
     /// A server receives a message on its connection to its parent.
-    Down {
-        child: ServerId,
-        connection: ConnectionNumber,
-        what: Down,
-    },
+    Down(DownMessage),
+}
+
+/// A client's call on its way to a server of a node.
+#[derive(Clone, Debug)]
+pub(crate) struct ClientCall {
+    pub(crate) client: u32,
+    pub(crate) sequence: u64,
+    pub(crate) place: u32,
+    pub(crate) callee: Callee,
+    pub(crate) request: ClientRequest,
+}
+
+/// Server that a client calls.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Callee {
+    /// Server at the address of a slot.
+    Slot(u32),
+    /// Server of a term.
+    Term(u64),
+}
+
+/// Request of a client.
+#[derive(Clone, Debug)]
+pub(crate) enum ClientRequest {
+    /// Asks which server is master, to send this request to it.
+    Discover(GetCapacity),
+    /// Asks for leases.
+    Ask(GetCapacity),
+    /// Releases leases.
+    Release(ReleaseCapacity),
+}
+
+/// Message on the connection of a server to a server of its parent.
+#[derive(Clone, Debug)]
+pub(crate) struct UpMessage {
+    pub(crate) child: ServerId,
+    pub(crate) connection: ConnectionNumber,
+    pub(crate) to: ServerId,
+    pub(crate) what: Up,
+}
+
+/// Message on the connection of a server to its parent.
+#[derive(Clone, Debug)]
+pub(crate) struct DownMessage {
+    pub(crate) child: ServerId,
+    pub(crate) connection: ConnectionNumber,
+    pub(crate) what: Down,
 }
 
 /// Message to a parent.

@@ -9,6 +9,7 @@ use std::time::Duration;
 use doorward_engine::time::Time;
 
 use crate::checker::NodeBook;
+use crate::numbered::Numbered;
 use crate::recording::MarkKind;
 use crate::world::World;
 use crate::world::agenda::EventKind;
@@ -53,8 +54,7 @@ impl World<'_> {
     }
 
     fn schedule_nesting_check(&mut self) {
-        let books = self.places.len() * self.watched.len();
-        let every = EACH * u32::try_from(books).unwrap_or(u32::MAX);
+        let every = EACH * (self.places.len() * self.watched.len());
         let at = self.now + every.max(OFTEN);
         if !self.nesting.is_due && at <= self.nesting.until {
             self.nesting.is_due = true;
@@ -73,25 +73,20 @@ impl World<'_> {
     pub(super) fn check_nesting(&mut self) {
         // A single node has no parent.
         if self.places.len() > 1 {
-            for resource in 0..self.watched.len() {
+            for resource in self.watched.numbers() {
                 self.check_nesting_of(resource);
             }
         }
     }
 
-    fn check_nesting_of(&mut self, resource: usize) {
+    fn check_nesting_of(&mut self, resource: u32) {
         let now = self.now;
-        let Some(watched) = self.watched.get(resource) else {
-            return;
-        };
-        let mut books: Vec<NodeBook> = self
-            .places
-            .iter()
-            .map(|place| NodeBook {
-                parent: place.parent,
-                reserved: None,
-            })
-            .collect();
+        let watched = &self.watched[resource];
+        let books = self.places.iter().map(|place| NodeBook {
+            parent: place.parent,
+            reserved: None,
+        });
+        let mut books: Numbered<NodeBook> = books.collect();
         let parents = self.places.iter().filter(|it| !it.children.is_empty());
         for place in parents {
             let local = place.clock.shows(now);
@@ -123,17 +118,10 @@ impl World<'_> {
                 .map(|child| (child.holder.name.to_string(), child.reserved))
                 .collect();
             for child in &place.children {
-                let Some(below) = self.places.get(*child as usize) else {
-                    continue;
-                };
-                let reserved = known.get(below.name.as_str()).copied();
-                if let Some(book) = books.get_mut(*child as usize) {
-                    book.reserved = Some(reserved.unwrap_or_default());
-                }
+                let reserved = known.get(self.places[*child].name.as_str()).copied();
+                books[*child].reserved = Some(reserved.unwrap_or_default());
             }
         }
-        if let Some(watched) = self.watched.get_mut(resource) {
-            watched.note_books(&books, now);
-        }
+        self.watched[resource].note_books(&books, now);
     }
 }

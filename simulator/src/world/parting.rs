@@ -13,11 +13,10 @@ use doorward_engine::request::ReleaseCapacity;
 use doorward_engine::time::Time;
 
 use crate::recording::MarkKind;
-use crate::scenario::ClientGroup;
 use crate::scenario::fault::{ClientChoice, Span};
 use crate::world::World;
 use crate::world::faults::FaultEnd;
-use crate::world::message::{Message, RequestResult, ServerId};
+use crate::world::message::{Callee, ClientCall, ClientRequest};
 use crate::world::servers::CLIENT_TIMEOUT;
 
 /// Leases that a client releases.
@@ -26,9 +25,9 @@ pub(crate) struct Parting {
     /// The client ends when everything is released, and stays down until then.
     leaves_until: Option<Time>,
     /// Resources that it stops using, by their index among its uses.
-    closing: Vec<usize>,
+    closing: Vec<u32>,
     /// Resources to release, by the same index.
-    releases: Vec<usize>,
+    releases: Vec<u32>,
     /// Sequence number of the release under way.
     under_way: Option<u64>,
 }
@@ -57,29 +56,25 @@ impl World<'_> {
     pub(super) fn clients_leave(&mut self, clients: &ClientChoice, length: Option<Span>) {
         let now = self.now;
         let chosen = self.choose_clients(clients);
-        let until = length.map(|(least, most)| now + self.fault_rng.duration(least, most));
+        let until = self.end_if_any(length);
         let text = format!("{} leaves", self.names_of(&chosen));
         self.mark(until, MarkKind::Leave, text);
         // A client without a restart stays down beyond the end of the run.
         let down_until = until.unwrap_or(self.end + CLIENT_TIMEOUT);
         for number in &chosen {
-            let Some(client) = self.clients.get_mut(*number as usize) else {
-                continue;
-            };
+            let client = &mut self.clients[*number];
             client.down_until = client.down_until.max(down_until);
             if client.state.is_none() {
                 continue;
             }
             client.parting.get_or_insert_default().leaves_until = Some(down_until);
-            for it in client.uses.iter_mut() {
-                if let Some(work) = &mut it.work {
-                    work.close(now);
-                }
+            for work in client.uses.iter_mut().filter_map(|it| it.work.as_mut()) {
+                work.close(now);
             }
             self.step_client(*number);
         }
         if until.is_some() {
-            self.end_with(down_until, FaultEnd::Restart { clients: chosen });
+            self.end_with(down_until, FaultEnd::Restart(chosen));
         }
     }
 
@@ -92,7 +87,7 @@ impl World<'_> {
     ) {
         let now = self.now;
         let chosen = self.choose_clients(clients);
-        let until = length.map(|(least, most)| now + self.fault_rng.duration(least, most));
+        let until = self.end_if_any(length);
         let what = resource.map_or("its resource", ResourceId::as_str);
         let text = format!("{} does not use {what}", self.names_of(&chosen));
         self.mark(until, MarkKind::Close, text);
@@ -102,12 +97,8 @@ impl World<'_> {
             let Some(which) = self.which_of(number, resource) else {
                 continue;
             };
-            let Some(client) = self.clients.get_mut(number as usize) else {
-                continue;
-            };
-            let Some(it) = client.uses.get_mut(which) else {
-                continue;
-            };
+            let client = &mut self.clients[number];
+            let it = &mut client.uses[which];
             it.closed_until = it.closed_until.max(closed_until);
             closed.push((number, which));
             if client.state.is_none() {
@@ -120,23 +111,16 @@ impl World<'_> {
             self.step_client(number);
         }
         if until.is_some() {
-            self.end_with(closed_until, FaultEnd::Reopen { clients: closed });
+            self.end_with(closed_until, FaultEnd::Reopen(closed));
         }
     }
 
     /// Lets a client use a resource again.
-    pub(super) fn reopen(&mut self, number: u32, which: usize) {
-        let (now, scenario) = (self.now, self.scenario);
-        let Some(client) = self.clients.get_mut(number as usize) else {
-            return;
-        };
-        let group = scenario.clients.get(client.group as usize);
-        let usage = group.and_then(|group| group.usage(which));
-        let it = client
-            .uses
-            .get_mut(which)
-            .filter(|it| it.closed_until <= now);
-        let (Some(it), Some(usage), Some(state)) = (it, usage, &mut client.state) else {
+    pub(super) fn reopen(&mut self, number: u32, which: u32) {
+        let now = self.now;
+        let client = &mut self.clients[number];
+        let it = &mut client.uses[which];
+        let Some(state) = client.state.as_mut().filter(|_| it.closed_until <= now) else {
             return;
         };
         let is_leaving = |it: &Parting| it.leaves_until.is_some();
@@ -152,8 +136,7 @@ impl World<'_> {
             work.is_closing = false;
         }
         let local = client.clock.shows(now);
-        let (priority, mode, wants) = (usage.priority, usage.mode, it.wants());
-        if state.open(usage.resource.as_str(), priority, mode, wants, local) {
+        if state.open(it.id(), it.usage.priority, it.usage.mode, it.wants(), local) {
             self.report_wants(number);
         }
         self.step_client(number);
@@ -162,15 +145,13 @@ impl World<'_> {
     /// Stops a client from ending, and lets it use all its resources again.
     pub(super) fn cancel_parting(&mut self, number: u32) {
         let now = self.now;
-        let Some(client) = self.clients.get_mut(number as usize) else {
-            return;
-        };
+        let client = &mut self.clients[number];
         let leaves = client
             .parting
             .as_mut()
             .and_then(|it| it.leaves_until.take());
         let mut closed = Vec::new();
-        for (which, it) in client.uses.iter_mut().enumerate() {
+        for (which, it) in (0..).zip(client.uses.iter_mut()) {
             if leaves.is_some()
                 && let Some(work) = &mut it.work
             {
@@ -188,28 +169,20 @@ impl World<'_> {
 
     /// Takes the next step of a client's releases.
     pub(super) fn continue_parting(&mut self, number: u32) {
-        let (now, scenario) = (self.now, self.scenario);
-        let Some(client) = self.clients.get_mut(number as usize) else {
+        let client = &mut self.clients[number];
+        let (Some(parting), Some(state)) = (&mut client.parting, &mut client.state) else {
             return;
         };
-        let group = scenario.clients.get(client.group as usize);
-        let (Some(parting), Some(state), Some(group)) =
-            (&mut client.parting, &mut client.state, group)
-        else {
-            return;
-        };
-        let local = client.clock.shows(now);
+        let local = client.clock.shows(self.now);
         let mut has_closed = false;
         let (uses, releases) = (&client.uses, &mut parting.releases);
         parting.closing.retain(|which| {
-            let (Some(it), Some(usage)) = (uses.get(*which), group.usage(*which)) else {
-                return false;
-            };
+            let it = &uses[*which];
             if it.in_flight() > 0.0 {
                 return true;
             }
             has_closed = true;
-            if state.close(usage.resource.as_str(), local) {
+            if state.close(it.id(), local) {
                 releases.push(*which);
             }
             false
@@ -219,27 +192,25 @@ impl World<'_> {
         let until = until.filter(|_| uses.iter().all(|it| it.in_flight() <= 0.0));
         if until.is_some() {
             // A client without a lease has nothing to release.
-            for (which, usage) in group.usages().enumerate() {
-                let resource = state.resource(usage.resource.as_str());
+            for (which, it) in uses.enumerate() {
+                let resource = state.resource(it.id());
                 if resource.is_some_and(|it| it.lease(local).is_some()) {
                     releases.push(which);
                 }
             }
         }
-        let resources = match is_idle {
-            true => std::mem::take(&mut parting.releases),
+        let released = match is_idle {
+            true => std::mem::take(releases),
             false => Vec::new(),
         };
-        let resources = resources.iter().filter_map(|which| group.usage(*which));
-        let resources: Vec<ResourceId> = resources.map(|usage| usage.resource.clone()).collect();
-        if parting.is_over() && resources.is_empty() {
+        if parting.is_over() && released.is_empty() {
             client.parting = None;
         }
         if has_closed {
             self.report_wants(number);
         }
-        if !resources.is_empty() {
-            self.release(number, resources);
+        if !released.is_empty() {
+            self.release(number, &released);
         }
         if let Some(until) = until {
             self.crash_client(number, until);
@@ -247,10 +218,8 @@ impl World<'_> {
     }
 
     /// Sends a release of these resources, if the client has a connection.
-    fn release(&mut self, number: u32, resources: Vec<ResourceId>) {
-        let Some(client) = self.clients.get_mut(number as usize) else {
-            return;
-        };
+    fn release(&mut self, number: u32, released: &[u32]) {
+        let client = &mut self.clients[number];
         let (Some(state), Some(parting), Some(term)) =
             (&mut client.state, &mut client.parting, client.connected)
         else {
@@ -258,14 +227,11 @@ impl World<'_> {
         };
         let sequence = state.next_sequence();
         parting.under_way = Some(sequence);
-        let usages = self.scenario.clients.get(client.group as usize);
-        let usages = usages.into_iter().flat_map(ClientGroup::usages);
-        for (it, usage) in client.uses.iter_mut().zip(usages) {
-            if let Some(work) = it
-                .work
-                .as_mut()
-                .filter(|_| resources.contains(&usage.resource))
-            {
+        let mut resources = Vec::new();
+        for which in released {
+            let it = &mut client.uses[*which];
+            resources.push(it.usage.resource.clone());
+            if let Some(work) = &mut it.work {
                 work.note_released();
             }
         }
@@ -276,46 +242,13 @@ impl World<'_> {
             sequence: Some(sequence),
             resources,
         };
-        let place = client.place;
-        let message = Message::Release {
+        let call = ClientCall {
             client: number,
-            server: ServerId { place, term },
-            request,
-        };
-        self.send_or_fail(place, number, sequence, message);
-    }
-
-    /// Handles a release at a server.
-    pub(super) fn serve_release(&mut self, client: u32, to: ServerId, request: ReleaseCapacity) {
-        let now = self.now;
-        let sequence = request.sequence.unwrap_or_default();
-        let Some(place) = self.place(to.place) else {
-            return;
-        };
-        if place.cut_below_until > now {
-            return self.fail_later(client, sequence, now + CLIENT_TIMEOUT);
-        }
-        let local = place.clock.shows(now);
-        let message = |request| Message::Release {
-            client,
-            server: to,
-            request,
-        };
-        let Some(server) = place.server(to.term) else {
-            return self.bounce(message(request));
-        };
-        if server.is_frozen(now) {
-            server.inbox.push(message(request));
-            return self.fail_later(client, sequence, now + CLIENT_TIMEOUT);
-        }
-        // A release is never redirected.
-        let _heard = server.node.handle_release_capacity(&request, local);
-        let answer = Message::Answer {
-            client,
             sequence,
-            answer: RequestResult::Released,
+            place: client.place,
+            callee: Callee::Term(term),
+            request: ClientRequest::Release(request),
         };
-        self.send_or_fail(to.place, client, sequence, answer);
-        self.after(to);
+        self.call(call);
     }
 }

@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 use std::num::NonZeroU16;
 use std::sync::Arc;
+use std::time::Duration;
 
 use doorward_engine::id::{HolderName, Incarnation};
 use doorward_engine::node::{Config, Node};
@@ -12,18 +13,20 @@ use doorward_engine::time::Time;
 use doorward_session::address::Address;
 use doorward_session::parent_session::ParentSession;
 
+use crate::checker::{Asked, Extreme};
+use crate::numbered::Numbered;
 use crate::scenario::Servers;
 use crate::world::candidates::Candidacy;
 use crate::world::child_streams::Below;
 use crate::world::clock::LocalClock;
-use crate::world::etcd::{EtcdConnection, EtcdMessage};
-use crate::world::load::RequestCounts;
-use crate::world::message::Message;
+use crate::world::etcd::{EtcdConnection, EtcdNews};
+use crate::world::message::{Message, ServerId};
 use crate::world::undecided_calls::{self, UndecidedCall};
 
 /// Place of a node in the tree.
 #[derive(Debug)]
 pub(crate) struct Place {
+    pub(crate) number: u32,
     pub(crate) name: HolderName,
     pub(crate) parent: Option<u32>,
     pub(crate) children: Vec<u32>,
@@ -34,7 +37,7 @@ pub(crate) struct Place {
     /// Running servers: at most one for each slot, and second processes under the same name.
     pub(crate) servers: Vec<ServerProcess>,
     /// Slots for servers, one for each candidate.
-    pub(crate) slots: Vec<ServerSlot>,
+    pub(crate) slots: Numbered<ServerSlot>,
     /// Number of servers started so far.
     pub(crate) starts: u64,
     /// End of the time in which no candidate can become master.
@@ -56,7 +59,9 @@ pub(crate) struct Place {
     pub(crate) wake_at: Option<Time>,
     /// Start of its last master's term, or the time at which that master continued after a freeze.
     pub(crate) up_since: Time,
-    pub(crate) load: RequestCounts,
+    /// Requests of clients and child servers in the present second, and the most in a second.
+    pub(crate) asked: Asked,
+    pub(crate) busiest: Extreme<u32>,
 }
 
 /// Slot for a server.
@@ -70,8 +75,7 @@ pub(crate) struct ServerSlot {
 /// Server process.
 #[derive(Debug)]
 pub(crate) struct ServerProcess {
-    /// Number of the server, unique within the node.
-    pub(crate) term: u64,
+    pub(crate) id: ServerId,
     /// Slot in which it runs.
     pub(crate) slot: u32,
     /// True for a second process of a node without an election.
@@ -87,7 +91,7 @@ pub(crate) struct ServerProcess {
     /// Messages that arrived while it was frozen.
     pub(crate) inbox: Vec<Message>,
     /// Messages from etcd that arrived while it was frozen.
-    pub(crate) etcd_inbox: Vec<EtcdMessage>,
+    pub(crate) etcd_inbox: Vec<EtcdNews>,
     /// True if it was asked to hand over while it was frozen.
     pub(crate) is_to_resign: bool,
     /// Operator's templates in force here; at the root only.
@@ -159,7 +163,10 @@ impl ServerProcess {
             ..Config::default()
         };
         Self {
-            term: place.starts,
+            id: ServerId {
+                place: place.number,
+                term: place.starts,
+            },
             slot,
             is_twin: false,
             leads: false,
@@ -207,14 +214,24 @@ impl ServerProcess {
 }
 
 impl Place {
+    /// Counts a request of a client or a child server.
+    pub(crate) fn note_request(&mut self, settled_after: Duration, now: Time) {
+        if now.since(Time::ZERO) >= settled_after {
+            let requests = self.asked.note(now);
+            self.busiest.note(requests, now);
+        }
+    }
+
     /// Returns the server of that term, if it runs.
     pub(crate) fn server(&mut self, term: u64) -> Option<&mut ServerProcess> {
-        self.servers.iter_mut().find(|server| server.term == term)
+        self.servers
+            .iter_mut()
+            .find(|server| server.id.term == term)
     }
 
     /// Removes the server of that term, if it runs.
     pub(crate) fn remove(&mut self, term: u64) -> Option<ServerProcess> {
-        let gone = self.servers.iter().position(|it| it.term == term)?;
+        let gone = self.servers.iter().position(|it| it.id.term == term)?;
         Some(self.servers.remove(gone))
     }
 

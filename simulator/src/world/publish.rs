@@ -5,8 +5,7 @@ use doorward_client::state::{ClientState, LimitedBy, Mode, ResourceState};
 use doorward_engine::request::GetCapacityReply;
 use doorward_engine::time::Time;
 
-use crate::checker::Wait;
-use crate::checker::real_run::by_source;
+use crate::checker::{Wait, by_source};
 use crate::scenario::usage::Usage;
 use crate::world::World;
 use crate::world::agenda::EventKind;
@@ -34,40 +33,29 @@ impl LastPublished {
 impl World<'_> {
     /// Reports to the checkers and to a client's limiters what it may use now.
     pub(super) fn publish(&mut self, number: u32) {
-        let scenario = self.scenario;
-        let Some(client) = self.clients.get_mut(number as usize) else {
-            return;
-        };
-        let Some(group) = scenario.clients.get(client.group as usize) else {
-            return;
-        };
+        let client = &mut self.clients[number];
         if let Some(state) = &client.state {
             client.seen.has_lost_server |= state.failures() > 0;
         } else {
             client.seen = LastPublished::default();
         }
-        for (which, usage) in group.usages().enumerate() {
-            self.publish_use(number, which, usage);
+        for which in client.uses.numbers() {
+            self.publish_use(number, which);
         }
     }
 
-    fn publish_use(&mut self, number: u32, which: usize, usage: &Usage) {
+    fn publish_use(&mut self, number: u32, which: u32) {
         let now = self.now;
-        let Some(client) = self.clients.get_mut(number as usize) else {
-            return;
-        };
-        let Some(it) = client.uses.get_mut(which) else {
-            return;
-        };
-        let Some(watched) = self.watched.get_mut(it.resource as usize) else {
-            return;
-        };
-        let account = it.account as usize;
+        let client = &mut self.clients[number];
+        let it = &mut client.uses[which];
+        let watched = &mut self.watched[it.resource];
+        let account = it.account;
         let (mut lease, mut fallback) = (0.0, 0.0);
         let wants = it.wants();
-        let id = usage.resource.as_str();
         let state = client.state.as_ref();
-        if let Some((state, resource)) = state.and_then(|it| Some((it, it.resource(id)?))) {
+        if let Some((state, resource)) =
+            state.and_then(|state| Some((state, state.resource(it.id())?)))
+        {
             let local = client.clock.shows(now);
             let allowance = resource.allowance(local);
             let newest = resource.lease(local);
@@ -97,14 +85,14 @@ impl World<'_> {
                 it.without_since = None;
             } else if it.without_since.is_none() {
                 it.without_since = Some(now);
-                watched.note_lapse(account);
+                watched.safe_use.note_lapse(account);
             }
         } else {
             it.without_since = None;
-            watched.note_gone(account);
+            watched.safe_use.note_gone(account);
         }
         watched.note_usable(account, lease, fallback, now);
-        let safe = match usage.mode {
+        let safe = match it.usage.mode {
             Mode::Safe => fallback,
             Mode::Pessimistic | Mode::Optimistic => 0.0,
         };
@@ -113,16 +101,9 @@ impl World<'_> {
 
     /// Reports an answer to a client, which may contain leases.
     pub(super) fn note_answer(&mut self, number: u32, reply: &GetCapacityReply) {
-        let (scenario, now) = (self.scenario, self.now);
-        let Some(client) = self.clients.get_mut(number as usize) else {
-            return;
-        };
-        let Some(group) = scenario.clients.get(client.group as usize) else {
-            return;
-        };
-        let Some(place) = self.places.get(client.place as usize) else {
-            return;
-        };
+        let now = self.now;
+        let client = &mut self.clients[number];
+        let place = &self.places[client.place];
         let local = client.clock.shows(now);
         let Some(state) = &client.state else {
             return;
@@ -135,40 +116,39 @@ impl World<'_> {
             Some(resource)
         };
         let mut was_lost = None;
-        for (it, usage) in client.uses.iter().zip(group.usages()) {
-            let watched = self.watched.get_mut(it.resource as usize);
-            let (Some(watched), Some(resource)) = (watched, is_reported(usage)) else {
+        for it in client.uses.iter() {
+            let Some(resource) = is_reported(it.usage) else {
                 continue;
             };
-            if let (Mode::Safe, Some(safe)) = (usage.mode, resource.safe_capacity()) {
+            let watched = &mut self.watched[it.resource];
+            if let (Mode::Safe, Some(safe)) = (it.usage.mode, resource.safe_capacity()) {
                 let asked_at = client.seen.asked_at;
-                watched.note_safe_capacity_of(it.account as usize, safe.get(), asked_at, now);
+                watched
+                    .safe_use
+                    .note_safe_capacity(it.account, safe.get(), asked_at, now);
             }
             let seen = &mut client.seen;
             let was_lost =
                 *was_lost.get_or_insert_with(|| std::mem::take(&mut seen.has_lost_server));
             if let Some(without_since) = it.without_since.filter(|_| was_lost) {
-                watched.note_comeback(without_since.max(place.reachable_since(now)), now);
+                watched
+                    .comebacks
+                    .note(without_since.max(place.reachable_since(now)), now);
             }
         }
     }
 
     /// Counts a request of a client, for a lease or for the master's address.
     pub(super) fn count_request(&mut self, number: u32) {
-        let now = self.now;
-        let client = self.clients.get(number as usize);
-        if let Some(first) = client.and_then(|client| client.uses.first())
-            && let Some(watched) = self.watched.get_mut(first.resource as usize)
-        {
-            watched.note_request(first.account as usize, now);
-        }
+        let first = &self.clients[number].uses[0];
+        self.watched[first.resource].note_request(first.account, self.now);
     }
 
     /// Notes that a server holds a client's request until its own parent has answered.
     pub(super) fn note_kept(&mut self, number: u32, sequence: u64) {
-        let client = self.clients.get_mut(number as usize);
-        if let Some(client) = client.filter(|it| it.seen.sequence == sequence) {
-            client.seen.is_kept = true;
+        let seen = &mut self.clients[number].seen;
+        if seen.sequence == sequence {
+            seen.is_kept = true;
             self.publish(number);
         }
     }
@@ -177,14 +157,14 @@ impl World<'_> {
     pub(super) fn note_not_back(&mut self) {
         let now = self.end;
         for client in self.clients.iter().filter(|it| it.seen.has_lost_server) {
-            let place = self.places.get(client.place as usize);
-            let Some(place) = place.filter(|place| place.is_reachable(now)) else {
+            let place = &self.places[client.place];
+            if !place.is_reachable(now) {
                 continue;
-            };
+            }
             for it in client.uses.iter() {
-                let watched = self.watched.get_mut(it.resource as usize);
-                if let (Some(without_since), Some(watched)) = (it.without_since, watched) {
-                    watched.note_not_back(without_since.max(place.reachable_since(now)), now);
+                if let Some(without_since) = it.without_since {
+                    let since = without_since.max(place.reachable_since(now));
+                    self.watched[it.resource].comebacks.note_missing(since, now);
                 }
             }
         }

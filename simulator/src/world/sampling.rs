@@ -7,6 +7,7 @@ use doorward_engine::time::Time;
 use crate::recording::{ClientSample, ClientSeries, NodeSample};
 use crate::world::World;
 use crate::world::agenda::EventKind;
+use crate::world::place::Place;
 
 /// Interval between checks for rest after a shift.
 pub(super) const SETTLE: Duration = Duration::from_millis(100);
@@ -14,19 +15,16 @@ pub(super) const SETTLE: Duration = Duration::from_millis(100);
 impl World<'_> {
     /// Names the clients that the recording shows one by one.
     pub(super) fn describe_shown(&mut self) {
-        for (resource, shown) in self.shown.iter().enumerate() {
-            let series = shown.iter().filter_map(|number| {
-                let client = self.clients.get(*number as usize)?;
-                let place = self.places.get(client.place as usize)?;
-                Some(ClientSeries {
+        for (shown, recorded) in self.shown.iter().zip(&mut self.recording.resources) {
+            let series = shown.iter().map(|number| {
+                let client = &self.clients[*number];
+                ClientSeries {
                     client: client.name.to_string(),
-                    node: place.name.to_string(),
+                    node: self.places[client.place].name.to_string(),
                     samples: Vec::new(),
-                })
+                }
             });
-            if let Some(recorded) = self.recording.resources.get_mut(resource) {
-                recorded.clients = series.collect();
-            }
+            recorded.clients = series.collect();
         }
     }
 
@@ -34,17 +32,13 @@ impl World<'_> {
     pub(super) fn sample(&mut self) {
         let now = self.now;
         self.check_nesting();
-        for resource in 0..self.watched.len() {
+        for resource in self.watched.numbers() {
             let nodes = self.sample_nodes(resource);
-            let Some(watched) = self.watched.get_mut(resource) else {
-                continue;
-            };
+            let watched = &mut self.watched[resource];
             let (mut sample, ideal) = watched.sample(now);
             sample.nodes = nodes;
-            let shown = self.shown.get(resource).map_or(&[][..], Vec::as_slice);
-            let of_clients = shown.iter().filter_map(|number| {
-                let client = self.clients.get(*number as usize)?;
-                let account = client.use_of(resource)?.account as usize;
+            let of_clients = self.shown[resource].iter().filter_map(|number| {
+                let account = self.clients[*number].use_of(resource)?.account;
                 let (wish, granted, fallback) = watched.of_client(account);
                 Some(ClientSample {
                     wants: wish.wants,
@@ -53,8 +47,7 @@ impl World<'_> {
                     ideal: ideal.share(wish),
                 })
             });
-            let of_clients: Vec<ClientSample> = of_clients.collect();
-            if let Some(recorded) = self.recording.resources.get_mut(resource) {
+            if let Some(recorded) = self.recording.resources.get_mut(resource as usize) {
                 for (series, sample) in recorded.clients.iter_mut().zip(of_clients) {
                     series.samples.push(sample);
                 }
@@ -65,11 +58,9 @@ impl World<'_> {
         self.events.put(next, EventKind::Sample);
     }
 
-    fn sample_nodes(&self, resource: usize) -> Vec<NodeSample> {
-        let Some(watched) = self.watched.get(resource) else {
-            return Vec::new();
-        };
-        let of_place = |place: &crate::world::place::Place| {
+    fn sample_nodes(&self, resource: u32) -> Vec<NodeSample> {
+        let watched = &self.watched[resource];
+        let of_place = |place: &Place| {
             let Some(master) = place.master(self.now) else {
                 return NodeSample::default();
             };
@@ -96,7 +87,7 @@ impl World<'_> {
     /// Measures the distance of all clients from the ideal.
     pub(super) fn look(&mut self) {
         let now = self.now;
-        for watched in &mut self.watched {
+        for watched in self.watched.iter_mut() {
             watched.look_at_all(now);
         }
         self.look_later();
@@ -120,7 +111,7 @@ impl World<'_> {
     pub(super) fn settle(&mut self) {
         let now = self.now;
         let mut is_restless = false;
-        for watched in &mut self.watched {
+        for watched in self.watched.iter_mut() {
             watched.settle(now);
             is_restless |= watched.is_restless();
         }

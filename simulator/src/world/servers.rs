@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use doorward_engine::node::event::NodeEvent;
 use doorward_engine::node::mastership::{Mastership, Outcome};
-use doorward_engine::request::{GetCapacity, GetCapacityReply};
+use doorward_engine::request::GetCapacityReply;
 use doorward_engine::template::Templates;
 use doorward_engine::time::Time;
 use doorward_session::close_reason::ConnectionEnd;
@@ -12,25 +12,23 @@ use doorward_session::parent_session::ConnectionNumber;
 
 use crate::world::World;
 use crate::world::agenda::EventKind;
-use crate::world::message::{Down, Message, RequestResult, ServerId};
-use crate::world::place::{Place, ServerProcess, ServerSlot};
+use crate::world::message::{
+    Callee, ClientCall, ClientRequest, Down, DownMessage, Message, RequestResult, ServerId,
+};
+use crate::world::place::ServerProcess;
 
 /// Timeout of a client's call, as in the client library.
 pub(super) const CLIENT_TIMEOUT: Duration = Duration::from_secs(5);
 
 impl World<'_> {
-    pub(super) fn place(&mut self, place: u32) -> Option<&mut Place> {
-        self.places.get_mut(place as usize)
-    }
-
     pub(super) fn server_of(&mut self, id: ServerId) -> Option<&mut ServerProcess> {
-        self.place(id.place)?.server(id.term)
+        self.places[id.place].server(id.term)
     }
 
     /// Returns a running server and what its clock shows.
     pub(super) fn server_at(&mut self, id: ServerId) -> Option<(&mut ServerProcess, Time)> {
         let now = self.now;
-        let place = self.place(id.place)?;
+        let place = &mut self.places[id.place];
         let local = place.clock.shows(now);
         Some((place.server(id.term)?, local))
     }
@@ -41,12 +39,9 @@ impl World<'_> {
         let (now, scenario) = (self.now, self.scenario);
         let seed = self.chance.bits();
         let templates = self.templates.clone();
-        let Some(place) = self.places.get_mut(number as usize) else {
-            return;
-        };
-        let is_down = |slot: &ServerSlot| slot.down_until > now;
+        let place = &mut self.places[number];
         let runs = |server: &ServerProcess| server.slot == slot && !server.is_twin;
-        if place.servers.iter().any(runs) || place.slots.get(slot as usize).is_none_or(is_down) {
+        if place.servers.iter().any(runs) || place.slots[slot].down_until > now {
             return;
         }
         place.starts += 1;
@@ -55,10 +50,7 @@ impl World<'_> {
             Some(_) => Templates::default(),
         };
         let mut server = ServerProcess::new(place, slot, seed, scenario.servers, templates);
-        let id = ServerId {
-            place: number,
-            term: server.term,
-        };
+        let id = server.id;
         let local = place.clock.shows(now);
         let is_alone = place.slots.len() == 1;
         if is_alone {
@@ -77,7 +69,7 @@ impl World<'_> {
     /// Ends a server without notice. All its knowledge is lost.
     pub(super) fn end_server(&mut self, id: ServerId) {
         self.note_templates_waiting(id);
-        let Some(gone) = self.place(id.place).and_then(|place| place.remove(id.term)) else {
+        let Some(gone) = self.places[id.place].remove(id.term) else {
             return;
         };
         if let Some(above) = gone.parent_link.to {
@@ -95,47 +87,25 @@ impl World<'_> {
 
     /// Closes the connections of children to a server that is gone.
     pub(super) fn break_children(&mut self, number: u32, term: u64) {
-        let children = self.place(number).map(|place| place.children.clone());
-        for child in children.unwrap_or_default() {
-            let Some(place) = self.place(child) else {
-                continue;
-            };
-            let connected = place.servers.iter();
-            let connected = connected.filter(|it| it.parent_link.to == Some(term));
+        for child in self.places[number].children.clone() {
+            let servers = self.places[child].servers.iter();
+            let connected = servers.filter(|it| it.parent_link.to == Some(term));
             let broken: Vec<_> = connected
-                .map(|it| (it.term, it.parent_link.session.connection()))
+                .map(|it| (it.id, it.parent_link.session.connection()))
                 .collect();
-            for (term, connection) in broken {
-                self.break_connection(ServerId { place: child, term }, connection);
+            for (id, connection) in broken {
+                self.break_connection(id, connection);
             }
         }
     }
 
     /// Answers a message to a server that no longer runs.
     pub(super) fn bounce(&mut self, message: Message) {
-        let (client, place, sequence) = match message {
-            Message::Ask {
-                client,
-                server,
-                request,
-            } => (client, server.place, request.sequence),
-            Message::Release {
-                client,
-                server,
-                request,
-            } => (client, server.place, request.sequence),
-            Message::Discover {
-                client,
-                place,
-                request,
-                ..
-            } => (client, place, request.sequence),
-            Message::Up {
-                child, connection, ..
-            } => return self.break_connection(child, connection),
-            Message::Answer { .. } | Message::Down { .. } => return,
-        };
-        self.refuse_connection(client, place, sequence.unwrap_or_default());
+        match message {
+            Message::Call(call) => self.refuse_connection(call.client, call.place, call.sequence),
+            Message::Up(up) => self.break_connection(up.child, up.connection),
+            Message::Answer { .. } | Message::Down(_) => {}
+        }
     }
 
     /// Fails a client's request after the time of one message: no process listens.
@@ -149,58 +119,59 @@ impl World<'_> {
     fn break_connection(&mut self, child: ServerId, connection: ConnectionNumber) {
         let way = self.scenario.network.to_parent(child.place);
         let at = self.now + self.takes(&way);
-        let what = Down::Closed(ConnectionEnd::Failed);
-        self.deliver(
-            at,
-            Message::Down {
-                child,
-                connection,
-                what,
-            },
-        );
+        let closed = DownMessage {
+            child,
+            connection,
+            what: Down::Closed(ConnectionEnd::Failed),
+        };
+        self.deliver(at, Message::Down(closed));
     }
 
-    /// Handles a client's request.
-    pub(super) fn on_request(&mut self, client: u32, to: ServerId, request: GetCapacity) {
+    /// Serves a client's call at a server of a node.
+    pub(super) fn serve_call(&mut self, call: ClientCall) {
         let (now, settled_after) = (self.now, self.scenario.settled_after);
-        let sequence = request.sequence.unwrap_or_default();
-        let Some(place) = self.place(to.place) else {
-            return;
+        let (client, sequence) = (call.client, call.sequence);
+        let term = match call.callee {
+            Callee::Slot(slot) => self.process_at(call.place, slot),
+            Callee::Term(term) => Some(term),
         };
+        let place = &mut self.places[call.place];
         if place.cut_below_until > now {
-            self.fail_later(client, sequence, now + CLIENT_TIMEOUT);
-            return;
+            return self.fail_later(client, sequence, now + CLIENT_TIMEOUT);
         }
-        let clock = place.clock;
-        place.load.note(settled_after, now);
-        let Some(server) = place.server(to.term) else {
-            self.bounce(Message::Ask {
-                client,
-                server: to,
-                request,
-            });
-            return;
+        if matches!(call.request, ClientRequest::Ask(_)) {
+            place.note_request(settled_after, now);
+        }
+        let local = place.clock.shows(now);
+        let Some(server) = term.and_then(|term| place.server(term)) else {
+            return self.refuse_connection(client, call.place, sequence);
         };
         if server.is_frozen(now) {
-            server.inbox.push(Message::Ask {
-                client,
-                server: to,
-                request,
-            });
-            self.fail_later(client, sequence, now + CLIENT_TIMEOUT);
-            return;
+            server.inbox.push(Message::Call(call));
+            return self.fail_later(client, sequence, now + CLIENT_TIMEOUT);
         }
-        match server.node.handle_get_capacity(&request, clock.shows(now)) {
-            Outcome::Served(reply) => {
-                self.note_decision(to, reply.leases.iter().map(|lease| &lease.resource));
-                self.start_call(to, client, request, reply);
+        let to = server.id;
+        match call.request {
+            ClientRequest::Discover(request) => {
+                return self.say_master(client, sequence, to, request);
             }
-            not_master @ Outcome::NotMaster(_) => self.answer(client, to, sequence, not_master),
+            ClientRequest::Ask(request) => match server.node.handle_get_capacity(&request, local) {
+                Outcome::Served(reply) => {
+                    self.note_decision(to, reply.leases.iter().map(|lease| &lease.resource));
+                    self.start_call(to, client, request, reply);
+                }
+                not_master @ Outcome::NotMaster(_) => self.answer(client, to, sequence, not_master),
+            },
+            ClientRequest::Release(request) => {
+                // A release is never redirected.
+                let _heard = server.node.handle_release_capacity(&request, local);
+                self.reply(to.place, client, sequence, RequestResult::Released);
+            }
         }
         self.after(to);
     }
 
-    /// Answers a client's call.
+    /// Answers a client's request for leases.
     pub(super) fn answer(
         &mut self,
         client: u32,
@@ -212,12 +183,7 @@ impl World<'_> {
             Outcome::NotMaster(_) => Outcome::NotMaster(self.mastership_said_by(by)),
             served @ Outcome::Served(_) => served,
         };
-        let message = Message::Answer {
-            client,
-            sequence,
-            answer: RequestResult::Said(outcome),
-        };
-        self.send_or_fail(by.place, client, sequence, message);
+        self.reply(by.place, client, sequence, RequestResult::Said(outcome));
     }
 
     /// Completes a change of a node: handles its events, and lets its streams push in their round.
@@ -242,9 +208,7 @@ impl World<'_> {
     /// Schedules the next wake-up of a node.
     pub(super) fn plan(&mut self, number: u32) {
         let now = self.now;
-        let Some(place) = self.place(number) else {
-            return;
-        };
+        let place = &mut self.places[number];
         let clock = place.clock;
         let all = place.servers.iter();
         let due = all.filter_map(|server| server.due(&clock)).min();
@@ -259,19 +223,14 @@ impl World<'_> {
 
     pub(super) fn wake_place(&mut self, number: u32) {
         let now = self.now;
-        let Some(place) = self.place(number) else {
-            return;
-        };
+        let place = &mut self.places[number];
         if place.wake_at != Some(now) {
             return;
         }
         place.wake_at = None;
-        let terms: Vec<u64> = place.servers.iter().map(|server| server.term).collect();
-        for term in terms {
-            self.run_server(ServerId {
-                place: number,
-                term,
-            });
+        let servers: Vec<ServerId> = place.servers.iter().map(|server| server.id).collect();
+        for id in servers {
+            self.run_server(id);
         }
         self.plan(number);
     }

@@ -10,7 +10,8 @@ use crate::world::work::LimiterWork;
 
 /// Use of one resource by a client.
 #[derive(Debug)]
-pub(crate) struct Use {
+pub(crate) struct Use<'a> {
+    pub(crate) usage: &'a Usage,
     /// Number of the resource, and of the client's account there.
     pub(crate) resource: u32,
     pub(crate) account: u32,
@@ -31,10 +32,11 @@ pub(crate) struct Use {
     pub(crate) work: Option<Box<LimiterWork>>,
 }
 
-impl Use {
+impl<'a> Use<'a> {
     /// Creates a use that wants nothing yet.
-    pub(crate) fn new(resource: u32, account: u32, player: DemandPlayer) -> Self {
+    pub(crate) fn new(usage: &'a Usage, resource: u32, account: u32, player: DemandPlayer) -> Self {
         Self {
+            usage,
             resource,
             account,
             player,
@@ -46,6 +48,11 @@ impl Use {
             closed_until: Time::ZERO,
             work: None,
         }
+    }
+
+    /// Returns the id of the resource.
+    pub(crate) fn id(&self) -> &'a str {
+        self.usage.resource.as_str()
     }
 
     /// Returns its load, at most what a request can ask for.
@@ -66,37 +73,48 @@ impl Use {
     }
 
     /// Starts the demand curve at its present value. Returns the time of the next change.
-    pub(crate) fn begin(&mut self, usage: &Usage, now: Time) -> Option<Time> {
-        self.next = self.player.next_change(&usage.demand);
-        self.follow(usage, now)
+    pub(crate) fn begin(&mut self, now: Time) -> Option<Time> {
+        self.next = self.player.next_change(&self.usage.demand);
+        self.follow(now)
     }
 
     /// Follows the demand curve up to now. Returns the time of the next change.
-    pub(crate) fn follow(&mut self, usage: &Usage, now: Time) -> Option<Time> {
+    pub(crate) fn follow(&mut self, now: Time) -> Option<Time> {
         while let Some(change) = self.next {
             let at = Time::ZERO + change.at;
             if at > now {
                 return Some(at);
             }
             self.curve = change.wants;
-            self.next = self.player.next_change(&usage.demand);
+            self.next = self.player.next_change(&self.usage.demand);
         }
         None
     }
 }
 
 /// Returns the random stream for a client's demand for one of its resources.
-pub(crate) fn chance_of(chance: &Chance, client: u32, which: usize) -> Chance {
-    chance.fork(u64::from(client) | (which as u64) << 32)
+pub(crate) fn chance_of(chance: &Chance, client: u32, which: u32) -> Chance {
+    chance.fork(u64::from(client) | u64::from(which) << 32)
 }
 
 #[cfg(test)]
 mod tests {
+    use doorward_client::state::Mode;
+    use doorward_engine::id::ResourceId;
+
     use super::*;
+    use crate::scenario::demand::Demand;
 
     #[test]
     fn a_load_is_at_most_the_largest_amount() {
-        let mut it = Use::new(0, 0, DemandPlayer::new(0, Chance::new(1)));
+        let usage = Usage {
+            resource: ResourceId::new("shared").unwrap(),
+            priority: 0,
+            mode: Mode::Safe,
+            demand: Demand::Constant(1.0),
+            limiter: None,
+        };
+        let mut it = Use::new(&usage, 0, 0, DemandPlayer::new(0, Chance::new(1)));
         (it.curve, it.extra) = (Amount::MAX.get(), 5.0);
         assert_eq!(it.wants(), Amount::MAX.get());
         (it.curve, it.extra) = (3.0, -5.0);

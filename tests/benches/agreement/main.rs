@@ -3,6 +3,7 @@
 //!
 //! `cargo bench -p doorward-tests --bench agreement` takes two minutes; `-- --help` lists the options.
 
+mod books;
 mod course;
 mod real;
 mod table;

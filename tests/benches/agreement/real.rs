@@ -7,7 +7,6 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use doorward_client::{Client, Holding, Mode, Resource};
-use doorward_simulator::checker::real_run::RealRun;
 use doorward_simulator::recording::Figures;
 use doorward_simulator::scenario::demand::Demand;
 use doorward_simulator::scenario::{ClientGroup, Scenario};
@@ -16,6 +15,7 @@ use doorward_tests::processes::{Server, free_address};
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
+use crate::books::RealRun;
 use crate::course::Course;
 
 /// Time between two readings of allowances.

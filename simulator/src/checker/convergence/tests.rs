@@ -20,13 +20,13 @@ fn shifts_that_overlap_are_one_that_began_with_the_first() {
         convergence.settle(17.0, 100.0, at(20 * shift + 10));
     }
     convergence.settle(1.0, 100.0, at(230));
-    let found = (convergence.total, convergence.longest.0);
+    let found = (convergence.total, convergence.longest.value);
     assert_eq!((convergence.shifts, found), (1, spans([210, 210])));
-    assert_eq!(convergence.longest.1, at(20));
+    assert_eq!(convergence.longest.at, at(20));
     // A later shift counts alone.
     convergence.note_change(60.0, 100.0, at(300));
     convergence.settle(0.0, 100.0, at(305));
-    let found = (convergence.total, convergence.longest.0);
+    let found = (convergence.total, convergence.longest.value);
     assert_eq!((convergence.shifts, found), (2, spans([215, 210])));
 }
 
@@ -40,7 +40,10 @@ fn a_lasting_distance_from_the_ideal_counts_in_full() {
     assert!(convergence.is_pending());
     convergence.finish(at(600));
     let (total, longest) = spans([590, 590]);
-    assert_eq!((convergence.total, convergence.longest.0), (total, longest));
+    assert_eq!(
+        (convergence.total, convergence.longest.value),
+        (total, longest)
+    );
     assert_eq!(convergence.unfinished, Some(longest));
 }
 
@@ -52,7 +55,7 @@ fn a_shift_before_the_run_has_settled_does_not_count() {
     assert_eq!((convergence.shifts, convergence.total), (0, Duration::ZERO));
     convergence.note_change(60.0, 100.0, at(95));
     convergence.settle(0.0, 100.0, at(105));
-    let found = (convergence.total, convergence.longest.0);
+    let found = (convergence.total, convergence.longest.value);
     assert_eq!((convergence.shifts, found), (1, spans([5, 5])));
 }
 

@@ -5,28 +5,26 @@ use super::*;
 /// Clients of a resource with capacity 100, and their safe capacities.
 struct Clients {
     sums: SafeUse,
-    clients: Vec<InformedClient>,
 }
 
 impl Clients {
     fn new(count: usize) -> Self {
-        Self {
-            sums: SafeUse::default(),
-            clients: vec![InformedClient::default(); count],
-        }
+        let mut sums = SafeUse::default();
+        (0..count).for_each(|_| sums.join());
+        Self { sums }
     }
 
     /// Answers a client at once.
-    fn inform(&mut self, client: usize, safe: f64, at: u64) {
-        let (informed, at) = (&mut self.clients[client], Time::from_secs(at));
-        self.sums.note_safe_capacity(informed, safe, at, at);
-        self.sums.note_use(informed, 1_000.0, Amount::ZERO);
+    fn inform(&mut self, client: u32, safe: f64, at: u64) {
+        let at = Time::from_secs(at);
+        self.sums.note_safe_capacity(client, safe, at, at);
+        self.sums.note_use(client, 1_000.0, Amount::ZERO);
         self.sums.look(100.0, at);
     }
 
     #[track_caller]
     fn check(&self, worst: f64) {
-        assert_eq!(self.sums.worst.0, worst);
+        assert_eq!(self.sums.worst.value, worst);
     }
 }
 
@@ -59,15 +57,15 @@ fn clients_that_left_do_not_count_against_the_others() {
     }
     all.check(1.0);
     // The server has forgotten client 1 and gives client 0 more. Then client 1 comes back.
-    all.sums.note_lapse(&mut all.clients[1]);
+    all.sums.note_lapse(1);
     all.inform(0, 100.0, 20);
     all.check(1.0);
     all.inform(1, 50.0, 30);
     all.inform(0, 50.0, 35);
     all.inform(1, 50.0, 36);
     all.check(1.0);
-    all.sums.note_gone(&mut all.clients[1]);
-    all.sums.note_use(&mut all.clients[1], 0.0, Amount::ZERO);
+    all.sums.note_gone(1);
+    all.sums.note_use(1, 0.0, Amount::ZERO);
     all.inform(0, 100.0, 40);
     all.check(1.0);
     all.inform(0, 101.0, 45);
@@ -78,12 +76,10 @@ fn clients_that_left_do_not_count_against_the_others() {
 fn without_a_safe_limit_the_wants_count() {
     let mut all = Clients::new(1);
     all.inform(0, f64::INFINITY, 0);
-    all.sums
-        .note_use(&mut all.clients[0], 30.0, Amount::new(30.0).unwrap());
+    all.sums.note_use(0, 30.0, Amount::new(30.0).unwrap());
     all.inform(0, f64::INFINITY, 5);
-    all.sums
-        .note_use(&mut all.clients[0], 30.0, Amount::new(30.0).unwrap());
-    all.sums.worst = (0.0, Time::ZERO);
+    all.sums.note_use(0, 30.0, Amount::new(30.0).unwrap());
+    all.sums.worst = Extreme::default();
     all.sums.is_changed = true;
     all.sums.look(100.0, Time::from_secs(6));
     all.check(0.3);

@@ -285,7 +285,7 @@ fn a_succeeded_master_watches_and_knows_the_new_master() {
     let local = place.clock.shows(world.now);
     let master = place.master(world.now).unwrap();
     let address = place.addresses[master.slot as usize].as_str();
-    for server in place.servers.iter().filter(|it| it.term != master.term) {
+    for server in place.servers.iter().filter(|it| it.id != master.id) {
         let expected = Mastership::Follower {
             master_address: address.to_owned(),
             epoch: master.node.mastership(local).epoch(),
@@ -317,7 +317,7 @@ fn templates_of_a_root_that_reaches_etcd_count_at_once_and_else_when_its_term_is
         let scenario = scenario(&format!("{fault} {{at: 120s, edit: {lower}}}"));
         let mut world = World::new(&scenario);
         play_until(&mut world, 119.9);
-        let term = world.places[0].master(world.now).unwrap().term;
+        let term = world.places[0].master(world.now).unwrap().id.term;
         let mut counted = None;
         for tenth in 1200..1300 {
             let at = f64::from(tenth) / 10.0;
@@ -349,7 +349,7 @@ fn a_master_whose_key_is_deleted_may_be_elected_again_in_the_same_process() {
             let local = place.clock.shows(world.now);
             let epoch = server.node.mastership(local).epoch().unwrap();
             if masters.last().is_none_or(|last| last.1 != epoch) {
-                masters.push((server.term, epoch));
+                masters.push((server.id.term, epoch));
             }
         }
     }

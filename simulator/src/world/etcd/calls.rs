@@ -7,7 +7,7 @@ use doorward_engine::time::Time;
 use doorward_session::candidate::store::{EtcdRequest, Op, OpAnswer, OpId};
 
 use crate::world::World;
-use crate::world::etcd::EtcdMessage;
+use crate::world::etcd::{EtcdMessage, EtcdNews};
 use crate::world::message::ServerId;
 
 impl World<'_> {
@@ -24,15 +24,14 @@ impl World<'_> {
             self.give_up(from, asking.id, given_up);
         }
         if !is_lost {
-            let sent = now;
-            self.send_etcd_message(now + takes, EtcdMessage::Question { from, asking, sent });
+            self.send_etcd_message(now + takes, EtcdMessage::Question(from, asking, now));
         }
     }
 
     /// Makes a request time out.
     fn give_up(&mut self, to: ServerId, id: OpId, at: Time) {
-        let answer = OpAnswer::Failed;
-        self.send_etcd_message(at.max(self.now), EtcdMessage::Answer { to, id, answer });
+        let failed = EtcdNews::Answer(id, OpAnswer::Failed);
+        self.send_etcd_news(at.max(self.now), to, failed);
     }
 
     /// Executes a request that has arrived, whether or not its answer will arrive.
@@ -63,23 +62,20 @@ impl World<'_> {
         };
         let given_up = sent + asking.within;
         let arrives = now + self.etcd.takes(&way, now);
-        let to = from;
-        let id = asking.id;
         if self.etcd.loses(&way, way.back_cut_until, now) || arrives >= given_up {
             // A request that arrives later has already timed out.
             if now < given_up {
-                self.give_up(to, id, given_up);
+                self.give_up(from, asking.id, given_up);
             }
             return;
         }
-        self.send_etcd_message(arrives, EtcdMessage::Answer { to, id, answer });
+        self.send_etcd_news(arrives, from, EtcdNews::Answer(asking.id, answer));
     }
 
     /// Returns the longest lease of any earlier templates where the server's templates give a
     /// shorter one.
     fn longer_leases_ever(&mut self, id: ServerId) -> Duration {
-        let place = self.places.get_mut(id.place as usize);
-        let Some(server) = place.and_then(|place| place.server(id.term)) else {
+        let Some(server) = self.places[id.place].server(id.term) else {
             return Duration::ZERO;
         };
         let outlast = self.templates_before.iter();

@@ -10,8 +10,7 @@ use doorward_session::candidate::store::View;
 
 use crate::scenario::fault::Span;
 use crate::world::World;
-use crate::world::etcd::store::ReadKeys;
-use crate::world::etcd::{EtcdConnection, EtcdMessage};
+use crate::world::etcd::{EtcdConnection, EtcdNews, SentKeys};
 use crate::world::message::ServerId;
 
 /// Interval between a server's reads of the watched keys.
@@ -37,14 +36,13 @@ pub(crate) struct KeyWatch {
 
 impl World<'_> {
     pub(super) fn etcd_connection(&mut self, id: ServerId) -> Option<EtcdConnection> {
-        let place = self.place(id.place)?;
-        let slot = place.server(id.term)?.slot;
-        place.slots.get(slot as usize).map(|slot| slot.way)
+        let slot = self.server_of(id)?.slot;
+        Some(self.places[id.place].slots[slot].way)
     }
 
     fn watch_of(&mut self, id: ServerId) -> Option<&mut KeyWatch> {
-        let server = self.place(id.place)?.server(id.term)?;
-        server.candidacy.as_mut().map(|it| &mut it.follow)
+        let candidacy = self.server_of(id)?.candidacy.as_mut()?;
+        Some(&mut candidacy.follow)
     }
 
     /// Starts to watch the keys of a server's node.
@@ -53,7 +51,7 @@ impl World<'_> {
         if let Some(follow) = self.watch_of(id) {
             follow.heard_at = now;
         }
-        self.send_etcd_message(now, EtcdMessage::Look(id));
+        self.send_etcd_news(now, id, EtcdNews::Look);
     }
 
     /// Schedules the reads at which a server notices that its connection to etcd was cut or is
@@ -67,9 +65,9 @@ impl World<'_> {
             let heard_at = now.since(Time::ZERO).saturating_sub(since);
             follow.heard_at = follow.heard_at.max(Time::ZERO + heard_at);
             if looks < until {
-                self.send_etcd_message(looks, EtcdMessage::Look(id));
+                self.send_etcd_news(looks, id, EtcdNews::Look);
             }
-            self.send_etcd_message(again, EtcdMessage::Look(id));
+            self.send_etcd_news(again, id, EtcdNews::Look);
         }
     }
 
@@ -80,7 +78,7 @@ impl World<'_> {
             if let Some(follow) = self.watch_of(id) {
                 follow.watch += 1;
                 follow.is_watching = false;
-                self.send_etcd_message(again, EtcdMessage::Look(id));
+                self.send_etcd_news(again, id, EtcdNews::Look);
             }
         }
     }
@@ -88,10 +86,8 @@ impl World<'_> {
     /// Reads a server's keys, and watches them from there.
     pub(super) fn read_keys(&mut self, id: ServerId) {
         let now = self.now;
-        let Some(way) = self.etcd_connection(id) else {
-            return;
-        };
-        let Some(follow) = self.watch_of(id) else {
+        let way = self.etcd_connection(id);
+        let (Some(way), Some(follow)) = (way, self.watch_of(id)) else {
             return;
         };
         // An earlier watch ends.
@@ -109,13 +105,12 @@ impl World<'_> {
         if let Some(follow) = self.watch_of(id) {
             follow.last = at;
         }
-        let news = EtcdMessage::Keys {
-            to: id,
+        let keys = SentKeys {
             watch,
             reading: self.etcd.store.read(id.place),
             asked: Some(now),
         };
-        self.send_etcd_message(at, news);
+        self.send_etcd_news(at, id, EtcdNews::Keys(keys));
     }
 
     /// Sends the changed keys of a node to every server that watches them.
@@ -123,10 +118,8 @@ impl World<'_> {
         let now = self.now;
         let reading = self.etcd.store.read(node);
         for id in self.candidates_of(node) {
-            let Some(way) = self
-                .etcd_connection(id)
-                .filter(|way| way.back_cut_until <= now)
-            else {
+            let way = self.etcd_connection(id);
+            let Some(way) = way.filter(|way| way.back_cut_until <= now) else {
                 continue;
             };
             let at = now + self.etcd.takes(&way, now);
@@ -135,42 +128,32 @@ impl World<'_> {
             };
             let at = at.max(follow.last);
             follow.last = at;
-            let news = EtcdMessage::Keys {
-                to: id,
+            let keys = SentKeys {
                 watch: follow.watch,
                 reading: reading.clone(),
                 asked: None,
             };
-            self.send_etcd_message(at, news);
+            self.send_etcd_news(at, id, EtcdNews::Keys(keys));
         }
     }
 
     /// Gives a server its keys.
-    pub(super) fn handle_keys(
-        &mut self,
-        id: ServerId,
-        watch: u32,
-        reading: &ReadKeys,
-        asked: Option<Time>,
-    ) {
+    pub(super) fn handle_keys(&mut self, id: ServerId, keys: &SentKeys) {
         let now = self.now;
         let is_cut = |way: EtcdConnection| now < way.back_cut_until;
         if self.etcd_connection(id).is_none_or(is_cut) {
             return;
         }
-        let Some(place) = self.place(id.place) else {
-            return;
-        };
-        let local = place.clock.shows(now);
-        let Some(follow) = self.watch_of(id).filter(|it| it.watch == watch) else {
+        let local = self.places[id.place].clock.shows(now);
+        let Some(follow) = self.watch_of(id).filter(|it| it.watch == keys.watch) else {
             return;
         };
         // Knowledge of an etcd that has gone back to an earlier state no longer counts.
         let known = follow.known.as_deref();
-        let known = known.filter(|known| known.revision <= reading.revision);
-        let view = Arc::new(reading.seen(known, local));
+        let known = known.filter(|known| known.revision <= keys.reading.revision);
+        let view = Arc::new(keys.reading.seen(known, local));
         follow.known = Some(Arc::clone(&view));
-        if let Some(asked) = asked {
+        if let Some(asked) = keys.asked {
             follow.heard_at = asked;
             let was_away = std::mem::replace(&mut follow.is_away, false);
             if was_away {
@@ -184,9 +167,7 @@ impl World<'_> {
 
     /// Tells a server's candidate about its contact with etcd.
     fn change_contact(&mut self, id: ServerId, heard_at: Time, is_away: bool) {
-        let clock = self.place(id.place).map(|place| place.clock);
-        let Some(clock) = clock else { return };
-        let heard_at = clock.shows(heard_at);
+        let heard_at = self.places[id.place].clock.shows(heard_at);
         self.change_candidate(id, |candidate, now| {
             candidate.handle_contact(heard_at, is_away, now);
         });

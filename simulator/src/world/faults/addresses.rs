@@ -16,20 +16,18 @@ impl World<'_> {
     /// Makes the servers of a node that are not its master redirect to one another.
     pub(super) fn loop_redirects(&mut self, node: &NodeChoice, length: Span) {
         let number = self.choose(node);
-        let until = self.now + self.fault_rng.duration(length.0, length.1);
+        let until = self.end_of(length);
         let name = self.name_of(number);
         let text = format!("{name}'s servers redirect to one another, not to the master");
         self.mark(Some(until), MarkKind::Addresses, text);
-        if let Some(place) = self.place(number) {
-            place.redirect_loop_until = place.redirect_loop_until.max(until);
-        }
+        let place = &mut self.places[number];
+        place.redirect_loop_until = place.redirect_loop_until.max(until);
     }
 
     /// Returns what a server says about the master of its node.
     pub(in crate::world) fn mastership_said_by(&self, id: ServerId) -> Mastership {
-        let place = self.places.get(id.place as usize);
-        let server = place.and_then(|it| it.servers.iter().find(|it| it.term == id.term));
-        let (Some(place), Some(server)) = (place, server) else {
+        let place = &self.places[id.place];
+        let Some(server) = place.servers.iter().find(|it| it.id == id) else {
             return Mastership::Unknown;
         };
         let local = place.clock.shows(self.now);
@@ -40,7 +38,7 @@ impl World<'_> {
         let others = place.servers.iter();
         let others = others.filter(|it| !it.node.mastership(local).is_master());
         // The next slot after its own, or the first; its own if it is alone.
-        let slots = place.slots.len() as u32;
+        let slots = place.slots.len();
         let after = |slot: u32| (slot + slots - server.slot - 1) % slots;
         let next = others.map(|it| it.slot).min_by_key(|slot| after(*slot));
         let address = next.and_then(|slot| place.addresses.get(slot as usize));
@@ -56,18 +54,16 @@ impl World<'_> {
     /// Publishes stale addresses of a node's servers, and one that works.
     pub(super) fn publish_stale_addresses(&mut self, node: &NodeChoice, length: Span) {
         let number = self.choose(node);
-        let until = self.now + self.fault_rng.duration(length.0, length.1);
+        let until = self.end_of(length);
         let name = self.name_of(number);
         let text = format!("the addresses of {name}'s servers are stale");
         self.mark(Some(until), MarkKind::Addresses, text);
-        let slots = self.place(number).map_or(0, |place| place.slots.len());
+        let slots = self.places[number].slots.len();
         if slots < 2 {
             return;
         }
-        let left = self.fault_rng.below(slots);
-        let Some(place) = self.place(number) else {
-            return;
-        };
+        let left = self.fault_rng.below(slots as usize);
+        let place = &mut self.places[number];
         place.stale_until = place.stale_until.max(until);
         let gone = (0..slots).filter_map(|slot| {
             let gone = format!("gone-{number}-{slot}:1");
@@ -76,16 +72,14 @@ impl World<'_> {
         let left = place.addresses.get(left).cloned();
         let published: Arc<[Address]> = gone.chain(left).collect();
         self.publish_addresses(number, published, None);
-        self.end_with(until, FaultEnd::Addresses { place: number });
+        self.end_with(until, FaultEnd::Addresses(number));
     }
 
     /// Publishes all addresses of a node's servers again, with the master's, once the fault is
     /// over.
     pub(super) fn publish_all(&mut self, number: u32) {
         let now = self.now;
-        let Some(place) = self.places.get(number as usize) else {
-            return;
-        };
+        let place = &self.places[number];
         if place.stale_until > now || Arc::ptr_eq(&place.published, &place.addresses) {
             return;
         }
@@ -105,9 +99,7 @@ impl World<'_> {
         named: Option<(Address, u64)>,
     ) {
         let now = self.now;
-        let Some(place) = self.place(number) else {
-            return;
-        };
+        let place = &mut self.places[number];
         place.published = Arc::clone(&published);
         let children = place.children.clone();
         for client in self.clients.iter_mut().filter(|it| it.place == number) {
@@ -118,20 +110,16 @@ impl World<'_> {
             }
         }
         for child in children {
-            let Some(place) = self.place(child) else {
-                continue;
-            };
+            let place = &mut self.places[child];
             place.parents = Arc::clone(&published);
             let awake = place.servers.iter().filter(|it| !it.is_frozen(now));
-            let terms: Vec<u64> = awake.map(|server| server.term).collect();
-            for term in terms {
-                let id = ServerId { place: child, term };
+            let awake: Vec<ServerId> = awake.map(|server| server.id).collect();
+            for id in awake {
                 let chance = self.chance.uniform();
-                let Some((server, local)) = self.server_at(id) else {
+                let Some((server, at)) = self.server_at(id) else {
                     continue;
                 };
                 let session = &mut server.parent_link.session;
-                let at = local;
                 session.handle_addresses(Arc::clone(&published), named.clone(), chance, at);
                 self.drive_parent_link(id);
                 self.after(id);

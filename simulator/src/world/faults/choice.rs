@@ -6,7 +6,7 @@ use crate::world::World;
 
 impl World<'_> {
     pub(super) fn choose(&mut self, choice: &NodeChoice) -> u32 {
-        let many = self.places.len();
+        let many = self.places.len() as usize;
         let place = match choice {
             NodeChoice::Node(place) => *place,
             NodeChoice::Any => self.fault_rng.below(many),
@@ -20,23 +20,22 @@ impl World<'_> {
         place as u32
     }
 
-    /// Chooses distinct clients at random.
+    /// Chooses distinct clients at random; consecutive ones if it takes more than half.
     pub(in crate::world) fn choose_clients(&mut self, choice: &ClientChoice) -> Vec<u32> {
         if choice.groups.is_some() || choice.nodes.is_some() {
             return self.choose_among(choice);
         }
-        let all = self.clients.len();
+        let all = self.clients.len() as usize;
         let many = choice.count.min(all);
+        if many * 2 > all {
+            let first = self.fault_rng.below(all);
+            let consecutive = (0..many).map(|n| ((first + n) % all) as u32);
+            return consecutive.collect();
+        }
         let mut chosen: Vec<u32> = Vec::with_capacity(many);
         while chosen.len() < many {
             let client = self.fault_rng.below(all) as u32;
-            if many * 2 > all || !chosen.contains(&client) {
-                if many * 2 > all {
-                    // If more than half are wanted, it takes consecutive ones.
-                    return (0..many)
-                        .map(|n| (client + n as u32) % all as u32)
-                        .collect();
-                }
+            if !chosen.contains(&client) {
                 chosen.push(client);
             }
         }
@@ -45,7 +44,7 @@ impl World<'_> {
 
     /// Chooses distinct clients at random, among those of the given groups and nodes.
     fn choose_among(&mut self, choice: &ClientChoice) -> Vec<u32> {
-        let clients = self.clients.iter().enumerate();
+        let clients = self.clients.enumerate();
         let mut meant: Vec<u32> = clients
             .filter(|(_, client)| {
                 let (group, place) = (client.group as usize, client.place as usize);
@@ -54,7 +53,7 @@ impl World<'_> {
                 };
                 is_in(&choice.groups, group) && is_in(&choice.nodes, place)
             })
-            .map(|(number, _)| number as u32)
+            .map(|(number, _)| number)
             .collect();
         let many = choice.count.min(meant.len());
         for place in 0..many {
@@ -66,20 +65,13 @@ impl World<'_> {
     }
 
     pub(super) fn name_of(&self, place: u32) -> String {
-        self.places
-            .get(place as usize)
-            .map(|place| place.name.to_string())
-            .unwrap_or_default()
+        self.places[place].name.to_string()
     }
 
     pub(in crate::world) fn names_of(&self, clients: &[u32]) -> String {
         match clients {
             [] => "no client".to_owned(),
-            [only] => self
-                .clients
-                .get(*only as usize)
-                .map(|client| client.name.to_string())
-                .unwrap_or_default(),
+            [only] => self.clients[*only].name.to_string(),
             many => format!("each of {} clients", many.len()),
         }
     }

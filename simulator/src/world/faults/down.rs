@@ -20,9 +20,7 @@ impl World<'_> {
         self.mark(Some(until), MarkKind::Kill, text);
         self.note(5, number.into(), 0.0);
         let leader = self.leader(number);
-        let Some(place) = self.place(number) else {
-            return;
-        };
+        let place = &mut self.places[number];
         if place.slots.len() == 1 {
             self.take_down(number, 0, until);
             return;
@@ -31,7 +29,7 @@ impl World<'_> {
             place.unable_until = place.unable_until.max(until);
             let able = place.unable_until;
             self.report_able(number);
-            self.end_with(able, FaultEnd::Able { place: number });
+            self.end_with(able, FaultEnd::Able(number));
         }
         if let Some(id) = leader {
             if length.is_none() {
@@ -47,7 +45,7 @@ impl World<'_> {
         let (least, most) = self.elections.take;
         let lasts = self.fault_rng.duration(length.0, length.1);
         let election = self.fault_rng.duration(least, most);
-        let has_election = self.place(number).is_some_and(|it| it.slots.len() > 1);
+        let has_election = self.places[number].slots.len() > 1;
         let until = self.now + lasts;
         let succession = self.now + election;
         let text = format!("{}'s master restarts", self.name_of(number));
@@ -70,7 +68,7 @@ impl World<'_> {
         let Some(id) = self.leader(number) else {
             return;
         };
-        let Some(server) = self.place(number).and_then(|it| it.server(id.term)) else {
+        let Some(server) = self.server_of(id) else {
             return;
         };
         if server.candidacy.is_none() {
@@ -85,30 +83,18 @@ impl World<'_> {
     /// Takes a slot of a node down until then, and schedules its start.
     pub(super) fn take_down(&mut self, number: u32, slot: u32, until: Time) {
         let now = self.now;
-        let Some(place) = self.place(number) else {
-            return;
-        };
-        let Some(down) = place.slots.get_mut(slot as usize) else {
-            return;
-        };
+        let place = &mut self.places[number];
+        let down = &mut place.slots[slot];
         down.down_until = down.down_until.max(until);
         let until = down.down_until;
         let runs = |it: &&ServerProcess| it.slot == slot && !it.is_twin;
-        let term = place.servers.iter().find(runs).map(|server| server.term);
-        if let Some(term) = term {
-            self.end_server(ServerId {
-                place: number,
-                term,
-            });
+        if let Some(id) = place.servers.iter().find(runs).map(|server| server.id) {
+            self.end_server(id);
         }
         if until <= now {
             self.start_server(number, slot);
         } else {
-            let start = FaultEnd::Start {
-                place: number,
-                slot,
-            };
-            self.end_with(until, start);
+            self.end_with(until, FaultEnd::Start(number, slot));
         }
     }
 
@@ -123,7 +109,7 @@ impl World<'_> {
     /// Tells the candidates of a node whether they may become master.
     pub(super) fn report_able(&mut self, number: u32) {
         let now = self.now;
-        let able = self.place(number).is_some_and(|it| it.unable_until <= now);
+        let able = self.places[number].unable_until <= now;
         for id in self.candidates_of(number) {
             self.change_candidate(id, |candidate, now| {
                 candidate.handle_able(able, now);

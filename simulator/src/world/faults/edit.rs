@@ -8,7 +8,6 @@ use crate::checker::Watched;
 use crate::recording::MarkKind;
 use crate::world::World;
 use crate::world::agenda::EventKind;
-use crate::world::message::ServerId;
 use crate::world::sampling::SETTLE;
 
 impl World<'_> {
@@ -17,7 +16,7 @@ impl World<'_> {
         let before = std::mem::replace(&mut self.templates, templates.clone());
         self.templates_before.push(before);
         let mut said = Vec::new();
-        for watched in &mut self.watched {
+        for watched in self.watched.iter_mut() {
             let template = templates.find(&watched.resource).map(Arc::clone);
             let capacity = template.as_ref().map_or(0.0, |it| it.capacity.get());
             said.push(format!("{} has {capacity}", watched.resource));
@@ -36,17 +35,15 @@ impl World<'_> {
     /// Gives the templates to the servers of the root, except frozen ones.
     fn hand_out(&mut self, templates: &Templates) {
         let now = self.now;
-        let Some(root) = self.place(0) else { return };
+        let root = &mut self.places[0];
         let local = root.clock.shows(now);
-        let terms: Vec<u64> = root.servers.iter().map(|server| server.term).collect();
         let (mut awake, mut late) = (Vec::new(), None);
         for server in &mut root.servers {
-            let way = root.slots.get(server.slot as usize).map(|slot| slot.way);
-            let is_cut = way.is_some_and(|way| now < way.cut_until());
+            let is_cut = now < root.slots[server.slot].way.cut_until();
             if server.is_frozen(now) {
                 server.unread = Some(templates.clone());
             } else {
-                awake.push(server.term);
+                awake.push(server.id);
             }
             let ends = server.node.valid_until().filter(|_| server.leads);
             if let (Some(ends), true) = (ends, is_cut || server.is_frozen(now)) {
@@ -57,8 +54,8 @@ impl World<'_> {
         if let Some((former, until)) = late {
             self.note_granted_by(&former, until);
         }
-        for term in terms.into_iter().filter(|term| awake.contains(term)) {
-            self.offer_templates(ServerId { place: 0, term }, templates.clone());
+        for id in awake {
+            self.offer_templates(id, templates.clone());
         }
     }
 }

@@ -1,8 +1,6 @@
 //! Faults of etcd: it is wiped, restored from a backup, or answers badly. Also a stop of all
 //! servers of a node, after which no process remembers the keys.
 
-use std::time::Duration;
-
 use doorward_engine::time::Time;
 
 use crate::recording::MarkKind;
@@ -14,12 +12,11 @@ impl World<'_> {
     /// Stops all servers of a node, and starts them again later.
     pub(super) fn stop(&mut self, node: &NodeChoice, length: Span) {
         let number = self.choose(node);
-        let until = self.now + self.fault_rng.duration(length.0, length.1);
+        let until = self.end_of(length);
         let text = format!("all servers of {} stop", self.name_of(number));
         self.mark(Some(until), MarkKind::Kill, text);
         self.note(5, number.into(), 0.0);
-        let slots = self.place(number).map_or(0, |place| place.slots.len());
-        for slot in 0..slots as u32 {
+        for slot in self.places[number].slots.numbers() {
             self.take_down(number, slot, until);
         }
     }
@@ -37,35 +34,31 @@ impl World<'_> {
                 (Some(Time::ZERO + then), text)
             }
         };
-        let until = length.map(|(least, most)| now + self.fault_rng.duration(least, most));
+        let until = self.end_if_any(length);
         self.mark(until, MarkKind::Election, text);
         let Some(until) = until else {
             return self.restore_etcd(then);
         };
-        for number in 0..self.places.len() as u32 {
-            let slots = self.place(number).map_or(0, |place| place.slots.len());
-            for slot in 0..slots as u32 {
+        for number in self.places.numbers() {
+            for slot in self.places[number].slots.numbers() {
                 self.cut_off(number, slot, ToEtcd::Both, until);
             }
         }
-        self.end_with(until, FaultEnd::EtcdBack { then });
+        self.end_with(until, FaultEnd::EtcdBack(then));
     }
 
     /// Loses a part of a node's calls to etcd, and delays the others.
     pub(super) fn degrade_etcd(&mut self, node: &NodeChoice, loss: f64, late: Span, length: Span) {
         let number = self.choose(node);
-        let now = self.now;
-        let until: Time = now + self.fault_rng.duration(length.0, length.1);
+        let until = self.end_of(length);
         let text = format!(
             "{} loses {loss} of its calls to etcd; others are up to {:?} late",
             self.name_of(number),
-            late.1.max(Duration::ZERO)
+            late.1
         );
         self.mark(Some(until), MarkKind::Isolate, text);
-        if let Some(place) = self.place(number) {
-            for slot in &mut place.slots {
-                (slot.way.bad_until, slot.way.loss, slot.way.late) = (until, loss, late);
-            }
+        for slot in self.places[number].slots.iter_mut() {
+            (slot.way.bad_until, slot.way.loss, slot.way.late) = (until, loss, late);
         }
     }
 

@@ -16,17 +16,14 @@ const SOME: f64 = 0.5;
 impl World<'_> {
     /// Returns the master of a node, or the server that holds its key in etcd.
     pub(super) fn leader(&self, number: u32) -> Option<ServerId> {
-        let place = self.places.get(number as usize)?;
+        let place = &self.places[number];
         let elected = || {
             let lease = self.etcd.store.master_lease(number)?;
             let mut all = place.servers.iter();
             all.find(|it| it.candidacy.as_ref().and_then(|it| it.lease) == Some(lease))
         };
         let server = place.master(self.now).or_else(elected)?;
-        Some(ServerId {
-            place: number,
-            term: server.term,
-        })
+        Some(server.id)
     }
 
     /// Notes that etcd no longer hears from a server: its lease ends no earlier than `until`,
@@ -43,15 +40,14 @@ impl World<'_> {
         let number = self.choose(node);
         let now = self.now;
         let (least, most) = self.elections.take;
-        let until = now + self.fault_rng.duration(length.0, length.1);
+        let until = self.end_of(length);
         let succession = now + self.fault_rng.duration(least, most);
         let text = format!("{}'s master is frozen", self.name_of(number));
         self.mark(Some(until), MarkKind::Freeze, text);
         let Some(id) = self.leader(number) else {
             return;
         };
-        let server = self.place(number).and_then(|place| place.server(id.term));
-        let Some(server) = server.filter(|server| !server.is_frozen(now)) else {
+        let Some(server) = self.server_of(id).filter(|server| !server.is_frozen(now)) else {
             return;
         };
         server.frozen_until = Some(until);
@@ -84,7 +80,7 @@ impl World<'_> {
         let number = self.choose(node);
         let now = self.now;
         let (least, most) = self.elections.take;
-        let until = now + self.fault_rng.duration(length.0, length.1);
+        let until = self.end_of(length);
         let succession = now + self.fault_rng.duration(least, most);
         let name = self.name_of(number);
         let text = match (whose, way) {
@@ -98,14 +94,12 @@ impl World<'_> {
             ),
         };
         self.mark(Some(until), MarkKind::Isolate, text);
-        let has_election = self.place(number).is_some_and(|it| it.slots.len() > 1);
-        if !has_election {
+        if self.places[number].slots.len() == 1 {
             return;
         }
         let leader = self.leader(number);
         let leading = leader.and_then(|id| Some(self.server_of(id)?.slot));
-        let slots = self.place(number).map_or(0, |place| place.slots.len()) as u32;
-        for slot in 0..slots {
+        for slot in self.places[number].slots.numbers() {
             let is_meant = match whose {
                 NodeServers::Master => leading == Some(slot),
                 NodeServers::Others => leading != Some(slot),
@@ -125,23 +119,16 @@ impl World<'_> {
 
     /// Cuts the server of a slot off from etcd until then.
     pub(super) fn cut_off(&mut self, number: u32, slot: u32, way: ToEtcd, until: Time) {
-        let Some(place) = self.place(number) else {
-            return;
-        };
-        if let Some(slot) = place.slots.get_mut(slot as usize) {
-            if matches!(way, ToEtcd::Both | ToEtcd::There) {
-                slot.way.there_cut_until = slot.way.there_cut_until.max(until);
-            }
-            if matches!(way, ToEtcd::Both | ToEtcd::Back) {
-                slot.way.back_cut_until = slot.way.back_cut_until.max(until);
-            }
+        let place = &mut self.places[number];
+        let connection = &mut place.slots[slot].way;
+        if matches!(way, ToEtcd::Both | ToEtcd::There) {
+            connection.there_cut_until = connection.there_cut_until.max(until);
+        }
+        if matches!(way, ToEtcd::Both | ToEtcd::Back) {
+            connection.back_cut_until = connection.back_cut_until.max(until);
         }
         let runs = place.servers.iter().find(|it| it.slot == slot);
-        let id = runs.map(|server| ServerId {
-            place: number,
-            term: server.term,
-        });
-        if let Some(id) = id {
+        if let Some(id) = runs.map(|server| server.id) {
             self.notice_cut(id, until);
         }
     }
@@ -150,9 +137,7 @@ impl World<'_> {
     /// first or last, at random.
     pub(in crate::world) fn unfreeze(&mut self, id: ServerId) {
         let now = self.now;
-        let Some(place) = self.place(id.place) else {
-            return;
-        };
+        let place = &mut self.places[id.place];
         let (parents, at) = (Arc::clone(&place.parents), place.clock.shows(now));
         let Some(server) = place.server(id.term) else {
             return;
@@ -175,8 +160,8 @@ impl World<'_> {
                 self.arrive(message);
             }
         }
-        for message in etcd_inbox {
-            self.handle_etcd_message(message);
+        for news in etcd_inbox {
+            self.handle_etcd_news(id, news);
         }
         self.wake_candidate(id);
         for message in messages.unwrap_or_default() {

@@ -19,7 +19,7 @@ const CONNECTED: f64 = 0.5;
 /// First term of second processes.
 const TWINS: u64 = 1 << 63;
 
-impl World<'_> {
+impl<'a> World<'a> {
     pub(super) fn twin(&mut self, of: &ClockChoice, length: Span) {
         match of {
             ClockChoice::Node(node) => {
@@ -32,49 +32,38 @@ impl World<'_> {
 
     fn twin_node(&mut self, number: u32, length: Span) {
         let now = self.now;
-        let until = now + self.fault_rng.duration(length.0, length.1);
+        let until = self.end_of(length);
         let text = format!("a second process of {} runs", self.name_of(number));
         self.mark(Some(until), MarkKind::Twin, text);
         let seed = self.chance.bits();
         let settings = self.scenario.servers;
         // No master of the node ever has such a term.
         let term = TWINS + self.endings.len() as u64;
-        let alone = |place: &&mut crate::world::Place| place.slots.len() == 1;
-        let Some(place) = self.place(number).filter(alone) else {
-            return;
-        };
-        if place.parent.is_none() {
+        let place = &mut self.places[number];
+        if place.slots.len() > 1 || place.parent.is_none() {
             return;
         }
         let local = place.clock.shows(now);
         let mut server = ServerProcess::new(place, 0, seed, settings, Templates::default());
         server.is_twin = true;
         server.leads = true;
-        server.term = term;
+        server.id.term = term;
         let alone = Mastership::Master { epoch: None };
         server.node.handle_mastership(alone, local);
-        let id = ServerId {
-            place: number,
-            term: server.term,
-        };
+        let id = server.id;
         place.servers.push(server);
-        for client in &mut self.clients {
+        for client in self.clients.iter_mut() {
             if client.place == number && self.fault_rng.happens(CONNECTED) {
                 client.connected = Some(id.term);
             }
         }
         self.drive_parent_link(id);
         self.plan(number);
-        let ending = FaultEnd::Twin {
-            server: Some(id),
-            clients: Vec::new(),
-        };
-        self.end_with(until, ending);
+        self.end_with(until, FaultEnd::TwinServer(id));
     }
 
     fn twin_clients(&mut self, choice: &ClientChoice, length: Span) {
-        let now = self.now;
-        let until = now + self.fault_rng.duration(length.0, length.1);
+        let until = self.end_of(length);
         let chosen = self.choose_clients(choice);
         let text = format!("a second process of {} runs", self.names_of(&chosen));
         self.mark(Some(until), MarkKind::Twin, text);
@@ -85,28 +74,23 @@ impl World<'_> {
         for twin in &twins {
             self.start_client(*twin);
         }
-        let ending = FaultEnd::Twin {
-            server: None,
-            clients: twins,
-        };
-        self.end_with(until, ending);
+        self.end_with(until, FaultEnd::TwinClients(twins));
     }
 
     /// Creates a second process of a client, with the present wants of the first.
     fn copy_client(&mut self, number: u32) -> Option<u32> {
-        let twin = self.clients.len() as u32;
-        let first = self.clients.get(number as usize).filter(|it| !it.is_twin)?;
-        let group = self.scenario.clients.get(first.group as usize)?;
-        let mut uses = Vec::new();
-        for (which, (it, usage)) in first.uses.iter().zip(group.usages()).enumerate() {
-            let watched = self.watched.get_mut(it.resource as usize)?;
-            let account = watched.join(usage.priority, first.place) as u32;
+        let twin = self.clients.len();
+        let first = Some(&self.clients[number]).filter(|it| !it.is_twin)?;
+        let copy = |(which, it): (u32, &Use<'a>)| {
+            let account = self.watched[it.resource].join(it.usage.priority, first.place);
             let chance = chance_of(&self.chance, twin, which);
-            let mut copy = Use::new(it.resource, account, DemandPlayer::new(0, chance));
+            let player = DemandPlayer::new(0, chance);
+            let mut copy = Use::new(it.usage, it.resource, account, player);
             copy.fixed = Some(it.load());
             copy.closed_until = it.closed_until;
-            uses.push(copy);
-        }
+            copy
+        };
+        let uses = first.uses.enumerate().map(copy).collect();
         let (finder, name) = (first.finder.clone(), first.name.clone());
         let second = ClientProcess::new(first.group, first.place, uses, finder, name);
         self.clients.push(ClientProcess {
@@ -119,31 +103,22 @@ impl World<'_> {
         Some(twin)
     }
 
-    /// Ends second processes.
-    pub(super) fn end_twin(&mut self, server: Option<ServerId>, clients: &[u32]) {
-        if let Some(id) = server {
-            self.end_twin_server(id);
-        }
+    pub(super) fn end_twin_clients(&mut self, clients: &[u32]) {
         for number in clients {
-            if let Some(client) = self.clients.get_mut(*number as usize) {
-                client.is_due = false;
-            }
+            self.clients[*number].is_due = false;
             self.crash_client(*number, self.end);
-            let uses = self.clients.get(*number as usize).map(|it| &it.uses);
-            for it in uses.into_iter().flatten() {
-                if let Some(watched) = self.watched.get_mut(it.resource as usize) {
-                    watched.note_ended(it.account as usize);
-                }
+            for it in self.clients[*number].uses.iter() {
+                self.watched[it.resource].note_ended(it.account);
             }
         }
     }
 
-    fn end_twin_server(&mut self, id: ServerId) {
+    pub(super) fn end_twin_server(&mut self, id: ServerId) {
         if self.server_of(id).is_none() {
             return;
         }
         self.drop_parent_link(id);
-        let Some(gone) = self.place(id.place).and_then(|place| place.remove(id.term)) else {
+        let Some(gone) = self.places[id.place].remove(id.term) else {
             return;
         };
         for waiting in gone.waiting {
@@ -153,18 +128,14 @@ impl World<'_> {
 
     /// Ends all second processes.
     pub(super) fn end_twins(&mut self) {
-        let mut servers = Vec::new();
-        for (place, known) in (0..).zip(&self.places) {
-            let twins = known.servers.iter().filter(|server| server.is_twin);
-            let terms = twins.map(|server| server.term);
-            servers.extend(terms.map(|term| ServerId { place, term }));
-        }
+        let servers = self.places.iter().flat_map(|place| &place.servers);
+        let twins = servers.filter(|server| server.is_twin);
+        let servers: Vec<ServerId> = twins.map(|server| server.id).collect();
         for id in servers {
             self.end_twin_server(id);
         }
-        let clients = self.clients.iter().enumerate();
-        let twins = clients.filter(|(_, client)| client.is_twin);
-        let twins: Vec<u32> = twins.map(|(number, _)| number as u32).collect();
-        self.end_twin(None, &twins);
+        let twins = self.clients.enumerate().filter(|(_, it)| it.is_twin);
+        let twins: Vec<u32> = twins.map(|(number, _)| number).collect();
+        self.end_twin_clients(&twins);
     }
 }

@@ -9,6 +9,7 @@ use doorward_engine::time::Time;
 use crate::checker::tests::small_worlds::Twin;
 use crate::checker::tests::small_worlds::story::{self, RESOURCE, StoryLine, number};
 use crate::checker::{MasterClaim, NodeBook, Watched, judge, may_decide};
+use crate::numbered::Numbered;
 use crate::recording::Verdict;
 use crate::scenario::Limits;
 
@@ -40,7 +41,7 @@ struct Player {
     watched: Watched,
     /// Their names stand in the order of their numbers.
     nodes: Vec<String>,
-    books: Vec<NodeBook>,
+    books: Numbered<NodeBook>,
     clients: Vec<String>,
     servers: Vec<(String, MasterClaim)>,
 }
@@ -87,13 +88,14 @@ impl Player {
             template = story::template(own)?;
         }
         let resource = ResourceId::new(RESOURCE).map_err(|error| error.to_string())?;
+        let root = NodeBook {
+            parent: None,
+            reserved: None,
+        };
         let mut player = Self {
             watched: Watched::new(resource, &template, Time::ZERO),
             nodes: vec!["root".to_owned()],
-            books: vec![NodeBook {
-                parent: None,
-                reserved: None,
-            }],
+            books: std::iter::once(root).collect(),
             clients: Vec::new(),
             servers: Vec::new(),
         };
@@ -101,7 +103,7 @@ impl Player {
             match words.as_slice() {
                 ["template", ..] => {}
                 ["node", name, "below", parent] => {
-                    let parent = Some(player.node(parent)? as u32);
+                    let parent = Some(player.node(parent)?);
                     player.nodes.push((*name).to_owned());
                     player.books.push(NodeBook {
                         parent,
@@ -109,7 +111,7 @@ impl Player {
                     });
                 }
                 ["client", name, "at", node] => {
-                    let place = player.node(node)? as u32;
+                    let place = player.node(node)?;
                     player.join(name, 0, place);
                 }
                 ["client", name, "priority", priority] => {
@@ -122,19 +124,21 @@ impl Player {
         Ok(player)
     }
 
-    fn node(&self, name: &str) -> Result<usize, String> {
+    fn node(&self, name: &str) -> Result<u32, String> {
         let found = self.nodes.iter().position(|known| known == name);
-        found.ok_or_else(|| format!("no node: {name}"))
+        found
+            .map(|found| found as u32)
+            .ok_or_else(|| format!("no node: {name}"))
     }
 
-    fn join(&mut self, name: &str, priority: i64, place: u32) -> usize {
+    fn join(&mut self, name: &str, priority: i64, place: u32) -> u32 {
         self.clients.push(name.to_owned());
         self.watched.join(priority, place)
     }
 
-    fn client(&mut self, name: &str) -> usize {
+    fn client(&mut self, name: &str) -> u32 {
         let found = self.clients.iter().position(|known| known == name);
-        found.unwrap_or_else(|| self.join(name, 0, 0))
+        found.map_or_else(|| self.join(name, 0, 0), |found| found as u32)
     }
 
     fn happen(&mut self, event: &[&str], now: Time) -> Result<(), String> {
@@ -148,9 +152,7 @@ impl Player {
             [_, "waits", ..] => {}
             [node, "reserved", amount] => {
                 let node = self.node(node)?;
-                if let Some(book) = self.books.get_mut(node) {
-                    book.reserved = Some(number(amount)?);
-                }
+                self.books[node].reserved = Some(number(amount)?);
                 self.watched.note_books(&self.books, now);
             }
             [server, "leads", "until", until] => self.lead(server, story::time(until)?),
@@ -170,7 +172,7 @@ impl Player {
         Ok(())
     }
 
-    fn happen_to(&mut self, client: usize, what: &[&str], now: Time) -> Result<(), String> {
+    fn happen_to(&mut self, client: u32, what: &[&str], now: Time) -> Result<(), String> {
         let watched = &mut self.watched;
         match what {
             ["wants", amount] => watched.note_wants(client, number(amount)?, now),
@@ -179,7 +181,9 @@ impl Player {
                 watched.note_books(&self.books, now);
             }
             ["safe", amount] => {
-                watched.note_safe_capacity_of(client, number(amount)?, now, now);
+                watched
+                    .safe_use
+                    .note_safe_capacity(client, number(amount)?, now, now);
                 watched.note_safe_use(client, 0.0, now);
             }
             ["asks", often] => {
@@ -187,8 +191,8 @@ impl Player {
                     watched.note_request(client, now);
                 }
             }
-            ["back", "since", since] => watched.note_comeback(story::time(since)?, now),
-            ["missing", "since", since] => watched.note_not_back(story::time(since)?, now),
+            ["back", "since", since] => watched.comebacks.note(story::time(since)?, now),
+            ["missing", "since", since] => watched.comebacks.note_missing(story::time(since)?, now),
             _ => return Err(format!("nobody understands {what:?}")),
         }
         Ok(())

@@ -35,15 +35,16 @@ fn play_until(world: &mut World<'_>, second: f64) {
 /// Returns the address to which each server of the root redirects, by slot; `None` for the master.
 fn sent_to(world: &World<'_>) -> Vec<Option<String>> {
     let place = &world.places[0];
-    let mut servers: Vec<(u32, u64)> = place.servers.iter().map(|it| (it.slot, it.term)).collect();
+    let mut servers: Vec<(u32, ServerId)> =
+        place.servers.iter().map(|it| (it.slot, it.id)).collect();
     servers.sort_unstable();
-    let published = servers.into_iter().map(|(_, term)| {
-        match world.mastership_said_by(ServerId { place: 0, term }) {
+    let published = servers
+        .into_iter()
+        .map(|(_, id)| match world.mastership_said_by(id) {
             Mastership::Follower { master_address, .. } => Some(master_address),
             Mastership::Master { .. } => None,
             Mastership::Unknown => Some(String::new()),
-        }
-    });
+        });
     published.collect()
 }
 

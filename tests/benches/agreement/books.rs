@@ -9,14 +9,13 @@ use std::time::Duration;
 use doorward_client::capacity::{Capacity, Source};
 use doorward_engine::template::Template;
 use doorward_engine::time::Time;
-
-use crate::checker::Watched;
-use crate::recording::Figures;
-use crate::scenario::ClientGroup;
+use doorward_simulator::checker::{Watched, by_source};
+use doorward_simulator::recording::Figures;
+use doorward_simulator::scenario::ClientGroup;
 
 /// Books of one resource of a real run. All times count from its start and never go back.
 #[derive(Debug)]
-pub struct RealRun {
+pub(crate) struct RealRun {
     watched: Watched,
     now: Time,
     /// Wants of each client.
@@ -26,7 +25,7 @@ pub struct RealRun {
 impl RealRun {
     /// Creates the books for a group of clients that want nothing yet. Averages count from
     /// `settled_after` on.
-    pub fn new(group: &ClientGroup, template: &Template, settled_after: Duration) -> Self {
+    pub(crate) fn new(group: &ClientGroup, template: &Template, settled_after: Duration) -> Self {
         let settled_after = Time::ZERO + settled_after;
         let mut watched = Watched::new(group.first.resource.clone(), template, settled_after);
         for _ in 0..group.count {
@@ -41,16 +40,14 @@ impl RealRun {
     }
 
     /// Notes what a client wants from now on.
-    pub fn handle_wants(&mut self, client: usize, wants: f64, now: Duration) {
+    pub(crate) fn handle_wants(&mut self, client: usize, wants: f64, now: Duration) {
         self.pass(now);
-        if let Some(before) = self.wants.get_mut(client) {
-            *before = wants;
-            self.watched.note_wants(client, wants, self.now);
-        }
+        self.wants[client] = wants;
+        self.watched.note_wants(client as u32, wants, self.now);
     }
 
     /// Notes what a client may use now, and its source.
-    pub fn handle_capacity(
+    pub(crate) fn handle_capacity(
         &mut self,
         client: usize,
         capacity: Capacity,
@@ -58,22 +55,21 @@ impl RealRun {
         now: Duration,
     ) {
         self.pass(now);
-        if let Some(wants) = self.wants.get(client) {
-            let (lease, fallback) = by_source(capacity, source, *wants);
-            self.watched.note_usable(client, lease, fallback, self.now);
-        }
+        let (lease, fallback) = by_source(capacity, source, self.wants[client]);
+        self.watched
+            .note_usable(client as u32, lease, fallback, self.now);
     }
 
     /// Measures the distance of all clients from the ideal, as a simulation does about every
     /// `sample_every`.
-    pub fn handle_look(&mut self, now: Duration) {
+    pub(crate) fn handle_look(&mut self, now: Duration) {
         self.pass(now);
         self.watched.look_at_all(self.now);
         self.watched.settle(self.now);
     }
 
     /// Ends the run, and returns averages and extremes as in the recording of a simulation.
-    pub fn finish(mut self, now: Duration) -> Figures {
+    pub(crate) fn finish(mut self, now: Duration) -> Figures {
         self.pass(now);
         self.watched.finish(self.now);
         self.watched.figures()
@@ -81,17 +77,5 @@ impl RealRun {
 
     fn pass(&mut self, now: Duration) {
         self.now = self.now.max(Time::ZERO + now);
-    }
-}
-
-/// Splits a client's capacity into what it may use by a lease and what it uses without one.
-pub(crate) fn by_source(capacity: Capacity, source: Source, wants: f64) -> (f64, f64) {
-    let capacity = match capacity {
-        Capacity::Limited(capacity) => capacity,
-        Capacity::Unlimited => wants,
-    };
-    match source {
-        Source::Lease => (capacity, 0.0),
-        Source::Mode => (0.0, capacity.min(wants)),
     }
 }
