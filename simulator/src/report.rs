@@ -9,6 +9,7 @@ mod folder;
 pub mod json;
 pub mod page;
 pub mod summary;
+mod terminal;
 #[cfg(test)]
 mod testing;
 mod text;

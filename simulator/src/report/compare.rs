@@ -10,7 +10,8 @@ use serde_json::Value;
 
 use crate::recording::{Recording, Verdict};
 use crate::report::figures::{FIGURES, Figure, Unit, WAITS, is_shown};
-use crate::report::text::{WIDTH, printable, shortened, wrapped};
+use crate::report::terminal::Terminal;
+use crate::report::text::{printable, shortened};
 use crate::report::words::{self, Words};
 use doorward_pages::numbers::{measured, percent, points, seconds, several};
 use doorward_pages::terminal::palette::{Palette, Tone};
@@ -196,22 +197,19 @@ fn compared(a: &Side, b: &Side) -> Vec<ComparedResource> {
 
 /// Writes the differences of the conditions, then the tables.
 pub fn write(out: &mut impl Write, a: &Side, b: &Side, palette: Palette) -> io::Result<()> {
+    let mut terminal = Terminal { out, palette };
     for (letter, side) in [("A", a), ("B", b)] {
-        write_item(out, letter, &side.about(), palette)?;
+        terminal.item(letter, &side.about())?;
     }
     let differences = differences(a, b);
     if !differences.is_empty() {
-        writeln!(out)?;
-        writeln!(out, "Different conditions:")?;
+        terminal.title(Tone::Plain, "Different conditions:")?;
         for line in &differences {
-            write_item(out, "-", line, palette)?;
+            terminal.item("-", line)?;
         }
     }
     let resources = compared(a, b);
-    writeln!(out)?;
-    for line in wrapped(&title(&resources, a, b), WIDTH) {
-        writeln!(out, "{}", palette.paint(Tone::Strong, &line))?;
-    }
+    terminal.title(Tone::Strong, &title(&resources, a, b))?;
     for resource in &resources {
         let id = printable(&resource.id);
         let is_many = a.runs.len() > 1 || b.runs.len() > 1;
@@ -220,11 +218,11 @@ pub fn write(out: &mut impl Write, a: &Side, b: &Side, palette: Palette) -> io::
             ("points lost to", &resource.waits),
         ] {
             if !rows.is_empty() {
-                write_figures(out, title, rows, is_many, palette)?;
+                write_figures(&mut terminal, title, rows, is_many)?;
             }
         }
     }
-    write_limits(out, a, b, palette)
+    write_limits(&mut terminal, a, b)
 }
 
 /// Returns the conditions that differ between the first runs of both, a line each.
@@ -269,12 +267,12 @@ fn title(resources: &[ComparedResource], a: &Side, b: &Side) -> String {
 }
 
 fn write_figures(
-    out: &mut impl Write,
+    to: &mut Terminal<'_>,
     title: &str,
     rows: &[ComparedFigure],
     is_many: bool,
-    palette: Palette,
 ) -> io::Result<()> {
+    let palette = to.palette;
     let (header, numbers) = match is_many {
         false => (vec![title, "A", "B", "B - A", "better"], 1..4),
         true => {
@@ -307,12 +305,12 @@ fn write_figures(
         cells.push(palette.cell(Tone::Strong, row.better));
         table.add(cells);
     }
-    writeln!(out)?;
-    table.write(out)
+    to.table(table)
 }
 
 /// Writes all limits, with the value of a single run, or the number of runs in which each holds.
-fn write_limits(out: &mut impl Write, a: &Side, b: &Side, palette: Palette) -> io::Result<()> {
+fn write_limits(to: &mut Terminal<'_>, a: &Side, b: &Side) -> io::Result<()> {
+    let palette = to.palette;
     let runs = || a.runs.iter().chain(&b.runs);
     let mut limits: Vec<&Verdict> = Vec::new();
     for verdict in runs().flat_map(|run| &run.verdicts) {
@@ -354,16 +352,7 @@ fn write_limits(out: &mut impl Write, a: &Side, b: &Side, palette: Palette) -> i
         let limit = palette.cell(Tone::Quiet, words::limit(limit));
         table.add([name, cell(a), cell(b), limit]);
     }
-    writeln!(out)?;
-    table.write(out)
-}
-
-fn write_item(out: &mut impl Write, mark: &str, text: &str, palette: Palette) -> io::Result<()> {
-    for (index, line) in wrapped(text, WIDTH - 5).into_iter().enumerate() {
-        let mark = if index == 0 { mark } else { " " };
-        writeln!(out, "  {}  {line}", palette.paint(Tone::Strong, mark))?;
-    }
-    Ok(())
+    to.table(table)
 }
 
 fn is_same(a: f64, b: f64) -> bool {

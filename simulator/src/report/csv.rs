@@ -3,16 +3,16 @@
 //! Each sample is a row. Nodes and clients are in long form, a row for each of them at each time, so that a tool can
 //! group and filter them by name.
 
-use std::io::Write;
+use std::io::{self, Write};
 
-use csv::{Error, Writer};
+use csv::Writer;
 
 use crate::recording::{Mark, NodeInfo, ResourceRecording};
 use crate::report::figures::WAITS;
 
 /// Writes the sums over all clients, a row a sample.
 #[rustfmt::skip]
-pub fn write_samples(out: impl Write, resource: &ResourceRecording) -> Result<(), Error> {
+pub fn write_samples(out: impl Write, resource: &ResourceRecording) -> io::Result<()> {
     let header = "at_s,capacity,demand,granted,fallback,safe,used,usable,peak,unfair,holders,wanting,short";
     let rows = resource.samples.iter().map(|it| row(&[
         &it.at_s, &it.capacity, &it.demand, &it.granted, &it.fallback, &it.safe, &it.used, &it.usable, &it.peak,
@@ -23,7 +23,7 @@ pub fn write_samples(out: impl Write, resource: &ResourceRecording) -> Result<()
 
 /// Writes every node at every time.
 #[rustfmt::skip]
-pub fn write_nodes(out: impl Write, resource: &ResourceRecording, nodes: &[NodeInfo]) -> Result<(), Error> {
+pub fn write_nodes(out: impl Write, resource: &ResourceRecording, nodes: &[NodeInfo]) -> io::Result<()> {
     let header = "at_s,node,level,has,wants,granted,reserved,is_up,is_learning";
     let rows = resource.samples.iter().flat_map(|all| {
         nodes.iter().zip(&all.nodes).map(|(node, it)| row(&[
@@ -36,7 +36,7 @@ pub fn write_nodes(out: impl Write, resource: &ResourceRecording, nodes: &[NodeI
 
 /// Writes the clients that are recorded over time, at every time.
 #[rustfmt::skip]
-pub fn write_clients(out: impl Write, resource: &ResourceRecording) -> Result<(), Error> {
+pub fn write_clients(out: impl Write, resource: &ResourceRecording) -> io::Result<()> {
     let rows = resource.clients.iter().flat_map(|client| {
         let samples = resource.samples.iter().zip(&client.samples);
         samples.map(|(all, it)| row(&[
@@ -47,7 +47,7 @@ pub fn write_clients(out: impl Write, resource: &ResourceRecording) -> Result<()
 }
 
 /// Writes the means of single clients, the largest shortage first.
-pub fn write_client_figures(out: impl Write, resource: &ResourceRecording) -> Result<(), Error> {
+pub fn write_client_figures(out: impl Write, resource: &ResourceRecording) -> io::Result<()> {
     let clients = resource.client_figures.iter();
     let rows = clients.map(|it| {
         row(&[
@@ -58,7 +58,7 @@ pub fn write_client_figures(out: impl Write, resource: &ResourceRecording) -> Re
 }
 
 /// Writes all losses of utilisation, as parts of the usable amount.
-pub fn write_waits(out: impl Write, resource: &ResourceRecording) -> Result<(), Error> {
+pub fn write_waits(out: impl Write, resource: &ResourceRecording) -> io::Result<()> {
     let figures = serde_json::to_value(&resource.figures).unwrap_or_default();
     let rows = WAITS
         .iter()
@@ -67,7 +67,7 @@ pub fn write_waits(out: impl Write, resource: &ResourceRecording) -> Result<(), 
 }
 
 /// Writes the events from outside. An empty `until_s`: the event did not last.
-pub fn write_marks(out: impl Write, marks: &[Mark]) -> Result<(), Error> {
+pub fn write_marks(out: impl Write, marks: &[Mark]) -> io::Result<()> {
     let rows = marks.iter().map(|mark| {
         let until = mark
             .until_s
@@ -85,13 +85,13 @@ fn write_rows(
     out: impl Write,
     header: &str,
     rows: impl Iterator<Item = Vec<String>>,
-) -> Result<(), Error> {
+) -> io::Result<()> {
     let mut csv = Writer::from_writer(out);
     csv.write_record(header.split(','))?;
     for row in rows {
         csv.write_record(row)?;
     }
-    Ok(csv.flush()?)
+    csv.flush()
 }
 
 #[cfg(test)]
@@ -101,7 +101,7 @@ mod tests {
 
     #[track_caller]
     fn check(
-        write: impl Fn(&mut Vec<u8>) -> Result<(), Error>,
+        write: impl Fn(&mut Vec<u8>) -> io::Result<()>,
         rows: usize,
     ) -> Vec<csv::StringRecord> {
         let mut out = Vec::new();

@@ -62,33 +62,8 @@ impl ReportError {
     }
 }
 
-/// Writes the content of a file.
-type Make<'a> = dyn FnOnce(&mut dyn Write) -> io::Result<()> + 'a;
-
-/// A file of a report, and the function that writes its content.
-struct ReportFile<'a> {
-    name: String,
-    write: Box<Make<'a>>,
-}
-
-impl<'a> ReportFile<'a> {
-    fn new(
-        name: impl Into<String>,
-        write: impl FnOnce(&mut dyn Write) -> io::Result<()> + 'a,
-    ) -> Self {
-        Self {
-            name: name.into(),
-            write: Box::new(write),
-        }
-    }
-
-    fn csv(
-        name: String,
-        write: impl FnOnce(&mut dyn Write) -> Result<(), ::csv::Error> + 'a,
-    ) -> Self {
-        Self::new(name, |out| write(out).map_err(io::Error::other))
-    }
-}
+/// Function that writes the content of a file.
+type WriteContent<'a> = dyn Fn(&mut dyn Write) -> io::Result<()> + 'a;
 
 /// Prepares a folder for a report, so that problems show before a long run. Creates the folder if it is absent, and
 /// marks it as a report. A former report stays until [`write_all`] replaces it.
@@ -111,27 +86,43 @@ pub fn claim(folder: &Path) -> Result<(), ReportError> {
 pub fn write_all(recording: &Recording, folder: &Path) -> Result<PathBuf, ReportError> {
     claim(folder)?;
     clear(folder)?;
-    let parts = parts(recording);
-    // The list comes first: after a failure the next report knows which files it may replace.
-    let names: Vec<&str> = parts.iter().map(|part| part.name.as_str()).collect();
-    let names = names.join("\n") + "\n";
-    let list = ReportFile::new(LIST, move |out| out.write_all(names.as_bytes()));
-    for part in std::iter::once(list).chain(parts) {
-        let path = folder.join(&part.name);
-        write_part(&path, part).map_err(ReportError::io("write", &path))?;
+    let add = |name: &str, write: &WriteContent<'_>| add(folder, name, write);
+    add(PAGE, &|out| {
+        page::write(out, &[(&recording.scenario, recording)])
+    })?;
+    add(json::NAME, &|mut out| json::write(&mut out, recording))?;
+    add("summary.txt", &|mut out| {
+        summary::write(&mut out, recording, Palette { on: false })
+    })?;
+    add("happened.csv", &|out| {
+        csv::write_marks(out, &recording.marks)
+    })?;
+    for (resource, slug) in recording.resources.iter().zip(slugs(recording)) {
+        let add = |part: &str, write: &WriteContent<'_>| add(&format!("{slug}{part}.csv"), write);
+        add("", &|out| csv::write_samples(out, resource))?;
+        add(".nodes", &|out| {
+            csv::write_nodes(out, resource, &recording.nodes)
+        })?;
+        add(".clients", &|out| csv::write_clients(out, resource))?;
+        add(".shortages", &|out| {
+            csv::write_client_figures(out, resource)
+        })?;
+        add(".waits", &|out| csv::write_waits(out, resource))?;
     }
     Ok(folder.join(PAGE))
 }
 
-fn write_part(path: &Path, part: ReportFile<'_>) -> io::Result<()> {
-    // A file that exists here was not in the list, so it belongs to the user.
-    let file = match part.name == LIST {
-        true => File::create(path)?,
-        false => File::create_new(path)?,
-    };
+/// Adds a file to a report. The list names it before it has content: after a failure the next report
+/// knows which files it may replace. A file that exists here was not in the list, so it belongs to the user.
+fn add(folder: &Path, name: &str, write: &WriteContent<'_>) -> Result<(), ReportError> {
+    let (path, list) = (folder.join(name), folder.join(LIST));
+    let file = File::create_new(&path).map_err(ReportError::io("write", &path))?;
+    let listed = File::options().append(true).open(&list);
+    let listed = listed.and_then(|mut list| writeln!(list, "{name}"));
+    listed.map_err(ReportError::io("write", &list))?;
     let mut out = BufWriter::new(file);
-    (part.write)(&mut out)?;
-    out.flush()
+    let written = write(&mut out).and_then(|()| out.flush());
+    written.map_err(ReportError::io("write", &path))
 }
 
 /// Refuses a folder that is not empty.
@@ -149,7 +140,7 @@ fn check_empty(folder: &Path) -> Result<(), ReportError> {
     }
 }
 
-/// Removes a former report.
+/// Removes a former report, and empties its list.
 fn clear(folder: &Path) -> Result<(), ReportError> {
     let list = folder.join(LIST);
     let names = fs::read_to_string(&list).map_err(ReportError::io("read", &list))?;
@@ -165,43 +156,8 @@ fn clear(folder: &Path) -> Result<(), ReportError> {
             _ => {}
         }
     }
-    Ok(())
-}
-
-fn parts(recording: &Recording) -> Vec<ReportFile<'_>> {
-    let slugs = slugs(recording);
-    let mut parts = vec![
-        ReportFile::new(PAGE, |out| {
-            page::write(out, &[(&recording.scenario, recording)])
-        }),
-        ReportFile::new(json::NAME, |mut out| json::write(&mut out, recording)),
-        ReportFile::new("summary.txt", |mut out| {
-            summary::write(&mut out, recording, Palette { on: false })
-        }),
-        ReportFile::csv("happened.csv".to_owned(), |out| {
-            csv::write_marks(out, &recording.marks)
-        }),
-    ];
-    for (resource, slug) in recording.resources.iter().zip(slugs) {
-        parts.extend([
-            ReportFile::csv(format!("{slug}.csv"), |out| {
-                csv::write_samples(out, resource)
-            }),
-            ReportFile::csv(format!("{slug}.nodes.csv"), |out| {
-                csv::write_nodes(out, resource, &recording.nodes)
-            }),
-            ReportFile::csv(format!("{slug}.clients.csv"), |out| {
-                csv::write_clients(out, resource)
-            }),
-            ReportFile::csv(format!("{slug}.shortages.csv"), |out| {
-                csv::write_client_figures(out, resource)
-            }),
-            ReportFile::csv(format!("{slug}.waits.csv"), |out| {
-                csv::write_waits(out, resource)
-            }),
-        ]);
-    }
-    parts
+    let emptied = fs::write(&list, "");
+    emptied.map_err(ReportError::io("write", &list))
 }
 
 /// Returns a name for each resource that is safe in a file name on every system. All differ, also without regard to
@@ -217,9 +173,8 @@ fn slugs(recording: &Recording) -> Vec<String> {
             .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' });
         let id: String = id.take(LENGTH_MAX).collect();
         let base = match id.trim_matches('-') {
-            "" => "resource",
-            // The folder has a file of this name.
-            "happened" => "resource",
+            // The folder has a file of the second name.
+            "" | "happened" => "resource",
             id => id,
         };
         let mut slug = base.to_owned();

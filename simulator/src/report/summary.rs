@@ -6,7 +6,8 @@ use serde_json::Value;
 
 use crate::recording::{CLIENT_FIGURES_MAX, ClientFigures, MarkKind, Recording, ResourceRecording};
 use crate::report::figures::{FIGURES, WAITS, is_shown};
-use crate::report::text::{WIDTH, printable, shortened, width, wrapped};
+use crate::report::terminal::Terminal;
+use crate::report::text::{WIDTH, printable, shortened, width};
 use crate::report::words::{self, RunOutcome, Words};
 use doorward_pages::numbers::{clock, count, measured, percent, several};
 use doorward_pages::terminal::palette::{Palette, Tone};
@@ -25,43 +26,38 @@ const NEGLIGIBLE: f64 = 0.005;
 /// Writes it.
 pub fn write(out: &mut impl Write, recording: &Recording, palette: Palette) -> io::Result<()> {
     let words = Words::of(recording);
-    write_what(out, recording, &words, palette)?;
-    write_verdicts(out, recording, palette)?;
-    write_figures(out, &recording.resources, palette)?;
-    for resource in recording.resources.iter().take(SHORTAGES_MAX) {
-        write_waits(out, resource, palette)?;
-        write_shortages(out, resource, palette)?;
-    }
-    write_rest(out, recording, &words)
-}
-
-fn write_what(
-    out: &mut impl Write,
-    recording: &Recording,
-    words: &Words,
-    palette: Palette,
-) -> io::Result<()> {
     let name = printable(&recording.scenario);
     writeln!(out, "{}", palette.paint(Tone::Strong, &name))?;
-    let about = printable(&recording.description);
-    write_wrapped(out, Tone::Plain, &about, palette)?;
-    write_wrapped(out, Tone::Quiet, &words.facts.join(", "), palette)?;
+    let mut terminal = Terminal { out, palette };
+    write_what(&mut terminal, recording, &words)?;
+    write_verdicts(&mut terminal, recording)?;
+    write_figures(&mut terminal, &recording.resources)?;
+    for resource in recording.resources.iter().take(SHORTAGES_MAX) {
+        write_waits(&mut terminal, resource)?;
+        write_shortages(&mut terminal, resource)?;
+    }
+    write_rest(&mut terminal, recording, &words)
+}
+
+fn write_what(to: &mut Terminal<'_>, recording: &Recording, words: &Words) -> io::Result<()> {
+    to.text(Tone::Plain, &printable(&recording.description))?;
+    to.text(Tone::Quiet, &words.facts.join(", "))?;
     let trace = format!("trace {}", printable(&recording.trace_hash));
-    write_wrapped(out, Tone::Quiet, &trace, palette)?;
+    to.text(Tone::Quiet, &trace)?;
     let tone = match words.outcome {
         RunOutcome::Fine => Tone::Good,
         RunOutcome::Violated => Tone::Bad,
         RunOutcome::NotJudged => Tone::Strong,
     };
-    writeln!(out)?;
-    writeln!(out, "{}", palette.paint(tone, &words.headline))?;
+    to.title(tone, &words.headline)?;
     for note in &words.notes {
-        write_wrapped(out, Tone::Plain, note, palette)?;
+        to.text(Tone::Plain, note)?;
     }
     Ok(())
 }
 
-fn write_verdicts(out: &mut impl Write, recording: &Recording, palette: Palette) -> io::Result<()> {
+fn write_verdicts(to: &mut Terminal<'_>, recording: &Recording) -> io::Result<()> {
+    let palette = to.palette;
     if recording.verdicts.is_empty() {
         return Ok(());
     }
@@ -89,10 +85,9 @@ fn write_verdicts(out: &mut impl Write, recording: &Recording, palette: Palette)
             palette.cell(tone, judgement),
         ]);
     }
-    writeln!(out)?;
-    table.write(out)?;
+    to.table(table)?;
     if left_out > 0 {
-        write_wrapped(out, Tone::Quiet, &format!("and {left_out} more"), palette)?;
+        to.text(Tone::Quiet, &format!("and {left_out} more"))?;
     }
     for verdict in sorted.iter().filter(|v| v.is_broken()) {
         if !verdict.detail.is_empty() {
@@ -102,19 +97,16 @@ fn write_verdicts(out: &mut impl Write, recording: &Recording, palette: Palette)
                 verdict.resource,
                 verdict.detail
             );
-            writeln!(out)?;
-            write_wrapped(out, Tone::Plain, &printable(&detail), palette)?;
+            writeln!(to.out)?;
+            to.text(Tone::Plain, &printable(&detail))?;
         }
     }
     Ok(())
 }
 
 /// Writes a row a figure and a column a resource, with as many resources in a table as fit.
-fn write_figures(
-    out: &mut impl Write,
-    resources: &[ResourceRecording],
-    palette: Palette,
-) -> io::Result<()> {
+fn write_figures(to: &mut Terminal<'_>, resources: &[ResourceRecording]) -> io::Result<()> {
+    let palette = to.palette;
     let all = resources.iter().map(|it| (name(&it.resource), values(it)));
     let all: Vec<(String, Value)> = all.take(RESOURCES_MAX).collect();
     let first = FIGURES.iter().map(|figure| width(figure.name)).max();
@@ -144,12 +136,11 @@ fn write_figures(
             }));
             table.add(row);
         }
-        writeln!(out)?;
-        table.write(out)?;
+        to.table(table)?;
     }
     match resources.len().saturating_sub(RESOURCES_MAX) {
         0 => Ok(()),
-        more => write_more(out, more, "resource", palette),
+        more => write_more(to, more, "resource"),
     }
 }
 
@@ -157,11 +148,8 @@ fn values(resource: &ResourceRecording) -> Value {
     serde_json::to_value(&resource.figures).unwrap_or_default()
 }
 
-fn write_waits(
-    out: &mut impl Write,
-    resource: &ResourceRecording,
-    palette: Palette,
-) -> io::Result<()> {
+fn write_waits(to: &mut Terminal<'_>, resource: &ResourceRecording) -> io::Result<()> {
+    let palette = to.palette;
     let figures = values(resource);
     let shown = WAITS.iter().map(|wait| (wait, wait.of(&figures)));
     let mut shown = shown.filter(|(_, lost)| is_shown(*lost)).peekable();
@@ -174,16 +162,11 @@ fn write_waits(
         let lost = Cell::new(wait.unit.show(lost));
         table.add([palette.cell(Tone::Quiet, wait.name), lost]);
     }
-    writeln!(out)?;
-    table.write(out)
+    to.table(table)
 }
 
 /// Writes the clients with the largest shortages.
-fn write_shortages(
-    out: &mut impl Write,
-    resource: &ResourceRecording,
-    palette: Palette,
-) -> io::Result<()> {
+fn write_shortages(to: &mut Terminal<'_>, resource: &ResourceRecording) -> io::Result<()> {
     let is_short = |it: &&ClientFigures| it.wanted - it.got > it.wanted * NEGLIGIBLE;
     let short: Vec<_> = resource.client_figures.iter().filter(is_short).collect();
     if short.is_empty() {
@@ -191,7 +174,7 @@ fn write_shortages(
     }
     let title = format!("short, {}", name(&resource.resource));
     let header = [&title, "wanted", "got", "met", "ideal", "time short"];
-    let mut table = Table::new(header, 1..6, palette).in_lines(2);
+    let mut table = Table::new(header, 1..6, to.palette).in_lines(2);
     for it in short.iter().take(CLIENTS_MAX) {
         table.add([
             name(&it.client),
@@ -202,67 +185,41 @@ fn write_shortages(
             percent(it.short),
         ]);
     }
-    writeln!(out)?;
-    table.write(out)?;
+    to.table(table)?;
     match short.len().saturating_sub(CLIENTS_MAX) {
         0 => Ok(()),
         // Further clients were not recorded by name.
         more if short.len() == CLIENT_FIGURES_MAX => {
             let more = format!("and at least {} more clients", count(more));
-            write_wrapped(out, Tone::Quiet, &more, palette)
+            to.text(Tone::Quiet, &more)
         }
-        more => write_more(out, more, "client", palette),
+        more => write_more(to, more, "client"),
     }
 }
 
-fn write_more(out: &mut impl Write, more: usize, what: &str, palette: Palette) -> io::Result<()> {
+fn write_more(to: &mut Terminal<'_>, more: usize, what: &str) -> io::Result<()> {
     let more = several(more, &format!("more {what}"), &format!("more {what}s"));
-    write_wrapped(out, Tone::Quiet, &format!("and {more}"), palette)
+    to.text(Tone::Quiet, &format!("and {more}"))
 }
 
-fn write_rest(out: &mut impl Write, recording: &Recording, words: &Words) -> io::Result<()> {
-    let palette = Palette { on: false };
-    let of = |kind: MarkKind| {
-        recording
-            .marks
-            .iter()
-            .filter(move |it| it.kind == kind)
-            .count()
-    };
-    let kinds = MarkKind::ALL.into_iter().map(|kind| (kind, of(kind)));
-    let kinds = kinds.filter(|(_, marks)| *marks > 0);
-    let kinds: Vec<String> = kinds
-        .map(|(kind, marks)| format!("{} {}", count(marks), kind.as_str()))
-        .collect();
+fn write_rest(to: &mut Terminal<'_>, recording: &Recording, words: &Words) -> io::Result<()> {
+    let kinds = MarkKind::ALL.into_iter().filter_map(|kind| {
+        let marks = recording.marks.iter().filter(|it| it.kind == kind);
+        let marks = Some(marks.count()).filter(|marks| *marks > 0)?;
+        Some(format!("{} {}", count(marks), kind.as_str()))
+    });
+    let kinds: Vec<String> = kinds.collect();
     let events = match kinds.as_slice() {
         [] => "none".to_owned(),
         _ => kinds.join(", "),
     };
-    writeln!(out)?;
-    write_wrapped(
-        out,
-        Tone::Plain,
-        &format!("events from outside: {events}"),
-        palette,
-    )?;
-    write_wrapped(
-        out,
-        Tone::Plain,
-        &format!("done: {}", words.done.join(", ")),
-        palette,
-    )
+    writeln!(to.out)?;
+    to.text(Tone::Plain, &format!("events from outside: {events}"))?;
+    to.text(Tone::Plain, &format!("done: {}", words.done.join(", ")))
 }
 
 fn name(resource: &str) -> String {
     shortened(&printable(resource), NAME_MAX)
-}
-
-/// Writes text indented by two.
-fn write_wrapped(out: &mut impl Write, tone: Tone, text: &str, palette: Palette) -> io::Result<()> {
-    for line in wrapped(text, WIDTH - 2) {
-        writeln!(out, "  {}", palette.paint(tone, &line))?;
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -57,25 +57,18 @@ fn headline(verdicts: &[Verdict]) -> (RunOutcome, String) {
     let judged = verdicts.iter().filter(|v| v.limit.is_some());
     let all = judged.clone().count();
     let violated = judged.filter(|verdict| verdict.is_broken()).count();
-    let (outcome, headline) = match (all, violated) {
-        (0, _) => (
-            RunOutcome::NotJudged,
-            "The scenario sets no limits.".to_owned(),
-        ),
-        (1, 0) => (RunOutcome::Fine, "The only limit holds.".to_owned()),
-        (all, 0) => (RunOutcome::Fine, format!("All {all} limits hold.")),
-        (1, _) => (
-            RunOutcome::Violated,
-            "The only limit is violated.".to_owned(),
-        ),
-        (all, 1) => (
-            RunOutcome::Violated,
-            format!("1 of {all} limits is violated."),
-        ),
-        (all, violated) => (
-            RunOutcome::Violated,
-            format!("{violated} of {all} limits are violated."),
-        ),
+    let outcome = match (all, violated) {
+        (0, _) => RunOutcome::NotJudged,
+        (_, 0) => RunOutcome::Fine,
+        _ => RunOutcome::Violated,
+    };
+    let headline = match (all, violated) {
+        (0, _) => "The scenario sets no limits.".to_owned(),
+        (1, 0) => "The only limit holds.".to_owned(),
+        (all, 0) => format!("All {all} limits hold."),
+        (1, _) => "The only limit is violated.".to_owned(),
+        (all, 1) => format!("1 of {all} limits is violated."),
+        (all, violated) => format!("{violated} of {all} limits are violated."),
     };
     (outcome, headline)
 }
@@ -195,26 +188,20 @@ fn done(recording: &Recording) -> Vec<String> {
 }
 
 fn conditions(recording: &Recording) -> Vec<(String, String)> {
-    let mut conditions = vec![
-        ("scenario".to_owned(), printable(&recording.scenario)),
-        ("seed".to_owned(), recording.seed.to_string()),
-        ("duration".to_owned(), seconds(recording.duration_s)),
-        (
-            "time between samples".to_owned(),
-            seconds(recording.sample_every_s),
-        ),
-        (
-            "start of averages".to_owned(),
-            clock(recording.settled_after_s),
-        ),
-        ("nodes".to_owned(), count(recording.nodes.len())),
-        ("levels".to_owned(), count(levels(recording))),
-        ("clients".to_owned(), count(recording.clients)),
-        (
-            "events from outside".to_owned(),
-            count(recording.marks.len()),
-        ),
+    let of_the_run = [
+        ("scenario", printable(&recording.scenario)),
+        ("seed", recording.seed.to_string()),
+        ("duration", seconds(recording.duration_s)),
+        ("time between samples", seconds(recording.sample_every_s)),
+        ("start of averages", clock(recording.settled_after_s)),
+        ("nodes", count(recording.nodes.len())),
+        ("levels", count(levels(recording))),
+        ("clients", count(recording.clients)),
+        ("events from outside", count(recording.marks.len())),
     ];
+    let mut conditions = of_the_run
+        .map(|(name, value)| (name.to_owned(), value))
+        .to_vec();
     for resource in &recording.resources {
         let id = printable(&resource.resource);
         let capacities = resource.samples.iter().map(|sample| sample.capacity);
