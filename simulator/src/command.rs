@@ -3,6 +3,7 @@
 pub(crate) mod compare;
 pub(crate) mod fuzz;
 pub(crate) mod list;
+mod parallel;
 pub(crate) mod replay;
 pub(crate) mod run;
 pub(crate) mod tree_flag;
@@ -28,7 +29,7 @@ const SETTLES_FOR: Duration = Duration::from_secs(30);
 fn play(scenario: &Scenario, command: String, flags: &OutputFlags) -> Result<(), Failure> {
     // A problem of the folder is reported before the run, which may take long.
     if let Some(folder) = &flags.out {
-        claim(folder).map_err(|error| Failure::usage(&error))?;
+        claim(folder).map_err(Failure::usage)?;
     }
     let bar = bar(
         millis(scenario.duration),
@@ -47,7 +48,7 @@ fn play(scenario: &Scenario, command: String, flags: &OutputFlags) -> Result<(),
 
 /// Prints the scenario file that plays the same as a command.
 fn print_scenario(scenario: &Scenario, command: &str) -> Result<(), Failure> {
-    let text = scenario.to_yaml().map_err(|error| Failure::usage(&error))?;
+    let text = scenario.to_yaml().map_err(Failure::usage)?;
     let mut out = io::stdout().lock();
     writeln!(out, "# Plays the same as: {command}")?;
     let files = "# Paths are relative to the folder of this file.";
@@ -66,7 +67,7 @@ fn show_outcome(recording: &Recording, flags: &OutputFlags) -> Result<(), Failur
     }
     out.flush()?;
     if let Some(folder) = &flags.out {
-        let page = write_all(recording, folder).map_err(|error| Failure::report(&error))?;
+        let page = write_all(recording, folder).map_err(Failure::report)?;
         if !flags.json {
             writeln!(out, "  report: {}", page.display())?;
             out.flush()?;

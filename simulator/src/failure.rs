@@ -1,12 +1,11 @@
 //! Errors of commands, and their exit codes.
 
-use std::error::Error;
 use std::io;
 
-use thiserror::Error as ThisError;
+use thiserror::Error;
 
 /// Reason for which a command failed.
-#[derive(Debug, ThisError)]
+#[derive(Debug, Error)]
 pub(crate) enum Failure {
     /// The usage is wrong, or a given file is invalid.
     #[error("{0}")]
@@ -24,13 +23,15 @@ pub(crate) enum Failure {
 
 impl Failure {
     /// Returns a usage error with its causes.
-    pub(crate) fn usage(error: &dyn Error) -> Self {
-        Self::Usage(with_sources(error))
+    pub(crate) fn usage(error: impl Into<anyhow::Error>) -> Self {
+        let error: anyhow::Error = error.into();
+        Self::Usage(format!("{error:#}"))
     }
 
     /// Returns an error of the report with its causes.
-    pub(crate) fn report(error: &dyn Error) -> Self {
-        Self::Report(with_sources(error))
+    pub(crate) fn report(error: impl Into<anyhow::Error>) -> Self {
+        let error: anyhow::Error = error.into();
+        Self::Report(format!("{error:#}"))
     }
 
     /// Returns the exit code, as `--help` lists it.
@@ -41,14 +42,4 @@ impl Failure {
             Self::Reported(code) => *code,
         }
     }
-}
-
-fn with_sources(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(source) = next {
-        text += &format!(": {source}");
-        next = source.source();
-    }
-    text
 }

@@ -2,11 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::num::NonZeroUsize;
-use std::panic::resume_unwind;
 use std::path::Path;
-use std::sync::Mutex;
-use std::thread;
 
 use doorward_pages::terminal::palette::Palette;
 use doorward_simulator::recording::Recording;
@@ -15,6 +11,7 @@ use doorward_simulator::report::{json, page};
 use doorward_simulator::scenario::Scenario;
 use doorward_simulator::world::World;
 
+use crate::command::parallel::in_order;
 use crate::command::run::{find, shorten};
 use crate::failure::Failure;
 use crate::flags::CompareFlags;
@@ -35,25 +32,25 @@ pub(crate) fn run(flags: &CompareFlags) -> Result<(), Failure> {
         }
         (true, true) => [read(a)?, read(b)?],
         (false, false) => {
-            let (of_a, of_b) = (scenarios(a, flags)?, scenarios(b, flags)?);
-            [play(a, &of_a), play(b, &of_b)]
+            let (of_a, of_b) = (scenario(a, flags)?, scenario(b, flags)?);
+            [play(a, &of_a, flags)?, play(b, &of_b, flags)?]
         }
         (is_a, _) => {
             let (recording, scenario) = if is_a { (a, b) } else { (b, a) };
+            find(scenario)?;
             return Err(Failure::Usage(format!(
                 "{recording} is a recording and {scenario} is a scenario; give two of the same kind"
             )));
         }
     };
     let mut out = io::stdout().lock();
-    let [(left, first_of_a), (right, first_of_b)] = &sides;
+    let [(left, _), (right, _)] = &sides;
     compare::write(&mut out, left, right, Palette::of_stdout())?;
     if let Some(path) = &flags.out {
-        let (first_of_a, first_of_b) = (first_of_a.as_ref(), first_of_b.as_ref());
-        let recordings: Vec<_> = [(a, first_of_a), (b, first_of_b)]
-            .into_iter()
-            .filter_map(|(name, recording)| Some((name, recording?)))
-            .collect();
+        let recordings = sides.iter();
+        let recordings =
+            recordings.filter_map(|(side, first)| Some((side.name.as_str(), first.as_ref()?)));
+        let recordings: Vec<_> = recordings.collect();
         let written = File::create(path).and_then(|file| {
             let mut file = BufWriter::new(file);
             page::write(&mut file, &recordings)?;
@@ -79,52 +76,40 @@ fn is_recording(name: &str) -> bool {
 }
 
 fn read(name: &str) -> Result<Compared, Failure> {
-    let recording = json::read(Path::new(name)).map_err(|error| Failure::usage(&error))?;
+    let recording = json::read(Path::new(name)).map_err(Failure::usage)?;
     let (name, runs) = (name.to_owned(), vec![Run::of(&recording)]);
     Ok((Side { name, runs }, Some(recording)))
 }
 
-/// Returns the scenario once for each seed.
-fn scenarios(name: &str, flags: &CompareFlags) -> Result<Vec<Scenario>, Failure> {
+/// Returns the scenario with the first seed.
+fn scenario(name: &str, flags: &CompareFlags) -> Result<Scenario, Failure> {
     let mut scenario = find(name)?;
     if let Some(duration) = flags.duration {
         shorten(&mut scenario, duration);
     }
-    let first = flags.seed.unwrap_or(scenario.seed);
-    let with_seed = |more| Scenario {
-        seed: first.wrapping_add(u64::from(more)),
-        ..scenario.clone()
-    };
-    Ok((0..flags.seeds.unwrap_or(SEEDS)).map(with_seed).collect())
+    scenario.seed = flags.seed.unwrap_or(scenario.seed);
+    Ok(scenario)
 }
 
-/// Plays scenarios on all cores, and keeps the first recording.
-fn play(name: &str, scenarios: &[Scenario]) -> Compared {
-    let cores = thread::available_parallelism().map_or(1, NonZeroUsize::get);
-    let bar = super::bar(scenarios.len() as u64, "{pos} of {len} runs");
-    let queue = Mutex::new(scenarios.iter().enumerate());
-    let work = || {
-        let mut done = Vec::new();
-        while let Some((index, scenario)) = queue.lock().ok().and_then(|mut it| it.next()) {
-            let recording = World::new(scenario).run(|_| {});
-            let run = Run::of(&recording);
-            done.push((index, run, (index == 0).then_some(recording)));
-            bar.inc(1);
-        }
-        done
+/// Plays a scenario with all seeds, and keeps the first recording.
+fn play(name: &str, scenario: &Scenario, flags: &CompareFlags) -> Result<Compared, Failure> {
+    let seeds = flags.seeds.unwrap_or(SEEDS);
+    let bar = super::bar(seeds.into(), "{pos} of {len} runs");
+    let (mut runs, mut first) = (Vec::new(), None);
+    let work = |more: u32| {
+        let seed = scenario.seed.wrapping_add(more.into());
+        let scenario = Scenario {
+            seed,
+            ..scenario.clone()
+        };
+        let recording = World::new(&scenario).run(|_| {});
+        (Run::of(&recording), (more == 0).then_some(recording))
     };
-    let mut done: Vec<_> = thread::scope(|scope| {
-        let workers: Vec<_> = (0..cores).map(|_| scope.spawn(work)).collect();
-        let done = workers.into_iter().map(|worker| worker.join());
-        done.flat_map(|done| done.unwrap_or_else(|panic| resume_unwind(panic)))
-            .collect()
-    });
-    bar.finish_and_clear();
-    done.sort_by_key(|(index, ..)| *index);
-    let first = done
-        .first_mut()
-        .and_then(|(_, _, recording)| recording.take());
-    let runs = done.into_iter().map(|(_, run, _)| run).collect();
+    in_order(0..seeds, &bar, work, |(run, recording)| {
+        runs.push(run);
+        first = first.take().or(recording);
+        Ok(())
+    })?;
     let name = name.to_owned();
-    (Side { name, runs }, first)
+    Ok((Side { name, runs }, first))
 }

@@ -13,7 +13,7 @@ pub(crate) fn list() -> Result<(), Failure> {
     let names = LIBRARY.iter().map(|entry| entry.name.len());
     let width = names.max().unwrap_or_default();
     for entry in LIBRARY {
-        let scenario = entry.read().map_err(|error| Failure::usage(&error))?;
+        let scenario = entry.read().map_err(Failure::usage)?;
         let sentence = first_sentence(&scenario.description);
         let room = WIDTH.saturating_sub(width + 2);
         for (number, line) in wrapped(sentence, room).iter().enumerate() {

@@ -45,7 +45,7 @@ pub(crate) fn run(flags: &ReplayFlags) -> Result<(), Failure> {
 fn scenario(flags: &ReplayFlags) -> Result<Scenario, Failure> {
     let (templates, resource) = templates(flags)?;
     let source = TraceSource::File(flags.trace.clone());
-    let scan = scan(&source, CLIENTS_MAX).map_err(|error| Failure::usage(&error))?;
+    let scan = scan(&source, CLIENTS_MAX).map_err(Failure::usage)?;
     let nodes = flags
         .tree
         .clone()

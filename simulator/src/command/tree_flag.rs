@@ -61,27 +61,25 @@ impl TreeFlag {
 }
 
 fn planted(levels: &[usize]) -> Vec<Node> {
-    let mut nodes = vec![Node::new("root", None, 1)];
-    plant(&mut nodes, levels, 0, "", true);
+    let mut nodes = Vec::new();
+    plant(&mut nodes, "root".to_owned(), None, levels);
     nodes
 }
 
-/// Adds the nodes below a node, in the order of scenario files.
-fn plant(nodes: &mut Vec<Node>, levels: &[usize], parent: usize, prefix: &str, is_first: bool) {
-    let Some((children, below)) = levels.split_first() else {
-        return;
+/// Adds a node and all nodes below it, in the order of scenario files.
+fn plant(nodes: &mut Vec<Node>, name: String, parent: Option<usize>, levels: &[usize]) {
+    let index = nodes.len();
+    let (prefix, middle) = match parent {
+        None => (String::new(), "region"),
+        Some(_) => (format!("{name}."), "site"),
     };
-    let kind = match is_first {
-        _ if below.is_empty() => "leaf",
-        true => "region",
-        false => "site",
-    };
-    for number in 1..=*children {
-        let name = format!("{prefix}{kind}-{number}");
-        let prefix = format!("{name}.");
-        let index = nodes.len();
-        nodes.push(Node::new(name, Some(parent), 1));
-        plant(nodes, below, index, &prefix, false);
+    nodes.push(Node::new(name, parent, 1));
+    if let Some((children, below)) = levels.split_first() {
+        let kind = if below.is_empty() { "leaf" } else { middle };
+        for number in 1..=*children {
+            let name = format!("{prefix}{kind}-{number}");
+            plant(nodes, name, Some(index), below);
+        }
     }
 }
 
