@@ -1,7 +1,5 @@
 //! The bucket in one word gives the same answers as the bucket of exact numbers, also to many threads.
 
-use std::sync::Barrier;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -9,6 +7,8 @@ use doorward_limits::{
     AtomicBucket, Clock, Decision, Limiter, ManualClock, Moment, Rate, TokenBucket, Units,
 };
 use proptest::prelude::*;
+
+use crate::threads::{parts, take_as_much_as_one, take_during};
 
 fn bucket(burst: &str, rate: &str) -> TokenBucket {
     let rate: Rate = rate.parse().unwrap();
@@ -33,22 +33,15 @@ const BUCKETS: &[(&str, &str)] = &[
 
 #[derive(Clone, Debug)]
 enum Op {
-    Take(u64),
-    Peek(u64),
-    Charge(u64),
-    Refund(u64),
+    Take(Units),
+    Peek(Units),
+    Charge(Units),
+    Refund(Units),
     SetLimit(usize),
     Pass(u64),
 }
 
 fn op() -> impl Strategy<Value = Op> {
-    let parts = || {
-        prop_oneof![
-            8 => (0..20_u64).prop_map(|it| it * 1_000_000_000),
-            2 => 0..20_000_000_000_u64,
-            1 => any::<u64>(),
-        ]
-    };
     prop_oneof![
         6 => parts().prop_map(Op::Take),
         2 => parts().prop_map(Op::Peek),
@@ -59,10 +52,6 @@ fn op() -> impl Strategy<Value = Op> {
         // Weeks, and years: the word must start to count from another base.
         1 => (0..100_000_000_000_000_000_u64).prop_map(Op::Pass),
     ]
-}
-
-fn parts(parts: u64) -> Units {
-    Units::from_parts(u128::from(parts))
 }
 
 /// Compares both after a change of limit: a ratio that is not whole leaves part of a drop, which the word does not
@@ -103,7 +92,7 @@ proptest! {
         for op in ops {
             match op {
                 Op::Take(cost) => {
-                    let (cost, before) = (parts(cost), exact.clone());
+                    let before = exact.clone();
                     let (one, other) = (word.take(cost, now), exact.take(cost, now));
                     assert_close(one, other, changed);
                     if one.is_allowed() != other.is_allowed() {
@@ -111,7 +100,6 @@ proptest! {
                     }
                 }
                 Op::Peek(cost) => {
-                    let cost = parts(cost);
                     assert_close(word.peek(cost, now), exact.peek(cost, now), changed);
                     if !changed {
                         prop_assert_eq!(word.standing(now), exact.standing(now));
@@ -119,12 +107,12 @@ proptest! {
                     }
                 }
                 Op::Charge(cost) => {
-                    word.charge(parts(cost), now);
-                    exact.charge(parts(cost), now);
+                    word.charge(cost, now);
+                    exact.charge(cost, now);
                 }
                 Op::Refund(cost) => {
-                    word.refund(parts(cost), now);
-                    exact.refund(parts(cost), now);
+                    word.refund(cost, now);
+                    exact.refund(cost, now);
                 }
                 Op::SetLimit(next) => {
                     // A second change would scale the rest of the first one.
@@ -182,85 +170,44 @@ fn ten_years_of_4999_a_day_lose_less_than_a_nanosecond() {
     assert!(!word.take(Units::ONE, later).is_allowed());
 }
 
-/// Four threads take until they are refused, then time passes, and so on. Together they get as much as one thread.
-#[track_caller]
-fn threads_together(burst: u64, rate: &str, step: Duration) {
-    let limit = bucket(&burst.to_string(), rate);
-    let (word, clock) = (AtomicBucket::new(limit), ManualClock::new(Moment::ORIGIN));
-    let mut one = Limiter::new(limit);
-    let (steps, passed) = (Barrier::new(5), AtomicU64::new(0));
-    const STEPS: u64 = 100;
-    thread::scope(|threads| {
-        for _ in 0..4 {
-            threads.spawn(|| {
-                for _ in 0..STEPS {
-                    steps.wait();
-                    while word.take(Units::ONE, clock.now()).is_allowed() {
-                        passed.fetch_add(1, Ordering::Relaxed);
-                    }
-                    steps.wait();
-                }
-            });
-        }
-        for _ in 0..STEPS {
-            clock.advance(step);
-            steps.wait();
-            steps.wait();
-            let mut expected = 0;
-            while one.take(1, clock.now()).is_allowed() {
-                expected += 1;
-            }
-            assert_eq!(passed.swap(0, Ordering::Relaxed), expected);
-        }
-    });
-}
-
 #[test]
 fn threads_together_take_as_much_as_one() {
-    threads_together(10, "300/s", Duration::from_millis(7));
-    threads_together(3, "4999/day", Duration::from_secs(29));
-    // A rate that does not fit a word: behind the lock.
-    threads_together(10, "33.333333333/s", Duration::from_millis(40));
+    for (burst, rate, step) in [
+        ("10", "300/s", Duration::from_millis(7)),
+        ("3", "4999/day", Duration::from_secs(29)),
+        // A rate that does not fit a word: behind the lock.
+        ("10", "33.333333333/s", Duration::from_millis(40)),
+    ] {
+        let limit = bucket(burst, rate);
+        let (word, mut one) = (AtomicBucket::new(limit), Limiter::new(limit));
+        take_as_much_as_one(
+            step,
+            |now| word.take(Units::ONE, now).is_allowed(),
+            |now| one.take(1, now).is_allowed(),
+        );
+    }
 }
 
-/// Three threads take as fast as they can while one moves the time, and one sets limits of that rate and burst, or of a
-/// smaller rate. The larger one bounds the amount that passes.
-#[track_caller]
-fn threads_while_limits_change(burst: &str, rate: &str, smaller: &str) {
-    let word = AtomicBucket::new(bucket(burst, rate));
-    let clock = ManualClock::new(Moment::from_nanos(5));
-    let (over, passed) = (AtomicBool::new(false), AtomicU64::new(0));
+/// Threads take while one moves the time and sets limits of that rate and burst, or of a smaller rate. The larger one
+/// bounds the amount that passes.
+#[test]
+fn threads_gain_nothing_while_limits_change() {
     const STEPS: u64 = 1_000;
     const STEP: Duration = Duration::from_micros(500);
-    thread::scope(|threads| {
-        for _ in 0..3 {
-            threads.spawn(|| {
-                while !over.load(Ordering::Relaxed) {
-                    if word.take(Units::ONE, clock.now()).is_allowed() {
-                        passed.fetch_add(1, Ordering::Relaxed);
-                    }
-                }
-            });
-        }
-        threads.spawn(|| {
+    for (burst, rate, smaller) in [("10", 300, 150), ("8", 7, 3)] {
+        let of = |rate: u64| bucket(burst, &format!("{rate}/s"));
+        let (word, clock) = (AtomicBucket::new(of(rate)), ManualClock::default());
+        let work = || {
             for step in 0..STEPS {
                 let next = if step % 2 == 0 { smaller } else { rate };
-                word.set_limit(bucket(burst, next), clock.now());
+                word.set_limit(of(next), clock.now());
                 clock.advance(STEP);
                 thread::yield_now();
             }
-            over.store(true, Ordering::Relaxed);
-        });
-    });
-    let seconds = STEP.as_secs_f64() * STEPS as f64;
-    let (burst, rate): (f64, Rate) = (burst.parse().unwrap(), rate.parse().unwrap());
-    let bound = burst + rate.amount().as_f64() * seconds;
-    let passed = passed.into_inner() as f64;
-    assert!(passed <= bound, "{passed} passed of {bound}");
-}
-
-#[test]
-fn threads_gain_nothing_while_limits_change() {
-    threads_while_limits_change("10", "300/s", "150/s");
-    threads_while_limits_change("8", "7/s", "3/s");
+        };
+        let passed = take_during(work, || word.take(Units::ONE, clock.now()).is_allowed());
+        let seconds = STEP.as_secs_f64() * STEPS as f64;
+        let bound = burst.parse::<f64>().unwrap() + rate as f64 * seconds;
+        assert!(passed as f64 <= bound, "{passed} passed of {bound}");
+    }
 }

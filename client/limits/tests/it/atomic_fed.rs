@@ -1,8 +1,7 @@
 //! The fed bucket in one word gives the same answers as the bucket of exact numbers, also to many threads, and obeys
 //! the end of the supply at the next take.
 
-use std::sync::Barrier;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -11,6 +10,8 @@ use doorward_limits::{
     TokenBucket, Units,
 };
 use proptest::prelude::*;
+
+use crate::threads::{parts, take_as_much_as_one, take_during};
 
 const SECOND: i64 = 1_000_000_000;
 
@@ -53,19 +54,12 @@ fn supply() -> impl Strategy<Value = Supply> {
 enum Op {
     /// Another supply, and after some nanoseconds yet another one.
     Feed(Supply, Option<(u64, Supply)>),
-    Take(u64),
-    Peek(u64),
+    Take(Units),
+    Peek(Units),
     Pass(u64),
 }
 
 fn op() -> impl Strategy<Value = Op> {
-    let parts = || {
-        prop_oneof![
-            8 => (0..5_u64).prop_map(|it| it * 1_000_000_000),
-            3 => 0..20_000_000_000_u64,
-            1 => any::<u64>(),
-        ]
-    };
     let span = || {
         prop_oneof![
             3 => 0..50_000_000_u64,
@@ -100,16 +94,14 @@ proptest! {
                     word.feed(Feed { supply, then }, now);
                     exact.feed(Feed { supply, then }, now);
                 }
-                Op::Take(parts) => {
-                    let cost = Units::from_parts(parts.into());
+                Op::Take(cost) => {
                     let expected = exact.take(cost, now);
                     match word.take_at_once(cost, now) {
                         Some(decision) => prop_assert_eq!(decision, expected),
                         None => prop_assert_eq!(word.take(cost, now), expected),
                     }
                 }
-                Op::Peek(parts) => {
-                    let cost = Units::from_parts(parts.into());
+                Op::Peek(cost) => {
                     prop_assert_eq!(word.peek(cost, now), exact.peek(cost, now));
                 }
                 Op::Pass(nanos) => now = now.after_nanos(nanos),
@@ -190,7 +182,6 @@ fn no_wait_across_the_end_is_computed_without_the_lock() {
     assert_eq!(wait.as_millis(), 4_333);
 }
 
-/// Threads compete for the content; then time passes, and so on. Together they get as much as one thread.
 #[test]
 fn threads_together_take_as_much_as_one() {
     for (burst, rate, step) in [
@@ -200,69 +191,35 @@ fn threads_together_take_as_much_as_one() {
         // Behind the lock.
         ("10", "33.333333333/s", 40_000_000),
     ] {
-        let clock = ManualClock::new(Moment::ORIGIN);
-        let word = empty(Duration::ZERO);
-        let mut one = FedBucket::new(Moment::ORIGIN);
+        let (word, mut one) = (empty(Duration::ZERO), FedBucket::new(Moment::ORIGIN));
         word.feed(always(limited(burst, rate)), Moment::ORIGIN);
         one.feed(always(limited(burst, rate)), Moment::ORIGIN);
-        let (steps, passed) = (Barrier::new(5), AtomicU64::new(0));
-        const STEPS: u64 = 100;
-        thread::scope(|threads| {
-            for _ in 0..4 {
-                threads.spawn(|| {
-                    for _ in 0..STEPS {
-                        steps.wait();
-                        while word.take(Units::ONE, clock.now()).is_allowed() {
-                            passed.fetch_add(1, Ordering::Relaxed);
-                        }
-                        steps.wait();
-                    }
-                });
-            }
-            for _ in 0..STEPS {
-                clock.advance(Duration::from_nanos(step));
-                steps.wait();
-                steps.wait();
-                let mut expected = 0;
-                while one.take(Units::ONE, clock.now()).is_allowed() {
-                    expected += 1;
-                }
-                assert_eq!(passed.swap(0, Ordering::Relaxed), expected, "{rate}");
-            }
-        });
+        take_as_much_as_one(
+            Duration::from_nanos(step),
+            |now| word.take(Units::ONE, now).is_allowed(),
+            |now| one.take(Units::ONE, now).is_allowed(),
+        );
     }
 }
 
-/// Threads take as fast as they can while leases shrink and grow and time passes. The amount that passes is within the
-/// supply.
+/// Threads take while leases shrink and grow and time passes. The amount that passes is within the supply.
 #[test]
 fn threads_gain_nothing_while_leases_change() {
-    const STEPS: u64 = 2_000;
+    const STEPS: usize = 2_000;
     const STEP: Duration = Duration::from_micros(500);
     const RATES: [u64; 4] = [400, 100, 300, 50];
     const THEN: u64 = 20;
     let clock = ManualClock::new(at(5));
     let word = AtomicFedBucket::new(clock.now(), Duration::ZERO);
-    let (over, passed) = (AtomicBool::new(false), AtomicU64::new(0));
     let mut came = 0.0;
-    thread::scope(|threads| {
-        for _ in 0..3 {
-            threads.spawn(|| {
-                while !over.load(Ordering::Relaxed) {
-                    if word.take(Units::ONE, clock.now()).is_allowed() {
-                        passed.fetch_add(1, Ordering::Relaxed);
-                    }
-                }
-            });
-        }
-        for rate in RATES.iter().cycle().take(STEPS as usize) {
+    let work = || {
+        for rate in RATES.iter().cycle().take(STEPS) {
+            let supply = |rate| limited("4", &format!("{rate}/s"));
+            // It ends before the next one.
+            let then = Some((clock.now().after(STEP * 3 / 4), supply(&THEN)));
             let feed = Feed {
-                supply: limited("4", &format!("{rate}/s")),
-                // It ends before the next one.
-                then: Some((
-                    clock.now().after(STEP * 3 / 4),
-                    limited("4", &format!("{THEN}/s")),
-                )),
+                supply: supply(rate),
+                then,
             };
             word.feed(feed, clock.now());
             for _ in 0..4 {
@@ -271,34 +228,17 @@ fn threads_gain_nothing_while_leases_change() {
             }
             came += (*rate * 3 + THEN) as f64 * (STEP / 4).as_secs_f64();
         }
-        over.store(true, Ordering::Relaxed);
-    });
-    let passed = passed.into_inner() as f64;
-    assert!(passed <= came + 4.0, "{passed} passed of {came}");
-    assert!(passed > 0.0);
+    };
+    let passed = take_during(work, || word.take(Units::ONE, clock.now()).is_allowed());
+    assert!(passed as f64 <= came + 4.0, "{passed} passed of {came}");
+    assert!(passed > 0);
 }
 
 /// After a feed has returned, the previous one admits nothing.
 #[test]
 fn nothing_is_taken_by_a_lease_that_was_taken_back() {
-    let word = empty(Duration::ZERO);
-    let (over, none, after) = (
-        AtomicBool::new(false),
-        AtomicBool::new(false),
-        AtomicU64::new(0),
-    );
-    thread::scope(|threads| {
-        for _ in 0..3 {
-            threads.spawn(|| {
-                while !over.load(Ordering::Relaxed) {
-                    let was_none = none.load(Ordering::SeqCst);
-                    let is_allowed = word.take(Units::ONE, at(SECOND)).is_allowed();
-                    if was_none && none.load(Ordering::SeqCst) && is_allowed {
-                        after.fetch_add(1, Ordering::Relaxed);
-                    }
-                }
-            });
-        }
+    let (word, none) = (empty(Duration::ZERO), AtomicBool::new(false));
+    let work = || {
         for _ in 0..3_000 {
             word.feed(always(Supply::Unlimited), at(SECOND));
             thread::yield_now();
@@ -309,7 +249,11 @@ fn nothing_is_taken_by_a_lease_that_was_taken_back() {
             }
             none.store(false, Ordering::SeqCst);
         }
-        over.store(true, Ordering::Relaxed);
+    };
+    let after = take_during(work, || {
+        let was_none = none.load(Ordering::SeqCst);
+        let is_allowed = word.take(Units::ONE, at(SECOND)).is_allowed();
+        was_none && none.load(Ordering::SeqCst) && is_allowed
     });
-    assert_eq!(after.into_inner(), 0);
+    assert_eq!(after, 0);
 }

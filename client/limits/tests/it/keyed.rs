@@ -4,8 +4,7 @@ use std::thread;
 use std::time::Duration;
 
 use doorward_limits::{
-    Algorithm, FixedWindow, Gcra, Key, Keyed, Keys, Limiter, Moment, Rate, SlidingLog, TokenBucket,
-    Units,
+    Algorithm, Gcra, Key, Keyed, Keys, Limiter, Moment, Rate, SlidingLog, TokenBucket, Units,
 };
 use proptest::prelude::*;
 
@@ -103,12 +102,6 @@ proptest! {
     fn a_map_of_logs_is_a_log_for_each_key(ops in prop::collection::vec(op(2), 1..200)) {
         let log = |amount: &str| SlidingLog::new(rate(amount)).unwrap();
         play(&[log("5/s"), log("9/s")], ops)?;
-    }
-
-    #[test]
-    fn a_map_of_windows_is_a_window_for_each_key(ops in prop::collection::vec(op(2), 1..200)) {
-        let window = |amount: &str| FixedWindow::new(rate(amount));
-        play(&[window("5/s"), window("9/s")], ops)?;
     }
 }
 

@@ -1,4 +1,4 @@
-//! Local limits against exact references, laws, vectors, and threads.
+//! Local limits against exact references, vectors, and threads.
 
 #![allow(
     clippy::unwrap_used,
@@ -15,4 +15,6 @@ mod keyed;
 mod laws;
 mod pictures;
 mod reference;
+mod rule;
+mod threads;
 mod vectors;

@@ -35,7 +35,7 @@ fn play(file: &str, case: &Value) -> Played {
     match (file, case["config"]["algorithm"].as_str()) {
         ("headers.json", _) => header_case::play(case),
         (_, Some("several")) => several_case::play(case),
-        _ => case::play(case, driver::driven(&case["config"])),
+        _ => case::play(case),
     }
 }
 

@@ -1,16 +1,15 @@
 //! Random operations on an algorithm and on its reference.
 
-use std::time::Duration;
+use doorward_limits::{Allowed, Decision, Limiter, Moment, Units};
 
-use doorward_limits::{Algorithm, Decision, Limiter, Moment, Rate, Units};
-
-use crate::reference::dumb::{Dumb, Rule, UNIT};
+use crate::reference::dumb::Dumb;
 use crate::reference::ratio::Ratio;
+use crate::rule::{Build, Rule, UNIT};
 
 /// Default number of operations.
 const OPERATIONS: u64 = 1_000_000;
 
-pub(crate) fn operations() -> u64 {
+fn operations() -> u64 {
     let operations = std::env::var("DOORWARD_LIMITS_OPERATIONS");
     operations.map_or(OPERATIONS, |it| it.parse().unwrap())
 }
@@ -18,30 +17,12 @@ pub(crate) fn operations() -> u64 {
 /// Number of operations after which another limiter begins, so that fractions stay within the promised bits.
 const LIFE: u64 = 250;
 
-pub(crate) fn limited(rule: &Rule) -> Units {
-    Units::from_parts(rule.limit)
-}
-
-pub(crate) fn flowing(rule: &Rule) -> Rate {
-    let (amount, nanos) = rule.rate;
-    let nanos = u64::try_from(nanos).unwrap();
-    Rate::new(Units::from_parts(amount), Duration::from_nanos(nanos)).unwrap()
-}
-
-pub(crate) fn windowed(rule: &Rule) -> Rate {
-    let window = u64::try_from(rule.window).unwrap();
-    Rate::new(limited(rule), Duration::from_nanos(window)).unwrap()
-}
-
-pub(crate) fn wait(rule: &Rule) -> Duration {
-    Duration::from_nanos(u64::try_from(rule.wait).unwrap())
-}
-
 /// Random numbers from a seed.
-pub(crate) struct Chance(pub(crate) u64);
+#[derive(Debug)]
+struct Chance(u64);
 
 impl Chance {
-    pub(crate) fn next(&mut self) -> u64 {
+    fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut it = self.0;
         it = (it ^ (it >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -49,7 +30,7 @@ impl Chance {
         it ^ (it >> 31)
     }
 
-    pub(crate) fn below(&mut self, end: u64) -> u64 {
+    fn below(&mut self, end: u64) -> u64 {
         self.next() % end
     }
 
@@ -57,15 +38,15 @@ impl Chance {
         self.below(count) == 0
     }
 
-    pub(crate) fn of<T: Copy>(&mut self, all: &[T]) -> T {
+    fn of<T: Copy>(&mut self, all: &[T]) -> T {
         all[usize::try_from(self.below(all.len() as u64)).unwrap()]
     }
 }
 
-const SECOND: u128 = 1_000_000_000;
+const SECOND: u64 = 1_000_000_000;
 
 /// Uneven rates, each as an amount and a period.
-const RATES: &[(u128, u128)] = &[
+const RATES: &[(u128, u64)] = &[
     (10, SECOND),
     (1, SECOND),
     (3, SECOND),
@@ -76,28 +57,36 @@ const RATES: &[(u128, u128)] = &[
     (10, 60 * SECOND),
 ];
 
-const WINDOWS: &[i128] = &[2, 7, 333_333_333, 1_000_000_000, 60_000_000_000];
+const WINDOWS: &[u64] = &[2, 7, 333_333_333, 1_000_000_000, 60_000_000_000];
 
 /// A run of random operations.
+#[derive(Debug)]
 pub(crate) struct Run {
     chance: Chance,
     now: i128,
     /// Instants of the answers.
     told: i128,
+    /// Instant of the latest change.
+    latest: i128,
     rule: Rule,
+    /// Whether half of the limit is a soft one.
+    is_soft: bool,
 }
 
 impl Run {
-    pub(crate) fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64, is_soft: bool) -> Self {
         let mut run = Self {
             chance: Chance(seed),
             now: 0,
             told: 0,
+            latest: 0,
+            is_soft,
             rule: Rule {
                 limit: 0,
                 rate: (UNIT, SECOND),
                 window: 1,
                 wait: 0,
+                more: 0,
             },
         };
         run.begin();
@@ -111,12 +100,15 @@ impl Run {
             limit: self.limit(),
             rate: (amount * UNIT, period),
             window: self.chance.of(WINDOWS),
-            wait: i128::from(self.chance.of(&[0, 1, 2_000_000_000, 90_000_000_000_u64])),
+            wait: self.chance.of(&[0, 1, 2_000_000_000, 90_000_000_000]),
+            more: 0,
         };
         let start = self
             .chance
             .of(&[0, 1_767_225_600_000_000_000, -5_000_000_000_000, 12_345]);
-        (self.now, self.told) = (start, start);
+        // The soft limit is a half, now and after each change.
+        self.rule.more = self.rule.limit / 2;
+        (self.now, self.told, self.latest) = (start, start, i128::MIN);
     }
 
     fn limit(&mut self) -> u128 {
@@ -125,19 +117,19 @@ impl Run {
 
     /// Returns the approximate time scale.
     fn pace(&self) -> u64 {
-        let fills = self.rule.limit.max(UNIT) * self.rule.rate.1 / self.rule.rate.0;
-        u64::try_from(fills.min(self.rule.window.unsigned_abs() * 2))
-            .unwrap()
-            .max(2)
+        let fills = self.rule.limit.max(UNIT) * u128::from(self.rule.rate.1) / self.rule.rate.0;
+        let pace = fills.clamp(2, u128::from(self.rule.window) * 2);
+        u64::try_from(pace).unwrap()
     }
 
     fn tick(&mut self) {
+        let window = i128::from(self.rule.window);
         self.now += match self.chance.below(12) {
             0..=2 => 0,
             3 => 1,
             4 | 5 => (self.told - self.now).max(0),
             6 => (self.told - self.now - 1).max(0),
-            7 => self.rule.window - self.now.rem_euclid(self.rule.window),
+            7 => window - self.now.rem_euclid(window),
             8 if self.chance.one_in(4) => -i128::from(self.chance.below(self.pace())),
             8 | 9 => i128::from(self.chance.below(self.pace())),
             10 => i128::from(self.pace() / 10),
@@ -156,18 +148,29 @@ impl Run {
         }
     }
 
-    pub(crate) fn check<A: Algorithm, D: Dumb>(
-        mut self,
-        algorithm: impl Fn(&Rule) -> A,
-        dumb: impl Fn(Rule) -> D,
-    ) {
-        let mut limiter = Limiter::new(algorithm(&self.rule));
-        let mut reference = dumb(self.rule.clone());
+    /// Returns the time of a reference.
+    fn time<D: Dumb>(&self, now: i128) -> i128 {
+        if D::IS_LATEST {
+            now.max(self.latest)
+        } else {
+            now
+        }
+    }
+
+    /// Changes a reference.
+    fn update<D: Dumb>(&mut self, reference: &mut D, change: impl Fn(&mut D, i128)) {
+        change(reference, self.time::<D>(self.now));
+        self.latest = self.latest.max(self.now);
+    }
+
+    pub(crate) fn check<A: Build, D: Dumb>(mut self, dumb: impl Fn(Rule) -> D) {
+        let mut limiter = Limiter::new(A::build(&self.rule).unwrap());
+        let mut reference = dumb(self.rule);
         for operation in 0..operations() {
             if operation % LIFE == 0 {
                 self.begin();
-                limiter = Limiter::new(algorithm(&self.rule));
-                reference = dumb(self.rule.clone());
+                limiter = Limiter::new(A::build(&self.rule).unwrap());
+                reference = dumb(self.rule);
             }
             self.tick();
             let now = Moment::from_nanos(i64::try_from(self.now).unwrap());
@@ -176,13 +179,13 @@ impl Run {
             match self.chance.below(40) {
                 0 if cost > 0 => {
                     limiter.charge(units, now);
-                    reference.charge(cost, self.now);
+                    self.update(&mut reference, |it, now| it.charge(cost, now));
                 }
                 1 | 2 if cost > 0 => {
                     limiter.refund(units, now);
-                    reference.refund(cost, self.now);
+                    self.update(&mut reference, |it, now| it.refund(cost, now));
                 }
-                3 if self.chance.one_in(2) => self.change(&mut limiter, &mut reference, &algorithm),
+                3 if self.chance.one_in(2) => self.change(&mut limiter, &mut reference),
                 4 | 5 => {
                     let decision = limiter.peek(units, now);
                     self.compare(&reference, decision, cost);
@@ -192,9 +195,19 @@ impl Run {
                     let decision = limiter.take(units, now);
                     self.compare(&reference, decision, cost);
                     match decision {
-                        Decision::Allowed(_) if cost > 0 => reference.charge(cost, self.now),
-                        Decision::After(_) if cost > 0 => reference.refused(cost, self.now),
+                        Decision::Allowed(_) if cost > 0 => {
+                            self.update(&mut reference, |it, now| it.charge(cost, now));
+                        }
+                        Decision::After(_) if cost > 0 => {
+                            reference.refused(cost, self.time::<D>(self.now));
+                        }
                         _ => {}
+                    }
+                    if let Decision::Allowed(allowed) = decision {
+                        let standing = limiter.standing(now);
+                        let told = (allowed.remaining, allowed.reset);
+                        assert_eq!(told, (standing.remaining, standing.reset));
+                        self.compare_warning(allowed);
                     }
                     self.compare_instants(&reference, decision, cost);
                 }
@@ -203,13 +216,9 @@ impl Run {
         }
     }
 
-    fn change<A: Algorithm>(
-        &mut self,
-        limiter: &mut Limiter<A>,
-        reference: &mut impl Dumb,
-        algorithm: impl Fn(&Rule) -> A,
-    ) {
+    fn change<D: Dumb>(&mut self, limiter: &mut Limiter<impl Build>, reference: &mut D) {
         let now = Moment::from_nanos(i64::try_from(self.now).unwrap());
+        self.rule.more = 0;
         if self.chance.one_in(2) {
             self.rule.limit = self.limit();
         }
@@ -220,82 +229,62 @@ impl Run {
             let (amount, period) = self.chance.of(RATES);
             self.rule.rate = (amount * UNIT, period);
         }
-        limiter.set_limit(algorithm(&self.rule), now);
-        reference.set_limit(self.rule.clone(), self.now);
+        limiter.set_limit(limiter.algorithm().next(&self.rule).unwrap(), now);
+        let rule = self.rule;
+        self.update(reference, |it, now| it.set_limit(rule, now));
     }
 
-    fn compare(&self, reference: &impl Dumb, decision: Decision, cost: u128) {
-        let passes = reference.passes(cost, self.now);
-        assert_eq!(
-            decision.is_allowed(),
-            passes,
-            "{cost} of {:?} at {}",
-            self.rule,
-            self.now
-        );
+    fn compare<D: Dumb>(&self, reference: &D, decision: Decision, cost: u128) {
+        let passes = reference.passes(cost, self.time::<D>(self.now));
+        assert_eq!(decision.is_allowed(), passes, "{cost} of {self:?}");
         match decision {
             Decision::Allowed(allowed) => {
                 let delay = Ratio::new(allowed.delay.as_nanos(), 1);
-                assert_eq!(delay, reference.delay(self.now));
+                assert_eq!(delay, reference.delay(self.time::<D>(self.now)));
             }
             Decision::Never(_) => assert!(cost > self.rule.limit),
             Decision::After(_) => {}
         }
     }
 
+    /// A limit with a soft one warns if more than half is in use.
+    fn compare_warning(&self, allowed: Allowed) {
+        let used = self.rule.limit - allowed.remaining.parts();
+        let warns = self.is_soft && used > self.rule.limit / 2;
+        assert_eq!(allowed.warn, warns, "{allowed:?} of {self:?}");
+    }
+
     /// Checks that the request passes at the promised instant, and not a nanosecond earlier.
-    fn compare_instants(&mut self, reference: &impl Dumb, decision: Decision, cost: u128) {
+    fn compare_instants<D: Dumb>(&mut self, reference: &D, decision: Decision, cost: u128) {
         let Decision::After(wait) = decision else {
             return;
         };
         let then = self.now + i128::try_from(wait.as_nanos()).unwrap();
         self.told = then;
-        if !reference.tells_of(cost, self.now) {
+        if !reference.tells_of(self.time::<D>(self.now)) {
             return;
         }
         // More than a ban lets pass at once would lead to the next one.
-        let passes = cost > self.rule.limit || reference.passes(cost, then);
-        assert!(
-            passes,
-            "{wait:?} is too short for {cost} of {:?}",
-            self.rule
-        );
-        let passes = reference.passes(cost, then - 1);
-        assert!(
-            !passes,
-            "{wait:?} is too long for {cost} of {:?}",
-            self.rule
-        );
+        let passes = cost > self.rule.limit || reference.passes(cost, self.time::<D>(then));
+        assert!(passes, "{wait:?} is too short for {cost} of {self:?}");
+        let passes = reference.passes(cost, self.time::<D>(then - 1));
+        assert!(!passes, "{wait:?} is too long for {cost} of {self:?}");
     }
 
-    fn compare_standing<A: Algorithm>(
-        &self,
-        limiter: &Limiter<A>,
-        reference: &impl Dumb,
-        now: Moment,
-    ) {
+    fn compare_standing<D: Dumb>(&self, limiter: &Limiter<impl Build>, reference: &D, now: Moment) {
         let standing = limiter.standing(now);
-        let there = reference.there(self.now);
-        let there = if there.is_negative() {
-            0
-        } else {
-            there.floor()
-        };
-        assert_eq!(
-            standing.remaining.parts(),
-            there,
-            "of {:?} at {}",
-            self.rule,
-            self.now
-        );
+        let there = reference.there(self.time::<D>(self.now));
+        let there = there.max(Ratio::zero()).floor();
+        assert_eq!(standing.remaining.parts(), there, "{self:?}");
         let reset = i128::try_from(standing.reset.as_nanos()).unwrap();
-        let is_all_there = |now| reference.is_all_there(now);
+        let is_all_there = |now| reference.is_all_there(self.time::<D>(now));
         assert!(
-            reset == 0 || is_all_there(self.now + reset),
-            "not all is there after {reset}"
+            is_all_there(self.now + reset),
+            "not after {reset}: {self:?}"
         );
         let too_long = reset > 0 && is_all_there(self.now + reset - 1);
-        assert!(!too_long, "{reset} is too long for {:?}", self.rule);
-        assert!(reset > 0 || is_all_there(self.now), "not all is there");
+        assert!(!too_long, "{reset} is too long for {self:?}");
+        let is_fresh = reference.is_fresh(self.time::<D>(self.now));
+        assert_eq!(limiter.is_fresh(now), is_fresh, "{self:?}");
     }
 }

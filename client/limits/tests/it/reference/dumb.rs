@@ -3,34 +3,23 @@
 //! The references only describe a moment. Waits are checked by asking again at their end, and a nanosecond earlier.
 
 use crate::reference::ratio::Ratio;
-
-/// Parts of a unit.
-pub(crate) const UNIT: u128 = 1_000_000_000;
-
-/// A limit, and its rate or window.
-#[derive(Clone, Debug)]
-pub(crate) struct Rule {
-    pub(crate) limit: u128,
-    /// Rate, for algorithms whose supply flows.
-    pub(crate) rate: (u128, u128),
-    /// Window, for algorithms that count in windows.
-    pub(crate) window: i128,
-    /// Longest wait of a queue, or length of a ban.
-    pub(crate) wait: i128,
-}
+use crate::rule::{Rule, UNIT};
 
 impl Rule {
-    pub(crate) fn limit(&self) -> Ratio {
+    pub(crate) fn ratio_limit(&self) -> Ratio {
         Ratio::new(self.limit, 1)
     }
 
-    fn rate(&self) -> Ratio {
+    fn ratio_rate(&self) -> Ratio {
         Ratio::new(self.rate.0, self.rate.1)
     }
 }
 
 /// State of an algorithm at a moment.
 pub(crate) trait Dumb {
+    /// Whether time that goes back counts as the time of the latest change. Other references see the given time.
+    const IS_LATEST: bool = false;
+
     /// Returns the available amount, negative in debt.
     fn there(&self, now: i128) -> Ratio;
     /// Returns whether a cost passes.
@@ -39,6 +28,10 @@ pub(crate) trait Dumb {
     }
     /// Returns whether everything is available.
     fn is_all_there(&self, now: i128) -> bool;
+    /// Returns whether the state can be forgotten.
+    fn is_fresh(&self, now: i128) -> bool {
+        self.is_all_there(now)
+    }
     /// Uses an amount, or gives it back.
     fn charge(&mut self, cost: u128, now: i128);
     fn refund(&mut self, cost: u128, now: i128);
@@ -47,8 +40,8 @@ pub(crate) trait Dumb {
     fn delay(&self, _now: i128) -> Ratio {
         Ratio::zero()
     }
-    /// Returns whether the cost would be refused for the announced time: a peek does not begin a ban.
-    fn tells_of(&self, _cost: u128, _now: i128) -> bool {
+    /// Returns whether a refusal is due to the present state: a peek does not begin a ban.
+    fn tells_of(&self, _now: i128) -> bool {
         true
     }
     /// Records a refused take.
@@ -68,7 +61,7 @@ pub(crate) fn scaled(there: &Ratio, from: u128, to: u128) -> Ratio {
 
 /// tokens = min(burst, tokens + rate·Δt).
 pub(crate) struct Tokens {
-    pub(crate) rule: Rule,
+    rule: Rule,
     tokens: Ratio,
     at: Option<i128>,
     is_queue: bool,
@@ -76,7 +69,7 @@ pub(crate) struct Tokens {
 
 impl Tokens {
     pub(crate) fn new(rule: Rule, is_queue: bool) -> Self {
-        let tokens = rule.limit();
+        let tokens = rule.ratio_limit();
         Self {
             rule,
             tokens,
@@ -92,12 +85,12 @@ impl Tokens {
 
     fn there_now(&self, now: i128) -> Ratio {
         let passed = (now - self.at.unwrap_or(now)).max(0);
-        let came = &self.rule.rate() * &Ratio::new(passed, 1);
-        (&self.tokens + &came).min(self.rule.limit())
+        let came = &self.rule.ratio_rate() * &Ratio::new(passed, 1);
+        (&self.tokens + &came).min(self.rule.ratio_limit())
     }
 
     fn backlog(&self, now: i128) -> Ratio {
-        &self.rule.limit() - &self.there_now(now)
+        &self.rule.ratio_limit() - &self.there_now(now)
     }
 }
 
@@ -121,7 +114,7 @@ impl Dumb for Tokens {
 
     fn refund(&mut self, cost: u128, now: i128) {
         self.update(now);
-        self.tokens = (&self.tokens + &Ratio::new(cost, 1)).min(self.rule.limit());
+        self.tokens = (&self.tokens + &Ratio::new(cost, 1)).min(self.rule.ratio_limit());
     }
 
     fn set_limit(&mut self, rule: Rule, now: i128) {
@@ -136,7 +129,7 @@ impl Dumb for Tokens {
             return Ratio::zero();
         }
         let behind = (self.at.unwrap_or(now) - now).max(0);
-        let wait = backlog.over(&self.rule.rate()).ceil() + u128::try_from(behind).unwrap();
+        let wait = backlog.over(&self.rule.ratio_rate()).ceil() + u128::try_from(behind).unwrap();
         Ratio::new(wait, 1)
     }
 }
@@ -161,7 +154,7 @@ impl Arrival {
 
 impl Dumb for Arrival {
     fn there(&self, now: i128) -> Ratio {
-        &self.rule.limit() - &(&self.ahead(now) * &self.rule.rate())
+        &self.rule.ratio_limit() - &(&self.ahead(now) * &self.rule.ratio_rate())
     }
 
     fn is_all_there(&self, now: i128) -> bool {
@@ -169,20 +162,20 @@ impl Dumb for Arrival {
     }
 
     fn charge(&mut self, cost: u128, now: i128) {
-        let more = Ratio::new(cost, 1).over(&self.rule.rate());
+        let more = Ratio::new(cost, 1).over(&self.rule.ratio_rate());
         self.tat = Some(&(&Ratio::new(now, 1) + &self.ahead(now)) + &more);
     }
 
     fn refund(&mut self, cost: u128, now: i128) {
-        let less = Ratio::new(cost, 1).over(&self.rule.rate());
+        let less = Ratio::new(cost, 1).over(&self.rule.ratio_rate());
         let ahead = (&self.ahead(now) - &less).max(Ratio::zero());
         self.tat = Some(&Ratio::new(now, 1) + &ahead);
     }
 
     fn set_limit(&mut self, rule: Rule, now: i128) {
         let there = scaled(&self.there(now), self.rule.limit, rule.limit);
-        let missing = &rule.limit() - &there;
-        self.tat = Some(&Ratio::new(now, 1) + &missing.over(&rule.rate()));
+        let missing = &rule.ratio_limit() - &there;
+        self.tat = Some(&Ratio::new(now, 1) + &missing.over(&rule.ratio_rate()));
         self.rule = rule;
     }
 }

@@ -1,54 +1,51 @@
 //! Algorithms that count in windows, by their definitions: fixed windows, logs, counters, bans.
+//!
+//! They never see a time before their latest change.
 
 use std::collections::BTreeMap;
 
-use crate::reference::dumb::{Dumb, Rule, UNIT, scaled};
+use crate::reference::dumb::{Dumb, scaled};
 use crate::reference::ratio::Ratio;
+use crate::rule::{Rule, UNIT};
 
 /// A limit in each window.
 pub(crate) struct Windows {
     rule: Rule,
-    used: BTreeMap<i128, Ratio>,
-    latest: Option<i128>,
+    window: i128,
+    used: Ratio,
 }
 
 impl Windows {
     pub(crate) fn new(rule: Rule) -> Self {
-        Self {
-            rule,
-            used: BTreeMap::new(),
-            latest: None,
-        }
-    }
-
-    fn window(&self, now: i128) -> i128 {
-        self.latest
-            .map_or(now, |at| at.max(now))
-            .div_euclid(self.rule.window)
+        let (window, used) = (i128::MIN, Ratio::zero());
+        Self { rule, window, used }
     }
 
     fn used(&self, now: i128) -> Ratio {
-        self.used
-            .get(&self.window(now))
-            .cloned()
-            .unwrap_or_else(Ratio::zero)
+        let is_now = self.window == now.div_euclid(self.rule.window.into());
+        is_now.then(|| self.used.clone()).unwrap_or(Ratio::zero())
     }
 
     fn set(&mut self, used: Ratio, now: i128) {
-        let window = self.window(now);
-        self.used = BTreeMap::from([(window, used)]);
-        self.latest = Some(self.latest.map_or(now, |at| at.max(now)));
+        self.window = now.div_euclid(self.rule.window.into());
+        self.used = used.max(Ratio::zero());
     }
 }
 
 impl Dumb for Windows {
+    const IS_LATEST: bool = true;
+
     fn there(&self, now: i128) -> Ratio {
-        &self.rule.limit() - &self.used(now)
+        &self.rule.ratio_limit() - &self.used(now)
     }
 
     /// Holds at the end of each window.
     fn is_all_there(&self, now: i128) -> bool {
-        now.rem_euclid(self.rule.window) == 0 && self.latest.is_none_or(|at| at < now)
+        now.rem_euclid(self.rule.window.into()) == 0
+    }
+
+    fn is_fresh(&self, now: i128) -> bool {
+        self.used(now) == Ratio::zero()
     }
 
     fn charge(&mut self, cost: u128, now: i128) {
@@ -56,15 +53,12 @@ impl Dumb for Windows {
     }
 
     fn refund(&mut self, cost: u128, now: i128) {
-        self.set(
-            (&self.used(now) - &Ratio::new(cost, 1)).max(Ratio::zero()),
-            now,
-        );
+        self.set(&self.used(now) - &Ratio::new(cost, 1), now);
     }
 
     fn set_limit(&mut self, rule: Rule, now: i128) {
         let there = scaled(&self.there(now), self.rule.limit, rule.limit);
-        self.set(&rule.limit() - &there, now);
+        self.set(&rule.ratio_limit() - &there, now);
         self.rule = rule;
     }
 }
@@ -73,41 +67,31 @@ impl Dumb for Windows {
 pub(crate) struct Log {
     rule: Rule,
     entries: Vec<(i128, Ratio)>,
-    latest: Option<i128>,
 }
 
 impl Log {
     pub(crate) fn new(rule: Rule) -> Self {
-        Self {
-            rule,
-            entries: Vec::new(),
-            latest: None,
-        }
-    }
-
-    fn counts(&self, now: i128) -> impl Iterator<Item = &(i128, Ratio)> {
-        let now = self.latest.map_or(now, |at| at.max(now));
-        self.entries
-            .iter()
-            .filter(move |(t, _)| t + self.rule.window > now)
-    }
-
-    fn update(&mut self, now: i128) -> i128 {
-        self.entries = self.counts(now).cloned().collect();
-        let latest = self.latest.map_or(now, |at| at.max(now));
-        self.latest = Some(latest);
-        latest
+        let entries = Vec::new();
+        Self { rule, entries }
     }
 
     fn sum(&self, now: i128) -> Ratio {
-        self.counts(now)
-            .fold(Ratio::zero(), |sum, (_, cost)| &sum + cost)
+        let counts = self.entries.iter();
+        let counts = counts.filter(|(t, _)| t + i128::from(self.rule.window) > now);
+        counts.fold(Ratio::zero(), |sum, (_, cost)| &sum + cost)
+    }
+
+    fn update(&mut self, now: i128) {
+        let window = i128::from(self.rule.window);
+        self.entries.retain(|(t, _)| t + window > now);
     }
 }
 
 impl Dumb for Log {
+    const IS_LATEST: bool = true;
+
     fn there(&self, now: i128) -> Ratio {
-        &self.rule.limit() - &self.sum(now)
+        &self.rule.ratio_limit() - &self.sum(now)
     }
 
     fn is_all_there(&self, now: i128) -> bool {
@@ -115,8 +99,8 @@ impl Dumb for Log {
     }
 
     fn charge(&mut self, cost: u128, now: i128) {
-        let at = self.update(now);
-        self.entries.push((at, Ratio::new(cost, 1)));
+        self.update(now);
+        self.entries.push((now, Ratio::new(cost, 1)));
     }
 
     fn refund(&mut self, cost: u128, now: i128) {
@@ -131,18 +115,16 @@ impl Dumb for Log {
     }
 
     fn set_limit(&mut self, rule: Rule, now: i128) {
-        let at = self.update(now);
+        self.update(now);
         let sum = self.sum(now);
         let there = scaled(&self.there(now), self.rule.limit, rule.limit);
-        let to = &rule.limit() - &there;
+        let to = &rule.ratio_limit() - &there;
         if sum > Ratio::zero() {
-            let factor = to.over(&Ratio::new(1, 1));
-            let factor = &factor * &Ratio::new(1, 1).over(&sum);
             for (_, cost) in &mut self.entries {
-                *cost = &*cost * &factor;
+                *cost = (&*cost * &to).over(&sum);
             }
         } else if to > Ratio::zero() {
-            self.entries.push((at, to));
+            self.entries.push((now, to));
         }
         self.rule = rule;
     }
@@ -152,16 +134,12 @@ impl Dumb for Log {
 pub(crate) struct Counter {
     rule: Rule,
     counts: BTreeMap<i128, Ratio>,
-    latest: Option<i128>,
 }
 
 impl Counter {
     pub(crate) fn new(rule: Rule) -> Self {
-        Self {
-            rule,
-            counts: BTreeMap::new(),
-            latest: None,
-        }
+        let counts = BTreeMap::new();
+        Self { rule, counts }
     }
 
     fn count(&self, window: i128) -> Ratio {
@@ -171,31 +149,23 @@ impl Counter {
             .unwrap_or_else(Ratio::zero)
     }
 
-    fn latest(&self, now: i128) -> i128 {
-        self.latest.map_or(now, |at| at.max(now))
+    fn window(&self, now: i128) -> i128 {
+        now.div_euclid(self.rule.window.into())
     }
 
     fn estimate(&self, now: i128) -> Ratio {
-        let now = self.latest(now);
-        let window = now.div_euclid(self.rule.window);
-        let left = self.rule.window - now.rem_euclid(self.rule.window);
-        &self.count(window) + &(&self.count(window - 1) * &Ratio::new(left, self.rule.window))
-    }
-
-    fn change(&mut self, now: i128, change: impl Fn(&Ratio) -> Ratio) {
-        let now = self.latest(now);
-        self.latest = Some(now);
-        let window = now.div_euclid(self.rule.window);
-        let changed = change(&self.count(window));
-        self.counts.insert(window, changed);
-        self.counts.retain(|it, _| *it >= window - 1);
+        let (window, length) = (self.window(now), i128::from(self.rule.window));
+        let left = Ratio::new(length - now.rem_euclid(length), length);
+        &self.count(window) + &(&self.count(window - 1) * &left)
     }
 }
 
 impl Dumb for Counter {
+    const IS_LATEST: bool = true;
+
     fn there(&self, now: i128) -> Ratio {
         let whole = self.estimate(now).floor() / UNIT * UNIT;
-        &self.rule.limit() - &Ratio::new(whole, 1)
+        &self.rule.ratio_limit() - &Ratio::new(whole, 1)
     }
 
     fn is_all_there(&self, now: i128) -> bool {
@@ -203,30 +173,31 @@ impl Dumb for Counter {
     }
 
     fn charge(&mut self, cost: u128, now: i128) {
-        self.change(now, |count| count + &Ratio::new(cost, 1));
+        let window = self.window(now);
+        let count = &self.count(window) + &Ratio::new(cost, 1);
+        self.counts.insert(window, count);
     }
 
     fn refund(&mut self, cost: u128, now: i128) {
-        let window = self.latest(now).div_euclid(self.rule.window);
-        let cost = Ratio::new(cost, 1);
-        let more = (&cost - &self.count(window)).max(Ratio::zero());
-        self.change(now, |count| (count - &cost).max(Ratio::zero()));
-        let before = (&self.count(window - 1) - &more).max(Ratio::zero());
-        self.counts.insert(window - 1, before);
+        let window = self.window(now);
+        let mut left = Ratio::new(cost, 1);
+        for window in [window, window - 1] {
+            let count = self.count(window);
+            let back = count.clone().min(left.clone());
+            self.counts.insert(window, &count - &back);
+            left = &left - &back;
+        }
     }
 
     fn set_limit(&mut self, rule: Rule, now: i128) {
-        self.change(now, Clone::clone);
         let estimate = self.estimate(now);
-        let there = &self.rule.limit() - &estimate;
-        let to = &rule.limit() - &scaled(&there, self.rule.limit, rule.limit);
+        let there = &self.rule.ratio_limit() - &estimate;
+        let to = &rule.ratio_limit() - &scaled(&there, self.rule.limit, rule.limit);
         if self.rule.limit == 0 && !there.is_negative() {
-            let limit = rule.limit();
-            self.change(now, |_| limit.clone());
+            self.counts.insert(self.window(now), rule.ratio_limit());
         } else if estimate > Ratio::zero() {
-            let factor = &to * &Ratio::new(1, 1).over(&estimate);
             for count in self.counts.values_mut() {
-                *count = &*count * &factor;
+                *count = (&*count * &to).over(&estimate);
             }
         }
         self.rule = rule;
@@ -237,8 +208,7 @@ impl Dumb for Counter {
 pub(crate) struct Offences {
     rule: Rule,
     since: Option<(i128, Ratio)>,
-    banned_until: Option<i128>,
-    latest: Option<i128>,
+    banned_until: i128,
 }
 
 impl Offences {
@@ -246,74 +216,63 @@ impl Offences {
         Self {
             rule,
             since: None,
-            banned_until: None,
-            latest: None,
+            banned_until: i128::MIN,
         }
     }
 
-    fn banned(&self, now: i128) -> bool {
-        let now = self.latest.map_or(now, |at| at.max(now));
-        self.banned_until.is_some_and(|until| now < until)
-    }
-
     fn counting(&self, now: i128) -> Option<&(i128, Ratio)> {
-        let now = self.latest.map_or(now, |at| at.max(now));
-        self.since
-            .as_ref()
-            .filter(|(since, _)| now < since + self.rule.window)
+        let since = self.since.as_ref();
+        since.filter(|(since, _)| now < since + i128::from(self.rule.window))
     }
 
-    fn update(&mut self, now: i128) -> i128 {
-        let now = self.latest.map_or(now, |at| at.max(now));
-        self.since = self.counting(now).cloned();
-        self.banned_until = self.banned_until.filter(|_| self.banned(now));
-        self.latest = Some(now);
-        now
+    fn count(&self, now: i128) -> Ratio {
+        self.counting(now)
+            .map_or_else(Ratio::zero, |(_, count)| count.clone())
     }
 }
 
 impl Dumb for Offences {
+    const IS_LATEST: bool = true;
+
     fn there(&self, now: i128) -> Ratio {
-        if self.banned(now) {
+        if now < self.banned_until {
             return Ratio::new(-1, 1);
         }
-        let count = self
-            .counting(now)
-            .map_or_else(Ratio::zero, |(_, count)| count.clone());
-        &self.rule.limit() - &count
+        &self.rule.ratio_limit() - &self.count(now)
     }
 
     fn is_all_there(&self, now: i128) -> bool {
-        !self.banned(now) && self.counting(now).is_none()
+        now >= self.banned_until && self.counting(now).is_none()
     }
 
     fn charge(&mut self, cost: u128, now: i128) {
-        if self.banned(now) {
+        if now < self.banned_until {
             return;
         }
-        let now = self.update(now);
-        let (since, count) = self.since.take().unwrap_or((now, Ratio::zero()));
-        let count = &count + &Ratio::new(cost, 1);
-        if count > self.rule.limit() {
-            self.banned_until = Some(since + self.rule.window + self.rule.wait);
+        let since = self.counting(now).map_or(now, |(since, _)| *since);
+        let count = &self.count(now) + &Ratio::new(cost, 1);
+        self.since = None;
+        if count > self.rule.ratio_limit() {
+            self.banned_until = since + i128::from(self.rule.window) + i128::from(self.rule.wait);
         } else {
             self.since = Some((since, count));
         }
     }
 
     fn refund(&mut self, cost: u128, now: i128) {
-        self.update(now);
+        self.since = self.counting(now).cloned();
         if let Some((_, count)) = &mut self.since {
             *count = (&*count - &Ratio::new(cost, 1)).max(Ratio::zero());
         }
     }
 
     fn set_limit(&mut self, rule: Rule, now: i128) {
-        self.update(now);
-        let there = &self.rule.limit() - self.since.as_ref().map_or(&Ratio::zero(), |it| &it.1);
+        self.since = self.counting(now).cloned();
         if let Some((_, count)) = &mut self.since {
-            *count = &rule.limit() - &scaled(&there, self.rule.limit, rule.limit);
+            let there = &self.rule.ratio_limit() - count;
+            *count = &rule.ratio_limit() - &scaled(&there, self.rule.limit, rule.limit);
         }
+        // The end of a ban stays.
         self.rule = rule;
     }
 
@@ -321,7 +280,7 @@ impl Dumb for Offences {
         self.charge(cost, now);
     }
 
-    fn tells_of(&self, _cost: u128, now: i128) -> bool {
-        self.banned(now)
+    fn tells_of(&self, now: i128) -> bool {
+        now < self.banned_until
     }
 }

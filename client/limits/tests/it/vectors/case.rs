@@ -109,7 +109,8 @@ pub(crate) fn cost(value: &Value) -> Option<Result<Units, InvalidUnits>> {
     }
 }
 
-pub(crate) fn play(case: &Value, mut limit: Box<dyn Driven>) -> Played {
+pub(crate) fn play(case: &Value) -> Played {
+    let mut driven = Driven::new(&case["config"]);
     let mut problems = Vec::new();
     let ops = case["ops"].as_array().unwrap();
     for (index, op) in ops.iter().enumerate() {
@@ -124,7 +125,7 @@ pub(crate) fn play(case: &Value, mut limit: Box<dyn Driven>) -> Played {
             },
             problems: &mut problems,
         };
-        if step(limit.as_mut(), op, &mut check).is_none() {
+        if step(&mut driven, op, &mut check).is_none() {
             return Played::Skipped;
         }
     }
@@ -136,7 +137,7 @@ pub(crate) fn play(case: &Value, mut limit: Box<dyn Driven>) -> Played {
 }
 
 /// Does one operation and compares. None if its values cannot be represented.
-fn step(limit: &mut dyn Driven, op: &Value, check: &mut Check<'_>) -> Option<()> {
+fn step(driven: &mut Driven, op: &Value, check: &mut Check<'_>) -> Option<()> {
     let now = Moment::from_nanos(op["t_ns"].as_i64().unwrap());
     let cost = match op.get("cost").map_or(Some(Ok(Units::ZERO)), cost)? {
         Ok(cost) => cost,
@@ -147,6 +148,7 @@ fn step(limit: &mut dyn Driven, op: &Value, check: &mut Check<'_>) -> Option<()>
         }
     };
     check.same("error", &"none".into());
+    let limit = &mut driven.limit;
     match op["op"].as_str().unwrap() {
         "take" => {
             let asked = limit.peek(cost, now);
@@ -161,9 +163,10 @@ fn step(limit: &mut dyn Driven, op: &Value, check: &mut Check<'_>) -> Option<()>
         "peek" => check.decision(limit.peek(cost, now)),
         "charge" => limit.charge(cost, now),
         "refund" => limit.refund(cost, now),
-        "set_limit" => limit.set_limit(op, now),
+        "set_limit" => driven.set_limit(op, now),
         other => panic!("no operation {other}"),
     }
+    let limit = &driven.limit;
     check.standing(limit.standing(now));
     if let Some(stored) = limit.stored(now) {
         check.amount("stored", stored);

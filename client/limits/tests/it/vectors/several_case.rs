@@ -5,11 +5,11 @@ use serde_json::Value;
 
 use crate::vectors::Played;
 use crate::vectors::case::{self, Check};
-use crate::vectors::driver::{self, Driven};
+use crate::vectors::driver::Driven;
 
 struct Rule {
     name: String,
-    limit: Box<dyn Driven>,
+    limit: Driven,
 }
 
 pub(crate) fn play(case: &Value) -> Played {
@@ -17,7 +17,7 @@ pub(crate) fn play(case: &Value) -> Played {
     let mut rules: Vec<Rule> = rules
         .map(|rule| Rule {
             name: rule["name"].as_str().unwrap().to_owned(),
-            limit: driver::driven(rule),
+            limit: Driven::new(rule),
         })
         .collect();
     let mut problems = Vec::new();
@@ -67,7 +67,7 @@ fn step(rules: &mut [Rule], op: &Value, check: &mut Check<'_>) -> Option<()> {
         .zip(&costs)
         .map(|(rule, cost)| Part {
             name: &rule.name,
-            limit: rule.limit.as_mut(),
+            limit: rule.limit.limit.as_mut(),
             cost: *cost,
         })
         .collect();
@@ -84,7 +84,7 @@ fn step(rules: &mut [Rule], op: &Value, check: &mut Check<'_>) -> Option<()> {
             let rule = rules.iter_mut().find(|it| op["rule"] == it.name.as_str());
             let limit = &mut rule.unwrap().limit;
             limit.set_limit(op, now);
-            check.standing(limit.standing(now));
+            check.standing(limit.limit.standing(now));
         }
         other => panic!("no operation {other}"),
     }
