@@ -174,8 +174,8 @@ impl Resource {
         }
     }
 
-    /// Returns the rate limiter of this resource, for amounts per second. A resource has one: the
-    /// burst of the first call counts.
+    /// Returns the rate limiter of this resource, for amounts per second. A resource has one: the burst of the first
+    /// call counts. The default burst is the amount of 20 ms and one request; [`Burst`] says how to choose another.
     pub fn rate_limiter(&self, burst: Burst) -> RateLimiter {
         let Handle { slot, shared, .. } = &*self.handle;
         let _first = slot

@@ -11,6 +11,11 @@ use doorward_limits::{Rate, Supply, TokenBucket, Units};
 use crate::capacity::Capacity;
 
 /// Amount that may come at once.
+///
+/// All limiters of a resource together admit the amount of the capacity, plus one burst each. So the default is small:
+/// one request, and the amount of 20 ms, by which a task may wake late. A burst of a whole second would let them admit
+/// twice the capacity within one second. If requests come in groups and the resource can bear that, give a longer span
+/// or a larger least amount.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Burst {
     /// Span whose supply may come at once.
