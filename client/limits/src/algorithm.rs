@@ -11,7 +11,8 @@
 //! - A take of 0, and a *peek*, change nothing, not even the clock. They are refused in debt, during a ban, and past
 //!   the deadline of a queue.
 //! - *charge* always applies and may lead into debt. *refund* never leads above full.
-//! - If time goes back, no time has passed since the last change. Durations count from the given time.
+//! - If time goes back, no time has passed since the last change. Durations count from the given time. The owner of a
+//!   state (a limiter, a map of keys) handles large steps back; [`Algorithm::fills`] says which.
 
 use std::fmt::Debug;
 
@@ -26,6 +27,10 @@ pub trait Algorithm {
 
     /// Returns the largest amount that can be available at once, or [`Units::MAX`] where any cost is.
     fn limit(&self) -> Units;
+
+    /// Returns the nanoseconds in which everything comes back. A clock that is set back by far more moves no level
+    /// (`timeline.rs`). [`u64::MAX`]: the algorithm itself follows such a clock.
+    fn fills(&self) -> u64;
 
     /// Returns a state with everything available.
     fn fresh(&self) -> Self::State;

@@ -4,6 +4,9 @@
 //! field. The word holds a theoretical arrival time, as in GCRA. If time goes back, or two threads use their clock
 //! readings in another order, the bucket shows a little less, never more.
 //!
+//! After a large step back, the level looks like a deep debt, at a time before the latest change. Then the base of the
+//! word moves, behind the lock, so that time goes on from there.
+//!
 //! The [word](crate::word) counts exactly. A lock protects exact numbers for states that do not fit the word. This also
 //! works over years: when its base is too far away, one take moves it.
 //!
@@ -15,6 +18,7 @@ use crate::decision::{Decision, Standing};
 use crate::gcra::Gcra;
 use crate::level::Level;
 use crate::moment::Moment;
+use crate::timeline::Timeline;
 use crate::token_bucket::TokenBucket;
 use crate::units::Units;
 use crate::word::{MISSING_MAX, Outcome, ParkedWord, View, Word};
@@ -34,6 +38,7 @@ struct Parked {
     level: Level,
     /// Start of the word's count, if it has ever counted by these settings.
     base: Option<Moment>,
+    times: Timeline,
 }
 
 impl AtomicBucket {
@@ -45,6 +50,7 @@ impl AtomicBucket {
                 bucket,
                 level: Level::FULL,
                 base: None,
+                times: Timeline::START,
             }),
         }
     }
@@ -71,7 +77,9 @@ impl AtomicBucket {
         });
         match take {
             Some((view, outcome)) => view.decision(outcome),
-            None => self.parked(|parked| parked.level.take(parked.bucket.flow(), cost, now)),
+            None => self.parked(now, |parked, now| {
+                parked.level.take(parked.bucket.flow(), cost, now)
+            }),
         }
     }
 
@@ -83,7 +91,9 @@ impl AtomicBucket {
             .step(now, |view, missing| Some((None, view.take(missing, cost))));
         match look {
             Some((view, outcome)) => view.decision(outcome),
-            None => self.parked(|parked| parked.level.peek(parked.bucket.flow(), cost, now)),
+            None => self.parked(now, |parked, now| {
+                parked.level.peek(parked.bucket.flow(), cost, now)
+            }),
         }
     }
 
@@ -91,7 +101,9 @@ impl AtomicBucket {
     pub fn standing(&self, now: Moment) -> Standing {
         match self.word.step(now, |_, missing| Some((None, missing))) {
             Some((view, missing)) => view.standing(missing),
-            None => self.parked(|parked| parked.level.standing(parked.bucket.flow(), now)),
+            None => self.parked(now, |parked, now| {
+                parked.level.standing(parked.bucket.flow(), now)
+            }),
         }
     }
 
@@ -106,7 +118,9 @@ impl AtomicBucket {
             (missing <= MISSING_MAX).then_some((Some(missing), ()))
         };
         if self.word.step(now, step).is_none() {
-            self.parked(|parked| parked.level.charge(parked.bucket.flow(), cost, now));
+            self.parked(now, |parked, now| {
+                parked.level.charge(parked.bucket.flow(), cost, now)
+            });
         }
     }
 
@@ -120,13 +134,15 @@ impl AtomicBucket {
             Some((Some(missing.saturating_sub(drops)), ()))
         };
         if self.word.step(now, step).is_none() {
-            self.parked(|parked| parked.level.refund(parked.bucket.flow(), cost, now));
+            self.parked(now, |parked, now| {
+                parked.level.refund(parked.bucket.flow(), cost, now)
+            });
         }
     }
 
     /// Sets another limit. The available part keeps its ratio, so nothing bursts.
     pub fn set_limit(&self, next: TokenBucket, now: Moment) {
-        self.parked(|parked| {
+        self.parked(now, |parked, now| {
             parked.level.change(parked.bucket.flow(), next.flow(), now);
             parked.bucket = next;
             parked.base = None;
@@ -137,7 +153,9 @@ impl AtomicBucket {
     pub fn is_fresh(&self, now: Moment) -> bool {
         match self.word.step(now, |_, missing| Some((None, missing == 0))) {
             Some((_, fresh)) => fresh,
-            None => self.parked(|parked| parked.level.is_full(parked.bucket.flow(), now)),
+            None => self.parked(now, |parked, now| {
+                parked.level.is_full(parked.bucket.flow(), now)
+            }),
         }
     }
 
@@ -148,13 +166,21 @@ impl AtomicBucket {
 
     /// Does one operation behind the lock, and activates the word again if possible.
     #[cold]
-    fn parked<R>(&self, operation: impl FnOnce(&mut Parked) -> R) -> R {
+    fn parked<R>(&self, clock: Moment, operation: impl FnOnce(&mut Parked, Moment) -> R) -> R {
         let mut parked = self.lock();
         let word = self.word.park();
         if let (Some(missing), Some(base)) = (word.missing, parked.base) {
             parked.level = Level::missing_at(i128::from(missing), base);
         }
-        let answer = operation(&mut parked);
+        let (bucket, before) = (parked.bucket, parked.times.clock(Moment::ORIGIN));
+        parked.times.see(self.word.latest());
+        let now = parked.times.pass(&bucket, clock);
+        if parked.times.clock(Moment::ORIGIN) != before {
+            // The clock was set back: the word counts from another time of it.
+            parked.base = None;
+        }
+        self.word.set_latest(parked.times.latest());
+        let answer = operation(&mut parked, now);
         self.unpark(&mut parked, word);
         answer
     }
@@ -173,7 +199,8 @@ impl AtomicBucket {
             self.word.speak_on(word, missing);
         } else {
             parked.base = Some(at);
-            self.word.speak_by(view.from(at, u64::MAX), word, missing);
+            let base = parked.times.clock(at);
+            self.word.speak_by(view.from(base, u64::MAX), word, missing);
         }
     }
 

@@ -138,6 +138,10 @@ impl Algorithm for Ban {
         self.threshold
     }
 
+    fn fills(&self) -> u64 {
+        self.interval
+    }
+
     fn fresh(&self) -> BanState {
         BanState {
             phase: Phase::Idle,

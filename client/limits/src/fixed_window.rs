@@ -9,6 +9,7 @@ use crate::decision::{Decision, Reason, Standing};
 use crate::moment::{Moment, span};
 use crate::rate::Rate;
 use crate::rest::Rest;
+use crate::timeline::step_max;
 use crate::units::Units;
 use crate::window::{Window, nanos_until};
 
@@ -43,15 +44,25 @@ impl FixedWindow {
         Self { limit, window }
     }
 
-    /// Returns the window that counts, and its use. It is the present window, or a later one that was seen.
+    /// Returns the window that counts, and its use. It is the present window, or a later one that was seen. After a
+    /// large step back, the present window has the use of the later one.
     #[inline]
     fn used(&self, state: &FixedWindowState, now: Moment) -> (i64, u128) {
         let window = self.window.of_moment(now);
         if window > state.window {
             (window, 0)
+        } else if window < state.window && self.is_set_back(state.window, now) {
+            (window, state.used)
         } else {
             (state.window, state.used)
         }
+    }
+
+    #[cold]
+    fn is_set_back(&self, seen: i64, now: Moment) -> bool {
+        let start = self.window.start(seen);
+        let length = u64::try_from(self.window.end(seen) - start).unwrap_or(u64::MAX);
+        nanos_until(start, now) > u128::from(step_max(length))
     }
 
     #[inline]
@@ -80,6 +91,11 @@ impl Algorithm for FixedWindow {
         self.limit
     }
 
+    /// Windows are aligned anew to a clock that is set back.
+    fn fills(&self) -> u64 {
+        u64::MAX
+    }
+
     fn fresh(&self) -> FixedWindowState {
         FixedWindowState {
             used: 0,
@@ -96,6 +112,9 @@ impl Algorithm for FixedWindow {
         let (window, used) = self.used(state, now);
         let after = used.saturating_add(cost.parts());
         if after > self.limit.parts() {
+            if window < state.window {
+                Self::set(state, window, used);
+            }
             return Decision::After(span(nanos_until(self.window.end(window), now)));
         }
         if cost > Units::ZERO {

@@ -177,6 +177,14 @@ impl Flow {
         }
     }
 
+    /// Returns the nanoseconds in which an empty bucket fills.
+    pub(crate) fn fills(&self) -> u64 {
+        let nanos = self
+            .nanos_for(self.full)
+            .and_then(|it| u64::try_from(it).ok());
+        nanos.unwrap_or(u64::MAX)
+    }
+
     /// Returns the standing of the bucket, by a clock that is `behind` the last change.
     #[inline]
     pub(crate) fn standing(&self, missing: i128, behind: u64) -> Standing {

@@ -81,6 +81,10 @@ impl Algorithm for Gcra {
         self.flow.size()
     }
 
+    fn fills(&self) -> u64 {
+        self.flow.fills()
+    }
+
     fn fresh(&self) -> GcraState {
         GcraState {
             tat: LONG_AGO,

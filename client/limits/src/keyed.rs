@@ -23,15 +23,17 @@ use hashbrown::HashTable;
 use crate::algorithm::Algorithm;
 use crate::decision::{Decision, Standing};
 use crate::key::Key;
+use crate::limiter::Limiter;
 use crate::moment::Moment;
 use crate::slab::Slab;
+use crate::timeline::Timeline;
 use crate::units::Units;
 
 /// A limit for each key.
 pub struct Keyed<A: Algorithm> {
     shards: Box<[Mutex<Shard<A>>]>,
     /// Limit that keys without room share.
-    overflow: Mutex<(A, A::State)>,
+    overflow: Mutex<Limiter<A>>,
     keys_max: usize,
     /// Shard at which the next search for room begins.
     next_shard: AtomicUsize,
@@ -57,6 +59,7 @@ struct Shard<A: Algorithm> {
     places: HashTable<u32>,
     slab: Slab<Entry<A::State>>,
     limits: Limits<A>,
+    times: Timeline,
     /// The next place to look at.
     cursor: u32,
     /// Number of places to look at until every key is converted to the limit in force.
@@ -98,7 +101,7 @@ impl<A: Algorithm + Clone> Keyed<A> {
         let shard = || Mutex::new(Shard::new(algorithm.clone()));
         Self {
             shards: (0..SHARDS).map(|_| shard()).collect(),
-            overflow: Mutex::new((algorithm.clone(), algorithm.fresh())),
+            overflow: Mutex::new(Limiter::new(algorithm.clone())),
             // Places have numbers of 32 bits.
             keys_max: keys_max.min(u32::MAX as usize),
             next_shard: AtomicUsize::new(0),
@@ -110,27 +113,27 @@ impl<A: Algorithm + Clone> Keyed<A> {
 
     /// Takes `cost` of the key's limit if it is available.
     pub fn take(&self, key: Key, cost: Units, now: Moment) -> Decision {
-        self.update(key, now, |limit, state| limit.take(state, cost, now))
+        self.update(key, now, |limit, state, now| limit.take(state, cost, now))
     }
 
     /// Returns the answer that a take would get. A peek of 0 only looks.
     pub fn peek(&self, key: Key, cost: Units, now: Moment) -> Decision {
-        self.update(key, now, |limit, state| limit.peek(state, cost, now))
+        self.update(key, now, |limit, state, now| limit.peek(state, cost, now))
     }
 
     /// Returns the standing of the key's limit, even if it refuses.
     pub fn standing(&self, key: Key, now: Moment) -> Standing {
-        self.update(key, now, |limit, state| limit.standing(state, now))
+        self.update(key, now, |limit, state, now| limit.standing(state, now))
     }
 
     /// Takes `cost`, available or not.
     pub fn charge(&self, key: Key, cost: Units, now: Moment) {
-        self.update(key, now, |limit, state| limit.charge(state, cost, now));
+        self.update(key, now, |limit, state, now| limit.charge(state, cost, now));
     }
 
     /// Gives back `cost`. Any amount above full is lost.
     pub fn refund(&self, key: Key, cost: Units, now: Moment) {
-        self.update(key, now, |limit, state| limit.refund(state, cost, now));
+        self.update(key, now, |limit, state, now| limit.refund(state, cost, now));
     }
 
     /// Sets another limit for all keys. The available part keeps its ratio, so nothing bursts.
@@ -138,10 +141,7 @@ impl<A: Algorithm + Clone> Keyed<A> {
         for shard in &self.shards {
             lock(shard).set_limit(next.clone(), now);
         }
-        let mut overflow = lock(&self.overflow);
-        let (limit, state) = &mut *overflow;
-        limit.change(next, state, now);
-        *limit = next.clone();
+        lock(&self.overflow).set_limit(next.clone(), now);
     }
 
     /// Looks at a number of keys of every shard, and forgets those that are fresh. Returns the number of forgotten
@@ -150,6 +150,7 @@ impl<A: Algorithm + Clone> Keyed<A> {
         let mut forgotten = 0;
         for shard in &self.shards {
             let mut shard = lock(shard);
+            let now = shard.pass(now);
             forgotten += self.note(shard.look(keys_of_each_shard, now));
         }
         forgotten
@@ -166,8 +167,14 @@ impl<A: Algorithm + Clone> Keyed<A> {
 
     /// Changes a key's state.
     #[inline]
-    fn update<R>(&self, key: Key, now: Moment, operation: impl Fn(&A, &mut A::State) -> R) -> R {
+    fn update<R>(
+        &self,
+        key: Key,
+        clock: Moment,
+        operation: impl Fn(&A, &mut A::State, Moment) -> R,
+    ) -> R {
         let mut shard = lock(self.shard(key));
+        let now = shard.pass(clock);
         self.note(shard.look(LOOKS, now));
         if let Some(place) = shard.find(key) {
             let (answer, fresh) = shard.update(place, now, &operation);
@@ -177,15 +184,13 @@ impl<A: Algorithm + Clone> Keyed<A> {
             }
             return answer;
         }
-        if !self.make_room(&mut shard, now) {
+        if !self.make_room(&mut shard, clock) {
             drop(shard);
             self.overflowed.fetch_add(1, Ordering::Relaxed);
-            let mut overflow = lock(&self.overflow);
-            let (limit, state) = &mut *overflow;
-            return operation(limit, state);
+            return lock(&self.overflow).update(clock, operation);
         }
         let mut state = shard.limits.now.fresh();
-        let answer = operation(&shard.limits.now, &mut state);
+        let answer = operation(&shard.limits.now, &mut state, now);
         if shard.limits.now.is_fresh(&state, now) {
             self.keys.fetch_sub(1, Ordering::Relaxed);
         } else {
@@ -195,19 +200,20 @@ impl<A: Algorithm + Clone> Keyed<A> {
     }
 
     /// Counts one more key, if there is room for it.
-    fn make_room(&self, shard: &mut Shard<A>, now: Moment) -> bool {
+    fn make_room(&self, shard: &mut Shard<A>, clock: Moment) -> bool {
         let count_one = || {
             let one_more = |keys| (keys < self.keys_max).then_some(keys + 1);
             let (set, fetch) = (Ordering::Relaxed, Ordering::Relaxed);
             self.keys.fetch_update(set, fetch, one_more).is_ok()
         };
-        count_one() || (self.look_for_room(shard, now) && count_one())
+        count_one() || (self.look_for_room(shard, clock) && count_one())
     }
 
     /// Forgets one fresh key, in this shard or in another one that no thread uses. Gives up if it would have to look at
     /// many.
     #[cold]
-    fn look_for_room(&self, shard: &mut Shard<A>, now: Moment) -> bool {
+    fn look_for_room(&self, shard: &mut Shard<A>, clock: Moment) -> bool {
+        let now = shard.pass(clock);
         if self.note(shard.look(LOOKS_FOR_ROOM, now)) > 0 {
             return true;
         }
@@ -218,6 +224,7 @@ impl<A: Algorithm + Clone> Keyed<A> {
             let Ok(mut other) = other.try_lock() else {
                 continue;
             };
+            let now = other.pass(clock);
             let places = looks.min(other.slab.places());
             if self.note(other.look(places, now)) > 0 {
                 return true;
@@ -262,9 +269,16 @@ impl<A: Algorithm + Clone> Shard<A> {
                 former: VecDeque::new(),
                 generation: NonZeroU32::MIN,
             },
+            times: Timeline::START,
             cursor: 0,
             outdated: 0,
         }
+    }
+
+    /// Returns the time of the shard's keys at the clock's time.
+    #[inline]
+    fn pass(&mut self, clock: Moment) -> Moment {
+        self.times.pass(&self.limits.now, clock)
     }
 
     fn find(&self, key: Key) -> Option<u32> {
@@ -277,12 +291,12 @@ impl<A: Algorithm + Clone> Shard<A> {
         &mut self,
         place: u32,
         now: Moment,
-        operation: impl Fn(&A, &mut A::State) -> R,
+        operation: impl Fn(&A, &mut A::State, Moment) -> R,
     ) -> (R, bool) {
         match self.slab.get_mut(place) {
             Some(entry) => {
                 self.limits.carry_over(entry);
-                let answer = operation(&self.limits.now, &mut entry.state);
+                let answer = operation(&self.limits.now, &mut entry.state, now);
                 let fresh = self.limits.now.is_fresh(&entry.state, now);
                 (answer, fresh)
             }
@@ -290,7 +304,7 @@ impl<A: Algorithm + Clone> Shard<A> {
             None => {
                 debug_assert!(false, "a place without a key");
                 let limit = &self.limits.now;
-                (operation(limit, &mut limit.fresh()), false)
+                (operation(limit, &mut limit.fresh(), now), false)
             }
         }
     }
@@ -348,7 +362,8 @@ impl<A: Algorithm + Clone> Shard<A> {
         forgotten
     }
 
-    fn set_limit(&mut self, next: A, now: Moment) {
+    fn set_limit(&mut self, next: A, clock: Moment) {
+        let now = self.pass(clock);
         let last = self.limits.generation == NonZeroU32::MAX;
         if last || self.limits.former.len() >= FORMER_MAX {
             for entry in self.slab.iter_mut() {

@@ -41,6 +41,10 @@ impl Algorithm for LeakyMeter {
         self.flow.size()
     }
 
+    fn fills(&self) -> u64 {
+        self.flow.fills()
+    }
+
     fn fresh(&self) -> LeakyMeterState {
         LeakyMeterState(Level::FULL)
     }

@@ -109,6 +109,10 @@ impl Algorithm for LeakyQueue {
         self.flow.size()
     }
 
+    fn fills(&self) -> u64 {
+        self.flow.fills()
+    }
+
     fn fresh(&self) -> LeakyQueueState {
         LeakyQueueState(Level::FULL)
     }

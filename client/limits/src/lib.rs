@@ -72,6 +72,10 @@
 //!   even one of cost 0.
 //! - **Time that goes back** counts as no time. GCRA does not know the time of its last request, and shows a little
 //!   less then.
+//! - **A clock that is set back** by more than a minute, and by more than ten times the time in which the limit fills,
+//!   stops no limit: levels and debts stay, and time goes on from the latest time. A fixed window keeps its use and ends
+//!   with the clock's window. A thread that still has a reading from before the step may gain a burst, as after any step
+//!   forward. [`FedBucket`] and [`InFlight`] need a clock that is never set back, because a lease ends by it.
 //! - **A change of limit** first brings the state up to date. Then the available part keeps its ratio, and a debt its
 //!   amount. After a limit of 0 nothing is available. [`FedBucket`] keeps the amount instead; its documentation has the
 //!   reason.
@@ -126,6 +130,7 @@ mod sliding_log;
 mod soft_hard;
 #[cfg(feature = "std-clock")]
 mod std_clock;
+mod timeline;
 mod token_bucket;
 pub mod units;
 mod warm_up;

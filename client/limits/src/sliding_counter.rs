@@ -214,6 +214,10 @@ impl Algorithm for SlidingCounter {
         self.limit
     }
 
+    fn fills(&self) -> u64 {
+        self.window.get()
+    }
+
     fn fresh(&self) -> SlidingCounterState {
         SlidingCounterState {
             current: 0,

@@ -245,6 +245,10 @@ impl Algorithm for SlidingLog {
         self.limit
     }
 
+    fn fills(&self) -> u64 {
+        self.window.get()
+    }
+
     fn fresh(&self) -> SlidingLogState {
         SlidingLogState {
             entries: Entries::NONE,

@@ -85,6 +85,10 @@ impl<A: Algorithm> Algorithm for SoftHard<A> {
         self.hard.limit()
     }
 
+    fn fills(&self) -> u64 {
+        self.hard.fills()
+    }
+
     fn fresh(&self) -> A::State {
         self.hard.fresh()
     }

@@ -77,6 +77,10 @@ impl Algorithm for TokenBucket {
         self.flow.size()
     }
 
+    fn fills(&self) -> u64 {
+        self.flow.fills()
+    }
+
     fn fresh(&self) -> TokenBucketState {
         TokenBucketState(Level::FULL)
     }

@@ -239,6 +239,11 @@ impl Algorithm for WarmUp {
         Units::MAX
     }
 
+    fn fills(&self) -> u64 {
+        // The length of the warm-up.
+        u64::try_from(self.full / self.refill.max(1)).unwrap_or(u64::MAX)
+    }
+
     fn fresh(&self) -> WarmUpState {
         WarmUpState {
             stored: None,

@@ -25,6 +25,8 @@ use crate::units::Units;
 #[repr(align(64))]
 pub(crate) struct Word {
     word: AtomicU64,
+    /// Latest time of a change, in nanoseconds since the origin.
+    latest: AtomicI64,
     settings: Settings,
 }
 
@@ -43,8 +45,6 @@ struct Settings {
     part: AtomicU64,
     /// Size in parts of a unit.
     size: AtomicU64,
-    /// Size in drops.
-    full: AtomicU64,
 }
 
 /// Settings as one thread has read them.
@@ -97,6 +97,7 @@ impl Word {
     pub(crate) fn parked() -> Self {
         Self {
             word: AtomicU64::new(PARKED),
+            latest: AtomicI64::new(i64::MIN),
             settings: Settings::default(),
         }
     }
@@ -142,6 +143,10 @@ impl Word {
             // Inconsistent settings may overflow; their result is not used.
             let now_drops = since.wrapping_mul(view.drops);
             let missing = (word & PARKED).saturating_sub(now_drops);
+            // A deep debt, or a clock that was set back.
+            if missing >> 3 > view.full && now < self.latest() {
+                return None;
+            }
             let (next, answer) = step(view, missing)?;
             let Some(missing) = next else {
                 // The word may have been parked meanwhile, with other settings or another tag.
@@ -155,9 +160,23 @@ impl Word {
             let (both, read) = (Ordering::AcqRel, Ordering::Relaxed);
             let replaced = self.word.compare_exchange_weak(word, next, both, read);
             if replaced.is_ok() {
+                if now > self.latest() {
+                    self.set_latest(now);
+                }
                 return say(view, answer);
             }
         }
+    }
+
+    /// Returns the latest time of a change.
+    #[inline]
+    pub(crate) fn latest(&self) -> Moment {
+        Moment::from_nanos(self.latest.load(Ordering::Relaxed))
+    }
+
+    #[inline]
+    pub(crate) fn set_latest(&self, now: Moment) {
+        self.latest.store(now.nanos(), Ordering::Relaxed);
     }
 
     /// Parks the word; the caller holds the lock.
@@ -200,14 +219,16 @@ impl Word {
 impl Settings {
     #[inline]
     fn read(&self) -> View {
+        let part = self.part.load(Ordering::Relaxed);
+        let size = self.size.load(Ordering::Relaxed);
         View {
             base: self.base.load(Ordering::Relaxed),
             span: self.span.load(Ordering::Relaxed),
             drops: self.drops.load(Ordering::Relaxed),
             inverse: self.inverse.load(Ordering::Relaxed),
-            part: self.part.load(Ordering::Relaxed),
-            size: self.size.load(Ordering::Relaxed),
-            full: self.full.load(Ordering::Relaxed),
+            part,
+            size,
+            full: size.wrapping_mul(part),
         }
     }
 
@@ -218,7 +239,6 @@ impl Settings {
         self.inverse.store(view.inverse, Ordering::Relaxed);
         self.part.store(view.part, Ordering::Relaxed);
         self.size.store(view.size, Ordering::Relaxed);
-        self.full.store(view.full, Ordering::Relaxed);
     }
 }
 
@@ -340,8 +360,10 @@ mod tests {
     #[test]
     fn nothing_is_refused_by_settings_that_are_over() {
         let word = Word::parked();
-        let settings = |full| View {
-            full,
+        let settings = |size| View {
+            size,
+            part: 1,
+            full: size,
             ..View::UNLIMITED
         };
         word.speak_by(settings(1), word.park(), 0);

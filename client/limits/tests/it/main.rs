@@ -11,6 +11,7 @@
 
 mod atomic_bucket;
 mod atomic_fed;
+mod clock_steps;
 mod keyed;
 mod laws;
 mod pictures;

@@ -66,6 +66,8 @@ pub(crate) struct Run {
     now: i128,
     /// Instants of the answers.
     told: i128,
+    /// Latest instant.
+    ahead: i128,
     /// Instant of the latest change.
     latest: i128,
     rule: Rule,
@@ -79,6 +81,7 @@ impl Run {
             chance: Chance(seed),
             now: 0,
             told: 0,
+            ahead: 0,
             latest: 0,
             is_soft,
             rule: Rule {
@@ -108,7 +111,8 @@ impl Run {
             .of(&[0, 1_767_225_600_000_000_000, -5_000_000_000_000, 12_345]);
         // The soft limit is a half, now and after each change.
         self.rule.more = self.rule.limit / 2;
-        (self.now, self.told, self.latest) = (start, start, i128::MIN);
+        (self.now, self.told) = (start, start);
+        (self.ahead, self.latest) = (i128::MIN, i128::MIN);
     }
 
     fn limit(&mut self) -> u128 {
@@ -135,6 +139,9 @@ impl Run {
             10 => i128::from(self.pace() / 10),
             _ => i128::from(self.chance.below(self.pace()) / 8),
         };
+        // A larger step back than a minute is another matter (`clock_steps`).
+        self.now = self.now.max(self.ahead.saturating_sub(60_000_000_000));
+        self.ahead = self.ahead.max(self.now);
     }
 
     fn cost(&mut self) -> u128 {
