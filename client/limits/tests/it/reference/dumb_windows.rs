@@ -22,8 +22,11 @@ impl Windows {
     }
 
     fn used(&self, now: i128) -> Ratio {
-        let is_now = self.window == now.div_euclid(self.rule.window.into());
-        is_now.then(|| self.used.clone()).unwrap_or(Ratio::zero())
+        if self.window == now.div_euclid(self.rule.window.into()) {
+            self.used.clone()
+        } else {
+            Ratio::zero()
+        }
     }
 
     fn set(&mut self, used: Ratio, now: i128) {
