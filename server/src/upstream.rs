@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use doorward_engine::node::Node;
 use doorward_proto::doorman as wire;
+use doorward_session::address::Address;
 use doorward_session::close_reason::ConnectionEnd;
 use doorward_session::parent_session::{
     CONNECT_TIMEOUT, ConnectionNumber, Disposition, ParentAction, ParentFailure, ParentReport,
@@ -354,7 +355,6 @@ impl Upstream {
     }
 
     fn report(&mut self, report: ParentReport) {
-        let parent = self.address();
         match report {
             ParentReport::Answers { transport, is_news } => {
                 let link = match transport {
@@ -362,6 +362,7 @@ impl Upstream {
                     Transport::Calls => ParentLink::Poll,
                 };
                 if is_news {
+                    let parent = self.address();
                     info!(parent, link = link.as_str(), "the parent answers");
                 }
                 if !self.session.is_second(self.now()) {
@@ -370,17 +371,19 @@ impl Upstream {
                 self.show(link, self.second.clone());
             }
             ParentReport::Polls {
+                parent,
                 why,
                 failure,
                 is_news,
             } => {
                 let problem = self.problem_of(&failure);
-                self.report_polled(why, problem, is_news);
+                self.report_polled(&self.name_of(parent), why, problem, is_news);
             }
             ParentReport::Redirected { from, to } => {
                 debug!(%from, %to, "the parent's master is elsewhere");
             }
-            ParentReport::Replaced { is_news } => {
+            ParentReport::Replaced { parent, is_news } => {
+                let parent = self.name_of(parent);
                 let problem = self.heard.take().unwrap_or_default();
                 if is_news {
                     warn!(parent, problem, "the parent ended the stream");
@@ -389,7 +392,12 @@ impl Upstream {
                 }
                 self.show(ParentLink::Down, Some(problem));
             }
-            ParentReport::Down { failure, is_news } => {
+            ParentReport::Down {
+                parent,
+                failure,
+                is_news,
+            } => {
+                let parent = self.name_of(parent);
                 let problem = self.problem_of(&failure);
                 if is_news {
                     warn!(
@@ -412,8 +420,7 @@ impl Upstream {
         }
     }
 
-    fn report_polled(&mut self, why: PollReason, problem: String, is_news: bool) {
-        let parent = self.address();
+    fn report_polled(&mut self, parent: &str, why: PollReason, problem: String, is_news: bool) {
         match (why, is_news) {
             (PollReason::AnotherProcess, true) => error!(
                 parent,
@@ -443,9 +450,14 @@ impl Upstream {
         }
     }
 
-    /// Who is asked, or what was configured before the first one is known.
+    /// Address of the server that is asked, or the configured ones before the first is known.
     fn address(&self) -> String {
-        let asked = self.session.address().map(ToString::to_string);
+        self.name_of(self.session.address().cloned())
+    }
+
+    /// An address, or what was configured if none was asked yet.
+    fn name_of(&self, address: Option<Address>) -> String {
+        let asked = address.map(|address| address.to_string());
         asked.unwrap_or_else(|| self.config.servers.configured().join(", "))
     }
 

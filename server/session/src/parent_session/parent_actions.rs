@@ -146,6 +146,8 @@ pub enum ParentReport {
     },
     /// Streams do not work: the parent is polled for a while.
     Polls {
+        /// The server whose stream does not work. The next one may be asked already.
+        parent: Option<Address>,
         /// The reason.
         why: PollReason,
         /// The failure that showed it.
@@ -162,11 +164,15 @@ pub enum ParentReport {
     },
     /// The parent replaced the stream by a newer one, although this server is the master.
     Replaced {
+        /// The server that replaced it.
+        parent: Option<Address>,
         /// Whether this is a change since the last report.
         is_news: bool,
     },
     /// The parent cannot be asked.
     Down {
+        /// The server that cannot be asked. The next one may be asked already. Absent: none was asked yet.
+        parent: Option<Address>,
         /// The reason.
         failure: ParentFailure,
         /// Whether this is a change since the last report.

@@ -74,8 +74,12 @@ impl Story {
                         format!("polls {why:?}{}", news(is_news))
                     }
                     ParentReport::Redirected { from, to } => format!("from {from} to {to}"),
-                    ParentReport::Replaced { is_news } => format!("stands back{}", news(is_news)),
-                    ParentReport::Down { failure, is_news } => {
+                    ParentReport::Replaced { is_news, .. } => {
+                        format!("stands back{}", news(is_news))
+                    }
+                    ParentReport::Down {
+                        failure, is_news, ..
+                    } => {
                         format!("down ({failure}){}", news(is_news))
                     }
                     ParentReport::EpochForgotten { forgotten, epoch } => {

@@ -181,7 +181,10 @@ impl ParentSession {
     ) {
         let is_news = self.replaced.failures() == 0;
         self.actions
-            .push_back(ParentAction::Report(ParentReport::Replaced { is_news }));
+            .push_back(ParentAction::Report(ParentReport::Replaced {
+                parent: self.address.clone(),
+                is_news,
+            }));
         let wait = self.replaced.note_failure(BACKOFF, 0, chance);
         self.become_waiting(failure, now + wait);
     }
@@ -282,6 +285,7 @@ impl ParentSession {
         let is_news = self.last_poll_reason.replace(why) != Some(why);
         self.actions
             .push_back(ParentAction::Report(ParentReport::Polls {
+                parent: self.address.clone(),
                 why,
                 failure,
                 is_news,
@@ -299,6 +303,7 @@ impl ParentSession {
         let is_news = !matches!(before, LastReport::Down { .. }) || (refuses && before != report);
         self.actions
             .push_back(ParentAction::Report(ParentReport::Down {
+                parent: self.address.clone(),
                 failure: failure.clone(),
                 is_news,
             }));

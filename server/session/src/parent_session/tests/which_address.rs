@@ -136,3 +136,19 @@ fn a_parent_that_refuses_is_reported_apart_from_an_unreachable_one() {
         story.check(&expected).is_late();
     }
 }
+
+#[test]
+fn a_report_names_the_server_that_failed_although_the_next_one_is_asked_already() {
+    let mut story = Story::new(&["a:1", "b:1"]);
+    story.streams_for(60.0).does();
+    story.is_closed(ConnectionEnd::Failed);
+    let mut reported = Vec::new();
+    while let Some(action) = story.session.poll_action() {
+        if let ParentAction::Report(ParentReport::Down { parent, .. }) = action {
+            reported.extend(parent.map(|it| it.to_string()));
+        }
+    }
+    assert_eq!(reported, ["a:1"]);
+    let asked = story.session.address().map(ToString::to_string);
+    assert_eq!(asked.as_deref(), Some("b:1"));
+}
