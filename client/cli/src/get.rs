@@ -30,8 +30,8 @@ struct LeaseOutput<'a> {
     refresh_in_ms: u64,
     /// -1: no limit. Absent: none is known.
     safe_capacity: Option<f64>,
-    /// Why it is no larger: `wants`, `share`, `others`, `learning`, `parent_learning` or
-    /// `capacity_lowered`. Absent: the server does not say.
+    /// Why it is no larger: `wants`, `share`, `others`, `learning`, `parent_learning`,
+    /// `capacity_lowered` or `parent`. Absent: the server does not say.
     limited_by: Option<&'static str>,
     /// Rest of learning mode, of the server or of one above it. Absent: neither learns, or the server does not say.
     learning_for_ms: Option<u64>,

@@ -343,11 +343,14 @@ impl fmt::Display for Reason {
             Self::WaitsForParent => {
                 write!(
                     f,
-                    "this server waits for its own parent; it keeps what it has"
+                    "this server waits for its own parent, and decides nothing before its answer"
                 )
             }
             Self::ChildLearns => {
-                write!(f, "it is in learning mode and keeps what its node has")
+                write!(
+                    f,
+                    "it is in learning mode: meanwhile the lease of its node does not shrink"
+                )
             }
             Self::Learning => write!(f, "learning mode: a new master only confirms what is out"),
         }
@@ -360,7 +363,7 @@ impl fmt::Display for Why {
         f.write_str(match self.bound {
             Bound::Share => "",
             Bound::OthersHold => "; the rest is held by others until they have shrunk",
-            Bound::SaysItHas => "; it has this by its own word",
+            Bound::SaysItHas => "; it gets as much as it reports to have",
             Bound::LearningLeft => "; it claims more, but no more is left of the capacity",
             Bound::CapacityLowered => {
                 "; the capacity was lowered below what is out, so everyone shrinks first"

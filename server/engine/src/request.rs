@@ -155,6 +155,13 @@ pub enum LimitedBy {
     Parent,
 }
 
+impl LimitedBy {
+    /// Whether the server does not know yet how much there is for the holder.
+    pub(crate) const fn is_provisional(self) -> bool {
+        matches!(self, Self::Learning | Self::ParentLearning | Self::Parent)
+    }
+}
+
 /// Why a resource got no lease.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{resource}: {reason}")]

@@ -208,7 +208,7 @@ impl Resource {
             && self
                 .upstream
                 .as_ref()
-                .is_none_or(|upstream| upstream.lease.is_settled(!self.supply.capacity.is_zero()))
+                .is_none_or(|upstream| upstream.lease.is_settled(self.has_leftover()))
     }
 
     /// Whether what there is comes from somewhere: from a template, or from a parent.

@@ -13,9 +13,12 @@ use crate::resource::Resource;
 use crate::resource::ask::{Answer, AnswerKind, HolderAsk};
 use crate::time::Time;
 
-/// How many times a holder may say at once, faster than the floor, that it wants something else. Demand
+/// Number of times that a holder may say at once, faster than the floor, that it wants something else. Demand
 /// comes in bursts: something begins, and its extent shows within a second or two.
 const EARLY_NEWS_MAX: u32 = 4;
+
+/// The floor of a holder that has nothing because the parent has not said yet how much there is.
+const PROVISIONAL_FLOOR: Duration = Duration::from_secs(1);
 
 impl Resource {
     /// Whether a request that came faster than the floor wants something else than the one before,
@@ -58,6 +61,7 @@ impl Resource {
             if let Some(report) = &mut holding.report {
                 report.asked_at = now;
                 report.epoch = ask.epoch();
+                report.learning = !ask.acknowledges();
             }
             is_same = holding.demand == ask.demand;
             if is_same {
@@ -150,10 +154,21 @@ impl Resource {
             }
             _ if streams => Planned::at_leisure(interval),
             Some(remaining) if wanting && !(more_comes && self.may_grant_growth(now)) => {
-                Planned::at_leisure(self.invitations.after_learning(interval, floor, remaining))
+                let ends = self.invitations.after_learning(interval, floor, remaining);
+                // The root knows when learning ends; nothing changes before. A parent may answer at any time.
+                if newest.capacity.is_zero() && self.upstream.is_some() {
+                    let soon = self.provisional(interval, floor, waited, now);
+                    Planned::soon(if soon < remaining { soon } else { ends }, interval)
+                } else {
+                    Planned::at_leisure(ends)
+                }
             }
             _ if holding.waits || wanting && more_comes || awaited => {
                 let refresh_in = self.invitations.soon(interval, floor, waited, now);
+                Planned::soon(refresh_in, interval)
+            }
+            _ if newest.capacity.is_zero() && self.limited_by(holding, now).is_provisional() => {
+                let refresh_in = self.provisional(interval, floor, waited, now);
                 Planned::soon(refresh_in, interval)
             }
             _ => Planned::at_leisure(interval),
@@ -162,6 +177,18 @@ impl Resource {
             refresh_in: refresh::within_lease(planned.refresh_in, newest.expires_at.since(now)),
             ..planned
         }
+    }
+
+    /// The refresh interval of a holder that gets 0 because the parent has not said yet how much there is.
+    fn provisional(
+        &mut self,
+        interval: Duration,
+        floor: Duration,
+        waited: Option<Duration>,
+        now: Time,
+    ) -> Duration {
+        let floor = floor.max(PROVISIONAL_FLOOR);
+        self.invitations.soon(interval, floor, waited, now)
     }
 }
 

@@ -153,13 +153,21 @@ impl Resource {
             Needs::Holders
         } else if self.is_learning() {
             Needs::Unreported
-        } else if self.supply.capacity.is_zero() {
-            Needs::Nothing
-        } else {
+        } else if self.has_leftover() {
             Needs::Leftover
+        } else {
+            Needs::Nothing
         };
         let news = |request: &LeaseRequest| self.changes_since(request, upstream);
         upstream.lease.next_request(needs, news, pace)
+    }
+
+    /// Whether the parent has to hear once more of a resource without holders: to get back what is left, or because it
+    /// still takes this server for one that learns.
+    pub(super) fn has_leftover(&self) -> bool {
+        let request = self.upstream.as_ref().and_then(|it| it.lease.request());
+        let said_it_learns = request.is_some_and(|request| request.learning);
+        !self.supply.capacity.is_zero() || said_it_learns && self.supply.expires_at.is_some()
     }
 
     /// What has changed since that request.

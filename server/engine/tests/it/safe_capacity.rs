@@ -75,6 +75,21 @@ fn safe_capacities_add_up_once_everybody_has_refreshed_since_the_last_one_joined
 }
 
 #[test]
+fn while_a_server_learns_newcomers_may_use_nothing_that_is_computed_from_those_that_it_knows() {
+    let mut player = tree(&["node eu parent=root floor=1s"]);
+    player.play("template r FAIR_SHARE 100 learning=60s");
+    for (number, at) in ["root", "eu"].into_iter().cycle().take(20).enumerate() {
+        player.play(&format!("ask client-{number} at={at} wants=10"));
+        player.play("run 1s");
+        assert!(safe_sum(&player) <= 100.0, "{number}");
+    }
+    let waiting = player.world.clients.iter().filter(|it| it.answers > 0);
+    assert_eq!((waiting.count(), safe_sum(&player)), (20, 0.0));
+    player.play("run 60s");
+    assert!((95.0..=100.0 + 1e-9).contains(&safe_sum(&player)));
+}
+
+#[test]
 fn a_parent_that_did_not_decide_has_not_counted_the_newcomers() {
     let mut player = tree(&["node eu parent=root via=calls floor=1s"]);
     let mut undecided = 0;
