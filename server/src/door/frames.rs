@@ -17,7 +17,9 @@ pub enum FrameKind {
     Headers,
     /// The rest of such a header.
     Continuation,
-    /// All that carries no call.
+    /// Gives a call up.
+    Reset,
+    /// All else that carries no call.
     Control,
 }
 
@@ -75,11 +77,12 @@ impl Scanner {
         let kind = match kind {
             0 => FrameKind::Data,
             1 => FrameKind::Headers,
+            3 => FrameKind::Reset,
             9 => FrameKind::Continuation,
             _ => FrameKind::Control,
         };
         let ends = match kind {
-            FrameKind::Data | FrameKind::Control => flags & END_STREAM != 0,
+            FrameKind::Data | FrameKind::Reset | FrameKind::Control => flags & END_STREAM != 0,
             FrameKind::Headers | FrameKind::Continuation => {
                 self.block_open = flags & END_HEADERS == 0;
                 !self.block_open
@@ -94,25 +97,68 @@ impl Scanner {
     }
 }
 
-/// How many frames of a connection may carry no call: a token bucket that calls fill, too, since each comes
-/// with some (windows, pings that measure, resets).
+/// Limits the frames of a connection that carry no call: a token bucket that calls fill, too, since each comes
+/// with some (windows, pings that measure).
+///
+/// Calls that are given up have a bucket of their own. If the server stands still, callers time out, and their resets
+/// arrive together with their calls, just as in an attack (CVE-2023-44487). The server cannot tell from the time that
+/// it reads them. So it allows as many each second as calls may be in progress, and ten seconds of that at once.
 #[derive(Clone, Debug)]
 pub struct ControlFrames {
-    per_second: u32,
-    tokens: u32,
-    filled_at: Duration,
+    frames: Bucket,
+    resets: Bucket,
 }
 
 impl ControlFrames {
-    /// Seconds that fill an empty bucket.
-    const BURST_SECS: u32 = 10;
     /// Frames that one call may bring along.
     const PER_CALL: u32 = 8;
     /// A part of a message that is smaller, and not its end, might as well have come with the next one.
     const DATA_MIN: u32 = 256;
 
-    /// A full bucket.
-    pub fn new(per_second: u32) -> Self {
+    /// Full buckets. `calls_max` may be in progress.
+    pub fn new(per_second: u32, calls_max: u32) -> Self {
+        Self {
+            frames: Bucket::new(per_second),
+            resets: Bucket::new(calls_max),
+        }
+    }
+
+    /// Number of resets that may come at once.
+    pub const fn resets_at_once(calls_max: u32) -> u32 {
+        calls_max.saturating_mul(Bucket::BURST_SECS)
+    }
+
+    /// A frame came. Returns whether it was one too many. `now` is since some start, and asked for only if
+    /// it matters.
+    pub fn note(&mut self, frame: Frame, now: impl FnOnce() -> Duration) -> bool {
+        match frame.kind {
+            FrameKind::Headers => {
+                self.frames.add(Self::PER_CALL);
+                false
+            }
+            FrameKind::Data if frame.ends || frame.length >= Self::DATA_MIN => false,
+            FrameKind::Data | FrameKind::Continuation | FrameKind::Control => {
+                self.frames.is_one_too_many(now)
+            }
+            FrameKind::Reset => self.resets.is_one_too_many(now),
+        }
+    }
+}
+
+/// A token bucket of ten seconds. It fills only once it is empty, so the clock is read rarely.
+#[derive(Clone, Debug)]
+struct Bucket {
+    per_second: u32,
+    tokens: u32,
+    filled_at: Duration,
+}
+
+impl Bucket {
+    /// Seconds that fill an empty bucket.
+    const BURST_SECS: u32 = 10;
+
+    /// A full one.
+    fn new(per_second: u32) -> Self {
         Self {
             per_second,
             tokens: per_second.saturating_mul(Self::BURST_SECS),
@@ -120,18 +166,13 @@ impl ControlFrames {
         }
     }
 
-    /// A frame came. Returns whether it was one too many. `now` is since some start, and asked for only if
-    /// it matters.
-    pub fn note(&mut self, frame: Frame, now: impl FnOnce() -> Duration) -> bool {
+    fn add(&mut self, more: u32) {
         let max = self.per_second.saturating_mul(Self::BURST_SECS);
-        match frame.kind {
-            FrameKind::Headers => {
-                self.tokens = self.tokens.saturating_add(Self::PER_CALL).min(max);
-                return false;
-            }
-            FrameKind::Data if frame.ends || frame.length >= Self::DATA_MIN => return false,
-            FrameKind::Data | FrameKind::Continuation | FrameKind::Control => {}
-        }
+        self.tokens = self.tokens.saturating_add(more).min(max);
+    }
+
+    /// Takes a token. Returns whether there is none.
+    fn is_one_too_many(&mut self, now: impl FnOnce() -> Duration) -> bool {
         if self.tokens == 0 {
             let now = now();
             let since = now.saturating_sub(self.filled_at).as_secs_f64();
@@ -141,7 +182,7 @@ impl ControlFrames {
                 reason = "not negative, and cut at the maximum by the cast"
             )]
             let more = (since * f64::from(self.per_second)) as u32;
-            self.tokens = more.min(max);
+            self.add(more);
             self.filled_at = now;
         }
         if self.tokens == 0 {

@@ -38,9 +38,6 @@ const CONNECTION_WINDOW: u32 = 256 * 1024;
 /// Bytes of an answer that the library takes ahead.
 const SEND_BUFFER: usize = 64 * 1024;
 
-/// Streams that were reset before anybody looked at them; more, and the connection is closed.
-const PENDING_RESETS_MAX: usize = 20;
-
 /// Streams that we reset for something wrong, or refuse since there are too many; more, and the connection is
 /// closed. A proxy that connects with many calls sends them before it hears how many there may be.
 const OWN_RESETS_MAX: usize = 4_096;
@@ -92,20 +89,25 @@ where
         }
     }
     let config = door.config();
+    let calls_max = config.streams_per_connection_max.get();
+    // Calls that were given up before the library handed them over. Fewer would close connections whose callers
+    // timed out while this server stood still.
+    let pending_resets_max =
+        usize::try_from(ControlFrames::resets_at_once(calls_max)).unwrap_or(usize::MAX);
     let mut builder = http2::Builder::new(TokioExecutor::new());
     builder
         .timer(TokioTimer::new())
-        .max_concurrent_streams(config.streams_per_connection_max.get())
+        .max_concurrent_streams(calls_max)
         .max_header_list_size(HEADER_BYTES_MAX)
         .initial_stream_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW)
         .max_send_buf_size(SEND_BUFFER)
-        .max_pending_accept_reset_streams(PENDING_RESETS_MAX)
+        .max_pending_accept_reset_streams(pending_resets_max)
         .max_local_error_reset_streams(OWN_RESETS_MAX)
         .keep_alive_interval(KEEPALIVE_INTERVAL)
         .keep_alive_timeout(KEEPALIVE_TIMEOUT)
         .auto_date_header(false);
-    let control = ControlFrames::new(config.control_frames_per_second_max.get());
+    let control = ControlFrames::new(config.control_frames_per_second_max.get(), calls_max);
     let io = Guarded::http2(socket, Arc::clone(&door), Arc::clone(&connection), control);
     let calls = ConnectionCalls::new(services, Arc::clone(&door), connection);
     let mut serving = pin!(builder.serve_connection(TokioIo::new(io), calls));

@@ -303,6 +303,64 @@ async fn an_answer_that_nobody_wants_any_more_is_not_counted_as_unread() {
     assert_eq!(refused(&server, ServerLimit::OutgoingBytesPerAddress), 0);
 }
 
+/// An HTTP/2 frame.
+fn frame(kind: u8, flags: u8, stream: u8, payload: &[u8]) -> Vec<u8> {
+    let length = u8::try_from(payload.len()).unwrap();
+    [&[0, 0, length, kind, flags, 0, 0, 0, stream], payload].concat()
+}
+
+/// Calls that are given up at once, as a server reads them that stood still while its callers timed out.
+fn calls_given_up(count: u8) -> Vec<u8> {
+    let path = format!("/{GET_CAPACITY}");
+    let fields = [
+        (":method", "POST"),
+        (":scheme", "http"),
+        (":authority", "x"),
+        (":path", &path),
+        ("content-type", "application/grpc"),
+        ("te", "trailers"),
+    ];
+    let texts = |(name, value): (&str, &str)| {
+        let text = |text: &str| [&[u8::try_from(text.len()).unwrap()], text.as_bytes()].concat();
+        [vec![0], text(name), text(value)].concat()
+    };
+    let block = fields.map(texts).concat();
+    let call = |number| {
+        let stream = 2 * number + 1;
+        [
+            frame(1, 4, stream, &block),
+            frame(0, 1, stream, &honest_call()),
+            frame(3, 0, stream, &[0, 0, 0, 8]),
+        ]
+        .concat()
+    };
+    (0..count).flat_map(call).collect()
+}
+
+#[tokio::test]
+async fn callers_of_a_proxy_that_time_out_together_keep_their_connection() {
+    const PING_ANSWER: [u8; 9] = [0, 0, 8, 6, 1, 0, 0, 0, 0];
+    for (streams_max, is_kept) in [(64, true), (1, false)] {
+        let server = with(|door| {
+            door.streams_per_connection_max = streams_max.try_into().unwrap();
+        })
+        .await;
+        let mut stream = TcpStream::connect(server.grpc_address()).await.unwrap();
+        // 30 clients, three times.
+        let sent = [PREFACE, &frame(4, 0, 0, &[]), &calls_given_up(90)].concat();
+        stream.write_all(&sent).await.unwrap();
+        let _closed = stream.write_all(&frame(6, 0, 0, &[7; 8])).await;
+        let mut heard = Vec::new();
+        while !heard.windows(9).any(|it| it == PING_ANSWER)
+            && stream.read_buf(&mut heard).await.is_ok_and(|more| more > 0)
+        {}
+        let answered = heard.windows(9).any(|it| it == PING_ANSWER);
+        assert_eq!(answered, is_kept, "{streams_max}");
+        let refusals = refused(&server, ServerLimit::ControlFrames);
+        assert_eq!(refusals, u64::from(!is_kept), "{streams_max}");
+    }
+}
+
 #[tokio::test]
 async fn who_has_the_most_unread_makes_room() {
     let server = patient_with_little_room().await;

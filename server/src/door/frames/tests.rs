@@ -17,6 +17,7 @@ fn frames_are_seen_however_their_bytes_arrive() {
         frame(1, 0, &[1]),
         frame(9, 0x4, &[2; 3]),
         frame(6, 0, &[0; 8]),
+        frame(3, 0, &[0; 4]),
     ]
     .concat();
     let expected = [
@@ -26,6 +27,7 @@ fn frames_are_seen_however_their_bytes_arrive() {
         (FrameKind::Headers, 1, false),
         (FrameKind::Continuation, 3, true),
         (FrameKind::Control, 8, false),
+        (FrameKind::Reset, 4, false),
     ];
     for step in [1, 2, 5, 8, 9, 10, 64, bytes.len()] {
         let mut scanner = Scanner::default();
@@ -64,7 +66,7 @@ const PING: Frame = Frame {
 
 #[test]
 fn frames_without_calls_are_limited() {
-    let mut frames = ControlFrames::new(10);
+    let mut frames = ControlFrames::new(10, 4);
     let at = Duration::from_secs;
     for _ in 0..100 {
         assert!(!frames.note(PING, || at(0)));
@@ -79,7 +81,7 @@ fn frames_without_calls_are_limited() {
 
 #[test]
 fn calls_bring_some_frames_along() {
-    let mut frames = ControlFrames::new(1);
+    let mut frames = ControlFrames::new(1, 4);
     let call = Frame {
         kind: FrameKind::Headers,
         length: 40,
@@ -104,10 +106,36 @@ fn crumbs_of_messages_are_limited_and_large_parts_are_not() {
         length,
         ends: false,
     };
-    let mut frames = ControlFrames::new(10);
+    let mut frames = ControlFrames::new(10, 4);
     for _ in 0..10_000 {
         assert!(!frames.note(part(16_384), || Duration::ZERO));
     }
     let crumbs = (0..10_000).take_while(|_| !frames.note(part(1), || Duration::ZERO));
     assert_eq!(crumbs.count(), 100);
+}
+
+#[test]
+fn calls_may_be_given_up_as_fast_as_they_can_be_in_progress_and_no_faster() {
+    let reset = Frame {
+        kind: FrameKind::Reset,
+        length: 4,
+        ends: false,
+    };
+    let call = Frame {
+        kind: FrameKind::Headers,
+        length: 40,
+        ends: true,
+    };
+    let mut frames = ControlFrames::new(1_000, 4);
+    let mut given_up = |seconds| {
+        let mut both = || {
+            let now = || Duration::from_secs(seconds);
+            frames.note(call, now) || frames.note(reset, now)
+        };
+        (0..1_000).take_while(|_| !both()).count()
+    };
+    assert_eq!(given_up(0), 40);
+    assert_eq!(given_up(1), 4);
+    assert_eq!(given_up(3), 8);
+    assert_eq!(given_up(1_000), 40);
 }
