@@ -1,10 +1,9 @@
 //! The echo: a raw tonic server that decodes a `GetCapacity` request, and grants all wants. It shows the cost of the
 //! same messages without a quota server, the physical limit for the comparison.
 //!
-//! It has the server's runtime, and the profile and allocator of the server, unless it is built otherwise.
+//! It has the runtime, the profile and the allocator of the server.
 
 use std::io::Write;
-use std::net::SocketAddr;
 
 use doorward_proto::doorman::capacity_server::{Capacity, CapacityServer};
 use doorward_proto::doorman::{
@@ -77,29 +76,19 @@ impl Capacity for Echo {
 }
 
 /// Serves until the process is ended. The first line that it prints is its address.
-pub(crate) fn serve(listen: SocketAddr) {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .unwrap();
-    runtime.block_on(async {
-        // The longest queue of connections that the system allows: a storm must not meet another limit.
-        let socket = match listen {
-            SocketAddr::V4(_) => TcpSocket::new_v4(),
-            SocketAddr::V6(_) => TcpSocket::new_v6(),
-        };
-        let socket = socket.unwrap();
-        socket.bind(listen).unwrap();
-        let listener = socket.listen(u32::from(u16::MAX)).unwrap();
-        let address = listener.local_addr().unwrap().to_string();
-        println!("{address}");
-        std::io::stdout().flush().unwrap();
-        // As for every server of small messages that callers wait for.
-        let connections = TcpIncoming::from(listener).with_nodelay(Some(true));
-        let echo = CapacityServer::new(Echo { address });
-        let serving = Server::builder()
-            .add_service(echo)
-            .serve_with_incoming(connections);
-        serving.await.unwrap();
-    });
+pub(crate) async fn serve() {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind(([127, 0, 0, 1], 0).into()).unwrap();
+    // The longest queue of connections that the system allows: a storm must not meet another limit.
+    let listener = socket.listen(u32::from(u16::MAX)).unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    println!("{address}");
+    std::io::stdout().flush().unwrap();
+    // As for every server of small messages that callers wait for.
+    let connections = TcpIncoming::from(listener).with_nodelay(Some(true));
+    let echo = CapacityServer::new(Echo { address });
+    let serving = Server::builder()
+        .add_service(echo)
+        .serve_with_incoming(connections);
+    serving.await.unwrap();
 }

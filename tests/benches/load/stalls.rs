@@ -1,306 +1,366 @@
-//! Waits of clients because of operators, scrapes and accidents. A client asks a full server all the time. Its worst
-//! wait during an event is compared with the worst of as long a time just before.
+//! Waits of clients because of operators, scrapes and accidents. A client asks a full server all the time, in an open
+//! loop. Its worst wait during an event is compared with the worst of a quiet time just before.
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use clap::ValueEnum;
+use doorward_documents::parse_duration;
 use doorward_proto::admin::v1::{GetStatusRequest, GetStatusResponse};
 use doorward_tests::etcd::Etcd;
 use doorward_tests::processes::{freeze, thaw};
 use doorward_tests::proxy::Proxy;
+use tokio::task::{JoinSet, block_in_place};
 use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::fill::{empty, fill, holders};
-use crate::holds::Holds;
+use crate::generator::due_at;
 use crate::population::Population;
-use crate::probe::Probe;
-use crate::stall::Stall;
-use crate::stalled::{Stalled, Window};
 use crate::subject::{Place, Subject, Templates};
-use crate::wire::{GET_STATUS, Wire};
+use crate::wire::{Failure, GET_STATUS, Wire};
 
 /// Time between two calls of the client.
-pub(crate) const PACE: Duration = Duration::from_millis(2);
+const PACE: Duration = Duration::from_millis(2);
 
-/// Time after which an answer counts as missing.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Answers whose making may keep clients waiting.
+const PATHS: [&str; 5] = [
+    "/metrics",
+    "/status",
+    "/",
+    "/resource?id=load/r-0000000",
+    "/limits",
+];
+
+/// An event that may make clients wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Event {
+    /// Metrics, status and pages are read, and `GetStatus` is called.
+    Looks,
+    /// Clients release all leases.
+    Released,
+    /// Templates are read again, with many other globs before the one that matches.
+    Reload,
+    /// All resources change from `FAIR_SHARE` to `PRIORITY_BANDS`, or back, which moves all claims.
+    ChangedKind,
+    /// All leases expire, in the order of their grants.
+    Expiry,
+    /// All leases expire at once, after the server was stopped for a while.
+    ExpiryAtOnce,
+    /// The server loses its mastership, and all leases with it; then it becomes the master again.
+    Mastership,
+}
 
 /// Sizes of the measurement.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Size {
+    /// Events [default: all; mastership needs an etcd, see tests/install-etcd].
+    events: Vec<Event>,
+
+    /// Number of resources.
+    #[arg(long, default_value_t = 10_000)]
     pub(crate) resources: usize,
+
+    /// Number of leases on them.
+    #[arg(long, default_value_t = 1_000_000)]
     pub(crate) leases: usize,
-    /// Number of globs before the one that matches.
+
+    /// Number of globs before the one that matches, after a reload.
+    #[arg(long, default_value_t = 5_000)]
     pub(crate) globs: usize,
+
+    /// Number of measurements of each event.
+    #[arg(long, default_value_t = 5)]
     pub(crate) runs: usize,
-    /// Shortest time of a window.
+
+    /// Time for which the client is watched before and after an event.
+    #[arg(long, default_value = "2s", value_parser = parse_duration)]
     pub(crate) window: Duration,
-    /// Length of leases that must expire. Every client has one by then.
+
+    /// Length of leases that must expire: longer than filling takes.
+    #[arg(long, default_value = "30s", value_parser = parse_duration)]
     pub(crate) short_lease: Duration,
 }
 
-/// A full server, and the client that asks it all the time.
+impl Size {
+    /// Creates a small size of all events.
+    pub(crate) fn small() -> Self {
+        Self {
+            events: Vec::new(),
+            resources: 20,
+            leases: 200,
+            globs: 50,
+            runs: 1,
+            window: Duration::from_millis(300),
+            short_lease: Duration::from_secs(3),
+        }
+    }
+
+    fn has(&self, event: Event) -> bool {
+        self.events.is_empty() || self.events.contains(&event)
+    }
+
+    /// Returns whether it needs an etcd.
+    pub(crate) fn has_mastership(&self) -> bool {
+        self.has(Event::Mastership)
+    }
+
+    /// Returns templates whose capacity is half of the wants.
+    fn scarce(&self) -> Templates {
+        let wanted = 10 * (self.leases / self.resources) as u64;
+        Templates {
+            capacity: (wanted / 2).max(1),
+            ..Templates::FAIR
+        }
+    }
+}
+
+/// A full server, and the client that asks it.
 struct Full {
     subject: Subject,
     holders: Arc<Population>,
-    probe: Arc<Probe>,
-    size: Size,
-    /// Templates in force.
-    templates: Templates,
+    client: Wire,
+    window: Duration,
+}
+
+/// Worst waits in each run: in a quiet time, and during an event.
+#[derive(Default)]
+struct Worst {
+    quiet: Vec<Duration>,
+    during: Vec<Duration>,
 }
 
 impl Full {
-    async fn start(place: &Place, size: Size, templates: Templates, flags: &[&str]) -> Self {
-        let subject = Subject::server(place, templates, flags);
-        let holders = holders(size.leases, size.resources);
-        let probe = Arc::new(Probe::start(subject.address, PACE));
+    async fn start(place: &Place, size: &Size, templates: Templates, flags: &[&str]) -> Self {
+        let subject = Subject::server_with(place, templates, flags);
         Self {
+            client: Wire::open(subject.address, None).await.unwrap(),
+            holders: holders(size.leases, size.resources),
             subject,
-            holders,
-            probe,
-            size,
-            templates,
+            window: size.window,
         }
     }
 
-    async fn fill(&self) -> crate::fill::Filled {
-        fill(self.subject.address, &self.holders).await.unwrap()
+    async fn fill(&self) {
+        fill(self.subject.address, &self.holders).await;
     }
 
-    /// Measures a window without an event.
-    async fn baseline(&mut self) -> Window {
-        // The effects of earlier events are over.
-        sleep(self.size.window / 4).await;
-        self.meanwhile(async |_: &mut Subject| {}).await
-    }
-
-    /// Measures a window with an event, which begins soon.
-    async fn meanwhile(&mut self, happens: impl AsyncFnOnce(&mut Subject)) -> Window {
-        let before = Holds::of(&self.subject.metrics());
-        // The effects of the reading are over.
-        sleep(self.size.window / 8).await;
-        let from = Instant::now();
-        happens(&mut self.subject).await;
-        // The work that it leaves is done soon after.
-        let settled = Instant::now() + self.size.window / 2;
-        sleep_until(settled.max(from + self.size.window)).await;
-        let worst = tokio::task::block_in_place(|| self.probe.worst_since(from));
-        let after = Holds::of(&self.subject.metrics());
-        Window {
-            worst,
-            holds: after.since(&before),
-        }
-    }
-
-    /// Changes the templates without a measurement, if they are others.
-    async fn change_quietly(&mut self, templates: Templates) {
-        if self.templates != templates {
-            reload(&mut self.subject, templates);
-            self.templates = templates;
-            sleep(self.size.window / 2).await;
-        }
-    }
-
-    async fn measure(&mut self, stalled: &mut Stalled, happens: impl AsyncFnOnce(&mut Subject)) {
-        let baseline = self.baseline().await;
-        let meanwhile = self.meanwhile(happens).await;
-        stalled.note(baseline, meanwhile);
+    /// Measures an event, and a quiet time before it.
+    async fn measure(&mut self, worst: &mut Worst, happens: impl AsyncFnOnce(&mut Subject)) {
+        sleep(self.window / 4).await;
+        let quiet = worst_while(&self.client, self.window, async {}).await;
+        let happens = happens(&mut self.subject);
+        let during = worst_while(&self.client, self.window, happens).await;
+        worst.quiet.push(quiet);
+        worst.during.push(during);
     }
 }
 
-/// Returns templates whose capacity is half of the wants.
-fn scarce(size: Size) -> Templates {
-    let wanted = 10 * (size.leases / size.resources) as u64;
-    Templates {
-        capacity: (wanted / 2).max(1),
-        ..Templates::FAIR
+/// Returns the worst wait of a client while something happens, and for a time after it, because it may leave work.
+async fn worst_while(wire: &Wire, after: Duration, happens: impl Future<Output = ()>) -> Duration {
+    let client = Arc::new(Population::new("probe", 1, 1, 1));
+    let begins = Instant::now();
+    let mut due = due_at(begins, PACE, begins + Duration::from_secs(24 * 3_600));
+    let mut calls = JoinSet::new();
+    let asking = async {
+        while let Some(at) = due.recv().await {
+            let (wire, client) = (wire.clone(), Arc::clone(&client));
+            calls.spawn(async move {
+                match client.ask(&wire, 0).await {
+                    // A server that is not the master says so at once.
+                    Ok(()) | Err(Failure::Refused(_)) => at.elapsed(),
+                    Err(failure) => panic!("{failure}"),
+                }
+            });
+        }
+    };
+    let happens = async {
+        happens.await;
+        sleep(after).await;
+    };
+    tokio::select! {
+        () = asking => {}
+        () = happens => {}
+    }
+    let waits = calls.join_all().await;
+    waits.into_iter().max().unwrap()
+}
+
+impl Worst {
+    fn print(mut self, name: &str) {
+        let [quiet, during] = [&mut self.quiet, &mut self.during].map(|all| {
+            let runs = format!("{all:.2?}");
+            all.sort();
+            (all[all.len() / 2], runs)
+        });
+        println!(
+            "{name:28} {:>10} {:>10} {:>10}   {}",
+            format!("{:.2?}", quiet.0),
+            format!("{:.2?}", during.0),
+            format!("{:.2?}", during.0.saturating_sub(quiet.0)),
+            during.1,
+        );
     }
 }
 
-/// Measures all events.
-pub(crate) async fn measure(
-    place: &Place,
-    size: Size,
-    stalls: &[Stall],
-    mut tell: impl FnMut(Stalled),
-) {
-    let of_full: Vec<Stall> = stalls
-        .iter()
-        .copied()
-        .filter(|stall| stall.is_of_full_server())
-        .collect();
-    if !of_full.is_empty() {
-        let mut full = Full::start(place, size, scarce(size), &[]).await;
+/// Measures all events, and prints them.
+pub(crate) async fn measure(place: &Place, size: &Size) {
+    println!(
+        "{} resources, {} leases; the worst that a client sees that asks every {PACE:?}, median of {} runs\n\n{:28} \
+         {:>10} {:>10} {:>10}   the worst of each run",
+        size.resources, size.leases, size.runs, "", "baseline", "meanwhile", "beyond"
+    );
+    let of_full = [
+        Event::Looks,
+        Event::Released,
+        Event::Reload,
+        Event::ChangedKind,
+    ];
+    if of_full.iter().any(|event| size.has(*event)) {
+        let mut full = Full::start(place, size, size.scarce(), &[]).await;
         full.fill().await;
-        for stall in of_full {
-            tell(look_or_change(&mut full, stall).await);
+        look(&mut full, size).await;
+        change(&mut full, size).await;
+    }
+    for (event, name) in [
+        (Event::Expiry, "all expire"),
+        (Event::ExpiryAtOnce, "all expire at once"),
+    ] {
+        if size.has(event) {
+            expiry(place, size, event).await.print(name);
         }
     }
-    for stall in stalls {
-        match stall {
-            Stall::Expiry => tell(expiry(place, size, false).await),
-            Stall::ExpiryAtOnce => tell(expiry(place, size, true).await),
-            Stall::Mastership => mastership(place, size)
-                .await
-                .into_iter()
-                .for_each(&mut tell),
-            _ => {}
+    if size.has_mastership() {
+        mastership(place, size).await;
+    }
+}
+
+async fn look(full: &mut Full, size: &Size) {
+    for path in PATHS.into_iter().filter(|_| size.has(Event::Looks)) {
+        let mut worst = Worst::default();
+        for _ in 0..size.runs {
+            let get = async |subject: &mut Subject| {
+                let answer = block_in_place(|| subject.started().get(path));
+                assert!(answer.starts_with("HTTP/1.0 200"), "{path}: {answer:.200}");
+            };
+            full.measure(&mut worst, get).await;
+        }
+        worst.print(path);
+    }
+    if size.has(Event::Looks) {
+        let mut worst = Worst::default();
+        for _ in 0..size.runs {
+            let get = async |subject: &mut Subject| {
+                let wire = Wire::open(subject.address, None).await.unwrap();
+                let request = GetStatusRequest::default();
+                let answer: GetStatusResponse = wire.call(GET_STATUS, &request).await.unwrap();
+                assert!(!answer.resources.is_empty());
+            };
+            full.measure(&mut worst, get).await;
+        }
+        worst.print("GetStatus");
+    }
+}
+
+async fn change(full: &mut Full, size: &Size) {
+    if size.has(Event::Released) {
+        let mut worst = Worst::default();
+        for _ in 0..size.runs {
+            let holders = Arc::clone(&full.holders);
+            let release = async |subject: &mut Subject| empty(subject.address, &holders).await;
+            full.measure(&mut worst, release).await;
+            full.fill().await;
+        }
+        worst.print("all released");
+    }
+    // A change in every run.
+    let reload = |run: usize| Templates {
+        globs_before: size.globs + run % 2,
+        ..size.scarce()
+    };
+    let changed_kind = |run: usize| Templates {
+        kind: ["PRIORITY_BANDS", "FAIR_SHARE"][run % 2],
+        ..size.scarce()
+    };
+    let events: [(_, _, &dyn Fn(usize) -> Templates); 2] = [
+        (Event::Reload, "reload", &reload),
+        (Event::ChangedKind, "changed kind", &changed_kind),
+    ];
+    for (event, name, templates) in events {
+        if size.has(event) {
+            let mut worst = Worst::default();
+            for run in 0..size.runs {
+                let reload = async |subject: &mut Subject| {
+                    templates(run).write(&subject.templates());
+                    wait_for_log(subject, "new templates are in force");
+                };
+                full.measure(&mut worst, reload).await;
+            }
+            worst.print(name);
         }
     }
 }
 
-async fn look_or_change(full: &mut Full, stall: Stall) -> Stalled {
-    let mut stalled = Stalled::new(stall.name());
-    // As after a run, so that each of them finds the same state.
-    full.change_quietly(templates_of(stall, full.size, 1)).await;
-    for run in 0..full.size.runs {
-        match stall {
-            Stall::Metrics => get(full, &mut stalled, "/metrics").await,
-            Stall::Status => get(full, &mut stalled, "/status").await,
-            Stall::Page => get(full, &mut stalled, "/").await,
-            Stall::ResourcePage => get(full, &mut stalled, "/resource?id=load/r-0000000").await,
-            Stall::LimitsPage => get(full, &mut stalled, "/limits").await,
-            Stall::GetStatus => {
-                full.measure(&mut stalled, async |subject| get_status(subject).await)
-                    .await;
-            }
-            Stall::Released => {
-                let holders = Arc::clone(&full.holders);
-                full.measure(&mut stalled, async |subject| {
-                    empty(subject.address, &holders).await.unwrap();
-                })
-                .await;
-                full.fill().await;
-            }
-            _ => {
-                full.templates = templates_of(stall, full.size, run);
-                let templates = full.templates;
-                full.measure(&mut stalled, async |subject| reload(subject, templates))
-                    .await;
-            }
-        }
-    }
-    stalled
+fn wait_for_log(subject: &mut Subject, message: &str) {
+    block_in_place(|| subject.started().wait_for_log(message));
 }
 
-/// Returns the templates in force after a run: they alternate between runs.
-fn templates_of(stall: Stall, size: Size, run: usize) -> Templates {
-    let is_other = run.is_multiple_of(2);
-    match stall {
-        Stall::Reload => Templates {
-            globs_before: size.globs,
-            globs_named: if is_other { "b" } else { "a" },
-            ..scarce(size)
-        },
-        Stall::ChangedKind if is_other => Templates {
-            kind: "PROPORTIONAL_SHARE",
-            ..scarce(size)
-        },
-        Stall::ChangedBands if is_other => Templates {
-            kind: "PRIORITY_BANDS",
-            ..scarce(size)
-        },
-        _ => scarce(size),
-    }
-}
-
-/// Writes new templates, and waits until they are in force.
-fn reload(subject: &mut Subject, templates: Templates) {
-    templates.write(&subject.templates());
-    // The server notices that its file is another one.
-    let server = subject.started();
-    let in_force = || server.wait_for_log("new templates are in force");
-    tokio::task::block_in_place(in_force);
-}
-
-async fn get(full: &mut Full, stalled: &mut Stalled, path: &str) {
-    full.measure(stalled, async |subject| {
-        let server = subject.started();
-        let answer = tokio::task::block_in_place(|| server.get(path));
-        assert!(answer.starts_with("HTTP/1.0 200"), "{path}: {answer:.200}");
-    })
-    .await;
-}
-
-async fn get_status(subject: &mut Subject) {
-    let wire = Wire::open(subject.address, None).await.unwrap();
-    let request = GetStatusRequest::default();
-    let answer = wire.call_within::<GetStatusResponse>(PATIENCE, GET_STATUS, &request);
-    assert!(!answer.await.unwrap().resources.is_empty());
-}
-
-async fn expiry(place: &Place, size: Size, at_once: bool) -> Stalled {
-    let mut stalled = Stalled::new(if at_once {
-        Stall::ExpiryAtOnce.name()
-    } else {
-        Stall::Expiry.name()
-    });
+async fn expiry(place: &Place, size: &Size, event: Event) -> Worst {
+    let mut worst = Worst::default();
     let templates = Templates {
         lease_length: size.short_lease,
-        ..scarce(size)
+        ..size.scarce()
     };
     for _ in 0..size.runs {
         let mut full = Full::start(place, size, templates, &[]).await;
-        let filled = full.fill().await;
-        let (first, last) = (
-            filled.began + size.short_lease,
-            filled.ended + size.short_lease,
-        );
+        let first = Instant::now() + size.short_lease;
+        full.fill().await;
+        let last = Instant::now() + size.short_lease;
+        let quiet = worst_while(&full.client, size.window, async {}).await;
+        // A server takes off a little, because its clock may be wrong.
+        let begins = first - size.short_lease / 20 - size.window / 4;
         assert!(
-            Instant::now() + size.window < first,
+            Instant::now() < begins,
             "leases expire before all are there: give --short-lease"
         );
-        let baseline = full.baseline().await;
-        // A server takes off a little, because its clock may be wrong.
-        sleep_until(first - size.short_lease / 20 - size.window / 4).await;
-        let probe = Arc::clone(&full.probe);
-        let meanwhile = full.meanwhile(async |subject| {
-            if at_once {
-                probe.pause();
-                let process = subject.started().process();
-                freeze(process);
-                sleep_until(last + Duration::from_secs(1)).await;
-                thaw(process);
-                probe.go_on();
-                // And as long again, after everything is done.
-                sleep(size.window / 2).await;
-            } else {
-                sleep_until(last).await;
-            }
-        });
-        stalled.note(baseline, meanwhile.await);
+        let process = full.subject.started().process();
+        let during = if event == Event::ExpiryAtOnce {
+            freeze(process);
+            sleep_until(last + Duration::from_secs(1)).await;
+            worst_while(&full.client, size.window, async { thaw(process) }).await
+        } else {
+            sleep_until(begins).await;
+            worst_while(&full.client, size.window, sleep_until(last)).await
+        };
+        worst.quiet.push(quiet);
+        worst.during.push(during);
     }
-    stalled
+    worst
 }
 
 /// Measures one candidate with its own path to etcd: while that is cut, there is no master.
-async fn mastership(place: &Place, size: Size) -> [Stalled; 2] {
+async fn mastership(place: &Place, size: &Size) {
     let etcd = Etcd::start().await;
     let mut way = Proxy::to(etcd.address(0));
     let endpoint = way.address();
     let flags = ["--etcd-endpoints", &endpoint, "--election-ttl", "2s"];
-    let mut full = Full::start(place, size, scarce(size), &flags).await;
+    let mut full = Full::start(place, size, size.scarce(), &flags).await;
     let is_master = "this server is the master";
-    full.subject.started().wait_for_log(is_master);
-    let mut lost = Stalled::new(Stall::Mastership.name());
-    let mut gained = Stalled::new("mastership gained");
+    wait_for_log(&mut full.subject, is_master);
+    let (mut lost, mut gained) = (Worst::default(), Worst::default());
     for _ in 0..size.runs {
-        for client in 0..full.holders.clients() {
-            full.holders.forget(client);
-        }
+        full.holders.forget();
         full.fill().await;
-        full.measure(&mut lost, async |subject| {
+        let lose = async |subject: &mut Subject| {
             way.hold_all();
-            let server = subject.started();
-            tokio::task::block_in_place(|| server.wait_for_log("no master is known"));
-        })
-        .await;
-        full.measure(&mut gained, async |subject| {
+            wait_for_log(subject, "no master is known");
+        };
+        full.measure(&mut lost, lose).await;
+        let gain = async |subject: &mut Subject| {
             way.pass();
-            let server = subject.started();
-            tokio::task::block_in_place(|| server.wait_for_log(is_master));
-        })
-        .await;
+            wait_for_log(subject, is_master);
+        };
+        full.measure(&mut gained, gain).await;
     }
-    [lost, gained]
+    lost.print("mastership lost");
+    gained.print("mastership gained");
 }

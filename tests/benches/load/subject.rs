@@ -1,5 +1,4 @@
-//! The measured server: one that is started for it, on a core of its own; an echo, started the same way; or a server
-//! that already runs.
+//! The measured server: one that is started for it, on a core of its own; or an echo, started the same way.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -9,40 +8,30 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use doorward_tests::figures::{Memory, cpu_time, memory};
+use doorward_tests::figures::{cpu_time, memory};
 use doorward_tests::processes::{Server, program};
-use serde_json::Value;
 use tempfile::TempDir;
+use tokio::task::block_in_place;
 
 use crate::cores::Cores;
 
-/// Limits that would refuse the load of a single address, raised: each flag with its value.
-const FLAGS: [&str; 20] = [
-    "--calls-per-second-per-address-max",
-    "100000000",
-    "--requests-per-second-per-template-max",
-    "100000000",
-    "--new-leases-per-second-per-address-max",
-    "100000000",
-    "--new-leases-per-second-per-template-max",
-    "100000000",
-    "--new-resources-per-second-per-address-max",
-    "100000000",
-    "--new-resources-per-second-per-template-max",
-    "100000000",
-    "--leases-per-address-max",
-    "4000000",
-    "--resources-per-address-max",
-    "100000",
-    "--look-time-per-second-per-address-max",
-    "1s",
+/// Limits that would refuse the load of a single address, raised.
+const FLAGS: [&str; 10] = [
+    "--calls-per-second-per-address-max=100000000",
+    "--requests-per-second-per-template-max=100000000",
+    "--new-leases-per-second-per-address-max=100000000",
+    "--new-leases-per-second-per-template-max=100000000",
+    "--new-resources-per-second-per-address-max=100000000",
+    "--new-resources-per-second-per-template-max=100000000",
+    "--leases-per-address-max=4000000",
+    "--resources-per-address-max=100000",
+    "--look-time-per-second-per-address-max=1s",
     // Every request gets a decision.
-    "--refresh-floor",
-    "0s",
+    "--refresh-floor=0s",
 ];
 
 /// The templates of a measured server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Templates {
     /// Algorithm of the resources.
     pub(crate) kind: &'static str,
@@ -52,8 +41,6 @@ pub(crate) struct Templates {
     pub(crate) lease_length: Duration,
     /// Number of templates before the one that matches.
     pub(crate) globs_before: usize,
-    /// Prefix of their names: other names are other globs.
-    pub(crate) globs_named: &'static str,
 }
 
 impl Templates {
@@ -63,26 +50,17 @@ impl Templates {
         capacity: 1_000_000,
         lease_length: Duration::from_secs(3_600),
         globs_before: 0,
-        globs_named: "a",
     };
 
     /// Writes them to a file.
     pub(crate) fn write(&self, file: &Path) {
-        let Self {
-            kind,
-            capacity,
-            lease_length,
-            globs_before,
-            globs_named,
-        } = *self;
-        let seconds = lease_length.as_secs();
+        let (kind, capacity, seconds) = (self.kind, self.capacity, self.lease_length.as_secs());
         let algorithm = format!("kind: {kind}, lease_length: {seconds}s, refresh_interval: 1s");
         let mut text = "resources:\n".to_owned();
-        for number in 0..globs_before {
-            let glob = format!("load/*-{globs_named}{number}-[a-q]*");
+        for number in 0..self.globs_before {
             let _ = writeln!(
                 text,
-                "- {{identifier_glob: '{glob}', capacity: 1, algorithm: {{{algorithm}}}}}"
+                "- {{identifier_glob: 'load/*-{number}-[a-q]*', capacity: 1, algorithm: {{{algorithm}}}}}"
             );
         }
         let _ = writeln!(
@@ -96,13 +74,11 @@ impl Templates {
     }
 }
 
-/// The server's program, and its cores.
-#[derive(Clone, Debug, Default)]
+/// The server's place on this machine.
+#[derive(Debug, Default)]
 pub(crate) struct Place {
     /// None: it shares its core with all other programs.
     pub(crate) cores: Option<Cores>,
-    /// None: the one of this workspace, which is built if necessary.
-    pub(crate) program: Option<PathBuf>,
 }
 
 /// A measured server.
@@ -120,14 +96,16 @@ enum Process {
         folder: TempDir,
     },
     Echo(Child),
-    /// A process that was not started here.
-    Elsewhere,
 }
 
 impl Subject {
-    /// Starts `doorward-server` on a core of its own, with flags in addition to those that lift limits, or in their
-    /// place.
-    pub(crate) fn server(place: &Place, templates: Templates, flags: &[&str]) -> Self {
+    /// Starts `doorward-server`, without limits, on a core of its own.
+    pub(crate) fn server(place: &Place, templates: Templates) -> Self {
+        Self::server_with(place, templates, &[])
+    }
+
+    /// Does the same, with more flags.
+    pub(crate) fn server_with(place: &Place, templates: Templates, flags: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("templates.yaml");
         templates.write(&file);
@@ -137,26 +115,20 @@ impl Subject {
             "--templates",
             file.to_str().unwrap(),
         ];
-        let flags = [&own[..], &lifted(flags), flags].concat();
+        let flags = [&own[..], &FLAGS, flags].concat();
         // A build must not run on one core.
-        let program = place
-            .program
-            .clone()
-            .unwrap_or_else(|| program("doorward-server"));
-        let start = || Server::start_program(&program, &flags);
-        let server = Cores::start_server(place.cores.as_ref(), start);
+        block_in_place(|| program("doorward-server"));
+        let start = || block_in_place(|| Server::start(&flags));
+        let server = Box::new(Cores::start_server(place.cores.as_ref(), start));
         Self {
             address: server.address.parse().unwrap(),
-            process: Process::Server {
-                server: Box::new(server),
-                folder,
-            },
+            process: Process::Server { server, folder },
         }
     }
 
-    /// Starts an echo: this program in another mode, or another build of it.
-    pub(crate) fn echo(place: &Place, program: &Path) -> Self {
-        let mut command = Command::new(program);
+    /// Starts an echo: this program in another mode.
+    pub(crate) fn echo(place: &Place) -> Self {
+        let mut command = Command::new(std::env::current_exe().unwrap());
         command.arg("echo").stdout(Stdio::piped());
         let mut child = Cores::start_server(place.cores.as_ref(), || command.spawn().unwrap());
         let mut line = String::new();
@@ -168,53 +140,43 @@ impl Subject {
         }
     }
 
-    /// Uses a server that already runs.
-    pub(crate) fn elsewhere(address: SocketAddr) -> Self {
-        Self {
-            address,
-            process: Process::Elsewhere,
-        }
-    }
-
     /// Returns the server that was started.
     pub(crate) fn started(&mut self) -> &mut Server {
         match &mut self.process {
             Process::Server { server, .. } => server,
-            Process::Echo(_) | Process::Elsewhere => panic!("no server was started"),
+            Process::Echo(_) => panic!("it is an echo"),
         }
     }
 
-    /// Returns `/metrics` of a server that was started.
+    /// Returns `/metrics` of a server.
     pub(crate) fn metrics(&mut self) -> String {
-        let server = self.started();
-        tokio::task::block_in_place(|| server.get("/metrics"))
+        block_in_place(|| self.started().get("/metrics"))
     }
 
-    /// Returns the template file of a server that was started.
+    /// Returns the template file of a server.
     pub(crate) fn templates(&self) -> PathBuf {
         match &self.process {
             Process::Server { folder, .. } => folder.path().join("templates.yaml"),
-            Process::Echo(_) | Process::Elsewhere => panic!("no server was started"),
+            Process::Echo(_) => panic!("it is an echo"),
         }
     }
 
-    /// Returns its process, if it was started here.
-    pub(crate) fn process(&self) -> Option<u32> {
+    /// Returns its process.
+    pub(crate) fn process(&self) -> u32 {
         match &self.process {
-            Process::Server { server, .. } => Some(server.process()),
-            Process::Echo(child) => Some(child.id()),
-            Process::Elsewhere => None,
+            Process::Server { server, .. } => server.process(),
+            Process::Echo(child) => child.id(),
         }
     }
 
-    /// Returns its processor time, if it was started here.
-    pub(crate) fn cpu_time(&self) -> Option<Duration> {
-        self.process().map(cpu_time)
+    /// Returns its processor time.
+    pub(crate) fn cpu_time(&self) -> Duration {
+        cpu_time(self.process())
     }
 
-    /// Returns its memory, if it was started here.
-    pub(crate) fn memory(&self) -> Option<Memory> {
-        self.process().map(memory)
+    /// Returns its present memory.
+    pub(crate) fn resident(&self) -> u64 {
+        memory(self.process()).resident
     }
 }
 
@@ -226,35 +188,4 @@ impl Drop for Subject {
             let _ = child.wait();
         }
     }
-}
-
-/// Returns the flags that lift limits, except for the given ones.
-fn lifted(given: &[&str]) -> Vec<&'static str> {
-    let names: Vec<&str> = given
-        .iter()
-        .filter_map(|flag| flag.split('=').next())
-        .collect();
-    let pairs = FLAGS.chunks(2).filter(|pair| !names.contains(&pair[0]));
-    pairs.flatten().copied().collect()
-}
-
-/// Builds this bench with the profile `release` (no link-time optimisation) and the system's allocator. Returns its
-/// path.
-pub(crate) fn plain_build() -> PathBuf {
-    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
-    let output = Command::new(cargo)
-        .args(["build", "--locked", "--message-format", "json"])
-        .args(["-p", "doorward-tests", "--bench", "load"])
-        .args(["--no-default-features", "--release"])
-        .stderr(Stdio::inherit())
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "the plain echo does not build");
-    let messages = String::from_utf8(output.stdout).unwrap();
-    let mut built = messages.lines().filter_map(|line| {
-        let message: Value = serde_json::from_str(line).ok()?;
-        let name = message["target"]["name"].as_str()?;
-        (name == "load").then(|| message["executable"].as_str().map(PathBuf::from))?
-    });
-    built.next_back().unwrap()
 }

@@ -4,14 +4,12 @@
 use std::fmt;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::time::Duration;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use h2::client::{Builder, SendRequest};
 use h2::{RecvStream, SendStream};
 use prost::Message;
 use tokio::net::TcpSocket;
-use tokio::time::timeout;
 use tonic::codegen::http::header::{CONTENT_TYPE, TE};
 use tonic::codegen::http::{HeaderMap, HeaderValue, Method, Request, Uri, Version};
 
@@ -27,60 +25,33 @@ const WINDOW: u32 = 1 << 24;
 /// Length of the head of a gRPC message: whether it is compressed, and its length.
 const HEAD: usize = 5;
 
-/// A failed call.
+/// A failed call, in words.
 #[derive(Clone, Debug)]
 pub(crate) enum Failure {
     /// The server refused.
-    Refused {
-        /// Its gRPC status.
-        code: i32,
-        /// Time to come back, if the server sent one.
-        comes_back_in: Option<Duration>,
-        /// Its message.
-        message: String,
-    },
-    /// The connection was reset, or refused.
-    Reset(String),
-    /// Another problem of the connection.
+    Refused(String),
+    /// A problem of the connection.
     Broken(String),
 }
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Refused {
-                code,
-                comes_back_in,
-                message,
-            } => write!(
-                f,
-                "refused with status {code}, come back in {comes_back_in:?}: {message}"
-            ),
-            Self::Reset(what) => write!(f, "reset: {what}"),
-            Self::Broken(what) => write!(f, "broken: {what}"),
+            Self::Refused(why) => write!(f, "refused: {why}"),
+            Self::Broken(why) => write!(f, "broken: {why}"),
         }
     }
 }
 
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
-        use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionRefused, ConnectionReset};
-        match error.kind() {
-            BrokenPipe | ConnectionAborted | ConnectionRefused | ConnectionReset => {
-                Self::Reset(error.to_string())
-            }
-            _ => Self::Broken(error.to_string()),
-        }
+        Self::Broken(error.to_string())
     }
 }
 
 impl From<h2::Error> for Failure {
     fn from(error: h2::Error) -> Self {
-        let text = error.to_string();
-        match error.into_io() {
-            Some(error) => error.into(),
-            None => Self::Broken(text),
-        }
+        Self::Broken(error.to_string())
     }
 }
 
@@ -157,17 +128,6 @@ impl Wire {
         Ok(answer)
     }
 
-    /// Does the same, with a timeout.
-    pub(crate) async fn call_within<A: Message + Default>(
-        &self,
-        span: Duration,
-        method: &str,
-        message: &impl Message,
-    ) -> Result<A, Failure> {
-        let answer = timeout(span, self.call(method, message)).await;
-        answer.unwrap_or_else(|_| Err(Failure::Broken(format!("no answer within {span:?}"))))
-    }
-
     /// Opens a stream in both directions: sends the first message, and waits for the beginning of the first answer.
     pub(crate) async fn stream(
         &self,
@@ -232,16 +192,12 @@ async fn read(body: &mut RecvStream) -> Result<Bytes, Failure> {
 
 fn check(headers: &HeaderMap) -> Result<(), Failure> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-    let code = text("grpc-status").and_then(|code| code.parse().ok());
-    match code {
-        Some(0) => Ok(()),
-        Some(code) => Err(Failure::Refused {
-            code,
-            comes_back_in: text("grpc-retry-pushback-ms")
-                .and_then(|millis| millis.parse().ok())
-                .map(Duration::from_millis),
-            message: text("grpc-message").unwrap_or_default().to_owned(),
-        }),
+    match text("grpc-status") {
+        Some("0") => Ok(()),
+        Some(code) => {
+            let message = text("grpc-message").unwrap_or_default();
+            Err(Failure::Refused(format!("status {code}, {message}")))
+        }
         None => Err(Failure::Broken("no status".to_owned())),
     }
 }
