@@ -11,7 +11,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use doorward_tests::attacker::process::{self, Order};
+use doorward_tests::attacker::rounds::wage_all_slowly;
 use doorward_tests::besieged::Besieged;
 use doorward_tests::figures::{memory, refused};
 use doorward_tests::honest::{HonestClient, channel};
@@ -85,8 +85,7 @@ async fn soak(minutes: u64, clients: u64) -> bool {
         }
     }
     let began = Instant::now();
-    let process = process::spawn(&Order::AllSlowly, besieged.target, lasts);
-    let attack = tokio::task::spawn_blocking(move || process::wait(process));
+    let attack = tokio::spawn(wage_all_slowly(besieged.target, lasts));
     let mut reports = interval(REPORTED_EVERY.min(settled));
     reports.tick().await;
     let mut at_first = None;
@@ -113,8 +112,8 @@ async fn soak(minutes: u64, clients: u64) -> bool {
         return false;
     }
     let at_last = memory(besieged.server.process()).resident;
-    let done = attack.await.unwrap();
-    println!("attackers: {} rounds; {}", done.rounds, done.outcome);
+    let (outcome, rounds) = attack.await.unwrap();
+    println!("attackers: {rounds} rounds; {outcome}");
     for (limit, count) in refused(&besieged.server.get("/metrics")) {
         if count > 0 {
             println!("refused for {limit}: {count}");
@@ -141,9 +140,6 @@ async fn soak(minutes: u64, clients: u64) -> bool {
 }
 
 fn main() -> ExitCode {
-    if process::obey_arguments() {
-        return ExitCode::SUCCESS;
-    }
     let (minutes, clients) = (option("--minutes", 30), option("--clients", 2_000));
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()

@@ -12,7 +12,7 @@
 //! | [`flood`] | Attacks by frames that cost the server more than their sender. |
 //! | [`claims`] | Attacks by well-formed requests: invented names, forged children, lies. |
 //! | [`catalogue`] | All of them by name, in three sizes. |
-//! | [`process`] | The attacker as a process, for benches. |
+//! | [`rounds`] | Attacks again and again, for benches. |
 //!
 //! An attacker has its own address on loopback (127.0.1.1 and up; honest clients are at 127.0.0.1), because servers
 //! distinguish callers by address.
@@ -22,7 +22,7 @@ pub mod claims;
 pub mod connection;
 pub mod flood;
 pub mod frames;
-pub mod process;
+pub mod rounds;
 pub mod seen;
 pub mod unread;
 pub mod waiting;

@@ -142,11 +142,6 @@ attacks! {
         unread::pings(target, size.of(30, 2), size.of(100_000, 1_000)).await;
 }
 
-/// Returns the attack of that name.
-pub fn named(name: &str) -> Option<&'static Attack> {
-    ATTACKS.iter().find(|attack| attack.name == name)
-}
-
 async fn flooded(target: Target, what: Flood, size: Size, times: u64) -> Siege {
     let amount = Amount {
         times: size.of(times, 500),
