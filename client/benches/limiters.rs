@@ -1,4 +1,4 @@
-//! Cost of a client's limiter, compared with the crates `governor` and `leaky-bucket`, and with tokio's semaphore.
+//! Cost of a client's limiter, compared with the crate `governor`, and with tokio's semaphore.
 //!
 //! `cargo bench -p doorward-client --bench limiters`
 //!
@@ -16,19 +16,16 @@
 
 use std::hint::black_box;
 use std::num::NonZeroU32;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use doorward_client::capacity::{Allowance, Capacity, Source};
-use doorward_client::limiter::demand::AdaptiveWants;
-use doorward_client::limiter::rate::{Burst, LeasedRate};
-use doorward_client::time::Time;
-use doorward_client::{Client, ConcurrencyLimiter, Mode, RateLimiter, Resource};
+use doorward_client::capacity::Capacity;
+use doorward_client::limiter::rate::Burst;
+use doorward_client::{Client, Mode, RateLimiter, Resource};
 use governor::clock::Clock as _;
 use governor::{DefaultDirectRateLimiter, Quota};
 use tokio::sync::Semaphore;
 
-use crate::turns::{TAKES, contender, four, race};
+use crate::turns::{Contender, TAKES, contender, four, race};
 
 #[path = "../limits/benches/paired/turns.rs"]
 mod turns;
@@ -36,51 +33,9 @@ mod turns;
 /// A rate that is never exceeded here, because one take lasts about 10 ns.
 const PLENTY: f64 = 4e8;
 
-/// The contenders from other crates.
-struct Others {
-    governor: DefaultDirectRateLimiter,
-    leaky: leaky_bucket::RateLimiter,
-}
-
-impl Others {
-    fn with_plenty() -> Self {
-        let rate = NonZeroU32::new(u32::MAX).unwrap();
-        Self {
-            governor: governor::RateLimiter::direct(Quota::per_second(rate).allow_burst(rate)),
-            leaky: leaky(1_000_000_000),
-        }
-    }
-
-    /// Creates contenders that refuse.
-    fn with_nothing() -> Self {
-        let governor = governor::RateLimiter::direct(Quota::per_hour(NonZeroU32::MIN));
-        governor.check().unwrap();
-        let leaky = leaky_bucket::RateLimiter::builder()
-            .max(1)
-            .initial(0)
-            .refill(1)
-            .interval(Duration::from_secs(3_600))
-            .build();
-        Self { governor, leaky }
-    }
-}
-
-fn leaky(rate: usize) -> leaky_bucket::RateLimiter {
-    leaky_bucket::RateLimiter::builder()
-        .max(rate)
-        .initial(rate)
-        .refill(rate)
-        .interval(Duration::from_secs(1))
-        .build()
-}
-
 /// Opens a resource of which the client uses what it wants.
-fn resource(client: &Client, id: &str, wants: f64, adaptive: Option<AdaptiveWants>) -> Resource {
+fn resource(client: &Client, id: &str, wants: f64) -> Resource {
     let resource = client.resource(id).mode(Mode::Optimistic).wants(wants);
-    let resource = match adaptive {
-        Some(adaptive) => resource.adaptive_wants(adaptive),
-        None => resource,
-    };
     let resource = resource.open().unwrap();
     while resource.capacity() == Capacity::NONE {
         std::thread::yield_now();
@@ -93,21 +48,7 @@ fn rate_limiter(client: &Client, id: &str, wants: f64) -> RateLimiter {
         span: Duration::from_millis(10),
         least: 1.0,
     };
-    resource(client, id, wants, None).rate_limiter(burst)
-}
-
-/// Creates a limiter that measures demand.
-fn measured(client: &Client) -> RateLimiter {
-    let adaptive = AdaptiveWants {
-        least: PLENTY,
-        most: PLENTY,
-        ..AdaptiveWants::default()
-    };
-    let burst = Burst {
-        span: Duration::from_millis(10),
-        least: 1.0,
-    };
-    resource(client, "measured", 0.0, Some(adaptive)).rate_limiter(burst)
+    resource(client, id, wants).rate_limiter(burst)
 }
 
 /// Uses only this part of the answer, as in `if limiter.try_acquire(1.0).is_ok()`. The answer is dropped before, so
@@ -119,248 +60,77 @@ fn ask<T, E>(answer: Result<T, E>) {
     black_box(is_ok);
 }
 
-fn clocks(rounds: usize) {
-    let (quanta, governors) = (
-        quanta::Clock::new(),
-        governor::clock::DefaultClock::default(),
-    );
-    race(
-        "a clock is read",
-        rounds,
-        TAKES,
-        &mut [
-            contender("std::time::Instant", |takes| {
-                for _ in 0..takes {
-                    black_box(Instant::now());
-                }
-            }),
-            contender("quanta", |takes| {
-                for _ in 0..takes {
-                    black_box(quanta.now());
-                }
-            }),
-            contender("quanta, raw", |takes| {
-                for _ in 0..takes {
-                    black_box(quanta.raw());
-                }
-            }),
-            contender("governor's", |takes| {
-                for _ in 0..takes {
-                    black_box(governors.now());
-                }
-            }),
-        ],
-    );
+/// Returns a contender that takes in one thread.
+fn alone<'a>(name: &'static str, take: impl Fn() + 'a) -> Contender<'a> {
+    contender(name, move |takes| {
+        for _ in 0..takes {
+            take();
+        }
+    })
 }
 
-#[expect(clippy::too_many_lines, reason = "a table of measurements")]
+/// Returns a contender that takes in four threads.
+fn in_four<'a>(name: &'static str, take: impl Fn() + Sync + 'a) -> Contender<'a> {
+    contender(name, move |takes| four(takes, |_| take()))
+}
+
+fn clocks(rounds: usize) {
+    let quanta = quanta::Clock::new();
+    let governors = governor::clock::DefaultClock::default();
+    let contenders = &mut [
+        alone("std::time::Instant", || _ = black_box(Instant::now())),
+        alone("quanta", || _ = black_box(quanta.now())),
+        alone("governor's", || _ = black_box(governors.now())),
+    ];
+    race("a clock is read", rounds, TAKES, contenders);
+}
+
 fn rates(rounds: usize, client: &Client) {
-    let others = Others::with_plenty();
+    let rate = NonZeroU32::new(u32::MAX).unwrap();
+    let governor = DefaultDirectRateLimiter::direct(Quota::per_second(rate).allow_burst(rate));
     let ours = rate_limiter(client, "plenty", PLENTY);
-    let measured = measured(client);
-    race(
-        "a rate, one thread: admitted",
-        rounds,
-        TAKES,
-        &mut [
-            contender("governor", |takes| {
-                for _ in 0..takes {
-                    ask(others.governor.check());
-                }
-            }),
-            contender("leaky-bucket", |takes| {
-                for _ in 0..takes {
-                    black_box(others.leaky.try_acquire(1));
-                }
-            }),
-            contender("doorward", |takes| {
-                for _ in 0..takes {
-                    ask(ours.try_acquire(1.0));
-                }
-            }),
-            contender("doorward, another cost", |takes| {
-                for _ in 0..takes {
-                    ask(ours.try_acquire(black_box(1.5)));
-                }
-            }),
-            contender("doorward, demand measured", |takes| {
-                for _ in 0..takes {
-                    ask(measured.try_acquire(1.0));
-                }
-            }),
-        ],
-    );
+    let contenders = &mut [
+        alone("governor", || ask(governor.check())),
+        alone("doorward", || ask(ours.try_acquire(1.0))),
+    ];
+    race("a rate, one thread: admitted", rounds, TAKES, contenders);
     let admitted = (0..TAKES).filter(|_| ours.try_acquire(1.0).is_ok()).count();
     println!("  (of {TAKES} of ours, {admitted} are admitted)");
-    let nothing = Others::with_nothing();
+
+    let nothing = DefaultDirectRateLimiter::direct(Quota::per_hour(NonZeroU32::MIN));
+    nothing.check().unwrap();
     let hardly = rate_limiter(client, "hardly", 0.01);
     let _first = hardly.try_acquire(1.0);
-    race(
-        "a rate, one thread: refused",
-        rounds,
-        TAKES,
-        &mut [
-            contender("governor", |takes| {
-                for _ in 0..takes {
-                    ask(nothing.governor.check());
-                }
-            }),
-            contender("leaky-bucket", |takes| {
-                for _ in 0..takes {
-                    black_box(nothing.leaky.try_acquire(1));
-                }
-            }),
-            contender("doorward", |takes| {
-                for _ in 0..takes {
-                    ask(hardly.try_acquire(1.0));
-                }
-            }),
-        ],
-    );
-    told(rounds, &nothing, &hardly);
-    race(
-        "a rate, four threads (time of all, a take)",
-        rounds.div_ceil(4),
-        TAKES * 10,
-        &mut [
-            contender("governor", |takes| {
-                four(takes, |_| {
-                    ask(others.governor.check());
-                });
-            }),
-            contender("leaky-bucket", |takes| {
-                four(takes, |_| {
-                    black_box(others.leaky.try_acquire(1));
-                });
-            }),
-            contender("doorward", |takes| {
-                four(takes, |_| {
-                    ask(ours.try_acquire(1.0));
-                });
-            }),
-            contender("doorward, demand measured", |takes| {
-                four(takes, |_| {
-                    ask(measured.try_acquire(1.0));
-                });
-            }),
-        ],
-    );
-}
+    let contenders = &mut [
+        alone("governor", || ask(nothing.check())),
+        alone("doorward", || ask(hardly.try_acquire(1.0))),
+    ];
+    race("a rate, one thread: refused", rounds, TAKES, contenders);
 
-/// Measures refused callers that need the time to come back. Governor keeps the data for it, and computes it from a
-/// second reading of the clock; doorward's refusal contains it.
-fn told(rounds: usize, nothing: &Others, hardly: &RateLimiter) {
-    let clock = governor::clock::DefaultClock::default();
-    race(
-        "a rate, one thread: refused, and told how long to wait",
-        rounds,
-        TAKES,
-        &mut [
-            contender("governor", |takes| {
-                for _ in 0..takes {
-                    let refused = nothing.governor.check();
-                    black_box(refused.map_err(|until| until.wait_time_from(clock.now()))).ok();
-                }
-            }),
-            contender("governor, the time at which", |takes| {
-                for _ in 0..takes {
-                    let refused = nothing.governor.check();
-                    black_box(refused.map_err(|until| until.earliest_possible())).ok();
-                }
-            }),
-            contender("doorward", |takes| {
-                for _ in 0..takes {
-                    black_box(hardly.try_acquire(1.0)).ok();
-                }
-            }),
-        ],
-    );
+    let title = "a rate, four threads (time of all, a take)";
+    let contenders = &mut [
+        in_four("governor", || ask(governor.check())),
+        in_four("doorward", || ask(ours.try_acquire(1.0))),
+    ];
+    race(title, rounds.div_ceil(4), TAKES * 10, contenders);
 }
 
 fn concurrency(rounds: usize, client: &Client) {
-    let semaphore = Arc::new(Semaphore::new(1_000));
-    let ours = resource(client, "gate", 1_000.0, None).concurrency_limiter();
-    let owned = || black_box(semaphore.clone().try_acquire_owned().is_ok());
-    let take = |limiter: &ConcurrencyLimiter| black_box(limiter.try_acquire().is_ok());
-    race(
-        "concurrency, one thread: a permit taken and given back",
-        rounds,
-        TAKES,
-        &mut [
-            contender("tokio's semaphore", |takes| {
-                for _ in 0..takes {
-                    black_box(semaphore.try_acquire().is_ok());
-                }
-            }),
-            contender("tokio's semaphore, owned permits", |takes| {
-                for _ in 0..takes {
-                    owned();
-                }
-            }),
-            contender("doorward", |takes| {
-                for _ in 0..takes {
-                    take(&ours);
-                }
-            }),
-        ],
-    );
-    race(
-        "concurrency, four threads (time of all, a permit)",
-        rounds.div_ceil(4),
-        TAKES * 10,
-        &mut [
-            contender("tokio's semaphore", |takes| {
-                four(takes, |_| {
-                    black_box(semaphore.try_acquire().is_ok());
-                });
-            }),
-            contender("tokio's semaphore, owned permits", |takes| {
-                four(takes, |_| {
-                    owned();
-                });
-            }),
-            contender("doorward", |takes| {
-                four(takes, |_| {
-                    take(&ours);
-                });
-            }),
-        ],
-    );
-}
+    let semaphore = Semaphore::new(1_000);
+    let ours = resource(client, "gate", 1_000.0).concurrency_limiter();
+    let title = "concurrency, one thread: a permit taken and given back";
+    let contenders = &mut [
+        alone("tokio's semaphore", || ask(semaphore.try_acquire())),
+        alone("doorward", || ask(ours.try_acquire())),
+    ];
+    race(title, rounds, TAKES, contenders);
 
-/// Measures a changed lease, and the same lease with a later expiry.
-fn changes(rounds: usize) {
-    let limiter = LeasedRate::new(Burst::default(), Time::ZERO);
-    let lease = |capacity: f64, step: u32| Allowance {
-        capacity: Capacity::Limited(capacity),
-        source: Source::Lease,
-        until: Some(Time::after_origin(Duration::from_secs(
-            60 + u64::from(step),
-        ))),
-        then: Capacity::Limited(5.0),
-        safe: None,
-    };
-    let change = |capacity: fn(u32) -> f64| {
-        let limiter = &limiter;
-        move |takes| {
-            for step in 0..takes {
-                limiter.handle_allowance(lease(capacity(step), step), Time::ZERO);
-            }
-        }
-    };
-    race(
-        "a lease changes",
-        rounds,
-        TAKES,
-        &mut [
-            contender("the same for longer", change(|_| 100.0)),
-            contender("whole numbers", change(|step| f64::from(step % 7 + 50))),
-            contender(
-                "uneven shares",
-                change(|step| 1_000.0 / f64::from(step % 7 + 50)),
-            ),
-        ],
-    );
+    let title = "concurrency, four threads (time of all, a permit)";
+    let contenders = &mut [
+        in_four("tokio's semaphore", || ask(semaphore.try_acquire())),
+        in_four("doorward", || ask(ours.try_acquire())),
+    ];
+    race(title, rounds.div_ceil(4), TAKES * 10, contenders);
 }
 
 fn main() {
@@ -384,5 +154,4 @@ fn main() {
     clocks(rounds);
     rates(rounds, &client);
     concurrency(rounds, &client);
-    changes(rounds);
 }
