@@ -10,10 +10,7 @@ const GET: [&str; 5] = ["get", "db/reads", "30", "--output", "json"];
 #[test]
 fn a_redirect_is_followed_to_the_master() {
     let master = FakeServer::start(Play::default());
-    let standby = FakeServer::start(Play {
-        master: Master::At(master.address.clone()),
-        ..Play::default()
-    });
+    let standby = FakeServer::with(|play| play.master = Master::At(master.address.clone()));
     assert_eq!(json(&run(&standby.address, &GET))["capacity"], 20.0);
     assert_eq!(master.gets().len(), 1);
     assert_eq!(master.releases().len(), 1, "the release follows too");
@@ -21,10 +18,7 @@ fn a_redirect_is_followed_to_the_master() {
 
 #[test]
 fn without_a_master_a_script_sees_three() {
-    let standby = FakeServer::start(Play {
-        master: Master::Unknown,
-        ..Play::default()
-    });
+    let standby = FakeServer::with(|play| play.master = Master::Unknown);
     let output = run(&standby.address, &GET);
     check_failure(&output, 3, "is not the master and knows of none. Try again");
 }
@@ -41,19 +35,13 @@ fn redirects_in_a_circle_end() {
 
 #[test]
 fn a_redirect_to_no_address_is_the_servers_fault() {
-    let confused = FakeServer::start(Play {
-        master: Master::At("over there".to_owned()),
-        ..Play::default()
-    });
+    let confused = FakeServer::with(|play| play.master = Master::At("over there".to_owned()));
     check_failure(&run(&confused.address, &GET), 3, "\"over there\"");
 }
 
 #[test]
 fn the_next_address_is_asked_when_one_is_dead_or_knows_no_master() {
-    let standby = FakeServer::start(Play {
-        master: Master::Unknown,
-        ..Play::default()
-    });
+    let standby = FakeServer::with(|play| play.master = Master::Unknown);
     let master = FakeServer::start(Play::default());
     let servers = format!("{},{},{}", nowhere(), standby.address, master.address);
     assert_eq!(json(&run(&servers, &GET))["capacity"], 20.0);
@@ -74,10 +62,7 @@ fn an_unreachable_server_is_three_and_says_where_it_was_looked_for() {
 
 #[test]
 fn a_server_that_does_not_answer_in_time_is_three() {
-    let silent = FakeServer::start(Play {
-        silent: true,
-        ..Play::default()
-    });
+    let silent = FakeServer::with(|play| play.silent = true);
     for command in [&["get", "r", "1"][..], &["status"]] {
         let arguments = [command, &["--timeout", "200ms"]].concat();
         let output = run(&silent.address, &arguments);
@@ -92,10 +77,7 @@ fn a_refusal_is_one_and_says_why() {
         (Reason::TooMany, "a thousand clients are enough"),
         (Reason::InvalidRequest, "that is no resource"),
     ] {
-        let server = FakeServer::start(Play {
-            refused: Some((reason, message)),
-            ..Play::default()
-        });
+        let server = FakeServer::with(|play| play.refused = Some((reason, message)));
         let output = run(&server.address, &["get", "db/reads", "30"]);
         check_failure(&output, 1, message);
         let watched = run(&server.address, &["watch", "db/reads", "30"]);
@@ -112,10 +94,7 @@ fn a_call_that_the_server_denies_is_one_and_one_that_it_fails_is_three() {
         (tonic::Code::Internal, 3),
         (tonic::Code::Unavailable, 3),
     ] {
-        let server = FakeServer::start(Play {
-            failing: Some(code),
-            ..Play::default()
-        });
+        let server = FakeServer::with(|play| play.failing = Some(code));
         let output = run(&server.address, &["get", "r", "1"]);
         check_failure(&output, exit, "the play says so");
     }
@@ -123,10 +102,7 @@ fn a_call_that_the_server_denies_is_one_and_one_that_it_fails_is_three() {
 
 #[test]
 fn an_old_server_is_understood() {
-    let server = FakeServer::start(Play {
-        old: true,
-        ..Play::default()
-    });
+    let server = FakeServer::with(|play| play.old = true);
     let lease = json(&run(&server.address, &GET));
     assert_eq!(lease["capacity"], 20.0);
     assert_eq!(lease["refresh_in_ms"], 5000);
@@ -181,17 +157,11 @@ fn a_pipe_is_coloured_only_on_demand() {
 
 #[test]
 fn a_server_that_waits_for_its_parent_is_asked_again_until_time_is_over() {
-    let server = FakeServer::start(Play {
-        not_ready: 2,
-        ..Play::default()
-    });
+    let server = FakeServer::with(|play| play.not_ready = 2);
     let output = run(&server.address, &["get", "r", "30"]);
     assert!(stdout(&output).starts_with("20 of 30"), "{output:?}");
     assert_eq!(server.gets().len(), 3);
-    let server = FakeServer::start(Play {
-        not_ready: usize::MAX,
-        ..Play::default()
-    });
+    let server = FakeServer::with(|play| play.not_ready = usize::MAX);
     let output = run(&server.address, &["get", "r", "30", "--timeout", "300ms"]);
     check_failure(&output, 3, "r: it waits for its parent");
 }

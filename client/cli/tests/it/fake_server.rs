@@ -128,6 +128,13 @@ impl FakeServer {
         Self::start_with(|_| play)
     }
 
+    /// Starts one whose play differs from the usual one.
+    pub(crate) fn with(change: impl FnOnce(&mut Play)) -> Self {
+        let mut play = Play::default();
+        change(&mut play);
+        Self::start(play)
+    }
+
     /// With a play that knows the fake's address.
     pub(crate) fn start_with(play: impl FnOnce(&str) -> Play) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -9,15 +9,14 @@ use doorward_proto::doorman::release_result::Outcome;
 use serde_json::Value;
 
 use crate::fake_server::{Asked, FakeServer, Play};
-use crate::{check_exit, check_failure, doorward, json, run, stdout};
+use crate::{check_exit, check_failure, doorward, json, printed, run, stdout};
 
 #[test]
 fn get_asks_once_and_releases_at_once() {
     let server = FakeServer::start(Play::default());
-    let output = run(&server.address, &["get", "db/reads", "30", "--client", "a"]);
-    check_exit(&output, 0);
+    let said = printed(&server.address, &["get", "db/reads", "30", "--client", "a"]);
     assert_eq!(
-        stdout(&output),
+        said,
         "20 of 30 that a wants of db/reads\n  \
            expires in     1m; refresh in 5s\n  \
            safe capacity  2 while no server answers\n  \
@@ -58,12 +57,11 @@ fn get_prints_a_lease_for_programs() {
 #[test]
 fn a_kept_lease_is_not_released() {
     let server = FakeServer::start(Play::default());
-    let output = run(
+    let said = printed(
         &server.address,
         &["get", "r", "5", "--priority", "-2", "--keep"],
     );
-    check_exit(&output, 0);
-    assert!(stdout(&output).ends_with("kept until it expires\n"));
+    assert!(said.ends_with("kept until it expires\n"));
     assert_eq!(server.gets()[0].resource[0].priority, -2);
     assert_eq!(server.releases(), []);
 }
@@ -82,9 +80,8 @@ fn two_gets_are_two_clients() {
 fn watch_prints_an_object_a_line_and_releases_at_the_end() {
     let server = FakeServer::start(Play::default());
     let arguments = ["watch", "r", "30", "--for", "50ms", "--output", "json"];
-    let output = run(&server.address, &arguments);
-    check_exit(&output, 0);
-    let first = &lines(&stdout(&output))[0];
+    let said = printed(&server.address, &arguments);
+    let first = &lines(&said)[0];
     assert_eq!(first["resource"], "r");
     assert_eq!(
         (&first["wants"], &first["capacity"]),
@@ -99,10 +96,7 @@ fn watch_prints_an_object_a_line_and_releases_at_the_end() {
 
 #[test]
 fn watch_says_that_the_server_is_gone_while_the_lease_lasts() {
-    let server = FakeServer::start(Play {
-        refresh_in_ms: 50,
-        ..Play::default()
-    });
+    let server = FakeServer::with(|play| play.refresh_in_ms = 50);
     let mut child = std::process::Command::new(doorward().get_program())
         .args(["--server", &server.address, "--output", "json"])
         .args(["watch", "r", "30", "--for", "1h"])
@@ -157,9 +151,7 @@ fn get_says_why_a_lease_is_no_larger_and_what_to_do_about_learning_mode() {
         ..Play::default()
     };
     let server = FakeServer::start(learning);
-    let output = run(&server.address, &["get", "r", "30", "--client", "a"]);
-    check_exit(&output, 0);
-    let said = stdout(&output);
+    let said = printed(&server.address, &["get", "r", "30", "--client", "a"]);
     assert!(
         said.starts_with("0 of 30 that a wants of r\n  why            learning mode, 41 s left\n"),
         "{said}"
@@ -244,10 +236,7 @@ fn watch_shows_a_refusal_since_when_and_what_is_used_when_the_lease_ends() {
 
 #[test]
 fn watch_says_that_it_waits_for_the_first_answer() {
-    let server = FakeServer::start(Play {
-        not_ready: 1,
-        ..Play::default()
-    });
+    let server = FakeServer::with(|play| play.not_ready = 1);
     let said = watched(&server.address, &["--output", "json"], 2);
     let said = lines(&said.join("\n"));
     assert_eq!(
@@ -265,10 +254,7 @@ fn watch_says_that_it_waits_for_the_first_answer() {
         (&20.0.into(), &Value::Null)
     );
 
-    let silent = FakeServer::start(Play {
-        silent: true,
-        ..Play::default()
-    });
+    let silent = FakeServer::with(|play| play.silent = true);
     let watch = [
         "watch",
         "r",
@@ -327,10 +313,9 @@ fn whatever_holds_a_lease_releases_it_when_it_is_stopped() {
 #[test]
 fn release_gives_back_what_a_client_holds() {
     let server = FakeServer::start(Play::default());
-    let output = run(&server.address, &["release", "a", "r", "s"]);
-    check_exit(&output, 0);
+    let said = printed(&server.address, &["release", "a", "r", "s"]);
     assert_eq!(
-        stdout(&output),
+        said,
         "r: what a held is released\ns: what a held is released\n"
     );
     let release = &server.releases()[0];
@@ -352,9 +337,8 @@ fn release_gives_back_what_a_client_holds() {
 
 #[test]
 fn release_says_what_became_of_each_resource_and_fails_if_one_was_not_released() {
-    let server = FakeServer::start(Play {
-        outcomes: vec![Outcome::NotHeld, Outcome::OutOfOrder, Outcome::Unspecified],
-        ..Play::default()
+    let server = FakeServer::with(|play| {
+        play.outcomes = vec![Outcome::NotHeld, Outcome::OutOfOrder, Outcome::Unspecified];
     });
     let arguments = ["release", "a", "r", "s", "t", "u"];
     let output = run(&server.address, &arguments);
@@ -381,39 +365,27 @@ fn release_says_what_became_of_each_resource_and_fails_if_one_was_not_released()
 
 #[test]
 fn a_release_of_what_a_client_does_not_hold_is_no_failure() {
-    let server = FakeServer::start(Play {
-        outcomes: vec![Outcome::NotHeld],
-        ..Play::default()
-    });
-    let output = run(&server.address, &["release", "a", "r"]);
-    check_exit(&output, 0);
-    assert_eq!(stdout(&output), "r: a held nothing\n");
+    let server = FakeServer::with(|play| play.outcomes = vec![Outcome::NotHeld]);
+    let said = printed(&server.address, &["release", "a", "r"]);
+    assert_eq!(said, "r: a held nothing\n");
 }
 
 #[test]
 fn release_does_not_claim_what_an_old_server_does_not_say() {
-    let server = FakeServer::start(Play {
-        old: true,
-        ..Play::default()
-    });
-    let output = run(&server.address, &["release", "a", "r"]);
-    check_exit(&output, 0);
+    let server = FakeServer::with(|play| play.old = true);
+    let said = printed(&server.address, &["release", "a", "r"]);
     assert_eq!(
-        stdout(&output),
+        said,
         "r: the server does not say what became of it: it is of an older version, or this is not a resource id\n"
     );
 }
 
 #[test]
 fn release_says_that_a_client_that_may_live_has_a_while_to_be_heard() {
-    let server = FakeServer::start(Play {
-        outcomes: vec![Outcome::UnlessHeard],
-        ..Play::default()
-    });
-    let output = run(&server.address, &["release", "a", "r", "s"]);
-    check_exit(&output, 0);
+    let server = FakeServer::with(|play| play.outcomes = vec![Outcome::UnlessHeard]);
+    let said = printed(&server.address, &["release", "a", "r", "s"]);
     assert_eq!(
-        stdout(&output),
+        said,
         "s: what a held is released\n\
          r: what a held is free in 7 s, unless a lives and asks before\n"
     );

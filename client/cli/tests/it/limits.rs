@@ -5,7 +5,7 @@ use doorward_proto::admin::v1::limit_status::Unit;
 
 use crate::fake_server::{Asked, FakeServer, Master, Play};
 use crate::status::busy;
-use crate::{check_exit, check_failure, json, run, stdout};
+use crate::{check_exit, check_failure, json, printed, run, stdout};
 
 fn limit(name: &str, unit: Unit, used: Option<u64>, max: u64, refused: u64) -> LimitStatus {
     LimitStatus {
@@ -35,9 +35,8 @@ fn bounded() -> Play {
 #[test]
 fn each_limit_is_shown_beside_its_use_and_those_to_look_at_are_marked() {
     let server = FakeServer::start(bounded());
-    let output = run(&server.address, &["status", "--limits"]);
-    check_exit(&output, 0);
-    let table: Vec<String> = stdout(&output).lines().skip(5).map(str::to_owned).collect();
+    let said = printed(&server.address, &["status", "--limits"]);
+    let table: Vec<String> = said.lines().skip(5).map(str::to_owned).collect();
     assert_eq!(
         table,
         [
@@ -49,7 +48,7 @@ fn each_limit_is_shown_beside_its_use_and_those_to_look_at_are_marked() {
             "FULL  leases          4000      4000  100 %     1204  --leases-max",
         ]
     );
-    assert!(!stdout(&output).contains('\u{1b}'));
+    assert!(!said.contains('\u{1b}'));
     let painted = run(
         &server.address,
         &["status", "--limits", "--color", "always"],
@@ -84,12 +83,11 @@ fn limits_for_programs_have_a_stable_shape_and_no_resources_beside_them() {
 #[test]
 fn status_has_a_line_about_limits_that_are_reached_and_none_if_all_is_well() {
     let server = FakeServer::start(bounded());
-    let output = run(&server.address, &["status"]);
-    check_exit(&output, 0);
+    let said = printed(&server.address, &["status"]);
     let line = "limits: leases-max is FULL, has refused 1204; memory-max is nearly full; calls-max has \
                 refused 17 (refusals since the start); doorward status --limits lists all\n";
-    assert!(stdout(&output).contains(line), "{}", stdout(&output));
-    assert!(stdout(&output).contains("db/reads"));
+    assert!(said.contains(line), "{said}");
+    assert!(said.contains("db/reads"));
     let well = FakeServer::start(Play {
         limits: vec![limit("connections", Unit::Count, Some(37), 100, 0)],
         ..busy()
@@ -125,10 +123,9 @@ fn limits_are_those_of_the_master_unless_they_are_asked_for_here() {
         "{}",
         stdout(&output)
     );
-    let output = run(&standby.address, &["status", "--limits", "--here"]);
-    check_exit(&output, 0);
+    let said = printed(&standby.address, &["status", "--limits", "--here"]);
     let expected = "http connections     1     10   10 %        0  --http-connections-max\n";
-    assert!(stdout(&output).ends_with(expected), "{}", stdout(&output));
+    assert!(said.ends_with(expected), "{said}");
 }
 
 #[test]

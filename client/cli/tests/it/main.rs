@@ -48,6 +48,14 @@ fn run(server: &str, arguments: &[&str]) -> Output {
     command.args(arguments).output().unwrap()
 }
 
+/// Runs it at a server, which must go well, and returns its output.
+#[track_caller]
+fn printed(server: &str, arguments: &[&str]) -> String {
+    let output = run(server, arguments);
+    check_exit(&output, 0);
+    stdout(&output)
+}
+
 #[track_caller]
 fn check_exit(output: &Output, code: i32) {
     let (stdout, stderr) = (stdout(output), stderr(output));

@@ -78,10 +78,7 @@ async fn nodes_are_listed_with_masters_and_servers() {
 async fn commands_find_the_servers_of_a_node() {
     let mut etcd = Etcd::start().await;
     let master = FakeServer::start(Play::default());
-    let follower = FakeServer::start(Play {
-        master: Master::At(master.address.clone()),
-        ..Play::default()
-    });
+    let follower = FakeServer::with(|play| play.master = Master::At(master.address.clone()));
     etcd.register("eu", &follower.address).await;
     etcd.register("eu", &master.address).await;
     let address = etcd.node("eu");

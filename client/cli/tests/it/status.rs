@@ -5,7 +5,7 @@ use doorward_proto::admin::v1::{
 };
 
 use crate::fake_server::{Asked, FakeServer, Master, Play};
-use crate::{check_exit, check_failure, json, nowhere, run, stdout};
+use crate::{check_exit, check_failure, json, nowhere, printed, run, stdout};
 
 pub(crate) fn busy() -> Play {
     let lease = |holder: &str, kind: &str, granted| LeaseStatus {
@@ -49,10 +49,9 @@ pub(crate) fn busy() -> Play {
 #[test]
 fn status_shows_the_server_and_a_row_for_every_resource() {
     let server = FakeServer::start(busy());
-    let output = run(&server.address, &["status"]);
-    check_exit(&output, 0);
+    let said = printed(&server.address, &["status"]);
     assert_eq!(
-        stdout(&output),
+        said,
         "fake 1.2.3: master, epoch 7, up for 1m 5s\n\
          no parent: this is the root\n\
          1 template from templates.yaml\n\
@@ -66,9 +65,7 @@ fn status_shows_the_server_and_a_row_for_every_resource() {
 #[test]
 fn status_of_a_resource_lists_its_leases_and_why_they_are_what_they_are() {
     let server = FakeServer::start(busy());
-    let output = run(&server.address, &["status", "db/reads"]);
-    check_exit(&output, 0);
-    let text = stdout(&output);
+    let text = printed(&server.address, &["status", "db/reads"]);
     let listed: Vec<&str> = text.lines().skip(7).collect();
     assert_eq!(
         listed,
@@ -136,10 +133,9 @@ fn status_names_two_live_processes_of_one_name() {
         }],
         ..busy()
     });
-    let output = run(&server.address, &["status"]);
-    check_exit(&output, 0);
+    let said = printed(&server.address, &["status"]);
     let expected = "TWO LIVE PROCESSES ask as the server eu, seen 5s ago: the later one is refused";
-    assert!(stdout(&output).contains(expected), "{}", stdout(&output));
+    assert!(said.contains(expected), "{said}");
     let output = run(&server.address, &["status", "--output", "json"]);
     let expected = serde_json::json!([{"holder": "eu", "kind": "server", "age_ms": 5_000}]);
     assert_eq!(json(&output)["conflicts"], expected);
@@ -150,9 +146,8 @@ fn a_resource_nobody_holds_is_one() {
     let server = FakeServer::start(Play::default());
     let output = run(&server.address, &["status", "db/reads"]);
     check_failure(&output, 1, "no leases of db/reads are out");
-    let output = run(&server.address, &["status"]);
-    check_exit(&output, 0);
-    assert!(stdout(&output).ends_with("no leases are out\n"));
+    let said = printed(&server.address, &["status"]);
+    assert!(said.ends_with("no leases are out\n"));
 }
 
 #[test]
@@ -198,25 +193,18 @@ fn a_name_without_a_template_is_said_to_have_none_and_a_template_that_nobody_use
 #[test]
 fn status_is_the_masters_unless_it_is_asked_for_here() {
     let master = FakeServer::start(busy());
-    let standby = FakeServer::start(Play {
-        master: Master::At(master.address.clone()),
-        ..Play::default()
-    });
+    let standby = FakeServer::with(|play| play.master = Master::At(master.address.clone()));
     assert!(stdout(&run(&standby.address, &["status"])).contains("db/reads"));
-    let output = run(&standby.address, &["status", "--here"]);
-    check_exit(&output, 0);
+    let said = printed(&standby.address, &["status", "--here"]);
     let not_master = format!("not the master, which is at {}", master.address);
-    assert!(stdout(&output).contains(&not_master), "{}", stdout(&output));
+    assert!(said.contains(&not_master), "{said}");
     let output = run(&standby.address, &["status", "db/reads", "--here"]);
     check_failure(&output, 1, "here; the master is at");
 }
 
 #[test]
 fn a_standby_whose_master_is_gone_can_still_be_looked_at() {
-    let standby = FakeServer::start(Play {
-        master: Master::At(nowhere()),
-        ..Play::default()
-    });
+    let standby = FakeServer::with(|play| play.master = Master::At(nowhere()));
     let output = run(&standby.address, &["status"]);
     check_failure(&output, 3, "--here shows the server that was asked");
     check_exit(&run(&standby.address, &["status", "--here"]), 0);
@@ -224,14 +212,10 @@ fn a_standby_whose_master_is_gone_can_still_be_looked_at() {
 
 #[test]
 fn learning_mode_is_shown_though_nobody_holds_anything() {
-    let server = FakeServer::start(Play {
-        learning_remaining_ms: Some(41_000),
-        ..Play::default()
-    });
-    let output = run(&server.address, &["status"]);
-    check_exit(&output, 0);
+    let server = FakeServer::with(|play| play.learning_remaining_ms = Some(41_000));
+    let said = printed(&server.address, &["status"]);
     let learning = "learning mode: for up to 41s more, a client without a lease gets nothing\n";
-    assert!(stdout(&output).contains(learning), "{}", stdout(&output));
+    assert!(said.contains(learning), "{said}");
     let output = run(&server.address, &["status", "--output", "json"]);
     assert_eq!(json(&output)["learning_remaining_ms"], 41_000);
 }

@@ -142,10 +142,7 @@ async fn whether_the_server_goes_by_other_templates_is_said() {
         ("t.yaml", true),
         ("etcd:/doorward/templates", false),
     ] {
-        let server = FakeServer::start(Play {
-            templates_source: source.to_owned(),
-            ..Play::default()
-        });
+        let server = FakeServer::with(|play| play.templates_source = source.to_owned());
         let mut command = doorward();
         command.args(["templates", "--etcd-endpoints", &etcd.endpoint(0)]);
         command.args(["--server", &server.address, "diff", "-"]);

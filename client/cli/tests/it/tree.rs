@@ -5,7 +5,7 @@ use doorward_proto::admin::v1::{
 };
 
 use crate::fake_server::{FakeServer, Play};
-use crate::{check_exit, json, run, stdout};
+use crate::{json, printed, run, stdout};
 
 fn child(name: &str) -> ChildStatus {
     ChildStatus {
@@ -102,9 +102,7 @@ fn middle() -> Play {
 #[test]
 fn status_shows_the_parent_and_children_under_their_resource() {
     let server = FakeServer::start(middle());
-    let output = run(&server.address, &["status"]);
-    check_exit(&output, 0);
-    let text = stdout(&output);
+    let text = printed(&server.address, &["status"]);
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(
         lines,
@@ -126,9 +124,7 @@ fn status_shows_the_parent_and_children_under_their_resource() {
 #[test]
 fn status_of_a_resource_shows_its_own_lease_and_all_of_its_children() {
     let server = FakeServer::start(middle());
-    let output = run(&server.address, &["status", "db/reads"]);
-    check_exit(&output, 0);
-    let text = stdout(&output);
+    let text = printed(&server.address, &["status", "db/reads"]);
     let lines: Vec<&str> = text.lines().skip(8).collect();
     assert_eq!(
         lines,
@@ -160,9 +156,7 @@ fn a_parent_out_of_reach_and_a_cycle_stand_out() {
         parent.problem = Some("connection refused".to_owned());
     }
     let server = FakeServer::start(play);
-    let output = run(&server.address, &["status"]);
-    check_exit(&output, 0);
-    let text = stdout(&output);
+    let text = printed(&server.address, &["status"]);
     let lines: Vec<&str> = text.lines().skip(1).take(3).collect();
     assert_eq!(
         lines,
