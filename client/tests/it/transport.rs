@@ -46,6 +46,14 @@ fn client(address: &str) -> ClientBuilder {
         .connect_timeout(PATIENCE)
 }
 
+/// Connects to a server, and opens a resource that wants 10.
+async fn opened(server: &FakeServer, mode: Mode) -> (Client, Resource) {
+    let client = client(&server.address).connect().await.unwrap();
+    let resource = client.resource("r").wants(10.0).mode(mode);
+    let resource = resource.open().unwrap();
+    (client, resource)
+}
+
 async fn within_patience<T>(what: impl Future<Output = T>) -> T {
     tokio::time::timeout(PATIENCE, what).await.unwrap()
 }
@@ -128,8 +136,7 @@ async fn a_lease_is_asked_for_refreshed_and_released() {
 #[tokio::test]
 async fn dropping_the_last_handle_releases_and_dropping_everything_ends_the_client() {
     let mut server = FakeServer::master([lease(8.0, 60_000)]).await;
-    let client = client(&server.address).connect().await.unwrap();
-    let resource = client.resource("r").wants(10.0).open().unwrap();
+    let (client, resource) = opened(&server, Mode::Safe).await;
     let limiter = resource.rate_limiter(Burst::default());
     resource.wait_for_lease(PATIENCE).await.unwrap();
     drop(resource);
@@ -147,8 +154,7 @@ async fn dropping_the_last_handle_releases_and_dropping_everything_ends_the_clie
 #[tokio::test]
 async fn other_wants_are_told_without_waiting_for_the_refresh() {
     let mut server = FakeServer::master([lease(8.0, 60_000)]).await;
-    let client = client(&server.address).connect().await.unwrap();
-    let resource = client.resource("r").wants(10.0).open().unwrap();
+    let (_client, resource) = opened(&server, Mode::Safe).await;
     resource.wait_for_lease(PATIENCE).await.unwrap();
     assert_eq!(server.next_get().await.resource[0].wants, 10.0);
     resource.ask(25.0).unwrap();
@@ -307,8 +313,7 @@ async fn a_server_of_the_old_kind_is_understood() {
         refresh_in_ms: None,
     });
     let server = FakeServer::start(None, [old]).await;
-    let client = client(&server.address).connect().await.unwrap();
-    let resource = client.resource("r").wants(10.0).open().unwrap();
+    let (_client, resource) = opened(&server, Mode::Safe).await;
     resource.wait_for_lease(PATIENCE).await.unwrap();
     let remaining = resource.holding().remaining.unwrap().as_secs();
     assert!((57..=60).contains(&remaining), "{remaining}");

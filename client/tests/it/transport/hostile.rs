@@ -5,15 +5,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use doorward_client::state::{BackoffConfig, ClientConfig};
-use doorward_client::{Client, ClientBuilder, Hooks};
+use doorward_client::{Client, ClientBuilder, Hooks, Mode};
 use doorward_proto::doorman::refusal::Reason;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpListener;
 use tokio::sync::{Notify, mpsc};
 use tonic::Status;
 
-use crate::transport::PATIENCE;
 use crate::transport::fake_server::{Answer, FakeServer, discovery, lease, redirect, refused};
+use crate::transport::{PATIENCE, opened};
 
 /// Reports a failed attempt to the test.
 #[derive(Default)]
@@ -75,11 +75,7 @@ async fn an_answer_of_more_than_a_mebibyte_is_not_read() {
         Ok(answer)
     };
     let server = FakeServer::master([large(1_000_000)]).await;
-    let client = crate::transport::client(&server.address)
-        .connect()
-        .await
-        .unwrap();
-    let resource = client.resource("r").wants(10.0).open().unwrap();
+    let (_client, resource) = opened(&server, Mode::Safe).await;
     assert_eq!(resource.wait_for_lease(PATIENCE).await.unwrap().get(), 8.0);
     let server = FakeServer::master([large(1_100_000)]).await;
     let problem = failure_at(&server.address).await;
@@ -92,11 +88,7 @@ async fn texts_of_servers_are_shown_without_control_characters() {
     let mut no = refused(Reason::TooMany).unwrap();
     no.refused[0].message = Some(format!("{evil}{}", "x".repeat(100_000)));
     let server = FakeServer::master([Ok(no)]).await;
-    let client = crate::transport::client(&server.address)
-        .connect()
-        .await
-        .unwrap();
-    let resource = client.resource("r").wants(10.0).open().unwrap();
+    let (_client, resource) = opened(&server, Mode::Safe).await;
     let error = resource
         .wait_for_lease(PATIENCE)
         .await

@@ -8,7 +8,7 @@ use doorward_proto::doorman;
 use tokio_stream::StreamExt;
 
 use crate::transport::fake_server::{Answer, FakeServer, lease, with};
-use crate::transport::{PATIENCE, client};
+use crate::transport::{PATIENCE, opened};
 
 /// Returns a lease of a server that learns for 41 s more, with a refresh interval in milliseconds.
 fn learning(capacity: f64, refresh_in_ms: u64) -> Answer {
@@ -21,9 +21,7 @@ fn learning(capacity: f64, refresh_in_ms: u64) -> Answer {
 #[tokio::test]
 async fn a_resource_at_zero_says_that_the_server_learns_and_for_how_long() {
     let server = FakeServer::master([learning(0.0, 60_000)]).await;
-    let client = client(&server.address).connect().await.unwrap();
-    let resource = client.resource("r").wants(10.0).mode(Mode::Pessimistic);
-    let resource = resource.open().unwrap();
+    let (_client, resource) = opened(&server, Mode::Pessimistic).await;
     let before = resource.holding();
     assert_eq!((before.limited_by, before.learning_for), (None, None));
     assert_eq!(resource.wait_for_lease(PATIENCE).await, Ok(Capacity::NONE));
@@ -46,9 +44,7 @@ async fn the_end_of_learning_mode_is_news_even_with_the_same_capacity() {
         response.limited_by = Some(doorman::LimitedBy::Share.into());
     });
     let server = FakeServer::master([learning(0.0, 20), share]).await;
-    let client = client(&server.address).connect().await.unwrap();
-    let resource = client.resource("r").wants(10.0).mode(Mode::Pessimistic);
-    let resource = resource.open().unwrap();
+    let (_client, resource) = opened(&server, Mode::Pessimistic).await;
     let mut changes = resource.changes();
     let over = async {
         while let Some(holding) = changes.next().await {

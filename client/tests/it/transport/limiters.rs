@@ -8,7 +8,7 @@ use doorward_proto::doorman::{self, refusal::Reason};
 use tokio_test::{assert_pending, task};
 
 use crate::transport::fake_server::{Answer, FakeServer, granted, lease, refused};
-use crate::transport::{PATIENCE, client, within_patience};
+use crate::transport::{PATIENCE, client, opened, within_patience};
 
 /// Returns a lease of 300 ms, refreshed after 20 ms.
 fn short(capacity: f64) -> Answer {
@@ -31,8 +31,7 @@ fn unknown() -> AcquireError {
 #[tokio::test]
 async fn acquire_fails_for_an_unknown_resource() {
     let server = FakeServer::master([refused(Reason::UnknownResource)]).await;
-    let client = client(&server.address).connect().await.unwrap();
-    let resource = client.resource("r").wants(10.0).open().unwrap();
+    let (_client, resource) = opened(&server, Mode::Safe).await;
     let (rate, gate) = (
         resource.rate_limiter(Burst::default()),
         resource.concurrency_limiter(),
@@ -61,9 +60,7 @@ async fn acquire_fails_for_an_unknown_resource() {
 #[tokio::test]
 async fn a_waiting_acquire_fails_when_the_last_lease_ends_without_a_template() {
     let server = FakeServer::master([short(0.0), refused(Reason::UnknownResource)]).await;
-    let client = client(&server.address).connect().await.unwrap();
-    let resource = client.resource("r").wants(10.0).mode(Mode::Pessimistic);
-    let resource = resource.open().unwrap();
+    let (_client, resource) = opened(&server, Mode::Pessimistic).await;
     let rate = resource.rate_limiter(Burst::default());
     let gate = resource.concurrency_limiter();
     resource.wait_for_lease(PATIENCE).await.unwrap();
@@ -117,9 +114,7 @@ async fn permits_that_are_all_out_by_the_mode_are_no_unknown_resource() {
 #[tokio::test]
 async fn a_lease_of_zero_is_a_lease_and_lasts_though_the_template_is_gone() {
     let server = FakeServer::master([lease(0.0, 20), refused(Reason::UnknownResource)]).await;
-    let client = client(&server.address).connect().await.unwrap();
-    let resource = client.resource("r").wants(10.0).mode(Mode::Pessimistic);
-    let resource = resource.open().unwrap();
+    let (_client, resource) = opened(&server, Mode::Pessimistic).await;
     within_patience(async {
         while resource.problem().is_none() {
             tokio::task::yield_now().await;
@@ -138,8 +133,7 @@ async fn a_lease_of_zero_is_a_lease_and_lasts_though_the_template_is_gone() {
 async fn another_refusal_is_waited_out() {
     let answers = [refused(Reason::NotReady), lease(1e6, 60_000)];
     let server = FakeServer::master(answers).await;
-    let client = client(&server.address).connect().await.unwrap();
-    let resource = client.resource("r").wants(10.0).open().unwrap();
+    let (_client, resource) = opened(&server, Mode::Safe).await;
     let rate = resource.rate_limiter(Burst::default());
     let gate = resource.concurrency_limiter();
     let both = within_patience(async { tokio::join!(rate.acquire(1.0), gate.acquire()) });
@@ -169,8 +163,7 @@ async fn after_a_lease_of_zero_retry_after_is_when_the_next_answer_is_due() {
 #[tokio::test]
 async fn a_wait_for_one_limiter_does_not_affect_the_other() {
     let server = FakeServer::master([lease(2.0, 60_000)]).await;
-    let client = client(&server.address).connect().await.unwrap();
-    let resource = client.resource("r").wants(10.0).open().unwrap();
+    let (_client, resource) = opened(&server, Mode::Safe).await;
     resource.wait_for_lease(PATIENCE).await.unwrap();
     let rate = resource.rate_limiter(Burst::default());
     let gate = resource.concurrency_limiter();
@@ -195,8 +188,7 @@ async fn a_wait_for_one_limiter_does_not_affect_the_other() {
 #[tokio::test]
 async fn nothing_is_admitted_once_a_release_is_on_its_way() {
     let mut server = FakeServer::master([lease(1e6, 60_000)]).await;
-    let client = client(&server.address).connect().await.unwrap();
-    let resource = client.resource("r").wants(10.0).open().unwrap();
+    let (client, resource) = opened(&server, Mode::Safe).await;
     resource.wait_for_lease(PATIENCE).await.unwrap();
     let rate = resource.rate_limiter(Burst::default());
     let gate = resource.concurrency_limiter();
@@ -210,8 +202,7 @@ async fn nothing_is_admitted_once_a_release_is_on_its_way() {
 #[tokio::test]
 async fn a_lease_with_permits_out_is_not_released_when_the_client_closes() {
     let mut server = FakeServer::master([lease(5.0, 60_000)]).await;
-    let client = client(&server.address).connect().await.unwrap();
-    let resource = client.resource("r").wants(10.0).open().unwrap();
+    let (client, resource) = opened(&server, Mode::Safe).await;
     resource.wait_for_lease(PATIENCE).await.unwrap();
     let gate = resource.concurrency_limiter();
     let permit = gate.acquire().await.unwrap();

@@ -9,7 +9,7 @@ use doorward_proto::doorman;
 use tonic::Status;
 
 use crate::transport::fake_server::{Answer, FakeServer, lease, refused};
-use crate::transport::{Failures, PATIENCE, client};
+use crate::transport::{Failures, PATIENCE, client, opened};
 
 /// Returns a refusal because of another process, with a time as short as a client accepts.
 fn another_process() -> Answer {
@@ -71,8 +71,7 @@ async fn acquire_fails_when_another_process_goes_on() {
 #[tokio::test]
 async fn acquire_waits_until_the_previous_process_has_ended() {
     let server = FakeServer::master([another_process(), lease(1e6, 60_000)]).await;
-    let client = client(&server.address).connect().await.unwrap();
-    let resource = client.resource("r").wants(10.0).open().unwrap();
+    let (_client, resource) = opened(&server, Mode::Safe).await;
     let (rate, gate) = (
         resource.rate_limiter(Burst::default()),
         resource.concurrency_limiter(),
@@ -93,8 +92,7 @@ async fn acquire_waits_until_the_previous_process_has_ended() {
 #[tokio::test]
 async fn a_timeout_during_a_restart_names_the_other_process() {
     let server = FakeServer::master([another_process()]).await;
-    let client = client(&server.address).connect().await.unwrap();
-    let resource = client.resource("r").wants(10.0).open().unwrap();
+    let (_client, resource) = opened(&server, Mode::Safe).await;
     while resource.problem().is_none() {
         tokio::task::yield_now().await;
     }
