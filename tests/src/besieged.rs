@@ -1,12 +1,10 @@
 //! A server under attack, with two honest clients: one that asks all the time and one of the client library. Both
 //! are served as if there were no attack, and so are later clients.
 
-use std::fs;
 use std::future::Future;
 use std::time::Duration;
 
 use doorward_client::Mode;
-use tempfile::TempDir;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::{Instant, timeout};
 
@@ -15,6 +13,7 @@ use crate::crowd::Crowd;
 use crate::figures::{Memory, memory, refused};
 use crate::honest::{Honest, HonestClient, Served, channel};
 use crate::processes::{PATIENCE, Server};
+use crate::template_file::TemplateFile;
 
 /// Templates whose resources keep honest clients and attackers apart.
 pub const TEMPLATES: &str = "
@@ -55,7 +54,7 @@ pub struct Besieged {
     pub honest: Honest,
     library: Crowd,
     began: Instant,
-    _folder: TempDir,
+    _file: TemplateFile,
     _turn: SemaphorePermit<'static>,
 }
 
@@ -68,11 +67,9 @@ impl Besieged {
     /// Does the same with limits of the system, as `ulimit` takes them, and templates.
     pub async fn start_limited(ulimits: &[(&str, u64)], templates: &str, flags: &[&str]) -> Self {
         let turn = TURNS.acquire().await.unwrap();
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("templates.yaml");
-        fs::write(&path, templates).unwrap();
+        let file = TemplateFile::new(templates);
         let own = ["--http-listen", "127.0.0.1:0", "--templates"];
-        let own = [&own[..], &[path.to_str().unwrap()]].concat();
+        let own = [&own[..], &[file.path.as_str()]].concat();
         let began = Instant::now();
         let mut server = Server::start_limited(ulimits, &[&own[..], flags].concat());
         let target = Target {
@@ -95,7 +92,7 @@ impl Besieged {
             honest,
             library,
             began,
-            _folder: folder,
+            _file: file,
             _turn: turn,
         }
     }

@@ -4,12 +4,10 @@
 //! ([`Proxy`]). There are two resources: [`SHARED`], whose clients want more than its capacity, and [`WATCHED`], for
 //! watchers.
 
-use std::fs;
 use std::time::Duration;
 
 use doorward_client::Mode;
 use serde_json::Value;
-use tempfile::TempDir;
 use tokio::time::Instant;
 
 use crate::crowd::Crowd;
@@ -18,6 +16,7 @@ use crate::ports::lasting_address;
 use crate::probe::{Probe, Watcher};
 use crate::processes::{PATIENCE, Server};
 use crate::proxy::Proxy;
+use crate::template_file::TemplateFile;
 
 /// Resource that clients share.
 pub const SHARED: &str = "shared";
@@ -94,10 +93,8 @@ impl Setup {
 
     /// Starts all candidates.
     pub fn start(self, etcd: &Etcd) -> Candidates {
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("templates.yaml");
-        fs::write(&file, TEMPLATES).unwrap();
-        let templates = self.templates.unwrap_or_else(|| file.display().to_string());
+        let file = TemplateFile::new(TEMPLATES);
+        let templates = self.templates.unwrap_or_else(|| file.path.clone());
         let mut list = Vec::new();
         for _ in 0..self.count {
             let mut ways = Vec::new();
@@ -121,23 +118,15 @@ impl Setup {
                 ("--templates", &templates),
                 ("--shutdown-grace", "5s"),
             ]
-            .iter()
-            .flat_map(|(flag, value)| [(*flag).to_owned(), (*value).to_owned()])
-            .collect();
-            let address = lasting_address();
+            .map(|(flag, value)| [flag, value])
+            .concat();
             list.push(Candidate {
-                probe: Probe::to(&address),
-                address,
-                flags,
-                server: None,
                 ways,
+                ..Candidate::new(&flags)
             });
         }
         list.iter_mut().for_each(Candidate::start);
-        Candidates {
-            list,
-            _folder: folder,
-        }
+        Candidates { list, _file: file }
     }
 }
 
@@ -155,6 +144,18 @@ pub struct Candidate {
 }
 
 impl Candidate {
+    /// Chooses an address for a server with these flags, which does not run yet.
+    pub fn new(flags: &[&str]) -> Self {
+        let address = lasting_address();
+        Self {
+            probe: Probe::to(&address),
+            address,
+            flags: flags.iter().map(|flag| (*flag).to_owned()).collect(),
+            server: None,
+            ways: Vec::new(),
+        }
+    }
+
     /// Starts it at its address.
     pub fn start(&mut self) {
         assert!(self.server.is_none(), "it runs");
@@ -215,7 +216,7 @@ impl Candidate {
 pub struct Candidates {
     /// In no particular order.
     pub list: Vec<Candidate>,
-    _folder: TempDir,
+    _file: TemplateFile,
 }
 
 impl Candidates {

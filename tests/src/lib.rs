@@ -14,3 +14,4 @@ pub mod ports;
 pub mod probe;
 pub mod processes;
 pub mod proxy;
+pub mod template_file;

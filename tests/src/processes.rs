@@ -4,7 +4,7 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::OnceLock;
@@ -58,11 +58,7 @@ fn build() {
 }
 
 fn command(name: &str) -> Command {
-    undisturbed(&program(name))
-}
-
-fn undisturbed(program: &Path) -> Command {
-    let mut command = Command::new(program);
+    let mut command = Command::new(program(name));
     // Variables from outside must not affect the tests.
     for (variable, _) in std::env::vars_os() {
         if variable.to_string_lossy().starts_with("DOORWARD_") {
@@ -116,12 +112,6 @@ pub fn stdout(output: &Output) -> String {
 /// Returns the standard error.
 pub fn stderr(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).unwrap()
-}
-
-/// Returns a free address on loopback.
-pub fn free_address() -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.local_addr().unwrap().to_string()
 }
 
 /// Sends a process a signal.
@@ -181,11 +171,6 @@ impl Server {
     /// Starts a server on a free port, with variables of the environment.
     pub fn start_with(variables: &[(&str, &str)], arguments: &[&str]) -> Self {
         Self::spawn("127.0.0.1:0", variables, arguments)
-    }
-
-    /// Starts a server of another build, on a free port.
-    pub fn start_program(program: &Path, arguments: &[&str]) -> Self {
-        Self::spawn_by(undisturbed(program), "127.0.0.1:0", &[], arguments)
     }
 
     /// Starts a server at an address. It serves pages only if the arguments name their address.

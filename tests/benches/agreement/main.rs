@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::{Parser, ValueEnum};
+use clap::Parser;
 use doorward_simulator::recording::Figures;
 use doorward_simulator::scenario::Scenario;
 use doorward_simulator::world::World;
@@ -21,21 +21,19 @@ use doorward_simulator::world::World;
 use crate::course::{Course, Outline, SETTLED_S};
 
 const EXAMPLES: &str = "\
-Examples:
-  cargo bench -p doorward-tests --bench agreement
-      Both courses at once, in two minutes.
-  cargo bench -p doorward-tests --bench agreement -- --seed 2 --seconds 30 --changes 50
-      Another demand, and sooner done.
+A real run takes 30 s longer than it says, in which fresh servers learn. It is measured every 5 ms by the checkers of
+the simulator, as its simulation is. To see everything of a simulation, keep its scenario:
   cargo bench -p doorward-tests --bench agreement -- --keep /tmp/agreement
   cargo run --release --bin doorward-sim -- run /tmp/agreement/root-killed.yaml --out report
-      Keeps what is run as a scenario, to see everything of its simulation.
 
-A real run takes as long as it says, and 30 s before that in which fresh servers learn. It is
-measured every 5 ms by the checkers of the simulator, as its simulation is: see docs/simulator.md,
-\"A real run beside its simulation\".
+Exit codes: 0 they agree; 1 utilisation or distance from the ideal differ by more than two points, or more was granted
+than there is; 2 wrong usage.";
 
-Exit codes: 0 they agree; 1 utilisation or distance from the ideal differ by more than --within
-points, or more was granted than there is; 2 wrong usage.";
+/// Number of clients, half of them at each leaf.
+const CLIENTS: usize = 20;
+
+/// Time for which the root is away.
+const AWAY: Duration = Duration::from_secs(8);
 
 /// Runs real servers and clients and their simulation, and prints both results.
 #[derive(Clone, Debug, Parser)]
@@ -49,25 +47,9 @@ struct Flags {
     #[arg(long, default_value_t = 140)]
     changes: u32,
 
-    /// Number of clients, half of them at each leaf.
-    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..=1000))]
-    clients: u16,
-
     /// Seed of all random choices: the wants, and the simulated network.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-
-    /// Time for which the root is away, in seconds.
-    #[arg(long, default_value_t = 8, value_name = "SECONDS")]
-    away: u64,
-
-    /// Courses to run.
-    #[arg(long, default_value = "both")]
-    course: Which,
-
-    /// Largest allowed difference, in percentage points.
-    #[arg(long, default_value_t = 2.0, value_name = "POINTS")]
-    within: f64,
 
     /// Writes the scenario files there, and keeps them.
     #[arg(long, value_name = "FOLDER")]
@@ -76,29 +58,6 @@ struct Flags {
     /// Given by cargo.
     #[arg(long, hide = true)]
     bench: bool,
-}
-
-/// Choice of courses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Which {
-    /// An undisturbed one and one with the root away, at the same time.
-    Both,
-    /// The undisturbed one.
-    Quiet,
-    /// The one in which the root is killed and started again.
-    RootKilled,
-}
-
-impl Flags {
-    /// Returns the time for which the root is away, for each chosen course.
-    fn courses(&self) -> Vec<Option<Duration>> {
-        let away = Some(Duration::from_secs(self.away));
-        match self.course {
-            Which::Both => vec![None, away],
-            Which::Quiet => vec![None],
-            Which::RootKilled => vec![away],
-        }
-    }
 }
 
 /// Result of a course.
@@ -113,7 +72,7 @@ fn simulated(scenario: &Scenario) -> Figures {
     recording.resources.remove(0).figures
 }
 
-async fn run(courses: Vec<Course>) -> Vec<Outcome> {
+async fn run(courses: [Course; 2]) -> Vec<Outcome> {
     let begin = |course: Course| {
         let scenario = Scenario::read(&course.scenario).unwrap();
         let simulated = simulated(&scenario);
@@ -135,7 +94,7 @@ async fn run(courses: Vec<Course>) -> Vec<Outcome> {
 fn main() -> ExitCode {
     let flags = Flags::parse();
     let outline = Outline {
-        clients: flags.clients.into(),
+        clients: CLIENTS,
         changes: flags.changes,
         seconds: flags.seconds,
         seed: flags.seed,
@@ -143,13 +102,9 @@ fn main() -> ExitCode {
     let temporary = tempfile::tempdir().unwrap();
     let folder = flags.keep.as_deref().unwrap_or(temporary.path());
     fs::create_dir_all(folder).unwrap();
-    let courses = flags.courses().into_iter();
-    let courses: Vec<Course> = courses
-        .map(|away| Course::write(outline, away, folder).unwrap())
-        .collect();
+    let courses = [None, Some(AWAY)].map(|away| Course::write(outline, away, folder).unwrap());
     println!(
-        "{} clients at two leaves below a root, {} changes of demand in {} s, seed {}; {} s of real time",
-        flags.clients,
+        "{CLIENTS} clients at two leaves below a root, {} changes of demand in {} s, seed {}; {} s of real time",
         flags.changes,
         flags.seconds,
         flags.seed,
@@ -161,7 +116,7 @@ fn main() -> ExitCode {
         .unwrap();
     let outcomes = runtime.block_on(run(courses));
     runtime.shutdown_background();
-    if table::print(&outcomes, flags.within) {
+    if table::print(&outcomes) {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE

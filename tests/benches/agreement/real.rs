@@ -11,8 +11,9 @@ use doorward_simulator::recording::Figures;
 use doorward_simulator::scenario::demand::Demand;
 use doorward_simulator::scenario::{ClientGroup, Scenario};
 use doorward_simulator::trace_feed::{PlayedRow, TraceFeed};
-use doorward_tests::processes::{Server, free_address};
-use tokio::task::spawn_blocking;
+use doorward_tests::candidates::Candidate;
+use doorward_tests::processes::Server;
+use tokio::task::{block_in_place, spawn_blocking};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
 use crate::books::RealRun;
@@ -25,35 +26,24 @@ const LOOK_EVERY: u32 = 10;
 
 /// A root with leaves below it.
 struct Tree {
-    root: Option<Server>,
-    root_address: String,
-    root_flags: Vec<String>,
+    root: Candidate,
     leaves: Vec<Server>,
 }
 
 impl Tree {
     fn start(course: &Course, scenario: &Scenario) -> Self {
-        let templates = course.templates.to_str().unwrap();
-        let root_flags = ["--templates", templates].map(str::to_owned).to_vec();
-        let root_address = free_address();
-        let root = start_root(&root_address, &root_flags);
+        let mut root = Candidate::new(&["--templates", course.templates.to_str().unwrap()]);
+        root.start();
         let leaves = scenario
             .nodes
             .iter()
             .skip(1)
-            .map(|node| Server::start(&["--node", &node.name, "--parent", &root_address]));
+            .map(|node| Server::start(&["--node", &node.name, "--parent", &root.address]));
         Self {
             leaves: leaves.collect(),
-            root: Some(root),
-            root_address,
-            root_flags,
+            root,
         }
     }
-}
-
-fn start_root(address: &str, flags: &[String]) -> Server {
-    let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
-    Server::start_at(address, &flags)
 }
 
 /// A client that was started.
@@ -136,7 +126,7 @@ pub(crate) async fn run(course: Course, scenario: Scenario) -> Figures {
     };
     let rows = TraceFeed::open(trace).unwrap();
     let mut rows: VecDeque<PlayedRow> = rows.map(Result::unwrap).collect();
-    let mut addresses = vec![tree.root_address.clone()];
+    let mut addresses = vec![tree.root.address.clone()];
     addresses.extend(tree.leaves.iter().map(|leaf| leaf.address.clone()));
     let mut members = Members {
         group,
@@ -185,12 +175,8 @@ async fn have_accident(mut tree: Tree, away: Option<(Duration, Duration)>, began
         return tree;
     };
     sleep_until(began + at).await;
-    if let Some(root) = tree.root.take() {
-        spawn_blocking(move || root.kill()).await.unwrap();
-    }
+    block_in_place(|| tree.root.kill());
     sleep_until(began + at + lasts).await;
-    let (address, flags) = (tree.root_address.clone(), tree.root_flags.clone());
-    let start = move || start_root(&address, &flags);
-    tree.root = Some(spawn_blocking(start).await.unwrap());
+    block_in_place(|| tree.root.start());
     tree
 }

@@ -4,52 +4,27 @@ use doorward_simulator::recording::Figures;
 
 use crate::Outcome;
 
+/// Largest allowed difference, in percentage points.
+const WITHIN: f64 = 2.0;
+
 /// Relative error of a sum because of rounding, at most.
 const ROUNDING: f64 = 1e-9;
 
-/// A figure, in percent.
-struct Row {
-    name: &'static str,
-    of: fn(&Figures) -> f64,
-    /// Whether both must be about the same.
-    is_judged: bool,
-}
+/// A figure, as a part of 1.
+type Figure = fn(&Figures) -> f64;
 
-const ROWS: [Row; 6] = [
-    Row {
-        name: "utilisation",
-        of: |figures| figures.utilisation,
-        is_judged: true,
-    },
-    Row {
-        name: "distance from ideal",
-        of: |figures| figures.unfairness,
-        is_judged: true,
-    },
-    Row {
-        name: "demand met",
-        of: |figures| figures.demand_met,
-        is_judged: false,
-    },
-    Row {
-        name: "clients short",
-        of: |figures| figures.clients_short,
-        is_judged: false,
-    },
-    Row {
-        name: "demand above capacity",
-        of: |figures| figures.scarce,
-        is_judged: false,
-    },
-    Row {
-        name: "peak of capacity",
-        of: |figures| figures.peak_of_capacity,
-        is_judged: false,
-    },
+/// Figures to show in percent, and whether both must be about the same.
+const ROWS: [(&str, Figure, bool); 6] = [
+    ("utilisation", |it| it.utilisation, true),
+    ("distance from ideal", |it| it.unfairness, true),
+    ("demand met", |it| it.demand_met, false),
+    ("clients short", |it| it.clients_short, false),
+    ("demand above capacity", |it| it.scarce, false),
+    ("peak of capacity", |it| it.peak_of_capacity, false),
 ];
 
 /// Prints the results of all courses. Returns whether real runs and simulations agree.
-pub(crate) fn print(outcomes: &[Outcome], within: f64) -> bool {
+pub(crate) fn print(outcomes: &[Outcome]) -> bool {
     let mut problems = Vec::new();
     println!(
         "\n{:<26}{:>10}{:>12}{:>20}",
@@ -57,16 +32,13 @@ pub(crate) fn print(outcomes: &[Outcome], within: f64) -> bool {
     );
     for outcome in outcomes {
         println!("{}", outcome.name);
-        for row in &ROWS {
+        for (name, figure, is_judged) in ROWS {
             let [real, simulated] =
-                [&outcome.real, &outcome.simulated].map(|it| (row.of)(it) * 100.0);
+                [&outcome.real, &outcome.simulated].map(|it| figure(it) * 100.0);
             let off = real - simulated;
-            println!(
-                "  {:<24}{:>8.2} %{:>10.2} %{:>+13.2} points",
-                row.name, real, simulated, off
-            );
-            if row.is_judged && off.abs() > within {
-                problems.push(format!("{}: {} differs", outcome.name, row.name));
+            println!("  {name:<24}{real:>8.2} %{simulated:>10.2} %{off:>+13.2} points");
+            if is_judged && off.abs() > WITHIN {
+                problems.push(format!("{}: {name} differs", outcome.name));
             }
         }
         for (figures, which) in [(&outcome.real, "real"), (&outcome.simulated, "simulated")] {
@@ -79,7 +51,7 @@ pub(crate) fn print(outcomes: &[Outcome], within: f64) -> bool {
         println!("FAILED: {problem}");
     }
     if problems.is_empty() {
-        println!("Utilisation and distance from the ideal agree within {within} points.");
+        println!("Utilisation and distance from the ideal agree within {WITHIN} points.");
     }
     problems.is_empty()
 }

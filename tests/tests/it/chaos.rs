@@ -3,17 +3,15 @@
 //!
 //! `DOORWARD_CHAOS_SECONDS` sets the duration (a minute by default), `DOORWARD_CHAOS_SEED` the seed.
 
-use std::fs;
 use std::time::Duration;
 
 use doorward_client::Mode;
 use tokio::time::Instant;
 
+use doorward_tests::candidates::Candidate;
 use doorward_tests::crowd::Crowd;
 use doorward_tests::etcd::Etcd;
-use doorward_tests::ports::lasting_address;
-use doorward_tests::probe::Probe;
-use doorward_tests::processes::Server;
+use doorward_tests::template_file::TemplateFile;
 
 const CAPACITY: f64 = 1000.0;
 const CLIENTS_PER_LEAF: usize = 20;
@@ -31,46 +29,6 @@ const NODES: [(&str, &str); 6] = [
 
 const TEMPLATES: &str = "resources: [{identifier_glob: shared, capacity: 1000, safe_capacity: 0, \
      algorithm: {kind: FAIR_SHARE, lease_length: 8s, refresh_interval: 500ms}}]";
-
-/// A server that may be down, and its flags.
-struct Candidate {
-    address: String,
-    probe: Probe,
-    flags: Vec<String>,
-    server: Option<Server>,
-    /// Time at which it starts again.
-    back_at: Option<Instant>,
-}
-
-impl Candidate {
-    fn new(flags: Vec<String>) -> Self {
-        let address = lasting_address();
-        let mut candidate = Self {
-            probe: Probe::to(&address),
-            address,
-            flags,
-            server: None,
-            back_at: None,
-        };
-        candidate.start();
-        candidate
-    }
-
-    fn start(&mut self) {
-        let flags: Vec<&str> = self.flags.iter().map(String::as_str).collect();
-        self.server = Some(Server::start_at(&self.address, &flags));
-        self.back_at = None;
-    }
-
-    async fn is_master(&self) -> bool {
-        self.server.is_some()
-            && self
-                .probe
-                .discover()
-                .await
-                .is_ok_and(|answer| answer.is_master)
-    }
-}
 
 /// Repeatable random numbers (SplitMix64).
 struct Chance(u64);
@@ -106,25 +64,24 @@ async fn masters_die_at_random_in_a_tree_and_nobody_ever_exceeds() {
     let seed = from_environment("DOORWARD_CHAOS_SEED", 1);
     let mut chance = Chance(seed);
     let etcd = Etcd::cluster(3).await;
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("templates.yaml");
-    fs::write(&file, TEMPLATES).unwrap();
+    let file = TemplateFile::new(TEMPLATES);
     let endpoints = etcd.endpoints().join(",");
-    let mut nodes: Vec<Vec<Candidate>> = NODES
+    // Each candidate, and the time at which it starts again.
+    let mut nodes: Vec<Vec<(Candidate, Option<Instant>)>> = NODES
         .iter()
         .map(|(node, parent)| {
             let mut flags = vec!["--node", *node, "--etcd-endpoints", &endpoints];
             flags.extend(["--election-ttl", "2s", "--refresh-floor", "50ms"]);
             let address = format!("etcd:///{parent}");
             if parent.is_empty() {
-                flags.extend(["--templates", file.to_str().unwrap()]);
+                flags.extend(["--templates", &file.path]);
             } else {
                 flags.extend(["--parent", &address]);
             }
-            let flags: Vec<String> = flags.into_iter().map(str::to_owned).collect();
-            (0..CANDIDATES)
-                .map(|_| Candidate::new(flags.clone()))
-                .collect()
+            let mut candidates: Vec<Candidate> =
+                (0..CANDIDATES).map(|_| Candidate::new(&flags)).collect();
+            candidates.iter_mut().for_each(Candidate::start);
+            candidates.into_iter().map(|it| (it, None)).collect()
         })
         .collect();
     let mut crowd = Crowd::new("shared", CAPACITY);
@@ -149,8 +106,8 @@ async fn masters_die_at_random_in_a_tree_and_nobody_ever_exceeds() {
     while Instant::now() < over {
         tokio::time::sleep(chance.millis(300, 2_500)).await;
         crowd.assert_no_overshoot("while masters die");
-        for candidate in nodes.iter_mut().flatten() {
-            if candidate.back_at.is_some_and(|at| at <= Instant::now()) {
+        for (candidate, back_at) in nodes.iter_mut().flatten() {
+            if back_at.take_if(|at| *at <= Instant::now()).is_some() {
                 candidate.start();
             }
         }
@@ -165,18 +122,22 @@ async fn masters_die_at_random_in_a_tree_and_nobody_ever_exceeds() {
         let node = chance.below(nodes.len());
         let gently = chance.below(4) == 0;
         let back_at = Instant::now() + chance.millis(500, 6_000);
-        for candidate in &mut nodes[node] {
-            if !candidate.is_master().await {
+        for (candidate, back) in &mut nodes[node] {
+            let is_master = candidate
+                .probe
+                .discover()
+                .await
+                .is_ok_and(|it| it.is_master);
+            if !candidate.runs() || !is_master {
                 continue;
             }
-            let server = candidate.server.take().unwrap();
-            candidate.back_at = Some(back_at);
+            *back = Some(back_at);
             if gently {
                 stopped += 1;
-                server.terminate();
+                candidate.reap();
             } else {
                 killed += 1;
-                server.kill();
+                candidate.kill();
             }
         }
     }
@@ -187,8 +148,8 @@ async fn masters_die_at_random_in_a_tree_and_nobody_ever_exceeds() {
         killed + stopped > length.as_secs() / 6,
         "{killed} and {stopped}"
     );
-    for candidate in nodes.iter_mut().flatten() {
-        if candidate.server.is_none() {
+    for (candidate, _) in nodes.iter_mut().flatten() {
+        if !candidate.runs() {
             candidate.start();
         }
     }

@@ -102,53 +102,15 @@ fn crates() -> BTreeSet<Crate> {
         .collect()
 }
 
-/// Returns whether we may choose licences that are on the list. `A/B` is an old form of `A OR B`.
+/// Returns whether we may choose licences that are on the list. `A/B` is an old form of `A OR B`. Brackets are ignored, so
+/// every part beside an AND needs a licence of the list: that is never too lenient.
 fn may_be_shipped(expression: &str) -> bool {
-    let spaced = expression
-        .replace('/', " OR ")
-        .replace('(', " ( ")
-        .replace(')', " ) ");
-    let words: Vec<&str> = spaced.split_whitespace().collect();
-    let mut rest = words.as_slice();
-    any_of(&mut rest) == Some(true) && rest.is_empty()
-}
-
-/// Returns `None` if it is not an expression.
-fn any_of(words: &mut &[&str]) -> Option<bool> {
-    let mut may = all_of(words)?;
-    while let ["OR", rest @ ..] = words {
-        *words = rest;
-        may |= all_of(words)?;
-    }
-    Some(may)
-}
-
-fn all_of(words: &mut &[&str]) -> Option<bool> {
-    let mut may = one(words)?;
-    while let ["AND", rest @ ..] = words {
-        *words = rest;
-        may &= one(words)?;
-    }
-    Some(may)
-}
-
-fn one(words: &mut &[&str]) -> Option<bool> {
-    let (licence, rest) = match words {
-        ["(", rest @ ..] => {
-            *words = rest;
-            let may = any_of(words)?;
-            let [")", rest @ ..] = words else {
-                return None;
-            };
-            *words = rest;
-            return Some(may);
-        }
-        [licence, "WITH", exception, rest @ ..] => (format!("{licence} WITH {exception}"), rest),
-        [licence, rest @ ..] => ((*licence).to_owned(), rest),
-        [] => return None,
-    };
-    *words = rest;
-    Some(LICENCES.contains(&licence.as_str()))
+    let expression = expression.replace('/', " OR ").replace(['(', ')'], "");
+    let mut parts = expression.split(" AND ");
+    parts.all(|part| {
+        part.split(" OR ")
+            .any(|licence| LICENCES.contains(&licence.trim()))
+    })
 }
 
 #[test]

@@ -1,12 +1,11 @@
 //! Ten thousand honest clients behind one address (a NAT, a shared proxy, sidecars on a host), with the default flags:
 //! no request is refused.
 
-use std::fs;
-
 use doorward_tests::besieged::TEMPLATES;
 use doorward_tests::figures::refused;
 use doorward_tests::honest::{HonestClient, channel};
 use doorward_tests::processes::Server;
+use doorward_tests::template_file::TemplateFile;
 use tokio::task::JoinSet;
 
 const CONNECTIONS: usize = 250;
@@ -14,11 +13,8 @@ const CLIENTS_EACH: usize = 40;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn ten_thousand_clients_behind_one_address_are_refused_nothing() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("templates.yaml");
-    fs::write(&path, TEMPLATES).unwrap();
-    let flags = ["--templates", path.to_str().unwrap()];
-    let flags = [&flags[..], &["--http-listen", "127.0.0.1:0"]].concat();
+    let file = TemplateFile::new(TEMPLATES);
+    let flags = ["--templates", &file.path, "--http-listen", "127.0.0.1:0"];
     let mut server = Server::start(&flags);
     let mut connections = JoinSet::new();
     for connection in 0..CONNECTIONS {

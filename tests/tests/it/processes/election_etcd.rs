@@ -1,7 +1,5 @@
 //! Faults of etcd and of its keys: masters come and go, never two at a time, and servers repair broken keys.
 
-use std::fs;
-
 use etcd_client::GetResponse;
 use serde_json::Value;
 use tokio::time::Instant;
@@ -10,6 +8,7 @@ use doorward_tests::candidates::{
     Candidate, Candidates, GRANULARITY, Setup, TEMPLATES, TTL, until,
 };
 use doorward_tests::etcd::Etcd;
+use doorward_tests::template_file::TemplateFile;
 
 const MASTER: &str = "/doorward/nodes/root/master";
 const TERM: &str = "/doorward/nodes/root/term";
@@ -26,10 +25,8 @@ async fn members_of_etcd_die_freeze_and_come_back() {
     let templates = TEMPLATES
         .replace("lease_length: 10s, refresh_interval: 300ms", times)
         .replace("learning_mode_duration: 3s", "learning_mode_duration: 20s");
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("templates.yaml");
-    fs::write(&file, templates).unwrap();
-    let setup = Setup::new(2).with_templates(file.to_str().unwrap());
+    let file = TemplateFile::new(&templates);
+    let setup = Setup::new(2).with_templates(&file.path);
     let mut candidates = setup.start(&etcd);
     let watcher = candidates.watch();
     let crowd = candidates.crowd().await;

@@ -1,12 +1,11 @@
 //! etcd is wiped while no server runs: epochs start again, and no surviving client is cut off.
 
-use std::fs;
-
 use doorward_client::Mode;
 use doorward_tests::candidates::{CAPACITY, SHARED, Setup, until_fair};
 use doorward_tests::crowd::Crowd;
 use doorward_tests::etcd::Etcd;
 use doorward_tests::processes::Server;
+use doorward_tests::template_file::TemplateFile;
 
 /// Learning mode is as long as leases: no client forgets an epoch before.
 const TEMPLATES: &str = "
@@ -22,10 +21,8 @@ async fn clients_and_leaves_that_live_on_come_back_when_etcd_was_wiped() {
     let mut etcd = Etcd::start().await;
     // Its revisions are high, so that those of the next one are lower.
     etcd.go_far().await;
-    let folder = tempfile::tempdir().unwrap();
-    let templates = folder.path().join("templates.yaml");
-    fs::write(&templates, TEMPLATES).unwrap();
-    let setup = Setup::new(2).with_templates(templates.to_str().unwrap());
+    let file = TemplateFile::new(TEMPLATES);
+    let setup = Setup::new(2).with_templates(&file.path);
     let mut candidates = setup.start(&etcd);
     let root = candidates.addresses();
     let parent = root.join(",");

@@ -1,12 +1,12 @@
 //! A server that is killed and comes back, as its clients see it.
 
-use std::fs;
 use std::time::Duration;
 
 use doorward_client::state::{BackoffConfig, ClientConfig};
 use doorward_client::{Capacity, Client, LimitedBy, Mode, Resource, Source};
 
 use doorward_tests::processes::Server;
+use doorward_tests::template_file::TemplateFile;
 
 /// Leases are short, so that they end during the test.
 const TEMPLATES: &str = "
@@ -59,15 +59,8 @@ async fn until(resource: &Resource, capacity: f64, source: Source) {
 
 #[tokio::test]
 async fn a_killed_server_costs_no_lease_before_its_end_and_learns_when_it_is_back() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("templates.yaml");
-    fs::write(&path, TEMPLATES).unwrap();
-    let flags = [
-        "--templates",
-        path.to_str().unwrap(),
-        "--refresh-floor",
-        "50ms",
-    ];
+    let file = TemplateFile::new(TEMPLATES);
+    let flags = ["--templates", &file.path, "--refresh-floor", "50ms"];
     let server = Server::start(&flags);
     let address = server.address.clone();
 

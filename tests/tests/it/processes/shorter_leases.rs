@@ -1,7 +1,6 @@
 //! An operator makes leases shorter, and the master is lost before the old ones end: no other
 //! client gets capacity that the first may still be using.
 
-use std::fs;
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -9,6 +8,7 @@ use tokio::time::Instant;
 use doorward_tests::candidates::{CAPACITY, Candidates, SHARED, Setup, WATCHED, until};
 use doorward_tests::etcd::Etcd;
 use doorward_tests::probe::{Answer, Probe};
+use doorward_tests::template_file::TemplateFile;
 
 const KEY: &str = "/doorward/templates";
 const TERM: &str = "/doorward/nodes/root/term";
@@ -107,16 +107,14 @@ async fn a_lease_outlives_its_master_and_the_next_one_too() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn templates_wait_until_etcd_knows_of_them_or_the_mastership_is_over() {
     let etcd = Etcd::start().await;
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("templates.yaml");
-    fs::write(&file, long()).unwrap();
+    let file = TemplateFile::new(&long());
     let setup = Setup::new(1).with_ways();
-    let mut candidates = setup.with_templates(file.to_str().unwrap()).start(&etcd);
+    let mut candidates = setup.with_templates(&file.path).start(&etcd);
     let master = candidates.master().await;
     let master = &mut candidates.list[master];
     until_in_force(&master.probe, 1.0).await;
     master.change_ways(doorward_tests::proxy::Proxy::drop_all);
-    fs::write(&file, short()).unwrap();
+    file.write(&short());
     // As long as it is the master, it uses the templates that etcd knows.
     until("its mastership is over", async || {
         match master.probe.ask("looker", WATCHED, 1e9, None).await {

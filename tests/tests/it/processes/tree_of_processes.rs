@@ -1,91 +1,52 @@
 //! Trees of real servers, as their clients see them: their capacity, which never exceeds the
 //! root's.
 
-use std::fs;
 use std::ops::Range;
 use std::time::Duration;
 
 use doorward_client::{Mode, Source};
-use tempfile::TempDir;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
+use doorward_tests::candidates::Candidate;
 use doorward_tests::crowd::Crowd;
-use doorward_tests::processes::{PATIENCE, Server, doorward_server, free_address, stderr};
+use doorward_tests::processes::{PATIENCE, doorward_server, stderr};
+use doorward_tests::template_file::TemplateFile;
 
 /// Capacity of cut-off clients, in safe mode.
 const SAFE: f64 = 0.25;
 
-/// Flags of a root with a capacity of the resource `shared`, with short leases.
-struct Root {
-    folder: TempDir,
+/// Returns templates with a capacity of the resource `shared`, with short leases.
+fn templates(capacity: f64, kind: &str, learning: &str) -> TemplateFile {
+    TemplateFile::new(&format!(
+        "resources: [{{identifier_glob: shared, capacity: {capacity}, safe_capacity: {SAFE}, \
+         algorithm: {{kind: {kind}, lease_length: 4s, refresh_interval: 500ms, \
+         learning_mode_duration: {learning}}}}}]"
+    ))
 }
 
-impl Root {
-    fn of(capacity: f64, kind: &str, learning: &str) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let template = format!(
-            "resources: [{{identifier_glob: shared, capacity: {capacity}, safe_capacity: {SAFE}, \
-             algorithm: {{kind: {kind}, lease_length: 4s, refresh_interval: 500ms, \
-             learning_mode_duration: {learning}}}}}]"
-        );
-        fs::write(folder.path().join("templates.yaml"), template).unwrap();
-        Self { folder }
-    }
-
-    fn node(&self) -> Node {
-        let path = self.folder.path().join("templates.yaml");
-        Node::start(["--templates", path.to_str().unwrap()].map(str::to_owned))
-    }
+fn root(templates: &TemplateFile) -> Candidate {
+    started(&["--templates", &templates.path])
 }
 
-/// A place in a tree, and its present server.
-struct Node {
-    flags: Vec<String>,
-    address: String,
-    server: Option<Server>,
+fn below(parent: &str, name: &str) -> Candidate {
+    started(&["--node", name, "--parent", parent])
 }
 
-impl Node {
-    fn start(flags: impl IntoIterator<Item = String>) -> Self {
-        let mut flags: Vec<String> = flags.into_iter().collect();
-        flags.extend(["--refresh-floor", "50ms"].map(str::to_owned));
-        let mut node = Self {
-            flags,
-            address: free_address(),
-            server: None,
-        };
-        node.restart();
-        node
-    }
+fn started(flags: &[&str]) -> Candidate {
+    let mut server = Candidate::new(&[flags, &["--refresh-floor", "50ms"]].concat());
+    server.start();
+    server
+}
 
-    fn below(parent: &str, name: &str) -> Self {
-        Self::start(["--node", name, "--parent", parent].map(str::to_owned))
-    }
-
-    fn restart(&mut self) {
-        let flags: Vec<&str> = self.flags.iter().map(String::as_str).collect();
-        self.server = Some(Server::start_at(&self.address, &flags));
-    }
-
-    fn kill(&mut self) {
-        self.server.take().unwrap().kill();
-    }
-
-    fn server(&mut self) -> &mut Server {
-        self.server.as_mut().unwrap()
-    }
-
-    /// Stops it as operators do: it ends soon, even while clients are connected.
-    fn stop(&mut self) {
-        let began = Instant::now();
-        let (status, logged) = self.server.take().unwrap().terminate();
-        assert_eq!(status.code(), Some(0), "{logged:#?}");
-        let last = logged.last().unwrap();
-        assert_eq!(last["message"], "stopped", "{logged:#?}");
-        let grace = Duration::from_secs(10);
-        assert!(began.elapsed() < grace / 2, "{logged:#?}");
-    }
+/// Stops a server as operators do: it ends soon, even while clients are connected.
+fn stop(server: &mut Candidate) {
+    let began = Instant::now();
+    let logged = server.terminate();
+    let last = logged.last().unwrap();
+    assert_eq!(last["message"], "stopped", "{logged:#?}");
+    let grace = Duration::from_secs(10);
+    assert!(began.elapsed() < grace / 2, "{logged:#?}");
 }
 
 const CAPACITY: f64 = 1000.0;
@@ -105,22 +66,22 @@ fn wants(index: usize) -> f64 {
 }
 
 struct Tree {
-    root: Node,
-    regions: Vec<Node>,
-    leaves: Vec<Node>,
+    root: Candidate,
+    regions: Vec<Candidate>,
+    leaves: Vec<Candidate>,
     crowd: Crowd,
 }
 
 impl Tree {
-    fn start(root: &Root) -> Self {
-        let root = root.node();
-        let region = |number| Node::below(&root.address, &format!("region-{number}"));
-        let regions: Vec<Node> = (0..REGIONS).map(region).collect();
+    fn start(templates: &TemplateFile) -> Self {
+        let root = root(templates);
+        let region = |number| below(&root.address, &format!("region-{number}"));
+        let regions: Vec<Candidate> = (0..REGIONS).map(region).collect();
         let leaf = |number| {
-            let region: &Node = &regions[number * REGIONS / LEAVES];
-            Node::below(&region.address, &format!("leaf-{number}"))
+            let region: &Candidate = &regions[number * REGIONS / LEAVES];
+            below(&region.address, &format!("leaf-{number}"))
         };
-        let leaves: Vec<Node> = (0..LEAVES).map(leaf).collect();
+        let leaves: Vec<Candidate> = (0..LEAVES).map(leaf).collect();
         let mut crowd = Crowd::new("shared", CAPACITY);
         for (number, leaf) in leaves.iter().enumerate() {
             for index in of_leaf(number) {
@@ -177,8 +138,8 @@ const LEARNED: &str = "learning mode ended";
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[expect(clippy::too_many_lines, reason = "one scenario, in order")]
 async fn a_tree_is_fair_and_never_over_whatever_dies() {
-    let root = Root::of(CAPACITY, "FAIR_SHARE", "4s");
-    let mut tree = Tree::start(&root);
+    let templates = templates(CAPACITY, "FAIR_SHARE", "4s");
+    let mut tree = Tree::start(&templates);
     tree.until_fair("learned and divided").await;
 
     // A step on one leaf moves capacity to the others, and back.
@@ -197,7 +158,7 @@ async fn a_tree_is_fair_and_never_over_whatever_dies() {
     tree.until_answers("a leaf is gone", |(_, failed)| failed > 0)
         .await;
     tree.assert_kept("a leaf is down");
-    tree.leaves[0].restart();
+    tree.leaves[0].start();
     tree.until_answers("it confirms", |(answered, _)| answered > 1)
         .await;
     tree.leaves[0].server().wait_for_log(LEARNED);
@@ -211,7 +172,7 @@ async fn a_tree_is_fair_and_never_over_whatever_dies() {
         leaf.server().wait_for_log(CANNOT_ASK);
     }
     tree.assert_kept("a region is down");
-    tree.regions[0].restart();
+    tree.regions[0].start();
     for leaf in &mut tree.leaves[..LEAVES / REGIONS] {
         leaf.server().wait_for_log(ANSWERS);
     }
@@ -226,7 +187,7 @@ async fn a_tree_is_fair_and_never_over_whatever_dies() {
         region.server().wait_for_log(CANNOT_ASK);
     }
     tree.assert_kept("the root is down");
-    tree.root.restart();
+    tree.root.start();
     for region in &mut tree.regions {
         region.server().wait_for_log(ANSWERS);
     }
@@ -241,17 +202,17 @@ async fn a_tree_is_fair_and_never_over_whatever_dies() {
     tree.leaves[0].kill();
     tree.until_answers("a leaf is gone", |(_, failed)| failed > 0)
         .await;
-    tree.leaves[0].restart();
+    tree.leaves[0].start();
     tree.regions[1].kill();
     for leaf in &mut tree.leaves[2..4] {
         leaf.server().wait_for_log(CANNOT_ASK);
     }
-    tree.regions[1].restart();
+    tree.regions[1].start();
     tree.root.kill();
     for region in &mut tree.regions {
         region.server().wait_for_log(CANNOT_ASK);
     }
-    tree.root.restart();
+    tree.root.start();
     tree.root.server().wait_for_log(LEARNED);
     restless.abort();
     let _aborted = restless.await;
@@ -283,13 +244,13 @@ async fn a_tree_is_fair_and_never_over_whatever_dies() {
     let fair = tree.crowd.fair(CAPACITY, |index| !cut_off.contains(&index));
     let check = || tree.crowd.check(&fair);
     tree.crowd.until("the others have it", check).await;
-    tree.regions[0].restart();
+    tree.regions[0].start();
     tree.until_fair("a region is back after all").await;
 
     // Stopping takes no grace period, even while clients are connected.
-    tree.root.stop();
-    tree.regions[0].stop();
-    tree.leaves[LEAVES - 1].stop();
+    stop(&mut tree.root);
+    stop(&mut tree.regions[0]);
+    stop(&mut tree.leaves[LEAVES - 1]);
     tree.crowd.assert_no_overshoot("at the end");
     let (peak, looks) = tree.crowd.peak();
     println!("at most {peak} of {CAPACITY} in use at {looks} looks");
@@ -321,11 +282,11 @@ fn a_parent_needs_a_name_to_know_its_child_by() {
 /// Proves that the measure notices an intended overshoot.
 #[tokio::test]
 async fn too_much_in_use_is_noticed() {
-    let root = Root::of(100.0, "NO_ALGORITHM", "0s");
-    let mut server = root.node();
+    let templates = templates(100.0, "NO_ALGORITHM", "0s");
+    let server = root(&templates);
     let mut crowd = Crowd::new("shared", 100.0);
     for _ in 0..2 {
-        crowd.join(&server.server().address, 60.0, Mode::Pessimistic);
+        crowd.join(&server.address, 60.0, Mode::Pessimistic);
     }
     for member in &crowd.members {
         member.resource.wait_for_lease(PATIENCE).await.unwrap();

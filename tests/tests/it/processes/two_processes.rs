@@ -1,14 +1,13 @@
 //! Two live clients with one id: the use never exceeds the capacity, and logs and status report it.
 
-use std::fs;
 use std::thread;
 
 use doorward_client::{Capacity, Mode, Source};
 use serde_json::Value;
-use tempfile::TempDir;
 
 use doorward_tests::crowd::Crowd;
 use doorward_tests::processes::{Server, doorward, stdout};
+use doorward_tests::template_file::TemplateFile;
 
 const CAPACITY: f64 = 100.0;
 
@@ -26,17 +25,15 @@ resources:
 
 struct Root {
     server: Server,
-    _folder: TempDir,
+    _file: TemplateFile,
 }
 
 impl Root {
     fn start() -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("templates.yaml");
-        fs::write(&path, TEMPLATES).unwrap();
+        let file = TemplateFile::new(TEMPLATES);
         let server = Server::start(&[
             "--templates",
-            path.to_str().unwrap(),
+            &file.path,
             "--refresh-floor",
             "50ms",
             "--http-listen",
@@ -44,7 +41,7 @@ impl Root {
         ]);
         Self {
             server,
-            _folder: folder,
+            _file: file,
         }
     }
 

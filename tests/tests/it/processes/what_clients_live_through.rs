@@ -1,41 +1,32 @@
 //! Faults as clients of real servers see them: a removed template, a wrong interval.
 
-use std::fs;
-use std::path::Path;
 use std::time::Duration;
 
 use doorward_client::{Capacity, Client, Mode, Resource, ResourceError, Source};
 use doorward_proto::doorman::capacity_client::CapacityClient;
 use doorward_proto::doorman::{GetCapacityRequest, ResourceRequest};
-use tempfile::TempDir;
 use tonic::transport::Endpoint;
 
 use doorward_tests::processes::{PATIENCE, Server};
+use doorward_tests::template_file::TemplateFile;
 
-/// A server, and the folder of its templates.
+/// A server, and its templates.
 struct Root {
-    folder: TempDir,
+    file: TemplateFile,
     server: Server,
 }
 
 impl Root {
     fn start(templates: &str) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        fs::write(folder.path().join("templates.yaml"), templates).unwrap();
-        let path = path(folder.path());
-        let server = Server::start(&["--templates", &path, "--refresh-floor", "0s"]);
-        Self { folder, server }
+        let file = TemplateFile::new(templates);
+        let server = Server::start(&["--templates", &file.path, "--refresh-floor", "0s"]);
+        Self { file, server }
     }
 
     fn leaf(&self) -> Server {
         let flags = ["--node", "leaf", "--refresh-floor", "0s", "--parent"];
         Server::start(&[flags.as_slice(), &[&self.server.address]].concat())
     }
-}
-
-fn path(folder: &Path) -> String {
-    let path = folder.join("templates.yaml");
-    path.to_str().unwrap().to_owned()
 }
 
 /// Returns templates that grant at once.
@@ -93,7 +84,7 @@ async fn a_template_that_is_removed_lets_leases_run_down_below_the_root_too() {
             .all(|(_, resource)| has_lease(resource, 20.0))
     })
     .await;
-    fs::write(path(root.folder.path()), format!("resources:\n{kept}")).unwrap();
+    root.file.write(&format!("resources:\n{kept}"));
     until("the end of all leases", || {
         for (_, resource) in &open_now {
             let holding = resource.holding();

@@ -8,6 +8,7 @@ use doorward_tests::etcd::Etcd;
 use doorward_tests::processes::{
     Server, doorward_server, doorward_server_with, doorward_with, stderr, stdout,
 };
+use doorward_tests::template_file::TemplateFile;
 
 const OWN: &str = "DOORWARD_SERVER_ETCD_ENDPOINTS";
 const OF_COMMAND_LINE: &str = "DOORWARD_ETCD_ENDPOINTS";
@@ -33,10 +34,8 @@ async fn a_shell_for_the_command_line_makes_no_server_a_candidate() {
     assert!(!stdout(&nodes).contains("root"), "no node is there");
 
     let both = [(OF_COMMAND_LINE, &*endpoint), (OWN, &endpoint)];
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("templates.yaml");
-    fs::write(&file, TEMPLATES).unwrap();
-    let templates = ["--templates", file.to_str().unwrap()];
+    let file = TemplateFile::new(TEMPLATES);
+    let templates = ["--templates", &file.path];
     let mut candidate = Server::start_with(&both, &templates);
     let elected = candidate.wait_for_log("this server is the master");
     assert!(elected["epoch"].is_u64(), "{elected}");
@@ -76,10 +75,8 @@ fn built_in_templates_are_a_warning_with_their_list() {
         "{list}"
     );
 
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("templates.yaml");
-    fs::write(&file, TEMPLATES).unwrap();
-    let mut server = Server::start(&["--templates", file.to_str().unwrap()]);
+    let file = TemplateFile::new(TEMPLATES);
+    let mut server = Server::start(&["--templates", &file.path]);
     assert_eq!(server.logged(warning).len(), 0);
 }
 
@@ -117,20 +114,17 @@ fn an_irregular_file_is_refused_as_a_template_file_at_once_and_later() {
         }
     }
 
-    let file = folder.path().join("templates.yaml");
-    fs::write(&file, TEMPLATES).unwrap();
-    let templates = ["--templates", file.to_str().unwrap()];
+    let file = TemplateFile::new(TEMPLATES);
+    let templates = ["--templates", &file.path];
     let pages = ["--http-listen", "127.0.0.1:0"];
     let mut server = Server::start(&[templates, pages].concat());
-    fs::rename(&pipe, &file).unwrap();
+    fs::rename(&pipe, &file.path).unwrap();
     let logged = server.wait_for_log("new templates refused, those in force stay");
     let message = logged["message"].as_str().unwrap();
     assert!(message.contains("it is a pipe"), "{message}");
     assert_eq!(server.status()["templates_count"], 1);
     // It is not stuck: it reads the next one.
-    let next = folder.path().join("next");
-    fs::write(&next, TEMPLATES.replace("capacity: 1", "capacity: 2")).unwrap();
-    fs::rename(&next, &file).unwrap();
+    file.write(&TEMPLATES.replace("capacity: 1", "capacity: 2"));
     server.wait_for_log("new templates are in force");
     let (ended, _) = server.terminate();
     assert_eq!(ended.code(), Some(0));
