@@ -1,17 +1,15 @@
 //! Logs on standard error: text for people, or one JSON object a line.
 //!
 //! Standard output is for what was asked for (`--check`, completions). Colours only on a terminal
-//! and not if `NO_COLOR` is set. In a line everything can be seen ([`plain`]), and no place
-//! in the program logs more than its [allowance].
+//! and not if `NO_COLOR` is set. Unprintable characters are escaped ([`plain`]). Lines pass through a bounded
+//! [`queue`], so logging never blocks.
 
-pub mod allowance;
-mod bounded;
 pub mod plain;
+pub mod queue;
 
 use std::env;
 use std::io::{self, IsTerminal};
 use std::panic;
-use std::thread;
 
 use clap::ValueEnum;
 use thiserror::Error;
@@ -23,6 +21,7 @@ use tracing_subscriber::{EnvFilter, fmt};
 
 use crate::flags::LogFlags;
 use crate::logs::plain::{Plain, Style};
+use crate::logs::queue::LogGuard;
 
 /// How log lines look.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -45,7 +44,7 @@ pub enum LogError {
         /// Why it is none.
         source: ParseError,
     },
-    /// No thread for what was left out.
+    /// The thread that writes the lines could not be started.
     #[error("logging cannot be set up: {0}")]
     Thread(#[from] io::Error),
     /// There is a subscriber already.
@@ -53,47 +52,36 @@ pub enum LogError {
     Twice(#[from] TryInitError),
 }
 
-/// Sets up logging for the whole process.
+/// Sets up logging for the whole process. Dropping the guard writes the last lines.
 ///
 /// # Errors
 ///
 /// If the filter is malformed, there is no thread to be had, or logging was set up before.
-pub fn start(flags: &LogFlags) -> Result<(), LogError> {
+pub fn start(flags: &LogFlags) -> Result<LogGuard, LogError> {
     let filter = &flags.log_level;
     let filter = EnvFilter::try_new(filter).map_err(|source| LogError::Filter {
         filter: filter.clone(),
         source,
     })?;
-    let bounded = match flags.log_lines_per_minute {
-        0 => None,
-        lines_max => {
-            let (bounded, teller) = bounded::bounded(lines_max);
-            let thread = thread::Builder::new().name("log lines".to_owned());
-            thread.spawn(move || teller.run())?;
-            Some(bounded)
-        }
+    let style = match flags.log_format {
+        LogFormat::Text => Style::Text {
+            is_coloured: io::stderr().is_terminal() && env::var_os("NO_COLOR").is_none(),
+        },
+        LogFormat::Json => Style::Json,
     };
-    let registry = tracing_subscriber::registry().with(filter).with(bounded);
-    match flags.log_format {
-        LogFormat::Text => {
-            let is_coloured = io::stderr().is_terminal() && env::var_os("NO_COLOR").is_none();
-            let lines = fmt::layer()
-                .with_writer(Plain::new(Style::Text { is_coloured }, io::stderr))
-                .with_ansi(is_coloured)
-                .with_target(false);
+    let (queue, guard) = queue::start(style, io::stderr())?;
+    let lines = fmt::layer().with_writer(Plain::new(style, queue));
+    let registry = tracing_subscriber::registry().with(filter);
+    match style {
+        Style::Text { is_coloured } => {
+            let lines = lines.with_ansi(is_coloured).with_target(false);
             registry.with(lines).try_init()?;
         }
-        LogFormat::Json => {
-            let lines = fmt::layer()
-                .with_writer(Plain::new(Style::Json, io::stderr))
-                .json()
-                .flatten_event(true);
-            registry.with(lines).try_init()?;
-        }
+        Style::Json => registry.with(lines.json().flatten_event(true)).try_init()?,
     }
     // A panic is a line like any other; where it is caught is no business of the log.
     panic::set_hook(Box::new(|panicked| {
         error!(%panicked, "a bug: the program panicked");
     }));
-    Ok(())
+    Ok(guard)
 }

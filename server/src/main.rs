@@ -4,16 +4,17 @@ use std::env;
 use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
+use std::thread;
 use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use clap::{CommandFactory, Parser};
 use doorward_engine::node;
 use doorward_engine::template::Templates;
 use doorward_etcd::Etcd;
 use doorward_etcd::TemplatesPlace;
-use doorward_etcd::flags::{ENDPOINTS, FlagsError};
+use doorward_etcd::flags::{ENDPOINTS, FlagsError, unreadable_variable};
 use doorward_server::app::{Server, ServerConfig};
 use doorward_server::election::{self, Election};
 use doorward_server::files;
@@ -25,6 +26,7 @@ use doorward_server::templates::file::{self, TemplateFile, TemplateFileError};
 use doorward_server::{clock, logs, upstream};
 use doorward_session::visible;
 use thiserror::Error;
+use tokio::runtime::Builder;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing::{info, warn};
 
@@ -34,12 +36,15 @@ use tracing::{info, warn};
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Failed while running.
+/// Failed while running; an invalid file for `--check`, as for `doorward templates check`.
 const FAILED: u8 = 1;
 /// Wrong usage, or invalid templates.
 const MISUSED: u8 = 2;
 
 fn main() -> ExitCode {
+    if let Some(variable) = unreadable_variable() {
+        return complain(anyhow!("{variable} is not UTF-8"), MISUSED);
+    }
     let flags = Flags::parse();
     match flags.command {
         Some(Command::Completions { shell }) => {
@@ -57,26 +62,33 @@ fn main() -> ExitCode {
         }
         None => {}
     }
-    if let Err(error) = logs::start(&flags.serve.logs) {
-        return complain(&error.into(), MISUSED);
-    }
+    let logs = match logs::start(&flags.serve.logs) {
+        Ok(logs) => logs,
+        Err(error) => return complain(error.into(), MISUSED),
+    };
     if let Some(path) = &flags.serve.check {
         return check(path);
     }
-    match run(flags.serve) {
+    let ran = run(flags.serve);
+    // The last lines come before the last words.
+    drop(logs);
+    match ran {
         Ok(()) => ExitCode::SUCCESS,
         // Invalid templates are for the operator to mend, like a wrong flag.
         Err(error) if error.is::<TemplateFileError>() || error.is::<Misused>() => {
-            complain(&error, MISUSED)
+            complain(error, MISUSED)
         }
-        Err(error) => complain(&error, FAILED),
+        Err(error) => complain(error, FAILED),
     }
 }
 
 /// Validates a template file.
-#[tokio::main(flavor = "current_thread")]
-async fn check(path: &Path) -> ExitCode {
-    match file::check(path).await {
+fn check(path: &Path) -> ExitCode {
+    let runtime = match Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return complain(cannot_start(error), FAILED),
+    };
+    match runtime.block_on(file::check(path)) {
         Ok(templates) => {
             let (path, count) = (path.display(), templates.len());
             let s = if count == 1 { "" } else { "s" };
@@ -89,9 +101,12 @@ async fn check(path: &Path) -> ExitCode {
         }
         Err(error) => {
             // A line a problem, as compilers have it, so that editors can jump there.
-            let error = error.to_string();
-            let _ = writeln!(io::stderr(), "{}", visible::lines(&error));
-            ExitCode::from(MISUSED)
+            let text = error.to_string();
+            let _ = writeln!(io::stderr(), "{}", visible::lines(&text));
+            ExitCode::from(match error {
+                TemplateFileError::Read { .. } => MISUSED,
+                TemplateFileError::Document(_) => FAILED,
+            })
         }
     }
 }
@@ -119,16 +134,30 @@ impl From<WrongStart> for Misused {
     }
 }
 
-/// The last words, on standard error.
-fn complain(error: &anyhow::Error, code: u8) -> ExitCode {
-    // Nothing is left to do if even this fails.
-    let error = format!("error: {error:#}");
-    let _ = writeln!(io::stderr(), "{}", visible::lines(&error));
+/// Writes the last words to standard error. If nobody reads them, the program ends all the same.
+fn complain(error: anyhow::Error, code: u8) -> ExitCode {
+    let (written, is_written) = mpsc::channel::<()>();
+    thread::spawn(move || {
+        let error = format!("error: {error:#}");
+        // Nothing is left to do if even this fails.
+        let _ = writeln!(io::stderr(), "{}", visible::lines(&error));
+        drop(written);
+    });
+    let _ = is_written.recv_timeout(Duration::from_secs(1));
     ExitCode::from(code)
 }
 
-#[tokio::main]
-async fn run(flags: ServeFlags) -> anyhow::Result<()> {
+/// Fails for instance if the system allows too few open files or threads.
+fn cannot_start(error: io::Error) -> anyhow::Error {
+    anyhow::Error::new(error).context("the system has too few resources (see ulimit -n and -u)")
+}
+
+fn run(flags: ServeFlags) -> anyhow::Result<()> {
+    let runtime = Builder::new_multi_thread().enable_all().build();
+    runtime.map_err(cannot_start)?.block_on(serve(flags))
+}
+
+async fn serve(flags: ServeFlags) -> anyhow::Result<()> {
     // From here on no signal kills the process half-way.
     let mut signals = Signals::new().context("cannot listen for signals")?;
     let mut hang_up = signal(SignalKind::hangup()).context("cannot listen for signals")?;

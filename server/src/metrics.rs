@@ -32,6 +32,7 @@ use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 use tonic::Code;
 
+use crate::logs;
 use crate::metrics::calls::{CallMetrics, Method};
 use crate::metrics::format::Format;
 use crate::status::Board;
@@ -200,7 +201,12 @@ impl Collector for NodeCollector {
         limits::encode(&self.0, &mut encoder)?;
         sessions::encode(&self.0, &mut encoder)?;
         locks::encode(&self.0, &mut encoder)?;
-        for (name, help, value) in counters(counted) {
+        let dropped = (
+            "log_lines_dropped",
+            "Log lines dropped because standard error was not read in time",
+            logs::queue::dropped_lines(),
+        );
+        for (name, help, value) in counters(counted).into_iter().chain([dropped]) {
             let counter = ConstCounter::new(value);
             counter.encode(encoder.encode_descriptor(name, help, None, MetricType::Counter)?)?;
         }

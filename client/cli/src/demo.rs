@@ -20,6 +20,7 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::Args;
 use doorward_engine::time::Time;
+use doorward_server::files;
 use doorward_server::flags::LogFlags;
 use doorward_server::logs::{self, LogFormat};
 
@@ -30,6 +31,7 @@ use crate::demo::outline::Outline;
 use crate::demo::screen::{Scene, Screen};
 use crate::demo::servers::DemoServers;
 use crate::failure::Failure;
+use crate::interruption::interruption;
 use crate::output;
 use doorward_server::clock::Clock;
 
@@ -76,14 +78,18 @@ pub(crate) struct DemoFlags {
     pub(crate) plain: bool,
 }
 
+/// Open files of the servers, and of each client with its connection: a little more than measured.
+const FILES: usize = 80;
+const FILES_PER_CLIENT: usize = 8;
+
 /// Runs the demonstration to its end, or until Ctrl-C. Its own output is the view; servers and clients log errors only.
 pub(crate) async fn run(flags: DemoFlags) -> Result<(), Failure> {
     let logs = LogFlags {
         log_format: LogFormat::Text,
         log_level: "error".to_owned(),
-        log_lines_per_minute: 300,
+        log_lines_per_minute: None,
     };
-    logs::start(&logs).map_err(|error| Failure::Usage(error.to_string()))?;
+    let _logs = logs::start(&logs).map_err(|error| Failure::Usage(error.to_string()))?;
     let shown = show(flags).await;
     shown.map_err(|error| match error.downcast_ref::<io::Error>() {
         Some(why) if why.kind() == io::ErrorKind::BrokenPipe => Failure::Output(why.kind().into()),
@@ -101,6 +107,14 @@ async fn show(flags: DemoFlags) -> anyhow::Result<()> {
     let capacity = flags
         .capacity
         .unwrap_or_else(|| trace.mean_demand().ceil().max(1.0));
+    let needed = FILES + FILES_PER_CLIENT * trace.clients.len();
+    let allowed = files::raise_limit();
+    if allowed < needed {
+        anyhow::bail!(
+            "the demonstration needs {needed} open files, and the system allows {allowed}; try \
+             ulimit -n {needed}"
+        );
+    }
     let outline = Outline::new(trace.clients.iter().map(ToString::to_string));
     let servers = DemoServers::start(&outline, capacity).await?;
     let leaves = outline.clients.iter();
@@ -148,7 +162,7 @@ impl Show {
         let pages = self.servers.pages();
         let mut screen = Screen::open().context("cannot draw on this terminal; try --plain")?;
         let mut ticks = tokio::time::interval(TICK);
-        let mut interrupted = std::pin::pin!(tokio::signal::ctrl_c());
+        let mut interrupted = std::pin::pin!(interruption()?);
         loop {
             tokio::select! {
                 _ = ticks.tick() => {}
@@ -170,6 +184,7 @@ impl Show {
 
     /// A line a second.
     async fn print(&mut self) -> anyhow::Result<()> {
+        let mut interrupted = std::pin::pin!(interruption()?);
         let pages = self.servers.pages();
         let mut out = output::stdout();
         writeln!(
@@ -182,7 +197,6 @@ impl Show {
         closing_summary::write_tree(&mut out, &self.figures.outline, &pages)?;
         writeln!(out, "{}", closing_summary::LEGEND)?;
         let mut ticks = tokio::time::interval(TICK);
-        let mut interrupted = std::pin::pin!(tokio::signal::ctrl_c());
         let mut printed = 0;
         loop {
             tokio::select! {

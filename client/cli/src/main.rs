@@ -24,6 +24,7 @@ mod why;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
+use doorward_etcd::flags::unreadable_variable;
 use doorward_session::visible;
 use tokio::runtime::Builder;
 
@@ -32,6 +33,10 @@ use crate::flags::{Command, Common, Flags};
 use doorward_pages::terminal::palette::Tone;
 
 fn main() -> ExitCode {
+    if let Some(variable) = unreadable_variable() {
+        let _ = writeln!(io::stderr(), "doorward: {variable} is not UTF-8");
+        return ExitCode::from(Failure::Usage(String::new()).exit_code());
+    }
     let flags = flags::parse();
     output::set_up(flags.common.color);
     let palette = flags.common.color.of_stderr();

@@ -19,6 +19,15 @@ pub const ENDPOINTS: &str = "DOORWARD_ETCD_ENDPOINTS";
 /// The variable for the endpoints of a server.
 pub const SERVER_ENDPOINTS: &str = "DOORWARD_SERVER_ETCD_ENDPOINTS";
 
+/// Returns the first variable of ours whose value is not UTF-8. Without this, the message about it names no variable.
+pub fn unreadable_variable() -> Option<String> {
+    let mut unreadable = std::env::vars_os().filter(|(_, value)| value.to_str().is_none());
+    unreadable.find_map(|(name, _)| {
+        let name = name.to_str()?;
+        name.starts_with("DOORWARD_").then(|| name.to_owned())
+    })
+}
+
 /// How etcd is reached. A program with another variable for the endpoints says so where it takes these
 /// flags in: `#[command(mut_arg("endpoints", |endpoints| endpoints.env(SERVER_ENDPOINTS)))]`.
 #[derive(Clone, Debug, Default, Args)]

@@ -31,15 +31,7 @@ pub struct LogFlags {
     )]
     pub log_level: String,
 
-    /// How many lines of errors, warnings and information each place in the program may log in a minute. What
-    /// is beyond is left out, and counted in a line when the minute is over. 0: all are logged.
-    #[arg(
-        long,
-        help_heading = "Logs",
-        value_name = "COUNT",
-        env = "DOORWARD_LOG_LINES_PER_MINUTE",
-        hide_env_values = true,
-        default_value_t = 300
-    )]
-    pub log_lines_per_minute: u32,
+    /// No effect since lines pass through a bounded queue. Accepted so that old command lines still start.
+    #[arg(long, hide = true, env = "DOORWARD_LOG_LINES_PER_MINUTE")]
+    pub log_lines_per_minute: Option<u32>,
 }

@@ -15,5 +15,6 @@ mod shorter_leases;
 mod templates_etcd;
 mod tree_of_processes;
 mod two_processes;
+mod unread_log;
 mod what_clients_live_through;
 mod wrong_starts;
