@@ -42,19 +42,24 @@ pub(super) fn write_tree(
 
 /// Legend of [`line()`].
 pub(super) const LEGEND: &str = "\
-each second: amounts wanted, granted and used by all clients, on average; then the lease of each region now, and (the
-leases of its leaves), which may be more than their clients have";
+averages over each second: amounts wanted, granted and used by all clients; then the leases of each region and (of its
+leaves), which may be more than their clients have";
 
-/// The last second: the whole, on average, and what each part of the tree has leased now.
+/// The last second, on average: all clients, and the leases of each part of the tree.
 pub(super) fn line(figures: &DemoFigures) -> String {
-    let [wants, granted] = figures.last_second;
-    let used = figures.used();
+    let whole = figures.whole.last_second;
     let mut line = format!(
-        "{:>4} s  wanted {wants:>5.1}  granted {granted:>5.1}  used {used:>5.1} of {}",
+        "{:>4} s  wanted {:>5.1}  granted {:>5.1}  used {:>5.1} of {}",
         figures.elapsed().as_secs(),
+        whole.wants,
+        whole.has,
+        whole.used,
         figures.capacity,
     );
-    let has = |server: usize| figures.servers.get(server).map_or(0.0, |part| part.has);
+    let has = |server: usize| {
+        let server = figures.servers.get(server);
+        server.map_or(0.0, |server| server.last_second.has)
+    };
     let outline = &figures.outline;
     for region in outline
         .children(None)
@@ -81,11 +86,13 @@ pub(super) fn write(out: &mut impl Write, figures: &DemoFigures) -> io::Result<(
         figures.capacity
     )?;
     let (granted, used) = (figures.most_granted, figures.most_used);
-    writeln!(
-        out,
-        "  utilisation    {:>7.1} % of the usable amount (the demand, up to the capacity)",
-        figures.utilisation() * 100.0
-    )?;
+    if let Some(utilisation) = figures.utilisation() {
+        writeln!(
+            out,
+            "  utilisation    {:>7.1} % of the usable amount (the demand, up to the capacity)",
+            utilisation * 100.0
+        )?;
+    }
     writeln!(
         out,
         "  most granted   {granted:>7.1} at any moment, {}",
@@ -112,14 +119,14 @@ pub(super) fn write(out: &mut impl Write, figures: &DemoFigures) -> io::Result<(
             OutlineEntry::Client(client) => figures.clients.get(client),
             OutlineEntry::More(_) => None,
         };
-        let part = part.copied().unwrap_or_default();
+        let total = part.map(|part| part.total).unwrap_or_default();
         writeln!(
             out,
             "  {:width$}  {:>8.2}  {:>8.2}  {:>8.2}",
             line.label,
-            mean(part.wanted_total),
-            mean(part.had_total),
-            mean(part.used_total),
+            mean(total.wants),
+            mean(total.has),
+            mean(total.used),
         )?;
     }
     writeln!(

@@ -11,7 +11,7 @@ use doorward_engine::time::Time;
 
 use crate::demo::outline::Outline;
 
-/// The span over which use is counted.
+/// The span over which all amounts are averaged.
 const WINDOW: Duration = Duration::from_secs(1);
 
 /// State of a server at a moment.
@@ -44,49 +44,54 @@ pub(super) struct DemoFigures {
     pub(super) outline: Outline,
     pub(super) servers: Vec<Measured>,
     pub(super) clients: Vec<Measured>,
+    /// All clients together.
+    pub(super) whole: Measured,
     /// The most that all leases of clients together ever allowed at one moment.
     pub(super) most_granted: f64,
     /// The most that all clients together ever used in one second.
     pub(super) most_used: f64,
     /// ∫ min(capacity, Σ wants): what could have been used.
     usable: f64,
-    /// For each client, times and counts within the window.
-    history: Vec<VecDeque<(Time, f64)>>,
-    /// ∫ Σ wants and ∫ Σ has of clients, at times within the window.
-    totals: [VecDeque<(Time, f64)>; 2],
-    /// Σ wants and Σ has of clients in the last second, on average: over the same time as what they used.
-    pub(super) last_second: [f64; 2],
     began: Time,
     now: Time,
 }
 
-/// Measurements of one server or client.
+/// Amounts of one server or client, or of all clients: per second, or since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Measured {
-    /// Now, per second.
+pub(super) struct Amounts {
     pub(super) wants: f64,
-    /// Now, per second: what it leased.
+    /// Amount leased.
     pub(super) has: f64,
-    /// Now, per second: what a server handed out; 0 for clients.
+    /// Amount that a server has granted; 0 for clients.
     pub(super) granted: f64,
-    /// In the last second.
+    /// Requests.
     pub(super) used: f64,
-    /// ∫ wants and ∫ has since the start.
-    pub(super) wanted_total: f64,
-    pub(super) had_total: f64,
-    /// Requests since the start.
-    pub(super) used_total: f64,
+}
+
+/// Measurements of one server or client, or of all clients.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Measured {
+    /// Per second, on average over the last second. All amounts are of the same time.
+    pub(super) last_second: Amounts,
+    /// Since the start.
+    pub(super) total: Amounts,
+    /// Totals at times within the last second.
+    window: VecDeque<(Time, Amounts)>,
+    /// The last reading. Its `used` is not used.
+    reading: Amounts,
 }
 
 impl DemoFigures {
     pub(super) fn new(outline: Outline, capacity: f64, now: Time) -> Self {
+        let measured = Measured {
+            window: VecDeque::from([(now, Amounts::default())]),
+            ..Measured::default()
+        };
         Self {
             capacity,
-            servers: vec![Measured::default(); outline.servers.len()],
-            clients: vec![Measured::default(); outline.clients.len()],
-            history: vec![VecDeque::from([(now, 0.0)]); outline.clients.len()],
-            totals: [(); 2].map(|()| VecDeque::from([(now, 0.0)])),
-            last_second: [0.0; 2],
+            servers: vec![measured.clone(); outline.servers.len()],
+            clients: vec![measured.clone(); outline.clients.len()],
+            whole: measured,
             outline,
             most_granted: 0.0,
             most_used: 0.0,
@@ -96,53 +101,60 @@ impl DemoFigures {
         }
     }
 
-    /// Takes in what everyone says now, in the order of the outline.
+    /// Adds a reading of all servers and clients, in the order of the outline.
     pub(super) fn measure(
         &mut self,
         servers: &[ServerReading],
         clients: &[ClientReading],
         now: Time,
     ) {
-        let span = now.since(self.now).as_secs_f64();
-        self.now = now;
-        // The last reading holds until now.
-        let held = [self.wants(), self.granted()];
-        self.usable += self.capacity.min(self.wants()) * span;
-        let histories = self.clients.iter_mut().zip(&mut self.history);
-        for ((client, history), reading) in histories.zip(clients) {
-            client.take(reading.wants, reading.has, span);
-            client.used_total = reading.used_total;
-            client.used = mean_within(history, reading.used_total, now);
+        let since = std::mem::replace(&mut self.now, now);
+        // Before the new reading: the last one holds until now.
+        let wants = self.whole.reading.wants;
+        self.usable += self.capacity.min(wants) * now.since(since).as_secs_f64();
+        let mut whole = Amounts::default();
+        for (client, reading) in self.clients.iter_mut().zip(clients) {
+            let amounts = Amounts {
+                wants: reading.wants,
+                has: reading.has,
+                granted: 0.0,
+                used: reading.used_total,
+            };
+            client.take(amounts, since, now);
+            whole.wants += amounts.wants;
+            whole.has += amounts.has;
+            whole.used += amounts.used;
         }
-        for (server, reading) in self.servers.iter_mut().zip(servers) {
-            server.take(reading.wants, reading.has, span);
-            server.granted = reading.granted;
-            (server.used, server.used_total) = (0.0, 0.0);
+        self.whole.take(whole, since, now);
+        let used = self.used_below();
+        for ((server, reading), used) in self.servers.iter_mut().zip(servers).zip(used) {
+            let amounts = Amounts {
+                wants: reading.wants,
+                has: reading.has,
+                granted: reading.granted,
+                used,
+            };
+            server.take(amounts, since, now);
         }
-        self.add_up_use();
-        let means = self.last_second.iter_mut().zip(&mut self.totals);
-        for ((mean, history), per_second) in means.zip(held) {
-            let before = history.back().map_or(0.0, |(_, total)| *total);
-            *mean = mean_within(history, before + per_second * span, now);
-        }
-        self.most_granted = self.most_granted.max(self.granted());
+        self.most_granted = self.most_granted.max(whole.has);
         if now.since(self.began) >= WINDOW {
-            self.most_used = self.most_used.max(self.used());
+            self.most_used = self.most_used.max(self.whole.last_second.used);
         }
     }
 
-    /// Every client's use is that of its leaf, and of all servers above.
-    fn add_up_use(&mut self) {
+    /// Requests of the clients below each server since the start.
+    fn used_below(&self) -> Vec<f64> {
+        let mut used = vec![0.0; self.servers.len()];
         for (client, place) in self.clients.iter().zip(&self.outline.clients) {
             let mut above = Some(place.leaf);
             while let Some(index) = above {
-                if let Some(server) = self.servers.get_mut(index) {
-                    server.used += client.used;
-                    server.used_total += client.used_total;
+                if let Some(used) = used.get_mut(index) {
+                    *used += client.total.used;
                 }
                 above = self.outline.servers.get(index).and_then(|s| s.parent);
             }
         }
+        used
     }
 
     /// Since the start.
@@ -150,58 +162,50 @@ impl DemoFigures {
         self.now.since(self.began)
     }
 
-    /// Σ wants of clients now.
-    pub(super) fn wants(&self) -> f64 {
-        self.clients.iter().map(|client| client.wants).sum()
-    }
-
-    /// Σ of what the clients' leases allow now.
-    pub(super) fn granted(&self) -> f64 {
-        self.clients.iter().map(|client| client.has).sum()
-    }
-
-    /// Σ used by clients in the last second.
-    pub(super) fn used(&self) -> f64 {
-        self.clients.iter().map(|client| client.used).sum()
-    }
-
-    /// Returns use as a share of the usable amount, from 0 to about 1.
-    pub(super) fn utilisation(&self) -> f64 {
-        let used: f64 = self.clients.iter().map(|client| client.used_total).sum();
-        if self.usable > 0.0 {
-            used / self.usable
-        } else {
-            1.0
-        }
+    /// Returns use as a share of the usable amount, from 0 to about 1. None: nothing was usable yet.
+    pub(super) fn utilisation(&self) -> Option<f64> {
+        (self.usable > 0.0).then(|| self.whole.total.used / self.usable)
     }
 }
 
 impl Measured {
-    fn take(&mut self, wants: f64, has: f64, span: f64) {
-        self.wanted_total += self.wants * span;
-        self.had_total += self.has * span;
-        self.wants = wants;
-        self.has = has;
+    /// Adds a reading, whose `used` counts since the start. Between two readings the larger one counts: otherwise a
+    /// client could seem to use more than its lease, if that grew in between.
+    fn take(&mut self, reading: Amounts, since: Time, now: Time) {
+        let span = now.since(since).as_secs_f64();
+        let before = std::mem::replace(&mut self.reading, reading);
+        self.total.wants += before.wants.max(reading.wants) * span;
+        self.total.has += before.has.max(reading.has) * span;
+        self.total.granted += before.granted.max(reading.granted) * span;
+        self.total.used = reading.used;
+        self.window.push_back((now, self.total));
+        let is_old = |entry: &(Time, Amounts)| now.since(entry.0) >= WINDOW;
+        while self.window.get(1).is_some_and(is_old) {
+            self.window.pop_front();
+        }
+        if let Some((time, total)) = self.window.front() {
+            self.last_second = self.total.per_second_since(total, now.since(*time));
+        }
     }
 }
 
-/// Per second, on average over the last window, with the newest total.
-fn mean_within(history: &mut VecDeque<(Time, f64)>, total: f64, now: Time) -> f64 {
-    history.push_back((now, total));
-    while history
-        .get(1)
-        .is_some_and(|(time, _)| now.since(*time) >= WINDOW)
-    {
-        history.pop_front();
-    }
-    let Some((since, before)) = history.front() else {
-        return 0.0;
-    };
-    let span = now.since(*since).as_secs_f64();
-    if span > 0.0 {
-        (total - before) / span
-    } else {
-        0.0
+impl Amounts {
+    /// The difference to earlier totals, per second.
+    fn per_second_since(&self, earlier: &Self, span: Duration) -> Self {
+        let span = span.as_secs_f64();
+        let per_second = |now: f64, before: f64| {
+            if span > 0.0 {
+                (now - before) / span
+            } else {
+                0.0
+            }
+        };
+        Self {
+            wants: per_second(self.wants, earlier.wants),
+            has: per_second(self.has, earlier.has),
+            granted: per_second(self.granted, earlier.granted),
+            used: per_second(self.used, earlier.used),
+        }
     }
 }
 

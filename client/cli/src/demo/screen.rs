@@ -17,7 +17,7 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
 
 use crate::demo::closing_summary::of_capacity;
-use crate::demo::demo_figures::{DemoFigures, Measured};
+use crate::demo::demo_figures::{Amounts, DemoFigures};
 use crate::demo::outline::{OutlineEntry, OutlineLine, label_width};
 
 /// Content of the view.
@@ -133,25 +133,29 @@ fn draw_head(frame: &mut Frame<'_>, area: Rect, scene: &Scene<'_>) {
 fn draw_whole(frame: &mut Frame<'_>, area: Rect, figures: &DemoFigures) {
     let amount =
         |amount: f64, color| Span::styled(format!(" {amount:.1}"), Style::new().fg(color)).bold();
+    let whole = figures.whole.last_second;
     let sums = Line::from(vec![
-        Span::from(" all together: wanted"),
-        amount(figures.wants(), WANTED.1),
+        Span::from(" in the last second: wanted"),
+        amount(whole.wants, WANTED.1),
         Span::from(", granted"),
-        amount(figures.granted(), LEASED.1),
+        amount(whole.has, LEASED.1),
         Span::from(", used"),
-        amount(figures.used(), USED.1),
+        amount(whole.used, USED.1),
         Span::from(format!(" of {}", figures.capacity)),
     ]);
     frame.render_widget(Paragraph::new(vec![sums, verdict(figures)]), area);
 }
 
 fn verdict(figures: &DemoFigures) -> Line<'static> {
-    Line::from(format!(
-        " most used in any second {:.1} ({})   utilisation {:.1} %",
+    let mut verdict = format!(
+        " most used in any second {:.1} ({})",
         figures.most_used,
         of_capacity(figures.most_used, figures.capacity),
-        figures.utilisation() * 100.0
-    ))
+    );
+    if let Some(utilisation) = figures.utilisation() {
+        verdict += &format!("   utilisation {:.1} %", utilisation * 100.0);
+    }
+    Line::from(verdict)
 }
 
 /// A line for each server and client.
@@ -164,7 +168,12 @@ fn draw_tree(frame: &mut Frame<'_>, area: Rect, scene: &Scene<'_>) {
         label: label_width(&lines).clamp(12, 24),
         ports: area.width >= WIDE,
         // One measure for all bars: those of a server's children add up to its own.
-        most: figures.wants().max(figures.capacity).max(1.0),
+        most: figures
+            .whole
+            .last_second
+            .wants
+            .max(figures.capacity)
+            .max(1.0),
         room: usize::from(area.width),
     };
     let mut text = vec![columns.header().dim()];
@@ -187,7 +196,7 @@ impl Columns {
         let (width, port) = (self.label, if self.ports { "   page" } else { "" });
         Line::from(format!(
             " {:width$}{port}{:>8}{:>8}{:>8}{:>8}",
-            "", "wants", "leased", "granted", "used"
+            "last second", "wants", "leased", "granted", "used"
         ))
     }
 
@@ -199,12 +208,12 @@ impl Columns {
             OutlineEntry::More(_) => Line::from(label.dim()),
             OutlineEntry::Client(client) => {
                 let part = scene.figures.clients.get(client);
-                let part = part.copied().unwrap_or_default();
+                let part = part.map(|part| part.last_second).unwrap_or_default();
                 self.amounts(vec![label, Span::from(none)], &part, None)
             }
             OutlineEntry::Server(server) => {
                 let part = scene.figures.servers.get(server);
-                let part = part.copied().unwrap_or_default();
+                let part = part.map(|part| part.last_second).unwrap_or_default();
                 let port = match scene.pages.get(server) {
                     Some(page) if self.ports => format!(" :{:<5}", page.port()),
                     _ => none.to_owned(),
@@ -219,7 +228,7 @@ impl Columns {
     fn amounts(
         &self,
         mut spans: Vec<Span<'static>>,
-        part: &Measured,
+        part: &Amounts,
         granted: Option<f64>,
     ) -> Line<'static> {
         let granted = granted.map(|granted| format!("{granted:.1}"));
