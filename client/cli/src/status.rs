@@ -1,6 +1,7 @@
 //! `doorward status`: what the server holds, and why.
 
 mod limits;
+mod reasoned_table;
 mod states;
 mod tree;
 
@@ -22,6 +23,7 @@ use crate::flags::{Common, Output, StatusFlags};
 use crate::granted::number;
 use crate::granted::tone_of;
 use crate::output;
+use crate::status::reasoned_table::ReasonedTable;
 use crate::status::tree::{children_table, write_own_lease, write_parent};
 use crate::templates::author::plain;
 use doorward_pages::numbers::typed_span as span;
@@ -311,8 +313,8 @@ fn resources_table(resources: &[ResourceStatus], palette: Palette) -> Table {
     table
 }
 
-fn leases_table(leases: &[&LeaseStatus], palette: Palette) -> Table {
-    let header = [
+fn leases_table(leases: &[&LeaseStatus], palette: Palette) -> ReasonedTable {
+    let columns = [
         "holder",
         "priority",
         "wants",
@@ -320,24 +322,22 @@ fn leases_table(leases: &[&LeaseStatus], palette: Palette) -> Table {
         "granted",
         "reserved",
         "expires in",
-        "why",
     ];
-    let mut table = Table::new(header, 1..7, palette);
+    let mut table = ReasonedTable::new(&columns, 1..7, palette);
     for lease in leases {
         let holder = match lease.kind.as_str() {
             "client" => lease.holder.clone(),
             kind => format!("{kind} {}", lease.holder),
         };
-        table.add([
-            palette.cell(Tone::Strong, holder),
+        let amounts = [
             cell(lease.priority),
             cell(number(lease.wants)),
             cell(number(lease.share)),
             palette.cell(tone_of(lease.granted, lease.wants), number(lease.granted)),
             cell(number(lease.reserved)),
             cell(span(Duration::from_millis(lease.expires_in_ms))),
-            cell(&lease.why),
-        ]);
+        ];
+        table.add(palette.cell(Tone::Strong, holder), amounts, &lease.why);
     }
     table
 }

@@ -9,9 +9,10 @@ use doorward_session::visible::{self, line};
 
 use crate::granted::number;
 use crate::granted::tone_of;
+use crate::status::reasoned_table::ReasonedTable;
 use doorward_pages::numbers::typed_span as span;
 use doorward_pages::terminal::palette::{Palette, Tone};
-use doorward_pages::terminal::table::{Table, cell};
+use doorward_pages::terminal::table::cell;
 
 /// Where the server's capacity comes from.
 pub(super) fn write_parent(
@@ -129,8 +130,8 @@ fn state_of_child(child: &ChildStatus, palette: Palette) -> Cell {
 }
 
 /// Everything about the child servers of a resource.
-pub(super) fn children_table(children: &[ChildStatus], palette: Palette) -> Table {
-    let header = [
+pub(super) fn children_table(children: &[ChildStatus], palette: Palette) -> ReasonedTable {
+    let columns = [
         "child server",
         "levels",
         "clients",
@@ -141,12 +142,10 @@ pub(super) fn children_table(children: &[ChildStatus], palette: Palette) -> Tabl
         "outstanding",
         "expires in",
         "state",
-        "why",
     ];
-    let mut table = Table::new(header, 1..9, palette);
+    let mut table = ReasonedTable::new(&columns, 1..9, palette);
     for child in children {
-        table.add([
-            palette.cell(Tone::Strong, &child.child),
+        let amounts = [
             cell(child.height),
             cell(number(child.clients_count)),
             cell(number(child.wants)),
@@ -156,8 +155,12 @@ pub(super) fn children_table(children: &[ChildStatus], palette: Palette) -> Tabl
             cell(child.outstanding.map_or("?".to_owned(), number)),
             cell(span(Duration::from_millis(child.expires_in_ms))),
             state_of_child(child, palette),
-            cell(&child.why),
-        ]);
+        ];
+        table.add(
+            palette.cell(Tone::Strong, &child.child),
+            amounts,
+            &child.why,
+        );
     }
     table
 }

@@ -81,8 +81,12 @@ impl Table {
 
     /// Does not wrap what stands in that column, for it is to be copied; on a narrow terminal it is wrapped.
     pub fn keep_whole(&mut self, column: usize) {
-        let width = self.grid.width();
-        self.whole = Some(column).filter(|_| width.is_none_or(|width| width >= WHOLE_FROM));
+        self.whole = Some(column).filter(|_| !self.is_narrow());
+    }
+
+    /// Whether it is for a terminal on which a long text in a column would be wrapped too often.
+    pub fn is_narrow(&self) -> bool {
+        self.grid.width().is_some_and(|width| width < WHOLE_FROM)
     }
 
     /// A row after the others.
