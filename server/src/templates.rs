@@ -9,6 +9,7 @@ mod reading;
 
 use std::sync::Arc;
 
+use doorward_documents::{DocumentError, locate_bytes};
 use doorward_engine::node::reload::PreparedTemplates;
 use doorward_engine::template::Templates;
 use tracing::{info, warn};
@@ -18,6 +19,18 @@ use crate::election::templates_gate::TemplatesGate;
 use crate::metrics::Metrics;
 use crate::node_handle::NodeHandle;
 use crate::status::Board;
+
+/// Parses a document, and warns of what is valid but probably not meant.
+fn parse(content: &[u8], name: &str) -> Result<Templates, DocumentError> {
+    let located = locate_bytes(content, name)?;
+    for blank in located.blanks() {
+        warn!("{name}:{}:{}: {blank}", blank.line, blank.column);
+    }
+    if located.templates.is_empty() {
+        warn!("{name}: there are no templates: every request is refused");
+    }
+    Ok(located.templates)
+}
 
 /// New templates are in force as soon as the election lets them. That is said once every resource has heard of them:
 /// whoever looks then sees nothing of the former ones.

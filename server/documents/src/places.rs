@@ -23,6 +23,8 @@ pub struct TemplatePlaces {
     pub(crate) list: Position,
     /// Each of them, in order, and its fields by their paths.
     pub(crate) fields: Vec<(Position, BTreeMap<String, Position>)>,
+    /// Fields without a value.
+    pub(crate) blanks: Vec<Problem>,
 }
 
 impl Default for TemplatePlaces {
@@ -30,6 +32,7 @@ impl Default for TemplatePlaces {
         Self {
             list: Position::START,
             fields: Vec::new(),
+            blanks: Vec::new(),
         }
     }
 }
@@ -47,6 +50,11 @@ impl Located {
             field: Some(field),
             message: message.into(),
         }
+    }
+
+    /// Warnings about fields without a value. They count as absent, which may not be what the author meant.
+    pub fn blanks(&self) -> &[Problem] {
+        &self.places.blanks
     }
 
     /// What is to be said of all templates together, with the place of their list.

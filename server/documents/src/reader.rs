@@ -283,7 +283,17 @@ impl TemplateReader {
     /// A field that is there; an empty one counts as absent.
     fn field<'a>(&mut self, map: &Map<'a>, names: &Names) -> Option<At<'a>> {
         let name = names.first().copied().unwrap_or_default();
-        self.found(&map.path_of(name), find(map, name)?.place);
+        let (path, node) = (map.path_of(name), find(map, name)?);
+        self.found(&path, node.place);
+        if matches!(node.value, Value::Null) {
+            self.places.blanks.push(Problem {
+                line: node.place.line,
+                column: node.place.column,
+                template: self.template.clone(),
+                field: Some(path),
+                message: "is blank, which counts as absent; give a value, or remove it".to_owned(),
+            });
+        }
         map.get(names)
     }
 

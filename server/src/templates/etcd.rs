@@ -7,7 +7,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use doorward_documents::parse_bytes;
 use doorward_engine::template::Templates;
 use doorward_etcd::follow::{Follow, Followed, KeyEntry, Range};
 use doorward_etcd::layout::TemplateKeys;
@@ -269,7 +268,7 @@ impl EtcdTemplates {
 /// Large documents take time, in which the election must go on.
 async fn parse(document: Vec<u8>, key: &str) -> Result<Templates, String> {
     let name = format!("etcd:{key}");
-    let parsing = tokio::task::spawn_blocking(move || parse_bytes(&document, &name));
+    let parsing = tokio::task::spawn_blocking(move || super::parse(&document, &name));
     match parsing.await {
         Ok(parsed) => parsed.map_err(|error| error.to_string()),
         Err(error) => Err(error.to_string()),

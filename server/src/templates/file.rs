@@ -9,7 +9,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use doorward_documents::{DocumentError, parse_bytes};
+use doorward_documents::DocumentError;
 use doorward_engine::template::Templates;
 use thiserror::Error;
 
@@ -160,7 +160,7 @@ async fn parsed(path: &Path, content: io::Result<Vec<u8>>) -> Result<Templates, 
     };
     let content = content.map_err(unread)?;
     let name = path.to_string_lossy().into_owned();
-    let parsing = tokio::task::spawn_blocking(move || parse_bytes(&content, &name));
+    let parsing = tokio::task::spawn_blocking(move || super::parse(&content, &name));
     let parsed = parsing.await.map_err(|why| unread(io::Error::other(why)))?;
     Ok(parsed?)
 }

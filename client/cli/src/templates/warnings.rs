@@ -49,10 +49,18 @@ pub(super) enum WarningKind {
     ShorterLease,
     /// The capacity is 0.
     NoCapacity,
+    /// The capacity is ten times that in force or more, or a tenth or less.
+    CapacityFactor,
+    /// The capacity is below what is in use.
+    BelowUse,
+    /// All clients of a STATIC resource together may use more than the number that is written.
+    StaticTotal,
     /// Clients in safe mode may use more than there is.
     SafeCapacity,
     /// No id takes the template.
     Unreached,
+    /// A field has no value.
+    Blank,
 }
 
 impl WarningKind {
@@ -64,15 +72,26 @@ impl WarningKind {
             Self::MuchShorter => "much_shorter",
             Self::ShorterLease => "shorter_lease",
             Self::NoCapacity => "no_capacity",
+            Self::CapacityFactor => "capacity_factor",
+            Self::BelowUse => "below_use",
+            Self::StaticTotal => "static_total",
             Self::SafeCapacity => "safe_capacity",
             Self::Unreached => "unreached",
+            Self::Blank => "blank",
         }
     }
 
     /// Whether a change that brings it must be forced. To take back a mistake must not: what was made
     /// ten times as long by mistake is made a tenth of it again.
     const fn needs_force(self) -> bool {
-        !matches!(self, Self::MuchShorter | Self::ShorterLease)
+        !matches!(
+            self,
+            Self::MuchShorter
+                | Self::ShorterLease
+                | Self::BelowUse
+                | Self::StaticTotal
+                | Self::Blank
+        )
     }
 }
 
@@ -136,11 +155,17 @@ impl Warnings {
             })
             .collect();
         let mut changes = lengths::findings(&new.templates, before);
+        changes.extend(amounts::changes(&new.templates, before));
         changes.extend(emptied::finding(before.templates, &new.templates));
         if let (Some(old), true) = (before.templates, before.is_forgotten) {
             changes.extend(shorter::findings(old, &new.templates));
         }
         list.extend(changes.into_iter().map(|it| warning(new, it, false)));
+        list.extend(new.blanks().iter().map(|problem| Warning {
+            kind: WarningKind::Blank,
+            problem: problem.clone(),
+            stands: false,
+        }));
         list.sort_by_key(|warning| (warning.problem.line, warning.problem.column));
         Self {
             name: name.to_owned(),

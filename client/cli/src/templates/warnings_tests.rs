@@ -75,7 +75,7 @@ fn what_changes_little_is_not_warned_of() {
     check(Some(&[]), &[("a", "")], &[], &[]);
     let old: List<'_> = &[("a", ""), ("db/*", "capacity: 100, safe_capacity: 20")];
     check(Some(old), old, &[used("db/x", 5), used("a", 900)], &[]);
-    let longer = format!("capacity: 10, {}", lengths("599", "49"));
+    let longer = format!("capacity: 11, {}", lengths("599", "49"));
     check(Some(old), &[("a", &longer), old[1]], &[], &[]);
 }
 
@@ -112,7 +112,7 @@ fn lengths_of_ten_times_those_in_force_need_force_and_a_tenth_does_not() {
 
 #[test]
 fn learning_that_lasts_longer_is_reported_only_if_leases_do_not_explain_it() {
-    let learns = "capacity: 1, algorithm: {kind: FAIR_SHARE, lease_length: 60, refresh_interval: 5, \
+    let learns = "capacity: 100, algorithm: {kind: FAIR_SHARE, lease_length: 60, refresh_interval: 5, \
                   learning_mode_duration: 600}";
     check(
         Some(&[("a", "")]),
@@ -178,12 +178,78 @@ fn a_safe_capacity_by_which_clients_use_too_much_needs_force() {
              part each",
         ],
     );
-    for fine in [
-        "capacity: 100, safe_capacity: -1",
-        "capacity: 5, safe_capacity: 9, algorithm: {kind: STATIC, lease_length: 9, refresh_interval: 1}",
+    let fine = "capacity: 100, safe_capacity: -1";
+    check(None, &[("db/*", fine)], &eleven, &[]);
+}
+
+#[test]
+fn a_capacity_of_ten_times_that_in_force_or_a_tenth_needs_force() {
+    let capacity = |amount: &str| format!("capacity: {amount}");
+    for (was, is, expected) in [
+        (
+            "100",
+            "1",
+            Some("is 1, 100 times less than the 100 in force"),
+        ),
+        (
+            "100",
+            "100000",
+            Some("is 100000, 1000 times the 100 in force"),
+        ),
+        (
+            "100",
+            "10",
+            Some("is 10, 10 times less than the 100 in force"),
+        ),
+        ("100", "10.1", None),
+        ("100", "999", None),
+        ("0", "100", None),
     ] {
-        check(None, &[("db/*", fine)], &eleven, &[]);
+        let expected = expected.map(|it| format!("!template 1 (\"a\"): capacity: {it}"));
+        let expected: Vec<&str> = expected.as_deref().into_iter().collect();
+        let (was, is) = (capacity(was), capacity(is));
+        check(Some(&[("a", &was)]), &[("a", &is)], &[], &expected);
     }
+}
+
+#[test]
+fn a_capacity_below_what_is_in_use_tells_the_sum_that_must_shrink() {
+    let mut live = used("a", 3);
+    live.granted = 80.0;
+    check(
+        Some(&[("a", "")]),
+        &[("a", "capacity: 50")],
+        &[live],
+        &[
+            "template 1 (\"a\"): capacity: is 50, less than the 80 that clients of a have: they must \
+           shrink by 30",
+        ],
+    );
+}
+
+#[test]
+fn a_blank_field_counts_as_absent() {
+    check(
+        None,
+        &[("a", "wants_max: , capacity: 100")],
+        &[],
+        &[
+            "template 1 (\"a\"): wants_max: is blank, which counts as absent; give a value, or remove it",
+        ],
+    );
+}
+
+#[test]
+fn a_static_capacity_is_that_of_each_client() {
+    let template: List<'_> = &[(
+        "a",
+        "capacity: 5, safe_capacity: 9, \
+         algorithm: {kind: STATIC, lease_length: 60, refresh_interval: 5}",
+    )];
+    let expected = "template 1 (\"a\"): capacity: is 5, which STATIC gives each client: the 3 clients \
+                    of a may use 15 together";
+    check(None, template, &[used("a", 3)], &[expected]);
+    check(None, template, &[used("a", 1)], &[]);
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! Warnings about capacities: 0, and a safe capacity that lets clients use more than the capacity when no server
-//! answers.
+//! Warnings about capacities: 0, a factor of ten, less than is in use, a STATIC capacity that was taken for a total, and
+//! a safe capacity that lets clients use more than the capacity when no server answers.
 //!
 //! The number of clients is only known of resources in use. A safe capacity of -1 is intended.
 
@@ -8,10 +8,14 @@ use std::collections::BTreeMap;
 use doorward_engine::id::ResourceId;
 use doorward_engine::template::{AlgorithmKind, Field, SafeCapacity, Template, Templates};
 
-use super::{TemplateWarning, WarningKind};
+use super::{InForceBefore, TemplateWarning, WarningKind};
 use crate::granted::number;
 use crate::templates::effect::Live;
 
+/// Factor of a capacity that needs a warning.
+const FACTOR: f64 = 10.0;
+
+/// Returns the warnings about one document.
 pub(super) fn findings(templates: &Templates, live: &[Live]) -> Vec<TemplateWarning> {
     let fullest = fullest(templates, live);
     let mut findings = Vec::new();
@@ -29,8 +33,87 @@ pub(super) fn findings(templates: &Templates, live: &[Live]) -> Vec<TemplateWarn
         }
         let fullest = fullest.get(template.identifier_glob.as_str()).copied();
         findings.extend(safe_capacity(index, template, fullest));
+        findings.extend(static_total(index, template, fullest));
     }
     findings
+}
+
+/// Returns the warnings about capacities beside those in force.
+pub(super) fn changes(new: &Templates, before: &InForceBefore<'_>) -> Vec<TemplateWarning> {
+    let places: BTreeMap<&str, (usize, &Template)> = new
+        .iter()
+        .enumerate()
+        .map(|(index, template)| (template.identifier_glob.as_str(), (index, &**template)))
+        .collect();
+    let mut findings = Vec::new();
+    for old in before.templates.into_iter().flat_map(|old| old.iter()) {
+        if let Some((index, template)) = places.get(old.identifier_glob.as_str()) {
+            findings.extend(factor(*index, template, old));
+        }
+    }
+    for live in before.live {
+        let id = ResourceId::new(&live.resource).ok();
+        let template = id.and_then(|id| new.find(&id));
+        if let Some((index, template)) = template.and_then(|it| places.get(&*it.identifier_glob)) {
+            findings.extend(below_use(*index, template, live));
+        }
+    }
+    findings
+}
+
+/// Whether the capacity of a template changes by a factor of ten, usually a digit too much or too few.
+fn factor(index: usize, new: &Template, old: &Template) -> Option<TemplateWarning> {
+    let is_amount = |template: &Template| template.algorithm.kind != AlgorithmKind::NoAlgorithm;
+    let (was, is) = (old.capacity.get(), new.capacity.get());
+    let times = if is >= was { is / was } else { was / is };
+    // Zeros have a warning of their own.
+    let counts = is_amount(old) && is_amount(new) && was > 0.0 && is > 0.0;
+    (counts && times >= FACTOR).then(|| {
+        let (is_said, was, times) = (number(is), number(was), number(times));
+        let how = if is >= old.capacity.get() {
+            "times"
+        } else {
+            "times less than"
+        };
+        let message = format!("is {is_said}, {times} {how} the {was} in force");
+        TemplateWarning::new(WarningKind::CapacityFactor, index, Field::Capacity, message)
+    })
+}
+
+/// Whether clients use more than the capacity, and have to shrink.
+fn below_use(index: usize, template: &Template, live: &Live) -> Option<TemplateWarning> {
+    let capacity = template.capacity.get();
+    let is_below = template.algorithm.kind.promises_total() && live.granted > capacity;
+    (is_below && capacity < live.capacity).then(|| {
+        let message = format!(
+            "is {}, less than the {} that clients of {} have: they must shrink by {}",
+            number(capacity),
+            number(live.granted),
+            live.resource,
+            number(live.granted - capacity)
+        );
+        TemplateWarning::new(WarningKind::BelowUse, index, Field::Capacity, message)
+    })
+}
+
+/// Whether all clients together may use more than a STATIC capacity, which is that of each.
+fn static_total(
+    index: usize,
+    template: &Template,
+    fullest: Option<&Live>,
+) -> Option<TemplateWarning> {
+    let live = fullest.filter(|live| live.clients > 1)?;
+    let capacity = template.capacity.get();
+    (template.algorithm.kind == AlgorithmKind::Static && capacity > 0.0).then(|| {
+        let message = format!(
+            "is {}, which STATIC gives each client: the {} clients of {} may use {} together",
+            number(capacity),
+            live.clients,
+            live.resource,
+            number(capacity * live.clients as f64)
+        );
+        TemplateWarning::new(WarningKind::StaticTotal, index, Field::Capacity, message)
+    })
 }
 
 /// By template: which resource in use has the most clients.
