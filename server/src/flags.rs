@@ -49,8 +49,8 @@ Every flag can be given as an environment variable, named beside it; a flag wins
 DOORWARD_ETCD_ENDPOINTS is for the command line, doorward. A server that finds it does not start,
 unless it has endpoints of its own: DOORWARD_SERVER_ETCD_ENDPOINTS, which makes it a candidate.
 
-Exit codes: 0 done, or stopped by SIGTERM or SIGINT; 1 failed while running; 2 wrong usage, or
-invalid templates, or a start that was meant otherwise.";
+Exit codes: 0 done, or stopped by SIGTERM or SIGINT; 1 failed while running, or an invalid file with
+--check; 2 wrong usage, or invalid templates, or a start that was meant otherwise.";
 
 /// The name of a node that was given none.
 pub const DEFAULT_NODE: &str = "root";
@@ -104,6 +104,7 @@ pub struct ServeFlags {
         value_name = "ADDRESS",
         env = "DOORWARD_LISTEN",
         hide_env_values = true,
+        value_parser = listened,
         default_value = "127.0.0.1:6970"
     )]
     pub listen: SocketAddr,
@@ -251,8 +252,8 @@ pub struct HttpListen(
 
 /// Why a text is neither an address nor `none`.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("give an IP address and a port, as in 127.0.0.1:6971, or \"none\"")]
-pub struct HttpListenError;
+#[error("{0}, or \"none\"")]
+pub struct HttpListenError(String);
 
 impl FromStr for HttpListen {
     type Err = HttpListenError;
@@ -261,10 +262,23 @@ impl FromStr for HttpListen {
         if text == "none" {
             return Ok(Self(None));
         }
-        text.parse()
+        listened(text)
             .map(|address| Self(Some(address)))
-            .map_err(|_| HttpListenError)
+            .map_err(HttpListenError)
     }
+}
+
+/// An address to listen on. Names are not looked up: one may have several addresses, or another one tomorrow.
+fn listened(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| {
+        let port = text.rsplit_once(':').map(|(_, port)| port);
+        let port = port.filter(|port| port.parse::<u16>().is_ok());
+        let port = port.unwrap_or("PORT");
+        format!(
+            "give an IP address and a port: 127.0.0.1:{port} for this machine only, 0.0.0.0:{port} or \
+             [::]:{port} for all networks"
+        )
+    })
 }
 
 fn push_round(text: &str) -> Result<Duration, String> {

@@ -1,12 +1,14 @@
 //! Starts with a likely mistake: refused with a remedy, or a warning in the log.
 
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::Command;
 
 use doorward_tests::etcd::Etcd;
 use doorward_tests::processes::{
-    Server, doorward_server, doorward_server_with, doorward_with, stderr, stdout,
+    Server, doorward_server, doorward_server_with, doorward_with, program, stderr, stdout,
 };
 use doorward_tests::template_file::TemplateFile;
 
@@ -88,6 +90,80 @@ fn a_node_without_a_parent_says_that_it_is_a_root_of_its_own() {
     for flags in [&[][..], &["--node", "eu", "--parent", "127.0.0.1:1"]] {
         let mut server = Server::start(flags);
         assert_eq!(server.logged(own).len(), 0, "{flags:?}");
+    }
+}
+
+#[test]
+fn an_address_to_listen_on_that_is_none_is_refused_with_what_to_write() {
+    for (flag, address, advice) in [
+        ("--listen", "localhost:6970", "127.0.0.1:6970"),
+        ("--listen", ":7000", "0.0.0.0:7000"),
+        ("--http-listen", "localhost", "127.0.0.1:PORT"),
+    ] {
+        let output = doorward_server(&[flag, address]);
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{address}: {said}");
+        assert!(said.contains(advice), "{address}: {said}");
+    }
+}
+
+#[test]
+fn a_variable_that_is_not_text_is_named() {
+    for name in ["doorward-server", "doorward"] {
+        let mut command = Command::new(program(name));
+        let value = OsStr::from_bytes(b"\xff");
+        let output = command.env("DOORWARD_LOG", value).output().unwrap();
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{name}: {said}");
+        assert!(said.contains("DOORWARD_LOG is not UTF-8"), "{name}: {said}");
+    }
+}
+
+#[test]
+fn too_few_open_files_are_an_error_and_no_panic() {
+    for (files, name, arguments, expected) in [
+        (
+            8,
+            "doorward-server",
+            "--listen=127.0.0.1:0 --http-listen=none",
+            1,
+        ),
+        (8, "doorward", "get example/fair 1", 1),
+        (64, "doorward", "demo --plain --for 1s", 1),
+    ] {
+        let mut shell = Command::new("bash");
+        let script = format!("ulimit -n {files} && exec \"$0\" {arguments}");
+        let output = shell
+            .args(["-c", &script])
+            .arg(program(name))
+            .output()
+            .unwrap();
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(expected), "{name}: {said}");
+        assert!(said.contains("open files"), "{name}: {said}");
+        assert!(!said.contains("panicked"), "{name}: {said}");
+    }
+}
+
+#[test]
+fn a_document_that_is_hardly_meant_is_warned_of() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("templates.yaml");
+    let blank = TEMPLATES.replace("  capacity: 1", "  wants_max:\n  capacity: 1");
+    for (text, warning) in [
+        (
+            "resources: []",
+            "there are no templates: every request is refused",
+        ),
+        (&blank, "wants_max: is blank"),
+    ] {
+        fs::write(&file, text).unwrap();
+        let mut server = Server::start(&["--templates", file.to_str().unwrap()]);
+        let warned = server.logged("").into_iter().any(|entry| {
+            let message = entry["message"].as_str().unwrap_or_default().to_owned();
+            entry["level"] == "WARN" && message.contains(warning)
+        });
+        assert!(warned, "{warning}");
     }
 }
 
