@@ -130,6 +130,10 @@ impl Scenario {
             let fault = fault.within(&format!("faults[{index}]"))?;
             self.faults.push(fault);
         }
+        // Everything is named by now. A file that is written from this names nodes one by one.
+        for node in &mut self.nodes {
+            node.key.clone_from(&node.name);
+        }
         if self.sample_every == UNSAID {
             self.sample_every = SAMPLE_EVERY.min(self.duration);
         }
