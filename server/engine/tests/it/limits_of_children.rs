@@ -158,12 +158,15 @@ fn child_servers_are_counted_once_and_leave_with_their_last_lease() {
     one(&mut root, 3, "d", "r", &demand, later).unwrap();
 }
 
+/// Lowers a limit.
+type Change = fn(&mut Limits);
+
 #[test]
 fn a_curve_that_may_not_grow_is_served_by_what_it_was() {
     let small = demand(1, 0..1);
     let large = demand(60, 0..1);
     let (of_all, of_caller) = (Limit::CurvePoints, Limit::CurvePointsPerCaller);
-    let cases: [(Limit, fn(&mut Limits)); 3] = [
+    let cases: [(Limit, Change); 3] = [
         (of_all, |limits| limits.curve_points_max = 40),
         (of_caller, |limits| limits.curve_points_per_caller_max = 40),
         (Limit::Memory, |limits| limits.memory_max = Some(4_000)),

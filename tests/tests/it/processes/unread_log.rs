@@ -5,10 +5,10 @@ use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 use std::thread;
-use std::time::{Duration, Instant};
 
 use doorward_tests::ports::lasting_address;
 use doorward_tests::processes::{PATIENCE, doorward, program, signal, stderr};
+use tokio::time::Instant;
 
 /// A program whose output nothing reads. Killed when dropped.
 struct Unread(Child);
@@ -27,7 +27,7 @@ impl Unread {
         let deadline = Instant::now() + PATIENCE;
         while self.0.try_wait().unwrap().is_none() {
             assert!(Instant::now() < deadline, "it does not end");
-            thread::sleep(Duration::from_millis(10));
+            thread::yield_now();
         }
     }
 }
@@ -108,7 +108,7 @@ fn a_command_that_is_stuck_in_its_output_ends_at_the_second_signal() {
         if handles_termination(demo.0.id()) {
             signal(demo.0.id(), "TERM");
         }
-        thread::sleep(Duration::from_millis(50));
+        thread::yield_now();
     };
     assert_eq!(ended.code(), Some(130), "by the second signal");
     drop(reader);
