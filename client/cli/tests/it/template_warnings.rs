@@ -182,13 +182,13 @@ fn what_was_edited_and_is_not_forced_is_kept_or_edited_again() {
     );
     fs::remove_dir_all(desk.path("copies")).unwrap();
 
-    let script = "if grep -q 'capacity: 0' $1; then sed -i 's/capacity: 0/capacity: 7/' $1; else \
+    let script = "if grep -q 'capacity: 0' $1; then sed -i 's/capacity: 0/capacity: 70/' $1; else \
                   sed -i s/500/0/ $1; fi";
     let output = desk.edit_at_terminal(script, "y\ny\n");
     check_exit(&output, 0);
     assert!(stderr(&output).contains("Edit it again? [y/N] "));
-    assert_eq!((desk.show(), desk.left()), (document(7), vec![]));
-    let output = desk.edit_at_terminal("sed -i 's/capacity: 7/capacity: 0/' $1", "n\n");
+    assert_eq!((desk.show(), desk.left()), (document(70), vec![]));
+    let output = desk.edit_at_terminal("sed -i 's/capacity: 70/capacity: 0/' $1", "n\n");
     check_exit(&output, 2);
-    assert_eq!(desk.show(), document(7));
+    assert_eq!(desk.show(), document(70));
 }
