@@ -133,7 +133,8 @@ async fn a_master_that_stops_finds_a_member_that_answers() {
         let grant = watcher.grant(stopped, Some(master)).await;
         let took = grant.received - stopped;
         println!("succeeded after {took:.2?}");
-        assert!(took < Duration::from_secs(1), "{took:?}");
+        // Without the resignation, the successor would wait for a TTL.
+        assert!(took < TTL * 2 / 3, "{took:?}");
         candidates.list[master].change_ways(Proxy::pass);
         candidates.list[master].start();
     }
