@@ -39,7 +39,7 @@ pub enum LogError {
     /// Not a filter.
     #[error("{filter:?} is no log filter; try \"info\", or \"warn,doorward_server=debug\"")]
     Filter {
-        /// What was given.
+        /// The given filter.
         filter: String,
         /// Why it is none.
         source: ParseError,

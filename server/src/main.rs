@@ -134,12 +134,12 @@ impl From<WrongStart> for Misused {
     }
 }
 
-/// Writes the last words to standard error. If nobody reads them, the program ends all the same.
+/// Writes the last words to standard error. The program ends even if they are not read.
 fn complain(error: anyhow::Error, code: u8) -> ExitCode {
     let (written, is_written) = mpsc::channel::<()>();
     thread::spawn(move || {
         let error = format!("error: {error:#}");
-        // Nothing is left to do if even this fails.
+        // If even this fails, there is no other place for the message.
         let _ = writeln!(io::stderr(), "{}", visible::lines(&error));
         drop(written);
     });

@@ -34,7 +34,7 @@ pub fn dropped_lines() -> u64 {
     DROPPED.load(Ordering::Relaxed)
 }
 
-/// What the writer gets.
+/// An entry of the queue.
 #[derive(Debug)]
 enum Entry {
     Line(Vec<u8>),
@@ -154,7 +154,7 @@ mod tests {
 
     use super::*;
 
-    /// A pipe that takes a line only while somebody reads.
+    /// A pipe that takes a line only while it is read.
     struct Pipe {
         read: Receiver<()>,
         text: Arc<Mutex<String>>,

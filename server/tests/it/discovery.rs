@@ -200,7 +200,7 @@ async fn a_child_follows_its_parent_where_it_moves() {
     until_link(&server, ParentLink::Stream).await;
     assert_eq!(news(&server).address, address_of(&first));
     assert_eq!(news(&server).addresses, [etcd.node("eu")]);
-    // It moves as soon as etcd says so, though nobody asks anything.
+    // The child moves as soon as etcd names another master, without any request of a client.
     set_master(&first, None);
     etcd.depose("eu", &address_of(&first), 1).await;
     set_master(&second, Some(8));

@@ -20,17 +20,17 @@ use tonic::{Code, Status};
 
 use crate::running::{asked, capacity, config, eventually, gets, request, started};
 
-/// A server that waits for nobody for long.
+/// A server with little patience.
 async fn hasty() -> Server {
     with(|door| door.patience = Duration::from_millis(300)).await
 }
 
-/// A server that waits for everybody.
+/// A server with endless patience.
 async fn patient() -> Server {
     with(|door| door.patience = Duration::from_secs(600)).await
 }
 
-/// The same, which takes no more than that much that nobody reads.
+/// A patient server that keeps few unread bytes.
 async fn patient_with_little_room() -> Server {
     with(|door| {
         door.patience = Duration::from_secs(600);
@@ -110,7 +110,7 @@ async fn without_window(
     (send, tokio::spawn(connection))
 }
 
-/// What a call is answered whose message are those bytes, and no end.
+/// Returns the answer to a call whose message is these bytes, without an end.
 async fn answered(server: &Server, bytes: &[u8]) -> Status {
     let mut send = connect(server).await;
     let (answer, mut body) = begin(&mut send, server);

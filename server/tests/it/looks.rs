@@ -105,7 +105,7 @@ async fn while_somebody_who_looks_waits_for_the_lock_the_only_worker_serves_othe
                 tokio::task::yield_now().await;
             }
             assert_eq!(page(&server, "/healthz").await.0, 200);
-            // Nobody listens any more if it took too long.
+            // The receiver is gone if the page took too long.
             let _ = release.send(());
         };
         tokio::join!(looks, asks);

@@ -1,4 +1,4 @@
-//! Several processes under one client id: who has the name, and what the others are told.
+//! Several processes under one client id: one has the name, and the others are refused.
 
 use std::time::Duration;
 

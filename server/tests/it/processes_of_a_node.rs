@@ -79,7 +79,7 @@ async fn the_later_process_of_a_node_learns_and_is_refused_once_the_first_asks_a
     assert!(told.predecessor_for_ms.is_some_and(|wait| wait > 0));
     let fresh = told.gets.capacity - 60.0;
     assert!((0.0..=40.0).contains(&fresh), "{told:?}");
-    // The first one lives, and has what it had. What the second one may have handed out counts too.
+    // The first one lives, and has what it had. The amount that the second one may have handed out counts, too.
     let again = first.request(has(60.0, wants(RESOURCE, 60.0, 2)));
     assert_eq!(poll_gets(&mut client, again).await, 60.0);
     let answer = poll(&mut client, second.request(learning(100.0))).await;

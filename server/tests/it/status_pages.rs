@@ -18,7 +18,7 @@ use tonic::Code;
 
 use crate::running::{self, admin, asked, capacity, get, json, page, start};
 
-/// What a gRPC client takes by default.
+/// The largest answer that a gRPC client takes by default.
 const ANSWER_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// The master of a root, with one template that is so described.

@@ -55,7 +55,7 @@ fn the_status_tells_every_child_server_even_if_no_leases_are_asked_for() {
         panic!("not two children: {:?}", resource.children);
     };
     assert_eq!((&*a.child, a.clients_count, a.wants), ("leaf-a", 4.0, 40.0));
-    // It was granted that before others came, who want more than is left.
+    // This was granted before the others came, which want more than is left.
     assert_eq!((a.share, a.granted, a.reserved), (35.0, 40.0, 40.0));
     assert_eq!((a.outstanding, a.has), (Some(0.0), None));
     assert_eq!((a.height, a.is_learning), (1, false));

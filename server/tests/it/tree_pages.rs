@@ -1,4 +1,4 @@
-//! What the pages show of the tree.
+//! The tree on the pages.
 
 use askama::Template;
 use doorward_engine::request::server::GetServerCapacityReply;

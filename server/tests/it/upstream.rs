@@ -216,7 +216,7 @@ async fn a_parent_that_wants_to_be_asked_at_once_is_asked_in_rounds() {
         };
         Ok(response(ask.resource.iter().map(ahead).collect()))
     });
-    // And an answer that is ahead of what was asked makes nobody ask without end.
+    // An answer that is ahead of the request does not make the server ask without end.
     parent.count_asks();
     for wants in [40.0, 41.0, 42.0, 43.0] {
         get(&mut client, "a", vec![asked_with("r", wants, 30.0)]).await;

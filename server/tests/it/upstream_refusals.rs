@@ -73,7 +73,7 @@ async fn clients_that_hear_not_ready_together_are_told_different_times_to_come_b
     };
     let calls: JoinSet<_> = (0..10).map(ask).collect();
     let told = calls.join_all().await;
-    // What one client is refused together it asks for again together.
+    // A client asks again at one time for all resources that were refused together.
     assert!(told.iter().all(|times| times.len() == 1), "{told:?}");
     let times: BTreeSet<u64> = told.into_iter().flatten().collect();
     let in_time = times.iter().all(|time| (1_000..2_000).contains(time));

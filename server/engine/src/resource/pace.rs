@@ -157,7 +157,8 @@ impl Resource {
                 let ends = self.invitations.after_learning(interval, floor, remaining);
                 // The root knows when learning ends; nothing changes before. A parent may answer at any time.
                 if newest.capacity.is_zero() && self.upstream.is_some() {
-                    let soon = self.provisional(interval, floor, waited, now);
+                    let floor = floor.max(PROVISIONAL_FLOOR);
+                    let soon = self.invitations.soon(interval, floor, waited, now);
                     Planned::soon(if soon < remaining { soon } else { ends }, interval)
                 } else {
                     Planned::at_leisure(ends)
@@ -168,7 +169,8 @@ impl Resource {
                 Planned::soon(refresh_in, interval)
             }
             _ if newest.capacity.is_zero() && self.limited_by(holding, now).is_provisional() => {
-                let refresh_in = self.provisional(interval, floor, waited, now);
+                let floor = floor.max(PROVISIONAL_FLOOR);
+                let refresh_in = self.invitations.soon(interval, floor, waited, now);
                 Planned::soon(refresh_in, interval)
             }
             _ => Planned::at_leisure(interval),
@@ -177,18 +179,6 @@ impl Resource {
             refresh_in: refresh::within_lease(planned.refresh_in, newest.expires_at.since(now)),
             ..planned
         }
-    }
-
-    /// The refresh interval of a holder that gets 0 because the parent has not said yet how much there is.
-    fn provisional(
-        &mut self,
-        interval: Duration,
-        floor: Duration,
-        waited: Option<Duration>,
-        now: Time,
-    ) -> Duration {
-        let floor = floor.max(PROVISIONAL_FLOOR);
-        self.invitations.soon(interval, floor, waited, now)
     }
 }
 

@@ -157,7 +157,7 @@ fn learning_is_safe() {
             let now = play.world.now;
             let reply = served(play.root().handle_get_capacity(&liar, now));
             assert!(reply.leases[0].capacity.get() <= play.setup.capacity());
-            // What it got of it, honest holders may lose: there is no more than there is.
+            // Honest holders may lose the amount that the liar got: the capacity does not grow.
             play.excuse();
         }
         let end = play.world.now + play.setup.lease;

@@ -299,7 +299,7 @@ fn play(node: &mut Node, what: &Meanwhile, now: Time) {
     }
 }
 
-/// How much each was granted, and what was refused.
+/// Returns each resource's grant or refusal.
 fn outcome(reply: &GetCapacityReply) -> Vec<(ResourceId, Result<Amount, RefusalReason>)> {
     let (granted, refused) = (reply.leases.iter(), reply.refused.iter());
     let granted = granted.map(|it| (it.resource.clone(), Ok(it.capacity)));

@@ -102,7 +102,7 @@ fn what_is_decided_does_not_depend_on_how_far_other_templates_have_got() {
         for _ in 0..300 {
             match chance.below(20) {
                 0 => {
-                    // Whoever has not heard of the former ones never does, so the node hears of each.
+                    // The node takes each version: a resource that missed one never sees it.
                     do_due(&mut node, now);
                     let next = draw_templates(&mut chance);
                     swept.handle_templates(next.clone(), now);
@@ -110,7 +110,7 @@ fn what_is_decided_does_not_depend_on_how_far_other_templates_have_got() {
                     do_due(&mut swept, now);
                 }
                 1 => {
-                    // What ends by time is another matter.
+                    // First end everything that is due by time.
                     do_due(&mut node, now);
                     now = now + Duration::from_secs(chance.below(8) as u64);
                     do_due(&mut swept, now);
@@ -203,7 +203,7 @@ fn whatever_concerns_everything_is_done_a_bounded_part_at_a_time() {
     }
 }
 
-/// Shares of everybody, as they are seen.
+/// Returns the shares of all holders as snapshots show them.
 fn shares(node: &Node, now: Time) -> Vec<(String, f64, f64)> {
     let leases = node.lease_snapshots(&id(0), usize::MAX, now).into_iter();
     let lease = leases.map(|it| (it.holder.to_string(), it.wants, it.share));

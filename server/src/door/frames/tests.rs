@@ -58,6 +58,12 @@ fn what_has_begun_and_is_not_complete_is_midway() {
     }
 }
 
+const CALL: Frame = Frame {
+    kind: FrameKind::Headers,
+    length: 40,
+    ends: true,
+};
+
 const PING: Frame = Frame {
     kind: FrameKind::Control,
     length: 8,
@@ -82,18 +88,13 @@ fn frames_without_calls_are_limited() {
 #[test]
 fn calls_bring_some_frames_along() {
     let mut frames = ControlFrames::new(1, 4);
-    let call = Frame {
-        kind: FrameKind::Headers,
-        length: 40,
-        ends: true,
-    };
     let message = Frame {
         kind: FrameKind::Data,
         length: 90,
         ends: true,
     };
     for _ in 0..10_000 {
-        for frame in [call, message, PING, PING, PING] {
+        for frame in [CALL, message, PING, PING, PING] {
             assert!(!frames.note(frame, || Duration::ZERO));
         }
     }
@@ -121,16 +122,11 @@ fn calls_may_be_given_up_as_fast_as_they_can_be_in_progress_and_no_faster() {
         length: 4,
         ends: false,
     };
-    let call = Frame {
-        kind: FrameKind::Headers,
-        length: 40,
-        ends: true,
-    };
     let mut frames = ControlFrames::new(1_000, 4);
     let mut given_up = |seconds| {
         let mut both = || {
             let now = || Duration::from_secs(seconds);
-            frames.note(call, now) || frames.note(reset, now)
+            frames.note(CALL, now) || frames.note(reset, now)
         };
         (0..1_000).take_while(|_| !both()).count()
     };

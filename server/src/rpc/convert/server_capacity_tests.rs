@@ -27,7 +27,7 @@ fn has(capacity: f64, expires_in: u64) -> Option<Has> {
     })
 }
 
-/// What a parent answers about these resources.
+/// Converts a parent's answer about these resources.
 fn answered(
     response: Vec<wire::ServerCapacityResourceResponse>,
 ) -> wire::GetServerCapacityResponse {

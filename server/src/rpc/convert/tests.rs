@@ -187,7 +187,7 @@ fn nothing() -> ClientLease {
     }
 }
 
-/// What the only client is answered.
+/// Returns the answer to the only client.
 fn answered(lease: ClientLease) -> wire::ResourceResponse {
     let reply = GetCapacityReply {
         leases: vec![lease],

@@ -91,7 +91,7 @@ fn handles_termination(process: u32) -> bool {
 #[test]
 fn a_command_that_is_stuck_in_its_output_ends_at_the_second_signal() {
     let (reader, mut writer) = io::pipe().unwrap();
-    // As much as a pipe holds on Linux.
+    // The size of a pipe on Linux.
     writer.write_all(&[b' '; 64 * 1024]).unwrap();
     let mut command = Command::new(program("doorward"));
     command

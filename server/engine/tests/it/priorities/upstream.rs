@@ -16,7 +16,7 @@ fn leaf(claims_at_once: Option<u16>, child: &mut Child) -> Node {
     node
 }
 
-/// What a node asks its parent, with something else between the parts.
+/// Returns the node's request to its parent, with another call between the parts.
 fn asks_parent(
     node: &mut Node,
     now: Time,
@@ -54,7 +54,7 @@ fn demand_of_many_priorities_goes_up_in_parts_and_is_the_same() {
     assert_eq!(second.asks[0].demand, demand(&many(9)));
 }
 
-/// So many priorities of 64 clients that want different amounts.
+/// Demand at `priorities` priorities, each of 64 clients that want different amounts.
 fn wide(priorities: i64) -> Wants {
     let clients: Vec<u8> = (0..64).map(|it| it * 3).collect();
     (0..priorities).map(|it| (it, clients.clone())).collect()

@@ -264,7 +264,7 @@ impl ByChance {
         node.resource_snapshot(&resource(), self.world.now)
     }
 
-    /// What each client may use.
+    /// Returns the amount that each client may use.
     pub fn uses(&self) -> Vec<Amount> {
         let clients = self.world.clients.iter();
         clients.map(|it| it.uses(self.world.now)).collect()
