@@ -9,6 +9,7 @@ mod addresses;
 mod body;
 mod link;
 mod problem;
+mod rival;
 
 use std::fmt;
 use std::sync::Arc;
@@ -35,6 +36,7 @@ use crate::status::{Board, ParentLink, ParentNews};
 use crate::upstream::addresses::Addresses;
 use crate::upstream::link::{Link, LinkEvent};
 use crate::upstream::problem::problem_of;
+use crate::upstream::rival::Rival;
 
 pub use crate::upstream::addresses::ParentSource;
 
@@ -63,6 +65,8 @@ pub struct Upstream {
     /// What is reported of the link is of this connection.
     connection: ConnectionNumber,
     link: Link,
+    /// The first other server that answers while the one on the link does not.
+    rival: Rival,
     /// What was heard last of why something failed, for people.
     heard: Option<String>,
     /// What is wrong, for everyone who looks.
@@ -98,6 +102,7 @@ impl Upstream {
             board,
             connection: ConnectionNumber::default(),
             link: Link::Idle,
+            rival: rival::none(),
             heard: None,
             problem: None,
             second: None,
@@ -140,6 +145,10 @@ impl Upstream {
         };
         tokio::select! {
             heard = self.link.next() => self.hear(heard).await,
+            rival = &mut self.rival, if self.session.is_unanswered() => {
+                self.rival = rival::none();
+                self.session.handle_rival(&rival, clock::chance(), self.now());
+            }
             () = late => self.session.handle_timeout(clock::chance(), self.now()),
             // The loop looks at the node.
             () = due => {}
@@ -296,6 +305,7 @@ impl Upstream {
                 } => {
                     self.connection = connection;
                     self.link = Link::connect(&to, transport, CONNECT_TIMEOUT);
+                    self.rival = rival::find(self.session.rivals());
                 }
                 ParentAction::Discover => self.link.discover(),
                 ParentAction::Open => self.link.open(),

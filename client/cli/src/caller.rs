@@ -1,4 +1,7 @@
 //! Single calls to the master of a node: each known server is asked once, and whom it leads to.
+//!
+//! If several addresses are known, the first one that answers a Discovery is asked first. So a server that hangs delays
+//! a call by a second, and no request that changes something goes to two servers at a time.
 
 mod status_pages;
 
@@ -15,6 +18,7 @@ use doorward_proto::doorman;
 use doorward_proto::doorman::capacity_client::CapacityClient;
 use doorward_session::address::{Address, missing_port};
 use doorward_session::master_finder::{DeadEndReason, MasterFinder, in_order};
+use doorward_session::race::{self, HEAD_START};
 use doorward_session::visible;
 use tonic::transport::{Channel, Endpoint};
 
@@ -139,11 +143,12 @@ impl MasterCaller {
     where
         F: Future<Output = Result<tonic::Response<T>, tonic::Status>>,
     {
-        let mut problems = Vec::new();
-        let mut is_silent = false;
         let servers = self.servers().await?;
         let mut finder = MasterFinder::new(Arc::clone(&servers));
-        for _turn in 0..=finder.others() {
+        let mut problems = self.begin_with_first_answer(&mut finder).await;
+        let mut is_silent = !problems.is_empty();
+        let turns = if is_silent { 0 } else { servers.len().max(1) };
+        for _turn in 0..turns {
             match self.call_in_turn(&mut finder, &ask, &mastership).await {
                 Ok(answer) => return Ok(answer),
                 Err(Miss::Silent(problem)) => {
@@ -164,6 +169,32 @@ impl MasterCaller {
             "Try again once there is one".to_owned()
         };
         Err(Failure::Unreachable(format!("{problems}. {advice}")))
+    }
+
+    /// Gives the turn to the first of several servers that answers. Returns the problem of each if none answers.
+    async fn begin_with_first_answer(&self, finder: &mut MasterFinder) -> Vec<String> {
+        if finder.others() == 0 {
+            return Vec::new();
+        }
+        let discovery = |channel: Channel| async move {
+            capacity(channel)
+                .discovery(doorman::DiscoveryRequest {})
+                .await
+        };
+        let attempts = finder.known().iter().map(|address| async move {
+            match self.ask_once(address, address.as_str(), &discovery).await {
+                Err(Miss::Silent(problem)) => Err(problem),
+                // A refusal is an answer, too.
+                _ => Ok(address.clone()),
+            }
+        });
+        match race::first_success(attempts, || tokio::time::sleep(HEAD_START)).await {
+            Ok(first) => {
+                finder.handle_rival(&first);
+                Vec::new()
+            }
+            Err(problems) => problems,
+        }
     }
 
     /// Asks the address whose turn it is, and whom it leads to.

@@ -13,7 +13,8 @@ use doorward_proto::doorman;
 use doorward_proto::doorman::capacity_client::CapacityClient;
 use doorward_session::address::Address;
 use doorward_session::master_finder::{DeadEnd, MasterFinder};
-use tonic::transport::Channel;
+use doorward_session::race::{self, HEAD_START};
+use tonic::transport::{Channel, Endpoint};
 use tracing::{debug, info, warn};
 
 use crate::clock::Clock;
@@ -170,10 +171,21 @@ impl Connection {
                 Ok(endpoint) => endpoint,
                 Err(error) => return Err(self.failed(&asked, "connecting", &error)),
             };
-            let mut client = CapacityClient::new(endpoint.connect_lazy())
-                .max_decoding_message_size(ANSWER_BYTES_MAX);
+            let mut client = client(&endpoint);
             let question = client.discovery(doorman::DiscoveryRequest {});
-            let epoch = match tokio::time::timeout(self.timeout, question).await {
+            let timeout = self.timeout;
+            let rivals = self.finder.rivals().into_iter();
+            let rivals = rivals.map(|rival| answers(rival, timeout));
+            let answer = tokio::select! {
+                biased;
+                answer = tokio::time::timeout(timeout, question) => answer,
+                rival = race::rival(rivals, || tokio::time::sleep(HEAD_START)) => {
+                    debug!(server = asked.as_str(), %rival, "another server answers first");
+                    self.finder.handle_rival(&rival);
+                    continue;
+                }
+            };
+            let epoch = match answer {
                 Ok(Ok(answer)) => {
                     let answer = answer.into_inner();
                     if !answer.is_master {
@@ -296,6 +308,21 @@ impl Connection {
             Reason::OutOfReach
         };
         Failure { problem, reason }
+    }
+}
+
+fn client(endpoint: &Endpoint) -> CapacityClient<Channel> {
+    CapacityClient::new(endpoint.connect_lazy()).max_decoding_message_size(ANSWER_BYTES_MAX)
+}
+
+/// Returns the address if its server answers a Discovery, or is too old for it.
+async fn answers(address: Address, timeout: Duration) -> Result<Address, ()> {
+    let mut client = client(&endpoint(&address, timeout).map_err(drop)?);
+    let question = client.discovery(doorman::DiscoveryRequest {});
+    match tokio::time::timeout(timeout, question).await {
+        Ok(Ok(_)) => Ok(address),
+        Ok(Err(status)) if status.code() == tonic::Code::Unimplemented => Ok(address),
+        _ => Err(()),
     }
 }
 

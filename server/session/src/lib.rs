@@ -29,6 +29,7 @@ pub mod close_reason;
 pub mod epoch_filter;
 pub mod master_finder;
 pub mod parent_session;
+pub mod race;
 pub mod time;
 pub mod visible;
 pub mod waiting_calls;

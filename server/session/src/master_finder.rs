@@ -5,6 +5,10 @@
 //! servers, then addresses from flags ([`in_order`]). A newly named master is asked at once. While etcd is
 //! unreachable or lists no server, its last list counts.
 //!
+//! **A server that hangs delays nothing for long.** If the address in turn does not answer within
+//! [`HEAD_START`](crate::race::HEAD_START), the others are tried beside it ([`MasterFinder::rivals`]). A master that
+//! another server named has no rivals.
+//!
 //! **A program that does not follow etcd reads it now and then** ([`MasterFinder::is_look_due`]): when it has to
 //! find a server anew. After an answer that there is no master it asks the other servers first, because they
 //! follow etcd themselves.
@@ -158,6 +162,16 @@ impl MasterFinder {
         self.count().saturating_sub(1)
     }
 
+    /// The other known addresses, from the turn on: to be tried beside the one in turn while that does not answer.
+    /// Empty if another server named the one to ask.
+    pub fn rivals(&self) -> Vec<Address> {
+        if self.next != NextServer::InTurn {
+            return Vec::new();
+        }
+        let from_turn = self.known.iter().cycle().skip(self.turn as usize + 1);
+        from_turn.take(self.others() as usize).cloned().collect()
+    }
+
     /// The newest epoch seen that is not forgotten.
     pub fn epoch(&self) -> Option<u64> {
         self.epochs.newest()
@@ -262,6 +276,16 @@ impl MasterFinder {
     pub fn handle_failure(&mut self) -> DeadEnd {
         let was_named = matches!(self.next, NextServer::Named(_));
         self.leave(DeadEndReason::Failed, was_named)
+    }
+
+    /// Another known address answered before the one in turn. It is asked next.
+    pub fn handle_rival(&mut self, rival: &Address) {
+        let turn = self.known.iter().position(|known| known == rival);
+        if let Some(turn) = turn.and_then(|turn| u32::try_from(turn).ok()) {
+            self.turn = turn;
+            self.next = NextServer::InTurn;
+            self.redirects = 0;
+        }
     }
 
     /// Refuses the master of an older epoch while a lease is valid.

@@ -172,6 +172,19 @@ impl ParentSession {
         }
     }
 
+    /// The servers to try beside the one that is asked, while that does not say which server is the master.
+    pub fn rivals(&self) -> Vec<Address> {
+        self.finder.rivals()
+    }
+
+    /// Whether the server that is asked has not said yet which server is the master.
+    pub fn is_unanswered(&self) -> bool {
+        matches!(
+            self.state,
+            SessionState::Connecting { .. } | SessionState::Discovering { .. }
+        )
+    }
+
     // Actions and timeouts.
 
     /// The next action. Take all of them after each call of `handle_*`.
@@ -243,6 +256,15 @@ impl ParentSession {
             let until = now + ANSWER_TIMEOUT;
             self.state = SessionState::Discovering { transport, until };
             self.actions.push_back(ParentAction::Discover);
+        }
+    }
+
+    /// Another server answered before the one that is asked. The session leaves that one, which is no failure yet.
+    pub fn handle_rival(&mut self, rival: &Address, chance: f64, now: Time) {
+        if self.is_unanswered() {
+            self.finder.handle_rival(rival);
+            self.close(now);
+            self.connect_next(chance, now);
         }
     }
 

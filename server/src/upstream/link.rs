@@ -25,7 +25,7 @@ use crate::rpc::MESSAGE_BYTES_MAX;
 use crate::rpc::convert::server_capacity;
 
 /// The largest word on who the master is, in bytes: an address and an epoch.
-const DISCOVERY_BYTES_MAX: usize = 4 * 1024;
+pub(super) const DISCOVERY_BYTES_MAX: usize = 4 * 1024;
 
 /// Messages on their way into a stream, at most. Of one request there are more than one only if it
 /// is very large.

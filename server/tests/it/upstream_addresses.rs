@@ -129,3 +129,15 @@ async fn nobody_goes_back_to_a_master_of_an_older_epoch() {
     until_link(&server, ParentLink::Stream).await;
     assert_eq!(news(&server).address, older.address);
 }
+
+#[tokio::test]
+async fn a_parents_server_that_accepts_and_never_answers_delays_the_next_by_less_than_a_failure() {
+    let logs = Logs::start();
+    let hangs = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let hanging = hangs.local_addr().unwrap().to_string();
+    let live = FakeParent::start(Streams::Served).await;
+    let server = child(&[&hanging, &live.address]).await;
+    until_link(&server, ParentLink::Stream).await;
+    assert_eq!(news(&server).address, live.address);
+    check_count(&logs, "cannot be asked", 0);
+}

@@ -165,3 +165,34 @@ fn a_server_that_waits_for_its_parent_is_asked_again_until_time_is_over() {
     let output = run(&server.address, &["get", "r", "30", "--timeout", "300ms"]);
     check_failure(&output, 3, "r: it waits for its parent");
 }
+
+#[test]
+fn a_server_that_accepts_and_never_answers_does_not_hold_up_the_next() {
+    let hangs = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let hangs = (hangs.local_addr().unwrap().to_string(), hangs);
+    let master = FakeServer::start(Play::default());
+    let servers = format!("{},{}", hangs.0, master.address);
+    let patient = ["--timeout", "50s"];
+    assert_eq!(
+        json(&run(&servers, &[&GET[..], &patient].concat()))["capacity"],
+        20.0
+    );
+    assert_eq!(master.gets().len(), 1);
+}
+
+#[test]
+fn every_address_that_was_tried_is_named() {
+    let hangs = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let hangs = (hangs.local_addr().unwrap().to_string(), hangs);
+    let dead = nowhere();
+    let output = run(
+        &format!("{},{dead}", hangs.0),
+        &["get", "r", "1", "--timeout", "500ms"],
+    );
+    check_failure(
+        &output,
+        3,
+        &format!("{} did not answer within 500ms", hangs.0),
+    );
+    check_failure(&output, 3, &dead);
+}

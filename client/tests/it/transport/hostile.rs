@@ -201,3 +201,30 @@ async fn a_server_that_only_sends_control_frames_is_cut_off_by_the_timeout_of_th
         assert!(end.is_ok(), "the connection is closed");
     }
 }
+
+#[tokio::test]
+async fn two_servers_that_accept_and_never_answer_do_not_keep_the_client_from_a_third() {
+    let hangs = async || {
+        listener(|stream| async move {
+            tokio::spawn(async move {
+                let _open = stream;
+                std::future::pending::<()>().await;
+            });
+        })
+        .await
+    };
+    let (first, second) = (hangs().await, hangs().await);
+    let mut live = FakeServer::master([lease(30.0, 60_000)]).await;
+    let config = ClientConfig {
+        timeout: Duration::from_secs(60),
+        ..ClientConfig::default()
+    };
+    let connecting = crate::transport::client(&first)
+        .address(&second)
+        .address(&live.address)
+        .config(config)
+        .connect();
+    let client = crate::transport::within_patience(connecting).await.unwrap();
+    let _resource = client.resource("r").wants(30.0).open().unwrap();
+    crate::transport::within_patience(live.next_get()).await;
+}

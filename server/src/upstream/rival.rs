@@ -1,0 +1,43 @@
+//! The parent's other servers, while the one that is asked does not answer.
+//!
+//! A server that hangs would cost its whole timeout. So the others are tried beside it. Only a Discovery goes to more
+//! than one of them.
+
+use std::future::{Future, pending};
+use std::pin::Pin;
+
+use doorward_proto::doorman as wire;
+use doorward_proto::doorman::capacity_client::CapacityClient;
+use doorward_session::address::Address;
+use doorward_session::parent_session::CONNECT_TIMEOUT;
+use doorward_session::race::{self, HEAD_START};
+use tonic::Code;
+use tonic::transport::Endpoint;
+
+use crate::upstream::link::DISCOVERY_BYTES_MAX;
+
+/// Ends with the first of the servers that answers; otherwise never.
+pub(super) type Rival = Pin<Box<dyn Future<Output = Address> + Send>>;
+
+/// There are no other servers.
+pub(super) fn none() -> Rival {
+    Box::pin(pending())
+}
+
+/// Tries the servers, after the head start of the one that is asked.
+pub(super) fn find(others: Vec<Address>) -> Rival {
+    let attempts = others.into_iter().map(answers);
+    Box::pin(race::rival(attempts, || tokio::time::sleep(HEAD_START)))
+}
+
+/// Returns the address if its server answers a Discovery, or is too old for it. The session bounds the time.
+async fn answers(address: Address) -> Result<Address, ()> {
+    let endpoint = Endpoint::from_shared(format!("http://{address}")).map_err(drop)?;
+    let channel = endpoint.connect_timeout(CONNECT_TIMEOUT).connect_lazy();
+    let mut client = CapacityClient::new(channel).max_decoding_message_size(DISCOVERY_BYTES_MAX);
+    match client.discovery(wire::DiscoveryRequest {}).await {
+        Ok(_) => Ok(address),
+        Err(status) if status.code() == Code::Unimplemented => Ok(address),
+        Err(_) => Err(()),
+    }
+}
