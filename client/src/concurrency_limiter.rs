@@ -184,6 +184,7 @@ impl ConcurrencyLimiter {
 
     /// If no permit can come back: replaces the error by the time until the next answer, which may change the limit.
     fn until_next_answer(&self, error: AcquireError) -> AcquireError {
+        self.handle.shared.fail_if_fake();
         let now = self.clock().now();
         let view = self.slot.view.borrow();
         match view.answer_in(now) {

@@ -39,11 +39,14 @@ use std::time::Duration;
 
 use crate::capacity::Capacity;
 use crate::slot::lock;
-use crate::state::{Granted, LimitedBy, RefusalKind, Refused, Response, SPAN_MAX};
+use crate::state::{Granted, LimitedBy, RefusalKind, Refused, Response, SPAN_MAX, Step};
 use crate::transport::task::{self, Shared};
 
 /// Refresh interval of every lease; no test waits for it.
 const REFRESH_INTERVAL: Duration = Duration::from_secs(5);
+
+/// One test gets the same waits in every run.
+const CHANCE: f64 = 0.5;
 
 /// A server for a fake client. Each change reaches the client's resources and limiters before the call returns. Cheap
 /// to clone; clones are the same server. It does not keep the client open.
@@ -113,7 +116,8 @@ impl FakeServer {
         });
     }
 
-    /// Stops answering and ends every lease, so modes decide.
+    /// Stops answering and ends every lease, so modes decide. Requests fail from now on, and limiters name longer and
+    /// longer times to wait, as with a real server.
     pub fn stop(&self) {
         self.settings(|settings| settings.is_down = true);
     }
@@ -172,16 +176,28 @@ impl FakeAnswers {
         if settings.is_down {
             book.state.end_leases(now);
             book.failure = Some("the fake server is stopped".to_owned());
+            let is_first = book.state.failures() == 0 && book.state.resources().next().is_some();
+            if is_first || book.state.next_step(now) == Step::Send {
+                let (sequence, _) = book.state.ask_at_once(now);
+                book.state.handle_failure(sequence, CHANCE, now);
+            }
             drop((book, settings));
         } else {
             let (sequence, wanted) = book.state.ask_at_once(now);
             let response = settings.response(&wanted);
             // Releases the lock, because hooks may call the server.
             drop(settings);
-            // One test gets the same waits in every run.
-            task::apply_answer(shared, book, sequence, &response, 0.0, now);
+            task::apply_answer(shared, book, sequence, &response, CHANCE, now);
         }
         shared.publish();
+    }
+
+    /// If the server is stopped: fails a request that is due by now. A real client's task does so by itself.
+    pub(crate) fn fail_if_due(&self, shared: &Shared) {
+        let is_down = lock(&self.settings).is_down;
+        if is_down {
+            self.serve(shared);
+        }
     }
 }
 

@@ -178,6 +178,7 @@ impl RateLimiter {
 
     /// If the rate is 0: replaces the error by the time until the next answer, which may change the rate.
     fn until_next_answer(&self, error: AcquireError) -> AcquireError {
+        self.handle.shared.fail_if_fake();
         let now = self.clock().now();
         let view = self.slot.view.borrow();
         let Some(answer_in) = view.answer_in(now) else {

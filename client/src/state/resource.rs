@@ -414,11 +414,12 @@ impl ResourceState {
         self.refresh_at = now + self.refresh_in;
     }
 
-    /// Ends the lease now, before its expiry.
+    /// Ends the lease now, before its expiry. Its refresh is due.
     #[cfg(feature = "transport")]
     pub(super) fn end_lease(&mut self, now: Time) {
         if let Some(lease) = self.lease.as_mut().filter(|lease| lease.expires_at > now) {
             lease.expires_at = now;
+            self.refresh_at = self.refresh_at.min(now);
             if let Some(safe) = &mut self.safe_capacity {
                 safe.since = now;
             }

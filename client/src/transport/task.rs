@@ -70,6 +70,13 @@ impl Shared {
         }
     }
 
+    /// Lets a fake server that is stopped fail what is due by now.
+    pub(crate) fn fail_if_fake(&self) {
+        if let Some(fake) = &self.fake {
+            fake.fail_if_due(self);
+        }
+    }
+
     /// Closes all handles and limiters.
     pub(crate) fn close_slots(&self) {
         for slot in self.book().slots.values() {

@@ -135,6 +135,31 @@ async fn a_rate_limiter_takes_its_time_by_a_clock_that_stands_still() {
     assert!(expected.contains(&took), "{took:?}");
 }
 
+/// A real client tries again after growing waits.
+#[tokio::test(start_paused = true)]
+async fn a_refused_caller_hears_how_long_a_stopped_server_is_not_asked() {
+    let (client, server) = Client::fake("c");
+    server.stop();
+    server.start();
+    let resource = open(&client, Mode::Pessimistic);
+    let rate = resource.rate_limiter(Burst::default());
+    let concurrency = resource.concurrency_limiter();
+    server.stop();
+    let mut waits = Vec::new();
+    for _ in 0..5 {
+        let Err(AcquireError::RetryAfter { retry_after }) = rate.try_acquire(1.0) else {
+            panic!("there is no capacity");
+        };
+        let blocked = concurrency.try_acquire().unwrap_err();
+        assert_eq!(blocked, AcquireError::RetryAfter { retry_after });
+        waits.push(retry_after.as_secs_f64());
+        tokio::time::advance(retry_after).await;
+    }
+    assert_eq!(waits, [0.5, 1.0, 2.0, 2.5, 2.5]);
+    server.start();
+    assert_eq!(resource.capacity(), Capacity::Limited(50.0));
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_waiting_call_is_admitted_when_the_capacity_grows() {
     let (client, server) = Client::fake("c");
