@@ -17,6 +17,7 @@ mod density;
 pub mod frames;
 pub mod grpc;
 pub mod guarded;
+mod gzip;
 pub mod http;
 pub mod intake;
 mod listening;

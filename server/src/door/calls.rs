@@ -17,6 +17,7 @@ use tonic::codegen::http::{HeaderMap, Request, Response};
 use crate::door::Door;
 use crate::door::connection::Connection;
 use crate::door::guarded::PAUSE;
+use crate::door::gzip;
 use crate::door::intake::{Intake, Size};
 use crate::door::outflow::{CallOnConnection, Outflow};
 use crate::limits::ServerLimit;
@@ -106,7 +107,7 @@ where
     type Error = Infallible;
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
 
-    fn call(&self, request: Request<Incoming>) -> Self::Future {
+    fn call(&self, mut request: Request<Incoming>) -> Self::Future {
         // Who only listens is silent.
         let is_busy = request.uri().path() != WATCH;
         let now = self.door.now();
@@ -119,9 +120,10 @@ where
         let looks = path == LOOKS;
         let waits = WITH_ONE_MESSAGE.contains(&path);
         let size = self.door.size_of(OF_CHILD_SERVERS.contains(&path));
+        let is_gzip = gzip::take_encoding(request.headers_mut());
         let mut request = request.map(|body| {
             let (door, connection) = (Arc::clone(&self.door), Arc::clone(&self.connection));
-            Intake::new(body, door, connection, size)
+            Intake::new(body, door, connection, size).unpacking(is_gzip)
         });
         let services = Arc::clone(&self.services);
         Box::pin(async move {

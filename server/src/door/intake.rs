@@ -18,12 +18,13 @@ use tonic::Status as RpcStatus;
 
 use crate::door::caller_address::CallerAddress;
 use crate::door::connection::Connection;
+use crate::door::gzip::{self, GzipError};
 use crate::door::{Door, density};
 use crate::limits::ServerLimit;
 use crate::rpc::overload;
 
 /// What stands before each message: whether it is compressed, and its length.
-const PREFIX: usize = 5;
+pub(super) const PREFIX: usize = 5;
 
 /// How large a message may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +42,8 @@ pub struct Intake<B> {
     door: Arc<Door>,
     connection: Arc<Connection>,
     size: Size,
+    /// Messages may be compressed with gzip.
+    is_gzip: bool,
     /// The beginning of a message.
     held: BytesMut,
     /// It is counted in the budgets.
@@ -66,6 +69,7 @@ where
             door,
             connection,
             size,
+            is_gzip: false,
             held: BytesMut::new(),
             charged: 0,
             is_first: true,
@@ -73,6 +77,12 @@ where
             deadline: None,
             ready: None,
         }
+    }
+
+    /// Unpacks messages that are compressed, if it `is_gzip`.
+    pub fn unpacking(mut self, is_gzip: bool) -> Self {
+        self.is_gzip = is_gzip;
+        self
     }
 
     /// Waits until the only message is complete, or the call ends without one.
@@ -137,7 +147,7 @@ where
                 Poll::Ready(Some(Ok(frame))) => frame,
             };
             match frame.into_data() {
-                Ok(arrived) => match self.take_in(arrived) {
+                Ok(arrived) => match self.take_in(arrived).and_then(|it| self.unpack(it)) {
                     Ok(complete) if complete.is_empty() => {}
                     Ok(complete) => return Poll::Ready(Some(Ok(Frame::data(complete)))),
                     Err(status) => {
@@ -181,22 +191,41 @@ where
             let Some(mut prefix) = rest.get(..PREFIX) else {
                 return Ok(complete);
             };
-            prefix.advance(1);
+            let is_compressed = prefix.get_u8() != 0;
             let length = prefix.get_u32() as usize;
-            let Size { max, limit } = self.size;
-            if length > max {
-                self.door.refuse(limit);
-                return Err(RpcStatus::out_of_range(format!(
-                    "the message has {length} bytes; at most {max} are taken ({})",
-                    limit.flag()
-                )));
+            if length > self.size.max {
+                return Err(self.too_large(&format!("{length} bytes")));
             }
             let Some(message) = rest.get(PREFIX..PREFIX + length) else {
                 return Ok(complete);
             };
-            density::check(message).map_err(RpcStatus::invalid_argument)?;
+            if !(self.is_gzip && is_compressed) {
+                density::check(message).map_err(RpcStatus::invalid_argument)?;
+            }
             complete += PREFIX + length;
         }
+    }
+
+    /// Complete messages as they were before they were compressed.
+    fn unpack(&self, messages: Bytes) -> Result<Bytes, RpcStatus> {
+        if !self.is_gzip {
+            return Ok(messages);
+        }
+        let unpacked = gzip::unpack(&messages, self.size.max).map_err(|error| match error {
+            GzipError::TooLarge => self.too_large("too many bytes once it is unpacked"),
+            GzipError::Invalid(_) => RpcStatus::invalid_argument(error.to_string()),
+        })?;
+        self.complete(&unpacked)?;
+        Ok(unpacked)
+    }
+
+    fn too_large(&self, size: &str) -> RpcStatus {
+        let Size { max, limit } = self.size;
+        self.door.refuse(limit);
+        RpcStatus::out_of_range(format!(
+            "the message has {size}; at most {max} are taken ({})",
+            limit.flag()
+        ))
     }
 
     fn hold(&mut self, bytes: &[u8]) -> Result<(), RpcStatus> {

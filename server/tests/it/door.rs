@@ -1,5 +1,6 @@
 //! The way in: what a connection may do, and what becomes of one that does too much or too little.
 
+use std::io::Write;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -10,6 +11,8 @@ use doorward_server::door::guarded::PREFACE;
 use doorward_server::door::registry::Bounds;
 use doorward_server::limits::ServerLimit;
 use doorward_server::rpc::overload::PUSHBACK;
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use h2::SendStream;
 use h2::client::{ResponseFuture, SendRequest};
 use prost::Message;
@@ -144,6 +147,71 @@ async fn a_message_that_does_not_arrive_in_full_is_given_up() {
         assert!((1_000..5_000).contains(&pushback), "{pushback}");
     }
     assert_eq!(refused(&server, ServerLimit::Patience), 3);
+    serves(&server).await;
+}
+
+/// Returns the code of the answer to a call whose messages are compressed, if at all, as this header says.
+async fn code_of_compressed(server: &Server, encoding: &str, bytes: Vec<u8>) -> Code {
+    let mut send = connect(server).await;
+    let mut headers = headers(server, GET_CAPACITY);
+    let encoding = encoding.parse().unwrap();
+    headers.headers_mut().insert("grpc-encoding", encoding);
+    let (answer, mut body) = send.send_request(headers, false).unwrap();
+    body.send_data(bytes.into(), true).unwrap();
+    let (head, mut body) = answer.await.unwrap().into_parts();
+    if let Some(status) = Status::from_header_map(&head.headers) {
+        return status.code();
+    }
+    while let Some(data) = body.data().await {
+        data.unwrap();
+    }
+    let trailers = body.trailers().await.unwrap().unwrap();
+    Status::from_header_map(&trailers).unwrap().code()
+}
+
+#[tokio::test]
+async fn messages_that_are_compressed_with_gzip_are_served_within_the_bound_of_their_size() {
+    let server = with(|door| door.message_bytes_max = 10_000).await;
+    let compressed = |message: &[u8]| {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+        encoder.write_all(message).unwrap();
+        encoder.finish().unwrap()
+    };
+    let framed_as = |flag: u8, message: &[u8]| {
+        let length = u32::try_from(message.len()).unwrap().to_be_bytes();
+        [&[flag], &length[..], message].concat()
+    };
+    let message = request("a", vec![asked("fair/x", 10.0)]).encode_to_vec();
+    let honest = compressed(&message);
+    let cut = &honest[..honest.len() - 9];
+    for (name, encoding, bytes, code) in [
+        ("gzip", "gzip", framed_as(1, &honest), Code::Ok),
+        ("not this one", "gzip", framed_as(0, &message), Code::Ok),
+        ("none", "identity", framed_as(0, &message), Code::Ok),
+        (
+            "a bomb",
+            "gzip",
+            framed_as(1, &compressed(&[0; 1_000_000])),
+            Code::OutOfRange,
+        ),
+        ("cut", "gzip", framed_as(1, cut), Code::InvalidArgument),
+        (
+            "no gzip",
+            "gzip",
+            framed_as(1, &message),
+            Code::InvalidArgument,
+        ),
+        (
+            "another algorithm",
+            "zstd",
+            framed_as(1, &honest),
+            Code::Unimplemented,
+        ),
+    ] {
+        let seen = code_of_compressed(&server, encoding, bytes).await;
+        assert_eq!(seen, code, "{name}");
+    }
+    assert_eq!(refused(&server, ServerLimit::MessageBytes), 1);
     serves(&server).await;
 }
 
