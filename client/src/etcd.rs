@@ -17,4 +17,5 @@
 //! ```
 
 pub use doorward_etcd::config::{Endpoint, EndpointError, TlsFileError};
+pub use doorward_etcd::credentials::{CredentialFiles, CredentialsError};
 pub use doorward_etcd::{Etcd, EtcdConfig, Tls, User};

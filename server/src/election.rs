@@ -29,7 +29,7 @@ pub enum Election {
     #[default]
     Fixed,
     /// Candidates meet in etcd.
-    Etcd(etcd::ElectionConfig),
+    Etcd(Box<etcd::ElectionConfig>),
 }
 
 /// A server that takes part.
@@ -101,7 +101,7 @@ impl Election {
     pub fn start(self, candidate: CandidateServer) -> Running {
         match self {
             Self::Fixed => Running::Fixed(fixed::start()),
-            Self::Etcd(config) => Running::Etcd(etcd::start(config, candidate)),
+            Self::Etcd(config) => Running::Etcd(etcd::start(*config, candidate)),
         }
     }
 }

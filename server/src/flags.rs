@@ -18,6 +18,7 @@ use clap_complete::Shell;
 use doorward_engine::id::{HolderName, IdError};
 use doorward_etcd::TemplatesPlace;
 use doorward_etcd::flags::{self as etcd_flags, ElectionFlags, EtcdFlags};
+use doorward_session::address::ipv6_advice;
 use thiserror::Error;
 
 pub use crate::flags::logs::LogFlags;
@@ -271,6 +272,10 @@ impl FromStr for HttpListen {
 /// An address to listen on. Names are not looked up: one may have several addresses, or another one tomorrow.
 fn listened(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| {
+        if text.contains('%') {
+            return "give the zone of an IPv6 address by its number, as in [fe80::1%2]:6970 (see `ip link`)"
+                .to_owned();
+        }
         let port = text.rsplit_once(':').map(|(_, port)| port);
         let port = port.filter(|port| port.parse::<u16>().is_ok());
         let port = port.unwrap_or("PORT");
@@ -308,6 +313,9 @@ fn node_name(text: &str) -> Result<String, IdError> {
 
 /// Anything goes that names a host and a port: what it means is for the clients to find out.
 fn advertised(text: &str) -> Result<String, String> {
+    if let Some(advice) = ipv6_advice(text) {
+        return Err(advice.to_owned());
+    }
     let port = text.rsplit_once(':').and_then(|(host, port)| {
         let port = port.parse::<u16>().ok()?;
         (!host.is_empty() && !host.contains(char::is_whitespace)).then_some(port)

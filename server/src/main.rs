@@ -187,11 +187,11 @@ async fn serve(flags: ServeFlags) -> anyhow::Result<()> {
     }
     let mut config = config(&flags, parent, templates, source);
     if let Some(etcd) = etcd {
-        config.election = Election::Etcd(election::etcd::ElectionConfig {
+        config.election = Election::Etcd(Box::new(election::etcd::ElectionConfig {
             etcd,
             prefix: flags.election.prefix.clone(),
             ttl: flags.election_ttl,
-        });
+        }));
     }
     if let Some(Follows::Etcd(templates)) = &follows {
         config.able = Some(templates.able());

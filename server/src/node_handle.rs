@@ -296,7 +296,7 @@ impl NodeHandle {
             (Mastership::Master { epoch: Some(epoch) }, Some(valid_until)) => {
                 let term = Term {
                     epoch: *epoch,
-                    vacant_since: now,
+                    vacant_since: Some(now),
                     // It knows by itself how long what it granted may last.
                     longer_leases: Duration::ZERO,
                     valid_until,

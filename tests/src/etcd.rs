@@ -89,12 +89,6 @@ impl Setup {
     pub async fn start(self) -> Etcd {
         let folder = tempfile::tempdir().unwrap();
         let authority = Authority::new();
-        if self.has_tls {
-            let server = authority.certify("etcd", &["127.0.0.1", "localhost"]);
-            fs::write(folder.path().join("ca.pem"), &authority.certificate).unwrap();
-            fs::write(folder.path().join("cert.pem"), server.certificate).unwrap();
-            fs::write(folder.path().join("key.pem"), server.key).unwrap();
-        }
         let members = (0..self.members).map(|number| Member::new(folder.path(), number));
         let client = authority.certify("doorward", &[]);
         let mut etcd = Etcd {
@@ -102,10 +96,12 @@ impl Setup {
             setup: self,
             clusters: 0,
             has_users: false,
+            password: PASSWORD.to_owned(),
             authority,
             client,
             folder,
         };
+        etcd.write_certificates();
         etcd.begin().await;
         etcd
     }
@@ -120,6 +116,8 @@ pub struct Etcd {
     clusters: usize,
     /// Whether the users exist.
     has_users: bool,
+    /// Password of `root`.
+    password: String,
     /// The authority that signs its certificate, and those of its clients.
     pub authority: Authority,
     /// A certificate that it trusts.
@@ -186,7 +184,7 @@ impl Etcd {
         if self.setup.has_users {
             config.user = Some(User {
                 name: "root".to_owned(),
-                password: PASSWORD.to_owned(),
+                password: self.password.clone(),
             });
         }
         config
@@ -224,6 +222,25 @@ impl Etcd {
             }
         }
         self.settled().await;
+    }
+
+    /// Ends all members, and starts them with the certificates of a new authority. Those of the old one are invalid
+    /// then.
+    pub async fn renew_certificates(&mut self) {
+        self.kill_all();
+        self.authority = Authority::new();
+        self.client = self.authority.certify("doorward", &[]);
+        self.write_certificates();
+        self.restart_all().await;
+    }
+
+    /// Changes the password of `root`.
+    pub async fn change_password(&mut self, password: &str) {
+        self.ask("change a password", async |client| {
+            client.user_change_password("root", password).await
+        })
+        .await;
+        password.clone_into(&mut self.password);
     }
 
     /// Ends all members, deletes their data, and sets up a new cluster at the same addresses.
@@ -365,6 +382,16 @@ impl Etcd {
 
     fn scheme(&self) -> &'static str {
         if self.setup.has_tls { "https" } else { "http" }
+    }
+
+    fn write_certificates(&self) {
+        if self.setup.has_tls {
+            let server = self.authority.certify("etcd", &["127.0.0.1", "localhost"]);
+            let at = |name: &str| self.folder.path().join(name);
+            fs::write(at("ca.pem"), &self.authority.certificate).unwrap();
+            fs::write(at("cert.pem"), server.certificate).unwrap();
+            fs::write(at("key.pem"), server.key).unwrap();
+        }
     }
 
     /// Sets up a cluster.

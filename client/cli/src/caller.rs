@@ -16,7 +16,7 @@ use doorward_etcd::directory;
 use doorward_etcd::error::innermost;
 use doorward_proto::doorman;
 use doorward_proto::doorman::capacity_client::CapacityClient;
-use doorward_session::address::{Address, missing_port};
+use doorward_session::address::{Address, ipv6_advice, missing_port};
 use doorward_session::master_finder::{DeadEndReason, MasterFinder, in_order};
 use doorward_session::race::{self, HEAD_START};
 use doorward_session::visible;
@@ -299,6 +299,9 @@ pub(crate) fn parse(text: &str) -> Result<Address, Failure> {
 }
 
 fn endpoint(address: &str) -> Result<Endpoint, Failure> {
+    if let Some(advice) = ipv6_advice(address) {
+        return Err(Failure::Usage(format!("{address:?}: {advice}")));
+    }
     let uri = if address.contains("://") {
         address.to_owned()
     } else {

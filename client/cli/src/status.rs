@@ -211,7 +211,13 @@ fn write_resources(
 fn write_etcd(out: &mut impl Write, etcd: &EtcdStatus, palette: Palette) -> io::Result<()> {
     let age = span(Duration::from_millis(etcd.age_ms));
     match (&etcd.problem, etcd.mastership_remaining_ms) {
-        (None, Some(_)) => writeln!(out, "elected; etcd reachable for {age}"),
+        (None, Some(_)) => {
+            let confirmed = etcd.mastership_confirmed_ms.map(Duration::from_millis);
+            let confirmed = confirmed.map_or_else(String::new, |ago| {
+                format!("; mastership confirmed {} ago", span(ago))
+            });
+            writeln!(out, "elected{confirmed}; etcd reachable")
+        }
         (None, None) => writeln!(out, "not elected; etcd reachable for {age}"),
         (Some(problem), left) => {
             let down = palette.paint(Tone::Bad, "etcd is NOT reachable");

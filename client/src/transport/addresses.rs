@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use doorward_session::address::{ADDRESS_BYTES_MAX, Address, missing_port};
+use doorward_session::address::{ADDRESS_BYTES_MAX, Address, ipv6_advice, missing_port};
 use tonic::transport::Endpoint;
 
 use crate::error::ConnectError;
@@ -51,6 +51,9 @@ pub(crate) fn endpoint(address: &Address, timeout: Duration) -> Result<Endpoint,
 }
 
 fn parse_endpoint(text: &str) -> Result<Endpoint, ConnectError> {
+    if let Some(advice) = ipv6_advice(text) {
+        return Err(bad(text, advice));
+    }
     let uri = if text.contains("://") {
         text.to_owned()
     } else {

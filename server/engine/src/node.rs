@@ -90,8 +90,8 @@ pub struct Node {
     /// What concerns every resource.
     sweep: Sweep,
     mastership: Mastership,
-    /// No earlier master of the node has decided anything since then.
-    vacant_since: Time,
+    /// No earlier master of the node has decided anything since then. None: no lease of it is left.
+    vacant_since: Option<Time>,
     /// The longest lease that was out then by templates other than those in force. What a
     /// predecessor granted by templates that were in force here, and are not any more, counts, too.
     longer_leases: Duration,
@@ -138,7 +138,7 @@ impl Node {
             in_force,
             sweep: Sweep::default(),
             mastership: Mastership::Unknown,
-            vacant_since: Time::ZERO,
+            vacant_since: None,
             longer_leases: Duration::ZERO,
             former_leases_until: Time::ZERO,
             ended: None,

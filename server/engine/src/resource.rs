@@ -77,12 +77,17 @@ const STEPS_PER_CLAIM: usize = 3;
 pub(crate) struct Beginning {
     /// Which.
     pub(crate) mastership: MastershipId,
-    /// No earlier master of the node has granted anything since then.
-    pub(crate) vacant_since: Time,
+    /// No earlier master of the node has granted anything since then. None: no lease of it is left.
+    pub(crate) vacant_since: Option<Time>,
     /// The longest of their leases by templates other than those in force. Zero: there are none.
     pub(crate) longer_leases: Duration,
     /// By how much the clock may be wrong that they are counted on now.
     pub(crate) clock_tolerance: Tolerance,
+}
+
+/// When leases of that length are over which were granted before a node became vacant.
+pub(crate) fn over_after(vacant_since: Option<Time>, lasts: Duration) -> Time {
+    vacant_since.map_or(Time::ZERO, |since| since + lasts)
 }
 
 /// What the node's [configuration](crate::node::Config) says of each resource.
@@ -447,7 +452,7 @@ impl Resource {
             .algorithm()
             .learns_for(self.beginning.longer_leases);
         let learns_for = self.beginning.clock_tolerance.report(learns_for);
-        LearningMode::begun(self.beginning.vacant_since + learns_for, now)
+        LearningMode::begun(over_after(self.beginning.vacant_since, learns_for), now)
     }
 
     /// Whether this server may not know all that is out: it is in learning mode, or does not know

@@ -16,13 +16,15 @@
 //! never stands in the text: it would end up in logs and process lists.
 
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use doorward_session::address::ipv6_advice;
 use thiserror::Error;
 
-use crate::config::{Endpoint, EtcdConfig, Tls, User};
+use crate::config::{Endpoint, EtcdConfig};
+use crate::credentials::CredentialFiles;
 use crate::layout::{self, NodeKeys};
 
 /// What such a text begins with.
@@ -241,20 +243,14 @@ impl NodeAddress {
                     .to_owned(),
             ));
         }
-        let (ca, cert, key) = (&self.ca, &self.cert, &self.key);
-        let tls = Tls::read(ca.as_deref(), cert.as_deref(), key.as_deref());
-        let user = match (&self.user, &self.password_file) {
-            (Some(name), Some(file)) => Some(User {
-                name: name.clone(),
-                password: password(file).map_err(unusable)?,
-            }),
-            _ => None,
+        let files = CredentialFiles {
+            ca: self.ca.clone(),
+            cert: self.cert.clone(),
+            key: self.key.clone(),
+            user: self.user.clone().zip(self.password_file.clone()),
         };
-        Ok(EtcdConfig {
-            tls: tls.map_err(|error| unusable(error.to_string()))?,
-            user,
-            ..EtcdConfig::new(self.endpoints.clone())
-        })
+        EtcdConfig::with_files(self.endpoints.clone(), files)
+            .map_err(|error| unusable(error.to_string()))
     }
 }
 
@@ -314,8 +310,9 @@ fn endpoints(hosts: &str, tls: bool) -> Result<Vec<Endpoint>, String> {
     }
     let scheme = if tls { "https" } else { "http" };
     let endpoint = |host: &str| {
-        let bad = || format!("{host:?} is no host with a port; give HOST:PORT, as in etcd-1:2379");
-        Endpoint::parse(&format!("{scheme}://{host}")).map_err(|_| bad())
+        let advice = ipv6_advice(host).unwrap_or("give HOST:PORT, as in etcd-1:2379");
+        let bad = |_| format!("{host:?} is no host with a port; {advice}");
+        Endpoint::parse(&format!("{scheme}://{host}")).map_err(bad)
     };
     hosts.split(',').map(endpoint).collect()
 }
@@ -349,12 +346,6 @@ fn decoded(text: &str) -> Result<String, String> {
         bytes.push(value.and_then(|v| u8::try_from(v).ok()).ok_or_else(bad)?);
     }
     String::from_utf8(bytes).map_err(|_| bad())
-}
-
-fn password(file: &Path) -> Result<String, String> {
-    let content = crate::file::read_to_string(file)
-        .map_err(|why| format!("cannot read the password from {}: {why}", file.display()))?;
-    Ok(content.trim_end_matches(['\r', '\n']).to_owned())
 }
 
 #[cfg(test)]

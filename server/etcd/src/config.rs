@@ -1,11 +1,14 @@
 //! How etcd is reached: endpoints, TLS, credentials.
 
 use std::fmt;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use doorward_session::address::ipv6_advice;
 use thiserror::Error;
+
+use crate::credentials::{CredentialFiles, Credentials, CredentialsError, ReadCredentials};
 
 /// How etcd is reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,6 +19,8 @@ pub struct EtcdConfig {
     pub tls: Tls,
     /// Who we are to etcd, if it asks.
     pub user: Option<User>,
+    /// Files that are read again for each new connection, instead of `tls` and `user`. See [`Self::with_files`].
+    pub files: Option<ReadCredentials>,
     /// A call that takes longer has failed.
     pub call_timeout: Duration,
 }
@@ -27,7 +32,39 @@ impl EtcdConfig {
             endpoints,
             tls: Tls::default(),
             user: None,
+            files: None,
             call_timeout: Duration::from_millis(1_500),
+        }
+    }
+
+    /// Endpoints, with credentials from files.
+    ///
+    /// # Errors
+    ///
+    /// If a file cannot be used.
+    pub fn with_files(
+        endpoints: Vec<Endpoint>,
+        files: CredentialFiles,
+    ) -> Result<Self, CredentialsError> {
+        let read = files.read()?;
+        let Credentials { tls, user } = read.clone();
+        Ok(Self {
+            tls,
+            user,
+            files: (files != CredentialFiles::default()).then(|| ReadCredentials::new(files, read)),
+            ..Self::new(endpoints)
+        })
+    }
+
+    /// The credentials for a new connection.
+    pub(crate) async fn credentials(&self) -> Credentials {
+        match &self.files {
+            // The rest of the time is for the connection.
+            Some(files) => files.again(self.call_timeout / 2).await,
+            None => Credentials {
+                tls: self.tls.clone(),
+                user: self.user.clone(),
+            },
         }
     }
 }
@@ -43,7 +80,10 @@ impl Endpoint {
     ///
     /// If it is none of them; says what to give.
     pub fn parse(text: &str) -> Result<Self, EndpointError> {
-        let bad = || EndpointError(text.to_owned());
+        let bad = || EndpointError {
+            text: text.to_owned(),
+            advice: ipv6_advice(text).unwrap_or(ADVICE),
+        };
         let text = text.trim();
         let (scheme, authority) = match text.split_once("://") {
             Some((scheme @ ("http" | "https"), rest)) => (scheme, rest),
@@ -53,10 +93,14 @@ impl Endpoint {
         let authority = authority.strip_suffix('/').unwrap_or(authority);
         let (host, port) = authority.rsplit_once(':').ok_or_else(bad)?;
         let is_port = port.parse::<u16>().is_ok_and(|port| port > 0);
-        let is_host = !host.is_empty()
-            && host
-                .chars()
-                .all(|c| c.is_ascii_alphanumeric() || "-._[]:".contains(c));
+        let is_ipv6 = |host: &str| host.parse::<Ipv6Addr>().is_ok();
+        let is_host = match host.strip_prefix('[').and_then(|it| it.strip_suffix(']')) {
+            Some(host) => is_ipv6(host),
+            None => {
+                let is_valid = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
+                !host.is_empty() && host.chars().all(is_valid)
+            }
+        };
         if is_port && is_host {
             Ok(Self(format!("{scheme}://{authority}")))
         } else {
@@ -100,13 +144,17 @@ pub fn is_loopback(address: &str) -> bool {
     }
 }
 
+const ADVICE: &str =
+    "give host:port, http://host:port or https://host:port, as in http://127.0.0.1:2379";
+
 /// A text is no endpoint.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error(
-    "{0:?} is no etcd endpoint; give host:port, http://host:port or https://host:port, as in \
-     http://127.0.0.1:2379"
-)]
-pub struct EndpointError(String);
+#[error("{text:?} is no etcd endpoint; {advice}")]
+pub struct EndpointError {
+    text: String,
+    /// What to give instead.
+    advice: &'static str,
+}
 
 /// Credentials for etcd's own users.
 #[derive(Clone, PartialEq, Eq)]

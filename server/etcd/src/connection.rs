@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use etcd_client::{Certificate, Client, ConnectOptions, Identity, TlsOptions};
+use etcd_client::{Client, ConnectOptions};
 use tracing::debug;
 
 use crate::config::{Endpoint, EtcdConfig};
@@ -142,20 +142,14 @@ impl EtcdConnection {
             .with_keep_alive_while_idle(false)
             // A member without a leader says so, and ends watches, instead of being silent.
             .with_require_leader(true);
-        if let Some(user) = &self.config.user {
+        let credentials = self.config.credentials().await;
+        if let Some(user) = &credentials.user {
             options = options
                 .with_user(&user.name, &user.password)
                 .with_auto_token_refresh(true);
         }
         if endpoint.starts_with("https:") {
-            let mut tls = TlsOptions::new();
-            if let Some(ca) = &self.config.tls.ca {
-                tls = tls.ca_certificate(Certificate::from_pem(ca));
-            }
-            if let Some((certificate, key)) = &self.config.tls.identity {
-                tls = tls.identity(Identity::from_pem(certificate, key));
-            }
-            options = options.with_tls(tls);
+            options = options.with_tls(credentials.tls.options());
         }
         Client::connect([endpoint], Some(options))
             .await

@@ -53,6 +53,13 @@ pub struct TermRecord {
     /// parent. Such a server passes it over, and leaves it out of what it writes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub leases: Option<LeaseLengths>,
+    /// The master wrote the node's key `outstanding` together with this term. That key ends later than the mastership
+    /// and all leases that are out: if it is gone, a server that has just started neither waits nor learns. Absent,
+    /// or false: a server of the previous release wrote the term, or leases last longer than a year. Then nothing is
+    /// known by that key. The previous release passes this field and that key over, waits and learns, and leaves the
+    /// field out of what it writes.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub outstanding: bool,
 }
 
 /// How long leases last that a master may have granted: for who succeeds it and has other templates,

@@ -10,7 +10,8 @@ use std::path::PathBuf;
 use clap::Args;
 use thiserror::Error;
 
-use crate::config::{Endpoint, EndpointError, EtcdConfig, Tls, TlsFileError, User};
+use crate::config::{Endpoint, EndpointError, EtcdConfig};
+use crate::credentials::{CredentialFiles, CredentialsError};
 use crate::layout;
 
 /// The variable for the endpoints, unless a program has another one.
@@ -113,23 +114,15 @@ pub struct ElectionFlags {
 /// Flags that cannot be used.
 #[derive(Debug, Error)]
 pub enum FlagsError {
-    /// TLS.
+    /// A file with credentials.
     #[error(transparent)]
-    Tls(#[from] TlsFileError),
+    Credentials(#[from] CredentialsError),
     /// An endpoint.
     #[error(transparent)]
     Endpoint(#[from] EndpointError),
     /// TLS that can be of no use, or is missing.
     #[error("{0}")]
     Useless(&'static str),
-    /// The password.
-    #[error("cannot read the password from {path}: {why}")]
-    Password {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        why: std::io::Error,
-    },
 }
 
 impl EtcdFlags {
@@ -166,32 +159,21 @@ impl EtcdFlags {
         }
         let user = match (&self.user, &self.password_file) {
             (None, None) => None,
-            (Some(name), Some(path)) => {
-                let password =
-                    crate::file::read_to_string(path).map_err(|why| FlagsError::Password {
-                        path: path.clone(),
-                        why,
-                    })?;
-                Some(User {
-                    name: name.clone(),
-                    password: password.trim_end_matches(['\r', '\n']).to_owned(),
-                })
-            }
+            (Some(name), Some(path)) => Some((name.clone(), path.clone())),
             _ => {
                 return Err(FlagsError::Useless(
                     "--etcd-user and --etcd-password-file are needed both, or neither",
                 ));
             }
         };
-        Ok(Some(EtcdConfig {
-            tls: Tls::read(
-                self.ca.as_deref(),
-                self.cert.as_deref(),
-                self.key.as_deref(),
-            )?,
+        let files = CredentialFiles {
+            ca: self.ca.clone(),
+            cert: self.cert.clone(),
+            key: self.key.clone(),
             user,
-            ..EtcdConfig::new(self.endpoints.clone())
-        }))
+        };
+        let config = EtcdConfig::with_files(self.endpoints.clone(), files)?;
+        Ok(Some(config))
     }
 }
 

@@ -3,6 +3,7 @@
 //! ```text
 //! {prefix}/{node}/master              who is the master; goes with its lease
 //! {prefix}/{node}/term                the last mastership; stays
+//! {prefix}/{node}/outstanding         leases may be out; goes with a lease that outlasts them
 //! {prefix}/{node}/servers/{address}   a server that is there; goes with its lease
 //! {key}                               the templates
 //! {key}/good                          the last templates that were in force
@@ -63,6 +64,11 @@ impl NodeKeys {
     /// The last mastership.
     pub fn term(&self) -> String {
         format!("{}term", self.root)
+    }
+
+    /// Leases of the last mastership may be out.
+    pub fn outstanding(&self) -> String {
+        format!("{}outstanding", self.root)
     }
 
     /// What the keys of all servers begin with.

@@ -1,6 +1,7 @@
 //! What Doorward keeps in etcd, and how it is reached.
 //!
 //! - [`connection`]: calls that end in time, at whichever endpoint works;
+//! - [`credentials`]: TLS and passwords from files that operators replace;
 //! - [`follow`]: a range of keys as it is now, and whenever it changes;
 //! - [`layout`]: under which keys masters, servers and templates stand;
 //! - [`directory`]: where the servers of a node are, and which of them is the master;
@@ -16,6 +17,7 @@
 pub mod address;
 pub mod config;
 pub mod connection;
+pub mod credentials;
 pub mod directory;
 pub mod error;
 mod file;

@@ -1,6 +1,7 @@
 //! Where a server is: `host:port`.
 
 use std::fmt;
+use std::net::Ipv6Addr;
 use std::num::IntErrorKind;
 
 use smol_str::SmolStr;
@@ -52,6 +53,25 @@ impl Address {
     }
 }
 
+/// What to give instead, if the host of an address or URI is an IPv6 address that cannot stand there. HTTP has no zones,
+/// so neither have addresses of servers.
+pub fn ipv6_advice(text: &str) -> Option<&'static str> {
+    let authority = text.split_once("://").map_or(text, |(_, rest)| rest);
+    let host = authority
+        .rsplit_once(':')
+        .map_or(authority, |(host, _)| host);
+    if authority.contains('%') && authority.contains(':') {
+        Some("an IPv6 zone cannot be used here; give an address without one, or a host name")
+    } else if [authority, host]
+        .iter()
+        .any(|it| it.parse::<Ipv6Addr>().is_ok())
+    {
+        Some("an IPv6 address needs brackets; give [ADDRESS]:PORT, as in [::1]:6970")
+    } else {
+        None
+    }
+}
+
 /// Why the host and port of a URI have no port, which is none to it either if it is too high. Follows "it".
 pub fn missing_port(authority: &str) -> &'static str {
     match Address::parse(authority) {
@@ -69,6 +89,21 @@ impl fmt::Display for Address {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_ipv6_address_needs_brackets_and_has_no_zone() {
+        for text in ["::1:6970", "http://2001:db8::1", "http://::1:2379"] {
+            let advice = ipv6_advice(text).unwrap_or_default();
+            assert!(advice.contains("as in [::1]:6970"), "{text}: {advice}");
+        }
+        for text in ["[fe80::1%lo]:6970", "http://[fe80::1%251]:1", "fe80::1%2:1"] {
+            let advice = ipv6_advice(text).unwrap_or_default();
+            assert!(advice.contains("zone"), "{text}: {advice}");
+        }
+        for text in ["eu-0:6970", "http://[::1]:1", "10.0.0.1:1", "", "a%20b"] {
+            assert_eq!(ipv6_advice(text), None, "{text}");
+        }
+    }
 
     #[test]
     fn a_server_is_named_by_host_and_port() {

@@ -9,12 +9,13 @@
 //! it is ignored ([`store::OpId`]).
 //!
 //! `term`, `term_history` and `older_leases` are arithmetic; `store` models etcd, `transactions` is what is written
-//! there; `phase` is what a candidate holds in etcd, `step` what it asks next, `answers` what follows, `resigning`
-//! the end.
+//! there; `phase` is what a candidate holds in etcd, `outstanding` what it leaves there, `step` what it asks next,
+//! `answers` what follows, `resigning` the end.
 
 mod answers;
 mod candidate_config;
 pub mod older_leases;
+mod outstanding;
 mod phase;
 pub mod report;
 mod resigning;
@@ -35,6 +36,7 @@ use crate::backoff::Backoff;
 use crate::time::Time;
 pub use candidate_config::{ActiveTemplates, CandidateConfig, NextTemplates};
 use older_leases::OlderLeases;
+use outstanding::Mark;
 use phase::Phase;
 use report::{ElectionReport, LossReason};
 use standing::Standing;
@@ -73,6 +75,8 @@ pub struct Candidate {
     step: Step,
     /// Something has changed since the step began.
     has_changed: bool,
+    /// The mark that it renews, in this mastership or the last.
+    mark: Option<Mark>,
     /// Until when this server may decide at most, by its last confirmed mastership.
     decides_until: Option<Time>,
     /// Counts requests that failed in a row.
@@ -117,6 +121,7 @@ impl Candidate {
             phase: Phase::Outside,
             step: Step::Idle { again_at: now },
             has_changed: false,
+            mark: None,
             decides_until: None,
             backoff: Backoff::default(),
             asked: 0,
@@ -134,6 +139,10 @@ impl Candidate {
         self.pass_time(now);
         // Who was master, and when that was heard of, stays true whatever becomes of the keys.
         self.note_term(transactions::term_in_view(&view, self.config.ttl), now);
+        // If this server was there before, it knows better when the term was confirmed.
+        if self.view.is_none() && transactions::is_settled(&view) {
+            self.terms.note_settled();
+        }
         if let Some(epoch) = self.transactions.epoch_of_another(&view) {
             self.terms.note_epoch(epoch);
         }
@@ -221,7 +230,7 @@ impl Candidate {
         };
         held.longer_leases = held.longer_leases.max(longer);
         // This server may have granted leases by them until now, its predecessor until the node became vacant.
-        lengths.change(next, held.vacant_since.max(now));
+        lengths.change(next, held.vacant_since.map_or(now, |since| since.max(now)));
     }
 
     /// The answer to a request. `chance` spreads the retries of many candidates over time.

@@ -99,7 +99,7 @@ pub(super) fn apply_standing(board: &Board, standing: &Standing) {
         Standing::Master(won) => {
             let term = Term {
                 epoch: won.epoch,
-                vacant_since: time(won.vacant_since),
+                vacant_since: won.vacant_since.map(time),
                 longer_leases: won.longer_leases,
                 valid_until: time(won.valid_until),
             };

@@ -17,6 +17,7 @@ use doorward_etcd::EtcdConnection;
 use doorward_etcd::follow::{Follow, Range};
 use doorward_etcd::layout::NodeKeys;
 use doorward_session::candidate;
+use doorward_session::time::Time;
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 
@@ -118,7 +119,9 @@ pub fn start(config: ElectionConfig, candidate: CandidateServer) -> EtcdElection
     let keys = NodeKeys::new(&prefix, &candidate.node);
     let (standings, standings_seen) = watch::channel(Standing::Unknown);
     let (states, states_seen) = watch::channel(CandidateState::Outside);
-    let contacts = EtcdHealthReporter::new();
+    let tolerance = taking_part.clock_tolerance;
+    let lasts = candidate::term::valid_until(Time::ZERO, ttl, tolerance).since_origin();
+    let contacts = EtcdHealthReporter::new(lasts);
     let contact = contacts.subscribe();
     let (stop, stopped) = oneshot::channel();
     let (gate, changes) = TemplatesGate::guarded();

@@ -60,6 +60,47 @@ fn the_pages_can_be_switched_off() {
 }
 
 #[test]
+fn an_ipv6_address_that_cannot_be_used_is_refused_with_advice() {
+    for (flag, address, advice) in [
+        (
+            "--listen",
+            "[fe80::1%lo]:6970",
+            "zone of an IPv6 address by its number",
+        ),
+        (
+            "--http-listen",
+            "[fe80::1%lo]:6971",
+            "zone of an IPv6 address by its number",
+        ),
+        (
+            "--listen",
+            "::1:6970",
+            "127.0.0.1:6970 for this machine only",
+        ),
+        ("--parent", "::1:6970", "needs brackets"),
+        ("--parent", "[fe80::1%lo]:6970", "zone cannot be used here"),
+        (
+            "--advertise",
+            "[fe80::1%2]:6970",
+            "zone cannot be used here",
+        ),
+        ("--etcd-endpoints", "http://::1:2379", "needs brackets"),
+        (
+            "--etcd-endpoints",
+            "http://[fe80::1%lo]:2379",
+            "zone cannot be used here",
+        ),
+    ] {
+        let arguments = ["doorward-server", "--node", "eu", flag, address];
+        let refused = Flags::try_parse_from(arguments).map(|_| ());
+        let said = refused.expect_err("refused").to_string();
+        assert!(said.contains(advice), "{flag} {address}: {said}");
+    }
+    let listen = ["doorward-server", "--listen", "[fe80::1%2]:6970"];
+    assert!(Flags::try_parse_from(listen).is_ok(), "by its number");
+}
+
+#[test]
 fn what_cannot_be_meant_is_refused() {
     for bad in [
         ["--listen", "localhost"],

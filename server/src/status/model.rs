@@ -150,6 +150,7 @@ pub(super) fn etcd(contact: EtcdHealth, master_for: Option<Duration>) -> EtcdSta
         problem: contact.problem,
         age_ms: millis(clock::wall().saturating_sub(contact.since)),
         mastership_remaining_ms: master_for.map(millis),
+        mastership_confirmed_ms: master_for.map(|left| millis(contact.term.saturating_sub(left))),
     }
 }
 

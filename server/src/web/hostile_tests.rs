@@ -103,6 +103,7 @@ fn status(is_master: bool, link: &'static str) -> Status {
             problem: Some(evil()),
             age_ms: 1,
             mastership_remaining_ms: Some(1),
+            mastership_confirmed_ms: Some(1),
         }),
         parent: Some(ParentStatus {
             addresses: vec![evil(), evil()],

@@ -153,6 +153,7 @@ fn in_a_tree() -> Metrics {
     family.client_asks("c", "fair/x", 5.0);
     family.child_streams(1);
     family.eu.post_etcd(EtcdHealth {
+        term: std::time::Duration::from_secs(9),
         since: std::time::Duration::ZERO,
         problem: None,
     });

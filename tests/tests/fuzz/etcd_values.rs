@@ -102,6 +102,7 @@ fn look(view: &Seen, past: &mut TermHistory, lengths: &mut OlderLeases, now: Tim
     let seen = standing_of_other(view, "here:1", past.highest_epoch());
     assert!(!seen.is_master());
     let (begins, vacant_since) = past.begin("own", None, now);
+    let vacant_since = vacant_since.expect("nothing is settled");
     assert!(begins >= now && vacant_since <= begins);
     let length = term::length(begins, TTL, now);
     assert!(length >= TTL);

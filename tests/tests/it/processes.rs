@@ -1,6 +1,8 @@
 //! Real servers, clients and command lines on loopback.
 
+mod comeback;
 mod command_line;
+mod credentials;
 mod crowd_behind_one_address;
 mod demo;
 mod election;

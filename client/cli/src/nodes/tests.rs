@@ -31,6 +31,7 @@ fn servers(master: Option<&str>, term: Option<u64>, addresses: &[&str]) -> Serve
             length_ms: 5_000,
             resigned: false,
             leases: None,
+            outstanding: false,
         }),
         servers: addresses.iter().map(|a| registration(a)).collect(),
     }

@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use crate::node::Node;
+use crate::resource::over_after;
 use crate::time::Time;
 
 /// Whether a node learns, and why.
@@ -58,7 +59,10 @@ impl Node {
             return None;
         }
         let longest = self.templates().learns_for(self.longer_leases)?;
-        let until = self.vacant_since + self.config.clock_tolerance.report(longest);
+        let until = over_after(
+            self.vacant_since,
+            self.config.clock_tolerance.report(longest),
+        );
         Some(until.since(now)).filter(|left| !left.is_zero())
     }
 
@@ -86,6 +90,11 @@ impl Node {
     fn learns_of_others(&self, now: Time) -> Option<bool> {
         self.learning_remaining(now)?;
         let longest = self.templates().learns_for(Duration::ZERO)?;
-        Some(self.vacant_since + self.config.clock_tolerance.report(longest) <= now)
+        Some(
+            over_after(
+                self.vacant_since,
+                self.config.clock_tolerance.report(longest),
+            ) <= now,
+        )
     }
 }

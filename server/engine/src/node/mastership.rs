@@ -14,6 +14,7 @@ use crate::id::MastershipId;
 use crate::node::Node;
 use crate::node::entry::Forgotten;
 use crate::node::event::NodeEvent;
+use crate::resource::over_after;
 use crate::time::Time;
 
 /// Which server of the node is the master, as far as this one knows.
@@ -61,8 +62,8 @@ pub struct Term {
     pub epoch: u64,
     /// No earlier master of the node has decided anything since then. What it granted is over one
     /// lease length later, so a fresh master has to learn for that much less. If that is not known:
-    /// now.
-    pub vacant_since: Time,
+    /// now. None: so long ago that no lease is left, and there is nothing to learn.
+    pub vacant_since: Option<Time>,
     /// The longest lease that may have been out when the node became vacant, if it was granted by
     /// templates other than those in force: a root learns for that long, too. Zero: leases were no
     /// longer than they are now. Below the root the parent's books say how long leases last, and this
@@ -87,7 +88,7 @@ impl Node {
     pub fn handle_mastership(&mut self, mastership: Mastership, now: Time) {
         self.end_term_if_over(now);
         self.valid_until = None;
-        self.begin(mastership, now, Duration::ZERO, now);
+        self.begin(mastership, Some(now), Duration::ZERO, now);
     }
 
     /// Mastership was won in an election, or confirmed by it: it holds until the term ends, unless
@@ -155,7 +156,7 @@ impl Node {
     fn begin(
         &mut self,
         mastership: Mastership,
-        vacant_since: Time,
+        vacant_since: Option<Time>,
         longer_leases: Duration,
         now: Time,
     ) {
@@ -164,12 +165,13 @@ impl Node {
             .ended
             .filter(|(epoch, _)| mastership.is_master() && mastership.epoch() == Some(*epoch));
         if self.set_mastership(mastership) {
-            let since = ended.map_or(vacant_since, |(_, ended)| ended.max(vacant_since));
+            let since = ended.map_or(vacant_since, |(_, ended)| vacant_since.max(Some(ended)));
             // What it knew of its predecessors' leases stays known, though it begins anew.
             self.former_leases_until = self.known_leases_until();
-            self.vacant_since = since.min(now);
+            self.vacant_since = since.map(|since| since.min(now));
             // What this server granted itself before is forgotten as well.
-            let own = self.former_leases_until.since(self.vacant_since);
+            let own = |since| self.former_leases_until.since(since);
+            let own = self.vacant_since.map_or(Duration::ZERO, own);
             self.longer_leases = longer_leases.max(own);
         } else {
             // What is known of predecessors only grows.
@@ -181,7 +183,8 @@ impl Node {
     /// in force. What was allowed for this clock before is allowed for once more: too long, if at all.
     pub(super) fn known_leases_until(&self) -> Time {
         let lasts = self.config.clock_tolerance.report(self.longer_leases);
-        self.former_leases_until.max(self.vacant_since + lasts)
+        self.former_leases_until
+            .max(over_after(self.vacant_since, lasts))
     }
 
     /// All that is known of leases is dropped, elsewhere. O(1).

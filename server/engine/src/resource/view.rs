@@ -9,7 +9,7 @@ use crate::demand::Demand;
 use crate::id::{HolderKind, HolderName};
 use crate::lease_table::{DecidedBy, Holding};
 use crate::request::{LimitedBy, RefusalReason};
-use crate::resource::Resource;
+use crate::resource::{Resource, over_after};
 use crate::rounding::SHORTFALL;
 use crate::snapshot::{ChildSnapshot, LeaseSnapshot, LeasesFrom, ResourceSnapshot};
 use crate::time::Time;
@@ -86,7 +86,8 @@ impl Resource {
     /// When learning is over unless longer leases are out than those of the algorithm in force.
     fn usual_end(&self) -> Time {
         let usual = self.policy.algorithm().learns_for(Duration::ZERO);
-        self.beginning.vacant_since + self.beginning.clock_tolerance.report(usual)
+        let usual = self.beginning.clock_tolerance.report(usual);
+        over_after(self.beginning.vacant_since, usual)
     }
 
     /// For how long it still is in learning mode.

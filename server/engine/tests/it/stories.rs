@@ -11,7 +11,7 @@
 //! | `node NAME [parent=NAME] [epoch=N] [standby] [via=calls] [floor=1s] [clock=1.08] [tolerance=0.1]` | a node is there, and is the master unless it stands by; `via` is how it speaks to its parent, a stream unless it says so; a parent that is no node of the story speaks by `parent-answers` |
 //! | `restart NODE [epoch=N] [standby] [process=N]`, `crash NODE` | another process of the node, that knows nothing but the templates; none |
 //! | `remake NODE` | its process makes the node anew, which is no master yet |
-//! | `elect NODE epoch=N [until=10s] [vacant-since=5s] [longer-leases=40s]`, `depose NODE [to=ADDRESS]` | it is the master, or no more; with `until` that ends by itself |
+//! | `elect NODE epoch=N [until=10s] [vacant-since=5s|long] [longer-leases=40s]`, `depose NODE [to=ADDRESS]` | it is the master, or no more; with `until` that ends by itself |
 //! | `win-mastership epoch=N`, `lose-mastership [to=ADDRESS]` | the same of the only node |
 //! | `templates` | the root takes the templates in the lines that follow, `GLOB KIND CAPACITY [key=value …]`; see `story/template_line.rs` |
 //! | `template GLOB KIND CAPACITY …` | the same with one template |

@@ -30,6 +30,21 @@ fn endpoints_have_a_scheme_a_host_and_a_port() {
 }
 
 #[test]
+fn an_ipv6_endpoint_has_brackets_and_no_zone() {
+    for (bad, advice) in [
+        ("http://::1:2379", "give [ADDRESS]:PORT"),
+        ("::1:2379", "give [ADDRESS]:PORT"),
+        ("http://[fe80::1%lo]:2379", "a zone cannot"),
+        ("[::1:2379", "give host:port"),
+        ("[etcd-0]:2379", "give host:port"),
+    ] {
+        let error = Endpoint::parse(bad).unwrap_err().to_string();
+        let advice = advice.replace("a zone", "IPv6 zone");
+        assert!(error.contains(&advice), "{bad}: {error}");
+    }
+}
+
+#[test]
 fn loopback_is_known_by_its_name_and_by_its_addresses() {
     for here in [
         "127.0.0.1:1",

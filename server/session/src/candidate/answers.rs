@@ -31,6 +31,14 @@ impl Candidate {
         now: Time,
     ) -> Option<Stage> {
         match (awaited, answer) {
+            (Awaited::Marked { lease, mend, then }, OpAnswer::LeaseGone) => {
+                self.mark = None;
+                self.mark_and_confirm(lease, mend, then, now)
+            }
+            // The lease of the mark, unless there is none. If it was the other one, its next renewal shows that.
+            (Awaited::Confirmed { .. }, OpAnswer::LeaseGone) if self.mark.take().is_some() => {
+                self.fail(chance, now)
+            }
             (_, OpAnswer::LeaseGone) => self.lose_lease(chance, now),
             (_, OpAnswer::Failed) => self.fail(chance, now),
             (Awaited::Probed, OpAnswer::Probed) => Some(Stage::Renew),
@@ -43,6 +51,17 @@ impl Candidate {
                 Some(Stage::Register)
             }
             (Awaited::Renewed, OpAnswer::Renewed) => self.renewed(sent_at, now),
+            (Awaited::Marked { lease, mend, then }, OpAnswer::Granted(id, ttl)) => {
+                let renewed = sent_at;
+                self.note_mark(EtcdLease { id, ttl, renewed });
+                self.confirm(lease, mend, then, now)
+            }
+            (Awaited::Marked { lease, mend, then }, OpAnswer::Renewed) => {
+                if let Some(mark) = &mut self.mark {
+                    mark.lease.renewed = sent_at;
+                }
+                self.confirm(lease, mend, then, now)
+            }
             (Awaited::Registered(registration), OpAnswer::Transacted(answer)) => {
                 if let Some(seat) = self.phase.seat_mut() {
                     seat.registered = Some((registration, answer.revision));
@@ -85,7 +104,7 @@ impl Candidate {
         };
         if self.phase.held().is_some() {
             // The renewal counts only with the confirmation: if that fails, both are tried again soon.
-            return self.confirm(lease, false, Stage::Register, now);
+            return self.mark_and_confirm(lease, false, Stage::Register, now);
         }
         self.phase.seat_mut()?.lease = lease;
         Some(Stage::Register)
@@ -108,6 +127,9 @@ impl Candidate {
         if answer.succeeded {
             held.note_confirmed(until, now);
             self.decides_until = Some(until);
+            if let Some(mark) = &mut self.mark {
+                mark.is_written = true;
+            }
             // Templates that came after this request was sent are not recorded in etcd yet: the next one does that.
             return if announces_next {
                 self.apply_then(then)
@@ -167,7 +189,10 @@ impl Candidate {
         let (begins, vacant_since) = self
             .terms
             .begin(&self.config.server, self.decides_until, won);
-        let longer_leases = self.inherit(vacant_since, unstated);
+        let longer_leases = match vacant_since {
+            Some(vacant_since) => self.inherit(vacant_since, unstated),
+            None => Duration::ZERO,
+        };
         self.terms.note_own_epoch(epoch);
         self.report(ElectionReport::Elected {
             epoch,

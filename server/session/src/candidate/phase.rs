@@ -47,8 +47,8 @@ pub(super) struct HeldMastership {
     pub(super) created: CreatedKey,
     /// When it may begin: the predecessor has certainly ended.
     pub(super) begins: Time,
-    /// Since when no master has decided anything. Not after `begins`.
-    pub(super) vacant_since: Time,
+    /// Since when no master has decided anything. Not after `begins`. None: so long ago that no lease is left.
+    pub(super) vacant_since: Option<Time>,
     /// The longest lease that may have been valid then, by templates other than those in force.
     pub(super) longer_leases: Duration,
     /// Until when it is confirmed. None: not yet.
@@ -116,7 +116,7 @@ impl Phase {
 
     /// It has the master's key.
     pub(super) fn hold(&mut self, held: HeldMastership) {
-        debug_assert!(held.vacant_since <= held.begins, "{held:?}");
+        debug_assert!(held.vacant_since <= Some(held.begins), "{held:?}");
         *self = match std::mem::replace(self, Self::Outside) {
             Self::Watching(seat) => Self::Holding(seat, held),
             other => {
@@ -159,8 +159,8 @@ impl HeldMastership {
         debug_assert!(self.valid_until <= Some(until), "{self:?}, {until:?}");
         let has_lapsed = self.valid_until.is_some_and(|before| before <= now);
         if has_lapsed {
-            self.vacant_since = self.vacant_since.max(now);
-            self.begins = self.begins.max(self.vacant_since);
+            self.vacant_since = self.vacant_since.max(Some(now));
+            self.begins = self.begins.max(now);
         }
         self.valid_until = Some(until);
     }

@@ -8,6 +8,7 @@ use super::phase::{Phase, Resignation};
 use super::report::ElectionReport;
 use super::step::{Awaited, PendingTemplates, Step};
 use super::store::{Op, OpAnswer};
+use super::transactions::TermDetails;
 use crate::time::Time;
 
 /// How long a resignation may take, all attempts together.
@@ -26,7 +27,14 @@ impl Candidate {
         };
         let lease = seat.lease;
         let mastership = self.phase.held().map(|held| {
-            let details = self.term_details(held, lease, now);
+            // What is confirmed is marked.
+            let mark = self
+                .mark
+                .filter(|it| it.is_written && held.valid_until.is_some());
+            let details = TermDetails {
+                mark: mark.map(|mark| mark.lease.id),
+                ..self.term_details(held, lease, now)
+            };
             // If it has not begun, its predecessor's time is not over: the term must still say so.
             let had_begun = held.begins <= now;
             let txn = self

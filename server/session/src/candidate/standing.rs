@@ -33,8 +33,8 @@ pub enum Standing {
 pub struct WonTerm {
     /// Grows with every change of mastership.
     pub epoch: u64,
-    /// No earlier master has decided anything since then.
-    pub vacant_since: Time,
+    /// No earlier master has decided anything since then. None: so long ago that no lease is left.
+    pub vacant_since: Option<Time>,
     /// The longest lease that may have been valid then, by templates other than those in force.
     pub longer_leases: Duration,
     /// Until when it lasts, unless it is confirmed again.

@@ -39,6 +39,12 @@ pub(super) enum Awaited {
     Renewed,
     /// Its registration.
     Registered(Registration),
+    /// The lease of the mark, granted or renewed before a confirmation.
+    Marked {
+        lease: EtcdLease,
+        mend: bool,
+        then: Stage,
+    },
     /// The confirmation of its mastership after that renewal; with `announces_next` also that etcd has recorded the
     /// lease lengths of the waiting templates.
     Confirmed {
@@ -229,7 +235,7 @@ impl Candidate {
             }
             Some(entry) if !self.transactions.is_intact(entry, held.created, lease.id) => {
                 self.report(ElectionReport::Mended);
-                self.confirm(lease, true, Stage::Confirm, now)
+                self.mark_and_confirm(lease, true, Stage::Confirm, now)
             }
             _ => Some(Stage::Confirm),
         }
@@ -296,7 +302,7 @@ impl Candidate {
         let is_new = |held: &HeldMastership| held.valid_until.is_none();
         let lease = self.phase.seat()?.lease;
         if self.phase.held().is_some_and(is_new) || self.has_templates_waiting() {
-            self.confirm(lease, false, Stage::End, now)
+            self.mark_and_confirm(lease, false, Stage::End, now)
         } else {
             Some(Stage::End)
         }
@@ -314,7 +320,7 @@ impl Candidate {
         let Some(held) = self.phase.held().copied() else {
             return Some(then);
         };
-        let details = self.term_details(&held, lease, now);
+        let details = self.marked_details(&held, lease, now);
         let txn = self
             .transactions
             .confirm(held.created, details, lease.id, mend);
@@ -343,6 +349,7 @@ impl Candidate {
                 .lengths
                 .as_ref()
                 .map(|lengths| lengths.to_write(next, now)),
+            mark: None,
         }
     }
 

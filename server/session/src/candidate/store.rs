@@ -1,6 +1,6 @@
 //! What a candidate reads and writes in etcd, free of etcd's own types.
 //!
-//! A node has three kinds of keys: its master, its last term, and each of its servers. A driver translates: keys to
+//! A node has four kinds of keys: its master, its last term, whether leases may be out, and each of its servers. A driver translates: keys to
 //! texts, values to JSON, transactions to etcd's. It decides nothing.
 
 use std::collections::BTreeMap;
@@ -17,6 +17,8 @@ pub enum EtcdKey {
     Master,
     /// The last mastership. It has no lease, so it stays.
     Term,
+    /// Leases of the last mastership may be out. Deleted with a lease in etcd that outlasts them.
+    Outstanding,
     /// A server, by its address as it is written in the key. Deleted with the server's lease.
     Server(SmolStr),
 }
@@ -28,6 +30,8 @@ pub enum Value {
     Master(Master),
     /// Under [`EtcdKey::Term`].
     Term(TermRecord),
+    /// Under [`EtcdKey::Outstanding`]: only whether the key exists counts.
+    Outstanding,
     /// Under [`EtcdKey::Server`].
     Server(Registration),
     /// It was written by hand, or by an unknown program, and does not parse.
@@ -61,6 +65,9 @@ pub struct TermRecord {
     pub resigned: bool,
     /// How long leases that it granted may last. Only at the root.
     pub leases: Option<LeaseLengths>,
+    /// With this term, its master wrote [`EtcdKey::Outstanding`]. So if that key is gone, its time is over, and so are
+    /// all leases that it or an earlier master granted.
+    pub is_marked: bool,
 }
 
 /// How long leases may last that a master granted.
@@ -128,7 +135,7 @@ impl View {
             Value::Master(master) => {
                 Some((master, entry.created.saturating_add(master.epoch_offset)))
             }
-            Value::Term(_) | Value::Server(_) | Value::Unreadable => None,
+            Value::Term(_) | Value::Outstanding | Value::Server(_) | Value::Unreadable => None,
         }
     }
 

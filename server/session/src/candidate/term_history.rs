@@ -36,6 +36,8 @@ pub struct TermHistory {
     not_before: Option<Time>,
     /// Leases that the last term does not cover may last until then.
     lost_until: Option<Time>,
+    /// The last term and all leases were over by etcd's clock before this server started.
+    is_settled: bool,
 }
 
 impl TermHistory {
@@ -94,6 +96,12 @@ impl TermHistory {
         }
         self.note_epoch(term.epoch);
         self.last = Some((term.clone(), seen));
+        self.is_settled = false;
+    }
+
+    /// The last term that was seen and all leases are over by etcd's clock.
+    pub fn note_settled(&mut self) {
+        self.is_settled = true;
     }
 
     /// There is no term now. If one was seen before, etcd was wiped, or restored to before that. Then nothing is
@@ -111,23 +119,30 @@ impl TermHistory {
         }
     }
 
-    /// When a candidate that has just won may begin, and since when the node is vacant then. Who wins later
+    /// When a candidate that has just won may begin, and since when the node is vacant then. None: so long that no
+    /// lease is left. Who wins later
     /// must wait as long, if it has not begun by then. It has decided itself until `decided_until` at most.
     pub fn begin(
         &mut self,
         own_server: &str,
         decided_until: Option<Time>,
         won: Time,
-    ) -> (Time, Time) {
+    ) -> (Time, Option<Time>) {
         let unseen = self.without_term.take().map(|(_, until)| until);
         self.not_before = self.not_before.max(unseen);
         let last = self.last.as_ref().map(|(term, seen)| (term, *seen));
+        // Of a master that was never seen, there is no mark.
+        if self.is_settled && self.not_before.or(decided_until).is_none() {
+            self.not_before = Some(won);
+            let has_leases = last.is_some_and(|(term, _)| term.leases.is_some());
+            return (won, Some(won).filter(|_| !has_leases));
+        }
         let begins = term::may_begin(last, own_server, won);
         let begins = self.not_before.map_or(begins, |before| before.max(begins));
         let others = self.not_before.max(decided_until);
         let vacant_since = term::vacant_since(last, others, begins);
         self.not_before = Some(begins);
-        (begins, vacant_since)
+        (begins, Some(vacant_since))
     }
 
     /// What the last term states about leases.

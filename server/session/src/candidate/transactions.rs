@@ -38,6 +38,8 @@ pub(super) struct TermDetails {
     pub(super) length: Duration,
     /// How long leases may last. Absent: the node has a parent, which decides that.
     pub(super) leases: Option<LeaseLengths>,
+    /// The lease in etcd that outlasts them. None: it has none.
+    pub(super) mark: Option<LeaseId>,
 }
 
 impl CreatedKey {
@@ -85,7 +87,13 @@ impl Transactions {
         lease: LeaseId,
         mend: bool,
     ) -> Txn {
+        let mark = details.mark.map(|mark| TxnStep::Put {
+            key: EtcdKey::Outstanding,
+            value: Value::Outstanding,
+            lease: Some(mark),
+        });
         let mut then = vec![self.put_term(created, details, false)];
+        then.extend(mark);
         if mend {
             then.push(self.put_master(created.epoch_offset, lease));
         }
@@ -128,6 +136,7 @@ impl Transactions {
             length: details.length,
             resigned,
             leases: details.leases,
+            is_marked: details.mark.is_some(),
         };
         TxnStep::Put {
             key: EtcdKey::Term,
@@ -254,6 +263,13 @@ pub(super) fn term_in_view(view: &View, ttl: Duration) -> Option<(TermRecord, Ti
     Some((term(&entry.value, ttl), entry.seen_at))
 }
 
+/// Whether the last term and all leases are over by etcd's clock: the mark that outlasts them is gone.
+pub(super) fn is_settled(view: &View) -> bool {
+    let term = view.entries.get(&EtcdKey::Term).map(|entry| &entry.value);
+    matches!(term, Some(Value::Term(term)) if term.is_marked)
+        && !view.entries.contains_key(&EtcdKey::Outstanding)
+}
+
 /// The last term as [`Transactions::stand`] found it, and when it was seen: in the view, or when the answer came.
 pub(super) fn term_found(
     answer: &TxnAnswer,
@@ -272,14 +288,17 @@ pub(super) fn term_found(
 fn term(value: &Value, ttl: Duration) -> TermRecord {
     match value {
         Value::Term(term) => term.clone(),
-        Value::Master(_) | Value::Server(_) | Value::Unreadable => TermRecord {
-            epoch: 0,
-            address: SmolStr::default(),
-            server: SmolStr::default(),
-            length: ttl,
-            resigned: false,
-            leases: None,
-        },
+        Value::Master(_) | Value::Outstanding | Value::Server(_) | Value::Unreadable => {
+            TermRecord {
+                epoch: 0,
+                address: SmolStr::default(),
+                server: SmolStr::default(),
+                length: ttl,
+                resigned: false,
+                leases: None,
+                is_marked: false,
+            }
+        }
     }
 }
 

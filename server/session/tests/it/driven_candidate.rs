@@ -16,6 +16,9 @@ use doorward_session::time::tolerance::Tolerance;
 
 pub(crate) const TTL: Duration = Duration::from_secs(10);
 
+/// The lease of its mark.
+pub(crate) const MARK: LeaseId = LeaseId(99);
+
 /// A candidate, its last request, and its reports.
 pub(crate) struct DrivenCandidate {
     pub(crate) candidate: Candidate,
@@ -25,6 +28,10 @@ pub(crate) struct DrivenCandidate {
     pub(crate) revision: u64,
     /// Whether registrations are answered automatically.
     pub(crate) is_registered: bool,
+    /// Whether requests about the mark are answered automatically.
+    pub(crate) is_marked: bool,
+    /// Whether a mark is there when it looks.
+    pub(crate) is_outstanding: bool,
     /// The highest epoch in another server's registration.
     pub(crate) other_saw: Option<u64>,
     /// How often templates came into force.
@@ -58,6 +65,8 @@ impl DrivenCandidate {
             now: Time::ZERO,
             revision: 100,
             is_registered: true,
+            is_marked: true,
+            is_outstanding: true,
             other_saw: None,
             applied: 0,
             term: None,
@@ -152,6 +161,15 @@ impl DrivenCandidate {
         if self.asks() == "register" && self.is_registered {
             self.transacted(true);
         }
+        match self.asked.as_ref().map(|asked| &asked.op) {
+            Some(Op::Grant(ttl)) if self.is_marked && *ttl != TTL => {
+                self.answer(OpAnswer::Granted(MARK, *ttl));
+            }
+            Some(Op::Renew(lease)) if self.is_marked && *lease == MARK => {
+                self.answer(OpAnswer::Renewed);
+            }
+            _ => {}
+        }
     }
 
     pub(crate) fn wait(&mut self, span: Duration) {
@@ -211,6 +229,10 @@ impl DrivenCandidate {
         if let Some(term) = self.term.clone() {
             view.entries.insert(EtcdKey::Term, term);
         }
+        if self.is_outstanding {
+            let mark = entry(Value::Outstanding, 60, Some(MARK));
+            view.entries.insert(EtcdKey::Outstanding, mark);
+        }
         // Its registration is in place.
         for (address, highest_epoch) in [("here:1", None), ("there:1", self.other_saw)] {
             let value = Value::Server(Registration {
@@ -233,7 +255,7 @@ impl DrivenCandidate {
         let created = self.revision;
         let term = self.term.take().and_then(|entry| match entry.value {
             Value::Term(term) => Some(term),
-            Value::Master(_) | Value::Server(_) | Value::Unreadable => None,
+            Value::Master(_) | Value::Outstanding | Value::Server(_) | Value::Unreadable => None,
         });
         self.see(Some(("ours", created, 9)), term);
     }

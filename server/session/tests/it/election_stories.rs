@@ -63,7 +63,7 @@ fn a_mastership_that_had_lapsed_is_vacant_until_it_is_confirmed() {
         };
         assert_eq!(term.epoch, before.epoch, "{what}");
         let vacant_since = match is_vacant_until_then {
-            true => played.now,
+            true => Some(played.now),
             false => before.vacant_since,
         };
         assert_eq!(term.vacant_since, vacant_since, "{what}");
@@ -81,6 +81,7 @@ fn a_candidate_gives_time_to_a_master_that_it_never_saw() {
         length: TTL,
         resigned: true,
         leases: None,
+        is_marked: false,
     };
     for (what, term, told, waits) in [
         ("etcd was wiped", None, None, TTL),
@@ -110,7 +111,7 @@ fn a_candidate_gives_time_to_a_master_that_it_never_saw() {
         let Standing::Master(won) = played.candidate.standing(played.now) else {
             panic!("{what}: it is the master when that time is over");
         };
-        assert_eq!(won.vacant_since, heard + waits, "{what}");
+        assert_eq!(won.vacant_since, Some(heard + waits), "{what}");
     }
 }
 
@@ -159,6 +160,7 @@ fn a_resignation_before_the_beginning_leaves_the_wait_to_the_successor() {
         length: 3 * TTL,
         resigned: false,
         leases: None,
+        is_marked: false,
     };
     let mut played = DrivenCandidate::watching().that_stands(Some(term));
     played.transacted(true);

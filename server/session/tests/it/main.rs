@@ -11,5 +11,6 @@
 
 mod driven_candidate;
 mod election_stories;
+mod marks;
 mod state_table;
 mod templates;

@@ -131,12 +131,12 @@ fn standing() {
 fn elected() {
     check(
         DrivenCandidate::elected,
-        "it is confirmed                     | yes        | Master    |
-         it is not                           | no         | Watching  |
-         no answer: it asks again, elsewhere | failed     | Elected   | confirm a mastership
-         its lease is gone                   | lease gone | Outside   |
-         its key is gone                     | key gone   | Standing  | stand for election
-         it resigns                          | resign     | Resigning | resign",
+        "it is confirmed                                    | yes        | Master    |
+         it is not                                          | no         | Watching  |
+         no answer: it asks again, elsewhere                | failed     | Elected   | confirm a mastership
+         the lease of its mark is gone: it gets another one | lease gone | Elected   | confirm a mastership
+         its key is gone                                    | key gone   | Standing  | stand for election
+         it resigns                                         | resign     | Resigning | resign",
     );
 }
 

@@ -14,6 +14,8 @@ pub struct EtcdHealth {
     pub since: Duration,
     /// Why it cannot be asked. None: it can.
     pub problem: Option<String>,
+    /// How long a mastership lasts after etcd has confirmed it.
+    pub term: Duration,
 }
 
 /// Reports how it is doing: to everyone who looks, and to the log once when it is away and once when it is back.
@@ -24,11 +26,12 @@ pub(super) struct EtcdHealthReporter {
 }
 
 impl EtcdHealthReporter {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(term: Duration) -> Self {
         Self {
             seen: watch::Sender::new(EtcdHealth {
                 since: clock::wall(),
                 problem: Some("etcd was not asked yet".to_owned()),
+                term,
             }),
             is_down_logged: false,
         }

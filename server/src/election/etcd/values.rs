@@ -126,6 +126,8 @@ fn key(keys: &NodeKeys, text: &str) -> Option<EtcdKey> {
         Some(EtcdKey::Master)
     } else if text == keys.term() {
         Some(EtcdKey::Term)
+    } else if text == keys.outstanding() {
+        Some(EtcdKey::Outstanding)
     } else {
         let address = text.strip_prefix(&keys.servers())?;
         Some(EtcdKey::Server(address.into()))
@@ -136,6 +138,7 @@ fn key_text(keys: &NodeKeys, key: &EtcdKey) -> String {
     match key {
         EtcdKey::Master => keys.master(),
         EtcdKey::Term => keys.term(),
+        EtcdKey::Outstanding => keys.outstanding(),
         EtcdKey::Server(address) => keys.server(address),
     }
 }
@@ -155,6 +158,7 @@ fn value(key: &EtcdKey, bytes: &[u8]) -> Value {
         EtcdKey::Term => read(bytes, |term: directory::TermRecord| {
             Value::Term(term_read(term))
         }),
+        EtcdKey::Outstanding => Value::Outstanding,
         EtcdKey::Server(_) => read(bytes, |registration: directory::Registration| {
             Value::Server(registration_read(registration))
         }),
@@ -173,6 +177,7 @@ fn term_read(term: directory::TermRecord) -> TermRecord {
             longest: Duration::from_millis(leases.longest_ms),
             older: Duration::from_millis(leases.older_ms),
         }),
+        is_marked: term.outstanding,
     }
 }
 
@@ -214,7 +219,9 @@ fn bytes(value: &Value) -> Vec<u8> {
                 longest_ms: millis(leases.longest),
                 older_ms: millis(leases.older),
             }),
+            outstanding: term.is_marked,
         }),
+        Value::Outstanding => b"{}".to_vec(),
         Value::Server(registration) => json(&registration_written(registration)),
         // Nobody writes it.
         Value::Unreadable => Vec::new(),

@@ -45,12 +45,17 @@ impl World<'_> {
         match (&asking.op, &answer) {
             (Op::Grant(_), OpAnswer::Granted(lease, ttl)) => {
                 self.schedule_lease_check(*lease, now + *ttl);
-                self.note_renewal(from, Some(*lease), *ttl, sent);
+                // The lease of a mark is longer.
+                if *ttl == self.ttl_of(from) {
+                    self.note_renewal(from, Some(*lease), *ttl, sent);
+                }
             }
             (Op::Renew(lease), OpAnswer::Renewed) => {
                 self.etcd.lasting.remove(lease);
                 let ttl = self.ttl_of(from);
-                self.note_renewal(from, None, ttl, sent);
+                if self.etcd.store.ttl(*lease) == Some(ttl) {
+                    self.note_renewal(from, None, ttl, sent);
+                }
             }
             _ => {}
         }

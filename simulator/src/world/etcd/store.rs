@@ -182,6 +182,11 @@ impl EtcdStore {
         self.state.leases.get(&lease).map(|lease| lease.ends)
     }
 
+    /// Returns the TTL of a lease, if it exists.
+    pub(crate) fn ttl(&self, lease: LeaseId) -> Option<Duration> {
+        self.state.leases.get(&lease).map(|lease| lease.ttl)
+    }
+
     /// Returns all leases.
     pub(crate) fn leases(&self) -> Vec<LeaseId> {
         self.state.leases.keys().copied().collect()

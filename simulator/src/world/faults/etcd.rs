@@ -1,6 +1,8 @@
 //! Faults of etcd: it is wiped, restored from a backup, or answers badly. Also a stop of all
 //! servers of a node, after which no process remembers the keys.
 
+use std::time::Duration;
+
 use doorward_engine::time::Time;
 
 use crate::recording::MarkKind;
@@ -62,17 +64,21 @@ impl World<'_> {
         }
     }
 
-    /// Ends all faults of etcd, and the leases of servers that are gone.
+    /// Ends all faults of etcd, and the leases of servers that are gone. A mark of theirs, which tells until when leases
+    /// may be out, ends by itself.
     pub(super) fn heal_etcd(&mut self) {
         let now = self.now;
         let mut held = Vec::new();
+        let mut ttl = Duration::ZERO;
         for id in self.candidates() {
             self.notice_cut(id, now);
+            ttl = ttl.max(self.ttl_of(id));
             let server = self.server_of(id);
             held.extend(server.and_then(|it| it.candidacy.as_ref()?.lease));
         }
         for lease in self.etcd.store.leases() {
-            if !held.contains(&lease) {
+            let is_mark = self.etcd.store.ttl(lease) > Some(ttl);
+            if !held.contains(&lease) && !is_mark {
                 self.end_lease(lease);
             }
         }

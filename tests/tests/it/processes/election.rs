@@ -63,7 +63,8 @@ async fn a_master_that_stops_is_succeeded_at_once() {
     let master = candidates.master().await;
     candidates.list[1 - master].terminate();
     candidates.list[master].terminate();
-    assert_eq!(etcd.keys("/doorward").await, ["/doorward/nodes/root/term"]);
+    let left = ["outstanding", "term"].map(|key| format!("/doorward/nodes/root/{key}"));
+    assert_eq!(etcd.keys("/doorward").await, left);
     let began = Instant::now();
     candidates.list[master].start();
     let grant = watcher.grant(began, None).await;

@@ -269,10 +269,16 @@ impl Player {
             return Ok(String::new());
         };
         let now = self.world.shown(number);
-        let vacant_since = command.span("vacant-since")?;
+        let vacant_since = match command.text("vacant-since") {
+            Some("long") => None,
+            Some(_) => command
+                .span("vacant-since")?
+                .map(|since| Time::ZERO + since),
+            None => Some(now),
+        };
         let term = Term {
             epoch: epoch.ok_or("elect needs epoch=… with until=…")?,
-            vacant_since: vacant_since.map_or(now, |since| Time::ZERO + since),
+            vacant_since,
             longer_leases: command.span("longer-leases")?.unwrap_or_default(),
             valid_until: Time::ZERO + until,
         };

@@ -14,7 +14,7 @@ fn held(valid_until: Option<u64>) -> HeldMastership {
             epoch_offset: 0,
         },
         begins: at(10),
-        vacant_since: at(10),
+        vacant_since: Some(at(10)),
         longer_leases: Duration::ZERO,
         valid_until: valid_until.map(at),
     }
@@ -31,13 +31,13 @@ fn a_mastership_that_is_confirmed_too_late_is_vacant_until_then() {
     ] {
         let mut held = HeldMastership {
             begins: at(begins),
-            vacant_since: at(5),
+            vacant_since: Some(at(5)),
             ..held(valid_until)
         };
         held.note_confirmed(at(99), at(now));
         let (begins, vacant) = expected;
         let found = (held.begins, held.vacant_since);
-        assert_eq!(found, (at(begins), at(vacant)), "{what}");
+        assert_eq!(found, (at(begins), Some(at(vacant))), "{what}");
         assert_eq!(held.valid_until, Some(at(99)), "{what}");
     }
 }

@@ -12,6 +12,7 @@ fn term(server: &str, resigned: bool) -> TermRecord {
         length: TTL,
         resigned,
         leases: None,
+        is_marked: false,
     }
 }
 

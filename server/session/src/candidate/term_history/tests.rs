@@ -26,6 +26,7 @@ fn term(epoch: u64, resigned: bool, longest: Option<u64>) -> TermRecord {
             longest: secs(seconds),
             older: Duration::ZERO,
         }),
+        is_marked: false,
     }
 }
 
@@ -60,7 +61,7 @@ fn a_successor_waits_for_a_master_whose_term_is_overwritten() {
             past.note_term(&term(epoch, resigned, None), at(2));
         }
         let found = past.begin("ours", None, at(won));
-        assert_eq!(found, (at(begins), at(vacant)), "{what}");
+        assert_eq!(found, (at(begins), Some(at(vacant))), "{what}");
         assert_eq!(past.highest_epoch(), 46, "{what}");
     }
 }
@@ -73,7 +74,7 @@ fn check_reported(what: &str, found: impl FnOnce(&mut TermHistory), begins: u64,
     past.note_term(&term(46, false, None), at(0));
     found(&mut past);
     let found = past.begin("ours", None, at(21));
-    assert_eq!(found, (at(begins), at(vacant)), "{what}");
+    assert_eq!(found, (at(begins), Some(at(vacant))), "{what}");
 }
 
 #[test]
@@ -105,7 +106,47 @@ fn a_node_is_not_vacant_while_this_server_may_decide_itself() {
     let mut past = TermHistory::default();
     past.note_term(&term(46, true, None), at(0));
     let found = past.begin("ours", Some(at(9)), at(21));
-    assert_eq!(found, (at(21), at(9)));
+    assert_eq!(found, (at(21), Some(at(9))));
+}
+
+#[test]
+fn a_term_that_is_settled_is_not_waited_for_unless_something_is_missing() {
+    type Case = (
+        &'static str,
+        Option<u64>,
+        fn(&mut TermHistory),
+        u64,
+        Option<u64>,
+    );
+    let nothing = |_: &mut TermHistory| ();
+    let reported = |past: &mut TermHistory| past.note_reported_epoch(52, TTL, at(20));
+    let again = |past: &mut TermHistory| past.note_term(&term(46, false, Some(40)), at(20));
+    let cases: [Case; 4] = [
+        ("no lease is left", Some(40), nothing, 21, None),
+        (
+            "below the root, the parent tells",
+            None,
+            nothing,
+            21,
+            Some(21),
+        ),
+        (
+            "others saw a higher epoch",
+            Some(40),
+            reported,
+            30,
+            Some(30),
+        ),
+        ("it is confirmed again", Some(40), again, 30, Some(30)),
+    ];
+    for (what, longest, then, begins, vacant) in cases {
+        let mut past = TermHistory::default();
+        past.note_term(&term(46, false, longest), at(19));
+        past.note_settled();
+        then(&mut past);
+        let found = past.begin("ours", None, at(21));
+        assert_eq!(found, (at(begins), vacant.map(at)), "{what}");
+    }
 }
 
 #[test]
@@ -114,7 +155,7 @@ fn when_the_last_term_is_gone_nobody_knows_who_was_the_master_since() {
     past.note_no_term(at(1));
     assert_eq!(
         past.begin("ours", None, at(1)),
-        (at(1), at(1)),
+        (at(1), Some(at(1))),
         "there was none"
     );
     let mut past = TermHistory::default();
@@ -125,7 +166,7 @@ fn when_the_last_term_is_gone_nobody_knows_who_was_the_master_since() {
     assert_eq!(past.predecessor_leases(), PredecessorLeases::NoTerm);
     assert_eq!(past.highest_epoch(), 46);
     assert_eq!(past.lost_after(at(0)), secs(50));
-    assert_eq!(past.begin("ours", None, at(31)), (at(40), at(40)));
+    assert_eq!(past.begin("ours", None, at(31)), (at(40), Some(at(40))));
 }
 
 #[test]

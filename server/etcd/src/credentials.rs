@@ -1,0 +1,175 @@
+//! Credentials for etcd that stand in files.
+//!
+//! Operators replace such files while programs run, so a connection reads them again each time it connects. While a
+//! file cannot be read, or a certificate does not fit its key, the last good credentials count. A warning says so once
+//! for each problem.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use etcd_client::{Certificate, Identity, TlsOptions};
+use thiserror::Error;
+use tokio::sync::oneshot;
+use tonic::transport::Endpoint;
+use tracing::{info, warn};
+
+use crate::config::{Tls, TlsFileError, User};
+use crate::error::innermost;
+
+/// Names of the files.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CredentialFiles {
+    /// CA to verify etcd with.
+    pub ca: Option<PathBuf>,
+    /// Our own certificate.
+    pub cert: Option<PathBuf>,
+    /// Its key.
+    pub key: Option<PathBuf>,
+    /// Name of the user, and the file with the password.
+    pub user: Option<(String, PathBuf)>,
+}
+
+/// What is shown to etcd, and what etcd is verified with.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Credentials {
+    pub(crate) tls: Tls,
+    pub(crate) user: Option<User>,
+}
+
+/// A file with credentials cannot be used.
+#[derive(Debug, Error)]
+pub enum CredentialsError {
+    /// TLS.
+    #[error(transparent)]
+    Tls(#[from] TlsFileError),
+    /// The password.
+    #[error("cannot read the password from {path}: {why}")]
+    Password {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        why: std::io::Error,
+    },
+}
+
+impl CredentialFiles {
+    pub(crate) fn read(&self) -> Result<Credentials, CredentialsError> {
+        let user = match &self.user {
+            Some((name, path)) => {
+                let password = crate::file::read_to_string(path);
+                let password = password.map_err(|why| CredentialsError::Password {
+                    path: path.clone(),
+                    why,
+                })?;
+                Some(User {
+                    name: name.clone(),
+                    password: password.trim_end_matches(['\r', '\n']).to_owned(),
+                })
+            }
+            None => None,
+        };
+        let (ca, cert, key) = (&self.ca, &self.cert, &self.key);
+        let tls = Tls::read(ca.as_deref(), cert.as_deref(), key.as_deref())?;
+        Ok(Credentials { tls, user })
+    }
+
+    /// Reads them on a thread of its own, which a file that hangs does not block for others.
+    async fn read_within(&self, patience: Duration) -> Result<Credentials, String> {
+        let (sender, read) = oneshot::channel();
+        let files = self.clone();
+        let reader = thread::Builder::new().name("credentials".to_owned());
+        let reader = reader.spawn(move || {
+            // The receiver is gone if it took too long.
+            let _ = sender.send(files.read());
+        });
+        reader.map_err(|error| error.to_string())?;
+        let Ok(Ok(read)) = tokio::time::timeout(patience, read).await else {
+            return Err(format!("nothing came of reading them within {patience:?}"));
+        };
+        let read = read.map_err(|error| error.to_string())?;
+        read.tls.check()?;
+        Ok(read)
+    }
+}
+
+impl Tls {
+    /// In the form that the client of etcd takes.
+    pub(crate) fn options(&self) -> TlsOptions {
+        let mut options = TlsOptions::new();
+        if let Some(ca) = &self.ca {
+            options = options.ca_certificate(Certificate::from_pem(ca));
+        }
+        if let Some((certificate, key)) = &self.identity {
+            options = options.identity(Identity::from_pem(certificate, key));
+        }
+        options
+    }
+
+    /// Whether a connection can be set up with them.
+    fn check(&self) -> Result<(), String> {
+        let endpoint = Endpoint::from_static("https://etcd").tls_config(self.options());
+        endpoint.map(drop).map_err(|error| innermost(&error))
+    }
+}
+
+/// Credentials as they were last read. All connections with a configuration share them.
+#[derive(Clone, Debug)]
+pub struct ReadCredentials {
+    files: CredentialFiles,
+    last: Arc<Mutex<LastRead>>,
+}
+
+#[derive(Debug)]
+struct LastRead {
+    credentials: Credentials,
+    /// Why they could not be read since.
+    problem: Option<String>,
+}
+
+/// The same files are the same credentials, whenever they were read.
+impl PartialEq for ReadCredentials {
+    fn eq(&self, other: &Self) -> bool {
+        self.files == other.files
+    }
+}
+
+impl Eq for ReadCredentials {}
+
+impl ReadCredentials {
+    pub(crate) fn new(files: CredentialFiles, credentials: Credentials) -> Self {
+        let last = LastRead {
+            credentials,
+            problem: None,
+        };
+        Self {
+            files,
+            last: Arc::new(Mutex::new(last)),
+        }
+    }
+
+    /// Reads the files again, and returns the last good credentials.
+    pub(crate) async fn again(&self, patience: Duration) -> Credentials {
+        let read = self.files.read_within(patience).await;
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let files = &self.files;
+        match read {
+            Ok(credentials) => {
+                if last.problem.take().is_some() || last.credentials != credentials {
+                    info!(?files, "credentials for etcd were read again");
+                }
+                last.credentials = credentials;
+            }
+            Err(problem) if last.problem.as_ref() != Some(&problem) => {
+                warn!(
+                    ?files,
+                    problem, "credentials for etcd cannot be read; keeping the last"
+                );
+                last.problem = Some(problem);
+            }
+            Err(_) => {}
+        }
+        last.credentials.clone()
+    }
+}
