@@ -62,7 +62,7 @@ pub struct Upstream {
     board: Arc<Board>,
     addresses: Addresses,
     session: ParentSession,
-    /// What is reported of the link is of this connection.
+    /// Number of the connection that the session hears of.
     connection: ConnectionNumber,
     link: Link,
     /// The first other server that answers while the one on the link does not.

@@ -224,8 +224,8 @@ impl Etcd {
         self.settled().await;
     }
 
-    /// Ends all members, and starts them with the certificates of a new authority. Those of the old one are invalid
-    /// then.
+    /// Ends all members, and starts them with the certificates of a new authority. After that, certificates of the old
+    /// one are invalid.
     pub async fn renew_certificates(&mut self) {
         self.kill_all();
         self.authority = Authority::new();

@@ -157,7 +157,7 @@ impl MasterFinder {
         &self.known
     }
 
-    /// How many other addresses are known.
+    /// Returns the number of other known addresses.
     pub fn others(&self) -> u32 {
         self.count().saturating_sub(1)
     }

@@ -11,7 +11,7 @@ use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-/// How long one server has to answer before the next one is tried beside it.
+/// Time that one server has to answer before the next one is tried beside it.
 pub const HEAD_START: Duration = Duration::from_secs(1);
 
 /// The attempts that are under way, and the failures of those that are over.

@@ -41,7 +41,7 @@ impl Candidate {
         1.0 + (2.0 * part / (1.0 - part)).max(0.1)
     }
 
-    /// Until when leases may be out if the mastership is confirmed now, and not once more.
+    /// Returns the time until which leases may be out, if the mastership is confirmed now and not once more.
     fn outstanding_until(
         &self,
         held: &HeldMastership,

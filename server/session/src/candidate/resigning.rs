@@ -27,7 +27,7 @@ impl Candidate {
         };
         let lease = seat.lease;
         let mastership = self.phase.held().map(|held| {
-            // What is confirmed is marked.
+            // A confirmed term has its mark.
             let mark = self
                 .mark
                 .filter(|it| it.is_written && held.valid_until.is_some());

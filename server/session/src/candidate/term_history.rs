@@ -119,9 +119,9 @@ impl TermHistory {
         }
     }
 
-    /// When a candidate that has just won may begin, and since when the node is vacant then. None: so long that no
-    /// lease is left. Who wins later
-    /// must wait as long, if it has not begun by then. It has decided itself until `decided_until` at most.
+    /// Returns when a candidate that has just won may begin, and since when the node is vacant then. None: for so long
+    /// that no lease is left. A later winner must wait as long, if this one has not begun by then. The candidate has
+    /// decided itself until `decided_until` at most.
     pub fn begin(
         &mut self,
         own_server: &str,
