@@ -18,8 +18,8 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use doorward_limits::{
-    AtomicBucket, Clocked, FixedWindow, Gcra, Keyed, Keys, LeakyMeter, Limiter, ManualClock,
-    Moment, Rate, Shared, SharedLimit, SlidingCounter, SlidingLog, StdClock, TokenBucket, Units,
+    AtomicBucket, Clocked, FixedWindow, Gcra, Keyed, Keys, LeakyMeter, Limit, Limiter, ManualClock,
+    Moment, Rate, Shared, SlidingCounter, SlidingLog, StdClock, TokenBucket, Units,
 };
 use governor::clock::FakeRelativeClock;
 use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};

@@ -14,12 +14,14 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::decision::{Decision, Standing};
+use crate::decision::{Answer, Decision, Standing};
 use crate::gcra::Gcra;
+use crate::key::Key;
 use crate::level::Level;
+use crate::limit::{self, Act, Held, Limit};
 use crate::moment::Moment;
 use crate::timeline::Timeline;
-use crate::token_bucket::TokenBucket;
+use crate::token_bucket::{TokenBucket, TokenBucketState};
 use crate::units::Units;
 use crate::word::{MISSING_MAX, Outcome, ParkedWord, View, Word};
 
@@ -164,9 +166,16 @@ impl AtomicBucket {
         self.lock().bucket
     }
 
-    /// Does one operation behind the lock, and activates the word again if possible.
+    /// Does one operation behind the lock.
     #[cold]
     fn parked<R>(&self, clock: Moment, operation: impl FnOnce(&mut Parked, Moment) -> R) -> R {
+        let mut held = self.park(clock);
+        let now = held.now;
+        operation(&mut held.parked, now)
+    }
+
+    /// Locks and parks the bucket. The word is active again when the result is dropped, if possible.
+    fn park(&self, clock: Moment) -> HeldBucket<'_> {
         let mut parked = self.lock();
         let word = self.word.park();
         if let (Some(missing), Some(base)) = (word.missing, parked.base) {
@@ -180,9 +189,12 @@ impl AtomicBucket {
             parked.base = None;
         }
         self.word.set_latest(parked.times.latest());
-        let answer = operation(&mut parked, now);
-        self.unpark(&mut parked, word);
-        answer
+        HeldBucket {
+            bucket: self,
+            parked,
+            word,
+            now,
+        }
     }
 
     /// Activates the word again, if 56 bits can hold the level.
@@ -206,6 +218,61 @@ impl AtomicBucket {
 
     fn lock(&self) -> MutexGuard<'_, Parked> {
         self.parked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A bucket behind its lock.
+struct HeldBucket<'a> {
+    bucket: &'a AtomicBucket,
+    parked: MutexGuard<'a, Parked>,
+    word: ParkedWord,
+    now: Moment,
+}
+
+impl Drop for HeldBucket<'_> {
+    fn drop(&mut self) {
+        self.bucket.unpark(&mut self.parked, self.word);
+    }
+}
+
+impl Held for HeldBucket<'_> {
+    fn act(&mut self, act: Act, _key: Key, cost: Units) -> Answer {
+        let mut state = TokenBucketState(self.parked.level.clone());
+        let answer = limit::act(&self.parked.bucket, &mut state, act, cost, self.now);
+        self.parked.level = state.0;
+        answer
+    }
+}
+
+impl Limit for AtomicBucket {
+    #[inline]
+    fn take(&self, cost: Units, now: Moment) -> Decision {
+        self.take(cost, now)
+    }
+
+    #[inline]
+    fn peek(&self, cost: Units, now: Moment) -> Decision {
+        self.peek(cost, now)
+    }
+
+    fn standing(&self, now: Moment) -> Standing {
+        self.standing(now)
+    }
+
+    fn charge(&self, cost: Units, now: Moment) {
+        self.charge(cost, now);
+    }
+
+    fn refund(&self, cost: Units, now: Moment) {
+        self.refund(cost, now);
+    }
+
+    fn address(&self) -> usize {
+        std::ptr::from_ref(self).addr()
+    }
+
+    fn hold(&self, _keys: &[Key], now: Moment) -> Box<dyn Held + '_> {
+        Box::new(self.park(now))
     }
 }
 

@@ -10,8 +10,8 @@ use crate::algorithm::Algorithm;
 use crate::decision::{Decision, Standing};
 use crate::key::Key;
 use crate::keyed::Keyed;
+use crate::limit::Limit;
 use crate::moment::Moment;
-use crate::shared::SharedLimit;
 use crate::units::Units;
 
 /// A source of the time.
@@ -91,7 +91,7 @@ impl<L, C: Clock> Clocked<L, C> {
     }
 }
 
-impl<L: SharedLimit, C: Clock> Clocked<L, C> {
+impl<L: Limit, C: Clock> Clocked<L, C> {
     /// Takes `cost` now if it is available.
     #[inline]
     pub fn take(&self, cost: impl Into<Units>) -> Decision {

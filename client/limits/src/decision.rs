@@ -39,6 +39,17 @@ pub struct Standing {
     pub reset: Duration,
 }
 
+/// The answer of one of several limits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// Its decision.
+    pub decision: Decision,
+    /// Its standing now.
+    pub standing: Standing,
+    /// Cost of the request.
+    pub cost: Units,
+}
+
 /// Reason why no wait helps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Reason {

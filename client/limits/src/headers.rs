@@ -10,8 +10,8 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use crate::decision::Decision;
-use crate::several::{self, Answer};
+use crate::decision::{Answer, Decision};
+use crate::several;
 use crate::units::Units;
 
 /// A limit as callers see it.

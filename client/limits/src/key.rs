@@ -125,6 +125,9 @@ impl KeyParts {
 }
 
 impl Key {
+    /// Key of a limit that has none.
+    pub(crate) const NONE: Self = Self(0);
+
     /// Returns the bits for the lookup within a shard.
     #[inline]
     pub(crate) const fn low(self) -> u64 {

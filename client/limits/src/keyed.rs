@@ -5,8 +5,9 @@
 //! fresh again. So idle keys leave without a scan and without a thread, and a key in use never leaves. [`Keyed::sweep`]
 //! does the same while no caller asks.
 //!
-//! The number of keys never exceeds the bound. At the bound, all new keys share one more limit, the overflow, and
-//! [`Figures::overflowed`] counts its decisions. A key that finds room later begins fresh.
+//! The number of keys never exceeds the bound. At the bound, all new keys share one more limit, the overflow
+//! ([`Keyed::with_overflow`]), and [`Figures::overflowed`] counts its decisions. A key that finds room later begins fresh. When most
+//! keys of a flood have left, their memory is freed.
 //!
 //! Another limit ([`Keyed::set_limit`]) is in force at once for all keys. The map converts each key when it next looks
 //! at it, by the time of the change, with the same result as if it had converted all keys then. No lock is held for a
@@ -29,11 +30,17 @@ use crate::slab::Slab;
 use crate::timeline::Timeline;
 use crate::units::Units;
 
+mod held;
+
+pub use held::AtKey;
+
 /// A limit for each key.
 pub struct Keyed<A: Algorithm> {
     shards: Box<[Mutex<Shard<A>>]>,
     /// Limit that keys without room share.
     overflow: Mutex<Limiter<A>>,
+    /// Whether the shared limit is another one than that of a key.
+    own_overflow: bool,
     keys_max: usize,
     /// Shard at which the next search for room begins.
     next_shard: AtomicUsize,
@@ -102,6 +109,7 @@ impl<A: Algorithm + Clone> Keyed<A> {
         Self {
             shards: (0..SHARDS).map(|_| shard()).collect(),
             overflow: Mutex::new(Limiter::new(algorithm.clone())),
+            own_overflow: false,
             // Places have numbers of 32 bits.
             keys_max: keys_max.min(u32::MAX as usize),
             next_shard: AtomicUsize::new(0),
@@ -109,6 +117,15 @@ impl<A: Algorithm + Clone> Keyed<A> {
             overflowed: AtomicU64::new(0),
             forgotten: AtomicU64::new(0),
         }
+    }
+
+    /// Sets another limit for all keys without room together, which [`Self::set_limit`] does not change. The default
+    /// is the limit of one key, which one caller that invents keys uses up.
+    #[must_use]
+    pub fn with_overflow(mut self, overflow: A) -> Self {
+        self.overflow = Mutex::new(Limiter::new(overflow));
+        self.own_overflow = true;
+        self
     }
 
     /// Takes `cost` of the key's limit if it is available.
@@ -136,12 +153,19 @@ impl<A: Algorithm + Clone> Keyed<A> {
         self.update(key, now, |limit, state, now| limit.refund(state, cost, now));
     }
 
+    /// Returns the limit of one key.
+    pub const fn at(&self, key: Key) -> AtKey<'_, A> {
+        AtKey { map: self, key }
+    }
+
     /// Sets another limit for all keys. The available part keeps its ratio, so nothing bursts.
     pub fn set_limit(&self, next: &A, now: Moment) {
         for shard in &self.shards {
             lock(shard).set_limit(next.clone(), now);
         }
-        lock(&self.overflow).set_limit(next.clone(), now);
+        if !self.own_overflow {
+            lock(&self.overflow).set_limit(next.clone(), now);
+        }
     }
 
     /// Looks at a number of keys of every shard, and forgets those that are fresh. Returns the number of forgotten
@@ -173,7 +197,7 @@ impl<A: Algorithm + Clone> Keyed<A> {
         clock: Moment,
         operation: impl Fn(&A, &mut A::State, Moment) -> R,
     ) -> R {
-        let mut shard = lock(self.shard(key));
+        let mut shard = lock(self.shard(Self::number(key)));
         let now = shard.pass(clock);
         self.note(shard.look(LOOKS, now));
         if let Some(place) = shard.find(key) {
@@ -247,10 +271,15 @@ impl<A: Algorithm + Clone> Keyed<A> {
         forgotten
     }
 
-    fn shard(&self, key: Key) -> &Mutex<Shard<A>> {
+    /// Returns the number of the key's shard.
+    #[expect(clippy::cast_possible_truncation, reason = "any bits will do")]
+    const fn number(key: Key) -> usize {
+        key.high() as usize % SHARDS
+    }
+
+    fn shard(&self, number: usize) -> &Mutex<Shard<A>> {
         #[expect(clippy::indexing_slicing, reason = "the remainder is below the length")]
-        #[expect(clippy::cast_possible_truncation, reason = "any bits will do")]
-        &self.shards[key.high() as usize % self.shards.len()]
+        &self.shards[number % SHARDS]
     }
 }
 
@@ -309,31 +338,53 @@ impl<A: Algorithm + Clone> Shard<A> {
         }
     }
 
+    /// Removes a key and returns its state, converted to the limit in force.
+    fn take_out(&mut self, place: u32) -> Option<A::State> {
+        self.limits.carry_over(self.slab.get_mut(place)?);
+        self.remove(place)
+    }
+
     fn insert(&mut self, key: Key, state: A::State) {
-        let place = self.slab.insert(Entry {
+        self.store(Entry {
             key,
             generation: self.limits.generation,
             state,
         });
+    }
+
+    fn store(&mut self, entry: Entry<A::State>) {
+        let key = entry.key;
+        let place = self.slab.insert(entry);
         let slab = &self.slab;
         let bits = |place: &u32| slab.get(*place).map_or(0, |it| it.key.low());
         self.places.insert_unique(key.low(), place, bits);
     }
 
-    fn remove(&mut self, place: u32) {
-        let Some(entry) = self.slab.remove(place) else {
-            return;
-        };
+    fn remove(&mut self, place: u32) -> Option<A::State> {
+        let entry = self.slab.remove(place)?;
         let is_it = |it: &u32| *it == place;
         if let Ok(found) = self.places.find_entry(entry.key.low(), is_it) {
             found.remove();
         }
-        if self.slab.is_empty() {
-            // A storm of keys is over: frees its memory.
-            self.slab = Slab::new();
-            self.places = HashTable::new();
-            self.cursor = 0;
-            self.outdated = 0;
+        if self.slab.is_sparse() {
+            self.compact();
+        }
+        Some(entry.state)
+    }
+
+    /// Frees the memory of a flood of keys that is over.
+    #[cold]
+    fn compact(&mut self) {
+        let sparse = std::mem::replace(&mut self.slab, Slab::new());
+        self.places = HashTable::new();
+        let cursor = std::mem::take(&mut self.cursor);
+        for (place, entry) in sparse.into_entries() {
+            // The next place to look at is still that of the same key.
+            self.cursor += u32::from(place < cursor as usize);
+            self.store(entry);
+        }
+        self.outdated = self.slab.places();
+        if self.outdated == 0 {
             self.limits.former.clear();
         }
     }
@@ -411,5 +462,35 @@ impl<A: Algorithm> Limits<A> {
 impl<A: Algorithm + Clone> fmt::Debug for Keyed<A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.figures().fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gcra::Gcra;
+    use crate::key::Keys;
+
+    #[test]
+    fn memory_of_a_flood_of_keys_is_freed() {
+        let map = Keyed::new(Gcra::new(100, "1/s".parse().unwrap()).unwrap(), 100_000);
+        let keys = Keys::new([5, 6]);
+        let key = |it| keys.key().number(it).finish();
+        for it in 0..100_000 {
+            map.charge(key(it), Units::ONE, Moment::ORIGIN);
+        }
+        // These stay for a longer time.
+        for it in 0..640 {
+            map.charge(key(it), Units::whole(50), Moment::ORIGIN);
+        }
+        let later = Moment::from_nanos(2_000_000_000);
+        map.sweep(10_000, later);
+        assert_eq!(map.figures().keys, 640);
+        let places = map.shards.iter().map(|it| lock(it).slab.places());
+        assert!(places.sum::<usize>() < 64 * 65, "one chunk of each shard");
+        for it in 0..640 {
+            let standing = map.standing(key(it), later);
+            assert_eq!(standing.remaining, Units::whole(51));
+        }
     }
 }

@@ -8,65 +8,26 @@
 //!   the one with the longer reset, then the first.
 //!
 //! A ban records attempts, even those that another limit refuses.
+//!
+//! All limits are held from the first question to the last take ([`crate::limit`]), so the result is the same as if no
+//! other thread took meanwhile. A limit may be in the list twice; then the takes before a refusal are refunded.
 
 use std::cmp::Ordering;
 use std::time::Duration;
 
-use crate::algorithm::Algorithm;
-use crate::decision::{Decision, Standing};
-use crate::limiter::Limiter;
+use crate::decision::{Answer, Decision, Standing};
+use crate::key::Key;
+use crate::limit::{Act, Held, Limit};
 use crate::moment::Moment;
 use crate::units::Units;
 use crate::wide::compare_products;
-
-/// A limit of any algorithm, for use together with others.
-pub trait Limit {
-    /// Takes `cost` if it is available.
-    fn take(&mut self, cost: Units, now: Moment) -> Decision;
-    /// Returns the answer that a take would get.
-    fn peek(&self, cost: Units, now: Moment) -> Decision;
-    /// Records an attempt that another limit refused.
-    fn attempt(&mut self, cost: Units, now: Moment);
-    /// Returns the standing, even if it refuses.
-    fn standing(&self, now: Moment) -> Standing;
-    /// Takes `cost`, available or not.
-    fn charge(&mut self, cost: Units, now: Moment);
-    /// Gives back `cost`.
-    fn refund(&mut self, cost: Units, now: Moment);
-}
-
-impl<A: Algorithm> Limit for Limiter<A> {
-    fn take(&mut self, cost: Units, now: Moment) -> Decision {
-        Limiter::take(self, cost, now)
-    }
-
-    fn peek(&self, cost: Units, now: Moment) -> Decision {
-        Limiter::peek(self, cost, now)
-    }
-
-    fn attempt(&mut self, cost: Units, now: Moment) {
-        Limiter::attempt(self, cost, now);
-    }
-
-    fn standing(&self, now: Moment) -> Standing {
-        Limiter::standing(self, now)
-    }
-
-    fn charge(&mut self, cost: Units, now: Moment) {
-        Limiter::charge(self, cost, now);
-    }
-
-    fn refund(&mut self, cost: Units, now: Moment) {
-        Limiter::refund(self, cost, now);
-    }
-}
 
 /// One of several limits, and its cost of the request.
 pub struct Part<'a> {
     /// Name of the limit.
     pub name: &'a str,
     /// The limit.
-    pub limit: &'a mut dyn Limit,
+    pub limit: &'a dyn Limit,
     /// Cost of the request; 0 only asks.
     pub cost: Units,
 }
@@ -87,61 +48,63 @@ pub struct Verdict<'a> {
     pub refused_by: Vec<usize>,
 }
 
-/// The answer of one of several limits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Answer {
-    /// Its decision.
-    pub decision: Decision,
-    /// Its standing now.
-    pub standing: Standing,
-    /// Cost of the request.
-    pub cost: Units,
+/// Limits of the parts, held in the order of their addresses.
+struct Holds<'a>(Vec<(usize, Box<dyn Held + 'a>)>);
+
+impl<'a> Holds<'a> {
+    fn new(parts: &[Part<'a>], now: Moment) -> Self {
+        let mut limits: Vec<&'a dyn Limit> = parts.iter().map(|part| part.limit).collect();
+        limits.sort_by_key(|limit| limit.address());
+        let maps = limits.chunk_by(|one, other| one.address() == other.address());
+        let held = maps.filter_map(|keys| {
+            let limit = *keys.first()?;
+            let keys: Vec<Key> = keys.iter().map(|limit| limit.key()).collect();
+            Some((limit.address(), limit.hold(&keys, now)))
+        });
+        Self(held.collect())
+    }
+
+    /// Does the same operation on all parts.
+    fn act(&mut self, act: Act, parts: &[Part<'a>]) -> Vec<Answer> {
+        let answers = parts.iter().filter_map(|part| {
+            let place = self
+                .0
+                .binary_search_by_key(&part.limit.address(), |it| it.0);
+            let (_, held) = self.0.get_mut(place.ok()?)?;
+            Some(held.act(act, part.limit.key(), part.cost))
+        });
+        answers.collect()
+    }
 }
 
 /// Takes from all limits, or from none. Returns `None` if there are no limits.
-pub fn take<'a>(parts: &mut [Part<'a>], now: Moment) -> Option<Verdict<'a>> {
-    let answers = asked(parts, now);
-    if answers.iter().all(|it| it.decision.is_allowed()) {
-        let answers = parts.iter_mut().map(|part| {
-            let decision = part.limit.take(part.cost, now);
-            answer(part, decision, now)
-        });
-        let answers: Vec<Answer> = answers.collect();
-        return verdict(parts, &answers);
-    }
-    let answers = parts.iter_mut().zip(answers).map(|(part, answer)| {
-        part.limit.attempt(part.cost, now);
+pub fn take<'a>(parts: &[Part<'a>], now: Moment) -> Option<Verdict<'a>> {
+    let mut held = Holds::new(parts, now);
+    let mut answers = held.act(Act::Peek, parts);
+    let all_allow = |answers: &[Answer]| answers.iter().all(|it| it.decision.is_allowed());
+    if all_allow(&answers) {
+        answers = held.act(Act::Take, parts);
+        if all_allow(&answers) {
+            return verdict(parts, &answers);
+        }
+        // The same limit is in the list twice.
+        for (part, answer) in parts.iter().zip(&answers) {
+            if answer.decision.is_allowed() {
+                held.act(Act::Refund, std::slice::from_ref(part));
+            }
+        }
+    } else {
         // A ban that begins now has another standing.
-        let standing = part.limit.standing(now);
-        Answer { standing, ..answer }
-    });
-    let answers: Vec<Answer> = answers.collect();
+        for (answer, after) in answers.iter_mut().zip(held.act(Act::Attempt, parts)) {
+            answer.standing = after.standing;
+        }
+    }
     verdict(parts, &answers)
 }
 
 /// Returns the answer that a take would get, without taking.
 pub fn peek<'a>(parts: &[Part<'a>], now: Moment) -> Option<Verdict<'a>> {
-    verdict(parts, &asked(parts, now))
-}
-
-fn asked(parts: &[Part<'_>], now: Moment) -> Vec<Answer> {
-    let ask = |part: &Part<'_>| answer(part, part.limit.peek(part.cost, now), now);
-    parts.iter().map(ask).collect()
-}
-
-fn answer(part: &Part<'_>, decision: Decision, now: Moment) -> Answer {
-    let standing = match decision {
-        Decision::Allowed(allowed) => Standing {
-            remaining: allowed.remaining,
-            reset: allowed.reset,
-        },
-        _ => part.limit.standing(now),
-    };
-    Answer {
-        decision,
-        standing,
-        cost: part.cost,
-    }
+    verdict(parts, &Holds::new(parts, now).act(Act::Peek, parts))
 }
 
 fn verdict<'a>(parts: &[Part<'a>], answers: &[Answer]) -> Option<Verdict<'a>> {

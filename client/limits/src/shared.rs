@@ -1,32 +1,15 @@
-//! Limits that threads share: one limit behind a short lock, and the interface of all shared limits.
+//! One limit that threads share, behind a short lock.
 
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::algorithm::Algorithm;
-use crate::atomic_bucket::AtomicBucket;
-use crate::decision::{Decision, Standing};
+use crate::decision::{Answer, Decision, Standing};
+use crate::key::Key;
+use crate::limit::{self, Act, Held, Limit};
 use crate::limiter::Limiter;
 use crate::moment::Moment;
 use crate::units::Units;
-
-/// A limit that many threads use by reference. [`AtomicBucket`] needs no lock; [`Shared`] has any algorithm.
-pub trait SharedLimit: Send + Sync {
-    /// Takes `cost` if it is available.
-    fn take(&self, cost: Units, now: Moment) -> Decision;
-
-    /// Returns the answer that a take would get. A peek of 0 only looks.
-    fn peek(&self, cost: Units, now: Moment) -> Decision;
-
-    /// Returns the standing of the limit, even if it refuses.
-    fn standing(&self, now: Moment) -> Standing;
-
-    /// Takes `cost`, available or not.
-    fn charge(&self, cost: Units, now: Moment);
-
-    /// Gives back `cost`. Any amount above full is lost.
-    fn refund(&self, cost: Units, now: Moment);
-}
 
 /// One limit of any algorithm, behind a lock that is held for one decision: some nanoseconds, and no I/O.
 pub struct Shared<A: Algorithm> {
@@ -46,9 +29,9 @@ impl<A: Algorithm> Shared<A> {
         self.lock().set_limit(next, now);
     }
 
-    /// Returns whether everything is available.
-    pub fn is_fresh(&self, now: Moment) -> bool {
-        self.lock().is_fresh(now)
+    /// Does several operations on the limit while no other thread uses it.
+    pub fn with<R>(&self, operations: impl FnOnce(&mut Limiter<A>) -> R) -> R {
+        operations(&mut self.lock())
     }
 
     fn lock(&self) -> MutexGuard<'_, Limiter<A>> {
@@ -57,7 +40,7 @@ impl<A: Algorithm> Shared<A> {
     }
 }
 
-impl<A> SharedLimit for Shared<A>
+impl<A> Limit for Shared<A>
 where
     A: Algorithm + Send,
     A::State: Send,
@@ -81,29 +64,23 @@ where
     fn refund(&self, cost: Units, now: Moment) {
         self.lock().refund(cost, now);
     }
+
+    fn address(&self) -> usize {
+        std::ptr::from_ref(self).addr()
+    }
+
+    fn hold(&self, _keys: &[Key], now: Moment) -> Box<dyn Held + '_> {
+        Box::new(HeldLimiter(self.lock(), now))
+    }
 }
 
-impl SharedLimit for AtomicBucket {
-    #[inline]
-    fn take(&self, cost: Units, now: Moment) -> Decision {
-        self.take(cost, now)
-    }
+struct HeldLimiter<'a, A: Algorithm>(MutexGuard<'a, Limiter<A>>, Moment);
 
-    #[inline]
-    fn peek(&self, cost: Units, now: Moment) -> Decision {
-        self.peek(cost, now)
-    }
-
-    fn standing(&self, now: Moment) -> Standing {
-        self.standing(now)
-    }
-
-    fn charge(&self, cost: Units, now: Moment) {
-        self.charge(cost, now);
-    }
-
-    fn refund(&self, cost: Units, now: Moment) {
-        self.refund(cost, now);
+impl<A: Algorithm> Held for HeldLimiter<'_, A> {
+    fn act(&mut self, act: Act, _key: Key, cost: Units) -> Answer {
+        let act_on =
+            |limit: &A, state: &mut A::State, now| limit::act(limit, state, act, cost, now);
+        self.0.update(self.1, act_on)
     }
 }
 

@@ -26,8 +26,16 @@ impl<T> Slab<T> {
         self.used as usize
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.free.len() == self.used as usize
+    /// Returns whether less than a quarter of several chunks is in use.
+    pub(crate) fn is_sparse(&self) -> bool {
+        let used = self.used as usize;
+        used > CHUNK && (used - self.free.len()) * 4 < used
+    }
+
+    /// Returns the entries with their places.
+    pub(crate) fn into_entries(self) -> impl Iterator<Item = (usize, T)> {
+        let slots = self.chunks.into_iter().flatten().enumerate();
+        slots.filter_map(|(place, slot)| Some((place, slot?)))
     }
 
     #[inline]

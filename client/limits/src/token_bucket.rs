@@ -24,7 +24,7 @@ pub struct TokenBucket {
 
 /// Tokens of one bucket.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TokenBucketState(Level);
+pub struct TokenBucketState(pub(crate) Level);
 
 impl TokenBucket {
     /// Creates a bucket with this burst. A rate of 0 never refills it.

@@ -4,9 +4,8 @@ use std::thread;
 use std::time::Duration;
 
 use doorward_limits::{
-    AtomicBucket, Ban, Decision, FixedWindow, Gcra, Key, Keyed, Keys, LeakyMeter, LeakyQueue,
-    Limiter, Moment, Shared, SharedLimit, SlidingCounter, SlidingLog, SoftHard, Standing,
-    TokenBucket, Units, WarmUp,
+    AtomicBucket, Ban, Decision, FixedWindow, Gcra, Keyed, Keys, LeakyMeter, LeakyQueue, Limit,
+    Limiter, Moment, Shared, SlidingCounter, SlidingLog, SoftHard, TokenBucket, Units, WarmUp,
 };
 
 use crate::rule::{Build, Rule, UNIT};
@@ -28,37 +27,9 @@ fn at(nanos: i64) -> Moment {
     Moment::from_nanos(nanos)
 }
 
-/// A map of keys as one limit.
-struct OneKey<A: Build>(Keyed<A>, Key);
-
-impl<A: Build + Send> SharedLimit for OneKey<A>
-where
-    A::State: Send,
-{
-    fn take(&self, cost: Units, now: Moment) -> Decision {
-        self.0.take(self.1, cost, now)
-    }
-
-    fn peek(&self, cost: Units, now: Moment) -> Decision {
-        self.0.peek(self.1, cost, now)
-    }
-
-    fn standing(&self, now: Moment) -> Standing {
-        self.0.standing(self.1, now)
-    }
-
-    fn charge(&self, cost: Units, now: Moment) {
-        self.0.charge(self.1, cost, now);
-    }
-
-    fn refund(&self, cost: Units, now: Moment) {
-        self.0.refund(self.1, cost, now);
-    }
-}
-
 /// Steps the clock of one limit back, and compares it with one whose clock goes on.
 #[track_caller]
-fn check(name: &str, back: i64, limit: &dyn SharedLimit, steady: &dyn SharedLimit) {
+fn check(name: &str, back: i64, limit: &dyn Limit, steady: &dyn Limit) {
     let both = |cost, now: i64, clock: i64| {
         let (is, expected) = (limit.take(cost, at(clock)), steady.take(cost, at(now)));
         assert_eq!(is, expected, "{name}, {back} ns back, at {}", now - START);
@@ -100,11 +71,11 @@ where
         let steady = || Shared::new(algorithm.clone());
         check(name, back, &steady(), &steady());
         let key = Keys::new([1, 2]).key().text(name).finish();
-        let map = OneKey(Keyed::new(algorithm.clone(), 100), key);
-        check(name, back, &map, &steady());
+        let map = Keyed::new(algorithm.clone(), 100);
+        check(name, back, &map.at(key), &steady());
         // A key without room, in the limit that such keys share.
-        let map = OneKey(Keyed::new(algorithm.clone(), 0), key);
-        check(name, back, &map, &steady());
+        let map = Keyed::new(algorithm.clone(), 0);
+        check(name, back, &map.at(key), &steady());
     }
 }
 

@@ -17,5 +17,6 @@ mod laws;
 mod pictures;
 mod reference;
 mod rule;
+mod several;
 mod threads;
 mod vectors;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use doorward_limits::{
-    Algorithm, Ban, FixedWindow, Gcra, LeakyMeter, LeakyQueue, Limit, Limiter, Moment, Rate,
+    Algorithm, Ban, FixedWindow, Gcra, LeakyMeter, LeakyQueue, Limit, Moment, Rate, Shared,
     SlidingCounter, SlidingLog, SoftHard, TokenBucket, Units, WarmUp,
 };
 
@@ -45,7 +45,7 @@ impl Rule {
 }
 
 /// An algorithm by a rule.
-pub(crate) trait Build: Algorithm + Clone + Sized {
+pub(crate) trait Build: Algorithm<State: Send> + Clone + Send + Sized {
     /// Returns none if exact numbers do not fit.
     fn build(rule: &Rule) -> Option<Self>;
 
@@ -120,23 +120,25 @@ pub(crate) trait Subject: Limit {
     fn warns(&self, now: Moment) -> Option<bool>;
 }
 
-impl<A: Build> Subject for Limiter<A> {
+impl<A: Build> Subject for Shared<A> {
     fn set_limit(&mut self, rule: &Rule, now: Moment) {
-        if let Some(next) = self.algorithm().next(rule) {
-            Limiter::set_limit(self, next, now);
-        }
+        self.with(|limit| {
+            if let Some(next) = limit.algorithm().next(rule) {
+                limit.set_limit(next, now);
+            }
+        });
     }
 
     fn is_fresh(&self, now: Moment) -> bool {
-        Limiter::is_fresh(self, now)
+        self.with(|limit| limit.is_fresh(now))
     }
 
     fn stored(&self, now: Moment) -> Option<Units> {
-        self.algorithm().stored(self.state(), now)
+        self.with(|limit| limit.algorithm().stored(limit.state(), now))
     }
 
     fn warns(&self, now: Moment) -> Option<bool> {
-        self.algorithm().warns(self.state(), now)
+        self.with(|limit| limit.algorithm().warns(limit.state(), now))
     }
 }
 
@@ -144,7 +146,7 @@ impl<A: Build> Subject for Limiter<A> {
 pub(crate) type Create = fn(&Rule) -> Option<Box<dyn Subject>>;
 
 fn of<A: Build + 'static>(rule: &Rule) -> Option<Box<dyn Subject>> {
-    Some(Box::new(Limiter::new(A::build(rule)?)))
+    Some(Box::new(Shared::new(A::build(rule)?)))
 }
 
 /// Every algorithm, and the same with a soft limit.

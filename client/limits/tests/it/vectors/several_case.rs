@@ -62,24 +62,20 @@ fn step(rules: &mut [Rule], op: &Value, check: &mut Check<'_>) -> Option<()> {
         return Some(());
     };
     check.same("error", &"none".into());
-    let mut parts: Vec<Part<'_>> = rules
-        .iter_mut()
+    let parts: Vec<Part<'_>> = rules
+        .iter()
         .zip(&costs)
         .map(|(rule, cost)| Part {
             name: &rule.name,
-            limit: rule.limit.limit.as_mut(),
+            limit: rule.limit.limit.as_ref(),
             cost: *cost,
         })
         .collect();
     match op["op"].as_str().unwrap() {
-        "take" => verdict(check, &several::take(&mut parts, now).unwrap(), &parts),
+        "take" => verdict(check, &several::take(&parts, now).unwrap(), &parts),
         "peek" => verdict(check, &several::peek(&parts, now).unwrap(), &parts),
-        "charge" => parts
-            .iter_mut()
-            .for_each(|it| it.limit.charge(it.cost, now)),
-        "refund" => parts
-            .iter_mut()
-            .for_each(|it| it.limit.refund(it.cost, now)),
+        "charge" => parts.iter().for_each(|it| it.limit.charge(it.cost, now)),
+        "refund" => parts.iter().for_each(|it| it.limit.refund(it.cost, now)),
         "set_limit" => {
             let rule = rules.iter_mut().find(|it| op["rule"] == it.name.as_str());
             let limit = &mut rule.unwrap().limit;
