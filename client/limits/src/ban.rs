@@ -112,6 +112,7 @@ impl Ban {
         };
         Standing {
             remaining: Units::from_parts(left),
+            debt: Units::ZERO,
             reset: end.map_or(Duration::ZERO, |end| span(nanos_until(end, now))),
         }
     }

@@ -37,6 +37,8 @@ pub struct Standing {
     pub remaining: Units,
     /// Time until everything is available again; 0 if it is.
     pub reset: Duration,
+    /// Amount that charges took beyond the limit, rounded up. 0 for a ban, which owes time, and for warm-up.
+    pub debt: Units,
 }
 
 /// The answer of one of several limits.

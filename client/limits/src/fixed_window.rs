@@ -69,6 +69,7 @@ impl FixedWindow {
     fn stands(&self, window: i64, used: u128, now: Moment) -> Standing {
         Standing {
             remaining: Units::from_parts(self.limit.parts().saturating_sub(used)),
+            debt: Units::from_parts(used.saturating_sub(self.limit.parts())),
             reset: span(nanos_until(self.window.end(window), now)),
         }
     }

@@ -193,9 +193,11 @@ impl Flow {
             Some(nanos) => span(nanos.saturating_add(u128::from(behind))),
             None => Duration::MAX,
         };
+        let owed = (missing - self.full).max(0) as u128;
         Standing {
             remaining: self.remaining(missing),
             reset,
+            debt: Units::from_parts(divided(owed + u128::from(self.part - 1), self.part)),
         }
     }
 

@@ -2,7 +2,8 @@
 //!
 //! `RateLimit-Policy` and `RateLimit` are structured fields as in the IETF draft (httpapi-ratelimit-headers, -11). The
 //! first lists all policies that apply; the second has the strictest one ([`several::strictest`]). `Retry-After` is at
-//! least a second, and absent if no wait helps. `X-RateLimit-*` are for clients that know no other headers.
+//! least a second, and absent if no wait helps. `X-RateLimit-*` are for clients that know no other headers; `X-RateLimit-Reset` is the instant of
+//! `Retry-After` for a refusal, otherwise that of the full reset.
 //!
 //! Amounts are rounded down, times up. A character of a name that is not printable ASCII becomes a question mark,
 //! because a structured field cannot contain it.
@@ -44,16 +45,25 @@ pub enum Legacy {
     },
 }
 
+/// Form of the headers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Form {
+    /// Time that is added to the wait of a refused caller.
+    pub jitter: Duration,
+    /// Form of `X-RateLimit-Limit`, `-Remaining` and `-Reset`.
+    pub legacy: Legacy,
+    /// Whether a refusal has `X-RateLimit-Retry-After`, with the value of `Retry-After`.
+    pub legacy_retry_after: bool,
+}
+
 /// Largest integer of a structured field.
 const INTEGER_MAX: u128 = 999_999_999_999_999;
 
-/// Returns the headers, by name. `answers` has one answer for each policy; `jitter` is added to the wait of a refused
-/// caller.
+/// Returns the headers, by name. `answers` has one answer for each policy.
 pub fn headers(
     policies: &[Policy<'_>],
     answers: &[Answer],
-    jitter: Duration,
-    legacy: Legacy,
+    form: Form,
 ) -> Vec<(&'static str, String)> {
     let mut headers = Vec::new();
     let place = several::strictest(answers);
@@ -63,24 +73,26 @@ pub fn headers(
     };
     let all: Vec<String> = policies.iter().map(policy_item).collect();
     headers.push(("RateLimit-Policy", all.join(", ")));
-    let retry_after = match answer.decision {
-        Decision::After(wait) => Some(seconds(wait.saturating_add(jitter)).max(1)),
-        Decision::Allowed(_) | Decision::Never(_) => None,
+    let (until, is_refused) = match answer.decision {
+        Decision::After(wait) => (wait.saturating_add(form.jitter), true),
+        Decision::Allowed(_) | Decision::Never(_) => (answer.standing.reset, false),
     };
-    let reset = seconds(answer.standing.reset);
     let remaining = integer(answer.standing.remaining);
     let mut item = quoted(policy.name);
-    let until = retry_after.unwrap_or(reset);
-    let _ = write!(item, ";r={remaining};t={until}");
+    let in_seconds = seconds(until).max(u128::from(is_refused));
+    let _ = write!(item, ";r={remaining};t={in_seconds}");
     item.push_str(&partition(policy));
     headers.push(("RateLimit", item));
-    if let Some(retry_after) = retry_after {
-        headers.push(("Retry-After", retry_after.to_string()));
+    if is_refused {
+        headers.push(("Retry-After", in_seconds.to_string()));
+        if form.legacy_retry_after {
+            headers.push(("X-RateLimit-Retry-After", in_seconds.to_string()));
+        }
     }
-    let reset = match legacy {
+    let reset = match form.legacy {
         Legacy::Off => return headers,
-        Legacy::Delta => reset,
-        Legacy::Epoch { now } => seconds(now.saturating_add(answer.standing.reset)),
+        Legacy::Delta => in_seconds,
+        Legacy::Epoch { now } => seconds(now.saturating_add(until)),
     };
     let quota = integer(policy.quota);
     headers.push(("X-RateLimit-Limit", quota.to_string()));
@@ -176,14 +188,20 @@ mod tests {
             standing: Standing {
                 remaining: Units::ZERO,
                 reset: Duration::ZERO,
+                debt: Units::ZERO,
             },
             cost: Units::ONE,
         };
-        let made = headers(&[policy], &[answer], Duration::ZERO, Legacy::Off);
+        let form = Form {
+            legacy_retry_after: true,
+            ..Form::default()
+        };
+        let made = headers(&[policy], &[answer], form);
         let expected = [
             ("RateLimit-Policy", "\"a?b\";q=1"),
             ("RateLimit", "\"a?b\";r=0;t=1"),
             ("Retry-After", "1"),
+            ("X-RateLimit-Retry-After", "1"),
         ];
         assert_eq!(made, expected.map(|(name, value)| (name, value.to_owned())));
     }

@@ -79,7 +79,9 @@ impl LeakyQueue {
             && wait <= self.wait_max
         {
             let after = Reading { missing, ..reading };
-            let Standing { remaining, reset } = self.stands(after);
+            let Standing {
+                remaining, reset, ..
+            } = self.stands(after);
             let allowed = Allowed {
                 remaining,
                 reset,

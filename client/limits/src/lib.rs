@@ -22,14 +22,14 @@
 //! The time is an argument, in nanoseconds since any origin (1970 in UTC for windows of the calendar). A rate is one
 //! value that is parsed: `100/s`, `5000/h`, `10/min`, `4999/day`, `2000/1200s`, and for fixed windows `7/month`.
 //! Amounts have nine decimal places. An invalid amount (negative, not a number, too large) gives an error with its
-//! reason ([`InvalidUnits`]), and so do invalid settings ([`SettingsError`]). Nothing panics.
+//! reason ([`InvalidUnits`]), and so do invalid settings ([`SettingsError`]). No operation panics at any time or cost.
 //!
 //! # Choice of an algorithm
 //!
 //! | purpose | take | its guarantee, over any window |
 //! | --- | --- | --- |
 //! | a rate with a burst: the usual limit of an API | [`TokenBucket`] | in any span of w at most burst + rate·w |
-//! | the same in one word of memory, for a million keys, or without a lock | [`Gcra`] | the same, field by field |
+//! | the same in 32 bytes, for a million keys | [`Gcra`] | the same, field by field |
 //! | the same, as a level that must not run over | [`LeakyMeter`] | the same |
 //! | an even stream for a backend: wait instead of failing | [`LeakyQueue`] | the work that starts in a span of w, without its last start: at most rate·w; no longer wait than the deadline |
 //! | quotas of a clock's hour, of a day, of a calendar's month, as people read them on a bill | [`FixedWindow`] | the limit in each window; **twice the limit** around a boundary |

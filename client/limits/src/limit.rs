@@ -80,6 +80,7 @@ pub(crate) fn act<A: Algorithm>(
         (Act::Peek | Act::Take, Decision::Allowed(allowed)) => Standing {
             remaining: allowed.remaining,
             reset: allowed.reset,
+            debt: Units::ZERO,
         },
         _ => limit.standing(state, now),
     };

@@ -139,6 +139,7 @@ impl SlidingCounter {
         };
         Standing {
             remaining: Units::from_parts(self.limit.parts().saturating_sub(self.used(reading))),
+            debt: Units::from_parts(self.used(reading).saturating_sub(self.limit.parts())),
             reset: span(reset + u128::from(reading.behind)),
         }
     }
@@ -146,6 +147,7 @@ impl SlidingCounter {
     const fn unused(&self) -> Standing {
         Standing {
             remaining: self.limit,
+            debt: Units::ZERO,
             reset: std::time::Duration::ZERO,
         }
     }

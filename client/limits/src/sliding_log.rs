@@ -2,7 +2,8 @@
 //!
 //! Every request is stored for one window, [t, t + window), and the sum of the stored requests never exceeds the limit.
 //! So no window, wherever it begins, has more. The price is memory: 8 bytes for a request of cost 1, 24 if costs
-//! differ. Use it for small limits whose exactness matters, such as log-ins.
+//! differ. Charges beyond the limit take no more memory than requests up to it, or than a thousand requests. Use it for
+//! small limits whose exactness matters, such as log-ins.
 
 use std::collections::VecDeque;
 use std::num::NonZeroU64;
@@ -30,6 +31,9 @@ pub struct SlidingLogState {
     /// Time of the latest change.
     at: Moment,
 }
+
+/// Number of entries up to which a log in debt keeps all of them.
+const OWED_MAX: usize = 1_024;
 
 /// Cost of a usual request, in parts.
 const ONE: u128 = Units::ONE.parts();
@@ -97,6 +101,7 @@ impl SlidingLog {
     fn stands(&self, used: u128, grains: u128, last: Option<Moment>, now: Moment) -> Standing {
         Standing {
             remaining: Units::from_parts(self.limit_in(grains).saturating_sub(used) / grains),
+            debt: Units::from_parts(used.saturating_sub(self.limit_in(grains)).div_ceil(grains)),
             reset: last.map_or_else(Default::default, |time| {
                 span(nanos_until(self.end_of(time), now))
             }),
@@ -201,6 +206,28 @@ impl Entries {
         }
     }
 
+    /// Merges the oldest entries of a long log in debt: those without which the rest is in debt as well, so that no
+    /// request passes before the rest ends. Only a refund can show the difference: the merged ones stay until the
+    /// newest of them ends.
+    fn merge_owed(&mut self, limit: u128) {
+        while self.times.len() > OWED_MAX
+            && self
+                .sum
+                .saturating_sub(self.cost(0).saturating_add(self.cost(1)))
+                > limit
+        {
+            let oldest = self.cost(0);
+            if self.costs.is_empty() {
+                self.costs = self.times.iter().map(|_| ONE).collect();
+            }
+            self.times.pop_front();
+            self.costs.pop_front();
+            if let Some(cost) = self.costs.front_mut() {
+                *cost = cost.saturating_add(oldest);
+            }
+        }
+    }
+
     /// Removes an amount from the newest entries.
     fn refund(&mut self, mut parts: u128) {
         while parts > 0
@@ -279,6 +306,8 @@ impl Algorithm for SlidingLog {
         if cost > Units::ZERO {
             Self::prune(state, self.over(state, now), now);
             self.log(state, cost);
+            let limit = self.limit_in(state.entries.grains_of_part());
+            state.entries.merge_owed(limit);
         }
     }
 
@@ -317,5 +346,36 @@ impl Algorithm for SlidingLog {
 
     fn is_fresh(&self, state: &SlidingLogState, now: Moment) -> bool {
         Self::used(state, self.over(state, now)) == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: i64) -> Moment {
+        Moment::from_nanos(seconds * 1_000_000_000)
+    }
+
+    #[test]
+    fn a_log_in_debt_keeps_no_more_entries_than_decide() {
+        let log = SlidingLog::new("2000/h".parse().unwrap()).unwrap();
+        let (mut state, mut all) = (log.fresh(), VecDeque::new());
+        for second in 0..3_000 {
+            for _ in 0..10 {
+                log.charge(&mut state, Units::ONE, at(second));
+                all.push_back(at(second));
+            }
+        }
+        let entries = &state.entries;
+        assert!(entries.times.len() <= 2_003, "{}", entries.times.len());
+        let standing = log.standing(&state, at(3_000));
+        assert_eq!(standing.debt, Units::whole(28_000));
+        // The wait is exact: the request passes when the newest 1,999 remain.
+        let last = all[all.len() - 2_000];
+        let wait = span(nanos_until(log.end_of(last), at(3_000)));
+        let take = |state: &SlidingLogState, now| log.peek(state, Units::ONE, now);
+        assert_eq!(take(&state, at(3_000)), Decision::After(wait));
+        assert!(take(&state, at(3_000).after(wait)).is_allowed());
     }
 }

@@ -270,6 +270,7 @@ impl Algorithm for WarmUp {
         Standing {
             remaining: self.remaining(reading, now),
             reset: span(Self::delay(reading, now)),
+            debt: Units::ZERO,
         }
     }
 
@@ -293,7 +294,10 @@ impl Algorithm for WarmUp {
         let drops = cost.parts().saturating_mul(self.part);
         let nanos = i128::try_from(drops / self.fresh).unwrap_or(FOREVER);
         // Not before now.
-        reading.free = (reading.free - nanos).max(i128::from(now.nanos()));
+        reading.free = reading
+            .free
+            .saturating_sub(nanos)
+            .max(i128::from(now.nanos()));
         Self::set(state, reading, reading.stored == self.full);
     }
 

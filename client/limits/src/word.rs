@@ -312,6 +312,9 @@ impl View {
         Standing {
             remaining: self.remaining(missing),
             reset: Duration::from_nanos(self.nanos_for(missing)),
+            debt: Units::from_parts(u128::from(
+                missing.saturating_sub(self.full).div_ceil(self.part.max(1)),
+            )),
         }
     }
 

@@ -12,6 +12,7 @@
 mod atomic_bucket;
 mod atomic_fed;
 mod clock_steps;
+mod debts;
 mod keyed;
 mod laws;
 mod pictures;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use doorward_limits::headers::{Legacy, Policy, headers};
+use doorward_limits::headers::{Form, Legacy, Policy, headers};
 use doorward_limits::{Allowed, Answer, Decision, Reason, Standing, Units};
 use serde_json::Value;
 
@@ -17,6 +17,7 @@ fn answer(result: &Value) -> Answer {
     let standing = Standing {
         remaining: units(&result["remaining"]).unwrap(),
         reset: nanos(&result["reset_ns"]),
+        debt: Units::ZERO,
     };
     let decision = if result["allowed"] == true {
         Decision::Allowed(Allowed {
@@ -64,7 +65,12 @@ pub(crate) fn play(case: &Value) -> Played {
         },
         _ => Legacy::Off,
     };
-    let made = headers(&policies, &answers, nanos(&case["jitter_ns"]), legacy);
+    let form = Form {
+        jitter: nanos(&case["jitter_ns"]),
+        legacy,
+        ..Form::default()
+    };
+    let made = headers(&policies, &answers, form);
     let made = made
         .into_iter()
         .map(|(name, value)| (name.to_owned(), value.into()));
