@@ -2,8 +2,19 @@
 
 use thiserror::Error;
 
-use crate::rate::Rate;
+use crate::rate::{InvalidRate, Rate};
 use crate::units::Units;
+
+/// An error of a limit that is given as text.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum InvalidLimit {
+    /// The text is not a rate.
+    #[error(transparent)]
+    Rate(#[from] InvalidRate),
+    /// The rate is not one of this limit.
+    #[error(transparent)]
+    Settings(#[from] SettingsError),
+}
 
 /// An error of a limit's settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]

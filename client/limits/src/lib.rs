@@ -34,15 +34,16 @@
 //! | an even stream for a backend: wait instead of failing | [`LeakyQueue`] | the work that starts in a span of w, without its last start: at most rate·w; no longer wait than the deadline |
 //! | quotas of a clock's hour, of a day, of a calendar's month, as people read them on a bill | [`FixedWindow`] | the limit in each window; **twice the limit** around a boundary |
 //! | log-ins, codes by text message: small limits that must hold for every window | [`SlidingLog`] | the limit in every window, exactly; 8 bytes a request |
-//! | the same for large limits, with two numbers a key | [`SlidingCounter`] | the limit in each aligned window; at most limit + ⌈p·limit⌉ in one that ends at position p |
+//! | the same for large limits, with two numbers a key, or n + 1 for n parts of the window | [`SlidingCounter`] | the limit in each aligned window; at most limit + ⌈p·limit⌉ in one that ends at position p |
 //! | a backend that is cold after a rest: caches, pools, just-in-time compilers | [`WarmUp`] | at most rate·w; from cold, a slow start of the given length |
 //! | brute force: a caller that exceeds a threshold is refused for long | [`Ban`] | the threshold in each interval, then nothing until the ban ends |
+//! | the same, and refused attempts count, as in a log in Redis | [`CountRefused`] around any of them | at most its bound; nothing for a caller that keeps asking |
 //! | a warning before the refusal | [`SoftHard`] around any of them | its decisions |
 //! | several at once: by address *and* by name, requests *and* tokens | [`several`] | each its own; none is charged if one refuses |
 //! | a rate that a lease grants | [`FedBucket`] | the amount that the leases gave in it, and one burst |
 //! | a number of permits at once, however long they are out, for many threads | [`InFlight`] | the limit |
 //!
-//! If in doubt, take a token bucket whose burst is the amount of one second. N an hour is not N/3600 a second: if you
+//! If in doubt, take a token bucket whose burst is the amount of one second: [`TokenBucket::limit`]`("100/s")`. N an hour is not N/3600 a second: if you
 //! mean the hour, take a window.
 //!
 //! # The same traffic
@@ -67,7 +68,7 @@
 //!   was logged at t counts during [t, t + window).
 //! - **Waits are exact**: after the wait of a refusal, and not a nanosecond earlier, the same request passes.
 //! - **Refused** requests change nothing: a caller that keeps asking gets in as early as one that waits. A ban counts
-//!   attempts.
+//!   attempts, and so does [`CountRefused`].
 //! - **Debt** has no floor: [`Limiter::charge`] always applies, and until the debt is paid every request is refused,
 //!   even one of cost 0.
 //! - **Time that goes back** counts as no time. GCRA does not know the time of its last request, and shows a little
@@ -103,6 +104,7 @@ mod atomic_bucket;
 mod atomic_fed;
 mod ban;
 pub mod clock;
+mod count_refused;
 pub mod decision;
 pub mod error;
 mod fed;
@@ -144,8 +146,9 @@ pub use atomic_bucket::AtomicBucket;
 pub use atomic_fed::AtomicFedBucket;
 pub use ban::{Ban, BanState};
 pub use clock::{Clock, Clocked, ManualClock};
+pub use count_refused::CountRefused;
 pub use decision::{Allowed, Answer, Decision, Reason, Standing};
-pub use error::SettingsError;
+pub use error::{InvalidLimit, SettingsError};
 pub use fed::{FedBucket, Feed, Supply};
 pub use fixed_window::{FixedWindow, FixedWindowState};
 pub use gcra::{Gcra, GcraState};

@@ -5,6 +5,9 @@
 //! rounded down, so 6.5 of 7 and 49.5 of 50 let one more pass. Within any window's length, at most limit +
 //! ⌈position·limit⌉ passes. Use of a window is forgotten after two windows. The state is two counters per key, whatever
 //! the limit.
+//!
+//! With n parts of the window ([`SlidingCounter::in_parts`]), n + 1 counters estimate it: current, the n − 1 before it
+//! in full, and the fading part of the oldest. So only the oldest part is assumed to be even.
 
 use std::num::NonZeroU64;
 
@@ -19,20 +22,21 @@ use crate::units::Units;
 use crate::wide::{scaled_up, times_over};
 use crate::window::length;
 
-/// Two counters for a sliding window.
+/// Counters for a sliding window of `N` parts: two for a window that is not divided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SlidingCounter {
+pub struct SlidingCounter<const N: usize = 1> {
     limit: Units,
-    window: NonZeroU64,
+    /// Length of a part of the window.
+    part: NonZeroU64,
 }
 
 /// Counts of one key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SlidingCounterState {
-    /// Count in the window of the latest change, in grains.
+pub struct SlidingCounterState<const N: usize = 1> {
+    /// Count in the part of the latest change, in grains.
     current: u128,
-    /// Count in the previous window.
-    previous: u128,
+    /// Counts in the parts before it, the latest first.
+    earlier: [u128; N],
     /// Time of the latest change.
     at: Moment,
     /// Grains per part of a unit: more than 1 if a change of limit led to fractions.
@@ -41,14 +45,35 @@ pub struct SlidingCounterState {
 
 /// Counts at a moment.
 #[derive(Clone, Copy, Debug)]
-struct Reading {
+struct Reading<const N: usize> {
     current: u128,
-    previous: u128,
-    /// Elapsed nanoseconds of the window.
+    earlier: [u128; N],
+    /// Elapsed nanoseconds of the part.
     position: u64,
     grains: u128,
     /// Delay of the clock behind the latest change.
     behind: u64,
+}
+
+impl<const N: usize> Reading<N> {
+    /// Returns the count that is some parts old.
+    #[inline]
+    fn aged(&self, parts: usize) -> u128 {
+        match parts.checked_sub(1) {
+            None => self.current,
+            Some(before) => self.earlier.get(before).copied().unwrap_or(0),
+        }
+    }
+
+    /// Returns the sum of the counts that are fewer parts old.
+    #[inline]
+    fn younger(&self, parts: usize) -> u128 {
+        (0..parts).fold(0, |sum: u128, age| sum.saturating_add(self.aged(age)))
+    }
+
+    fn is_zero(&self) -> bool {
+        self.younger(N + 1) == 0
+    }
 }
 
 impl SlidingCounter {
@@ -58,65 +83,78 @@ impl SlidingCounter {
     ///
     /// If the rate is by the calendar, whose windows do not slide.
     pub const fn new(rate: Rate) -> Result<Self, SettingsError> {
+        Self::in_parts(rate)
+    }
+}
+
+impl<const N: usize> SlidingCounter<N> {
+    /// Creates the same with periods of `N` parts, at least one. A part is rounded up to a nanosecond.
+    ///
+    /// # Errors
+    ///
+    /// If the rate is by the calendar, whose windows do not slide.
+    pub const fn in_parts(rate: Rate) -> Result<Self, SettingsError> {
+        const { assert!(N > 0, "a window has one part at least") };
         match length(rate) {
             Ok(window) => Ok(Self {
                 limit: rate.amount(),
-                window,
+                part: match NonZeroU64::new(window.get().div_ceil(N as u64)) {
+                    Some(part) => part,
+                    None => NonZeroU64::MIN,
+                },
             }),
             Err(error) => Err(error),
         }
     }
 
-    /// Returns the window of a moment, counted from 1970, and its elapsed part.
+    /// Returns the part of the window at a moment, counted from 1970, and its elapsed nanoseconds.
     #[inline]
     fn place(&self, now: Moment) -> (i128, u64) {
-        let (now, window) = (i128::from(now.nanos()), i128::from(self.window.get()));
+        let (now, window) = (i128::from(now.nanos()), i128::from(self.part.get()));
         let position = u64::try_from(now.rem_euclid(window)).unwrap_or(0);
         (now.div_euclid(window), position)
     }
 
     #[inline]
-    fn read(&self, state: &SlidingCounterState, now: Moment) -> Reading {
+    fn read(&self, state: &SlidingCounterState<N>, now: Moment) -> Reading<N> {
         let latest = now.max(state.at);
         let ((window, position), (seen, _)) = (self.place(latest), self.place(state.at));
-        let (current, previous) = match window - seen {
-            0 => (state.current, state.previous),
-            1 => (0, state.current),
-            _ => (0, 0),
-        };
-        Reading {
-            current,
-            previous,
+        let mut reading = Reading {
+            current: state.current,
+            earlier: state.earlier,
             position,
             grains: u128::from(state.grains.get()),
             behind: state.at.nanos_since(now),
+        };
+        if window != seen {
+            let passed = usize::try_from(window - seen).unwrap_or(usize::MAX);
+            let before = reading;
+            let aged = |index: usize| before.aged((index + 1) - passed);
+            reading.earlier = std::array::from_fn(|it| if it + 1 < passed { 0 } else { aged(it) });
+            reading.current = 0;
         }
+        reading
     }
 
     /// Returns the estimate in grains, rounded down.
     #[inline]
-    fn estimate(&self, reading: &Reading) -> u128 {
-        let window = self.window.get();
-        let left = u128::from(window - reading.position);
-        reading
-            .current
-            .saturating_add(times_over(reading.previous, left, u128::from(window)).0)
+    fn estimate(&self, reading: &Reading<N>) -> u128 {
+        let part = self.part.get();
+        let left = u128::from(part - reading.position);
+        let fading = times_over(reading.aged(N), left, u128::from(part)).0;
+        reading.younger(N).saturating_add(fading)
     }
 
     /// If the estimate is above the limit: returns its new value and its present one, such that the debt keeps its
     /// amount.
-    fn indebted(&self, reading: &Reading, limit: u128, to: u128) -> Option<(u128, u128)> {
-        let window = u128::from(self.window.get());
-        let left = window - u128::from(reading.position);
-        // In units of a grain divided by the window's nanoseconds; in grains if those do not fit.
+    fn indebted(&self, reading: &Reading<N>, limit: u128, to: u128) -> Option<(u128, u128)> {
+        let part = u128::from(self.part.get());
+        let left = part - u128::from(reading.position);
+        // In units of a grain divided by the part's nanoseconds; in grains if those do not fit.
         let exact = || {
-            let fades = reading.previous.checked_mul(left)?;
-            let estimate = reading.current.checked_mul(window)?.checked_add(fades)?;
-            Some((
-                estimate,
-                limit.checked_mul(window)?,
-                to.checked_mul(window)?,
-            ))
+            let fades = reading.aged(N).checked_mul(left)?;
+            let estimate = reading.younger(N).checked_mul(part)?.checked_add(fades)?;
+            Some((estimate, limit.checked_mul(part)?, to.checked_mul(part)?))
         };
         let (estimate, limit, to) = exact().unwrap_or((self.estimate(reading), limit, to));
         (estimate > limit).then(|| ((estimate - limit).saturating_add(to), estimate))
@@ -124,19 +162,18 @@ impl SlidingCounter {
 
     /// Returns the estimate in whole units, rounded down, as parts.
     #[inline]
-    fn used(&self, reading: &Reading) -> u128 {
+    fn used(&self, reading: &Reading<N>) -> u128 {
         let unit = Units::ONE.parts();
         self.estimate(reading) / reading.grains / unit * unit
     }
 
-    fn stands(&self, reading: &Reading) -> Standing {
-        let left = u128::from(self.window.get() - reading.position);
-        // The estimate is 0 when the counts are two windows old.
-        let reset = match (reading.current, reading.previous) {
-            (0, 0) => return self.unused(),
-            (0, _) => left,
-            _ => left + u128::from(self.window.get()),
+    fn stands(&self, reading: &Reading<N>) -> Standing {
+        let left = u128::from(self.part.get() - reading.position);
+        // The estimate is 0 when the latest count is older than the window.
+        let Some(age) = (0..=N).find(|age| reading.aged(*age) > 0) else {
+            return self.unused();
         };
+        let reset = left + u128::from(self.part.get()) * (N - age) as u128;
         Standing {
             remaining: Units::from_parts(self.limit.parts().saturating_sub(self.used(reading))),
             debt: Units::from_parts(self.used(reading).saturating_sub(self.limit.parts())),
@@ -153,8 +190,8 @@ impl SlidingCounter {
     }
 
     /// Returns the time until the estimate is so low that the cost passes.
-    fn wait(&self, reading: &Reading, cost: Units) -> Decision {
-        let window = u128::from(self.window.get());
+    fn wait(&self, reading: &Reading<N>, cost: Units) -> Decision {
+        let part = u128::from(self.part.get());
         let unit = Units::ONE.parts();
         // The estimate must be below this, in grains.
         let room = self.limit.saturating_sub(cost).parts() / unit + 1;
@@ -163,23 +200,23 @@ impl SlidingCounter {
         let position = |stays: u128, fades: u128| {
             let left = room.checked_sub(stays).filter(|left| *left > 0)?;
             let lasts = match fades {
-                0 => window,
-                fades => scaled_up(left, window, fades) - 1,
+                0 => part,
+                fades => scaled_up(left, part, fades) - 1,
             };
-            (lasts > 0).then(|| window.saturating_sub(lasts))
+            (lasts > 0).then(|| part.saturating_sub(lasts))
         };
-        let in_window = u128::from(reading.position);
-        let until = match position(reading.current, reading.previous) {
-            Some(position) => position.saturating_sub(in_window),
-            None => {
-                let next = position(0, reading.current).unwrap_or(window);
-                (window - in_window) + next
-            }
-        };
+        // The part, after a number of others, in which so much has faded; and the place in it.
+        let mut parts = (0..=N).rev().enumerate();
+        let place = parts.find_map(|(later, oldest)| {
+            let position = position(reading.younger(oldest), reading.aged(oldest))?;
+            Some(part * later as u128 + position)
+        });
+        let place = place.unwrap_or(part * (N as u128 + 1));
+        let until = place.saturating_sub(u128::from(reading.position));
         Decision::After(span(until + u128::from(reading.behind)))
     }
 
-    fn decide(&self, reading: &mut Reading, cost: Units) -> Decision {
+    fn decide(&self, reading: &mut Reading<N>, cost: Units) -> Decision {
         if cost > self.limit {
             return Decision::Never(Reason::CostAboveLimit);
         }
@@ -190,47 +227,49 @@ impl SlidingCounter {
         Decision::Allowed(self.stands(reading).allowed())
     }
 
-    fn apply(state: &mut SlidingCounterState, scaling: Scaling) {
-        let (current, previous) = (scaling.of(state.current), scaling.of(state.previous));
-        let (common, grains) = coarser(scaling.grains, [current, previous]);
+    fn apply(state: &mut SlidingCounterState<N>, scaling: Scaling) {
+        let (current, earlier) = (scaling.of(state.current), state.earlier);
+        let earlier = earlier.map(|count| scaling.of(count));
+        let counts = earlier.into_iter().chain([current]);
+        let (common, grains) = coarser(scaling.grains, counts);
         state.current = current / common;
-        state.previous = previous / common;
+        state.earlier = earlier.map(|count| count / common);
         state.grains = grains;
     }
 
     /// Sets the counts.
-    fn set(state: &mut SlidingCounterState, reading: &Reading, now: Moment) {
+    fn set(state: &mut SlidingCounterState<N>, reading: &Reading<N>, now: Moment) {
         state.current = reading.current.min(COUNT_MAX);
-        state.previous = reading.previous;
+        state.earlier = reading.earlier;
         state.at = state.at.max(now);
-        if (reading.current, reading.previous) == (0, 0) {
+        if reading.is_zero() {
             state.grains = Grains::MIN;
         }
     }
 }
 
-impl Algorithm for SlidingCounter {
-    type State = SlidingCounterState;
+impl<const N: usize> Algorithm for SlidingCounter<N> {
+    type State = SlidingCounterState<N>;
 
     fn limit(&self) -> Units {
         self.limit
     }
 
     fn fills(&self) -> u64 {
-        self.window.get()
+        self.part.get().saturating_mul(N as u64)
     }
 
-    fn fresh(&self) -> SlidingCounterState {
+    fn fresh(&self) -> SlidingCounterState<N> {
         SlidingCounterState {
             current: 0,
-            previous: 0,
+            earlier: [0; N],
             at: Moment::FIRST,
             grains: Grains::MIN,
         }
     }
 
     #[inline]
-    fn take(&self, state: &mut SlidingCounterState, cost: Units, now: Moment) -> Decision {
+    fn take(&self, state: &mut SlidingCounterState<N>, cost: Units, now: Moment) -> Decision {
         let mut reading = self.read(state, now);
         let decision = self.decide(&mut reading, cost);
         if decision.is_allowed() && cost > Units::ZERO {
@@ -239,11 +278,11 @@ impl Algorithm for SlidingCounter {
         decision
     }
 
-    fn standing(&self, state: &SlidingCounterState, now: Moment) -> Standing {
+    fn standing(&self, state: &SlidingCounterState<N>, now: Moment) -> Standing {
         self.stands(&self.read(state, now))
     }
 
-    fn charge(&self, state: &mut SlidingCounterState, cost: Units, now: Moment) {
+    fn charge(&self, state: &mut SlidingCounterState<N>, cost: Units, now: Moment) {
         if cost > Units::ZERO {
             let mut reading = self.read(state, now);
             reading.current = reading
@@ -253,18 +292,21 @@ impl Algorithm for SlidingCounter {
         }
     }
 
-    fn refund(&self, state: &mut SlidingCounterState, cost: Units, now: Moment) {
+    fn refund(&self, state: &mut SlidingCounterState<N>, cost: Units, now: Moment) {
         if cost > Units::ZERO {
             let mut reading = self.read(state, now);
             let back = cost.parts().saturating_mul(reading.grains);
-            let more = back.saturating_sub(reading.current);
-            reading.current = reading.current.saturating_sub(back);
-            reading.previous = reading.previous.saturating_sub(more);
+            let counts = std::iter::once(&mut reading.current).chain(&mut reading.earlier);
+            counts.fold(back, |back, count| {
+                let more = back.saturating_sub(*count);
+                *count = count.saturating_sub(back);
+                more
+            });
             Self::set(state, &reading, now);
         }
     }
 
-    fn change(&self, next: &Self, state: &mut SlidingCounterState, now: Moment) {
+    fn change(&self, next: &Self, state: &mut SlidingCounterState<N>, now: Moment) {
         let reading = self.read(state, now);
         Self::set(state, &reading, now);
         let most = self.limit.max(next.limit).parts();
@@ -273,7 +315,7 @@ impl Algorithm for SlidingCounter {
         }
         let reading = self.read(state, now);
         let (limit, to) = (self.limit.parts(), next.limit.parts());
-        let largest = state.current.max(state.previous);
+        let largest = (0..=N).fold(0, |largest, age| reading.aged(age).max(largest));
         let scaling = |by, of| Scaling::new(state.grains, by, of, largest, most);
         if limit == to {
             // The limit is the same.
@@ -287,15 +329,15 @@ impl Algorithm for SlidingCounter {
         } else {
             Self::apply(state, scaling(to, limit));
         }
-        if next.window != self.window {
+        if next.part != self.part {
             // The use counts as if it had just come, so that nothing bursts.
-            state.current = state.current.saturating_add(state.previous).min(COUNT_MAX);
-            state.previous = 0;
+            let counts = state.earlier.iter();
+            let sum = counts.fold(state.current, |sum, count| sum.saturating_add(*count));
+            (state.current, state.earlier) = (sum.min(COUNT_MAX), [0; N]);
         }
     }
 
-    fn is_fresh(&self, state: &SlidingCounterState, now: Moment) -> bool {
-        let reading = self.read(state, now);
-        (reading.current, reading.previous) == (0, 0)
+    fn is_fresh(&self, state: &SlidingCounterState<N>, now: Moment) -> bool {
+        self.read(state, now).is_zero()
     }
 }

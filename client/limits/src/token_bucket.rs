@@ -6,13 +6,13 @@
 
 use crate::algorithm::Algorithm;
 use crate::decision::{Decision, Standing};
-use crate::error::SettingsError;
+use crate::error::{InvalidLimit, SettingsError};
 use crate::flow::Flow;
 use crate::fraction::simplest;
 use crate::gcra::Gcra;
 use crate::level::Level;
 use crate::moment::Moment;
-use crate::rate::Rate;
+use crate::rate::{Period, Rate};
 use crate::units::Units;
 use crate::word::View;
 
@@ -35,6 +35,24 @@ impl TokenBucket {
     pub fn new(burst: impl Into<Units>, rate: Rate) -> Result<Self, SettingsError> {
         let flow = Flow::new(burst.into(), rate)?;
         Ok(Self { flow })
+    }
+
+    /// Creates a bucket from a rate such as `100/s`. The burst is the amount of one second, rounded up to whole units;
+    /// [`Self::new`] takes another one.
+    ///
+    /// # Errors
+    ///
+    /// If the text is not a rate, or [`Self::new`] refuses it.
+    pub fn limit(rate: &str) -> Result<Self, InvalidLimit> {
+        let rate: Rate = rate.parse()?;
+        let period = match rate.period() {
+            Period::Nanos(nanos) => u128::from(nanos.get()),
+            Period::Month | Period::Year => return Err(SettingsError::CalendarRate { rate }.into()),
+        };
+        // Parts in a second, each a thousand millionth of a unit, are units in as many nanoseconds.
+        let units = rate.amount().parts().div_ceil(period);
+        let burst = Units::from_parts(units.saturating_mul(Units::ONE.parts()));
+        Ok(Self::new(burst, rate)?)
     }
 
     /// A bucket of size 0 without supply.
