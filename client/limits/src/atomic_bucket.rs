@@ -67,18 +67,23 @@ impl AtomicBucket {
     }
 
     /// Takes `cost` if it is available.
-    #[inline]
+    #[inline(always)]
+    #[expect(
+        clippy::inline_always,
+        reason = "constant costs and unused parts of an answer cost nothing then"
+    )]
     pub fn take(&self, cost: Units, now: Moment) -> Decision {
-        let take = self.word.step(now, |view, missing| {
+        let take = |view: View, missing| {
             let outcome = view.take(missing, cost);
             let next = match outcome {
                 Outcome::Taken(missing) if cost > Units::ZERO => Some(missing),
                 _ => None,
             };
             Some((next, outcome))
-        });
-        match take {
-            Some((view, outcome)) => view.decision(outcome),
+        };
+        let say = |view: View, outcome| Some(view.decision(outcome));
+        match self.word.step_then(now, take, say) {
+            Some(decision) => decision,
             None => self.parked(now, |parked, now| {
                 parked.level.take(parked.bucket.flow(), cost, now)
             }),
@@ -168,6 +173,7 @@ impl AtomicBucket {
 
     /// Does one operation behind the lock.
     #[cold]
+    #[inline(never)]
     fn parked<R>(&self, clock: Moment, operation: impl FnOnce(&mut Parked, Moment) -> R) -> R {
         let mut held = self.park(clock);
         let now = held.now;

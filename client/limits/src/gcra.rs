@@ -25,9 +25,23 @@ pub struct Gcra {
 /// Time at which one bucket is full again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GcraState {
-    /// In drops since the origin.
-    tat: i128,
+    /// In drops since the origin: the upper and the lower half. So the state is aligned to 8 bytes.
+    tat: [u64; 2],
     rest: Rest,
+}
+
+impl GcraState {
+    #[inline]
+    const fn tat(&self) -> i128 {
+        let [upper, lower] = self.tat;
+        ((upper as u128) << 64 | lower as u128).cast_signed()
+    }
+
+    #[inline]
+    const fn set_tat(&mut self, tat: i128) {
+        let tat = tat.cast_unsigned();
+        self.tat = [(tat >> 64) as u64, tat as u64];
+    }
 }
 
 /// A time before every moment: 2⁶² drops per nanosecond times 2⁶³ nanoseconds is 2¹²⁵.
@@ -61,13 +75,13 @@ impl Gcra {
     /// Returns the missing amount now.
     #[inline]
     fn missing(&self, state: &GcraState, now: Moment) -> i128 {
-        (state.tat - self.drops_at(now)).clamp(0, MISSING_MAX)
+        (state.tat() - self.drops_at(now)).clamp(0, MISSING_MAX)
     }
 
     /// Sets the missing amount, which was `before` until now.
     #[inline]
     fn set(&self, state: &mut GcraState, before: i128, missing: i128, now: Moment) {
-        state.tat = self.drops_at(now) + missing;
+        state.set_tat(self.drops_at(now) + missing);
         if before == 0 || missing == 0 {
             state.rest.clear();
         }
@@ -86,10 +100,12 @@ impl Algorithm for Gcra {
     }
 
     fn fresh(&self) -> GcraState {
-        GcraState {
-            tat: LONG_AGO,
+        let mut state = GcraState {
+            tat: [0; 2],
             rest: Rest::NONE,
-        }
+        };
+        state.set_tat(LONG_AGO);
+        state
     }
 
     #[inline]
@@ -136,7 +152,7 @@ impl Algorithm for Gcra {
         let missing = self.missing(state, now);
         self.set(state, missing, missing, now);
         let missing = self.flow.change(&next.flow, missing, &mut state.rest);
-        state.tat = next.drops_at(now) + missing;
+        state.set_tat(next.drops_at(now) + missing);
     }
 
     fn is_fresh(&self, state: &GcraState, now: Moment) -> bool {

@@ -22,7 +22,7 @@ pub struct Keys {
 
 /// Key of one limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Key(u128);
+pub struct Key([u64; 2]);
 
 /// A key to which more parts may be added.
 #[derive(Clone, Debug)]
@@ -112,7 +112,8 @@ impl KeyParts {
     /// Returns the key.
     #[inline]
     pub fn finish(self) -> Key {
-        Key(self.hasher.finish128().as_u128())
+        let hash = self.hasher.finish128();
+        Key([hash.h1, hash.h2])
     }
 
     #[inline]
@@ -126,18 +127,18 @@ impl KeyParts {
 
 impl Key {
     /// Key of a limit that has none.
-    pub(crate) const NONE: Self = Self(0);
+    pub(crate) const NONE: Self = Self([0; 2]);
 
     /// Returns the bits for the lookup within a shard.
     #[inline]
     pub(crate) const fn low(self) -> u64 {
-        self.0 as u64
+        self.0[0]
     }
 
     /// Returns other bits, for the choice of the shard.
     #[inline]
     pub(crate) const fn high(self) -> u64 {
-        (self.0 >> 64) as u64
+        self.0[1]
     }
 }
 

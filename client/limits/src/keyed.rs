@@ -469,7 +469,15 @@ impl<A: Algorithm + Clone> fmt::Debug for Keyed<A> {
 mod tests {
     use super::*;
     use crate::gcra::Gcra;
+    use crate::gcra::GcraState;
     use crate::key::Keys;
+
+    /// A place has 5 bytes more in a table that is at least seven sixteenths full.
+    #[test]
+    fn a_key_takes_at_most_60_bytes() {
+        assert_eq!(size_of::<Option<Entry<GcraState>>>(), 48);
+        assert_eq!(align_of::<Option<Entry<GcraState>>>(), 8);
+    }
 
     #[test]
     fn memory_of_a_flood_of_keys_is_freed() {

@@ -29,7 +29,7 @@
 //! | purpose | take | its guarantee, over any window |
 //! | --- | --- | --- |
 //! | a rate with a burst: the usual limit of an API | [`TokenBucket`] | in any span of w at most burst + rate·w |
-//! | the same in 32 bytes, for a million keys | [`Gcra`] | the same, field by field |
+//! | the same in 24 bytes, for a million keys | [`Gcra`] | the same, field by field |
 //! | the same, as a level that must not run over | [`LeakyMeter`] | the same |
 //! | an even stream for a backend: wait instead of failing | [`LeakyQueue`] | the work that starts in a span of w, without its last start: at most rate·w; no longer wait than the deadline |
 //! | quotas of a clock's hour, of a day, of a calendar's month, as people read them on a bill | [`FixedWindow`] | the limit in each window; **twice the limit** around a boundary |

@@ -155,12 +155,14 @@ impl Word {
                 }
                 continue;
             };
+            // A load after the exchange would wait for it.
+            let latest = self.latest();
             let payload = now_drops.wrapping_add(missing) & PARKED;
             let next = (word & !PARKED) | payload;
             let (both, read) = (Ordering::AcqRel, Ordering::Relaxed);
             let replaced = self.word.compare_exchange_weak(word, next, both, read);
             if replaced.is_ok() {
-                if now > self.latest() {
+                if now > latest {
                     self.set_latest(now);
                 }
                 return say(view, answer);
