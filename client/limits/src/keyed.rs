@@ -466,39 +466,4 @@ impl<A: Algorithm + Clone> fmt::Debug for Keyed<A> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::gcra::Gcra;
-    use crate::gcra::GcraState;
-    use crate::key::Keys;
-
-    /// A place has 5 bytes more in a table that is at least seven sixteenths full.
-    #[test]
-    fn a_key_takes_at_most_60_bytes() {
-        assert_eq!(size_of::<Option<Entry<GcraState>>>(), 48);
-        assert_eq!(align_of::<Option<Entry<GcraState>>>(), 8);
-    }
-
-    #[test]
-    fn memory_of_a_flood_of_keys_is_freed() {
-        let map = Keyed::new(Gcra::new(100, "1/s".parse().unwrap()).unwrap(), 100_000);
-        let keys = Keys::new([5, 6]);
-        let key = |it| keys.key().number(it).finish();
-        for it in 0..100_000 {
-            map.charge(key(it), Units::ONE, Moment::ORIGIN);
-        }
-        // These stay for a longer time.
-        for it in 0..640 {
-            map.charge(key(it), Units::whole(50), Moment::ORIGIN);
-        }
-        let later = Moment::from_nanos(2_000_000_000);
-        map.sweep(10_000, later);
-        assert_eq!(map.figures().keys, 640);
-        let places = map.shards.iter().map(|it| lock(it).slab.places());
-        assert!(places.sum::<usize>() < 64 * 65, "one chunk of each shard");
-        for it in 0..640 {
-            let standing = map.standing(key(it), later);
-            assert_eq!(standing.remaining, Units::whole(51));
-        }
-    }
-}
+mod tests;
