@@ -39,7 +39,10 @@ impl<A: Algorithm> Algorithm for CountRefused<A> {
     }
 
     fn peek(&self, state: &A::State, cost: Units, now: Moment) -> Decision {
-        self.0.peek(state, cost, now)
+        match self.0.peek(state, cost, now) {
+            Decision::After(_) => self.take(&mut state.clone(), cost, now),
+            decision => decision,
+        }
     }
 
     fn attempt(&self, state: &mut A::State, cost: Units, now: Moment) {

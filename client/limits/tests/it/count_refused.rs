@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use doorward_limits::{
-    Algorithm, CountRefused, Decision, FixedWindow, Limiter, Moment, SlidingLog, TokenBucket, Units,
+    Algorithm, CountRefused, Decision, FixedWindow, Limit, Limiter, Moment, Part, Shared,
+    SlidingLog, TokenBucket, Units, several,
 };
 
 #[test]
@@ -32,12 +33,32 @@ fn the_wait_of_a_counted_refusal_is_exact() {
     assert!(limit.take(1, at(0)).is_allowed());
     assert!(limit.take(1, at(100)).is_allowed());
     // The requests of 100 and of 200 ms count until 1,100 and 1,200 ms.
-    let wait = Decision::After(Duration::from_millis(900));
-    assert_eq!(limit.take(1, at(200)), wait);
-    assert_eq!(limit.peek(1, at(200)), wait);
+    let wait_for = |ms| Decision::After(Duration::from_millis(ms));
+    assert_eq!(limit.take(1, at(200)), wait_for(900));
+    assert_eq!(limit.peek(0, at(200)), wait_for(800));
+    // A take would count once more, and be told this.
+    assert_eq!(limit.peek(1, at(200)), wait_for(1_000));
     assert!(limit.peek(1, at(1_100)).is_allowed());
     assert!(!limit.take(3, at(1_100)).is_allowed());
     assert!(limit.take(1, at(1_100)).is_allowed());
+}
+
+#[test]
+fn several_limits_tell_the_wait_of_a_counted_refusal() {
+    let log = SlidingLog::new("2/s".parse().unwrap()).unwrap();
+    let limit = Shared::new(CountRefused(log));
+    let part = Part {
+        name: "log",
+        limit: &limit,
+        cost: Units::ONE,
+    };
+    let take = || several::take(std::slice::from_ref(&part), Moment::ORIGIN).unwrap();
+    assert!(take().decision.is_allowed());
+    assert!(take().decision.is_allowed());
+    let told = take().decision.retry_after().unwrap();
+    let later = Moment::ORIGIN.after(told);
+    assert_eq!(limit.standing(Moment::ORIGIN).debt, Units::ONE);
+    assert!(limit.peek(Units::ONE, later).is_allowed());
 }
 
 #[test]
