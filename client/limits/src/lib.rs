@@ -89,10 +89,12 @@
 //! million small states.
 //!
 //! - [`Keyed`]: a limit for each key, for many threads, within bounds. Idle keys leave by themselves, keys in use
-//!   never. At the bound, new keys share one limit, which the statistics count.
+//!   never. At the bound, new keys share one limit ([`Keyed::with_overflow`]), which the statistics count.
 //! - [`Key`] from parts: text, numbers, addresses (IPv6 by prefix), hashed with a secret.
 //! - [`AtomicBucket`]: a token bucket in one word, without a lock; [`AtomicFedBucket`]: one that a lease feeds.
 //! - [`Shared`]: any other limit, behind a short lock.
+//! - [`Limit`] is the interface of shared limits, of atomic buckets, and of one key of a map ([`Keyed::at`]).
+//!   [`several::take`] takes from any of them, all or nothing, also from many threads.
 //! - [`Clocked`] reads a clock of your choice; the feature `std-clock` has a fast one.
 //!
 //! # For callers
