@@ -137,12 +137,16 @@ impl From<WrongStart> for Misused {
 /// Writes the last words to standard error. The program ends even if they are not read.
 fn complain(error: anyhow::Error, code: u8) -> ExitCode {
     let (written, is_written) = mpsc::channel::<()>();
-    thread::spawn(move || {
-        let error = format!("error: {error:#}");
+    let error = format!("error: {error:#}");
+    let write = move || {
         // If even this fails, there is no other place for the message.
         let _ = writeln!(io::stderr(), "{}", visible::lines(&error));
         drop(written);
-    });
+    };
+    // The system may refuse another thread.
+    if thread::Builder::new().spawn(write.clone()).is_err() {
+        write();
+    }
     let _ = is_written.recv_timeout(Duration::from_secs(1));
     ExitCode::from(code)
 }

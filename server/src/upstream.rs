@@ -143,9 +143,12 @@ impl Upstream {
                 None => std::future::pending().await,
             }
         };
+        if !self.session.is_unanswered() {
+            self.rival = rival::none();
+        }
         tokio::select! {
             heard = self.link.next() => self.hear(heard).await,
-            rival = &mut self.rival, if self.session.is_unanswered() => {
+            rival = &mut self.rival => {
                 self.rival = rival::none();
                 self.session.handle_rival(&rival, clock::chance(), self.now());
             }

@@ -46,7 +46,9 @@ impl<A: Algorithm> Algorithm for CountRefused<A> {
     }
 
     fn attempt(&self, state: &mut A::State, cost: Units, now: Moment) {
-        self.0.charge(state, cost, now);
+        if !matches!(self.0.peek(state, cost, now), Decision::Never(_)) {
+            self.0.charge(state, cost, now);
+        }
     }
 
     fn standing(&self, state: &A::State, now: Moment) -> Standing {

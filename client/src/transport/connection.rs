@@ -315,15 +315,19 @@ fn client(endpoint: &Endpoint) -> CapacityClient<Channel> {
     CapacityClient::new(endpoint.connect_lazy()).max_decoding_message_size(ANSWER_BYTES_MAX)
 }
 
-/// Returns the address if its server answers a Discovery, or is too old for it.
+/// Returns the address if its server knows the master, or is too old to say so.
 async fn answers(address: Address, timeout: Duration) -> Result<Address, ()> {
     let mut client = client(&endpoint(&address, timeout).map_err(drop)?);
     let question = client.discovery(doorman::DiscoveryRequest {});
     match tokio::time::timeout(timeout, question).await {
-        Ok(Ok(_)) => Ok(address),
+        Ok(Ok(answer)) if knows_master(answer.get_ref()) => Ok(address),
         Ok(Err(status)) if status.code() == tonic::Code::Unimplemented => Ok(address),
         _ => Err(()),
     }
+}
+
+fn knows_master(answer: &doorman::DiscoveryResponse) -> bool {
+    answer.is_master || !answer.mastership.master_address().is_empty()
 }
 
 /// Returns the failure of an overloaded server. The client stays with it, because the next server is not the master.

@@ -5,7 +5,8 @@
 //! for each problem.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -74,24 +75,6 @@ impl CredentialFiles {
         let tls = Tls::read(ca.as_deref(), cert.as_deref(), key.as_deref())?;
         Ok(Credentials { tls, user })
     }
-
-    /// Reads them on a thread of its own, which a file that hangs does not block for others.
-    async fn read_within(&self, patience: Duration) -> Result<Credentials, String> {
-        let (sender, read) = oneshot::channel();
-        let files = self.clone();
-        let reader = thread::Builder::new().name("credentials".to_owned());
-        let reader = reader.spawn(move || {
-            // The receiver is gone if it took too long.
-            let _ = sender.send(files.read());
-        });
-        reader.map_err(|error| error.to_string())?;
-        let Ok(Ok(read)) = tokio::time::timeout(patience, read).await else {
-            return Err(format!("nothing came of reading them within {patience:?}"));
-        };
-        let read = read.map_err(|error| error.to_string())?;
-        read.tls.check()?;
-        Ok(read)
-    }
 }
 
 impl Tls {
@@ -119,6 +102,8 @@ impl Tls {
 pub struct ReadCredentials {
     files: CredentialFiles,
     last: Arc<Mutex<LastRead>>,
+    /// A thread reads them. If a file hangs, no other thread waits for it.
+    is_reading: Arc<AtomicBool>,
 }
 
 #[derive(Debug)]
@@ -146,13 +131,40 @@ impl ReadCredentials {
         Self {
             files,
             last: Arc::new(Mutex::new(last)),
+            is_reading: Arc::default(),
         }
     }
 
-    /// Reads the files again, and returns the last good credentials.
+    /// Reads the files on a thread of its own, which a file that hangs does not block for others.
+    async fn read_within(&self, patience: Duration) -> Result<Credentials, String> {
+        let (sender, read) = oneshot::channel();
+        let (files, is_reading) = (self.files.clone(), Arc::clone(&self.is_reading));
+        let reader = thread::Builder::new().name("credentials".to_owned());
+        let reader = reader.spawn(move || {
+            let read = files.read();
+            is_reading.store(false, Ordering::Release);
+            // The receiver is gone if it took too long.
+            let _ = sender.send(read);
+        });
+        if let Err(error) = reader {
+            self.is_reading.store(false, Ordering::Release);
+            return Err(error.to_string());
+        }
+        let Ok(Ok(read)) = tokio::time::timeout(patience, read).await else {
+            return Err(format!("nothing came of reading them within {patience:?}"));
+        };
+        let read = read.map_err(|error| error.to_string())?;
+        read.tls.check()?;
+        Ok(read)
+    }
+
+    /// Reads the files again, unless a thread reads them already. Returns the last good credentials.
     pub(crate) async fn again(&self, patience: Duration) -> Credentials {
-        let read = self.files.read_within(patience).await;
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.is_reading.swap(true, Ordering::AcqRel) {
+            return self.last().credentials.clone();
+        }
+        let read = self.read_within(patience).await;
+        let mut last = self.last();
         let files = &self.files;
         match read {
             Ok(credentials) => {
@@ -171,5 +183,9 @@ impl ReadCredentials {
             Err(_) => {}
         }
         last.credentials.clone()
+    }
+
+    fn last(&self) -> MutexGuard<'_, LastRead> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -32,7 +32,8 @@ pub(super) fn take_encoding(headers: &mut HeaderMap) -> bool {
     is_gzip
 }
 
-/// Unpacks complete messages, each of at most `max` bytes. A message that is not compressed stays as it is.
+/// Unpacks complete messages that arrived together, to at most `max` bytes. A message that is not compressed stays as
+/// it is.
 ///
 /// # Errors
 ///
@@ -54,12 +55,13 @@ pub(super) fn unpack(messages: &[u8], max: usize) -> Result<Bytes, GzipError> {
         }
         let begins = unpacked.len();
         unpacked.extend_from_slice(&[0; PREFIX]);
-        let most = u64::try_from(max).unwrap_or(u64::MAX);
+        let left = max.saturating_sub(begins);
+        let most = u64::try_from(left).unwrap_or(u64::MAX);
         let reader = GzDecoder::new(message);
         let size = reader
             .take(most.saturating_add(1))
             .read_to_end(&mut unpacked)?;
-        let length = u32::try_from(size).ok().filter(|_| size <= max);
+        let length = u32::try_from(size).ok().filter(|_| size <= left);
         let length = length.ok_or(GzipError::TooLarge)?.to_be_bytes();
         if let Some(prefix) = unpacked.get_mut(begins + 1..begins + PREFIX) {
             prefix.copy_from_slice(&length);

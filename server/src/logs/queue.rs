@@ -1,7 +1,7 @@
 //! Writes log lines on a thread of its own, so that logging never blocks.
 //!
 //! Standard error may be a full pipe whose reader has stopped. Lines then wait in a bounded queue. Lines beyond it are
-//! dropped and counted: in the metric `doorward_log_lines_dropped`, and in a line before the next one that is written.
+//! dropped and counted: in the metric `doorward_log_lines_dropped_total`, and in a line before the next one that is written.
 //! `tracing-appender` does the same, but prints to standard output at the end if its queue is full. That blocks if
 //! both outputs are one pipe.
 

@@ -30,14 +30,18 @@ pub(super) fn find(others: Vec<Address>) -> Rival {
     Box::pin(race::rival(attempts, || tokio::time::sleep(HEAD_START)))
 }
 
-/// Returns the address if its server answers a Discovery, or is too old for it. The session bounds the time.
+/// Returns the address if its server knows the master, or is too old to say so. The session bounds the time.
 async fn answers(address: Address) -> Result<Address, ()> {
     let endpoint = Endpoint::from_shared(format!("http://{address}")).map_err(drop)?;
     let channel = endpoint.connect_timeout(CONNECT_TIMEOUT).connect_lazy();
     let mut client = CapacityClient::new(channel).max_decoding_message_size(DISCOVERY_BYTES_MAX);
     match client.discovery(wire::DiscoveryRequest {}).await {
-        Ok(_) => Ok(address),
+        Ok(answer) if knows_master(answer.get_ref()) => Ok(address),
         Err(status) if status.code() == Code::Unimplemented => Ok(address),
-        Err(_) => Err(()),
+        _ => Err(()),
     }
+}
+
+fn knows_master(answer: &wire::DiscoveryResponse) -> bool {
+    answer.is_master || !answer.mastership.master_address().is_empty()
 }

@@ -194,6 +194,12 @@ async fn messages_that_are_compressed_with_gzip_are_served_within_the_bound_of_t
             framed_as(1, &compressed(&[0; 1_000_000])),
             Code::OutOfRange,
         ),
+        (
+            "many small bombs at once",
+            "gzip",
+            framed_as(1, &compressed(&[0; 9_000])).repeat(50),
+            Code::OutOfRange,
+        ),
         ("cut", "gzip", framed_as(1, cut), Code::InvalidArgument),
         (
             "no gzip",
@@ -211,7 +217,7 @@ async fn messages_that_are_compressed_with_gzip_are_served_within_the_bound_of_t
         let seen = code_of_compressed(&server, encoding, bytes).await;
         assert_eq!(seen, code, "{name}");
     }
-    assert_eq!(refused(&server, ServerLimit::MessageBytes), 1);
+    assert_eq!(refused(&server, ServerLimit::MessageBytes), 2);
     serves(&server).await;
 }
 

@@ -62,6 +62,23 @@ fn several_limits_tell_the_wait_of_a_counted_refusal() {
 }
 
 #[test]
+fn several_limits_charge_nothing_for_a_cost_that_can_never_pass() {
+    let limit = Shared::new(CountRefused(TokenBucket::limit("10/s").unwrap()));
+    let part = Part {
+        name: "bucket",
+        limit: &limit,
+        cost: Units::whole(20),
+    };
+    let answer = several::take(&[part], Moment::ORIGIN).unwrap();
+    assert!(matches!(answer.decision, Decision::Never(_)));
+    let standing = limit.standing(Moment::ORIGIN);
+    assert_eq!(
+        (standing.remaining, standing.debt),
+        (Units::whole(10), Units::ZERO)
+    );
+}
+
+#[test]
 fn a_limit_by_its_rate_has_the_burst_of_a_second() {
     #[track_caller]
     fn check(rate: &str, burst: u64) {

@@ -1,7 +1,7 @@
 //! What a candidate reads and writes in etcd, free of etcd's own types.
 //!
-//! A node has four kinds of keys: its master, its last term, whether leases may be out, and each of its servers. A driver translates: keys to
-//! texts, values to JSON, transactions to etcd's. It decides nothing.
+//! A node has four kinds of keys: its master, its last term, whether leases may be out, and each of its servers. A
+//! driver translates: keys to texts, values to JSON, transactions to etcd's. It decides nothing.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
