@@ -87,7 +87,7 @@ const EVENTS_MAX: usize = 4096;
 pub struct Node {
     config: Config,
     in_force: InForce,
-    /// What concerns every resource.
+    /// Work that concerns every resource.
     sweep: Sweep,
     mastership: Mastership,
     /// No earlier master of the node has decided anything since then. None: no lease of it is left.

@@ -17,7 +17,7 @@ pub struct EtcdConfig {
     pub endpoints: Vec<Endpoint>,
     /// TLS, for endpoints with `https`.
     pub tls: Tls,
-    /// Who we are to etcd, if it asks.
+    /// Name and password for etcd, if it asks for them.
     pub user: Option<User>,
     /// Files that are read again for each new connection, instead of `tls` and `user`. See [`Self::with_files`].
     pub files: Option<ReadCredentials>,
@@ -152,7 +152,7 @@ const ADVICE: &str =
 #[error("{text:?} is no etcd endpoint; {advice}")]
 pub struct EndpointError {
     text: String,
-    /// What to give instead.
+    /// Advice on a valid text.
     advice: &'static str,
 }
 

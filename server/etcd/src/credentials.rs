@@ -32,7 +32,7 @@ pub struct CredentialFiles {
     pub user: Option<(String, PathBuf)>,
 }
 
-/// What is shown to etcd, and what etcd is verified with.
+/// Certificates, and a user with a password.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Credentials {
     pub(crate) tls: Tls,

@@ -44,11 +44,11 @@ pub struct TermRecord {
     pub address: String,
     /// Which process it is.
     pub server: String,
-    /// How long the master may believe in it without confirming it again, at most.
+    /// Longest time for which the master may believe in it without another confirmation.
     pub length_ms: u64,
     /// The master has given it up, and decides nothing any more.
     pub resigned: bool,
-    /// How long leases last that may be out. Only the root has it: below it the parent tells how long
+    /// Lengths of the leases that may be out. Only the root has it: below it the parent tells how long
     /// leases last that it granted. Absent: a server of an older version wrote it, or one with a
     /// parent. Such a server passes it over, and leaves it out of what it writes.
     #[serde(default, skip_serializing_if = "Option::is_none")]

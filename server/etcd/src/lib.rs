@@ -1,4 +1,4 @@
-//! What Doorward keeps in etcd, and how it is reached.
+//! Doorward's keys in etcd, and connections to it.
 //!
 //! - [`connection`]: calls that end in time, at whichever endpoint works;
 //! - [`credentials`]: TLS and passwords from files that operators replace;

@@ -53,8 +53,8 @@ impl Address {
     }
 }
 
-/// What to give instead, if the host of an address or URI is an IPv6 address that cannot stand there. HTTP has no zones,
-/// so neither have addresses of servers.
+/// Returns advice if the host of an address or URI is an IPv6 address that cannot stand there. HTTP has no zones, so
+/// neither have addresses of servers.
 pub fn ipv6_advice(text: &str) -> Option<&'static str> {
     let authority = text.split_once("://").map_or(text, |(_, rest)| rest);
     let host = authority

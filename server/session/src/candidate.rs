@@ -68,7 +68,7 @@ pub struct Candidate {
     view: Option<Arc<View>>,
     contact: Contact,
     terms: TermHistory,
-    /// How long leases last by present and former templates. None: the node has a parent, which decides that.
+    /// Lengths of leases by present and former templates. None: the node has a parent, which decides that.
     lengths: Option<OlderLeases>,
     templates: PendingTemplates,
     phase: Phase,
@@ -137,7 +137,7 @@ impl Candidate {
     /// A new view of the node's keys. If its own master's key is gone, its mastership ends at once.
     pub fn handle_view(&mut self, view: Arc<View>, now: Time) {
         self.pass_time(now);
-        // Who was master, and when that was heard of, stays true whatever becomes of the keys.
+        // A term that was seen stays true, even if its key is deleted.
         self.note_term(transactions::term_in_view(&view, self.config.ttl), now);
         // If this server was there before, it knows better when the term was confirmed.
         if self.view.is_none() && transactions::is_settled(&view) {

@@ -23,7 +23,7 @@ use crate::door::{Door, density};
 use crate::limits::ServerLimit;
 use crate::rpc::overload;
 
-/// What stands before each message: whether it is compressed, and its length.
+/// Bytes before each message: whether it is compressed, and its length.
 pub(super) const PREFIX: usize = 5;
 
 /// How large a message may be.
@@ -35,7 +35,7 @@ pub struct Size {
     pub limit: ServerLimit,
 }
 
-/// What a call sends.
+/// Body of a call, as far as it has arrived.
 #[derive(Debug)]
 pub struct Intake<B> {
     body: B,

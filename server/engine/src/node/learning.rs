@@ -52,7 +52,7 @@ impl Learning {
 }
 
 impl Node {
-    /// How long learning mode lasts, at most, of resources that nobody holds yet. None: it is over, or only
+    /// Returns the longest remaining learning mode of resources without a holder. None: it is over, or only
     /// the parent can tell, or this is not the master.
     pub fn learning_remaining(&self, now: Time) -> Option<Duration> {
         if self.config.has_parent || !self.mastership.is_master() {
@@ -85,8 +85,8 @@ impl Node {
         }
     }
 
-    /// Of resources that nobody holds yet: whether they learn only because longer leases may be out. None:
-    /// they do not learn, or only the parent can tell.
+    /// Returns whether resources without a holder learn only because longer leases may be out. None: they do
+    /// not learn, or only the parent can tell.
     fn learns_of_others(&self, now: Time) -> Option<bool> {
         self.learning_remaining(now)?;
         let longest = self.templates().learns_for(Duration::ZERO)?;

@@ -60,9 +60,9 @@ impl Mastership {
 pub struct Term {
     /// Grows with every change of mastership.
     pub epoch: u64,
-    /// No earlier master of the node has decided anything since then. What it granted is over one
-    /// lease length later, so a fresh master has to learn for that much less. If that is not known:
-    /// now. None: so long ago that no lease is left, and there is nothing to learn.
+    /// No earlier master of the node has decided anything since then. Its leases
+    /// are over one lease length later, so a fresh master has to learn for that much less. If that is not
+    /// known: now. None: so long ago that no lease is left, and there is nothing to learn.
     pub vacant_since: Option<Time>,
     /// The longest lease that may have been out when the node became vacant, if it was granted by
     /// templates other than those in force: a root learns for that long, too. Zero: leases were no
@@ -151,8 +151,8 @@ impl Node {
         self.mastership.is_master() && is_late
     }
 
-    /// Another mastership, if it is one; before which nobody has decided anything since then, and
-    /// which finds leases that last for so long.
+    /// Begins a mastership, unless it is the present one. No master has decided anything since the node became
+    /// vacant, and former leases last for so long.
     fn begin(
         &mut self,
         mastership: Mastership,
@@ -160,27 +160,27 @@ impl Node {
         longer_leases: Duration,
         now: Time,
     ) {
-        // If it is one that ended and is confirmed too late, it may say itself since when nobody has decided.
+        // If a mastership that ended is confirmed too late, this server knows when it decided last.
         let ended = self
             .ended
             .filter(|(epoch, _)| mastership.is_master() && mastership.epoch() == Some(*epoch));
         if self.set_mastership(mastership) {
             let since = ended.map_or(vacant_since, |(_, ended)| vacant_since.max(Some(ended)));
-            // What it knew of its predecessors' leases stays known, though it begins anew.
+            // It begins anew, but remembers the leases of its predecessors.
             self.former_leases_until = self.known_leases_until();
             self.vacant_since = since.map(|since| since.min(now));
-            // What this server granted itself before is forgotten as well.
+            // Its own former leases are forgotten as well.
             let own = |since| self.former_leases_until.since(since);
             let own = self.vacant_since.map_or(Duration::ZERO, own);
             self.longer_leases = longer_leases.max(own);
         } else {
-            // What is known of predecessors only grows.
+            // The known leases of predecessors never become shorter.
             self.longer_leases = self.longer_leases.max(longer_leases);
         }
     }
 
-    /// Until when leases may last, as far as is known, by templates that gave longer ones than those
-    /// in force. What was allowed for this clock before is allowed for once more: too long, if at all.
+    /// Returns the time until which known leases may last by templates that gave longer ones than those in
+    /// force. The tolerance of this clock may be added twice: too long, if at all.
     pub(super) fn known_leases_until(&self) -> Time {
         let lasts = self.config.clock_tolerance.report(self.longer_leases);
         self.former_leases_until

@@ -47,7 +47,7 @@ pub(super) struct HeldMastership {
     pub(super) created: CreatedKey,
     /// When it may begin: the predecessor has certainly ended.
     pub(super) begins: Time,
-    /// Since when no master has decided anything. Not after `begins`. None: so long ago that no lease is left.
+    /// Time since which no master has decided anything. Not after `begins`. None: so long ago that no lease is left.
     pub(super) vacant_since: Option<Time>,
     /// The longest lease that may have been valid then, by templates other than those in force.
     pub(super) longer_leases: Duration,

@@ -1,4 +1,4 @@
-//! What a candidate reads and writes in etcd, free of etcd's own types.
+//! Keys and requests of a candidate in etcd, free of etcd's own types.
 //!
 //! A node has four kinds of keys: its master, its last term, whether leases may be out, and each of its servers. A
 //! driver translates: keys to texts, values to JSON, transactions to etcd's. It decides nothing.
@@ -59,11 +59,11 @@ pub struct TermRecord {
     pub address: SmolStr,
     /// The id of the master's process.
     pub server: SmolStr,
-    /// How long the master may act without confirming it again, at most.
+    /// Longest time for which the master may act without another confirmation.
     pub length: Duration,
     /// The master has resigned, and decides nothing any more.
     pub resigned: bool,
-    /// How long leases that it granted may last. Only at the root.
+    /// Lengths of the leases that it may have granted. Only at the root.
     pub leases: Option<LeaseLengths>,
     /// With this term, its master wrote [`EtcdKey::Outstanding`]. So if that key is gone, its time is over, and so are
     /// all leases that it or an earlier master granted.

@@ -27,16 +27,16 @@ pub(super) struct Transactions {
 pub(super) struct CreatedKey {
     /// The revision at which the key was created.
     pub(super) revision: u64,
-    /// What is added to that: see [`super::term::epoch_offset`].
+    /// Number that is added to the revision: see [`super::term::epoch_offset`].
     pub(super) epoch_offset: u64,
 }
 
-/// What a master writes in its term beside its identity.
+/// Content of a term beside the identity of its master.
 #[derive(Clone, Debug)]
 pub(super) struct TermDetails {
-    /// How long it may act without another confirmation.
+    /// Longest time for which it may act without another confirmation.
     pub(super) length: Duration,
-    /// How long leases may last. Absent: the node has a parent, which decides that.
+    /// Lengths of leases. Absent: the node has a parent, which decides that.
     pub(super) leases: Option<LeaseLengths>,
     /// The lease in etcd that outlasts them. None: it has none.
     pub(super) mark: Option<LeaseId>,

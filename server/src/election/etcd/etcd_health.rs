@@ -10,11 +10,11 @@ use crate::clock;
 /// How etcd is doing, as this server sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EtcdHealth {
-    /// Since when, since the Unix epoch.
+    /// Time of the last change, since the Unix epoch.
     pub since: Duration,
     /// Why it cannot be asked. None: it can.
     pub problem: Option<String>,
-    /// How long a mastership lasts after etcd has confirmed it.
+    /// Length of a mastership after etcd has confirmed it.
     pub term: Duration,
 }
 
