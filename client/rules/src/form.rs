@@ -1,0 +1,113 @@
+//! A document as it is written. Scalars are text with their place, so that a message can name both.
+//!
+//! Unknown fields are refused by serde, and so are fields of envoyproxy/ratelimit that this crate lacks
+//! (`quota_mode`, `share_threshold`, `value_to_metric`, `metadata`).
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_saphyr::Spanned;
+
+/// A scalar, as written.
+pub(crate) type Scalar = Option<Spanned<String>>;
+
+/// A document: the rules of one domain.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Rules")]
+pub(crate) struct DocumentForm {
+    /// Name of the domain. Required, and in one document only.
+    #[schemars(with = "String")]
+    pub(crate) domain: Scalar,
+    /// First level of descriptors.
+    #[serde(default)]
+    #[schemars(with = "Option<Vec<DescriptorForm>>")]
+    pub(crate) descriptors: Option<Vec<Spanned<DescriptorForm>>>,
+    /// Answer to a request without a rule: `allow` (default) or `reject`.
+    #[schemars(with = "Option<String>")]
+    pub(crate) unmatched: Scalar,
+}
+
+/// A descriptor: a key, perhaps with a value, its limit and the levels below.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Descriptor")]
+pub(crate) struct DescriptorForm {
+    /// Key of the request's entry. Required.
+    #[schemars(with = "String")]
+    pub(crate) key: Scalar,
+    /// Value of the request's entry; `*` stands for any characters. Without it, each value has a quota of its own.
+    #[schemars(with = "Option<String>")]
+    pub(crate) value: Scalar,
+    /// The limit. Without it, requests that end here are free.
+    #[serde(default, deserialize_with = "present")]
+    #[schemars(with = "Option<LimitForm>")]
+    pub(crate) rate_limit: Option<Spanned<Option<LimitForm>>>,
+    /// Next level.
+    #[serde(default)]
+    #[schemars(with = "Option<Vec<DescriptorForm>>")]
+    pub(crate) descriptors: Option<Vec<Spanned<DescriptorForm>>>,
+    /// Whether the rule counts and never refuses: `true` or `false`.
+    #[schemars(with = "Option<bool>")]
+    pub(crate) shadow_mode: Scalar,
+    /// Whether the metric's name has the values of the request: `true` or `false`.
+    #[schemars(with = "Option<bool>")]
+    pub(crate) detailed_metric: Scalar,
+    /// Answer above the limit: `reject` (default), `wait`, `drop`, `degrade`, `redirect`.
+    #[schemars(with = "Option<crate::Action>")]
+    pub(crate) action: Scalar,
+    /// Longest wait of `action: wait`, such as `5ms` (default).
+    #[schemars(with = "Option<String>")]
+    pub(crate) max_wait: Scalar,
+    /// `local` (default) or `shared`.
+    #[schemars(with = "Option<crate::Scope>")]
+    pub(crate) scope: Scalar,
+    /// `open` (default of local rules), `closed` or `safe` (default of shared rules).
+    #[schemars(with = "Option<crate::OnFailure>")]
+    pub(crate) on_failure: Scalar,
+    /// Units that a request takes if it does not say. Default: 1.
+    #[schemars(with = "Option<u64>")]
+    pub(crate) cost: Scalar,
+}
+
+/// A limit: `unit` and `requests_per_unit`, or `rate`, or `unlimited`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "RateLimit")]
+pub(crate) struct LimitForm {
+    /// `second`, `minute`, `hour`, `day`, `week`, `month` or `year`, in any case.
+    #[schemars(with = "Option<String>")]
+    pub(crate) unit: Scalar,
+    /// Amount in each unit, from 0 to 4294967295.
+    #[schemars(with = "Option<u32>")]
+    pub(crate) requests_per_unit: Scalar,
+    /// Amount and window, such as `2000/20min`.
+    #[schemars(with = "Option<String>")]
+    pub(crate) rate: Scalar,
+    /// Whether everything passes: `true` or `false`.
+    #[schemars(with = "Option<bool>")]
+    pub(crate) unlimited: Scalar,
+    /// Name by which other rules replace this one.
+    #[schemars(with = "Option<String>")]
+    pub(crate) name: Scalar,
+    /// Rules that this one replaces in a request.
+    pub(crate) replaces: Option<Vec<ReplacesForm>>,
+}
+
+/// A rule that is replaced.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Replaces")]
+pub(crate) struct ReplacesForm {
+    /// Its name.
+    #[schemars(with = "String")]
+    pub(crate) name: Scalar,
+}
+
+/// Reads a field that is there. An empty one is `Some` without content, and a missing one is `None`.
+fn present<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
+where
+    D: serde::Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    T::deserialize(deserializer).map(Some)
+}

@@ -1,0 +1,18 @@
+//! Rules for rate limits: the callers that a service limits, the rule for each of them, and the answer.
+//!
+//! Pure: time is an argument, and nothing reads a file, a socket or a random number.
+//!
+//! A document has the format of [envoyproxy/ratelimit](https://github.com/envoyproxy/ratelimit): a domain, and
+//! descriptors as a tree of keys and values. [`Rules::load`] reads documents. [`Rules::find`] returns the rule of each
+//! descriptor of a request.
+
+pub mod document;
+mod form;
+pub mod problem;
+pub mod rule;
+mod tree;
+
+pub use document::Rules;
+pub use problem::Problem;
+pub use rule::{Action, Limit, OnFailure, Rule, Scope};
+pub use tree::{Entry, Found};

@@ -1,0 +1,111 @@
+//! A rule: the limit of one descriptor, and the answer to a caller that exceeds it.
+
+use std::time::Duration;
+
+use doorward_limits::Rate;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+/// Default of `max_wait`.
+pub const MAX_WAIT: Duration = Duration::from_millis(5);
+
+/// A rule of a document, after all checks.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rule {
+    /// Path of the rule: the domain, then `key` or `key_value` of each level, with dots between them.
+    pub path: String,
+    /// Keys and the values of the document that lead to the rule. No value: a bare key.
+    pub levels: Vec<(String, Option<String>)>,
+    /// The limit.
+    pub limit: Limit,
+    /// Name by which other rules replace this one.
+    pub name: Option<String>,
+    /// Names of the rules that this one replaces in a request.
+    pub replaces: Vec<String>,
+    /// Whether the rule counts and never refuses.
+    pub shadow: bool,
+    /// Whether the metric's name has the values of the request.
+    pub detailed_metric: bool,
+    /// Answer to a request above the limit.
+    pub action: Action,
+    /// Longest wait of `action: wait`.
+    pub max_wait: Duration,
+    /// Place where the rule's use is counted.
+    pub scope: Scope,
+    /// Answer while the limit cannot be decided.
+    pub on_failure: OnFailure,
+    /// Units that a request takes if it does not say. At least 1.
+    pub cost: u64,
+}
+
+/// The limit of a rule.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Limit {
+    /// Everything passes, and nothing is counted.
+    Unlimited,
+    /// An amount in each window. Windows are aligned to 1970 in UTC: a week begins on Thursday, a month has 30 days
+    /// and a year 365.
+    Window(Rate),
+}
+
+/// Answer to a request above the limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Action {
+    /// Refuse with a status.
+    #[default]
+    Reject,
+    /// Wait for at most `max_wait`, then refuse.
+    Wait,
+    /// Close without an answer.
+    Drop,
+    /// Let it pass with a mark, so that the service does less for it.
+    Degrade,
+    /// Send the caller elsewhere.
+    Redirect,
+}
+
+/// Place where use is counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Scope {
+    /// In this process.
+    #[default]
+    Local,
+    /// In all processes of the service together.
+    Shared,
+}
+
+/// Answer while the limit cannot be decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum OnFailure {
+    /// Everything passes. Default of local rules.
+    Open,
+    /// Everything is refused.
+    Closed,
+    /// The safe capacity passes. Default of shared rules.
+    Safe,
+}
+
+impl Rule {
+    /// Returns the name of the rule's metric for a request.
+    pub fn metric(&self, domain: &str, entries: &[crate::Entry<'_>]) -> String {
+        if !self.detailed_metric {
+            return self.path.clone();
+        }
+        let mut name = domain.to_owned();
+        for entry in entries {
+            name.push('.');
+            name.push_str(entry.key);
+            match entry.value {
+                Some(value) if !value.is_empty() => {
+                    name.push('_');
+                    name.push_str(&String::from_utf8_lossy(value));
+                }
+                _ => {}
+            }
+        }
+        name
+    }
+}

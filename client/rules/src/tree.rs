@@ -1,0 +1,143 @@
+//! Descriptors as a trie, and the search in it.
+//!
+//! On each level the exact value is best, then the first value with a star in the order of the file, then the bare
+//! key. The choice of a level is final. The request must end on the level that has the limit.
+
+use std::collections::HashMap;
+
+use crate::rule::Rule;
+
+/// One entry of a request's descriptor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry<'a> {
+    /// The key.
+    pub key: &'a str,
+    /// The value, of any bytes. `None`: the request lacks it. It matches as the empty value does, the bare key and
+    /// `*`, and is counted apart from it.
+    pub value: Option<&'a [u8]>,
+}
+
+/// The rule of a descriptor.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Found<'a> {
+    /// The rule.
+    pub rule: &'a Rule,
+    /// Whether another rule of the request replaces it, so that it is not counted.
+    pub replaced: bool,
+}
+
+/// A level of the trie.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Node {
+    keys: HashMap<String, Values>,
+    /// Number of the rule that ends here.
+    pub(crate) rule: Option<usize>,
+}
+
+/// The values of a key.
+#[derive(Clone, Debug, Default)]
+struct Values {
+    exact: HashMap<Vec<u8>, Node>,
+    stars: Vec<(String, Node)>,
+    bare: Option<Box<Node>>,
+}
+
+impl Node {
+    /// Adds a descriptor. Returns false if its key and value are there.
+    pub(crate) fn insert(&mut self, key: &str, value: Option<&str>, node: Node) -> bool {
+        let values = self.keys.entry(key.to_owned()).or_default();
+        match value {
+            None if values.bare.is_some() => return false,
+            None => values.bare = Some(Box::new(node)),
+            Some(value) if value.contains('*') => {
+                if values.stars.iter().any(|(pattern, _)| pattern == value) {
+                    return false;
+                }
+                values.stars.push((value.to_owned(), node));
+            }
+            Some(value) => {
+                if values.exact.contains_key(value.as_bytes()) {
+                    return false;
+                }
+                values.exact.insert(value.as_bytes().to_vec(), node);
+            }
+        }
+        true
+    }
+
+    /// Returns the number of the rule of a descriptor.
+    pub(crate) fn find(&self, entries: &[Entry<'_>]) -> Option<usize> {
+        if entries.is_empty() {
+            return None;
+        }
+        let end = entries
+            .iter()
+            .try_fold(self, |node, entry| node.next(*entry));
+        end.and_then(|node| node.rule)
+    }
+
+    fn next(&self, entry: Entry<'_>) -> Option<&Self> {
+        let values = self.keys.get(entry.key)?;
+        let value = entry.value.unwrap_or_default();
+        let star = || {
+            let same = || {
+                values
+                    .stars
+                    .iter()
+                    .find(|(pattern, _)| pattern.as_bytes() == value)
+            };
+            let mut stars = values.stars.iter();
+            // A request with the pattern itself as its value matches it exactly.
+            (value.contains(&b'*').then(same).flatten())
+                .or_else(|| stars.find(|(pattern, _)| star_matches(pattern.as_bytes(), value)))
+        };
+        (values.exact.get(value))
+            .or_else(|| star().map(|(_, node)| node))
+            .or(values.bare.as_deref())
+    }
+}
+
+/// Returns whether a text matches a pattern, in which each star stands for any number of any bytes.
+///
+/// The first part must be the text's start and the last its end. The parts between are found from left to right, each
+/// as early as possible, so the time is at most the product of both lengths.
+fn star_matches(pattern: &[u8], text: &[u8]) -> bool {
+    let mut parts = pattern.split(|byte| *byte == b'*');
+    let first = parts.next().unwrap_or_default();
+    let last = parts.next_back();
+    let Some(mut rest) = text.strip_prefix(first) else {
+        return false;
+    };
+    let Some(last) = last else {
+        return rest.is_empty();
+    };
+    for part in parts.filter(|part| !part.is_empty()) {
+        let Some(at) = rest.windows(part.len()).position(|window| window == part) else {
+            return false;
+        };
+        rest = rest.get(at + part.len()..).unwrap_or_default();
+    }
+    rest.ends_with(last)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::star_matches;
+
+    #[test]
+    fn a_star_stands_for_any_bytes() {
+        for (pattern, text, expected) in [
+            ("*", "", true),
+            ("a*", "a", true),
+            ("ab*ba", "aba", false),
+            ("ab*ba", "abba", true),
+            ("*x*y*", "1x2y3", true),
+            ("*x*y*", "1y2x3", false),
+            ("a**b", "ab", true),
+            ("a*", "b", false),
+        ] {
+            let matches = star_matches(pattern.as_bytes(), text.as_bytes());
+            assert_eq!(matches, expected, "{pattern} on {text}");
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! The vectors of `tests/vectors`, or of the folder `DOORWARD_RULES_VECTORS`.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "clippy takes only functions with #[test] as tests"
+)]
+
+use std::path::PathBuf;
+
+use doorward_rules::{Entry, Limit, Problem, Rules};
+use serde_json::{Value, json};
+
+/// Fields of envoyproxy/ratelimit that the crate refuses.
+const LACKED: [&str; 3] = ["share_threshold", "value_to_metric", "quota_mode"];
+
+fn cases(file: &str) -> Vec<Value> {
+    let folder = std::env::var_os("DOORWARD_RULES_VECTORS").map_or_else(
+        || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/vectors"),
+        PathBuf::from,
+    );
+    let text = std::fs::read_to_string(folder.join(file)).unwrap();
+    serde_json::from_str(&text).unwrap()
+}
+
+fn texts(case: &Value) -> Vec<String> {
+    let one = std::slice::from_ref(&case["config"]);
+    let all = case["configs"].as_array().map_or(one, Vec::as_slice);
+    all.iter()
+        .map(|text| text.as_str().unwrap().to_owned())
+        .collect()
+}
+
+fn load(case: &Value) -> Result<Rules, Vec<Problem>> {
+    let texts = texts(case);
+    let names: Vec<_> = (0..texts.len()).map(|number| number.to_string()).collect();
+    let documents: Vec<_> = names
+        .iter()
+        .zip(&texts)
+        .map(|(name, text)| (name.as_str(), text.as_str()))
+        .collect();
+    Rules::load(&documents)
+}
+
+fn is_expected(problem: &Problem, error: &Value) -> bool {
+    let line = json!(problem.line);
+    let words = error["contains"].as_array().unwrap();
+    (error["line"] == line
+        || error["or_line"]
+            .as_array()
+            .is_some_and(|lines| lines.contains(&line)))
+        && words
+            .iter()
+            .all(|word| problem.message.contains(word.as_str().unwrap()))
+        && error
+            .get("file")
+            .is_none_or(|file| json!(problem.file.parse::<u64>().unwrap()) == *file)
+}
+
+/// Loads the rules of a case. `None`: they are refused, as expected.
+fn rules_of(case: &Value) -> Option<Rules> {
+    let name = &case["name"];
+    match load(case) {
+        Ok(rules) => {
+            assert!(case.get("error").is_none(), "{name}: loads");
+            Some(rules)
+        }
+        Err(problems) => {
+            let errors: Vec<_> = (case.get("error").into_iter())
+                .chain(case["or_error"].as_array().into_iter().flatten())
+                .collect();
+            let problem = problems.first().unwrap();
+            assert!(
+                errors.iter().any(|error| is_expected(problem, error)),
+                "{name}: {problem}, not {errors:?}"
+            );
+            None
+        }
+    }
+}
+
+type Entries = Vec<(String, String)>;
+
+fn entries(descriptor: &Value) -> Entries {
+    let pairs = descriptor["entries"].as_array().unwrap().iter();
+    pairs
+        .map(|pair| {
+            (
+                pair[0].as_str().unwrap().to_owned(),
+                pair[1].as_str().unwrap().to_owned(),
+            )
+        })
+        .collect()
+}
+
+fn borrowed(entries: &Entries) -> Vec<Entry<'_>> {
+    (entries.iter())
+        .map(|(key, value)| Entry {
+            key,
+            value: Some(value.as_bytes()),
+        })
+        .collect()
+}
+
+fn check_limit(name: &Value, limit: Limit, rule_name: Option<&str>, expected: &Value) {
+    match limit {
+        Limit::Unlimited => assert!(
+            expected["unlimited"] == true || *expected == json!("unlimited"),
+            "{name}: {expected}"
+        ),
+        Limit::Window(rate) => {
+            assert_eq!(
+                json!(rate.amount().floor()),
+                expected["requests_per_unit"],
+                "{name}"
+            );
+            assert_eq!(rule_name, expected["name"].as_str(), "{name}");
+            let unit = expected["unit"].as_str().unwrap();
+            let text = format!("{}/{unit}", rate.amount());
+            if !["month", "year"].contains(&unit) {
+                assert_eq!(rate, text.parse().unwrap(), "{name}");
+            }
+        }
+    }
+}
+
+fn check_find(case: &Value, rules: &Rules) {
+    let name = &case["name"];
+    for op in case["ops"].as_array().into_iter().flatten() {
+        let request = &op["request"];
+        let domain = request["domain"].as_str().unwrap_or_default();
+        let Some(statuses) = op["expect"]["statuses"].as_array() else {
+            continue;
+        };
+        let owned: Vec<_> = request["descriptors"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(entries)
+            .collect();
+        let descriptors: Vec<_> = owned.iter().map(borrowed).collect();
+        let slices: Vec<_> = descriptors.iter().map(Vec::as_slice).collect();
+        let found = rules.find(domain, &slices);
+        assert_eq!(found.len(), statuses.len(), "{name}");
+        for ((found, expected), descriptor) in found.iter().zip(statuses).zip(&descriptors) {
+            let Some(found) = found else {
+                assert_eq!(expected["rule"], Value::Null, "{name}");
+                continue;
+            };
+            let rule = found.rule;
+            assert_eq!(json!(rule.path), expected["rule"], "{name}");
+            assert_eq!(found.replaced, expected["replaced"] == true, "{name}");
+            assert_eq!(rule.shadow, expected["shadow"] == true, "{name}");
+            check_limit(name, rule.limit, rule.name.as_deref(), &expected["limit"]);
+            if let Some(metric) = expected["metric"].as_str() {
+                assert_eq!(rule.metric(domain, descriptor), metric, "{name}");
+            }
+        }
+    }
+}
+
+#[test]
+fn documents_load_or_are_refused() {
+    for case in cases("config.json") {
+        if let Some(rules) = rules_of(&case) {
+            check_find(&case, &rules);
+        }
+    }
+}
+
+#[test]
+fn descriptors_find_their_rules() {
+    let mut refused = 0;
+    for case in cases("match.json") {
+        // A request has no limit of its own here.
+        if case["needs"] == json!(["override"]) {
+            continue;
+        }
+        match rules_of(&case) {
+            Some(rules) => check_find(&case, &rules),
+            None => {
+                refused += 1;
+                let text = texts(&case).concat();
+                assert!(
+                    LACKED.iter().any(|field| text.contains(field)),
+                    "{}",
+                    case["name"]
+                );
+            }
+        }
+    }
+    assert_eq!(refused, 2, "for fields that the crate lacks");
+}
