@@ -4,15 +4,23 @@
 //!
 //! A document has the format of [envoyproxy/ratelimit](https://github.com/envoyproxy/ratelimit): a domain, and
 //! descriptors as a tree of keys and values. [`Rules::load`] reads documents. [`Rules::find`] returns the rule of each
-//! descriptor of a request.
+//! descriptor of a request. [`Who`] identifies the client of a request.
 
+pub mod address;
 pub mod document;
 mod form;
+mod forwarded;
+mod key;
+pub mod path;
 pub mod problem;
 pub mod rule;
 mod tree;
+pub mod who;
 
+pub use address::{Address, Network, Trusted};
 pub use document::Rules;
+pub use path::Template;
 pub use problem::Problem;
 pub use rule::{Action, Limit, OnFailure, Rule, Scope};
 pub use tree::{Entry, Found};
+pub use who::{Part, Request, Who};

@@ -1,0 +1,241 @@
+//! The client's address behind proxies.
+//!
+//! Trusted proxies are a number of hops or a list of networks. An entry that is no address is one that the nearest
+//! proxy did not tell, so the identifier is the nearest known address to its right, never one further left. At most 64
+//! entries from the right are read. IPv6 addresses are told by prefix, and `::ffff:192.0.2.1` is the IPv4 address.
+
+use std::net::{IpAddr, Ipv6Addr};
+use std::str::FromStr;
+
+use thiserror::Error;
+
+use crate::forwarded;
+use crate::who::{Request, trimmed};
+
+/// Most entries that are read, from the right.
+pub const ENTRIES_MAX: usize = 64;
+
+/// Way to the client's address.
+#[derive(Clone, Debug)]
+pub struct Address {
+    /// Header that proxies write.
+    pub from: From,
+    /// Proxies that are trusted.
+    pub trusted: Trusted,
+    /// Bits of an IPv6 address that identify a client, from 0 to 128; mostly 64. A larger number counts as 128.
+    pub ipv6_prefix: u8,
+}
+
+/// Header that proxies write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum From {
+    /// None: the client is the peer.
+    Peer,
+    /// `X-Forwarded-For`.
+    XForwardedFor,
+    /// `Forwarded` (RFC 7239).
+    Forwarded,
+}
+
+/// Proxies that are trusted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Trusted {
+    /// A number of proxies in front of the service. 0: the client is the peer.
+    Hops(usize),
+    /// Networks of proxies. If the peer is in none, it is the client.
+    Proxies(Vec<Network>),
+}
+
+/// A network of proxies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Network {
+    /// The Unix socket.
+    Unix,
+    /// Addresses with a prefix of that many bits.
+    Prefix(IpAddr, u8),
+}
+
+/// Error: an invalid network.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{0} is no network; write one such as 10.0.0.0/8, or unix")]
+pub struct InvalidNetwork(pub String);
+
+/// An entry of a list of proxies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Entry {
+    Known(IpAddr),
+    /// `unknown`, or a name that starts with `_`.
+    Told(String),
+    Invalid,
+}
+
+impl Address {
+    /// Returns the text of the client's address; `None` if it is missing.
+    pub fn client(&self, request: &Request<'_>) -> Option<String> {
+        let peer = request.peer.map(|peer| Entry::Known(peer.to_canonical()));
+        let mut nearest = peer.clone();
+        let mut client = None;
+        match &self.trusted {
+            Trusted::Hops(hops) => {
+                let entries = self.entries(request);
+                if let Some(last) = hops.checked_sub(1).filter(|last| entries.len() > *last) {
+                    for (place, entry) in entries.into_iter().enumerate() {
+                        if place == last {
+                            client = Some(entry);
+                            break;
+                        } else if matches!(entry, Entry::Known(_)) {
+                            nearest = Some(entry);
+                        }
+                    }
+                }
+            }
+            Trusted::Proxies(networks) => {
+                let is_ours = |entry: Option<&Entry>| networks.iter().any(|it| it.contains(entry));
+                if is_ours(peer.as_ref()) {
+                    for entry in self.entries(request) {
+                        if !is_ours(Some(&entry)) {
+                            client = Some(entry);
+                            break;
+                        }
+                        nearest = Some(entry);
+                    }
+                }
+            }
+        }
+        match client
+            .filter(|client| *client != Entry::Invalid)
+            .or(nearest)?
+        {
+            Entry::Known(address) => Some(self.text(address)),
+            Entry::Told(text) => Some(text),
+            Entry::Invalid => None,
+        }
+    }
+
+    /// Returns the entries of the header, from the right.
+    fn entries(&self, request: &Request<'_>) -> Vec<Entry> {
+        match self.from {
+            From::Peer => Vec::new(),
+            From::XForwardedFor => {
+                let lines = request.lines("x-forwarded-for").rev();
+                let entries = lines.flat_map(|line| line.rsplit(|byte| *byte == b',').map(trimmed));
+                let entries = entries.filter(|entry| !entry.is_empty());
+                entries.take(ENTRIES_MAX).map(Entry::read).collect()
+            }
+            From::Forwarded => {
+                let lines = request.lines("forwarded").rev();
+                let elements = lines.flat_map(|line| forwarded::elements(line).into_iter().rev());
+                elements.take(ENTRIES_MAX).map(forwarded::entry).collect()
+            }
+        }
+    }
+
+    fn text(&self, address: IpAddr) -> String {
+        match address {
+            IpAddr::V4(address) => address.to_string(),
+            IpAddr::V6(address) => {
+                let bits = self.ipv6_prefix.min(128);
+                let prefix = Ipv6Addr::from_bits(high_bits(address.to_bits(), bits));
+                format!("{prefix}/{bits}")
+            }
+        }
+    }
+}
+
+/// Returns the first bits of a number, and zeros behind them.
+fn high_bits(number: u128, bits: u8) -> u128 {
+    let shift = 128 - u32::from(bits.min(128));
+    number & u128::MAX.checked_shl(shift).unwrap_or(0)
+}
+
+impl Network {
+    fn contains(&self, entry: Option<&Entry>) -> bool {
+        match (self, entry) {
+            (Self::Unix, None) => true,
+            (Self::Prefix(IpAddr::V4(net), bits), Some(Entry::Known(IpAddr::V4(address)))) => {
+                let differ = u128::from(net.to_bits() ^ address.to_bits()) << 96;
+                high_bits(differ, *bits) == 0
+            }
+            (Self::Prefix(IpAddr::V6(net), bits), Some(Entry::Known(IpAddr::V6(address)))) => {
+                high_bits(net.to_bits() ^ address.to_bits(), *bits) == 0
+            }
+            _ => false,
+        }
+    }
+}
+
+impl FromStr for Network {
+    type Err = InvalidNetwork;
+
+    fn from_str(text: &str) -> Result<Self, InvalidNetwork> {
+        if text == "unix" {
+            return Ok(Self::Unix);
+        }
+        let invalid = || InvalidNetwork(text.to_owned());
+        let (address, bits) = text.split_once('/').unwrap_or((text, ""));
+        let address: IpAddr = address.parse().map_err(|_| invalid())?;
+        let bits_max = if address.is_ipv4() { 32 } else { 128 };
+        let bits = if text.contains('/') {
+            bits.parse()
+                .ok()
+                .filter(|bits| *bits <= bits_max)
+                .ok_or_else(invalid)?
+        } else {
+            bits_max
+        };
+        // A mapped IPv4 network has 96 bits in front.
+        match (address, address.to_canonical()) {
+            (IpAddr::V6(_), IpAddr::V4(mapped)) if bits >= 96 => {
+                Ok(Self::Prefix(mapped.into(), bits - 96))
+            }
+            _ => Ok(Self::Prefix(address, bits)),
+        }
+    }
+}
+
+impl Entry {
+    /// Reads `address`, `address:port`, `[IPv6]`, `[IPv6]:port`, `unknown` or `_name`.
+    pub(crate) fn read(text: &[u8]) -> Self {
+        let read = std::str::from_utf8(text).ok().and_then(Self::parse);
+        read.unwrap_or(Self::Invalid)
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let known = |address: IpAddr| Self::Known(address.to_canonical());
+        if let Some(rest) = text.strip_prefix('[') {
+            let (address, rest) = rest.split_once(']')?;
+            let is_whole = rest.is_empty() || rest.strip_prefix(':').is_some_and(is_port);
+            return is_whole
+                .then(|| address.parse::<Ipv6Addr>().ok())?
+                .map(|it| known(it.into()));
+        }
+        if let Ok(address) = text.parse() {
+            return Some(known(address));
+        }
+        let (node, port) = text
+            .split_once(':')
+            .map_or((text, None), |(node, port)| (node, Some(port)));
+        if port.is_some_and(|port| !is_port(port) && !is_name(port)) {
+            return None;
+        }
+        if node.eq_ignore_ascii_case("unknown") {
+            return Some(Self::Told("unknown".to_owned()));
+        }
+        if is_name(node) {
+            return Some(Self::Told(node.to_owned()));
+        }
+        let address: std::net::Ipv4Addr = node.parse().ok()?;
+        port.is_some_and(is_port).then(|| known(address.into()))
+    }
+}
+
+fn is_port(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_digit()) && text.parse::<u16>().is_ok()
+}
+
+/// Returns whether a text is an obfuscated name of RFC 7239, section 6.3.
+fn is_name(text: &str) -> bool {
+    let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+    text.strip_prefix('_')
+        .is_some_and(|name| !name.is_empty() && name.bytes().all(is_letter))
+}
