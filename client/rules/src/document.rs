@@ -97,22 +97,39 @@ impl Rules {
 
     /// Returns the rules of a request's descriptors, in their order.
     pub fn find(&self, domain: &str, descriptors: &[&[Entry<'_>]]) -> Vec<Option<Found<'_>>> {
-        let rules: Vec<_> = (descriptors.iter())
-            .map(|entries| self.find_one(domain, entries))
-            .collect();
-        let replaces = |name: &String| {
-            rules
-                .iter()
-                .flatten()
-                .any(|rule| rule.replaces.contains(name))
-        };
-        let found = |rule: Option<_>| {
-            let rule: &Rule = rule?;
-            let replaced =
-                rule.limit != Limit::Unlimited && rule.name.as_ref().is_some_and(replaces);
+        let found = |found: Option<(usize, bool)>| {
+            let (number, replaced) = found?;
+            let rule = self.rules.get(number)?;
             Some(Found { rule, replaced })
         };
-        rules.iter().copied().map(found).collect()
+        let numbers = self.find_numbers(domain, descriptors);
+        numbers.into_iter().map(found).collect()
+    }
+
+    /// Returns the numbers of the rules, and whether another rule replaces each.
+    pub(crate) fn find_numbers(
+        &self,
+        domain: &str,
+        descriptors: &[&[Entry<'_>]],
+    ) -> Vec<Option<(usize, bool)>> {
+        let root = self.domains.get(domain).map(|domain| &domain.root);
+        let find = |entries: &&[Entry<'_>]| root?.find(entries);
+        let numbers: Vec<_> = descriptors.iter().map(find).collect();
+        let rules = || {
+            numbers
+                .iter()
+                .flatten()
+                .filter_map(|number| self.rules.get(*number))
+        };
+        let replaces = |name: &String| rules().any(|rule| rule.replaces.contains(name));
+        let is_replaced = |number: usize| {
+            let rule = self.rules.get(number);
+            let rule = rule.filter(|rule| rule.limit != Limit::Unlimited);
+            rule.and_then(|rule| rule.name.as_ref())
+                .is_some_and(replaces)
+        };
+        let found = |number: &Option<usize>| number.map(|number| (number, is_replaced(number)));
+        numbers.iter().map(found).collect()
     }
 
     /// Returns whether a request without a rule is refused, with 503. False for an unknown domain.

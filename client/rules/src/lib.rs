@@ -5,8 +5,10 @@
 //! A document has the format of [envoyproxy/ratelimit](https://github.com/envoyproxy/ratelimit): a domain, and
 //! descriptors as a tree of keys and values. [`Rules::load`] reads documents. [`Rules::find`] returns the rule of each
 //! descriptor of a request. [`Who`] identifies the client of a request.
+//! [`Limiter`] counts and decides.
 
 pub mod address;
+pub mod decide;
 pub mod document;
 mod form;
 mod forwarded;
@@ -18,6 +20,7 @@ mod tree;
 pub mod who;
 
 pub use address::{Address, Network, Trusted};
+pub use decide::{Decision, Descriptor, Limiter, Outcome, Status};
 pub use document::Rules;
 pub use path::Template;
 pub use problem::Problem;

@@ -8,7 +8,8 @@
 
 use std::path::PathBuf;
 
-use doorward_rules::{Entry, Limit, Problem, Rules};
+use doorward_limits::Moment;
+use doorward_rules::{Descriptor, Entry, Limit, Limiter, Outcome, Problem, Rules};
 use serde_json::{Value, json};
 
 /// Fields of envoyproxy/ratelimit that the crate refuses.
@@ -190,4 +191,61 @@ fn descriptors_find_their_rules() {
         }
     }
     assert_eq!(refused, 2, "for fields that the crate lacks");
+}
+
+/// Units as the vectors write them: those of an unlimited rule are the largest of 32 bits.
+fn check_status(name: &Value, status: &doorward_rules::Status<'_>, expected: &Value) {
+    let code = if status.is_over { "OVER_LIMIT" } else { "OK" };
+    assert_eq!(code, expected["code"], "{name}");
+    let remaining = status.remaining.min(u64::from(u32::MAX));
+    assert_eq!(json!(remaining), expected["remaining"], "{name}");
+    if let Some(reset) = expected["reset_s"].as_u64() {
+        assert_eq!(status.reset.as_secs(), reset, "{name}");
+    }
+}
+
+#[test]
+fn requests_are_decided_all_or_nothing() {
+    let mut decided = 0;
+    for case in cases("decide.json") {
+        let name = &case["name"];
+        // Refused attempts are not counted, and a request has no limit of its own.
+        if case["count"] != "allowed" || case["needs"] == json!(["override"]) {
+            continue;
+        }
+        let Some(rules) = rules_of(&case) else {
+            continue;
+        };
+        let limiter = Limiter::new(rules, 1000, [1, 2]);
+        for op in case["ops"].as_array().unwrap() {
+            let (request, expected) = (&op["request"], &op["expect"]);
+            let Some(statuses) = expected["statuses"].as_array() else {
+                continue;
+            };
+            let owned = request["descriptors"].as_array().unwrap();
+            let all: Vec<_> = owned.iter().map(entries).collect();
+            let all: Vec<_> = all.iter().map(borrowed).collect();
+            let descriptors: Vec<_> = (owned.iter().zip(&all))
+                .map(|(descriptor, entries)| Descriptor {
+                    entries,
+                    hits: descriptor["hits_addend"].as_u64(),
+                })
+                .collect();
+            let hits = request["hits_addend"].as_u64().filter(|hits| *hits > 0);
+            let now = Moment::from_nanos(op["t_ns"].as_i64().unwrap());
+            let decision =
+                limiter.decide(request["domain"].as_str().unwrap(), &descriptors, hits, now);
+            let code = if decision.outcome == Outcome::Allowed {
+                "OK"
+            } else {
+                "OVER_LIMIT"
+            };
+            assert_eq!(code, expected["code"], "{name}");
+            for (status, expected) in decision.statuses.iter().zip(statuses) {
+                check_status(name, status, expected);
+            }
+        }
+        decided += 1;
+    }
+    assert!(decided >= 7, "only {decided} cases");
 }
