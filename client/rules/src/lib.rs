@@ -8,6 +8,7 @@
 //! [`Limiter`] counts and decides.
 
 pub mod address;
+pub mod answer;
 pub mod decide;
 pub mod document;
 mod form;
@@ -20,6 +21,7 @@ mod tree;
 pub mod who;
 
 pub use address::{Address, Network, Trusted};
+pub use answer::GrpcRefusal;
 pub use decide::{Decision, Descriptor, Limiter, Outcome, Status};
 pub use document::Rules;
 pub use path::Template;

@@ -1,0 +1,95 @@
+//! Log-ins by a botnet, and hostile headers.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "clippy takes only functions with #[test] as tests"
+)]
+
+use std::time::Duration;
+
+use doorward_limits::{Moment, headers::Legacy};
+use doorward_rules::{Descriptor, Entry, Limiter, Outcome, Part, Request, Rules, Who};
+
+const LOGINS: &str = "domain: login
+descriptors:
+  - key: name
+    rate_limit: {rate: 10/min}
+  - key: address
+    rate_limit: {rate: 10/min}
+";
+
+/// Returns the number of log-ins that pass in a minute, at 100 a second.
+fn passed(name: fn(u64) -> u64, address: fn(u64) -> u64) -> usize {
+    let limiter = Limiter::new(
+        Rules::load(&[("login.yaml", LOGINS)]).unwrap(),
+        100_000,
+        [1, 2],
+    );
+    let attempt = |number: &u64| {
+        let (name, address) = (name(*number).to_string(), address(*number).to_string());
+        let entries = [("name", &name), ("address", &address)];
+        let entries = entries.map(|(key, value)| {
+            [Entry {
+                key,
+                value: Some(value.as_bytes()),
+            }]
+        });
+        let descriptors = entries.each_ref().map(|entries| Descriptor {
+            entries,
+            hits: None,
+        });
+        let now = Moment::ORIGIN.after(Duration::from_millis(10 * number));
+        limiter.allow("login", &descriptors, now)
+    };
+    (0..6_000).filter(attempt).count()
+}
+
+#[test]
+fn a_botnet_and_a_list_of_names_get_ten_log_ins_a_minute() {
+    assert_eq!(passed(|_| 7, |number| number % 10_000), 10);
+    assert_eq!(passed(|number| number % 10_000, |_| 7), 10);
+}
+
+#[test]
+fn a_refusal_has_headers_and_details() {
+    let limiter = Limiter::new(Rules::load(&[("a.yaml", LOGINS)]).unwrap(), 10, [1, 2]);
+    let entries = [Entry {
+        key: "name",
+        value: None,
+    }];
+    let descriptors = [Descriptor {
+        entries: &entries,
+        hits: Some(10),
+    }];
+    assert!(limiter.allow("login", &descriptors, Moment::ORIGIN));
+    let decision = limiter.decide("login", &descriptors, None, Moment::ORIGIN);
+    assert_eq!(decision.outcome, Outcome::OverLimit);
+    let headers = decision.headers(Duration::from_secs(2), Legacy::Off);
+    assert!(
+        headers.contains(&("Retry-After", "62".to_owned())),
+        "{headers:?}"
+    );
+    let grpc = decision.grpc(Duration::ZERO).unwrap();
+    assert_eq!(
+        (grpc.code, grpc.violations),
+        (8, vec!["login.name".to_owned()])
+    );
+}
+
+#[test]
+fn a_missing_value_is_limited_apart_from_an_empty_one() {
+    let who = Who(vec![Part::Header("x-api-key".to_owned())]);
+    let keys = doorward_limits::Keys::new([1, 2]);
+    let key = |headers: &[(&str, &[u8])]| {
+        let request = Request {
+            peer: None,
+            method: b"GET",
+            path: b"/",
+            headers,
+            login: None,
+        };
+        who.key(&keys, &request)
+    };
+    assert_ne!(key(&[]), key(&[("x-api-key", b"")]));
+    assert_ne!(key(&[]), key(&[("x-api-key", b"\xff")]));
+}
