@@ -135,9 +135,9 @@ impl Key {
         self.0[0]
     }
 
-    /// Returns other bits, for the choice of the shard.
+    /// Returns other bits, evenly spread, for the choice of a shard or a lock.
     #[inline]
-    pub(crate) const fn high(self) -> u64 {
+    pub const fn high(self) -> u64 {
         self.0[1]
     }
 }

@@ -189,9 +189,10 @@ impl<A: Algorithm + Clone> Keyed<A> {
         }
     }
 
-    /// Changes a key's state.
+    /// Does several operations on a key's limit at once. The time of the operation is that of the map, which never goes
+    /// back.
     #[inline]
-    fn update<R>(
+    pub fn update<R>(
         &self,
         key: Key,
         clock: Moment,

@@ -108,6 +108,16 @@ impl Rate {
         self.amount
     }
 
+    /// Returns the amount of one second, rounded up to whole units; `None` for a rate by the calendar.
+    pub fn in_a_second(self) -> Option<Units> {
+        let Period::Nanos(nanos) = self.period else {
+            return None;
+        };
+        // Parts in a second, each a thousand millionth of a unit, are units in as many nanoseconds.
+        let units = self.amount.parts().div_ceil(u128::from(nanos.get()));
+        Some(Units::from_parts(units.saturating_mul(Units::ONE.parts())))
+    }
+
     /// Returns the period.
     pub const fn period(self) -> Period {
         self.period

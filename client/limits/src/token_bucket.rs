@@ -12,7 +12,7 @@ use crate::fraction::simplest;
 use crate::gcra::Gcra;
 use crate::level::Level;
 use crate::moment::Moment;
-use crate::rate::{Period, Rate};
+use crate::rate::Rate;
 use crate::units::Units;
 use crate::word::View;
 
@@ -45,13 +45,7 @@ impl TokenBucket {
     /// If the text is not a rate, or [`Self::new`] refuses it.
     pub fn limit(rate: &str) -> Result<Self, InvalidLimit> {
         let rate: Rate = rate.parse()?;
-        let period = match rate.period() {
-            Period::Nanos(nanos) => u128::from(nanos.get()),
-            Period::Month | Period::Year => return Err(SettingsError::CalendarRate { rate }.into()),
-        };
-        // Parts in a second, each a thousand millionth of a unit, are units in as many nanoseconds.
-        let units = rate.amount().parts().div_ceil(period);
-        let burst = Units::from_parts(units.saturating_mul(Units::ONE.parts()));
+        let burst = rate.in_a_second().ok_or(SettingsError::CalendarRate { rate })?;
         Ok(Self::new(burst, rate)?)
     }
 

@@ -4,12 +4,15 @@
 //! proxy did not tell, so the identifier is the nearest known address to its right, never one further left. At most 64
 //! entries from the right are read. IPv6 addresses are told by prefix, and `::ffff:192.0.2.1` is the IPv4 address.
 
+use std::io::{Cursor, Write as _};
 use std::net::{IpAddr, Ipv6Addr};
 use std::str::FromStr;
 
+use smallvec::SmallVec;
 use thiserror::Error;
 
 use crate::forwarded;
+use crate::value::{INLINE, Value};
 use crate::who::{Request, trimmed};
 
 /// Most entries that are read, from the right.
@@ -62,83 +65,102 @@ pub struct InvalidNetwork(pub String);
 
 /// An entry of a list of proxies.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Entry {
+pub(crate) enum Entry<'a> {
     Known(IpAddr),
     /// `unknown`, or a name that starts with `_`.
-    Told(String),
+    Told(Value<'a>),
     Invalid,
 }
 
 impl Address {
-    /// Returns the text of the client's address; `None` if it is missing.
-    pub fn client(&self, request: &Request<'_>) -> Option<String> {
-        let peer = request.peer.map(|peer| Entry::Known(peer.to_canonical()));
-        let mut nearest = peer.clone();
-        let mut client = None;
-        match &self.trusted {
-            Trusted::Hops(hops) => {
-                let entries = self.entries(request);
-                if let Some(last) = hops.checked_sub(1).filter(|last| entries.len() > *last) {
-                    for (place, entry) in entries.into_iter().enumerate() {
-                        if place == last {
-                            client = Some(entry);
-                            break;
-                        } else if matches!(entry, Entry::Known(_)) {
-                            nearest = Some(entry);
-                        }
-                    }
-                }
-            }
-            Trusted::Proxies(networks) => {
-                let is_ours = |entry: Option<&Entry>| networks.iter().any(|it| it.contains(entry));
-                if is_ours(peer.as_ref()) {
-                    for entry in self.entries(request) {
-                        if !is_ours(Some(&entry)) {
-                            client = Some(entry);
-                            break;
-                        }
-                        nearest = Some(entry);
-                    }
-                }
-            }
+    /// Takes the peer of the connection as the client, for a service without proxies. IPv6 counts by /64.
+    pub const fn peer() -> Self {
+        Self {
+            from: From::Peer,
+            trusted: Trusted::Hops(0),
+            ipv6_prefix: 64,
         }
-        match client
-            .filter(|client| *client != Entry::Invalid)
-            .or(nearest)?
-        {
+    }
+
+    /// Returns the text of the client's address; `None` if it is missing.
+    pub fn client<'a>(&self, request: &Request<'a>) -> Option<Value<'a>> {
+        let peer = request.peer.map(|peer| peer.to_canonical());
+        let client = match self.from {
+            From::Peer => peer.map(Entry::Known),
+            From::XForwardedFor => {
+                let lines = request.lines("x-forwarded-for").rev();
+                let entries = lines.flat_map(|line| line.rsplit(|byte| *byte == b',').map(trimmed));
+                let entries = entries.filter(|entry| !entry.is_empty());
+                self.choose(peer, entries.map(Entry::read))
+            }
+            From::Forwarded => {
+                let lines = request.lines("forwarded").rev();
+                let elements = lines.flat_map(|line| forwarded::elements(line).into_iter().rev());
+                self.choose(peer, elements.map(forwarded::entry))
+            }
+        };
+        match client? {
             Entry::Known(address) => Some(self.text(address)),
             Entry::Told(text) => Some(text),
             Entry::Invalid => None,
         }
     }
 
-    /// Returns the entries of the header, from the right.
-    fn entries(&self, request: &Request<'_>) -> Vec<Entry> {
-        match self.from {
-            From::Peer => Vec::new(),
-            From::XForwardedFor => {
-                let lines = request.lines("x-forwarded-for").rev();
-                let entries = lines.flat_map(|line| line.rsplit(|byte| *byte == b',').map(trimmed));
-                let entries = entries.filter(|entry| !entry.is_empty());
-                entries.take(ENTRIES_MAX).map(Entry::read).collect()
+    /// Returns the client. `entries` are those of the header, from the right.
+    fn choose<'a>(
+        &self,
+        peer: Option<IpAddr>,
+        entries: impl Iterator<Item = Entry<'a>>,
+    ) -> Option<Entry<'a>> {
+        let mut entries = entries.take(ENTRIES_MAX);
+        let mut nearest = peer;
+        let client = match &self.trusted {
+            Trusted::Hops(0) => None,
+            Trusted::Hops(hops) => {
+                for _ in 1..*hops {
+                    match entries.next() {
+                        Some(Entry::Known(address)) => nearest = Some(address),
+                        Some(_) => {}
+                        None => return peer.map(Entry::Known),
+                    }
+                }
+                match entries.next() {
+                    None => return peer.map(Entry::Known),
+                    client => client,
+                }
             }
-            From::Forwarded => {
-                let lines = request.lines("forwarded").rev();
-                let elements = lines.flat_map(|line| forwarded::elements(line).into_iter().rev());
-                elements.take(ENTRIES_MAX).map(forwarded::entry).collect()
+            Trusted::Proxies(networks) => {
+                let is_ours = |it: Option<IpAddr>| networks.iter().any(|net| net.contains(it));
+                let mut client = None;
+                while client.is_none() && is_ours(nearest) {
+                    match entries.next() {
+                        None => break,
+                        Some(Entry::Known(address)) if is_ours(Some(address)) => {
+                            nearest = Some(address);
+                        }
+                        entry => client = entry,
+                    }
+                }
+                client
             }
-        }
+        };
+        let client = client.filter(|client| *client != Entry::Invalid);
+        client.or(nearest.map(Entry::Known))
     }
 
-    fn text(&self, address: IpAddr) -> String {
-        match address {
-            IpAddr::V4(address) => address.to_string(),
+    fn text<'a>(&self, address: IpAddr) -> Value<'a> {
+        let mut text = Cursor::new([0; INLINE]);
+        // The longest address has 43 bytes.
+        let _ = match address {
+            IpAddr::V4(address) => write!(text, "{address}"),
             IpAddr::V6(address) => {
                 let bits = self.ipv6_prefix.min(128);
                 let prefix = Ipv6Addr::from_bits(high_bits(address.to_bits(), bits));
-                format!("{prefix}/{bits}")
+                write!(text, "{prefix}/{bits}")
             }
-        }
+        };
+        let length = usize::try_from(text.position()).unwrap_or(INLINE);
+        Value::Owned(SmallVec::from_buf_and_len(text.into_inner(), length))
     }
 }
 
@@ -149,14 +171,14 @@ fn high_bits(number: u128, bits: u8) -> u128 {
 }
 
 impl Network {
-    fn contains(&self, entry: Option<&Entry>) -> bool {
-        match (self, entry) {
+    fn contains(&self, address: Option<IpAddr>) -> bool {
+        match (self, address) {
             (Self::Unix, None) => true,
-            (Self::Prefix(IpAddr::V4(net), bits), Some(Entry::Known(IpAddr::V4(address)))) => {
+            (Self::Prefix(IpAddr::V4(net), bits), Some(IpAddr::V4(address))) => {
                 let differ = u128::from(net.to_bits() ^ address.to_bits()) << 96;
                 high_bits(differ, *bits) == 0
             }
-            (Self::Prefix(IpAddr::V6(net), bits), Some(Entry::Known(IpAddr::V6(address)))) => {
+            (Self::Prefix(IpAddr::V6(net), bits), Some(IpAddr::V6(address))) => {
                 high_bits(net.to_bits() ^ address.to_bits(), *bits) == 0
             }
             _ => false,
@@ -193,14 +215,14 @@ impl FromStr for Network {
     }
 }
 
-impl Entry {
+impl<'a> Entry<'a> {
     /// Reads `address`, `address:port`, `[IPv6]`, `[IPv6]:port`, `unknown` or `_name`.
-    pub(crate) fn read(text: &[u8]) -> Self {
+    pub(crate) fn read(text: &'a [u8]) -> Self {
         let read = std::str::from_utf8(text).ok().and_then(Self::parse);
         read.unwrap_or(Self::Invalid)
     }
 
-    fn parse(text: &str) -> Option<Self> {
+    fn parse(text: &'a str) -> Option<Self> {
         let known = |address: IpAddr| Self::Known(address.to_canonical());
         if let Some(rest) = text.strip_prefix('[') {
             let (address, rest) = rest.split_once(']')?;
@@ -219,10 +241,10 @@ impl Entry {
             return None;
         }
         if node.eq_ignore_ascii_case("unknown") {
-            return Some(Self::Told("unknown".to_owned()));
+            return Some(Self::Told(Value::from("unknown")));
         }
         if is_name(node) {
-            return Some(Self::Told(node.to_owned()));
+            return Some(Self::Told(Value::from(node)));
         }
         let address: std::net::Ipv4Addr = node.parse().ok()?;
         port.is_some_and(is_port).then(|| known(address.into()))

@@ -1,7 +1,6 @@
 //! A document as it is written. Scalars are text with their place, so that a message can name both.
 //!
-//! Unknown fields are refused by serde, and so are fields of envoyproxy/ratelimit that this crate lacks
-//! (`quota_mode`, `share_threshold`, `value_to_metric`, `metadata`).
+//! Serde refuses unknown fields, and fields of envoyproxy/ratelimit that this crate lacks.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -25,6 +24,9 @@ pub(crate) struct DocumentForm {
     /// Answer to a request without a rule: `allow` (default) or `reject`.
     #[schemars(with = "Option<String>")]
     pub(crate) unmatched: Scalar,
+    /// What rules count: `allowed` requests (default), or all `attempts`, as envoyproxy/ratelimit does.
+    #[schemars(with = "Option<String>")]
+    pub(crate) count: Scalar,
 }
 
 /// A descriptor: a key, perhaps with a value, its limit and the levels below.
@@ -52,6 +54,9 @@ pub(crate) struct DescriptorForm {
     /// Whether the metric's name has the values of the request: `true` or `false`.
     #[schemars(with = "Option<bool>")]
     pub(crate) detailed_metric: Scalar,
+    /// Long refusal of a caller that keeps exceeding the limit.
+    #[schemars(with = "Option<BanForm>")]
+    pub(crate) ban: Option<Spanned<BanForm>>,
     /// Answer above the limit: `reject` (default), `wait`, `drop`, `degrade`, `redirect`.
     #[schemars(with = "Option<crate::Action>")]
     pub(crate) action: Scalar,
@@ -83,6 +88,15 @@ pub(crate) struct LimitForm {
     /// Amount and window, such as `2000/20min`.
     #[schemars(with = "Option<String>")]
     pub(crate) rate: Scalar,
+    /// `fixed_window` (default), `token_bucket`, `leaky_queue`, `sliding_log` or `sliding_counter`.
+    #[schemars(with = "Option<crate::Algorithm>")]
+    pub(crate) algorithm: Scalar,
+    /// Largest amount at once, for `token_bucket` and `leaky_queue`. Default: the amount of one second, rounded up.
+    #[schemars(with = "Option<f64>")]
+    pub(crate) burst: Scalar,
+    /// Amount in use beyond which answers warn. Below the limit.
+    #[schemars(with = "Option<f64>")]
+    pub(crate) soft_limit: Scalar,
     /// Whether everything passes: `true` or `false`.
     #[schemars(with = "Option<bool>")]
     pub(crate) unlimited: Scalar,
@@ -91,6 +105,25 @@ pub(crate) struct LimitForm {
     pub(crate) name: Scalar,
     /// Rules that this one replaces in a request.
     pub(crate) replaces: Option<Vec<ReplacesForm>>,
+}
+
+/// A ban: more than `threshold` attempts within `interval` lead to a refusal of `length`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Ban")]
+pub(crate) struct BanForm {
+    /// Number of attempts that lead to no ban yet. Required.
+    #[schemars(with = "u32")]
+    pub(crate) threshold: Scalar,
+    /// Time in which attempts are counted, from the first one, such as `1min`. Required.
+    #[schemars(with = "String")]
+    pub(crate) interval: Scalar,
+    /// Length of a ban, from the end of the interval, such as `10min`. Required.
+    #[schemars(with = "String")]
+    pub(crate) length: Scalar,
+    /// Whether each further ban is twice as long: `false` (default), `true` (up to a day), or the longest length.
+    #[schemars(with = "Option<String>")]
+    pub(crate) growing: Scalar,
 }
 
 /// A rule that is replaced.

@@ -3,17 +3,20 @@
 //! An element without `for`, with two, or malformed counts as a hop that is no address. A quote that is left open takes
 //! the rest of its own line only.
 
+use smallvec::SmallVec;
+
 use crate::address::Entry;
+use crate::value::INLINE;
 use crate::who::trimmed;
 
 /// Returns the elements of a line that are not empty.
-pub(crate) fn elements(line: &[u8]) -> Vec<&[u8]> {
+pub(crate) fn elements(line: &[u8]) -> SmallVec<[&[u8]; 8]> {
     let elements = split(line, b',').into_iter().map(trimmed);
     elements.filter(|element| !element.is_empty()).collect()
 }
 
 /// Reads the `for` of an element.
-pub(crate) fn entry(element: &[u8]) -> Entry {
+pub(crate) fn entry<'a>(element: &[u8]) -> Entry<'a> {
     let mut found = None;
     for pair in split(element, b';').into_iter().map(trimmed) {
         if pair.is_empty() {
@@ -27,15 +30,22 @@ pub(crate) fn entry(element: &[u8]) -> Entry {
         let (true, Some(value)) = (is_token(name), value) else {
             return Entry::Invalid;
         };
-        if name.eq_ignore_ascii_case(b"for") && found.replace(Entry::read(&value)).is_some() {
-            return Entry::Invalid;
+        if name.eq_ignore_ascii_case(b"for") {
+            let entry = match Entry::read(&value) {
+                Entry::Known(address) => Entry::Known(address),
+                Entry::Told(name) => Entry::Told(name.into_owned()),
+                Entry::Invalid => Entry::Invalid,
+            };
+            if found.replace(entry).is_some() {
+                return Entry::Invalid;
+            }
         }
     }
     found.unwrap_or(Entry::Invalid)
 }
 
 /// Splits a text outside of quotes.
-fn split(text: &[u8], at: u8) -> Vec<&[u8]> {
+fn split(text: &[u8], at: u8) -> SmallVec<[&[u8]; 8]> {
     let (mut is_quoted, mut is_escaped) = (false, false);
     let is_end = |byte: &u8| {
         let is_end = !is_quoted && *byte == at;
@@ -52,12 +62,12 @@ fn split(text: &[u8], at: u8) -> Vec<&[u8]> {
 }
 
 /// Returns the content of a token or quoted text; `None` if it is malformed.
-fn unquoted(value: &[u8]) -> Option<Vec<u8>> {
+fn unquoted(value: &[u8]) -> Option<SmallVec<[u8; INLINE]>> {
     let Some(rest) = value.strip_prefix(b"\"") else {
         let is_text = |byte: &u8| byte.is_ascii_graphic() && *byte != b'"';
-        return (!value.is_empty() && value.iter().all(is_text)).then(|| value.to_vec());
+        return (!value.is_empty() && value.iter().all(is_text)).then(|| value.into());
     };
-    let mut content = Vec::new();
+    let mut content = SmallVec::new();
     let mut bytes = rest.iter();
     loop {
         match *bytes.next()? {

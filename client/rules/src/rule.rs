@@ -1,10 +1,13 @@
 //! A rule: the limit of one descriptor, and the answer to a caller that exceeds it.
 
+use std::fmt;
 use std::time::Duration;
 
-use doorward_limits::Rate;
+use doorward_limits::{Rate, SoftHard, Units};
 use schemars::JsonSchema;
 use serde::Deserialize;
+
+use crate::guarded::Guarded;
 
 /// Default of `max_wait`.
 pub const MAX_WAIT: Duration = Duration::from_millis(5);
@@ -28,7 +31,7 @@ pub struct Rule {
     pub detailed_metric: bool,
     /// Answer to a request above the limit.
     pub action: Action,
-    /// Longest wait of `action: wait`.
+    /// Longest wait of `action: wait`, and of a request in a leaky queue.
     pub max_wait: Duration,
     /// Place where the rule's use is counted.
     pub scope: Scope,
@@ -39,13 +42,44 @@ pub struct Rule {
 }
 
 /// The limit of a rule.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Limit {
     /// Everything passes, and nothing is counted.
     Unlimited,
-    /// An amount in each window. Windows are aligned to 1970 in UTC: a week begins on Thursday, a month has 30 days
+    /// A limit that is counted.
+    Counted(Box<Counted>),
+}
+
+/// A limit that is counted.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Counted {
+    /// Amount and window. Windows of `unit` are aligned to 1970 in UTC: a week begins on Thursday, a month has 30 days
     /// and a year 365.
-    Window(Rate),
+    pub rate: Rate,
+    /// Name of the algorithm.
+    pub algorithm: Algorithm,
+    /// Use beyond which answers warn.
+    pub soft_limit: Option<Units>,
+    /// The way it is counted.
+    pub settings: SoftHard<Guarded>,
+}
+
+/// Name of an algorithm.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Algorithm {
+    /// An amount in each window of the clock.
+    #[default]
+    FixedWindow,
+    /// A rate with a burst. GCRA and the leaky bucket as a meter give the same answers.
+    #[serde(alias = "gcra", alias = "leaky_bucket")]
+    TokenBucket,
+    /// An even stream: requests wait for their turn, up to `max_wait`.
+    LeakyQueue,
+    /// An amount in every window, exactly.
+    SlidingLog,
+    /// An amount in every window, estimated from two numbers.
+    SlidingCounter,
 }
 
 /// Answer to a request above the limit.
@@ -76,19 +110,32 @@ pub enum Scope {
     Shared,
 }
 
-/// Answer while the limit cannot be decided.
+/// Answer while the limit cannot be decided, as without a lease of a shared limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum OnFailure {
     /// Everything passes. Default of local rules.
     Open,
-    /// Everything is refused.
+    /// Everything is refused, with 503.
     Closed,
-    /// The safe capacity passes. Default of shared rules.
+    /// Each process counts by itself. Default of shared rules.
     Safe,
 }
 
 impl Rule {
+    /// Returns whether the rule may refuse a request: not in shadow mode, and not with `action: degrade`.
+    pub fn is_binding(&self) -> bool {
+        !self.shadow && self.action != Action::Degrade
+    }
+
+    /// Returns the counted limit; `None` if it is unlimited.
+    pub fn counted(&self) -> Option<&Counted> {
+        match &self.limit {
+            Limit::Unlimited => None,
+            Limit::Counted(counted) => Some(counted),
+        }
+    }
+
     /// Returns the name of the rule's metric for a request.
     pub fn metric(&self, domain: &str, entries: &[crate::Entry<'_>]) -> String {
         if !self.detailed_metric {
@@ -107,5 +154,22 @@ impl Rule {
             }
         }
         name
+    }
+}
+
+/// The limit as people read it: `10/min`, `100/s token_bucket`, `unlimited`.
+impl fmt::Display for Limit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self::Counted(counted) = self else {
+            return f.write_str("unlimited");
+        };
+        write!(f, "{}", counted.rate)?;
+        match counted.algorithm {
+            Algorithm::FixedWindow => Ok(()),
+            Algorithm::TokenBucket => f.write_str(" token_bucket"),
+            Algorithm::LeakyQueue => f.write_str(" leaky_queue"),
+            Algorithm::SlidingLog => f.write_str(" sliding_log"),
+            Algorithm::SlidingCounter => f.write_str(" sliding_counter"),
+        }
     }
 }

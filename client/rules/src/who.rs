@@ -1,15 +1,15 @@
 //! The client that a request comes from: an identifier of parts.
 //!
 //! A missing part is a value of its own: no text equals it, and it never frees the client. Bytes are compared, invalid
-//! UTF-8 too. An own extractor is a closure: `Part::Own(Box::new(|request| request.header("x-tenant").map(Cow::from)))`.
+//! UTF-8 too. An own extractor is a closure: `Part::Own(Box::new(|request| request.header("x-tenant").map(Value::from)))`.
 
-use std::borrow::Cow;
 use std::net::IpAddr;
 
 use doorward_limits::{Key, Keys};
 
 use crate::address::Address;
 use crate::path::Template;
+use crate::value::{Value, add_to_key};
 
 /// A request, as far as it identifies a client.
 #[derive(Clone, Copy, Debug)]
@@ -26,11 +26,8 @@ pub struct Request<'a> {
     pub login: Option<&'a str>,
 }
 
-/// A value of a part. `None`: missing.
-pub type Value<'a> = Option<Cow<'a, [u8]>>;
-
 /// An extractor of the application.
-pub type Own = Box<dyn for<'a> Fn(&Request<'a>) -> Value<'a> + Send + Sync>;
+pub type Own = Box<dyn for<'a> Fn(&Request<'a>) -> Option<Value<'a>> + Send + Sync>;
 
 /// A part of an identifier.
 pub enum Part {
@@ -55,34 +52,31 @@ pub struct Who(pub Vec<Part>);
 
 impl Who {
     /// Returns the value of each part.
-    pub fn parts<'a>(&'a self, request: &Request<'a>) -> impl Iterator<Item = Value<'a>> {
+    pub fn parts<'a>(&'a self, request: &Request<'a>) -> impl Iterator<Item = Option<Value<'a>>> {
         self.0.iter().map(|part| part.value(request))
     }
 
     /// Returns the client's key. Keys are equal if and only if all their parts are, but for collisions of the hash.
     pub fn key(&self, keys: &Keys, request: &Request<'_>) -> Key {
-        let parts = self.parts(request).fold(keys.key(), |key, value| {
-            crate::key::value(key, value.as_deref())
-        });
+        let parts = self
+            .parts(request)
+            .fold(keys.key(), |key, value| add_to_key(key, value.as_deref()));
         parts.finish()
     }
 }
 
 impl Part {
     /// Returns the value of this part of a request.
-    pub fn value<'a>(&'a self, request: &Request<'a>) -> Value<'a> {
+    pub fn value<'a>(&'a self, request: &Request<'a>) -> Option<Value<'a>> {
         match self {
-            Self::Login => request.login.map(|login| Cow::from(login.as_bytes())),
-            Self::Address(address) => address
-                .client(request)
-                .map(|client| Cow::from(client.into_bytes())),
-            Self::Header(name) => request.header(name).map(Cow::from),
-            Self::Cookie(name) => request.cookie(name.as_bytes()).map(Cow::from),
+            Self::Login => request.login.map(Value::from),
+            Self::Address(address) => address.client(request),
+            Self::Header(name) => request.header(name).map(Value::from),
+            Self::Cookie(name) => request.cookie(name.as_bytes()).map(Value::from),
             Self::Path(templates) => {
-                let found = Template::best(templates, request.path);
-                found.map(|template| Cow::from(template.text().as_bytes()))
+                Template::best(templates, request.path).map(|template| Value::from(template.text()))
             }
-            Self::Method => Some(Cow::from(request.method)),
+            Self::Method => Some(Value::from(request.method)),
             Self::Own(own) => own(request),
         }
     }

@@ -1,17 +1,11 @@
 //! The vectors of `who.json`, and hostile headers.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    reason = "clippy takes only functions with #[test] as tests"
-)]
-
-use std::path::PathBuf;
-
 use doorward_limits::Keys;
 use doorward_rules::address::From;
 use doorward_rules::{Address, Part, Request, Template, Trusted, Who};
 use serde_json::Value;
+
+use crate::cases;
 
 fn bytes(value: &Value) -> Vec<u8> {
     if let Some(text) = value.as_str() {
@@ -79,14 +73,8 @@ fn part(config: &Value) -> Part {
 
 #[test]
 fn clients_have_the_expected_identifiers() {
-    let folder = std::env::var_os("DOORWARD_RULES_VECTORS").map_or_else(
-        || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/vectors"),
-        PathBuf::from,
-    );
-    let text = std::fs::read_to_string(folder.join("who.json")).unwrap();
-    let cases: Vec<Value> = serde_json::from_str(&text).unwrap();
     let keys = Keys::new([1, 2]);
-    for case in &cases {
+    for case in &cases("who.json") {
         let who = Who(case["config"]["key"]
             .as_array()
             .unwrap()
@@ -115,7 +103,7 @@ fn clients_have_the_expected_identifiers() {
             };
             let parts: Vec<_> = who
                 .parts(&request)
-                .map(|part| part.map(|part| part.into_owned()))
+                .map(|part| part.map(|part| part.to_vec()))
                 .collect();
             let expected: Vec<_> = (op["expect"]["key"].as_array().unwrap().iter())
                 .map(|part| (!part.is_null()).then(|| bytes(part)))

@@ -1,0 +1,255 @@
+//! The answer to a request: allowed or not, by which rule, why, and what to do.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use doorward_limits::{Answer, Decision as Taken, Units, several};
+use smallvec::SmallVec;
+
+use crate::document::INLINE;
+use crate::rule::{Action, Rule};
+
+/// The answer to a request.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Decision {
+    /// Whether the request passes.
+    pub is_allowed: bool,
+    /// The reason.
+    pub why: Why,
+    /// The thing to do now.
+    pub advice: Advice,
+    /// The answer of each descriptor, in order.
+    pub statuses: SmallVec<[Status; INLINE]>,
+    /// Place of the strictest status; `None` without a counted one.
+    pub strictest: Option<usize>,
+}
+
+/// The answer of a descriptor.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Status {
+    /// The rule that limits it. `None`: no rule, or one that another replaces.
+    pub rule: Option<Arc<Rule>>,
+    /// Whether this descriptor refuses the request. Never true in shadow mode, and with `action: degrade`.
+    pub is_over: bool,
+    /// The reason.
+    pub why: Why,
+    /// The answer of the limit. `None`: nothing is counted.
+    pub answer: Option<Answer>,
+}
+
+/// Reason of an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// No rule limits it.
+    NoRule,
+    /// No rule limits it, and the domain refuses such requests.
+    Unmatched,
+    /// Another rule of the request replaces the rule.
+    Replaced,
+    /// The rule is unlimited.
+    Unlimited,
+    /// The limit has enough left.
+    Within,
+    /// Enough is left, but more than the soft limit is in use.
+    BeyondSoftLimit,
+    /// The limit is used up.
+    Over,
+    /// The limit is used up, and the rule is in shadow mode.
+    OverInShadow,
+    /// The limit is used up, and the service shall do less for the request.
+    Degraded,
+    /// The cost is above the whole limit.
+    CostAboveLimit,
+    /// The caller is banned.
+    Banned,
+    /// The limit is shared, and this process has no lease of it.
+    NoLease,
+}
+
+/// The thing to do with a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Advice {
+    /// Serve it.
+    Proceed,
+    /// Serve it after this time. It is counted already.
+    ProceedAfter(Duration),
+    /// Serve less: a rule with `action: degrade` is over its limit.
+    Degrade,
+    /// Ask again after this time, and refuse it then. The rule's `max_wait` allows the wait.
+    AskAgainAfter(Duration),
+    /// Refuse it with [`Decision::http_status`].
+    Reject,
+    /// Close without an answer.
+    Drop,
+    /// Send the caller elsewhere.
+    Redirect,
+}
+
+impl Decision {
+    /// Makes the answer to a request from those of its descriptors.
+    pub(crate) fn of(statuses: SmallVec<[Status; INLINE]>) -> Self {
+        let places: SmallVec<[usize; INLINE]> = (statuses.iter().enumerate())
+            .filter(|(_, status)| status.is_binding())
+            .map(|(place, _)| place)
+            .collect();
+        let answers: SmallVec<[Answer; INLINE]> = places
+            .iter()
+            .filter_map(|place| statuses.get(*place)?.answer)
+            .collect();
+        let strictest = several::strictest(&answers)
+            .and_then(|place| places.get(place))
+            .copied();
+        let refused = statuses
+            .iter()
+            .find(|status| status.is_over && status.answer.is_none());
+        let told = refused.or(strictest.and_then(|place| statuses.get(place)));
+        let is_allowed = !statuses.iter().any(|status| status.is_over);
+        let why = told.map_or_else(|| uncounted(&statuses), |status| status.why);
+        let advice = match told.filter(|status| status.is_over) {
+            Some(status) => status.advice(),
+            None if statuses.iter().any(|status| status.why == Why::Degraded) => Advice::Degrade,
+            None => match statuses.iter().filter_map(Status::delay).max() {
+                None | Some(Duration::ZERO) => Advice::Proceed,
+                Some(delay) => Advice::ProceedAfter(delay),
+            },
+        };
+        Self {
+            is_allowed,
+            why,
+            advice,
+            statuses,
+            strictest,
+        }
+    }
+
+    /// Makes the refusal of a request without a rule.
+    pub(crate) fn unmatched(statuses: SmallVec<[Status; INLINE]>) -> Self {
+        let (why, advice) = (Why::Unmatched, Advice::Reject);
+        Self {
+            is_allowed: false,
+            why,
+            advice,
+            statuses,
+            strictest: None,
+        }
+    }
+
+    /// Returns the status that the answer tells: the strictest one.
+    pub fn status(&self) -> Option<&Status> {
+        self.statuses.get(self.strictest?)
+    }
+
+    /// Returns the strictest rule; `None` without a counted one.
+    pub fn rule(&self) -> Option<&Rule> {
+        self.status()?.rule.as_deref()
+    }
+
+    /// Returns the amount of the strictest limit.
+    pub fn limit(&self) -> Option<Units> {
+        Some(self.rule()?.counted()?.rate.amount())
+    }
+
+    /// Returns the whole units that are left of the strictest limit.
+    pub fn remaining(&self) -> Option<u64> {
+        self.status().map(Status::remaining)
+    }
+
+    /// Returns the time until everything of the strictest limit is available again, or until its window ends.
+    pub fn reset(&self) -> Option<Duration> {
+        self.status().map(Status::reset)
+    }
+
+    /// Returns the time until the same request passes; `None` if it has passed, or no wait is known to help.
+    pub fn retry_after(&self) -> Option<Duration> {
+        self.status()?.answer?.decision.retry_after()
+    }
+
+    /// Returns the HTTP status of a refusal; `None` if the request passes. 429 for a caller's own quota, 503 for
+    /// requests without a rule and for shared limits without a lease.
+    pub const fn http_status(&self) -> Option<u16> {
+        match self.why {
+            _ if self.is_allowed => None,
+            Why::Unmatched | Why::NoLease => Some(503),
+            _ => Some(429),
+        }
+    }
+}
+
+/// Returns the reason of a request in which nothing is counted.
+fn uncounted(statuses: &[Status]) -> Why {
+    let mut all = statuses.iter().map(|status| status.why);
+    all.find(|why| *why != Why::NoRule).unwrap_or(Why::NoRule)
+}
+
+impl Status {
+    /// Makes the status of a descriptor that is not counted.
+    pub(crate) const fn free(rule: Option<Arc<Rule>>, why: Why) -> Self {
+        Self {
+            rule,
+            is_over: false,
+            why,
+            answer: None,
+        }
+    }
+
+    /// Returns the whole units that are left. `u64::MAX` for an unlimited rule, and 0 without a rule or when over.
+    pub fn remaining(&self) -> u64 {
+        match (&self.rule, &self.answer) {
+            (None, _) => 0,
+            (Some(_), None) => u64::MAX,
+            (Some(_), Some(answer)) => answer.standing.remaining.floor(),
+        }
+    }
+
+    /// Returns the time until everything is available again, or until the window ends. Zero if nothing is counted.
+    pub fn reset(&self) -> Duration {
+        self.answer
+            .map_or(Duration::ZERO, |answer| answer.standing.reset)
+    }
+
+    /// Returns whether a limit that may refuse is counted.
+    fn is_binding(&self) -> bool {
+        self.answer.is_some() && self.rule.as_ref().is_some_and(|rule| rule.is_binding())
+    }
+
+    fn delay(&self) -> Option<Duration> {
+        match self.answer.filter(|_| self.is_binding())?.decision {
+            Taken::Allowed(allowed) => Some(allowed.delay),
+            Taken::After(_) | Taken::Never(_) => None,
+        }
+    }
+
+    /// Returns the thing to do with a request that this status refuses.
+    fn advice(&self) -> Advice {
+        let wait = self.answer.and_then(|answer| answer.decision.retry_after());
+        match self.rule.as_ref().map(|rule| (rule.action, rule.max_wait)) {
+            Some((Action::Drop, _)) => Advice::Drop,
+            Some((Action::Redirect, _)) => Advice::Redirect,
+            Some((Action::Wait, max_wait)) => match wait.filter(|wait| *wait <= max_wait) {
+                Some(wait) => Advice::AskAgainAfter(wait),
+                None => Advice::Reject,
+            },
+            Some((Action::Reject | Action::Degrade, _)) | None => Advice::Reject,
+        }
+    }
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NoRule => "no rule",
+            Self::Unmatched => "no rule, and the domain rejects unmatched requests",
+            Self::Replaced => "replaced by another rule",
+            Self::Unlimited => "unlimited",
+            Self::Within => "within the limit",
+            Self::BeyondSoftLimit => "beyond the soft limit",
+            Self::Over => "over the limit",
+            Self::OverInShadow => "over the limit, in shadow mode",
+            Self::Degraded => "over the limit, degraded",
+            Self::CostAboveLimit => "the cost is above the limit",
+            Self::Banned => "banned",
+            Self::NoLease => "no lease of the shared limit",
+        })
+    }
+}

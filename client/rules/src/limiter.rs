@@ -1,0 +1,347 @@
+//! Decisions: all descriptors of a request together, all or nothing.
+//!
+//! A refused request changes no counter, and an allowed one is counted by all of its rules, also by a shadow rule that
+//! is over its limit. A domain with `count: attempts` counts every request in full, refused or not, as
+//! envoyproxy/ratelimit does. Each combination of values has its own counter, also under a bare key or a star.
+//!
+//! The keys of a request are locked until all of its rules have decided, so no other request sees half of it. If two
+//! keys have no room in their maps, two requests may still meet in the shared limit; then one of them may be refused
+//! needlessly, and none passes needlessly.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
+use std::time::Duration;
+
+use doorward_limits::rate::Period;
+use doorward_limits::{
+    Algorithm as _, Allowed, Answer, Decision as Taken, Key, Keyed, Keys, Moment, Reason, SoftHard,
+    Units,
+};
+use smallvec::SmallVec;
+
+use crate::decision::{Decision, Status, Why};
+use crate::document::{INLINE, Number, Rules};
+use crate::guarded::Guarded;
+use crate::rule::{Algorithm, Counted, Limit, OnFailure, Rule, Scope};
+use crate::tree::Entry;
+use crate::value::add_to_key;
+
+/// A descriptor of a request.
+#[derive(Clone, Copy, Debug)]
+pub struct Descriptor<'a> {
+    /// Its entries.
+    pub entries: &'a [Entry<'a>],
+    /// Units to take; 0 only looks. `None`: the units of the request, or else the rule's cost.
+    pub hits: Option<u64>,
+}
+
+/// Rules with the counters of this process.
+#[derive(Debug)]
+pub struct Limiter {
+    in_force: RwLock<InForce>,
+    keys: Keys,
+    keys_max: usize,
+    /// One for each group of keys.
+    locks: Box<[Mutex<()>]>,
+}
+
+/// Number of locks, one for each bit of a set.
+const LOCKS: u32 = u64::BITS;
+
+type Counter = Keyed<SoftHard<Guarded>>;
+
+/// A counter that is created at its first use.
+type Lazy = OnceLock<Arc<Counter>>;
+
+/// Rules in force, with their counters.
+#[derive(Debug)]
+pub(crate) struct InForce {
+    pub(crate) rules: Rules,
+    /// One for each rule.
+    counters: Vec<Lazy>,
+}
+
+/// A descriptor that is counted.
+struct Charge<'a> {
+    place: usize,
+    rule: &'a Counted,
+    counter: &'a Counter,
+    key: Key,
+    cost: Units,
+    /// Whether a refusal is counted too.
+    counts_refusals: bool,
+    is_charged: bool,
+}
+
+/// Name of a rule across documents.
+type Identity<'a> = (&'a str, &'a [(String, Option<String>)]);
+
+fn identity(rule: &Rule) -> Identity<'_> {
+    (&rule.path, &rule.levels)
+}
+
+impl Limiter {
+    /// Creates fresh counters, for at most `keys_max` keys of each rule. The seed of the keys' hash should be random.
+    pub fn new(rules: Rules, keys_max: usize, seed: [u64; 2]) -> Self {
+        Self {
+            in_force: RwLock::new(InForce::new(rules)),
+            keys: Keys::new(seed),
+            keys_max,
+            locks: (0..LOCKS).map(|_| Mutex::new(())).collect(),
+        }
+    }
+
+    /// Puts other rules in force. A rule with the same place in the tree keeps its counters: if its limit or algorithm
+    /// differs, the available part keeps its ratio, so nothing bursts.
+    pub fn replace(&self, rules: Rules, now: Moment) {
+        let mut next = InForce::new(rules);
+        let mut in_force = self
+            .in_force
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        let numbers = next.rules.rules().iter().enumerate();
+        let numbers: HashMap<_, _> = numbers
+            .map(|(number, rule)| (identity(rule), (number, rule.clone())))
+            .collect();
+        let former = std::mem::take(&mut in_force.counters);
+        for (rule, counter) in in_force.rules.rules().iter().zip(former) {
+            let (Some(counter), Some((number, next_rule))) =
+                (counter.into_inner(), numbers.get(&identity(rule)))
+            else {
+                continue;
+            };
+            let (Some(counted), Some(next_counted)) = (rule.counted(), next_rule.counted()) else {
+                continue;
+            };
+            if counted.settings != next_counted.settings {
+                counter.set_limit(&next_counted.settings, now);
+            }
+            if let Some(cell) = next.counters.get_mut(*number) {
+                *cell = OnceLock::from(counter);
+            }
+        }
+        drop(numbers);
+        *in_force = next;
+    }
+
+    /// Returns whether a request passes, and counts it if so.
+    pub fn allow(&self, domain: &str, descriptors: &[Descriptor<'_>], now: Moment) -> bool {
+        self.decide(domain, descriptors, None, now).is_allowed
+    }
+
+    /// Decides a request, and counts it if it passes. `hits`: units of all descriptors that have none of their own.
+    /// The time is in nanoseconds since 1970. An unknown domain, and a request without descriptors, have no limit.
+    pub fn decide(
+        &self,
+        domain: &str,
+        descriptors: &[Descriptor<'_>],
+        hits: Option<u64>,
+        now: Moment,
+    ) -> Decision {
+        self.with_rules(|in_force| self.decide_by(in_force, domain, descriptors, hits, now))
+    }
+
+    /// Decides a request by the rules that [`Self::with_rules`] gave.
+    pub(crate) fn decide_by(
+        &self,
+        in_force: &InForce,
+        domain: &str,
+        descriptors: &[Descriptor<'_>],
+        hits: Option<u64>,
+        now: Moment,
+    ) -> Decision {
+        let entries = descriptors.iter().map(|descriptor| descriptor.entries);
+        let numbers = in_force.rules.find_numbers(domain, entries);
+        let content = in_force.rules.domain(domain);
+        if content.is_some_and(|content| content.rejects_unmatched)
+            && numbers.iter().all(Option::is_none)
+        {
+            let statuses = numbers.iter().map(|_| Status::free(None, Why::Unmatched));
+            return Decision::unmatched(statuses.collect());
+        }
+        let counts_attempts = content.is_some_and(|content| content.counts_attempts);
+        let mut statuses = SmallVec::new();
+        let mut charges: SmallVec<[Charge<'_>; INLINE]> = SmallVec::new();
+        for (descriptor, number) in descriptors.iter().zip(numbers) {
+            let (status, counted) = in_force.status(number);
+            if let (Some(rule), Some((counted, cell))) = (&status.rule, counted) {
+                let counter = cell.get_or_init(|| self.counter(counted));
+                charges.push(Charge {
+                    place: statuses.len(),
+                    rule: counted,
+                    counter,
+                    key: self.key(descriptor.entries),
+                    cost: Units::whole(descriptor.hits.or(hits).unwrap_or(rule.cost)),
+                    counts_refusals: counts_attempts || !rule.is_binding(),
+                    is_charged: false,
+                });
+            }
+            statuses.push(status);
+        }
+        let locks = self.lock(&charges);
+        for charge in &mut charges {
+            if let Some(status) = statuses.get_mut(charge.place) {
+                charge.take(status, now);
+            }
+        }
+        if !counts_attempts && statuses.iter().any(|status| status.is_over) {
+            for charge in &charges {
+                if let Some(status) = statuses.get_mut(charge.place) {
+                    charge.give_back(status, now);
+                }
+            }
+        }
+        drop(locks);
+        Decision::of(statuses)
+    }
+
+    /// Returns the rules in force.
+    pub fn rules(&self) -> Rules {
+        self.with_rules(|in_force| in_force.rules.clone())
+    }
+
+    /// Calls a function with the rules in force, which must not call this again: a waiting writer would block it.
+    pub(crate) fn with_rules<R>(&self, read: impl FnOnce(&InForce) -> R) -> R {
+        read(&self.in_force.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn counter(&self, counted: &Counted) -> Arc<Counter> {
+        Arc::new(Keyed::new(counted.settings.clone(), self.keys_max))
+    }
+
+    /// Locks the groups of keys of a request, in one order for all requests.
+    fn lock(&self, charges: &[Charge<'_>]) -> SmallVec<[MutexGuard<'_, ()>; INLINE]> {
+        let groups = charges.iter().fold(0, |groups, charge| {
+            groups | 1_u64.rotate_left((charge.key.high() % u64::from(LOCKS)) as u32)
+        });
+        let is_needed = |(group, _): &(u32, _)| groups >> group & 1 == 1;
+        let locks = (0..LOCKS).zip(&self.locks).filter(is_needed);
+        locks
+            .map(|(_, lock)| lock.lock().unwrap_or_else(PoisonError::into_inner))
+            .collect()
+    }
+
+    /// Returns the key of a descriptor among those of the same rule.
+    fn key(&self, entries: &[Entry<'_>]) -> Key {
+        let add = |key, entry: &Entry<'_>| add_to_key(key, entry.value);
+        entries.iter().fold(self.keys.key(), add).finish()
+    }
+}
+
+impl InForce {
+    fn new(rules: Rules) -> Self {
+        let counters = rules.rules().iter().map(|_| OnceLock::new()).collect();
+        Self { rules, counters }
+    }
+
+    /// Returns the status of a descriptor before it is counted, and the limit and the counter that count it.
+    fn status(&self, number: Number) -> (Status, Option<(&Counted, &Lazy)>) {
+        let Some((number, is_replaced)) = number else {
+            return (Status::free(None, Why::NoRule), None);
+        };
+        let (Some(rule), Some(counter)) =
+            (self.rules.rules().get(number), self.counters.get(number))
+        else {
+            return (Status::free(None, Why::NoRule), None);
+        };
+        let status = |why| Status::free(Some(rule.clone()), why);
+        match (&rule.limit, rule.scope, rule.on_failure) {
+            _ if is_replaced => (Status::free(None, Why::Replaced), None),
+            (Limit::Unlimited, ..) => (status(Why::Unlimited), None),
+            (_, Scope::Shared, OnFailure::Open) => (status(Why::NoLease), None),
+            (_, Scope::Shared, OnFailure::Closed) => {
+                let is_over = rule.is_binding();
+                (
+                    Status {
+                        is_over,
+                        ..status(Why::NoLease)
+                    },
+                    None,
+                )
+            }
+            (Limit::Counted(counted), ..) => (status(Why::Within), Some((counted, counter))),
+        }
+    }
+}
+
+impl Charge<'_> {
+    /// Takes the cost, if it is available, and sets the status.
+    fn take(&mut self, status: &mut Status, now: Moment) {
+        let (cost, counts_refusals) = (self.cost, self.counts_refusals);
+        let (decision, standing, is_banned) =
+            self.counter.update(self.key, now, |limit, state, now| {
+                let decision = limit.take(state, cost, now);
+                if counts_refusals && !decision.is_allowed() {
+                    limit.charge(state, cost, now);
+                }
+                let is_banned = limit.hard().ban(state, now).is_some();
+                (decision, limit.standing(state, now), is_banned)
+            });
+        self.is_charged = decision.is_allowed() || counts_refusals;
+        let is_binding = status.rule.as_ref().is_some_and(|rule| rule.is_binding());
+        status.why = match decision {
+            Taken::Allowed(allowed) if allowed.warn => Why::BeyondSoftLimit,
+            Taken::Allowed(_) => Why::Within,
+            _ if status.rule.as_ref().is_some_and(|rule| rule.shadow) => Why::OverInShadow,
+            _ if !is_binding => Why::Degraded,
+            _ if is_banned => Why::Banned,
+            Taken::Never(Reason::CostAboveLimit) => Why::CostAboveLimit,
+            Taken::Never(Reason::RateIsZero) | Taken::After(_) => Why::Over,
+        };
+        status.is_over = is_binding && !decision.is_allowed();
+        let mut answer = Answer {
+            decision,
+            standing,
+            cost,
+        };
+        if counts_refusals && !decision.is_allowed() {
+            answer.standing.remaining = Units::ZERO;
+        }
+        if self.rule.algorithm == Algorithm::FixedWindow
+            && let Some(left) = left_of_window(self.rule, now)
+        {
+            answer.standing.reset = if is_banned {
+                answer.standing.reset
+            } else {
+                left
+            };
+        }
+        status.answer = Some(answer);
+    }
+
+    /// Undoes the take of a refused request, and sets the amount that is left then.
+    fn give_back(&self, status: &mut Status, now: Moment) {
+        let (cost, is_charged) = (self.cost, self.is_charged);
+        let remaining = self.counter.update(self.key, now, |limit, state, now| {
+            if is_charged {
+                limit.refund(state, cost, now);
+            }
+            limit.standing(state, now).remaining
+        });
+        let Some(answer) = &mut status.answer else {
+            return;
+        };
+        let is_over_without_refusal = !status.is_over && !answer.decision.is_allowed();
+        if !is_over_without_refusal {
+            answer.standing.remaining = remaining;
+        }
+        if let Taken::Allowed(allowed) = answer.decision {
+            answer.decision = Taken::Allowed(Allowed {
+                remaining,
+                ..allowed
+            });
+        }
+    }
+}
+
+/// Returns the time to the end of the window of the clock; `None` for a window of the calendar.
+fn left_of_window(rule: &Counted, now: Moment) -> Option<Duration> {
+    let Period::Nanos(length) = rule.rate.period() else {
+        return None;
+    };
+    let length = i128::from(length.get());
+    let left = length - i128::from(now.nanos()).rem_euclid(length);
+    Some(Duration::from_nanos(
+        u64::try_from(left).unwrap_or(u64::MAX),
+    ))
+}

@@ -1,0 +1,381 @@
+//! Reads one document into rules.
+//!
+//! The YAML parser stops at its first problem: text that is no YAML, an unknown field, a field twice. All other
+//! problems of a document are reported together. An empty value is a bare key. A number as a value is its text
+//! (`0041`), but for fractions and whole numbers above 2⁶³ − 1, which need quotes.
+
+use std::num::NonZeroU64;
+use std::time::Duration;
+
+use doorward_limits::Units;
+use indexmap::IndexSet;
+use serde::Deserialize;
+use serde::de::IntoDeserializer;
+use serde::de::value::Error as ValueError;
+use serde_saphyr::Location;
+use serde_saphyr::Spanned;
+use serde_saphyr::options::DuplicateKeyPolicy;
+
+use crate::document::{DOCUMENT_BYTES_MAX, Domain, Rules};
+use crate::form::{DescriptorForm, DocumentForm, ReplacesForm, Scalar};
+use crate::problem::Problem;
+use crate::rule::{MAX_WAIT, OnFailure, Rule, Scope};
+use crate::tree::Node;
+
+mod limit;
+
+/// Most levels of maps and lists. A level of descriptors has two.
+const DEPTH_MAX: usize = 64;
+
+/// Fields of envoyproxy/ratelimit that Doorward lacks.
+const LACKED: [&str; 4] = [
+    "quota_mode",
+    "share_threshold",
+    "value_to_metric",
+    "metadata",
+];
+
+/// Fields of a descriptor, which do not belong to `rate_limit`.
+const OF_DESCRIPTOR: [&str; 8] = [
+    "shadow_mode",
+    "detailed_metric",
+    "ban",
+    "action",
+    "max_wait",
+    "scope",
+    "on_failure",
+    "cost",
+];
+
+/// Fields of `rate_limit`, which do not belong to a descriptor.
+const OF_LIMIT: [&str; 9] = [
+    "unit",
+    "requests_per_unit",
+    "rate",
+    "algorithm",
+    "burst",
+    "soft_limit",
+    "unlimited",
+    "name",
+    "replaces",
+];
+
+/// Reader of one document.
+pub(crate) struct Reader<'a> {
+    file: &'a str,
+    text: &'a str,
+    rules: &'a mut Rules,
+    problems: Vec<Problem>,
+}
+
+/// The levels above a descriptor.
+type Levels = Vec<(String, Option<String>)>;
+
+impl<'a> Reader<'a> {
+    pub(crate) const fn new(file: &'a str, text: &'a str, rules: &'a mut Rules) -> Self {
+        Self {
+            file,
+            text,
+            rules,
+            problems: Vec::new(),
+        }
+    }
+
+    pub(crate) fn into_problems(self) -> Vec<Problem> {
+        self.problems
+    }
+
+    /// Adds the rules of the document to the others.
+    pub(crate) fn read(&mut self) {
+        match parse(self.text) {
+            Ok(form) => self.document(&form),
+            Err((line, message)) => self.problem(line, message),
+        }
+    }
+
+    fn document(&mut self, form: &DocumentForm) {
+        let Some((name, line)) = scalar(&form.domain) else {
+            let line = form
+                .domain
+                .as_ref()
+                .map_or(1, |domain| domain.referenced.line());
+            let message = "domain: is missing or empty; write the name of the domain";
+            return self.problem(line, message.to_owned());
+        };
+        if self.rules.domain(name).is_some() {
+            let message =
+                format!("domain: {name} is in another document; put all of its rules into one");
+            return self.problem(line, message);
+        }
+        let mut domain = Domain {
+            root: Node::default(),
+            key_paths: IndexSet::new(),
+            rejects_unmatched: self.choice("unmatched", &form.unmatched, ["allow", "reject"]),
+            counts_attempts: self.choice("count", &form.count, ["allowed", "attempts"]),
+        };
+        let (mut root, forms) = (Node::default(), form.descriptors.as_deref());
+        self.level(name, &mut Levels::new(), forms, &mut domain, &mut root);
+        domain.root = root;
+        self.rules.add_domain(name, domain);
+    }
+
+    fn level(
+        &mut self,
+        path: &str,
+        levels: &mut Levels,
+        forms: Option<&[Spanned<DescriptorForm>]>,
+        domain: &mut Domain,
+        node: &mut Node,
+    ) {
+        for form in forms.unwrap_or_default() {
+            let line = form.referenced.line();
+            let form = &form.value;
+            let Some((key, key_line)) = scalar(&form.key) else {
+                let message = "key: is missing; write the key of the request's entry";
+                self.problem(line, message.to_owned());
+                continue;
+            };
+            if key.contains('*') {
+                let message = format!("key: {key} has a star; a star is for values only");
+                self.problem(key_line, message);
+            }
+            self.check_text("key", &form.key);
+            self.check_text("value", &form.value);
+            let value = scalar(&form.value).map(|(value, _)| value);
+            let name = value.map_or_else(|| key.to_owned(), |value| format!("{key}_{value}"));
+            let path = format!("{path}.{name}");
+            levels.push((key.to_owned(), value.map(str::to_owned)));
+            let mut child = Node::default();
+            if let Some(rule) = self.rule(&path, levels, form) {
+                domain
+                    .key_paths
+                    .insert(levels.iter().map(|level| level.0.clone()).collect());
+                child.rule = Some(self.rules.add(rule));
+            }
+            self.level(
+                &path,
+                levels,
+                form.descriptors.as_deref(),
+                domain,
+                &mut child,
+            );
+            levels.pop();
+            if !node.insert(key, value, child) {
+                let message = format!("key: {name} is twice on this level; merge the two");
+                self.problem(key_line, message);
+            }
+        }
+    }
+
+    /// Returns the rule of a descriptor; `None` without a limit, or with a problem.
+    fn rule(&mut self, path: &str, levels: &Levels, form: &DescriptorForm) -> Option<Rule> {
+        let shadow = self.truth("shadow_mode", &form.shadow_mode);
+        let detailed_metric = self.truth("detailed_metric", &form.detailed_metric);
+        let action = self.word("action", &form.action).unwrap_or_default();
+        let scope = self.word("scope", &form.scope).unwrap_or_default();
+        let on_failure = self.word("on_failure", &form.on_failure);
+        let max_wait = self
+            .duration("max_wait", &form.max_wait)
+            .unwrap_or(MAX_WAIT);
+        let cost = self.parsed("cost", &form.cost, "a whole number above 0", |text| {
+            text.parse().ok().map(NonZeroU64::get)
+        });
+        let bans = form.ban.as_ref().and_then(|ban| self.bans(ban));
+        let Some(limit_form) = &form.rate_limit else {
+            if let Some(ban) = &form.ban {
+                let message = "ban: stands without rate_limit; write the limit too";
+                self.problem(ban.referenced.line(), message.to_owned());
+            }
+            return None;
+        };
+        let line = limit_form.referenced.line();
+        let Some(limit_form) = &limit_form.value else {
+            let message = "rate_limit: is empty; write unit and requests_per_unit, or rate";
+            self.problem(line, message.to_owned());
+            return None;
+        };
+        let limit = self.limit(limit_form, line, max_wait, bans);
+        let name = scalar(&limit_form.name).map(|(name, _)| name);
+        let replaces = self.replaces(name, limit_form.replaces.as_deref(), line);
+        Some(Rule {
+            path: path.to_owned(),
+            levels: levels.clone(),
+            limit: limit?,
+            name: name.map(str::to_owned),
+            replaces,
+            shadow,
+            detailed_metric,
+            action,
+            max_wait,
+            scope,
+            on_failure: on_failure.unwrap_or(match scope {
+                Scope::Local => OnFailure::Open,
+                Scope::Shared => OnFailure::Safe,
+            }),
+            cost: cost.unwrap_or(1),
+        })
+    }
+
+    fn replaces(
+        &mut self,
+        own: Option<&str>,
+        forms: Option<&[ReplacesForm]>,
+        line: u64,
+    ) -> Vec<String> {
+        let mut names = Vec::new();
+        for form in forms.unwrap_or_default() {
+            match scalar(&form.name) {
+                None => {
+                    let message = "replaces: has an empty name; write the rule's name";
+                    self.problem(line, message.to_owned());
+                }
+                Some((name, line)) if own == Some(name) => {
+                    let message = format!("replaces: {name} is the rule itself; remove it");
+                    self.problem(line, message);
+                }
+                Some((name, _)) => names.push(name.to_owned()),
+            }
+        }
+        names
+    }
+
+    /// Refuses an unquoted number whose text YAML readers change.
+    fn check_text(&mut self, field: &str, value: &Scalar) {
+        let Some((text, line)) = scalar(value) else {
+            return;
+        };
+        let is_number = text.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c));
+        let changes = is_number && text.parse::<f64>().is_ok() && text.parse::<i64>().is_err();
+        let is_quoted = || {
+            value
+                .as_ref()
+                .is_some_and(|value| self.is_quoted(value.defined))
+        };
+        if changes && !is_quoted() {
+            let message =
+                format!("{field}: {text} is a number that may be changed; write \"{text}\"");
+            self.problem(line, message);
+        }
+    }
+
+    fn is_quoted(&self, place: Location) -> bool {
+        let (line, column) = (place.line() as usize, place.column() as usize);
+        let line = line
+            .checked_sub(1)
+            .and_then(|line| self.text.lines().nth(line));
+        let first = line.and_then(|line| line.chars().nth(column.saturating_sub(1)));
+        matches!(first, Some('"' | '\'' | '|' | '>'))
+    }
+
+    /// Returns whether the value is the second of two words; the first is the default.
+    fn choice(&mut self, field: &str, value: &Scalar, words: [&str; 2]) -> bool {
+        let Some((text, line)) = scalar(value) else {
+            return false;
+        };
+        if !words.contains(&text) {
+            let [first, second] = words;
+            self.problem(
+                line,
+                format!("{field}: {text} is unknown; write {first} or {second}"),
+            );
+        }
+        words.last() == Some(&text)
+    }
+
+    fn truth(&mut self, field: &str, value: &Scalar) -> bool {
+        let read = self.parsed(field, value, "true or false", |text| text.parse().ok());
+        read.unwrap_or(false)
+    }
+
+    fn duration(&mut self, field: &str, value: &Scalar) -> Option<Duration> {
+        let read = |text: &str| humantime::parse_duration(text).ok();
+        self.parsed(field, value, "a duration such as 5ms or 10min", read)
+    }
+
+    fn word<T: for<'de> Deserialize<'de>>(&mut self, field: &str, value: &Scalar) -> Option<T> {
+        let (text, line) = scalar(value)?;
+        let read = T::deserialize(IntoDeserializer::<ValueError>::into_deserializer(text));
+        let read = read.map_err(|error| self.problem(line, format!("{field}: {error}")));
+        read.ok()
+    }
+
+    /// Reads a value. `what` says what to write instead of an invalid one.
+    fn parsed<T>(
+        &mut self,
+        field: &str,
+        value: &Scalar,
+        what: &str,
+        read: impl Fn(&str) -> Option<T>,
+    ) -> Option<T> {
+        let (text, line) = scalar(value)?;
+        let read = read(text);
+        if read.is_none() {
+            self.problem(line, format!("{field}: {text} is invalid; write {what}"));
+        }
+        read
+    }
+
+    fn amount(&mut self, field: &str, value: &Scalar) -> Option<Units> {
+        self.parsed(field, value, "an amount such as 20", |text| {
+            text.parse().ok()
+        })
+    }
+
+    fn problem(&mut self, line: u64, message: String) {
+        let file = self.file.to_owned();
+        self.problems.push(Problem {
+            file,
+            line,
+            message,
+        });
+    }
+}
+
+fn parse(text: &str) -> Result<DocumentForm, (u64, String)> {
+    if text.len() > DOCUMENT_BYTES_MAX {
+        let message = format!(
+            "the document is larger than {DOCUMENT_BYTES_MAX} bytes; write several domains"
+        );
+        return Err((1, message));
+    }
+    let options = serde_saphyr::options! {
+        with_snippet: false,
+        budget: serde_saphyr::budget! { max_depth: DEPTH_MAX },
+        duplicate_keys: DuplicateKeyPolicy::Error,
+    };
+    serde_saphyr::from_str_with_options(text, options).map_err(|error| {
+        let line = error.location().map_or(1, |place| place.line().max(1));
+        let message = error.render();
+        let message = message.lines().next().unwrap_or_default();
+        let message = message.strip_prefix("error: ").unwrap_or(message);
+        let message = message
+            .split_once(" at line ")
+            .map_or(message, |(start, _)| start);
+        (
+            line,
+            place_of(message).unwrap_or_else(|| message.to_owned()),
+        )
+    })
+}
+
+/// Returns a better message for a field of another place, or one that Doorward lacks.
+fn place_of(message: &str) -> Option<String> {
+    let (_, rest) = message.split_once("unknown field `")?;
+    let (field, _) = rest.split_once('`')?;
+    let advice = if LACKED.contains(&field) {
+        "envoyproxy/ratelimit has this field and Doorward does not; remove it"
+    } else if OF_DESCRIPTOR.contains(&field) {
+        "this field belongs to a descriptor; write it beside key"
+    } else if OF_LIMIT.contains(&field) {
+        "this field belongs to the limit; write it below rate_limit"
+    } else {
+        return None;
+    };
+    Some(format!("{field}: {advice}"))
+}
+
+/// Returns a scalar's text and line; `None` if it is missing or empty.
+fn scalar(value: &Scalar) -> Option<(&str, u64)> {
+    let value = value.as_ref().filter(|value| !value.value.is_empty())?;
+    Some((value.value.as_str(), value.referenced.line()))
+}

@@ -1,0 +1,191 @@
+//! The limit of a descriptor, and its bans.
+
+use std::time::Duration;
+
+use doorward_limits::{
+    Algorithm as _, FixedWindow, LeakyQueue, Rate, SettingsError, SlidingCounter, SlidingLog,
+    SoftHard, TokenBucket, Units,
+};
+use serde_saphyr::Spanned;
+
+use super::{Reader, scalar};
+use crate::counting::Counting;
+use crate::form::{BanForm, LimitForm};
+use crate::guarded::{Bans, Guarded};
+use crate::rule::{Algorithm, Counted, Limit};
+
+/// Units of envoyproxy/ratelimit, in seconds.
+const UNITS: [(&str, u64); 7] = [
+    ("second", 1),
+    ("minute", 60),
+    ("hour", 3_600),
+    ("day", 86_400),
+    ("week", 7 * 86_400),
+    ("month", 30 * 86_400),
+    ("year", 365 * 86_400),
+];
+
+/// Longest ban of `growing: true`.
+const BAN_MAX: Duration = Duration::from_secs(86_400);
+
+impl Reader<'_> {
+    /// Returns the limit; `None` with a problem.
+    pub(super) fn limit(
+        &mut self,
+        form: &LimitForm,
+        line: u64,
+        max_wait: Duration,
+        bans: Option<Bans>,
+    ) -> Option<Limit> {
+        if self.truth("unlimited", &form.unlimited) {
+            let others = [
+                ("unit", &form.unit),
+                ("requests_per_unit", &form.requests_per_unit),
+                ("rate", &form.rate),
+                ("algorithm", &form.algorithm),
+                ("burst", &form.burst),
+                ("soft_limit", &form.soft_limit),
+            ];
+            let beside = "stands beside unlimited; remove one of the two";
+            for (field, value) in others {
+                if let Some((_, line)) = scalar(value) {
+                    self.problem(line, format!("{field}: {beside}"));
+                }
+            }
+            if bans.is_some() {
+                self.problem(line, format!("ban: {beside}"));
+            }
+            return Some(Limit::Unlimited);
+        }
+        let rate = self.rate(form, line);
+        let algorithm: Algorithm = self.word("algorithm", &form.algorithm).unwrap_or_default();
+        let burst = self.amount("burst", &form.burst);
+        let soft_limit = self.amount("soft_limit", &form.soft_limit);
+        let rate = rate?;
+        if let (
+            Some((_, line)),
+            Algorithm::FixedWindow | Algorithm::SlidingLog | Algorithm::SlidingCounter,
+        ) = (scalar(&form.burst), algorithm)
+        {
+            let message = "burst: needs algorithm: token_bucket or leaky_queue; windows have none";
+            self.problem(line, message.to_owned());
+        }
+        let limit = match counting(algorithm, rate, burst, max_wait) {
+            Ok(limit) => limit,
+            Err(error) => {
+                self.problem(line, format!("rate_limit: {error}"));
+                return None;
+            }
+        };
+        if let (Some((_, line)), Some(soft)) = (scalar(&form.soft_limit), soft_limit)
+            && soft >= limit.limit()
+        {
+            let most = limit.limit();
+            let message =
+                format!("soft_limit: {soft} is not below the limit; write less than {most}");
+            self.problem(line, message);
+        }
+        let hard = Guarded { limit, bans };
+        let soft = soft_limit.unwrap_or(limit.limit());
+        let settings = SoftHard::new(hard, soft);
+        Some(Limit::Counted(Box::new(Counted {
+            rate,
+            algorithm,
+            soft_limit,
+            settings,
+        })))
+    }
+
+    /// Returns the rate of `rate`, or of `unit` and `requests_per_unit`.
+    fn rate(&mut self, form: &LimitForm, line: u64) -> Option<Rate> {
+        let units = [
+            ("unit", &form.unit),
+            ("requests_per_unit", &form.requests_per_unit),
+        ];
+        if let Some((_, line)) = scalar(&form.rate) {
+            if units.iter().any(|(_, value)| scalar(value).is_some()) {
+                let message =
+                    "rate: stands beside unit or requests_per_unit; remove one of the two";
+                self.problem(line, message.to_owned());
+            }
+            let what = "a rate such as 10/min or 2000/20min";
+            return self.parsed("rate", &form.rate, what, |text| text.parse().ok());
+        }
+        let what = "second, minute, hour, day, week, month or year";
+        let unit = self.parsed("unit", &form.unit, what, seconds);
+        let what = "a whole number from 0 to 4294967295";
+        let amount = self.parsed("requests_per_unit", &form.requests_per_unit, what, |text| {
+            text.parse::<u32>().ok()
+        });
+        for (field, value) in units {
+            if scalar(value).is_none() {
+                let message = format!("{field}: is missing; write it, or a rate such as 10/min");
+                self.problem(line, message);
+            }
+        }
+        Rate::new(Units::whole(amount?.into()), Duration::from_secs(unit?)).ok()
+    }
+
+    /// Returns the bans; `None` with a problem.
+    pub(super) fn bans(&mut self, form: &Spanned<BanForm>) -> Option<Bans> {
+        let (line, form) = (form.referenced.line(), &form.value);
+        let whole = |text: &str| text.parse::<u32>().ok();
+        let threshold = self.parsed(
+            "threshold",
+            &form.threshold,
+            "a whole number of attempts",
+            whole,
+        );
+        let interval = self.duration("interval", &form.interval);
+        let length = self.duration("length", &form.length);
+        let fields = [
+            ("threshold", &form.threshold),
+            ("interval", &form.interval),
+            ("length", &form.length),
+        ];
+        for (field, value) in fields {
+            if scalar(value).is_none() {
+                let example = "ban: {threshold: 20, interval: 1min, length: 10min}";
+                self.problem(
+                    line,
+                    format!("{field}: is missing; write it, as in {example}"),
+                );
+            }
+        }
+        let longest = match scalar(&form.growing) {
+            None | Some(("false", _)) => Some(Duration::ZERO),
+            Some(("true", _)) => Some(BAN_MAX),
+            Some(_) => self.duration("growing", &form.growing),
+        };
+        let rate = Rate::new(Units::whole(threshold?.into()), interval?);
+        let (length, longest) = (length?, longest?);
+        let bans = rate
+            .map_err(|error| error.to_string())
+            .and_then(|rate| Bans::new(rate, length, longest).map_err(|error| error.to_string()));
+        bans.map_err(|error| self.problem(line, format!("ban: {error}")))
+            .ok()
+    }
+}
+
+/// Returns the settings of an algorithm. The default burst is the amount of one second.
+fn counting(
+    algorithm: Algorithm,
+    rate: Rate,
+    burst: Option<Units>,
+    max_wait: Duration,
+) -> Result<Counting, SettingsError> {
+    let burst = burst.or(rate.in_a_second()).unwrap_or(rate.amount());
+    Ok(match algorithm {
+        Algorithm::FixedWindow => Counting::FixedWindow(FixedWindow::new(rate)),
+        Algorithm::TokenBucket => Counting::TokenBucket(TokenBucket::new(burst, rate)?),
+        Algorithm::LeakyQueue => Counting::LeakyQueue(LeakyQueue::new(burst, rate, max_wait)?),
+        Algorithm::SlidingLog => Counting::SlidingLog(SlidingLog::new(rate)?),
+        Algorithm::SlidingCounter => Counting::SlidingCounter(SlidingCounter::new(rate)?),
+    })
+}
+
+fn seconds(unit: &str) -> Option<u64> {
+    let mut units = UNITS.iter();
+    let found = units.find(|(name, _)| name.eq_ignore_ascii_case(unit));
+    found.map(|(_, seconds)| *seconds)
+}

@@ -1,0 +1,96 @@
+//! The rules of one domain for the requests of a service: its keys are parts of a request.
+//!
+//! The document says which combinations of keys are limited. [`Service::decide`] asks for each of them. A part that the
+//! request lacks is a value of its own, so no caller gets rid of a limit by omitting a header.
+
+use doorward_limits::Moment;
+use smallvec::SmallVec;
+
+use crate::decision::Decision;
+use crate::document::INLINE;
+use crate::limiter::{Descriptor, Limiter};
+use crate::tree::Entry;
+use crate::value::Value;
+use crate::who::{Part, Request};
+
+/// The rules of one domain, and the part of a request that each of their keys stands for.
+pub struct Service {
+    limiter: Limiter,
+    domain: String,
+    parts: Vec<(String, Part)>,
+}
+
+impl Service {
+    /// Limits requests by the rules of a domain. `parts`: the part of a request for each key of the rules.
+    pub fn new(limiter: Limiter, domain: &str, parts: Vec<(String, Part)>) -> Self {
+        Self {
+            limiter,
+            domain: domain.to_owned(),
+            parts,
+        }
+    }
+
+    /// Returns the rules and their counters.
+    pub const fn limiter(&self) -> &Limiter {
+        &self.limiter
+    }
+
+    /// Returns the keys of the rules in force that have no part, in alphabetical order. Their value is missing in every
+    /// request; a service should refuse such rules, or warn of them.
+    pub fn unknown_keys(&self) -> Vec<String> {
+        self.limiter.with_rules(|in_force| {
+            let keys = in_force.rules.key_paths(&self.domain).flatten();
+            let mut keys: Vec<_> = keys
+                .filter(|key| self.part(key).is_none())
+                .cloned()
+                .collect();
+            keys.sort_unstable();
+            keys.dedup();
+            keys
+        })
+    }
+
+    /// Returns whether a request passes, and counts it if so. The time is in nanoseconds since 1970.
+    pub fn allow(&self, request: &Request<'_>, now: Moment) -> bool {
+        self.decide(request, now).is_allowed
+    }
+
+    /// Decides a request, and counts it if it passes. The time is in nanoseconds since 1970.
+    pub fn decide(&self, request: &Request<'_>, now: Moment) -> Decision {
+        let values: SmallVec<[Option<Value<'_>>; INLINE]> = self
+            .parts
+            .iter()
+            .map(|(_, part)| part.value(request))
+            .collect();
+        self.limiter.with_rules(|in_force| {
+            let value = |key| {
+                self.part(key)
+                    .and_then(|place| values.get(place)?.as_deref())
+            };
+            let key_paths = in_force.rules.key_paths(&self.domain);
+            let all: SmallVec<[SmallVec<[Entry<'_>; 4]>; INLINE]> = key_paths
+                .map(|keys| {
+                    keys.iter()
+                        .map(|key| Entry {
+                            key,
+                            value: value(key),
+                        })
+                        .collect()
+                })
+                .collect();
+            let descriptors: SmallVec<[Descriptor<'_>; 2 * INLINE]> = all
+                .iter()
+                .map(|entries| Descriptor {
+                    entries,
+                    hits: None,
+                })
+                .collect();
+            self.limiter
+                .decide_by(in_force, &self.domain, &descriptors, None, now)
+        })
+    }
+
+    fn part(&self, key: &str) -> Option<usize> {
+        self.parts.iter().position(|(name, _)| name == key)
+    }
+}

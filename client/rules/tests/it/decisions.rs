@@ -1,0 +1,206 @@
+//! Decisions: reasons, advice, and the answers that callers see.
+
+use std::time::Duration;
+
+use doorward_limits::headers::Form;
+use doorward_rules::Why;
+
+use crate::story::Story;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Returns a document with one rule for each user.
+fn per_user(fields: &str) -> String {
+    format!("domain: shop\ndescriptors:\n- key: user\n{fields}")
+}
+
+/// Checks the answer to a request, after some of one unit: status of a refusal, advice, and reason.
+#[track_caller]
+fn check(fields: &str, used: u64, hits: u64, expected: &str) {
+    let story = Story::new(&per_user(fields));
+    for _ in 0..used {
+        let _ = story.user("ann");
+    }
+    let decision = story.ask(&[("user", "ann")], Some(hits));
+    let status = decision.http_status();
+    let shown = status.map_or("passes".to_owned(), |status| status.to_string());
+    let shown = format!("{shown}, {:?}: {}", decision.advice, decision.why);
+    assert_eq!(shown, expected, "{fields}");
+    assert_eq!(decision.is_allowed, status.is_none());
+    assert_eq!(decision.problem().is_none(), status.is_none());
+    assert_eq!(decision.grpc(Duration::ZERO).is_none(), status.is_none());
+}
+
+#[test]
+fn each_limit_has_its_reasons() {
+    let two = "  rate_limit: {rate: 2/min}\n";
+    check(two, 1, 1, "passes, Proceed: within the limit");
+    check(two, 2, 1, "429, Reject: over the limit");
+    check(two, 0, 3, "429, Reject: the cost is above the limit");
+    check(
+        "  rate_limit: {unlimited: true}\n",
+        9,
+        1,
+        "passes, Proceed: unlimited",
+    );
+    let soft = "  rate_limit: {rate: 4/min, soft_limit: 2}\n";
+    check(soft, 1, 1, "passes, Proceed: within the limit");
+    check(soft, 2, 1, "passes, Proceed: beyond the soft limit");
+    let queue = "  max_wait: 1s\n  rate_limit: {rate: 2/s, algorithm: leaky_queue, burst: 4}\n";
+    check(queue, 0, 1, "passes, Proceed: within the limit");
+    check(queue, 2, 1, "passes, ProceedAfter(1s): within the limit");
+    check(queue, 3, 1, "429, Reject: over the limit");
+    let bucket = "  rate_limit: {rate: 2/s, algorithm: gcra}\n";
+    check(bucket, 1, 1, "passes, Proceed: within the limit");
+    check(bucket, 2, 1, "429, Reject: over the limit");
+}
+
+#[test]
+fn each_action_has_its_advice() {
+    let with = |fields: &str| format!("  rate_limit: {{rate: 2/min}}\n  {fields}\n");
+    check(
+        &with("shadow_mode: true"),
+        2,
+        1,
+        "passes, Proceed: over the limit, in shadow mode",
+    );
+    check(&with("action: drop"), 2, 1, "429, Drop: over the limit");
+    check(
+        &with("action: redirect"),
+        2,
+        1,
+        "429, Redirect: over the limit",
+    );
+    check(
+        &with("action: degrade"),
+        2,
+        1,
+        "passes, Degrade: over the limit, degraded",
+    );
+    check(&with("action: wait"), 2, 1, "429, Reject: over the limit");
+    let patient = with("action: wait\n  max_wait: 1min");
+    check(&patient, 2, 1, "429, AskAgainAfter(60s): over the limit");
+    let shared = |answer: &str| with(&format!("scope: shared\n  on_failure: {answer}"));
+    check(
+        &shared("open"),
+        2,
+        1,
+        "passes, Proceed: no lease of the shared limit",
+    );
+    check(
+        &shared("closed"),
+        0,
+        1,
+        "503, Reject: no lease of the shared limit",
+    );
+    check(&shared("safe"), 2, 1, "429, Reject: over the limit");
+    check(&with("scope: shared"), 2, 1, "429, Reject: over the limit");
+}
+
+#[test]
+fn a_request_without_a_rule_is_free_or_rejected() {
+    let story = Story::new(&per_user("  rate_limit: {rate: 1/min}\n"));
+    let decision = story.ask(&[("team", "a")], None);
+    assert_eq!((decision.why, decision.http_status()), (Why::NoRule, None));
+    let rejecting = format!(
+        "{}unmatched: reject\n",
+        per_user("  rate_limit: {rate: 1/min}\n")
+    );
+    let story = Story::new(&rejecting);
+    let decision = story.ask(&[("team", "a")], None);
+    assert_eq!(
+        (decision.why, decision.http_status()),
+        (Why::Unmatched, Some(503))
+    );
+    assert_eq!(decision.grpc(Duration::ZERO).unwrap().code, 14);
+    assert!(decision.headers(Form::default()).is_empty());
+    assert!(
+        story
+            .ask(&[("team", "a"), ("user", "ann")], None)
+            .is_allowed
+    );
+}
+
+#[test]
+fn a_refusal_tells_callers_when_to_come_back() {
+    let story = Story::new(&per_user("  rate_limit: {rate: 10/min}\n"));
+    assert!(story.ask(&[("user", "ann")], Some(10)).is_allowed);
+    let decision = story.user("ann");
+    let form = Form {
+        jitter: 2 * SECOND,
+        ..Form::default()
+    };
+    let expected = [
+        ("RateLimit-Policy", "\"shop.user\";q=10;w=60"),
+        ("RateLimit", "\"shop.user\";r=0;t=62"),
+        ("Retry-After", "62"),
+    ];
+    assert_eq!(
+        decision.headers(form),
+        expected.map(|(name, value)| (name, value.to_owned()))
+    );
+    let grpc = decision.grpc(2 * SECOND).unwrap();
+    assert_eq!((grpc.code, grpc.retry_delay), (8, Some(62 * SECOND)));
+    assert_eq!(grpc.violations, ["shop.user"]);
+    let problem: serde_json::Value = serde_json::from_str(&decision.problem().unwrap()).unwrap();
+    assert_eq!(problem["status"], 429);
+    assert_eq!(
+        problem["violated-policies"],
+        serde_json::json!(["shop.user"])
+    );
+    // No wait helps if the cost is above the limit.
+    let decision = story.ask(&[("user", "ann")], Some(11));
+    assert_eq!(decision.retry_after(), None);
+    assert!(
+        decision
+            .headers(form)
+            .iter()
+            .all(|(name, _)| *name != "Retry-After")
+    );
+}
+
+#[test]
+fn a_refused_request_is_counted_by_no_rule() {
+    let text = "domain: shop\ndescriptors:\n- key: user\n  rate_limit: {rate: 5/min}\n- key: team\n  rate_limit: {rate: 1/min}\n";
+    let story = Story::new(text);
+    let pairs = [("user", "ann"), ("team", "a")];
+    assert!(story.ask(&pairs, None).is_allowed);
+    for _ in 0..3 {
+        let decision = story.ask(&pairs, None);
+        assert!(!decision.is_allowed);
+        assert_eq!(decision.rule().unwrap().path, "shop.team");
+        assert_eq!(decision.statuses[0].remaining(), 4);
+    }
+    assert_eq!(story.user("ann").remaining(), Some(3));
+}
+
+#[test]
+fn bans_count_attempts_and_grow() {
+    let text = per_user(
+        "  ban: {threshold: 4, interval: 10s, length: 60s, growing: 3min}\n  rate_limit: {rate: 2/s}\n",
+    );
+    let mut story = Story::new(&text);
+    let banned_for = |story: &mut Story| {
+        for _ in 0..4 {
+            assert_ne!(story.user("eve").why, Why::Banned);
+        }
+        let decision = story.user("eve");
+        assert_eq!(decision.why, Why::Banned);
+        assert_eq!(decision.remaining(), Some(0));
+        let wait = decision.retry_after().unwrap();
+        assert_eq!(decision.reset(), Some(wait));
+        story.advance(wait - Duration::from_nanos(1));
+        assert_eq!(story.user("eve").why, Why::Banned);
+        assert!(story.user("bob").is_allowed, "others are not banned");
+        story.advance(Duration::from_nanos(1));
+        wait
+    };
+    // From the end of the interval: 10 s more.
+    assert_eq!(banned_for(&mut story), 70 * SECOND);
+    assert_eq!(banned_for(&mut story), 130 * SECOND);
+    assert_eq!(banned_for(&mut story), 190 * SECOND);
+    assert_eq!(banned_for(&mut story), 190 * SECOND);
+    // After a good while, the first ban is short again.
+    story.advance(200 * SECOND);
+    assert_eq!(banned_for(&mut story), 70 * SECOND);
+}

@@ -1,0 +1,131 @@
+//! Problems of documents that the vectors do not have: fields beyond envoyproxy/ratelimit.
+
+use doorward_rules::Rules;
+
+/// Returns the problems of a document with these lines below `rate_limit` and beside it.
+fn problems(limit: &str, beside: &str) -> Vec<String> {
+    let text =
+        format!("domain: shop\ndescriptors:\n- key: user\n  rate_limit: {limit}\n  {beside}\n");
+    match Rules::load(&[("shop.yaml", &text)]) {
+        Ok(_) => Vec::new(),
+        Err(problems) => problems.iter().map(ToString::to_string).collect(),
+    }
+}
+
+#[track_caller]
+fn check(limit: &str, beside: &str, expected: &[&str]) {
+    assert_eq!(problems(limit, beside), expected, "{limit} {beside}");
+}
+
+const TWO: &str = "{rate: 2/min}";
+
+#[test]
+fn fields_of_a_limit_are_checked_with_their_line_and_advice() {
+    check(TWO, "", &[]);
+    check(
+        "{rate: 2000/20min, algorithm: token_bucket, burst: 5, soft_limit: 2.5}",
+        "",
+        &[],
+    );
+    check(
+        TWO,
+        "ban: {threshold: 3, interval: 1min, length: 1h, growing: true}",
+        &[],
+    );
+    check(
+        "{rate: 2 per minute}",
+        "",
+        &["shop.yaml:4: rate: 2 per minute is invalid; write a rate such as 10/min or 2000/20min"],
+    );
+    check(
+        "{rate: 2/min, algorithm: magic}",
+        "",
+        &[
+            "shop.yaml:4: algorithm: unknown variant `magic`, expected one of `fixed_window`, `gcra`, `leaky_bucket`, `token_bucket`, `leaky_queue`, `sliding_log`, `sliding_counter`",
+        ],
+    );
+    check(
+        "{rate: 2/min, burst: 4}",
+        "",
+        &["shop.yaml:4: burst: needs algorithm: token_bucket or leaky_queue; windows have none"],
+    );
+    check(
+        "{rate: 2/min, soft_limit: 2}",
+        "",
+        &["shop.yaml:4: soft_limit: 2 is not below the limit; write less than 2"],
+    );
+    check(
+        "{rate: 2/month, algorithm: sliding_log}",
+        "",
+        &[
+            "shop.yaml:4: rate_limit: 2/month: a month or a year of the calendar is a fixed window; give a number of days",
+        ],
+    );
+}
+
+#[test]
+fn fields_of_a_descriptor_are_checked_with_their_line_and_advice() {
+    check(
+        TWO,
+        "ban: {threshold: 3, interval: 1min}",
+        &[
+            "shop.yaml:5: length: is missing; write it, as in ban: {threshold: 20, interval: 1min, length: 10min}",
+        ],
+    );
+    check(
+        "{unlimited: true, burst: 1}",
+        "ban: {threshold: 3, interval: 1min, length: 1h}",
+        &[
+            "shop.yaml:4: burst: stands beside unlimited; remove one of the two",
+            "shop.yaml:4: ban: stands beside unlimited; remove one of the two",
+        ],
+    );
+    check(
+        TWO,
+        "burst: 3",
+        &["shop.yaml:5: burst: this field belongs to the limit; write it below rate_limit"],
+    );
+    check(
+        TWO,
+        "quota_mode: true",
+        &[
+            "shop.yaml:5: quota_mode: envoyproxy/ratelimit has this field and Doorward does not; remove it",
+        ],
+    );
+    check(
+        TWO,
+        "cost: 0",
+        &["shop.yaml:5: cost: 0 is invalid; write a whole number above 0"],
+    );
+    check(
+        TWO,
+        "max_wait: soon",
+        &["shop.yaml:5: max_wait: soon is invalid; write a duration such as 5ms or 10min"],
+    );
+}
+
+#[test]
+fn all_problems_of_all_documents_are_told_by_line() {
+    let first = "domain: a\nunmatched: perhaps\ndescriptors:\n- key: user\n  rate_limit: {rate: x}\n- value: 1\n";
+    let second = "domain: ''\n";
+    let problems = Rules::load(&[("a.yaml", first), ("b.yaml", second)]).unwrap_err();
+    let lines: Vec<_> = problems
+        .iter()
+        .map(|it| (it.file.as_str(), it.line))
+        .collect();
+    assert_eq!(
+        lines,
+        [("a.yaml", 2), ("a.yaml", 5), ("a.yaml", 6), ("b.yaml", 1)]
+    );
+}
+
+/// `UPDATE_SCHEMA=1` writes the schema anew.
+#[test]
+fn the_published_schema_is_that_of_the_types() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/rules.schema.json");
+    let schema = serde_json::to_string_pretty(&Rules::schema()).unwrap() + "\n";
+    if std::env::var_os("UPDATE_SCHEMA").is_some() {
+        std::fs::write(path, &schema).unwrap();
+    }
+    assert_eq!(std::fs::read_to_string(path).unwrap_or_default(), schema);
+}
