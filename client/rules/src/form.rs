@@ -24,7 +24,7 @@ pub(crate) struct DocumentForm {
     /// Answer to a request without a rule: `allow` (default) or `reject`.
     #[schemars(with = "Option<String>")]
     pub(crate) unmatched: Scalar,
-    /// What rules count: `allowed` requests (default), or all `attempts`, as envoyproxy/ratelimit does.
+    /// Requests that are counted: those `allowed` (default), or all `attempts`, as in envoyproxy/ratelimit.
     #[schemars(with = "Option<String>")]
     pub(crate) count: Scalar,
 }
