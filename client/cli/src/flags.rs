@@ -12,6 +12,7 @@ use crate::color::ColorFlag;
 #[cfg(feature = "demo")]
 use crate::demo::DemoFlags;
 use crate::failure::Failure;
+use crate::rules::flags::RulesFlags;
 use crate::templates::flags::TemplatesFlags;
 
 const EXAMPLES: &str = "\
@@ -228,6 +229,8 @@ pub(crate) enum Command {
     Nodes(NodesFlags),
     /// Show, check and change the templates, in etcd or in a file.
     Templates(Box<TemplatesFlags>),
+    /// Try the rules by which a service limits its callers.
+    Rules(RulesFlags),
     /// Show a tree of servers and self-throttling clients at work, on real demand.
     ///
     /// One root, two regions and four leaves, all on loopback and in this process, share one

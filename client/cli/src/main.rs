@@ -15,6 +15,7 @@ mod interruption;
 mod nodes;
 mod output;
 mod release;
+mod rules;
 mod shell;
 mod status;
 mod templates;
@@ -82,6 +83,7 @@ async fn run_command(common: &Common, command: Command) -> Result<(), Failure> {
         Command::Nodes(nodes) => nodes::run(common, &nodes).await,
         Command::Shell => shell::run(common).await,
         Command::Templates(flags) => templates::run(common, &flags).await,
+        Command::Rules(flags) => rules::run(common, &flags),
         Command::Completions { shell } => {
             // Not straight to the output: generating panics where writing fails.
             let mut script = Vec::new();

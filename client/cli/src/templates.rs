@@ -12,7 +12,7 @@ pub(crate) mod author;
 mod change;
 mod check;
 mod diff;
-mod document;
+pub(crate) mod document;
 mod edit;
 mod effect;
 mod file;

@@ -45,7 +45,9 @@ impl TokenBucket {
     /// If the text is not a rate, or [`Self::new`] refuses it.
     pub fn limit(rate: &str) -> Result<Self, InvalidLimit> {
         let rate: Rate = rate.parse()?;
-        let burst = rate.in_a_second().ok_or(SettingsError::CalendarRate { rate })?;
+        let burst = rate
+            .in_a_second()
+            .ok_or(SettingsError::CalendarRate { rate })?;
         Ok(Self::new(burst, rate)?)
     }
 

@@ -79,7 +79,7 @@ fn load_10000_descriptors(bencher: Bencher<'_, '_>) {
     bencher.bench(|| Rules::load(&[("large.yaml", black_box(&text))]).unwrap());
 }
 
-#[divan::bench]
+#[divan::bench(sample_size = 1000)]
 fn find_one_of_10000(bencher: Bencher<'_, '_>) {
     let rules = Rules::load(&[("large.yaml", &large())]).unwrap();
     let mut number = 0;
@@ -123,7 +123,7 @@ fn decide(limiter: &Limiter, name: &str) -> bool {
     limiter.allow("shop", &descriptors, Moment::ORIGIN)
 }
 
-#[divan::bench]
+#[divan::bench(sample_size = 1000)]
 fn decide_by_three_rules_of_ten(bencher: Bencher<'_, '_>) {
     let limiter = limiter();
     let names = users(|name| decide(&limiter, name));
@@ -147,7 +147,7 @@ fn serve(service: &Service, name: &str) -> bool {
     service.allow(black_box(&request), Moment::ORIGIN)
 }
 
-#[divan::bench]
+#[divan::bench(sample_size = 1000)]
 fn decide_a_request(bencher: Bencher<'_, '_>) {
     let path = Part::Own(Box::new(|request| Some(request.path.into())));
     let address = Address {

@@ -5,6 +5,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use foldhash::fast::FixedState;
 use indexmap::IndexSet;
 use smallvec::SmallVec;
 
@@ -17,16 +18,13 @@ use crate::tree::{Entry, Found, Node};
 /// Largest document, in bytes.
 pub const DOCUMENT_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// Descriptors of a request for which nothing is allocated.
-pub(crate) const INLINE: usize = 8;
-
-/// The number of a rule in [`Rules::rules`], and whether another rule replaces it in the request.
-pub(crate) type Number = Option<(usize, bool)>;
+/// Descriptors with a rule for which a request allocates nothing.
+pub(crate) const INLINE: usize = 4;
 
 /// The rules of all domains.
 #[derive(Clone, Debug, Default)]
 pub struct Rules {
-    domains: HashMap<String, Domain>,
+    domains: HashMap<String, Domain, FixedState>,
     rules: Vec<Arc<Rule>>,
 }
 
@@ -76,13 +74,16 @@ impl Rules {
 
     /// Returns the rules of a request's descriptors, in their order.
     pub fn find(&self, domain: &str, descriptors: &[&[Entry<'_>]]) -> Vec<Option<Found<'_>>> {
-        let found = |found: Number| {
-            let (number, replaced) = found?;
-            let rule = self.rules.get(number)?;
+        let root = self.domain(domain).map(|domain| &domain.root);
+        let find = |entries: &&[Entry<'_>]| self.rules.get(root?.find(entries)?);
+        let found: Vec<_> = descriptors.iter().map(find).collect();
+        let names = replaced_names(found.iter().flatten().copied());
+        let found = found.iter().map(|rule| {
+            let rule = (*rule)?;
+            let replaced = rule.is_replaced_by(&names);
             Some(Found { rule, replaced })
-        };
-        let numbers = self.find_numbers(domain, descriptors.iter().copied());
-        numbers.into_iter().map(found).collect()
+        });
+        found.collect()
     }
 
     /// Returns the names of all domains, in alphabetical order.
@@ -116,31 +117,13 @@ impl Rules {
     pub(crate) fn add_domain(&mut self, name: &str, domain: Domain) {
         self.domains.insert(name.to_owned(), domain);
     }
+}
 
-    /// Returns the numbers of the rules, and whether another rule replaces each.
-    pub(crate) fn find_numbers<'a>(
-        &self,
-        domain: &str,
-        descriptors: impl Iterator<Item = &'a [Entry<'a>]>,
-    ) -> SmallVec<[Number; INLINE]> {
-        let root = self.domain(domain).map(|domain| &domain.root);
-        let mut numbers: SmallVec<[Number; INLINE]> = descriptors
-            .map(|entries| Some((root?.find(entries)?, false)))
-            .collect();
-        let rule = |number: &Number| number.and_then(|(number, _)| self.rules.get(number));
-        let replacing = numbers
-            .iter()
-            .filter_map(rule)
-            .filter(|rule| !rule.replaces.is_empty());
-        let names: SmallVec<[&String; INLINE]> =
-            replacing.flat_map(|rule| &rule.replaces).collect();
-        if !names.is_empty() {
-            for it in numbers.iter_mut().flatten() {
-                let rule = self.rules.get(it.0).filter(|rule| rule.counted().is_some());
-                let name = rule.and_then(|rule| rule.name.as_ref());
-                it.1 = name.is_some_and(|name| names.contains(&name));
-            }
-        }
-        numbers
-    }
+/// Returns the names of the rules that the rules of a request replace.
+pub(crate) fn replaced_names<'a>(
+    rules: impl Iterator<Item = &'a Arc<Rule>>,
+) -> SmallVec<[&'a str; INLINE]> {
+    rules
+        .flat_map(|rule| rule.replaces.iter().map(String::as_str))
+        .collect()
 }

@@ -15,12 +15,12 @@ use std::time::Duration;
 use doorward_limits::rate::Period;
 use doorward_limits::{
     Algorithm as _, Allowed, Answer, Decision as Taken, Key, Keyed, Keys, Moment, Reason, SoftHard,
-    Units,
+    Standing, Units,
 };
 use smallvec::SmallVec;
 
 use crate::decision::{Decision, Status, Why};
-use crate::document::{INLINE, Number, Rules};
+use crate::document::{Domain, INLINE, Rules, replaced_names};
 use crate::guarded::Guarded;
 use crate::rule::{Algorithm, Counted, Limit, OnFailure, Rule, Scope};
 use crate::tree::Entry;
@@ -59,6 +59,13 @@ pub(crate) struct InForce {
     pub(crate) rules: Rules,
     /// One for each rule.
     counters: Vec<Lazy>,
+}
+
+/// A descriptor, and the number of the rule that was found for it.
+pub(crate) struct Asked<'a> {
+    pub(crate) entries: &'a [Entry<'a>],
+    pub(crate) number: Option<usize>,
+    pub(crate) hits: Option<u64>,
 }
 
 /// A descriptor that is counted.
@@ -138,40 +145,48 @@ impl Limiter {
         hits: Option<u64>,
         now: Moment,
     ) -> Decision {
-        self.with_rules(|in_force| self.decide_by(in_force, domain, descriptors, hits, now))
+        self.with_rules(|in_force| {
+            let domain = in_force.rules.domain(domain);
+            let asked = descriptors.iter().map(|descriptor| Asked {
+                entries: descriptor.entries,
+                number: domain.and_then(|domain| domain.root.find(descriptor.entries)),
+                hits: descriptor.hits.or(hits),
+            });
+            let asked: SmallVec<[_; INLINE]> = asked.collect();
+            self.decide_by(in_force, domain, &asked, now)
+        })
     }
 
-    /// Decides a request by the rules that [`Self::with_rules`] gave.
+    /// Decides a request by the rules that were found for it.
     pub(crate) fn decide_by(
         &self,
         in_force: &InForce,
-        domain: &str,
-        descriptors: &[Descriptor<'_>],
-        hits: Option<u64>,
+        domain: Option<&Domain>,
+        asked: &[Asked<'_>],
         now: Moment,
     ) -> Decision {
-        let entries = descriptors.iter().map(|descriptor| descriptor.entries);
-        let numbers = in_force.rules.find_numbers(domain, entries);
-        let content = in_force.rules.domain(domain);
-        if content.is_some_and(|content| content.rejects_unmatched)
-            && numbers.iter().all(Option::is_none)
-        {
-            let statuses = numbers.iter().map(|_| Status::free(None, Why::Unmatched));
-            return Decision::unmatched(statuses.collect());
-        }
-        let counts_attempts = content.is_some_and(|content| content.counts_attempts);
         let mut statuses = SmallVec::new();
+        if domain.is_some_and(|domain| domain.rejects_unmatched)
+            && asked.iter().all(|it| it.number.is_none())
+        {
+            statuses.extend(asked.iter().map(|_| Status::free(None, Why::Unmatched)));
+            return Decision::unmatched(statuses);
+        }
+        let counts_attempts = domain.is_some_and(|domain| domain.counts_attempts);
+        let rules = asked
+            .iter()
+            .filter_map(|it| in_force.rules.rules().get(it.number?));
+        let names = replaced_names(rules);
         let mut charges: SmallVec<[Charge<'_>; INLINE]> = SmallVec::new();
-        for (descriptor, number) in descriptors.iter().zip(numbers) {
-            let (status, counted) = in_force.status(number);
+        for it in asked {
+            let (status, counted) = in_force.status(it.number, &names);
             if let (Some(rule), Some((counted, cell))) = (&status.rule, counted) {
-                let counter = cell.get_or_init(|| self.counter(counted));
                 charges.push(Charge {
                     place: statuses.len(),
                     rule: counted,
-                    counter,
-                    key: self.key(descriptor.entries),
-                    cost: Units::whole(descriptor.hits.or(hits).unwrap_or(rule.cost)),
+                    counter: cell.get_or_init(|| self.counter(counted)),
+                    key: self.key(it.entries),
+                    cost: Units::whole(it.hits.unwrap_or(rule.cost)),
                     counts_refusals: counts_attempts || !rule.is_binding(),
                     is_charged: false,
                 });
@@ -211,13 +226,16 @@ impl Limiter {
 
     /// Locks the groups of keys of a request, in one order for all requests.
     fn lock(&self, charges: &[Charge<'_>]) -> SmallVec<[MutexGuard<'_, ()>; INLINE]> {
-        let groups = charges.iter().fold(0, |groups, charge| {
-            groups | 1_u64.rotate_left((charge.key.high() % u64::from(LOCKS)) as u32)
+        let mut groups = charges.iter().fold(0, |groups: u64, charge| {
+            groups | 1 << (charge.key.high() % u64::from(LOCKS))
         });
-        let is_needed = |(group, _): &(u32, _)| groups >> group & 1 == 1;
-        let locks = (0..LOCKS).zip(&self.locks).filter(is_needed);
-        locks
-            .map(|(_, lock)| lock.lock().unwrap_or_else(PoisonError::into_inner))
+        let next = || {
+            let group = groups.trailing_zeros();
+            groups &= groups.wrapping_sub(1);
+            self.locks.get(group as usize)
+        };
+        std::iter::from_fn(next)
+            .map(|lock| lock.lock().unwrap_or_else(PoisonError::into_inner))
             .collect()
     }
 
@@ -235,18 +253,21 @@ impl InForce {
     }
 
     /// Returns the status of a descriptor before it is counted, and the limit and the counter that count it.
-    fn status(&self, number: Number) -> (Status, Option<(&Counted, &Lazy)>) {
-        let Some((number, is_replaced)) = number else {
-            return (Status::free(None, Why::NoRule), None);
+    fn status(
+        &self,
+        number: Option<usize>,
+        replaced_names: &[&str],
+    ) -> (Status, Option<(&Counted, &Lazy)>) {
+        let rule = |number| {
+            let rule = self.rules.rules().get(number)?;
+            Some((rule, self.counters.get(number)?))
         };
-        let (Some(rule), Some(counter)) =
-            (self.rules.rules().get(number), self.counters.get(number))
-        else {
+        let Some((rule, counter)) = number.and_then(rule) else {
             return (Status::free(None, Why::NoRule), None);
         };
         let status = |why| Status::free(Some(rule.clone()), why);
         match (&rule.limit, rule.scope, rule.on_failure) {
-            _ if is_replaced => (Status::free(None, Why::Replaced), None),
+            _ if rule.is_replaced_by(replaced_names) => (Status::free(None, Why::Replaced), None),
             (Limit::Unlimited, ..) => (status(Why::Unlimited), None),
             (_, Scope::Shared, OnFailure::Open) => (status(Why::NoLease), None),
             (_, Scope::Shared, OnFailure::Closed) => {
@@ -268,15 +289,26 @@ impl Charge<'_> {
     /// Takes the cost, if it is available, and sets the status.
     fn take(&mut self, status: &mut Status, now: Moment) {
         let (cost, counts_refusals) = (self.cost, self.counts_refusals);
-        let (decision, standing, is_banned) =
-            self.counter.update(self.key, now, |limit, state, now| {
-                let decision = limit.take(state, cost, now);
-                if counts_refusals && !decision.is_allowed() {
-                    limit.charge(state, cost, now);
-                }
-                let is_banned = limit.hard().ban(state, now).is_some();
-                (decision, limit.standing(state, now), is_banned)
-            });
+        let operation = |limit: &SoftHard<Guarded>, state: &mut _, now| {
+            let decision = limit.take(state, cost, now);
+            if let Taken::Allowed(Allowed {
+                remaining, reset, ..
+            }) = decision
+            {
+                let standing = Standing {
+                    remaining,
+                    reset,
+                    debt: Units::ZERO,
+                };
+                return (decision, standing, false);
+            }
+            if counts_refusals {
+                limit.charge(state, cost, now);
+            }
+            let is_banned = limit.hard().ban(state, now).is_some();
+            (decision, limit.standing(state, now), is_banned)
+        };
+        let (decision, standing, is_banned) = self.counter.update(self.key, now, operation);
         self.is_charged = decision.is_allowed() || counts_refusals;
         let is_binding = status.rule.as_ref().is_some_and(|rule| rule.is_binding());
         status.why = match decision {
@@ -334,14 +366,12 @@ impl Charge<'_> {
     }
 }
 
-/// Returns the time to the end of the window of the clock; `None` for a window of the calendar.
+/// Returns the time to the end of the window of the clock; `None` for one of the calendar, or of centuries.
 fn left_of_window(rule: &Counted, now: Moment) -> Option<Duration> {
     let Period::Nanos(length) = rule.rate.period() else {
         return None;
     };
-    let length = i128::from(length.get());
-    let left = length - i128::from(now.nanos()).rem_euclid(length);
-    Some(Duration::from_nanos(
-        u64::try_from(left).unwrap_or(u64::MAX),
-    ))
+    let length = i64::try_from(length.get()).ok()?;
+    let left = length - now.nanos().rem_euclid(length);
+    Some(Duration::from_nanos(left.unsigned_abs()))
 }

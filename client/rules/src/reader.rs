@@ -147,9 +147,11 @@ impl<'a> Reader<'a> {
             levels.push((key.to_owned(), value.map(str::to_owned)));
             let mut child = Node::default();
             if let Some(rule) = self.rule(&path, levels, form) {
-                domain
-                    .key_paths
-                    .insert(levels.iter().map(|level| level.0.clone()).collect());
+                let keys = || levels.iter().map(|level| &level.0);
+                // Neighbours mostly have the same keys.
+                if domain.key_paths.last().is_none_or(|last| !keys().eq(last)) {
+                    domain.key_paths.insert(keys().cloned().collect());
+                }
                 child.rule = Some(self.rules.add(rule));
             }
             self.level(

@@ -128,6 +128,12 @@ impl Rule {
         !self.shadow && self.action != Action::Degrade
     }
 
+    /// Returns whether one of the names is that of the rule. An unlimited rule is never replaced.
+    pub(crate) fn is_replaced_by(&self, names: &[&str]) -> bool {
+        let name = self.name.as_deref().filter(|_| self.counted().is_some());
+        name.is_some_and(|name| names.contains(&name))
+    }
+
     /// Returns the counted limit; `None` if it is unlimited.
     pub fn counted(&self) -> Option<&Counted> {
         match &self.limit {

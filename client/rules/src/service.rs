@@ -1,6 +1,6 @@
 //! The rules of one domain for the requests of a service: its keys are parts of a request.
 //!
-//! The document says which combinations of keys are limited. [`Service::decide`] asks for each of them. A part that the
+//! The document says which combinations of keys are limited. [`Service::decide`] asks for each of them that a rule is for. A part that the
 //! request lacks is a value of its own, so no caller gets rid of a limit by omitting a header.
 
 use doorward_limits::Moment;
@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 
 use crate::decision::Decision;
 use crate::document::INLINE;
-use crate::limiter::{Descriptor, Limiter};
+use crate::limiter::{Asked, Limiter};
 use crate::tree::Entry;
 use crate::value::Value;
 use crate::who::{Part, Request};
@@ -63,30 +63,29 @@ impl Service {
             .map(|(_, part)| part.value(request))
             .collect();
         self.limiter.with_rules(|in_force| {
+            let domain = in_force.rules.domain(&self.domain);
             let value = |key| {
                 self.part(key)
                     .and_then(|place| values.get(place)?.as_deref())
             };
-            let key_paths = in_force.rules.key_paths(&self.domain);
-            let all: SmallVec<[SmallVec<[Entry<'_>; 4]>; INLINE]> = key_paths
-                .map(|keys| {
-                    keys.iter()
-                        .map(|key| Entry {
-                            key,
-                            value: value(key),
-                        })
-                        .collect()
-                })
-                .collect();
-            let descriptors: SmallVec<[Descriptor<'_>; 2 * INLINE]> = all
-                .iter()
-                .map(|entries| Descriptor {
-                    entries,
-                    hits: None,
-                })
-                .collect();
-            self.limiter
-                .decide_by(in_force, &self.domain, &descriptors, None, now)
+            let key_paths = domain.into_iter().flat_map(|domain| &domain.key_paths);
+            let found = key_paths.filter_map(|keys| {
+                let entries = keys.iter().map(|key| Entry {
+                    key,
+                    value: value(key),
+                });
+                let entries: SmallVec<[Entry<'_>; INLINE]> = entries.collect();
+                let number = domain?.root.find(&entries)?;
+                Some((entries, number))
+            });
+            let found: SmallVec<[_; INLINE]> = found.collect();
+            let asked = found.iter().map(|(entries, number)| Asked {
+                entries,
+                number: Some(*number),
+                hits: None,
+            });
+            let asked: SmallVec<[_; INLINE]> = asked.collect();
+            self.limiter.decide_by(in_force, domain, &asked, now)
         })
     }
 

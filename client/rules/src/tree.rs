@@ -5,6 +5,8 @@
 
 use std::collections::HashMap;
 
+use foldhash::fast::FixedState;
+
 use crate::rule::Rule;
 
 /// One entry of a request's descriptor.
@@ -26,10 +28,10 @@ pub struct Found<'a> {
     pub replaced: bool,
 }
 
-/// A level of the trie.
+/// A level of the trie. Its hashes need no secret: requests only look keys up.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Node {
-    keys: HashMap<String, Values>,
+    keys: HashMap<String, Values, FixedState>,
     /// Number of the rule that ends here.
     pub(crate) rule: Option<usize>,
 }
@@ -37,7 +39,7 @@ pub(crate) struct Node {
 /// The values of a key.
 #[derive(Clone, Debug, Default)]
 struct Values {
-    exact: HashMap<Vec<u8>, Node>,
+    exact: HashMap<Vec<u8>, Node, FixedState>,
     stars: Vec<(String, Node)>,
     bare: Option<Box<Node>>,
 }
@@ -45,7 +47,12 @@ struct Values {
 impl Node {
     /// Adds a descriptor. Returns false if its key and value are there.
     pub(crate) fn insert(&mut self, key: &str, value: Option<&str>, node: Node) -> bool {
-        let values = self.keys.entry(key.to_owned()).or_default();
+        if !self.keys.contains_key(key) {
+            self.keys.insert(key.to_owned(), Values::default());
+        }
+        let Some(values) = self.keys.get_mut(key) else {
+            return false;
+        };
         match value {
             None if values.bare.is_some() => return false,
             None => values.bare = Some(Box::new(node)),

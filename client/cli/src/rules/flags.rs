@@ -1,0 +1,59 @@
+//! The flags of `doorward rules`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+
+use crate::rules::request::TriedRequest;
+
+const EXAMPLES: &str = "\
+Examples:
+  doorward rules try rules.yaml --request 'POST /login user=ann ip=192.0.2.1'
+  doorward rules try rules.yaml --request 'user=ann' --repeat 20 --every 100ms
+  doorward rules try rules.yaml --request 'user=ann' --request 'user=bob' --hits 3 -o json";
+
+/// Work with rules.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct RulesFlags {
+    #[command(subcommand)]
+    pub(crate) command: RulesCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum RulesCommand {
+    /// Print the answer of a file's rules to requests, without a server.
+    ///
+    /// A line for each request: time, allowed or refused with its status, the rule, the amount left, the time until
+    /// everything is available again, and the reason. The time begins with the year 1970, so all windows begin fresh,
+    /// and goes on by --every. The rules are asked with each combination of keys in the file whose entries the request
+    /// has.
+    Try(TryFlags),
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct TryFlags {
+    /// A YAML file with rules; - is standard input.
+    pub(crate) file: PathBuf,
+    /// A request, such as 'POST /login user=ann ip=192.0.2.1'.
+    ///
+    /// Method and path fill the entries of these names, ip= fills remote_address, and any other KEY=VALUE the entry KEY.
+    /// Several requests are asked in turn.
+    #[arg(long, required = true, value_name = "REQUEST")]
+    pub(crate) request: Vec<TriedRequest>,
+    /// Number of times that all requests are asked.
+    #[arg(long, value_name = "COUNT", default_value_t = 1)]
+    pub(crate) repeat: u64,
+    /// Time from one request to the next.
+    #[arg(
+        long,
+        value_name = "DURATION",
+        value_parser = humantime::parse_duration,
+        default_value = "0s"
+    )]
+    pub(crate) every: Duration,
+    /// Units that each request takes; 0 only looks [default: the rule's cost].
+    #[arg(long, value_name = "COUNT")]
+    pub(crate) hits: Option<u64>,
+}
