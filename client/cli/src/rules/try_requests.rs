@@ -156,7 +156,7 @@ impl Answer<'_> {
 
 impl fmt::Display for Answer<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:>9}", format!("+{}", span(self.at)))?;
+        write!(f, "{:<9}", format!("+{}", span(self.at)))?;
         if let Some(request) = self.request {
             write!(f, "  {request}")?;
         }

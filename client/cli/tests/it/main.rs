@@ -14,6 +14,7 @@ mod hostile;
 mod leases;
 mod limits;
 mod nodes;
+mod rules;
 mod shell;
 mod status;
 mod template_edit;
