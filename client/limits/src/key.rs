@@ -82,10 +82,10 @@ mod kind {
 }
 
 impl KeyParts {
-    /// Adds a text: a name, a header, a path.
+    /// Adds a text of any bytes: a name, a header, a path.
     #[inline]
-    pub fn text(self, text: &str) -> Self {
-        self.part(kind::TEXT, text.as_bytes())
+    pub fn text(self, text: impl AsRef<[u8]>) -> Self {
+        self.part(kind::TEXT, text.as_ref())
     }
 
     /// Adds a number.

@@ -121,9 +121,9 @@ fn verdict<'a>(parts: &[Part<'a>], answers: &[Answer]) -> Option<Verdict<'a>> {
 }
 
 /// Returns the place of the strictest of several answers; `None` if there are none.
-pub fn strictest(answers: &[Answer]) -> Option<usize> {
+pub fn strictest<'a>(answers: impl IntoIterator<Item = &'a Answer>) -> Option<usize> {
     // The first of those that are equally strict.
-    let places = answers.iter().enumerate();
+    let places = answers.into_iter().enumerate();
     let most = places.reduce(|most, it| {
         if restriction(it.1, most.1) == Ordering::Greater {
             it

@@ -89,17 +89,13 @@ pub enum Advice {
 impl Decision {
     /// Makes the answer to a request from those of its descriptors.
     pub(crate) fn of(statuses: SmallVec<[Status; INLINE]>) -> Self {
-        let places: SmallVec<[usize; INLINE]> = (statuses.iter().enumerate())
-            .filter(|(_, status)| status.is_binding())
-            .map(|(place, _)| place)
-            .collect();
-        let answers: SmallVec<[Answer; INLINE]> = places
-            .iter()
-            .filter_map(|place| statuses.get(*place)?.answer)
-            .collect();
-        let strictest = several::strictest(&answers)
-            .and_then(|place| places.get(place))
-            .copied();
+        let binding = || {
+            let statuses = statuses.iter().enumerate();
+            statuses.filter(|(_, status)| status.is_binding())
+        };
+        let answers = binding().filter_map(|(_, status)| status.answer.as_ref());
+        let strictest = several::strictest(answers).and_then(|place| binding().nth(place));
+        let strictest = strictest.map(|(place, _)| place);
         let refused = statuses
             .iter()
             .find(|status| status.is_over && status.answer.is_none());

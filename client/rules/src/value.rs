@@ -64,23 +64,10 @@ impl From<String> for Value<'_> {
     }
 }
 
-/// Numbers that precede the bytes of a value that is no UTF-8 text, or stand for a missing value.
-const MISSING: u64 = 0;
-const BYTES: u64 = 1;
-
 /// Adds a value to the key of a local limit. A missing value equals no other.
 pub(crate) fn add_to_key(key: KeyParts, value: Option<&[u8]>) -> KeyParts {
-    let Some(value) = value else {
-        return key.number(MISSING);
-    };
-    if let Ok(text) = std::str::from_utf8(value) {
-        return key.text(text);
+    match value {
+        Some(value) => key.text(value),
+        None => key.number(0),
     }
-    let key = key.number(BYTES).number(value.len() as u64);
-    value.chunks(8).fold(key, |key, chunk| {
-        let number = chunk
-            .iter()
-            .fold(0, |number, byte| number << 8 | u64::from(*byte));
-        key.number(number)
-    })
 }
