@@ -57,12 +57,11 @@ use crate::checker::shortage::{MissingOverTime, is_short};
 use crate::checker::starvation::Starvation;
 use crate::checker::waits::WaitSums;
 use crate::numbered::Numbered;
-use crate::recording::{ClientFigures, Sample};
+use crate::recording::{ClientFigures, Sample, Wait};
 use crate::world::clock::LocalClock;
 
 pub use judge::judge;
 pub(crate) use nesting::NodeBook;
-pub(crate) use waits::Wait;
 
 /// Relative error that rounding may add to a sum.
 const ROUNDING: f64 = 1e-9;

@@ -15,7 +15,7 @@ pub mod nodes;
 pub mod read;
 pub mod settings;
 mod source;
-mod templates;
+pub mod templates;
 pub mod usage;
 pub mod write;
 
@@ -162,7 +162,8 @@ impl Scenario {
     }
 }
 
-fn leaves_of(nodes: &[Node]) -> Vec<usize> {
+/// Returns the nodes without children.
+pub fn leaves_of(nodes: &[Node]) -> Vec<usize> {
     let parents: BTreeSet<usize> = nodes.iter().filter_map(|it| it.parent).collect();
     let all = 0..nodes.len();
     all.filter(|node| !parents.contains(node)).collect()

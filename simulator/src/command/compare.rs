@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
+use anyhow::{Context, anyhow};
 use doorward_pages::terminal::palette::Palette;
 use doorward_simulator::recording::Recording;
 use doorward_simulator::report::compare::{self, Run, Side};
@@ -28,7 +29,7 @@ pub(crate) fn run(flags: &CompareFlags) -> Result<(), Failure> {
         {
             let message =
                 "--seeds, --seed and --duration play scenarios, but A and B are recordings";
-            return Err(Failure::Usage(message.to_owned()));
+            return Err(anyhow!(message).into());
         }
         (true, true) => [read(a)?, read(b)?],
         (false, false) => {
@@ -38,33 +39,34 @@ pub(crate) fn run(flags: &CompareFlags) -> Result<(), Failure> {
         (is_a, _) => {
             let (recording, scenario) = if is_a { (a, b) } else { (b, a) };
             find(scenario)?;
-            return Err(Failure::Usage(format!(
+            return Err(anyhow!(
                 "{recording} is a recording and {scenario} is a scenario; give two of the same kind"
-            )));
+            )
+            .into());
         }
     };
     let mut out = io::stdout().lock();
     let [(left, _), (right, _)] = &sides;
     compare::write(&mut out, left, right, Palette::of_stdout())?;
     if let Some(path) = &flags.out {
-        let recordings = sides.iter();
-        let recordings =
-            recordings.filter_map(|(side, first)| Some((side.name.as_str(), first.as_ref()?)));
+        let recordings = sides
+            .iter()
+            .map(|(side, first)| (side.name.as_str(), first));
         let recordings: Vec<_> = recordings.collect();
         let written = File::create(path).and_then(|file| {
             let mut file = BufWriter::new(file);
             page::write(&mut file, &recordings)?;
             file.flush()
         });
-        let report = |error| Failure::Report(format!("cannot write {}: {error}", path.display()));
-        written.map_err(report)?;
+        let cannot = || format!("cannot write {}", path.display());
+        written.with_context(cannot).map_err(Failure::Report)?;
         writeln!(out, "  page: {}", path.display())?;
     }
     Ok(())
 }
 
 /// A side, and its first recording.
-type Compared = (Side, Option<Recording>);
+type Compared = (Side, Recording);
 
 /// Returns true for the folder of a report and for a JSON file.
 fn is_recording(name: &str) -> bool {
@@ -75,14 +77,14 @@ fn is_recording(name: &str) -> bool {
             .is_some_and(|it| it.eq_ignore_ascii_case("json"))
 }
 
-fn read(name: &str) -> Result<Compared, Failure> {
-    let recording = json::read(Path::new(name)).map_err(Failure::usage)?;
+fn read(name: &str) -> anyhow::Result<Compared> {
+    let recording = json::read(Path::new(name))?;
     let (name, runs) = (name.to_owned(), vec![Run::of(&recording)]);
-    Ok((Side { name, runs }, Some(recording)))
+    Ok((Side { name, runs }, recording))
 }
 
 /// Returns the scenario with the first seed.
-fn scenario(name: &str, flags: &CompareFlags) -> Result<Scenario, Failure> {
+fn scenario(name: &str, flags: &CompareFlags) -> anyhow::Result<Scenario> {
     let mut scenario = find(name)?;
     if let Some(duration) = flags.duration {
         shorten(&mut scenario, duration);
@@ -111,5 +113,6 @@ fn play(name: &str, scenario: &Scenario, flags: &CompareFlags) -> Result<Compare
         Ok(())
     })?;
     let name = name.to_owned();
-    Ok((Side { name, runs }, first))
+    // There is at least one seed.
+    Ok((Side { name, runs }, first.unwrap_or_default()))
 }

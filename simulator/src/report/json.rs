@@ -35,16 +35,22 @@ pub enum ReadError {
 
 /// A recording with its words. Readers ignore the words.
 #[derive(Serialize)]
-struct WithWords<'a> {
+pub(super) struct WithWords<'a> {
     #[serde(flatten)]
     recording: &'a Recording,
     words: Words,
 }
 
+impl<'a> WithWords<'a> {
+    pub(super) fn of(recording: &'a Recording) -> Self {
+        let words = Words::of(recording);
+        Self { recording, words }
+    }
+}
+
 /// Writes it, ending with a line break.
 pub fn write(out: &mut impl Write, recording: &Recording) -> io::Result<()> {
-    let words = Words::of(recording);
-    serde_json::to_writer(&mut *out, &WithWords { recording, words })?;
+    serde_json::to_writer(&mut *out, &WithWords::of(recording))?;
     writeln!(out)
 }
 

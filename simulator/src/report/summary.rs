@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use serde_json::Value;
 
 use crate::recording::{CLIENT_FIGURES_MAX, ClientFigures, MarkKind, Recording, ResourceRecording};
-use crate::report::figures::{FIGURES, WAITS, is_shown};
+use crate::report::figures::{FIGURES, WAITS, about, is_shown};
 use crate::report::terminal::Terminal;
 use crate::report::text::{WIDTH, printable, shortened, width};
 use crate::report::words::{self, RunOutcome, Words};
@@ -90,16 +90,11 @@ fn write_verdicts(to: &mut Terminal<'_>, recording: &Recording) -> io::Result<()
         to.text(Tone::Quiet, &format!("and {left_out} more"))?;
     }
     for verdict in sorted.iter().filter(|v| v.is_broken()) {
-        if !verdict.detail.is_empty() {
-            let detail = format!(
-                "{} of {}: {}",
-                verdict.checker.as_str(),
-                verdict.resource,
-                verdict.detail
-            );
-            writeln!(to.out)?;
-            to.text(Tone::Plain, &printable(&detail))?;
-        }
+        let (checker, resource) = (verdict.checker.as_str(), &verdict.resource);
+        let (_, about) = about(verdict.checker);
+        let detail = format!("{checker} of {resource}: {about} {}", verdict.detail);
+        writeln!(to.out)?;
+        to.text(Tone::Plain, &printable(&detail))?;
     }
     Ok(())
 }

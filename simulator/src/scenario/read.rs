@@ -62,7 +62,16 @@ impl Scenario {
     /// If it cannot be read, has no tree, or that is invalid.
     pub fn read_tree(path: &Path) -> Result<Vec<Node>, ScenarioError> {
         let (text, file) = text_in(path)?;
-        parsed(&text, &file).map(|TreeOnly { tree }| tree.0)
+        Self::parse_tree(&text, &file)
+    }
+
+    /// Reads only the tree in the text of a scenario file. `file` is its name, for messages.
+    ///
+    /// # Errors
+    ///
+    /// If it has no tree, or that is invalid.
+    pub fn parse_tree(text: &str, file: &str) -> Result<Vec<Node>, ScenarioError> {
+        parsed(text, file).map(|TreeOnly { tree }| tree.0)
     }
 
     /// Reads the text of a scenario file. `file` is its name, for messages and for a scenario that
@@ -185,7 +194,7 @@ fn is_name_of_files(name: &str) -> bool {
 }
 
 /// The name of a file without its ending, as a scenario may be called.
-fn file_stem(file: &str) -> String {
+pub fn file_stem(file: &str) -> String {
     let stem = Path::new(file).file_stem();
     let stem = stem.map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
     let plain = |c| if is_plain(c) { c } else { '-' };

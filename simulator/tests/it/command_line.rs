@@ -74,7 +74,7 @@ fn a_report_is_written_with_the_command_that_makes_it_again() {
     let out = check(folder.path(), &arguments, 0);
     assert!(out.contains("report: report/report.html"), "{out}");
     let page = fs::read_to_string(folder.path().join("report/report.html")).unwrap();
-    let command = "doorward-sim run minimal --seed 5 --duration 2m";
+    let command = "doorward-sim run minimal --duration 2m --seed 5";
     assert!(page.contains(command));
     // The command gives the same recording, and the JSON output is the whole recording.
     let json = check(
@@ -339,14 +339,14 @@ fn leases_of_another_length_are_all_that_differs() {
     assert!(happened("a").contains("crash"), "{}", happened("a"));
     assert_eq!(happened("a"), happened("b"));
     let page = fs::read_to_string(folder.path().join("b/report.html")).unwrap();
-    let command = "doorward-sim run lease-length --seed 1 --duration 8m --lease-length 20s";
+    let command = "doorward-sim run lease-length --duration 8m --lease-length 20s --seed 1";
     assert!(page.contains(command));
     let err = check(
         folder.path(),
         &[&run[..], &["--lease-length", "5s"]].concat(),
         2,
     );
-    assert!(err.contains("with --lease-length 5s"), "{err}");
+    assert!(err.contains("--lease-length"), "{err}");
 }
 
 #[test]
@@ -377,7 +377,7 @@ fn wrong_flags_of_a_replay_are_answered_with_what_to_give() {
     let err = replay("demand.csv", "templates.yaml", &["--tree", "tree.yaml"]);
     assert!(err.contains("tree.yaml:1:"), "{err}");
     let err = replay("demand.csv", "templates.yaml", &["--tree", "3by3"]);
-    assert!(err.contains("--tree 3by3 is neither a shape"), "{err}");
+    assert!(err.contains("is neither a shape"), "{err}");
     let err = replay("demand.csv", "templates.yaml", &["--speed", "1000"]);
     assert!(err.contains("--speed"), "{err}");
 }
