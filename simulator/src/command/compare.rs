@@ -1,14 +1,15 @@
 //! `doorward-sim compare`: two recordings, or two scenarios played with several seeds.
 
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
-use std::path::Path;
+use std::io::{self, BufReader, BufWriter, Write};
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
 use doorward_pages::terminal::palette::Palette;
 use doorward_simulator::recording::Recording;
 use doorward_simulator::report::compare::{self, Run, Side};
-use doorward_simulator::report::{json, page};
+use doorward_simulator::report::json::NAME;
+use doorward_simulator::report::page;
 use doorward_simulator::scenario::Scenario;
 use doorward_simulator::world::World;
 
@@ -78,7 +79,15 @@ fn is_recording(name: &str) -> bool {
 }
 
 fn read(name: &str) -> anyhow::Result<Compared> {
-    let recording = json::read(Path::new(name))?;
+    let mut path = PathBuf::from(name);
+    if path.is_dir() {
+        path.push(NAME);
+    }
+    let shown = path.display();
+    let advice = || format!("cannot open {shown}; give the folder of a report, or its {NAME}");
+    let file = File::open(&path).with_context(advice)?;
+    let advice = || format!("{shown} holds no recording; give a {NAME} that this version wrote");
+    let recording = serde_json::from_reader(BufReader::new(file)).with_context(advice)?;
     let (name, runs) = (name.to_owned(), vec![Run::of(&recording)]);
     Ok((Side { name, runs }, recording))
 }

@@ -179,6 +179,9 @@ fn a_trace_is_replayed_with_all_and_with_half_and_the_two_are_compared() {
     assert!(page.contains(r#"{"name":"half/recording.json""#));
     let err = check(folder.path(), &["compare", "now", "none.json"], 2);
     assert!(err.contains("cannot open none.json"), "{err}");
+    fs::write(folder.path().join("empty.json"), "{}").unwrap();
+    let err = check(folder.path(), &["compare", "now", "empty.json"], 2);
+    assert!(err.contains("empty.json holds no recording"), "{err}");
     let err = check(folder.path(), &["compare", "now", "minimal"], 2);
     assert!(
         err.contains("now is a recording and minimal is a scenario"),
@@ -388,7 +391,7 @@ fn a_folder_that_cannot_hold_a_report_is_reported_before_anything_is_played() {
     fs::write(folder.path().join("notes.txt"), "mine").unwrap();
     for (out, expected) in [
         (".", "there is notes.txt"),
-        ("notes.txt", "notes.txt is a file"),
+        ("notes.txt", "cannot write notes.txt"),
         ("notes.txt/report", "cannot write notes.txt/report"),
     ] {
         let output = run_in(folder.path(), &["run", "minimal", "--out", out]);

@@ -122,7 +122,7 @@ impl<'a> World<'a> {
             return;
         };
         for waiting in gone.waiting {
-            self.refuse_connection(waiting.client, id.place, waiting.sequence());
+            self.refuse_connection(waiting.client, waiting.sequence());
         }
     }
 
