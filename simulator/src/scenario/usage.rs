@@ -155,17 +155,12 @@ pub struct Adaptive {
 /// As the library has it.
 impl Default for Adaptive {
     fn default() -> Self {
-        let AdaptiveWants {
-            window,
-            headroom,
-            least,
-            most,
-        } = AdaptiveWants::default();
+        let wants = AdaptiveWants::default();
         Self {
-            window,
-            headroom,
-            least,
-            most,
+            window: wants.window,
+            headroom: wants.headroom,
+            least: wants.least,
+            most: wants.most,
         }
     }
 }

@@ -281,7 +281,7 @@ impl World<'_> {
     ) -> (u32, Time) {
         let number = self.choose(node);
         let until = self.end_of(length);
-        let text = text(&self.places[number].name.to_string());
+        let text = text(self.places[number].name.as_str());
         self.mark(Some(until), kind, text);
         (number, until)
     }
