@@ -89,22 +89,6 @@ impl Chance {
         let seconds = self.exponential(mean.as_secs_f64());
         Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
     }
-
-    /// Draws an index with a probability in proportion to its weight. `None` if all weights are
-    /// zero.
-    pub fn weighted(&mut self, weights: impl Iterator<Item = f64> + Clone) -> Option<usize> {
-        let mut left = self.uniform() * weights.clone().sum::<f64>();
-        let mut last = None;
-        for (place, weight) in weights.enumerate().filter(|(_, weight)| *weight > 0.0) {
-            if left < weight {
-                return Some(place);
-            }
-            left -= weight;
-            // The last one gets the rest that rounding leaves.
-            last = Some(place);
-        }
-        last
-    }
 }
 
 /// Finalizes a state, as SplitMix64 does: every bit depends on every other.

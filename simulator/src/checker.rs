@@ -57,12 +57,11 @@ use crate::checker::shortage::{MissingOverTime, is_short};
 use crate::checker::starvation::Starvation;
 use crate::checker::waits::WaitSums;
 use crate::numbered::Numbered;
-use crate::recording::{ClientFigures, Sample};
+use crate::recording::{ClientFigures, Sample, Wait};
 use crate::world::clock::LocalClock;
 
 pub use judge::judge;
 pub(crate) use nesting::NodeBook;
-pub(crate) use waits::Wait;
 
 /// Relative error that rounding may add to a sum.
 const ROUNDING: f64 = 1e-9;
@@ -78,7 +77,7 @@ struct ClientStanding {
 }
 
 /// Rest of the books of a client.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Account {
     place: u32,
     /// Wants as the client asked for them, before a template's maximum applies.
@@ -197,13 +196,8 @@ impl Watched {
             .note_wants(priority, Amount::ZERO, Amount::ZERO);
         self.accounts.push(Account {
             place,
-            asked: 0.0,
-            wait: Wait::default(),
-            fallback: Amount::ZERO,
-            hungry_since: None,
-            course: Course::default(),
             shortage: MissingOverTime::new(self.settled_after),
-            asked_of_servers: Asked::default(),
+            ..Account::default()
         })
     }
 

@@ -22,14 +22,11 @@ use indicatif::{ProgressBar, ProgressStyle};
 use crate::failure::Failure;
 use crate::flags::OutputFlags;
 
-/// Time between the first learning mode and the first judged averages, as in scenario files.
-const SETTLES_FOR: Duration = Duration::from_secs(30);
-
 /// Plays a scenario and reports its outcome. `command` plays the same again.
 fn play(scenario: &Scenario, command: String, flags: &OutputFlags) -> Result<(), Failure> {
     // A problem of the folder is reported before the run, which may take long.
     if let Some(folder) = &flags.out {
-        claim(folder).map_err(Failure::usage)?;
+        claim(folder).map_err(anyhow::Error::from)?;
     }
     let bar = bar(
         millis(scenario.duration),
@@ -48,7 +45,7 @@ fn play(scenario: &Scenario, command: String, flags: &OutputFlags) -> Result<(),
 
 /// Prints the scenario file that plays the same as a command.
 fn print_scenario(scenario: &Scenario, command: &str) -> Result<(), Failure> {
-    let text = scenario.to_yaml().map_err(Failure::usage)?;
+    let text = scenario.to_yaml().map_err(anyhow::Error::from)?;
     let mut out = io::stdout().lock();
     writeln!(out, "# Plays the same as: {command}")?;
     let files = "# Paths are relative to the folder of this file.";
@@ -67,7 +64,7 @@ fn show_outcome(recording: &Recording, flags: &OutputFlags) -> Result<(), Failur
     }
     out.flush()?;
     if let Some(folder) = &flags.out {
-        let page = write_all(recording, folder).map_err(Failure::report)?;
+        let page = write_all(recording, folder).map_err(|error| Failure::Report(error.into()))?;
         if !flags.json {
             writeln!(out, "  report: {}", page.display())?;
             out.flush()?;

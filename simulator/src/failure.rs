@@ -8,11 +8,11 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 pub(crate) enum Failure {
     /// The usage is wrong, or a given file is invalid.
-    #[error("{0}")]
-    Usage(String),
+    #[error("{0:#}")]
+    Usage(#[from] anyhow::Error),
     /// A report cannot be written.
-    #[error("{0}")]
-    Report(String),
+    #[error("{0:#}")]
+    Report(anyhow::Error),
     /// The output cannot be written.
     #[error("cannot write the output: {0}")]
     Output(#[from] io::Error),
@@ -22,18 +22,6 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
-    /// Returns a usage error with its causes.
-    pub(crate) fn usage(error: impl Into<anyhow::Error>) -> Self {
-        let error: anyhow::Error = error.into();
-        Self::Usage(format!("{error:#}"))
-    }
-
-    /// Returns an error of the report with its causes.
-    pub(crate) fn report(error: impl Into<anyhow::Error>) -> Self {
-        let error: anyhow::Error = error.into();
-        Self::Report(format!("{error:#}"))
-    }
-
     /// Returns the exit code, as `--help` lists it.
     pub(crate) const fn exit_code(&self) -> u8 {
         match self {

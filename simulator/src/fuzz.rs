@@ -35,7 +35,7 @@ use crate::scenario::Scenario;
 use crate::world::World;
 
 pub use crate::fuzz::part::Part;
-pub use crate::fuzz::shrink::{SmallerScenario, shrink, smaller};
+pub use crate::fuzz::shrink::shrink;
 
 /// Failure of a random scenario.
 #[derive(Clone, Debug, PartialEq)]
@@ -86,7 +86,7 @@ pub fn play(scenario: &Scenario) -> (Recording, Option<FoundFailure>) {
         FoundFailure {
             checker: Some(verdict.checker),
             detail: format!(
-                "{} of {} is {:.6}, beyond the limit of {:.6}{at} ({})",
+                "{} of {} is {:.6}, beyond the limit of {:.6}{at} {}",
                 verdict.checker.as_str(),
                 verdict.resource,
                 verdict.value,

@@ -6,16 +6,18 @@ mod client_spread;
 mod mark;
 mod verdict;
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 pub use client_spread::{ClientSpread, Percentiles};
 pub use mark::{Mark, MarkKind, Nature};
-pub use verdict::{Checker, LimitSide, Verdict};
+pub use verdict::{Checker, Verdict};
 
 /// Largest number of clients of a resource whose figures are recorded by name.
 pub const CLIENT_FIGURES_MAX: usize = 1_000;
 
-/// Defines an enum whose variants are written to JSON by a name, and lists them all.
+/// Defines an enum whose variants have names, also in JSON, and lists them all.
 macro_rules! named {
     ($(#[$meta:meta])* $name:ident { $($(#[$more:meta])* $variant:ident = $text:literal,)* }) => {
         $(#[$meta])*
@@ -33,7 +35,7 @@ macro_rules! named {
         }
     };
 }
-use named;
+pub(crate) use named;
 
 /// Everything that is known of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -231,26 +233,32 @@ pub struct Figures {
     pub spread: Option<ClientSpread>,
 }
 
-/// Parts of the usable amount that were not used, by the reason for which clients waited.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Waits {
-    /// The client's own gap between two requests.
-    pub gap: f64,
-    /// The answer to its request.
-    pub answer: f64,
-    /// The server's refresh floor.
-    pub floor: f64,
-    /// Other clients that have to shrink.
-    pub others: f64,
-    /// Learning mode.
-    pub learning: f64,
-    /// A server that has nothing to grant yet, or refuses.
-    pub refused: f64,
-    /// The next refresh of a client whose server had said that it has its share.
-    pub share: f64,
-    /// A reachable server.
-    pub no_server: f64,
+named! {
+    /// Reason for which a client that wants more than it may use waits.
+    #[derive(Default, PartialOrd, Ord)]
+    Wait {
+        /// It asked a moment ago, and keeps its own gap before it reports changed wants.
+        Gap = "gap",
+        /// Its request or the answer is under way.
+        Answer = "answer",
+        /// The server answered without a decision because it had just decided for this client.
+        Floor = "floor",
+        /// Others hold the capacity until their leases shrink.
+        Others = "others",
+        /// The server, or one above it, is in learning mode.
+        Learning = "learning",
+        /// The server has nothing to give yet, or refused.
+        #[default]
+        Refused = "refused",
+        /// The answer gave it its full share. It learns of more with its next request.
+        Share = "share",
+        /// No server answers.
+        NoServer = "no_server",
+    }
 }
+
+/// Parts of the usable amount that were not used, by the reason for which clients waited.
+pub type Waits = BTreeMap<Wait, f64>;
 
 /// Means of one client over the time of which averages are taken.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

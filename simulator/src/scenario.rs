@@ -15,7 +15,7 @@ pub mod nodes;
 pub mod read;
 pub mod settings;
 mod source;
-mod templates;
+pub mod templates;
 pub mod usage;
 pub mod write;
 
@@ -29,7 +29,7 @@ use serde_json::Value;
 
 pub use crate::scenario::clients::ClientGroup;
 use crate::scenario::fault::{Event, Fault, FaultFile};
-use crate::scenario::forms::{Form, GivenName, Maybe, Step, Time, Times, is_default, unsaid};
+use crate::scenario::forms::{Form, Maybe, Step, Time, Times, is_default, unsaid};
 use crate::scenario::network::NetworkFile;
 pub use crate::scenario::network::{Latency, Link, Network};
 pub use crate::scenario::nodes::Node;
@@ -48,8 +48,8 @@ pub const CLIENTS_MAX: usize = 5_000_000;
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
-    /// The name of the scenario and of files about it: letters, digits, `-`, `_` and `.`. Absent: the name of the file.
-    #[serde(default, skip_serializing_if = "is_default", with = "GivenName")]
+    /// The name of the scenario. Absent: the name of the file.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub name: String,
     /// A description for people.
     #[serde(default, skip_serializing_if = "is_default")]
@@ -162,7 +162,8 @@ impl Scenario {
     }
 }
 
-fn leaves_of(nodes: &[Node]) -> Vec<usize> {
+/// Returns the nodes without children.
+pub fn leaves_of(nodes: &[Node]) -> Vec<usize> {
     let parents: BTreeSet<usize> = nodes.iter().filter_map(|it| it.parent).collect();
     let all = 0..nodes.len();
     all.filter(|node| !parents.contains(node)).collect()

@@ -321,9 +321,7 @@ impl<'a> World<'a> {
     /// Sends a message. It arrives after a delay, perhaps twice, or never; returns whether it
     /// arrives.
     fn send(&mut self, way: &Way, message: Message) -> bool {
-        self.work.messages += 1;
-        if !self.is_healed && self.chance.happens(way.loss) {
-            self.work.lost += 1;
+        if self.loses(way) {
             return false;
         }
         if !self.is_healed && self.chance.happens(way.duplication) {
@@ -335,6 +333,14 @@ impl<'a> World<'a> {
         true
     }
 
+    /// Counts a message, and returns whether it is lost.
+    fn loses(&mut self, way: &Way) -> bool {
+        self.work.messages += 1;
+        let is_lost = !self.is_healed && self.chance.happens(way.loss);
+        self.work.lost += u64::from(is_lost);
+        is_lost
+    }
+
     /// Lets a message arrive at a time.
     fn deliver(&mut self, at: Time, message: Message) {
         let slot = self.mail.insert(message) as u32;
@@ -344,11 +350,7 @@ impl<'a> World<'a> {
     fn arrive(&mut self, message: Message) {
         match message {
             Message::Call(call) => self.serve_call(call),
-            Message::Answer {
-                client,
-                sequence,
-                answer,
-            } => self.on_reply(client, sequence, answer),
+            Message::Answer(client, sequence, answer) => self.on_reply(client, sequence, answer),
             Message::Up(message) => self.handle_from_child(message),
             Message::Down(message) => self.handle_from_parent(message),
         }

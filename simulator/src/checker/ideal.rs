@@ -17,14 +17,6 @@ pub struct Wish {
     pub priority: i64,
 }
 
-impl Wish {
-    /// Wish for nothing.
-    pub const NONE: Self = Self {
-        wants: 0.0,
-        priority: 0,
-    };
-}
-
 /// Rule that gives the ideal share for each wish of the set it was made from.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Ideal {

@@ -1,6 +1,7 @@
 //! Checks that the use below a node stays within what its parent reserved for it, at every level of
 //! the tree. It counts the clients of the node and of all nodes below it.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use doorward_engine::amount::Amount;
@@ -27,7 +28,7 @@ pub(crate) struct NodeBook {
 #[derive(Debug)]
 pub(super) struct Nesting {
     /// Sum of the leases of the clients at each node.
-    used: Vec<ExactSum>,
+    used: BTreeMap<u32, ExactSum>,
     has_template: bool,
     /// Start of the root's learning mode, and the end of the time in which it may not know of
     /// leases, by its own clock.
@@ -40,7 +41,7 @@ pub(super) struct Nesting {
 impl Nesting {
     pub(super) fn new(learns: Duration) -> Self {
         Self {
-            used: Vec::new(),
+            used: BTreeMap::new(),
             has_template: true,
             learns_since: Time::ZERO,
             learns_until: Time::ZERO + learns,
@@ -50,19 +51,11 @@ impl Nesting {
 
     /// Notes a changed lease of a client at that node.
     pub(super) fn replace(&mut self, place: u32, before: Amount, after: Amount) {
-        let place = place as usize;
-        if place >= self.used.len() {
-            self.used.resize(place + 1, ExactSum::ZERO);
-        }
-        if let Some(used) = self.used.get_mut(place) {
-            used.replace(before, after);
-        }
+        self.used.entry(place).or_default().replace(before, after);
     }
 
     fn used_at(&self, place: u32) -> f64 {
-        self.used
-            .get(place as usize)
-            .map_or(0.0, ExactSum::rounded_down)
+        self.used.get(&place).map_or(0.0, ExactSum::rounded_down)
     }
 
     /// Returns the use below each node, its own clients included.

@@ -201,8 +201,7 @@ impl Overshoot {
         self.peak = self.peak.max(part);
         let with_fallback = self.part(leases + fallback, allowed);
         self.peak_with_fallback = self.peak_with_fallback.max(with_fallback);
-        let is_promised = self.total == Total::Promised;
-        if is_promised {
+        if self.total == Total::Promised {
             self.worst.note(part, now);
         }
     }

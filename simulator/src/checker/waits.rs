@@ -16,32 +16,10 @@ use doorward_engine::template::{Algorithm, AlgorithmKind};
 use doorward_engine::time::Time;
 
 use crate::checker::{ClientStanding, Watched, amount};
-use crate::recording::Waits as Parts;
-
-/// Reason for which a client that wants more than it may use waits.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Wait {
-    /// It asked a moment ago, and keeps its own gap before it reports changed wants.
-    Gap,
-    /// Its request or the answer is under way.
-    Answer,
-    /// The server answered without a decision because it had just decided for this client.
-    Floor,
-    /// Others hold the capacity until their leases shrink.
-    Others,
-    /// The server, or one above it, is in learning mode.
-    Learning,
-    /// The server has nothing to give yet, or refused.
-    #[default]
-    Refused,
-    /// The answer gave it its full share. It learns of more with its next request.
-    Share,
-    /// No server answers.
-    NoServer,
-}
+use crate::recording::{Wait, Waits};
 
 /// Number of waits.
-const COUNT: usize = 8;
+const COUNT: usize = Wait::ALL.len();
 
 /// Sums over all clients, and the attributed loss so far.
 #[derive(Debug, Default)]
@@ -86,21 +64,10 @@ impl WaitSums {
     }
 
     /// Returns the parts of what could be used in that many seconds.
-    pub(super) fn parts(&self, seconds: f64) -> Parts {
-        let part = |wait: Wait| match self.lost.get(wait as usize) {
-            Some(lost) if seconds > 0.0 => lost / seconds,
-            _ => 0.0,
-        };
-        Parts {
-            gap: part(Wait::Gap),
-            answer: part(Wait::Answer),
-            floor: part(Wait::Floor),
-            others: part(Wait::Others),
-            learning: part(Wait::Learning),
-            refused: part(Wait::Refused),
-            share: part(Wait::Share),
-            no_server: part(Wait::NoServer),
-        }
+    pub(super) fn parts(&self, seconds: f64) -> Waits {
+        let part = |lost: f64| if seconds > 0.0 { lost / seconds } else { 0.0 };
+        let lost = self.lost.map(part);
+        Wait::ALL.into_iter().zip(lost).collect()
     }
 }
 
@@ -154,12 +121,10 @@ mod tests {
         waits.pass(2.0);
         waits.replace(Wait::Gap, amount(30.0), Amount::ZERO);
         waits.pass(1.0);
-        let expected = Parts {
-            gap: 0.15,
-            others: 0.15,
-            ..Parts::default()
-        };
-        assert_eq!(waits.parts(10.0), expected);
-        assert_eq!(waits.parts(0.0), Parts::default());
+        for (wait, part) in waits.parts(10.0) {
+            let is_some = matches!(wait, Wait::Gap | Wait::Others);
+            assert_eq!(part, if is_some { 0.15 } else { 0.0 });
+        }
+        assert!(waits.parts(0.0).values().all(|part| *part == 0.0));
     }
 }

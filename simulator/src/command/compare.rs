@@ -1,13 +1,15 @@
 //! `doorward-sim compare`: two recordings, or two scenarios played with several seeds.
 
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
-use std::path::Path;
+use std::io::{self, BufReader, BufWriter, Write};
+use std::path::{Path, PathBuf};
 
+use anyhow::{Context, anyhow};
 use doorward_pages::terminal::palette::Palette;
 use doorward_simulator::recording::Recording;
 use doorward_simulator::report::compare::{self, Run, Side};
-use doorward_simulator::report::{json, page};
+use doorward_simulator::report::json::NAME;
+use doorward_simulator::report::page;
 use doorward_simulator::scenario::Scenario;
 use doorward_simulator::world::World;
 
@@ -28,7 +30,7 @@ pub(crate) fn run(flags: &CompareFlags) -> Result<(), Failure> {
         {
             let message =
                 "--seeds, --seed and --duration play scenarios, but A and B are recordings";
-            return Err(Failure::Usage(message.to_owned()));
+            return Err(anyhow!(message).into());
         }
         (true, true) => [read(a)?, read(b)?],
         (false, false) => {
@@ -38,33 +40,34 @@ pub(crate) fn run(flags: &CompareFlags) -> Result<(), Failure> {
         (is_a, _) => {
             let (recording, scenario) = if is_a { (a, b) } else { (b, a) };
             find(scenario)?;
-            return Err(Failure::Usage(format!(
+            return Err(anyhow!(
                 "{recording} is a recording and {scenario} is a scenario; give two of the same kind"
-            )));
+            )
+            .into());
         }
     };
     let mut out = io::stdout().lock();
     let [(left, _), (right, _)] = &sides;
     compare::write(&mut out, left, right, Palette::of_stdout())?;
     if let Some(path) = &flags.out {
-        let recordings = sides.iter();
-        let recordings =
-            recordings.filter_map(|(side, first)| Some((side.name.as_str(), first.as_ref()?)));
+        let recordings = sides
+            .iter()
+            .map(|(side, first)| (side.name.as_str(), first));
         let recordings: Vec<_> = recordings.collect();
         let written = File::create(path).and_then(|file| {
             let mut file = BufWriter::new(file);
             page::write(&mut file, &recordings)?;
             file.flush()
         });
-        let report = |error| Failure::Report(format!("cannot write {}: {error}", path.display()));
-        written.map_err(report)?;
+        let cannot = || format!("cannot write {}", path.display());
+        written.with_context(cannot).map_err(Failure::Report)?;
         writeln!(out, "  page: {}", path.display())?;
     }
     Ok(())
 }
 
 /// A side, and its first recording.
-type Compared = (Side, Option<Recording>);
+type Compared = (Side, Recording);
 
 /// Returns true for the folder of a report and for a JSON file.
 fn is_recording(name: &str) -> bool {
@@ -75,14 +78,22 @@ fn is_recording(name: &str) -> bool {
             .is_some_and(|it| it.eq_ignore_ascii_case("json"))
 }
 
-fn read(name: &str) -> Result<Compared, Failure> {
-    let recording = json::read(Path::new(name)).map_err(Failure::usage)?;
+fn read(name: &str) -> anyhow::Result<Compared> {
+    let mut path = PathBuf::from(name);
+    if path.is_dir() {
+        path.push(NAME);
+    }
+    let shown = path.display();
+    let advice = || format!("cannot open {shown}; give the folder of a report, or its {NAME}");
+    let file = File::open(&path).with_context(advice)?;
+    let advice = || format!("{shown} holds no recording; give a {NAME} that this version wrote");
+    let recording = serde_json::from_reader(BufReader::new(file)).with_context(advice)?;
     let (name, runs) = (name.to_owned(), vec![Run::of(&recording)]);
-    Ok((Side { name, runs }, Some(recording)))
+    Ok((Side { name, runs }, recording))
 }
 
 /// Returns the scenario with the first seed.
-fn scenario(name: &str, flags: &CompareFlags) -> Result<Scenario, Failure> {
+fn scenario(name: &str, flags: &CompareFlags) -> anyhow::Result<Scenario> {
     let mut scenario = find(name)?;
     if let Some(duration) = flags.duration {
         shorten(&mut scenario, duration);
@@ -111,5 +122,6 @@ fn play(name: &str, scenario: &Scenario, flags: &CompareFlags) -> Result<Compare
         Ok(())
     })?;
     let name = name.to_owned();
-    Ok((Side { name, runs }, first))
+    // There is at least one seed.
+    Ok((Side { name, runs }, first.unwrap_or_default()))
 }

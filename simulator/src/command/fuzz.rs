@@ -4,7 +4,7 @@
 
 use std::io::{self, Write};
 
-use doorward_simulator::fuzz::{self, Part, SmallerScenario, play, scenario, smaller};
+use doorward_simulator::fuzz::{play, scenario, shrink};
 use doorward_simulator::recording::Recording;
 use doorward_simulator::report::command_line;
 use doorward_simulator::scenario::Scenario;
@@ -16,81 +16,58 @@ use crate::flags::FuzzFlags;
 /// Number of seeds that are played twice.
 const TWICE: u64 = 5;
 
-/// Failure of a seed.
-struct SeedFailure {
+/// Outcome of a seed.
+struct SeedOutcome {
     seed: u64,
-    text: String,
-    /// Smaller scenario that still fails, if the user wants one.
-    smaller: Option<Smaller>,
-}
-
-/// Smaller scenario that still fails.
-struct Smaller {
-    kept: SmallerScenario,
-    /// Faults and clients of the whole scenario.
-    whole: (usize, usize),
+    failure: Option<String>,
+    /// Scenario of the recording: that of the seed, or a smaller one that still fails.
+    scenario: Scenario,
     recording: Recording,
+    /// Faults and clients of the whole scenario, if it was shrunk.
+    whole: Option<(usize, usize)>,
 }
 
 /// Plays the seeds that the flags choose.
 pub(crate) fn run(flags: &FuzzFlags) -> Result<(), Failure> {
-    match flags.seed {
-        Some(seed) if flags.print_scenario => print(seed, flags),
-        Some(seed) => one(seed, flags),
-        None => many(flags),
+    let Some(seed) = flags.seed else {
+        return many(flags);
+    };
+    let mut outcome = outcome(seed, flags);
+    if flags.print_scenario {
+        return super::print_scenario(&outcome.scenario, &super::repeated());
     }
-}
-
-/// Returns the command that plays a seed, with more words at its end.
-fn command(seed: u64, focus: Option<Part>, more: &[&str]) -> String {
-    let seed = seed.to_string();
-    let mut words = vec!["fuzz", "--seed", &seed];
-    if let Some(focus) = focus {
-        words.extend(["--focus", focus.as_str()]);
+    if outcome.failure.is_some() {
+        write_failure(&outcome)?;
+        writeln!(io::stdout())?;
     }
-    words.extend(more);
-    command_line(words)
-}
-
-/// Plays one seed and shows its summary.
-fn one(seed: u64, flags: &FuzzFlags) -> Result<(), Failure> {
-    let whole = scenario(seed, flags.focus);
-    let (mut recording, failure) = play(&whole);
-    let mut more: &[&str] = &[];
-    if let Some(failure) = &failure {
-        let mut out = io::stdout().lock();
-        writeln!(out, "seed {seed} fails: {failure}")?;
-        if flags.shrink {
-            let smaller = shrunk(&whole, failure);
-            write_smaller(&mut out, &smaller)?;
-            let (faults, clients) = (smaller.kept.faults.len(), smaller.kept.clients);
-            recording = smaller.recording;
-            recording.description =
-                format!("Shrunk scenario of the seed {seed}: {faults} faults, {clients} clients.");
-            more = &["--shrink"];
-        }
-        writeln!(out)?;
-    }
-    recording.command = command(seed, flags.focus, more);
-    super::show_outcome(&recording, &flags.output)?;
-    match failure {
+    outcome.recording.command = super::repeated();
+    super::show_outcome(&outcome.recording, &flags.output)?;
+    match outcome.failure {
         None => Ok(()),
         Some(_) => Err(Failure::Reported(1)),
     }
 }
 
-/// Prints the scenario file of a seed, or of the smaller scenario that still fails.
-fn print(seed: u64, flags: &FuzzFlags) -> Result<(), Failure> {
-    let mut whole = scenario(seed, flags.focus);
-    let mut more: &[&str] = &[];
-    if flags.shrink {
-        more = &["--shrink"];
-        if let (_, Some(failure)) = play(&whole) {
-            let kept = fuzz::shrink(&whole, &failure, |_| {});
-            whole = smaller(&whole, &kept);
-        }
+/// Plays a seed, and shrinks its scenario if it fails and the flags say so.
+fn outcome(seed: u64, flags: &FuzzFlags) -> SeedOutcome {
+    let mut scenario = scenario(seed, flags.focus);
+    let (mut recording, failure) = play(&scenario);
+    let mut whole = None;
+    if let Some(failure) = failure.as_ref().filter(|_| flags.shrink) {
+        whole = Some((scenario.faults.len(), scenario.clients.len()));
+        scenario = shrink(&scenario, failure);
+        (recording, _) = play(&scenario);
+        let (faults, clients) = (scenario.faults.len(), scenario.clients.len());
+        recording.description =
+            format!("Shrunk scenario of the seed {seed}: {faults} faults, {clients} clients.");
     }
-    super::print_scenario(&whole, &command(seed, flags.focus, more))
+    SeedOutcome {
+        seed,
+        failure: failure.map(|failure| failure.to_string()),
+        scenario,
+        recording,
+        whole,
+    }
 }
 
 fn many(flags: &FuzzFlags) -> Result<(), Failure> {
@@ -98,12 +75,31 @@ fn many(flags: &FuzzFlags) -> Result<(), Failure> {
     let end = from.saturating_add(count);
     let bar = super::bar(end - from, "{pos} of {len} seeds");
     let mut failed = 0_u64;
-    let work = |seed| failure_of(seed, flags);
-    in_order(from..end, &bar, work, |failure| match failure {
+    let work = |seed| {
+        let mut first = outcome(seed, flags);
+        if seed - from < TWICE && first.whole.is_none() {
+            let (again, _) = play(&first.scenario);
+            let (one, other) = (&first.recording.trace_hash, again.trace_hash);
+            if *one != other {
+                let text = format!("two runs have different trace hashes: {one} and {other}");
+                first.failure = Some(text);
+            }
+        }
+        first
+    };
+    in_order(from..end, &bar, work, |outcome| match outcome.failure {
         None => Ok(()),
-        Some(failure) => {
+        Some(_) => {
             failed += 1;
-            bar.suspend(|| write_failure(&failure, flags.focus))
+            bar.suspend(|| {
+                write_failure(&outcome)?;
+                let seed = outcome.seed.to_string();
+                let mut words = vec!["fuzz", "--seed", &seed];
+                words.extend(flags.focus.iter().flat_map(|it| ["--focus", it.as_str()]));
+                words.extend(["--shrink", "--out", "report"]);
+                let again = command_line(words);
+                writeln!(io::stdout(), "  reproduce with a report: {again}")
+            })
         }
     })?;
     let mut out = io::stdout().lock();
@@ -119,60 +115,21 @@ fn many(flags: &FuzzFlags) -> Result<(), Failure> {
     Err(Failure::Reported(1))
 }
 
-/// Plays a seed; `None` if all promises hold.
-fn failure_of(seed: u64, flags: &FuzzFlags) -> Option<SeedFailure> {
-    let whole = scenario(seed, flags.focus);
-    let (recording, failure) = play(&whole);
-    if seed - flags.from < TWICE {
-        let (again, _) = play(&whole);
-        let (one, other) = (recording.trace_hash, again.trace_hash);
-        if one != other {
-            return Some(SeedFailure {
-                seed,
-                text: format!("two runs have different trace hashes: {one} and {other}"),
-                smaller: None,
-            });
-        }
-    }
-    let failure = failure?;
-    Some(SeedFailure {
-        seed,
-        text: failure.to_string(),
-        smaller: flags.shrink.then(|| shrunk(&whole, &failure)),
-    })
-}
-
-fn shrunk(whole: &Scenario, failure: &fuzz::FoundFailure) -> Smaller {
-    let kept = fuzz::shrink(whole, failure, |_| {});
-    let (recording, _) = play(&smaller(whole, &kept));
-    Smaller {
-        whole: (whole.faults.len(), whole.clients.len()),
-        recording,
-        kept,
-    }
-}
-
-fn write_failure(failure: &SeedFailure, focus: Option<Part>) -> io::Result<()> {
+/// Writes the failure of a seed, and what a shrunk scenario has left: its size, and the events in it.
+fn write_failure(outcome: &SeedOutcome) -> io::Result<()> {
     let mut out = io::stdout().lock();
-    writeln!(out, "seed {} fails: {}", failure.seed, failure.text)?;
-    if let Some(smaller) = &failure.smaller {
-        write_smaller(&mut out, smaller)?;
-    }
-    let again = command(failure.seed, focus, &["--shrink", "--out", "report"]);
-    writeln!(out, "  reproduce with a report: {again}")?;
-    out.flush()
-}
-
-/// Writes a smaller scenario: its size, and the events in it.
-fn write_smaller(out: &mut impl Write, smaller: &Smaller) -> io::Result<()> {
-    let Smaller { kept, whole, .. } = smaller;
-    let (faults, clients) = (kept.faults.len(), kept.clients);
+    let failure = outcome.failure.as_deref().unwrap_or_default();
+    writeln!(out, "seed {} fails: {failure}", outcome.seed)?;
+    let Some((faults, clients)) = outcome.whole else {
+        return Ok(());
+    };
+    let kept = &outcome.scenario;
+    let (some, few) = (kept.faults.len(), kept.clients.len());
     writeln!(
         out,
-        "  fails with {faults} of {} faults and {clients} of {} clients:",
-        whole.0, whole.1
+        "  fails with {some} of {faults} faults and {few} of {clients} clients:"
     )?;
-    for mark in &smaller.recording.marks {
+    for mark in &outcome.recording.marks {
         let until = mark.until_s.map(|until| format!(", until {until:.3} s"));
         let until = until.unwrap_or_default();
         writeln!(out, "    {:8.3} s  {}{until}", mark.at_s, mark.text)?;

@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use anyhow::anyhow;
 use doorward_simulator::library::{LIBRARY, LibraryEntry};
 use doorward_simulator::report::{WIDTH, wrapped};
 
@@ -13,7 +14,7 @@ pub(crate) fn list() -> Result<(), Failure> {
     let names = LIBRARY.iter().map(|entry| entry.name.len());
     let width = names.max().unwrap_or_default();
     for entry in LIBRARY {
-        let scenario = entry.read().map_err(Failure::usage)?;
+        let scenario = entry.read().map_err(anyhow::Error::from)?;
         let sentence = first_sentence(&scenario.description);
         let room = WIDTH.saturating_sub(width + 2);
         for (number, line) in wrapped(sentence, room).iter().enumerate() {
@@ -28,9 +29,10 @@ pub(crate) fn list() -> Result<(), Failure> {
 pub(crate) fn show(name: &str) -> Result<(), Failure> {
     let Some(entry) = LibraryEntry::find(name) else {
         let hint = LibraryEntry::hint(name);
-        let message =
-            format!("{name:?} is no built-in scenario; `doorward-sim list` shows them{hint}");
-        return Err(Failure::Usage(message));
+        return Err(anyhow!(
+            "{name:?} is no built-in scenario; `doorward-sim list` shows them{hint}"
+        )
+        .into());
     };
     Ok(io::stdout().write_all(entry.text.as_bytes())?)
 }

@@ -4,25 +4,23 @@
 //! and the run takes as long as the trace. Its only limit is that clients never exceed the
 //! capacity.
 
-use std::path::Path;
 use std::time::Duration;
 
+use anyhow::{anyhow, bail};
 use doorward_client::state::Mode;
 use doorward_documents::parse_bytes;
 use doorward_engine::id::ResourceId;
 use doorward_engine::template::{Template, Templates};
-
+use doorward_pages::numbers::several;
 use doorward_simulator::scenario::demand::{Demand, Trace};
+use doorward_simulator::scenario::read::file_stem;
 use doorward_simulator::scenario::read::files::bytes_of;
 use doorward_simulator::scenario::usage::Usage;
-use doorward_simulator::scenario::{CLIENTS_MAX, ClientGroup, Limits, Scenario};
+use doorward_simulator::scenario::{CLIENTS_MAX, ClientGroup, Limits, Node, Scenario, leaves_of};
 use doorward_trace::{TraceSource, scan};
 
-use crate::command::SETTLES_FOR;
-use crate::command::tree_flag::{TreeFlag, leaves};
-use crate::command::what_if::typed;
 use crate::failure::Failure;
-use crate::flags::{ReplayFlags, WhatIfFlags};
+use crate::flags::ReplayFlags;
 
 /// Shortest sampling interval, and number of samples of a long replay.
 const SAMPLE_EVERY: Duration = Duration::from_secs(5);
@@ -42,41 +40,35 @@ pub(crate) fn run(flags: &ReplayFlags) -> Result<(), Failure> {
     super::play(&scenario, super::repeated(), &flags.output)
 }
 
-fn scenario(flags: &ReplayFlags) -> Result<Scenario, Failure> {
+fn scenario(flags: &ReplayFlags) -> anyhow::Result<Scenario> {
     let (templates, resource) = templates(flags)?;
     let source = TraceSource::File(flags.trace.clone());
-    let scan = scan(&source, CLIENTS_MAX).map_err(Failure::usage)?;
-    let nodes = flags
-        .tree
-        .clone()
-        .unwrap_or(TreeFlag::Shape(Vec::new()))
-        .nodes()?;
+    let scan = scan(&source, CLIENTS_MAX)?;
+    let nodes = match &flags.tree {
+        Some(tree) => tree.0.clone(),
+        None => vec![Node::new("root", None, 1)],
+    };
     let duration = scan.length.as_secs_f64() / flags.speed * f64::from(flags.repeat);
     let duration = Duration::try_from_secs_f64(duration).unwrap_or(Duration::MAX);
     if duration < Duration::from_secs(1) || duration > DURATION_MAX {
-        let message = format!(
+        bail!(
             "the trace would take {duration:?}; choose --speed and --repeat so that it takes \
              between 1 s and 365 days"
         );
-        return Err(Failure::Usage(message));
     }
-    let algorithm = templates
-        .find(&resource)
-        .map(|template| &template.algorithm);
-    let learning = algorithm.map(|algorithm| algorithm.learning_mode_duration);
-    let refresh = algorithm.map(|algorithm| algorithm.refresh_interval);
+    let template = templates.find(&resource);
+    let refresh = template.map(|template| template.algorithm.refresh_interval);
     let sample_every = Duration::from_secs((duration / SAMPLES).as_secs());
-    Ok(Scenario {
-        name: name_of(flags),
+    let mut scenario = Scenario {
+        name: format!("replay-{}", file_stem(&flags.trace.to_string_lossy())),
         description: description(flags, &templates, nodes.len()),
         seed: flags.seed,
         duration,
         sample_every: sample_every.max(SAMPLE_EVERY).min(duration),
-        settled_after: (learning.unwrap_or_default() + SETTLES_FOR).min(duration / 2),
         clients: vec![ClientGroup {
             name: "client".to_owned(),
             count: scan.clients.len(),
-            nodes: leaves(&nodes),
+            nodes: leaves_of(&nodes),
             nodes_file: None,
             first: Usage {
                 resource,
@@ -102,48 +94,36 @@ fn scenario(flags: &ReplayFlags) -> Result<Scenario, Failure> {
             ..Limits::default()
         },
         ..Scenario::default()
-    })
-}
-
-/// Returns a scenario name from the trace's file name.
-fn name_of(flags: &ReplayFlags) -> String {
-    let stem = flags.trace.file_stem().map(|stem| stem.to_string_lossy());
-    let plain = |c: char| if c.is_alphanumeric() { c } else { '-' };
-    let stem = stem.unwrap_or_default();
-    let name: String = stem.chars().map(plain).take(90).collect();
-    format!("replay-{name}")
+    };
+    scenario.settled_after = scenario.settled_by_default();
+    Ok(scenario)
 }
 
 /// Returns the template that applies and the resource that clients ask for.
-fn templates(flags: &ReplayFlags) -> Result<(Templates, ResourceId), Failure> {
+fn templates(flags: &ReplayFlags) -> anyhow::Result<(Templates, ResourceId)> {
     let file = flags.templates.display().to_string();
-    let bytes = bytes_of(&flags.templates)
-        .map_err(|cause| Failure::Usage(format!("{file}: cannot be read: {cause}")))?;
-    let all = parse_bytes(&bytes, &file)
-        .map_err(|error| Failure::Usage(format!("the templates are invalid\n{error}")))?;
+    let bytes = bytes_of(&flags.templates);
+    let bytes = bytes.map_err(|cause| anyhow!("{file}: cannot be read: {cause}"))?;
+    let all = parse_bytes(&bytes, &file);
+    let all = all.map_err(|error| anyhow!("the templates are invalid\n{error}"))?;
     let resource = match &flags.resource {
         Some(resource) => resource.clone(),
         None => only_id(&all, &file)?,
     };
     let Some(template) = all.find(&resource) else {
-        let message = format!("no template in {file} matches {resource}; give another --resource");
-        return Err(Failure::Usage(message));
+        bail!("no template in {file} matches {resource}; give another --resource");
     };
     // The template as it would be written for this resource alone.
     let alone = Template {
         identifier_glob: resource.as_str().to_owned(),
         ..Template::clone(template)
     };
-    let specs = [WhatIfFlags::NOTHING.spec_of(&alone)];
-    let alone = Templates::parse(&specs).map_err(|problems| {
-        let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
-        Failure::Usage(format!("for {resource} alone, {}", problems.join("; ")))
-    })?;
-    Ok((flags.what_if.changed(&alone)?, resource))
+    let templates = flags.what_if.changed([&alone].into_iter())?;
+    Ok((templates, resource))
 }
 
 /// Returns the id of the only template for a single resource.
-fn only_id(templates: &Templates, file: &str) -> Result<ResourceId, Failure> {
+fn only_id(templates: &Templates, file: &str) -> anyhow::Result<ResourceId> {
     let exact = templates.iter().filter(|template| {
         let glob = &template.identifier_glob;
         !glob.contains(['*', '?', '[', '{', '\\'])
@@ -153,54 +133,27 @@ fn only_id(templates: &Templates, file: &str) -> Result<ResourceId, Failure> {
         .collect();
     match ids.as_slice() {
         [id] => Ok(id.clone()),
-        [] => Err(Failure::Usage(format!(
-            "all templates in {file} match several resources; choose one with --resource ID"
-        ))),
+        [] => {
+            bail!("all templates in {file} match several resources; choose one with --resource ID")
+        }
         many => {
             let names: Vec<&str> = many.iter().map(ResourceId::as_str).collect();
-            Err(Failure::Usage(format!(
-                "{file} has templates for several resources; give one with --resource: {}",
-                names.join(", ")
-            )))
+            let names = names.join(", ");
+            bail!("{file} has templates for several resources; give one with --resource: {names}")
         }
     }
 }
 
 fn description(flags: &ReplayFlags, templates: &Templates, nodes: usize) -> String {
-    let capacity = templates
-        .iter()
-        .next()
-        .map(|template| template.capacity.get());
-    let times = |what: &str, factor: f64| {
-        if factor == 1.0 {
-            String::new()
-        } else {
-            format!(", {what} × {factor}")
-        }
-    };
+    let mut capacities = templates.iter().map(|template| template.capacity.get());
     format!(
-        "The demand of {}{}{}, against a capacity of {}{}{}, {}.",
-        file_name(&flags.trace),
-        times("clock", flags.speed),
-        times("amounts", flags.scale),
-        capacity.unwrap_or_default(),
-        match flags.what_if.capacity_factor {
-            1.0 => String::new(),
-            factor => format!(" (× {factor})"),
-        },
-        match flags.what_if.lease_length {
-            None => String::new(),
-            Some(length) => format!(", with leases of {}", typed(length)),
-        },
-        if nodes == 1 {
-            "at one server".to_owned()
-        } else {
-            format!("at {nodes} servers")
-        },
+        "The demand of {}, against a capacity of {}, at {}.",
+        flags
+            .trace
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy(),
+        capacities.next().unwrap_or_default(),
+        several(nodes, "server", "servers"),
     )
-}
-
-fn file_name(path: &Path) -> String {
-    let name = path.file_name().unwrap_or(path.as_os_str());
-    name.to_string_lossy().into_owned()
 }

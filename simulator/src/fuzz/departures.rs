@@ -62,7 +62,7 @@ fn event(draft: &Draft, chance: &mut Chance) -> Event {
 fn one_of(draft: &Draft, client: usize, chance: &mut Chance) -> Option<ResourceId> {
     let group = draft.scenario.clients.get(client)?;
     let which = chance.below(1 + group.also.len());
-    let usage = group.usage(which).filter(|_| which > 0)?;
+    let usage = group.usages().nth(which).filter(|_| which > 0)?;
     Some(usage.resource.clone())
 }
 

@@ -10,7 +10,7 @@ use crate::fuzz::{
     addresses, clients, clocks, cuts, departures, edits, etcd, masters, network, templates,
     topology, twins,
 };
-use crate::scenario::fault::{Event, Fault, Span, When};
+use crate::scenario::fault::{Event, Fault, Span};
 use crate::scenario::{Limits, Scenario};
 
 /// Time in which faults happen.
@@ -75,10 +75,7 @@ impl Draft {
 
     /// Adds an event that happens once.
     pub(super) fn put(&mut self, at: Duration, event: Event) {
-        self.scenario.faults.push(Fault {
-            when: When::At { at },
-            choices: vec![(1.0, event)],
-        });
+        self.scenario.faults.push(Fault::once(at, event));
     }
 }
 

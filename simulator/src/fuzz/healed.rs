@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::chance::Chance;
 use crate::fuzz::clocks::one;
 use crate::fuzz::topology::depth;
-use crate::scenario::fault::{Event, Fault, When};
+use crate::scenario::fault::{Event, Fault};
 use crate::scenario::{ClientGroup, Latency, Network, Scenario};
 
 /// Largest distance from the ideal at these times, as a part of what all should have.
@@ -34,14 +34,9 @@ const STREAM: u64 = 0x5eed_0000_0000_0003;
 
 /// Returns the longest delay of a message.
 fn slowest(network: &Network) -> Duration {
-    let Network {
-        clients,
-        servers,
-        at,
-        above,
-    } = network;
-    let links = [clients, servers].into_iter();
-    let links = links.chain(at.values()).chain(above.values());
+    let links = [&network.clients, &network.servers].into_iter();
+    let links = links.chain(network.at.values());
+    let links = links.chain(network.above.values());
     let longest = links.map(|link| match link.latency {
         Latency::Constant(latency) | Latency::Uniform(_, latency) => latency,
         // One in a thousand takes longer.
@@ -90,12 +85,8 @@ pub(super) fn demand_ideal_shares(scenario: &mut Scenario) {
         wants: capacity * chance.between(0.0, 1.0),
         resource: None,
     };
-    scenario.faults.push(Fault {
-        when: When::At {
-            at: first + Duration::from_secs(1),
-        },
-        choices: vec![(1.0, event)],
-    });
+    let fault = Fault::once(first + Duration::from_secs(1), event);
+    scenario.faults.push(fault);
     scenario.right_at = vec![first, again];
     scenario.settled_after = scenario.settled_after.max(again);
     let end = scenario.settled_after + refresh * 2;

@@ -2,10 +2,8 @@
 
 use std::time::Duration;
 
-use doorward_client::limiter::demand::AdaptiveWants;
-
 use crate::chance::Chance;
-use crate::scenario::usage::{Limiter, Work};
+use crate::scenario::usage::{Adaptive, Limiter, Work};
 
 /// Smallest demand for permits, which are whole numbers.
 const PERMITS_WANTED_MIN: f64 = 4.0;
@@ -33,7 +31,7 @@ pub(super) fn draw(chance: &mut Chance, amount: f64, lease: Duration) -> Limiter
             cost: (amount / pieces).max(1e-3),
         },
     };
-    let adaptive = chance.happens(0.5).then(|| AdaptiveWants {
+    let adaptive = chance.happens(0.5).then(|| Adaptive {
         window: Duration::from_secs(chance.pick([1, 5, 10])),
         headroom: chance.pick([1.0, 1.2, 2.0]),
         least: amount * chance.pick([0.0, 0.01, 0.3]),

@@ -1,61 +1,31 @@
 //! Parts of a random world besides its tree, clients and network; and the strength of each.
 
 use crate::chance::Chance;
+use crate::recording::named;
 
-/// Kind of fault or special case in a random world.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
-    /// Masters die, restart, freeze, hand over or lose their keys; often several in a row.
-    Masters,
-    /// Nodes are cut off from others.
-    Cuts,
-    /// Etcd is wiped, restored, or badly reachable.
-    Etcd,
-    /// Clocks differ as much as allowed, and jump.
-    Clocks,
-    /// The operator edits the templates.
-    Edits,
-    /// Clients leave, close resources, crash, and change their demand.
-    Departures,
-    /// Clients use the library's limiters and measure their demand.
-    Limiters,
-    /// Clients use several resources, some with another promise on the total or none.
-    Resources,
-    /// Servers' addresses are wrong.
-    Addresses,
-    /// Two processes run under one name.
-    Twins,
-}
-
-impl Part {
-    /// All parts.
-    pub const ALL: [Self; 10] = [
-        Self::Masters,
-        Self::Cuts,
-        Self::Etcd,
-        Self::Clocks,
-        Self::Edits,
-        Self::Departures,
-        Self::Limiters,
-        Self::Resources,
-        Self::Addresses,
-        Self::Twins,
-    ];
-
-    /// Returns the name, as the command line uses it.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Masters => "masters",
-            Self::Cuts => "cuts",
-            Self::Etcd => "etcd",
-            Self::Clocks => "clocks",
-            Self::Edits => "edits",
-            Self::Departures => "departures",
-            Self::Limiters => "limiters",
-            Self::Resources => "resources",
-            Self::Addresses => "addresses",
-            Self::Twins => "twins",
-        }
+named! {
+    /// Kind of fault or special case in a random world.
+    Part {
+        /// Masters die, restart, freeze, hand over or lose their keys; often several in a row.
+        Masters = "masters",
+        /// Nodes are cut off from others.
+        Cuts = "cuts",
+        /// Etcd is wiped, restored, or badly reachable.
+        Etcd = "etcd",
+        /// Clocks differ as much as allowed, and jump.
+        Clocks = "clocks",
+        /// The operator edits the templates.
+        Edits = "edits",
+        /// Clients leave, close resources, crash, and change their demand.
+        Departures = "departures",
+        /// Clients use the library's limiters and measure their demand.
+        Limiters = "limiters",
+        /// Clients use several resources, some with another promise on the total or none.
+        Resources = "resources",
+        /// Servers' addresses are wrong.
+        Addresses = "addresses",
+        /// Two processes run under one name.
+        Twins = "twins",
     }
 }
 

@@ -4,31 +4,13 @@ use crate::fuzz::{FoundFailure, play};
 use crate::scenario::Scenario;
 use crate::scenario::fault::Event;
 
-/// Remainder of a shrunk scenario.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SmallerScenario {
-    /// Remaining faults, by their index.
-    pub faults: Vec<usize>,
-    /// Number of remaining clients.
-    pub clients: usize,
-}
-
 /// Shrinks a scenario for as long as it breaks the same promise.
-pub fn shrink(
-    whole: &Scenario,
-    failure: &FoundFailure,
-    mut tried: impl FnMut(&SmallerScenario),
-) -> SmallerScenario {
-    let mut kept = SmallerScenario {
-        faults: (0..whole.faults.len()).collect(),
-        clients: whole.clients.len(),
+pub fn shrink(whole: &Scenario, failure: &FoundFailure) -> Scenario {
+    let fails = |smaller: &Scenario| {
+        let (_, found) = play(smaller);
+        found.is_some_and(|found| found.checker == failure.checker)
     };
-    let mut fails = |kept: &SmallerScenario| {
-        tried(kept);
-        play(&smaller(whole, kept))
-            .1
-            .is_some_and(|found| found.checker == failure.checker)
-    };
+    let mut kept = whole.clone();
     let mut step = kept.faults.len().div_ceil(2);
     while step > 0 {
         let mut from = 0;
@@ -45,15 +27,12 @@ pub fn shrink(
         }
         step /= 2;
     }
-    let mut step = kept.clients / 2;
+    let mut step = kept.clients.len() / 2;
     while step > 0 {
-        let fewer = SmallerScenario {
-            clients: kept.clients - step,
-            ..kept.clone()
-        };
-        if fewer.clients > 0 && fails(&fewer) {
+        let fewer = first_clients(&kept, kept.clients.len() - step);
+        if !fewer.clients.is_empty() && fails(&fewer) {
             kept = fewer;
-            step = step.min(kept.clients / 2);
+            step = step.min(kept.clients.len() / 2);
         } else {
             step /= 2;
         }
@@ -61,18 +40,13 @@ pub fn shrink(
     kept
 }
 
-/// Returns a scenario with only these faults and clients.
-pub fn smaller(whole: &Scenario, kept: &SmallerScenario) -> Scenario {
+/// Returns a scenario with only the first `clients`, and the faults that affect them.
+fn first_clients(whole: &Scenario, clients: usize) -> Scenario {
     let mut scenario = whole.clone();
-    let faults = kept
-        .faults
-        .iter()
-        .filter_map(|place| whole.faults.get(*place));
-    scenario.faults = faults.cloned().collect();
-    scenario.clients.truncate(kept.clients);
+    scenario.clients.truncate(clients);
     scenario.faults.retain(|fault| {
         let mut events = fault.choices.iter();
-        events.any(|(_, event)| !is_of_others(event, kept.clients))
+        events.any(|(_, event)| !is_of_others(event, clients))
     });
     scenario
 }

@@ -36,32 +36,10 @@ named! {
     }
 }
 
-/// Allowed side of a limit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LimitSide {
-    /// The value is at most the limit.
-    AtMost,
-    /// The value is at least the limit.
-    AtLeast,
-}
-
 impl Checker {
-    /// Returns the allowed side of its limit.
-    pub const fn bound(self) -> LimitSide {
-        match self {
-            Self::Utilisation => LimitSide::AtLeast,
-            _ => LimitSide::AtMost,
-        }
-    }
-}
-
-impl LimitSide {
-    /// Returns true if a value keeps to a limit.
-    pub fn holds(self, value: f64, limit: f64) -> bool {
-        match self {
-            Self::AtMost => value <= limit,
-            Self::AtLeast => value >= limit,
-        }
+    /// Returns true if its values must be at least the limit, not at most.
+    pub const fn is_at_least(self) -> bool {
+        matches!(self, Self::Utilisation)
     }
 }
 

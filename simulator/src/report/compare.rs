@@ -144,11 +144,9 @@ struct ComparedFigure {
 
 impl ComparedFigure {
     fn of(figure: &'static Figure, resource: &str, a: &Side, b: &Side) -> Self {
-        let values = |side: &Side| {
+        let values = |side: &Side| -> Vec<f64> {
             let figures = side.runs.iter().filter_map(|run| run.figures_of(resource));
-            figures
-                .map(|figures| figure.of(figures))
-                .collect::<Vec<f64>>()
+            figures.map(|figures| figure.of(figures)).collect()
         };
         let (a, b) = (values(a), values(b));
         let cost = |values: &[f64]| Spread::of(values.iter().filter_map(|it| figure.cost(*it)));
@@ -175,11 +173,9 @@ struct ComparedResource {
 }
 
 fn compared(a: &Side, b: &Side) -> Vec<ComparedResource> {
-    let ids = a.runs.first().map_or(&[][..], |run| &run.figures);
-    let both = ids.iter().filter(|(id, _)| {
-        let in_b = b.runs.first().and_then(|run| run.figures_of(id));
-        in_b.is_some()
-    });
+    let figures = a.runs.iter().take(1).flat_map(|run| &run.figures);
+    let other = b.runs.first();
+    let both = figures.filter(|(id, _)| other.is_some_and(|run| run.figures_of(id).is_some()));
     let resource = |id: &String| ComparedResource {
         id: id.clone(),
         figures: FIGURES

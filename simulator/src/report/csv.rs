@@ -1,97 +1,101 @@
 //! Measurements as CSV for other tools, neither thinned nor rounded.
 //!
-//! Each sample is a row. Nodes and clients are in long form, a row for each of them at each time, so that a tool can
-//! group and filter them by name.
+//! All files are in long form: a row for each resource, node or client at each time, so that a tool can group and
+//! filter by name.
 
 use std::io::{self, Write};
 
-use csv::Writer;
+use csv::{Result, Writer, WriterBuilder};
 
-use crate::recording::{Mark, NodeInfo, ResourceRecording};
+use crate::recording::Recording;
 use crate::report::figures::WAITS;
 
-/// Writes the sums over all clients, a row a sample.
+type Csv<'a> = Writer<&'a mut dyn Write>;
+
+/// Writes the rows of a file.
+type WriteRows = fn(&mut Csv<'_>, &Recording) -> Result<()>;
+
+/// Files with their headers. Of shortages, the largest comes first. An event without `until_s` did not last.
 #[rustfmt::skip]
-pub fn write_samples(out: impl Write, resource: &ResourceRecording) -> io::Result<()> {
-    let header = "at_s,capacity,demand,granted,fallback,safe,used,usable,peak,unfair,holders,wanting,short";
-    let rows = resource.samples.iter().map(|it| row(&[
-        &it.at_s, &it.capacity, &it.demand, &it.granted, &it.fallback, &it.safe, &it.used, &it.usable, &it.peak,
-        &it.unfair, &it.holders, &it.wanting, &it.short,
-    ]));
-    write_rows(out, header, rows)
-}
+pub const FILES: [(&str, &str, WriteRows); 6] = [
+    ("samples.csv", "resource,at_s,capacity,demand,granted,fallback,safe,used,usable,peak,unfair,holders,wanting,short",
+        write_samples),
+    ("nodes.csv", "resource,at_s,node,level,has,wants,granted,reserved,is_up,is_learning", write_nodes),
+    ("clients.csv", "resource,at_s,client,node,wants,granted,fallback,ideal", write_clients),
+    ("shortages.csv", "resource,client,node,wanted,got,ideal,short", write_shortages),
+    ("waits.csv", "resource,wait,lost", write_waits),
+    ("happened.csv", "at_s,until_s,kind,text", write_marks),
+];
 
-/// Writes every node at every time.
-#[rustfmt::skip]
-pub fn write_nodes(out: impl Write, resource: &ResourceRecording, nodes: &[NodeInfo]) -> io::Result<()> {
-    let header = "at_s,node,level,has,wants,granted,reserved,is_up,is_learning";
-    let rows = resource.samples.iter().flat_map(|all| {
-        nodes.iter().zip(&all.nodes).map(|(node, it)| row(&[
-            &all.at_s, &node.name, &node.level, &it.has, &it.wants, &it.granted, &it.reserved, &it.is_up,
-            &it.is_learning,
-        ]))
-    });
-    write_rows(out, header, rows)
-}
-
-/// Writes the clients that are recorded over time, at every time.
-#[rustfmt::skip]
-pub fn write_clients(out: impl Write, resource: &ResourceRecording) -> io::Result<()> {
-    let rows = resource.clients.iter().flat_map(|client| {
-        let samples = resource.samples.iter().zip(&client.samples);
-        samples.map(|(all, it)| row(&[
-            &all.at_s, &client.client, &client.node, &it.wants, &it.granted, &it.fallback, &it.ideal,
-        ]))
-    });
-    write_rows(out, "at_s,client,node,wants,granted,fallback,ideal", rows)
-}
-
-/// Writes the means of single clients, the largest shortage first.
-pub fn write_client_figures(out: impl Write, resource: &ResourceRecording) -> io::Result<()> {
-    let clients = resource.client_figures.iter();
-    let rows = clients.map(|it| {
-        row(&[
-            &it.client, &it.node, &it.wanted, &it.got, &it.ideal, &it.short,
-        ])
-    });
-    write_rows(out, "client,node,wanted,got,ideal,short", rows)
-}
-
-/// Writes all losses of utilisation, as parts of the usable amount.
-pub fn write_waits(out: impl Write, resource: &ResourceRecording) -> io::Result<()> {
-    let figures = serde_json::to_value(&resource.figures).unwrap_or_default();
-    let rows = WAITS
-        .iter()
-        .map(|wait| row(&[&wait.name, &wait.of(&figures)]));
-    write_rows(out, "wait,lost", rows)
-}
-
-/// Writes the events from outside. An empty `until_s`: the event did not last.
-pub fn write_marks(out: impl Write, marks: &[Mark]) -> io::Result<()> {
-    let rows = marks.iter().map(|mark| {
-        let until = mark
-            .until_s
-            .map_or_else(String::new, |until| until.to_string());
-        row(&[&mark.at_s, &until, &mark.kind.as_str(), &mark.text])
-    });
-    write_rows(out, "at_s,until_s,kind,text", rows)
-}
-
-fn row(cells: &[&dyn ToString]) -> Vec<String> {
-    cells.iter().map(|cell| cell.to_string()).collect()
-}
-
-fn write_rows(
-    out: impl Write,
+/// Writes a file.
+pub fn write(
+    out: &mut dyn Write,
     header: &str,
-    rows: impl Iterator<Item = Vec<String>>,
+    write_rows: WriteRows,
+    run: &Recording,
 ) -> io::Result<()> {
-    let mut csv = Writer::from_writer(out);
+    let mut csv = WriterBuilder::new().has_headers(false).from_writer(out);
     csv.write_record(header.split(','))?;
-    for row in rows {
-        csv.write_record(row)?;
-    }
+    write_rows(&mut csv, run)?;
     csv.flush()
+}
+
+#[rustfmt::skip]
+fn write_samples(csv: &mut Csv<'_>, run: &Recording) -> Result<()> {
+    for of in &run.resources {
+        for it in &of.samples {
+            csv.serialize((
+                &of.resource, it.at_s, it.capacity, it.demand, it.granted, it.fallback, it.safe, it.used, it.usable,
+                it.peak, it.unfair, it.holders, it.wanting, it.short,
+            ))?;
+        }
+    }
+    Ok(())
+}
+
+fn write_nodes(csv: &mut Csv<'_>, run: &Recording) -> Result<()> {
+    for of in &run.resources {
+        for all in &of.samples {
+            for (node, it) in run.nodes.iter().zip(&all.nodes) {
+                csv.serialize((&of.resource, all.at_s, &node.name, node.level, it))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn write_clients(csv: &mut Csv<'_>, run: &Recording) -> Result<()> {
+    for of in &run.resources {
+        for client in &of.clients {
+            for (all, it) in of.samples.iter().zip(&client.samples) {
+                csv.serialize((&of.resource, all.at_s, &client.client, &client.node, it))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn write_shortages(csv: &mut Csv<'_>, run: &Recording) -> Result<()> {
+    for of in &run.resources {
+        for client in &of.client_figures {
+            csv.serialize((&of.resource, client))?;
+        }
+    }
+    Ok(())
+}
+
+fn write_waits(csv: &mut Csv<'_>, run: &Recording) -> Result<()> {
+    for of in &run.resources {
+        let figures = serde_json::to_value(&of.figures).unwrap_or_default();
+        for wait in WAITS {
+            csv.serialize((&of.resource, wait.name, wait.of(&figures)))?;
+        }
+    }
+    Ok(())
+}
+
+fn write_marks(csv: &mut Csv<'_>, run: &Recording) -> Result<()> {
+    run.marks.iter().try_for_each(|mark| csv.serialize(mark))
 }
 
 #[cfg(test)]
@@ -99,17 +103,13 @@ mod tests {
     use super::*;
     use crate::report::testing::hostile;
 
-    #[track_caller]
-    fn check(
-        write: impl Fn(&mut Vec<u8>) -> io::Result<()>,
-        rows: usize,
-    ) -> Vec<csv::StringRecord> {
+    fn rows(name: &str, run: &Recording) -> Vec<csv::StringRecord> {
         let mut out = Vec::new();
-        write(&mut out).unwrap();
+        let (_, header, rows) = FILES.iter().find(|file| file.0 == name).unwrap();
+        write(&mut out, header, *rows, run).unwrap();
         let mut read = csv::Reader::from_reader(out.as_slice());
         let header = read.headers().unwrap().len();
         let read: Vec<_> = read.records().map(Result::unwrap).collect();
-        assert_eq!(read.len(), rows);
         assert!(read.iter().all(|row| row.len() == header));
         read
     }
@@ -119,33 +119,33 @@ mod tests {
         let run = hostile();
         let resource = &run.resources[0];
         let samples = resource.samples.len();
-        let rows = check(|out| write_samples(out, resource), samples);
-        assert_eq!(rows[3][0], resource.samples[3].at_s.to_string());
-        assert_eq!(rows[3][6], resource.samples[3].used.to_string());
-        let rows = check(
-            |out| write_nodes(out, resource, &run.nodes),
-            samples * run.nodes.len(),
-        );
-        assert_eq!(rows[0][1], *run.nodes[0].name);
-        let rows = check(
-            |out| write_clients(out, resource),
-            samples * resource.clients.len(),
-        );
-        assert_eq!(rows[0][1], *resource.clients[0].client);
-        let rows = check(
-            |out| write_client_figures(out, resource),
-            resource.client_figures.len(),
-        );
-        assert_eq!(rows[0][3], resource.client_figures[0].got.to_string());
-        check(|out| write_waits(out, resource), WAITS.len());
-        let rows = check(|out| write_marks(out, &run.marks), run.marks.len());
-        assert_eq!((&rows[0][2], &rows[0][3]), ("kill", &*run.marks[0].text));
+        let number = |text: &str| text.parse::<f64>().unwrap();
+        let read = rows("samples.csv", &run);
+        assert_eq!(read.len(), samples);
+        assert_eq!(read[3][0], resource.resource);
+        assert_eq!(number(&read[3][1]), resource.samples[3].at_s);
+        assert_eq!(number(&read[3][7]), resource.samples[3].used);
+        let read = rows("nodes.csv", &run);
+        assert_eq!(read.len(), samples * run.nodes.len());
+        assert_eq!(read[0][2], run.nodes[0].name);
+        let read = rows("clients.csv", &run);
+        assert_eq!(read.len(), samples * resource.clients.len());
+        assert_eq!(read[0][2], resource.clients[0].client);
+        let read = rows("shortages.csv", &run);
+        assert_eq!(read.len(), resource.client_figures.len());
+        assert_eq!(number(&read[0][4]), resource.client_figures[0].got);
+        assert_eq!(rows("waits.csv", &run).len(), WAITS.len());
+        let read = rows("happened.csv", &run);
+        assert_eq!(read.len(), run.marks.len());
+        assert_eq!((&read[0][2], &read[0][3]), ("kill", &*run.marks[0].text));
     }
 
     #[test]
     fn an_empty_recording_has_headers() {
-        let mut out = Vec::new();
-        write_clients(&mut out, &ResourceRecording::default()).unwrap();
-        assert_eq!(out, b"at_s,client,node,wants,granted,fallback,ideal\n");
+        for (_, header, rows) in FILES {
+            let mut out = Vec::new();
+            write(&mut out, header, rows, &Recording::default()).unwrap();
+            assert_eq!(out, format!("{header}\n").into_bytes());
+        }
     }
 }

@@ -4,7 +4,7 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::recording::{Checker, LimitSide, MarkKind};
+use crate::recording::{Checker, MarkKind};
 use doorward_pages::numbers::{measured, percent, points, seconds};
 
 /// Unit of a number.
@@ -222,9 +222,9 @@ pub(super) const fn about(checker: Checker) -> (Unit, &'static str) {
 
 /// Returns the words of a limit's side.
 pub(super) const fn bound(checker: Checker) -> &'static str {
-    match checker.bound() {
-        LimitSide::AtLeast => "at least",
-        LimitSide::AtMost => "at most",
+    match checker.is_at_least() {
+        true => "at least",
+        false => "at most",
     }
 }
 

@@ -4,8 +4,13 @@
 
 use std::io::{self, Write};
 
+use serde::Serialize;
+use serde_json::Serializer;
+use serde_json::ser::Formatter;
+
 use crate::recording::Recording;
-use crate::report::{figures, json};
+use crate::report::figures;
+use crate::report::json::WithWords;
 
 const TEMPLATE: &str = include_str!("../../report-page/report.html");
 const STYLE: &str = include_str!("../../report-page/report.css");
@@ -15,7 +20,7 @@ const UPLOT_SCRIPT: &str = include_str!("../../report-page/uplot/uPlot.iife.min.
 const UPLOT_LICENSE: &str = include_str!("../../report-page/uplot/LICENSE");
 
 /// Writes the page with none, one or two recordings and their names.
-pub fn write(mut out: &mut dyn Write, recordings: &[(&str, &Recording)]) -> io::Result<()> {
+pub fn write(out: &mut dyn Write, recordings: &[(&str, &Recording)]) -> io::Result<()> {
     // The template has a line `{{name}}` for each part.
     for line in TEMPLATE.lines() {
         match line.trim() {
@@ -23,8 +28,14 @@ pub fn write(mut out: &mut dyn Write, recordings: &[(&str, &Recording)]) -> io::
                 let (palette, base) = (doorward_pages::PALETTE, doorward_pages::BASE);
                 writeln!(out, "{palette}{base}{UPLOT_STYLE}\n{STYLE}")?;
             }
-            "{{vocabulary}}" => write!(Escaped(&mut out), "{}", figures::vocabulary())?,
-            "{{recordings}}" => write_recordings(&mut Escaped(&mut out), recordings)?,
+            "{{vocabulary}}" => write_script(out, &figures::vocabulary())?,
+            "{{recordings}}" => {
+                let named = recordings.iter().map(|(name, recording)| Named {
+                    name,
+                    recording: WithWords::of(recording),
+                });
+                write_script(out, &named.collect::<Vec<_>>())?;
+            }
             "{{uplot}}" => {
                 let license = UPLOT_LICENSE.trim();
                 writeln!(out, "/*! uPlot\n{license}\n*/\n{UPLOT_SCRIPT}")?;
@@ -36,34 +47,26 @@ pub fn write(mut out: &mut dyn Write, recordings: &[(&str, &Recording)]) -> io::
     Ok(())
 }
 
-fn write_recordings(out: &mut impl Write, recordings: &[(&str, &Recording)]) -> io::Result<()> {
-    write!(out, "[")?;
-    for (index, (name, recording)) in recordings.iter().enumerate() {
-        let comma = if index > 0 { "," } else { "" };
-        let name = serde_json::to_string(name)?;
-        write!(out, "{comma}{{\"name\":{name},\"recording\":")?;
-        json::write(out, recording)?;
-        write!(out, "}}")?;
-    }
-    writeln!(out, "]")
+#[derive(Serialize)]
+struct Named<'a> {
+    name: &'a str,
+    recording: WithWords<'a>,
 }
 
-/// Writes JSON for a `<script>` element: without `<`, no text in it ends the element. JSON has `<` only in texts.
-struct Escaped<W>(W);
+/// Writes a value for a `<script>` element: without `<`, no text in it ends the element.
+fn write_script(out: &mut dyn Write, value: &impl Serialize) -> io::Result<()> {
+    value.serialize(&mut Serializer::with_formatter(&mut *out, Escaped))?;
+    writeln!(out)
+}
 
-impl<W: Write> Write for Escaped<W> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let mut parts = bytes.split(|byte| *byte == b'<');
-        self.0.write_all(parts.next().unwrap_or_default())?;
-        for part in parts {
-            self.0.write_all(b"\\u003c")?;
-            self.0.write_all(part)?;
-        }
-        Ok(bytes.len())
-    }
+struct Escaped;
 
-    fn flush(&mut self) -> io::Result<()> {
-        self.0.flush()
+impl Formatter for Escaped {
+    fn write_string_fragment<W>(&mut self, out: &mut W, text: &str) -> io::Result<()>
+    where
+        W: ?Sized + Write,
+    {
+        out.write_all(text.replace('<', "\\u003c").as_bytes())
     }
 }
 

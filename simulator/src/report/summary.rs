@@ -5,9 +5,9 @@ use std::io::{self, Write};
 use serde_json::Value;
 
 use crate::recording::{CLIENT_FIGURES_MAX, ClientFigures, MarkKind, Recording, ResourceRecording};
-use crate::report::figures::{FIGURES, WAITS, is_shown};
+use crate::report::figures::{FIGURES, WAITS, about, is_shown};
 use crate::report::terminal::Terminal;
-use crate::report::text::{WIDTH, printable, shortened, width};
+use crate::report::text::{printable, shortened};
 use crate::report::words::{self, RunOutcome, Words};
 use doorward_pages::numbers::{clock, count, measured, percent, several};
 use doorward_pages::terminal::palette::{Palette, Tone};
@@ -90,35 +90,21 @@ fn write_verdicts(to: &mut Terminal<'_>, recording: &Recording) -> io::Result<()
         to.text(Tone::Quiet, &format!("and {left_out} more"))?;
     }
     for verdict in sorted.iter().filter(|v| v.is_broken()) {
-        if !verdict.detail.is_empty() {
-            let detail = format!(
-                "{} of {}: {}",
-                verdict.checker.as_str(),
-                verdict.resource,
-                verdict.detail
-            );
-            writeln!(to.out)?;
-            to.text(Tone::Plain, &printable(&detail))?;
-        }
+        let (checker, resource) = (verdict.checker.as_str(), &verdict.resource);
+        let (_, about) = about(verdict.checker);
+        let detail = format!("{checker} of {resource}: {about} {}", verdict.detail);
+        writeln!(to.out)?;
+        to.text(Tone::Plain, &printable(&detail))?;
     }
     Ok(())
 }
 
-/// Writes a row a figure and a column a resource, with as many resources in a table as fit.
+/// Writes a row a figure and a column a resource, two resources a table.
 fn write_figures(to: &mut Terminal<'_>, resources: &[ResourceRecording]) -> io::Result<()> {
     let palette = to.palette;
     let all = resources.iter().map(|it| (name(&it.resource), values(it)));
     let all: Vec<(String, Value)> = all.take(RESOURCES_MAX).collect();
-    let first = FIGURES.iter().map(|figure| width(figure.name)).max();
-    let mut rest = all.as_slice();
-    while !rest.is_empty() {
-        let mut table_width = 2 + first.unwrap_or(0);
-        let fits = rest.iter().take_while(|(name, _)| {
-            table_width += 2 + width(name).max(10);
-            table_width <= WIDTH
-        });
-        let (now, later) = rest.split_at(fits.count().max(1));
-        rest = later;
+    for now in all.chunks(2) {
         let mut table = Table::headless(1..1 + now.len(), palette).in_lines(2);
         let mut row = vec![palette.cell(Tone::Quiet, "figures")];
         row.extend(now.iter().map(|(name, _)| palette.cell(Tone::Strong, name)));
@@ -226,6 +212,7 @@ fn name(resource: &str) -> String {
 mod tests {
     use super::*;
     use crate::report::testing::{hostile, played, violated};
+    use crate::report::text::{WIDTH, width};
 
     fn written(recording: &Recording, on: bool) -> String {
         let mut out = Vec::new();

@@ -13,27 +13,19 @@ pub(super) fn width(text: &str) -> usize {
 /// Splits a text into lines of at most so many characters. A longer word has a line of its own; a number and its
 /// percent sign stay together.
 pub fn wrapped(text: &str, width_max: usize) -> Vec<String> {
-    let mut words: Vec<String> = Vec::new();
-    for word in text.split_whitespace() {
-        match words.last_mut() {
-            Some(number) if word.starts_with('%') => {
-                number.push(' ');
-                number.push_str(word);
-            }
-            _ => words.push(word.to_owned()),
-        }
-    }
+    const GLUE: &str = "\u{a0}%";
     let mut lines: Vec<String> = Vec::new();
-    for word in &words {
+    for word in text.replace(" %", GLUE).split_ascii_whitespace() {
         match lines.last_mut() {
             Some(line) if width(line) + 1 + width(word) <= width_max => {
                 line.push(' ');
                 line.push_str(word);
             }
-            _ => lines.push(word.clone()),
+            _ => lines.push(word.to_owned()),
         }
     }
-    lines
+    let lines = lines.into_iter().map(|line| line.replace(GLUE, " %"));
+    lines.collect()
 }
 
 /// Returns a text of at most so many characters, with an ellipsis in place of the rest.

@@ -57,20 +57,15 @@ fn headline(verdicts: &[Verdict]) -> (RunOutcome, String) {
     let judged = verdicts.iter().filter(|v| v.limit.is_some());
     let all = judged.clone().count();
     let violated = judged.filter(|verdict| verdict.is_broken()).count();
-    let outcome = match (all, violated) {
-        (0, _) => RunOutcome::NotJudged,
-        (_, 0) => RunOutcome::Fine,
-        _ => RunOutcome::Violated,
-    };
-    let headline = match (all, violated) {
-        (0, _) => "The scenario sets no limits.".to_owned(),
-        (1, 0) => "The only limit holds.".to_owned(),
-        (all, 0) => format!("All {all} limits hold."),
-        (1, _) => "The only limit is violated.".to_owned(),
-        (all, 1) => format!("1 of {all} limits is violated."),
-        (all, violated) => format!("{violated} of {all} limits are violated."),
-    };
-    (outcome, headline)
+    use RunOutcome::{Fine, NotJudged, Violated};
+    match (all, violated) {
+        (0, _) => (NotJudged, "The scenario sets no limits.".to_owned()),
+        (1, 0) => (Fine, "The only limit holds.".to_owned()),
+        (all, 0) => (Fine, format!("All {all} limits hold.")),
+        (1, _) => (Violated, "The only limit is violated.".to_owned()),
+        (all, 1) => (Violated, format!("1 of {all} limits is violated.")),
+        (all, some) => (Violated, format!("{some} of {all} limits are violated.")),
+    }
 }
 
 fn notes(recording: &Recording) -> Vec<String> {

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::scenario::demand::Demand;
-use crate::scenario::forms::{ClientCount, Form, GivenName, Time, UNSAID, is_default, unsaid};
+use crate::scenario::forms::{ClientCount, Form, Time, UNSAID, is_default, unsaid};
 use crate::scenario::nodes::all_named;
 use crate::scenario::read::Files;
 use crate::scenario::source::{OneOf, OneOrMany, Read, Within, refuse};
@@ -25,7 +25,7 @@ pub struct ClientGroup {
     pub first: Usage,
     /// The name of a single client; several are called `app-0`, `app-1` and so on. Clients of a trace have their own
     /// names, behind that of the group. Absent: `client`; several groups need names.
-    #[serde(default, skip_serializing_if = "is_default", with = "GivenName")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub name: String,
     /// The number of clients. A trace says it itself. Absent: 1.
     #[serde(default, skip_serializing_if = "is_default", with = "ClientCount")]
@@ -50,22 +50,13 @@ impl ClientGroup {
         std::iter::once(&self.first).chain(&self.also)
     }
 
-    /// Finds one of these by its place.
-    pub fn usage(&self, place: usize) -> Option<&Usage> {
-        match place.checked_sub(1) {
-            None => Some(&self.first),
-            Some(place) => self.also.get(place),
-        }
-    }
-
     /// Returns the name of the client of that number.
     pub fn client_name(&self, number: usize) -> String {
-        match clients_of_trace(&self.first) {
-            Some(clients) => clients
-                .get(number)
-                .map_or_else(|| format!("{}-{number}", self.name), Clone::clone),
-            _ if self.count == 1 => self.name.clone(),
-            _ => format!("{}-{number}", self.name),
+        let of_trace = clients_of_trace(&self.first).and_then(|clients| clients.get(number));
+        match of_trace {
+            Some(name) => name.clone(),
+            None if self.count == 1 => self.name.clone(),
+            None => format!("{}-{number}", self.name),
         }
     }
 }

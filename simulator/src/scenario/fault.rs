@@ -144,11 +144,8 @@ impl NodeChoice {
     pub fn only(&self) -> Option<usize> {
         match self {
             Self::Node(node) => Some(*node),
-            Self::AnyOf(nodes) => match nodes.as_slice() {
-                [only] => Some(*only),
-                _ => None,
-            },
-            Self::Any | Self::AnyBelowRoot => None,
+            Self::AnyOf(nodes) if nodes.len() == 1 => nodes.first().copied(),
+            _ => None,
         }
     }
 }
@@ -214,6 +211,12 @@ pub enum ClockChoice {
 }
 
 impl Fault {
+    /// Returns a fault that happens once.
+    pub fn once(at: Duration, event: Event) -> Self {
+        let (when, choices) = (When::At { at }, vec![(1.0, event)]);
+        Self { when, choices }
+    }
+
     /// Reads one. All but the faults of the scenario is known.
     pub(super) fn read(mut fields: Fields, scenario: &Scenario, files: &Files) -> Read<Self> {
         fields.retain(|_, value| !value.is_null());

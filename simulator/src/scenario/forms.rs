@@ -95,27 +95,6 @@ impl<F: Form> Form for Maybe<F> {
     }
 }
 
-/// A name that is not empty. Absent names are empty until they have their default.
-pub(crate) struct GivenName;
-
-schema!([] GivenName: |generator| String::json_schema(generator));
-
-impl Form for GivenName {
-    type Value = String;
-
-    fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
-        let name = String::deserialize(from)?;
-        match name.is_empty() {
-            true => Err(D::Error::custom("name: is empty; give it a name")),
-            false => Ok(name),
-        }
-    }
-
-    fn serialize<S: Serializer>(name: &String, to: S) -> Result<S::Ok, S::Error> {
-        name.serialize(to)
-    }
-}
-
 /// Times from the start.
 pub(crate) struct Times;
 

@@ -26,13 +26,10 @@ const SAMPLE_EVERY: Duration = Duration::from_secs(5);
 /// The most samples of all nodes together: each takes some fifty bytes.
 const NODE_SAMPLES_MAX: u128 = 20_000_000;
 
-/// The longest name of a scenario, in bytes: names of files are made of it.
-const NAME_BYTES_MAX: usize = 100;
-
-/// A scenario file, or a template file that it names, is invalid.
+/// A scenario file, or a template file that it names, is invalid; or no file can say a scenario.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct ScenarioError(String);
+pub struct ScenarioError(pub(super) String);
 
 /// The most maps and lists in one another.
 const DEPTH_MAX: usize = 32;
@@ -62,7 +59,16 @@ impl Scenario {
     /// If it cannot be read, has no tree, or that is invalid.
     pub fn read_tree(path: &Path) -> Result<Vec<Node>, ScenarioError> {
         let (text, file) = text_in(path)?;
-        parsed(&text, &file).map(|TreeOnly { tree }| tree.0)
+        Self::parse_tree(&text, &file)
+    }
+
+    /// Reads only the tree in the text of a scenario file. `file` is its name, for messages.
+    ///
+    /// # Errors
+    ///
+    /// If it has no tree, or that is invalid.
+    pub fn parse_tree(text: &str, file: &str) -> Result<Vec<Node>, ScenarioError> {
+        parsed(text, file).map(|TreeOnly { tree }| tree.0)
     }
 
     /// Reads the text of a scenario file. `file` is its name, for messages and for a scenario that
@@ -145,10 +151,6 @@ impl Scenario {
 
     /// Refuses fields that do not fit to one another.
     fn check(&self) -> Read<()> {
-        if !is_name_of_files(&self.name) {
-            let message = "give letters, digits, '-', '_' and '.', and a letter or digit first";
-            return refuse("name", message);
-        }
         if let Some(heal_at) = self.heal_at {
             is_within(heal_at, self.duration).within("heal_at")?;
         }
@@ -173,28 +175,10 @@ impl Scenario {
     }
 }
 
-/// Whether a character may stand in the name of a file.
-fn is_plain(c: char) -> bool {
-    c.is_alphanumeric() || matches!(c, '-' | '_' | '.')
-}
-
-fn is_name_of_files(name: &str) -> bool {
-    name.chars().all(is_plain)
-        && name.starts_with(char::is_alphanumeric)
-        && name.len() <= NAME_BYTES_MAX
-}
-
-/// The name of a file without its ending, as a scenario may be called.
-fn file_stem(file: &str) -> String {
-    let stem = Path::new(file).file_stem();
-    let stem = stem.map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
-    let plain = |c| if is_plain(c) { c } else { '-' };
-    let name: String = stem.chars().map(plain).take(NAME_BYTES_MAX / 4).collect();
-    if name.starts_with(char::is_alphanumeric) {
-        name
-    } else {
-        format!("scenario{name}")
-    }
+/// The name of a file without its ending, as a scenario is called.
+pub fn file_stem(file: &str) -> String {
+    let stem = Path::new(file).file_stem().unwrap_or_default();
+    stem.to_string_lossy().into_owned()
 }
 
 #[cfg(test)]

@@ -24,8 +24,7 @@ pub struct Servers {
     #[serde(alias = "way_up")]
     pub parent_protocol: ParentProtocol,
     /// The time from when a master is gone to when its successor serves. Leases in etcd last for the shorter of the
-    /// two, but at least 2 s; etcd ends them late by chance, up to the longer. With less than half a second, a master
-    /// that dies has no successor for 2 s, and a master that hands over has one at once. The event `elections` changes
+    /// two, but at least 2 s; etcd ends them late by chance, up to the longer. The event `elections` changes
     /// it.
     #[serde(with = "Span")]
     pub election: TimeSpan,
@@ -66,8 +65,7 @@ pub struct Limits {
     #[serde(rename = "overshoot", with = "Maybe::<Amount>")]
     pub overshoot_max: Option<f64>,
     /// The most that clients below a node may be able to use by leases beyond the reservation of its parent, as a part
-    /// of the capacity or of the reservation, whichever is more. Parents that are up and past learning are checked
-    /// with each sample, and ten times a second during faults and for two lease lengths after them.
+    /// of the capacity or of the reservation, whichever is more.
     #[serde(rename = "nesting", with = "Maybe::<Amount>")]
     pub nesting_max: Option<f64>,
     /// The number of grants by servers that are not the master of their node, or whose term is over. Reports show it
@@ -110,8 +108,7 @@ pub struct Limits {
     /// left does not. Servers promise 1, unless templates have a `safe_capacity`.
     #[serde(rename = "safe_use", with = "Maybe::<Amount>")]
     pub safe_use_max: Option<f64>,
-    /// The number of requests that one client may send within a second, for leases and for the master. A client that
-    /// keeps its gaps, follows a few redirects and waits after each failure stays below 60.
+    /// The number of requests that one client may send within a second, for leases and for the master.
     #[serde(rename = "requests", with = "Maybe::<Amount>")]
     pub requests_max: Option<f64>,
 }

@@ -1,5 +1,7 @@
 //! Templates: in the scenario itself as template files have them, or in a file of their own.
 
+use std::time::Duration;
+
 use doorward_documents::{parse_bytes, parse_yaml};
 use doorward_engine::template::{Algorithm, SafeCapacity, Shrink, Template, Templates};
 use schemars::json_schema;
@@ -43,8 +45,24 @@ pub(super) fn insert(value: &mut Json, files: &Files) -> Read<()> {
 
 /// Templates as a file has them.
 pub(super) fn written(templates: &Templates) -> Json {
-    let resources: Vec<Json> = templates.iter().map(|it| template(it)).collect();
+    let resources: Vec<Json> = templates.iter().map(|it| template(it, 1.0, None)).collect();
     json!({"resources": resources})
+}
+
+/// Returns templates with the capacity times a factor, and leases of another length. A learning mode as long as the
+/// leases stays as long as the leases.
+///
+/// # Errors
+///
+/// If a changed template is invalid.
+pub fn what_if<'a>(
+    templates: impl Iterator<Item = &'a Template>,
+    capacity_factor: f64,
+    lease_length: Option<Duration>,
+) -> Result<Templates, String> {
+    let resources = templates.map(|it| template(it, capacity_factor, lease_length));
+    let resources: Vec<Json> = resources.collect();
+    parsed(&json!({"resources": resources})).map_err(|error| error.to_string())
 }
 
 impl Form for TemplatesForm {
@@ -66,7 +84,7 @@ schema!([] TemplatesForm: |_| json_schema!({
 }));
 
 /// A template as a file has it.
-fn template(template: &Template) -> Json {
+fn template(template: &Template, capacity_factor: f64, lease_length: Option<Duration>) -> Json {
     let algorithm = &template.algorithm;
     let mut parameters = Vec::new();
     if algorithm.decay_factor != Algorithm::default().decay_factor {
@@ -84,20 +102,20 @@ fn template(template: &Template) -> Json {
         SafeCapacity::Unlimited => -1.0,
         SafeCapacity::Limited(amount) => amount.get(),
     });
-    // A lease of another length, written into the file, has a learning mode of that length, too.
+    // A lease of another length, here or written into the file, has a learning mode of that length, too.
     let learning = Some(algorithm.learning_mode_duration);
     let learning = learning.filter(|learning| *learning != algorithm.lease_length);
     let duration = |duration| humantime::format_duration(duration).to_string();
     json!({
         "identifier_glob": template.identifier_glob,
-        "capacity": template.capacity.get(),
+        "capacity": template.capacity.get() * capacity_factor,
         "safe_capacity": safe_capacity,
         "wants_max": template.holder_bounds.wants_max.map(|it| it.get()),
         "subclients_max": template.holder_bounds.subclients_max.map(|it| it.get()),
         "description": Some(&template.description).filter(|text| !text.is_empty()),
         "algorithm": {
             "kind": algorithm.kind.as_str(),
-            "lease_length": duration(algorithm.lease_length),
+            "lease_length": duration(lease_length.unwrap_or(algorithm.lease_length)),
             "refresh_interval": duration(algorithm.refresh_interval),
             "learning_mode_duration": learning.map(duration),
             "parameters": parameters,

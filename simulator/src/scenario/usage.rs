@@ -89,9 +89,8 @@ pub struct Limiter {
     #[schemars(skip)]
     pub work: Work,
     /// The client asks for what it measures at its limiter. None: for its load.
-    #[serde(serialize_with = "write_adaptive")]
     #[schemars(skip)]
-    pub adaptive: Option<AdaptiveWants>,
+    pub adaptive: Option<Adaptive>,
 }
 
 /// The kind of limiter, with the cost of each piece of work.
@@ -132,36 +131,31 @@ struct LimiterFile {
     takes: Option<TimeSpan>,
     /// The client asks for measured demand. Absent: for its load.
     #[serde(default)]
-    adaptive: Option<AdaptiveFile>,
+    adaptive: Option<Adaptive>,
 }
 
 /// Measured demand.
-#[derive(Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-#[schemars(rename = "Adaptive")]
-struct AdaptiveFile {
+pub struct Adaptive {
     /// The time over which demand is measured.
     #[serde(with = "Window")]
-    window: Duration,
+    pub window: Duration,
     /// The client asks for the measured amount times this.
     #[serde(with = "Headroom")]
-    headroom: f64,
+    pub headroom: f64,
     /// The client never asks for less.
     #[serde(with = "Amount")]
-    least: f64,
+    pub least: f64,
     /// The client never asks for more.
     #[serde(with = "Amount")]
-    most: f64,
+    pub most: f64,
 }
 
-impl Default for AdaptiveFile {
+/// As the library has it.
+impl Default for Adaptive {
     fn default() -> Self {
-        AdaptiveWants::default().into()
-    }
-}
-
-impl From<AdaptiveWants> for AdaptiveFile {
-    fn from(wants: AdaptiveWants) -> Self {
+        let wants = AdaptiveWants::default();
         Self {
             window: wants.window,
             headroom: wants.headroom,
@@ -171,13 +165,13 @@ impl From<AdaptiveWants> for AdaptiveFile {
     }
 }
 
-impl From<AdaptiveFile> for AdaptiveWants {
-    fn from(file: AdaptiveFile) -> Self {
+impl From<Adaptive> for AdaptiveWants {
+    fn from(wants: Adaptive) -> Self {
         Self {
-            window: file.window,
-            headroom: file.headroom,
-            least: file.least,
-            most: file.most,
+            window: wants.window,
+            headroom: wants.headroom,
+            least: wants.least,
+            most: wants.most,
         }
     }
 }
@@ -192,13 +186,9 @@ impl TryFrom<LimiterFile> for Limiter {
             (None, Some(permits), Some(takes)) => Work::Concurrency { permits, takes },
             _ => return Err("give rate, or concurrency and for"),
         };
-        let adaptive = file.adaptive.map(AdaptiveWants::from);
+        let adaptive = file.adaptive;
         Ok(Self { work, adaptive })
     }
-}
-
-fn write_adaptive<S: Serializer>(wants: &Option<AdaptiveWants>, to: S) -> Result<S::Ok, S::Error> {
-    wants.map(AdaptiveFile::from).serialize(to)
 }
 
 impl Work {

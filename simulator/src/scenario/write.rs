@@ -9,13 +9,9 @@ use serde_json::Value;
 use crate::scenario::Scenario;
 use crate::scenario::forms::UNSAID;
 use crate::scenario::network::NetworkFile;
+use crate::scenario::read::ScenarioError;
 use crate::scenario::source::Read;
 use crate::scenario::templates;
-
-/// A scenario has something in it that a file cannot say.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("cannot be written as a scenario file: {0}")]
-pub struct CannotWrite(String);
 
 impl Scenario {
     /// The text of a file that plays the same run.
@@ -23,8 +19,10 @@ impl Scenario {
     /// # Errors
     ///
     /// If there is something in it that a file cannot say.
-    pub fn to_yaml(&self) -> Result<String, CannotWrite> {
-        let failed = |error: &dyn Display| CannotWrite(error.to_string());
+    pub fn to_yaml(&self) -> Result<String, ScenarioError> {
+        let failed = |error: &dyn Display| {
+            ScenarioError(format!("cannot be written as a scenario file: {error}"))
+        };
         let mut file = self.clone();
         file.templates_file = templates::written(&self.templates);
         file.network_file = NetworkFile::of(self);

@@ -14,7 +14,6 @@ use crate::scenario::demand::demand_player::DemandPlayer;
 use crate::scenario::usage::Usage;
 use crate::world::agenda::EventKind;
 use crate::world::clock::LocalClock;
-use crate::world::etcd::EtcdConnection;
 use crate::world::place::{Place, ServerSlot};
 use crate::world::uses::{Use, chance_of};
 use crate::world::{CLIENTS_SHOWN, ClientProcess, World, addresses_of};
@@ -31,10 +30,7 @@ impl<'a> World<'a> {
                 continue;
             };
             let addresses = addresses_of(number, node.candidates);
-            let slot = ServerSlot {
-                down_until: Time::ZERO,
-                way: EtcdConnection::OPEN,
-            };
+            let slots = 0..node.candidates.max(1);
             self.places.push(Place {
                 number,
                 name,
@@ -43,7 +39,7 @@ impl<'a> World<'a> {
                 level,
                 clients: 0,
                 servers: Vec::new(),
-                slots: (0..node.candidates.max(1)).map(|_| slot).collect(),
+                slots: slots.map(|_| ServerSlot::default()).collect(),
                 starts: 0,
                 unable_until: Time::ZERO,
                 published: Arc::clone(&addresses),

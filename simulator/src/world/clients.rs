@@ -15,7 +15,6 @@ use crate::trace_feed::TraceFeed;
 use crate::world::agenda::EventKind;
 use crate::world::client_replies::response;
 use crate::world::message::{Callee, ClientCall, ClientRequest, Message, RequestResult};
-use crate::world::sampling::SETTLE;
 use crate::world::servers::CLIENT_TIMEOUT;
 use crate::world::uses::{Use, chance_of};
 use crate::world::work::LimiterWork;
@@ -109,7 +108,7 @@ impl World<'_> {
     /// Reports the wants of a client to the checkers at once. A client that is not running wants
     /// nothing, and it wants nothing of a resource that it does not use.
     pub(super) fn report_wants(&mut self, number: u32) {
-        let now = self.now;
+        let (now, mut is_restless) = (self.now, false);
         let client = &self.clients[number];
         for it in client.uses.iter() {
             let state = client.state.as_ref();
@@ -117,11 +116,9 @@ impl World<'_> {
             let wants = if is_used { it.wants() } else { 0.0 };
             let watched = &mut self.watched[it.resource];
             watched.note_wants(it.account, wants, now);
-            if watched.is_restless() && !self.is_settling {
-                self.is_settling = true;
-                self.events.put(now + SETTLE, EventKind::Settle);
-            }
+            is_restless |= watched.is_restless();
         }
+        self.settle_later(is_restless);
     }
 
     /// Performs the next steps of the client state, and schedules its next wake-up.
@@ -238,7 +235,6 @@ impl World<'_> {
         let call = ClientCall {
             client: number,
             sequence: request.sequence.unwrap_or_default(),
-            place: self.clients[number].place,
             callee: Callee::Term(term),
             request: ClientRequest::Ask(request),
         };
@@ -247,23 +243,19 @@ impl World<'_> {
 
     /// Sends a client's call to a server.
     pub(super) fn call(&mut self, call: ClientCall) {
-        let (place, client, sequence) = (call.place, call.client, call.sequence);
-        self.send_or_fail(place, client, sequence, Message::Call(call));
+        self.send_or_fail(call.client, call.sequence, Message::Call(call));
     }
 
-    /// Sends the result of a client's call back from a node.
-    pub(super) fn reply(&mut self, place: u32, client: u32, sequence: u64, answer: RequestResult) {
-        let message = Message::Answer {
-            client,
-            sequence,
-            answer,
-        };
-        self.send_or_fail(place, client, sequence, message);
+    /// Sends the result of a client's call back to it.
+    pub(super) fn reply(&mut self, client: u32, sequence: u64, answer: RequestResult) {
+        let message = Message::Answer(client, sequence, answer);
+        self.send_or_fail(client, sequence, message);
     }
 
-    /// Sends a message of a client's call between it and a server of a node. If it is lost, the call
-    /// times out.
-    fn send_or_fail(&mut self, place: u32, client: u32, sequence: u64, message: Message) {
+    /// Sends a message of a client's call between it and a server of its node. If it is lost, the
+    /// call times out.
+    fn send_or_fail(&mut self, client: u32, sequence: u64, message: Message) {
+        let place = self.clients[client].place;
         let is_cut = self.places[place].cut_below_until > self.now;
         let way = self.scenario.network.to_clients(place);
         if is_cut || !self.send(&way, message) {
@@ -273,12 +265,7 @@ impl World<'_> {
 
     /// Fails a request at a time.
     pub(super) fn fail_later(&mut self, client: u32, sequence: u64, at: Time) {
-        let message = Message::Answer {
-            client,
-            sequence,
-            answer: RequestResult::Failed,
-        };
-        self.deliver(at, message);
+        self.deliver(at, Message::Answer(client, sequence, RequestResult::Failed));
     }
 
     /// Gives a client the result of its request.

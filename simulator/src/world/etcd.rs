@@ -77,7 +77,7 @@ pub(crate) struct SentKeys {
 }
 
 /// Connection of one server to etcd and back.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct EtcdConnection {
     /// End of the time in which requests are lost.
     pub(crate) there_cut_until: Time,
@@ -91,15 +91,6 @@ pub(crate) struct EtcdConnection {
 }
 
 impl EtcdConnection {
-    /// Connection without disturbance.
-    pub(crate) const OPEN: Self = Self {
-        there_cut_until: Time::ZERO,
-        back_cut_until: Time::ZERO,
-        bad_until: Time::ZERO,
-        loss: 0.0,
-        late: (Duration::ZERO, Duration::ZERO),
-    };
-
     /// Returns the time until which either direction is cut.
     pub(crate) fn cut_until(&self) -> Time {
         self.there_cut_until.max(self.back_cut_until)
@@ -208,7 +199,7 @@ impl World<'_> {
     fn check_lease(&mut self, lease: LeaseId) {
         let now = self.now;
         self.etcd.timed.remove(&lease);
-        let Some(ends) = self.etcd.store.ends(lease) else {
+        let Some(ends) = self.etcd.store.lease(lease).map(|it| it.ends) else {
             self.etcd.lasting.remove(&lease);
             return;
         };
@@ -235,7 +226,7 @@ impl World<'_> {
 
     /// Ends a lease now.
     pub(super) fn end_lease(&mut self, lease: LeaseId) {
-        let node = self.etcd.store.node_of(lease);
+        let node = self.etcd.store.lease(lease).map(|it| it.node);
         let before = self.etcd.store.revision();
         self.etcd.lasting.remove(&lease);
         self.etcd.store.end(lease, self.now);
@@ -247,15 +238,10 @@ impl World<'_> {
     /// Loses what was written to etcd since `then`; `None` loses everything.
     pub(super) fn restore_etcd(&mut self, then: Option<Time>) {
         let now = self.now;
-        match then {
-            Some(then) => self.etcd.store.restore(then, now),
-            None => self.etcd.store.wipe(now),
-        }
+        self.etcd.store.restore(then, now);
         self.etcd.lasting.clear();
-        for lease in self.etcd.store.leases() {
-            if let Some(ends) = self.etcd.store.ends(lease) {
-                self.schedule_lease_check(lease, ends);
-            }
+        for (lease, ends) in self.etcd.store.leases() {
+            self.schedule_lease_check(lease, ends);
         }
         self.break_watches();
     }

@@ -271,6 +271,21 @@ impl World<'_> {
         length.map(|length| self.end_of(length))
     }
 
+    /// Chooses a node for a fault that lasts, marks the fault, and returns its end.
+    fn begin_at(
+        &mut self,
+        node: &NodeChoice,
+        length: Span,
+        kind: MarkKind,
+        text: impl FnOnce(&str) -> String,
+    ) -> (u32, Time) {
+        let number = self.choose(node);
+        let until = self.end_of(length);
+        let text = text(self.places[number].name.as_str());
+        self.mark(Some(until), kind, text);
+        (number, until)
+    }
+
     fn change_elections(&mut self, take: Span, length: Option<Span>) {
         let until = self.end_if_any(length);
         let text = if take.0 == take.1 {
@@ -287,15 +302,13 @@ impl World<'_> {
     }
 
     fn partition(&mut self, node: &NodeChoice, from: Side, length: Span) {
-        let number = self.choose(node);
-        let until = self.end_of(length);
         let whom = match from {
             Side::Parent => "its parent",
             Side::Below => "all below it",
             Side::All => "all others",
         };
-        let text = format!("{} is cut off from {whom}", self.name_of(number));
-        self.mark(Some(until), MarkKind::Partition, text);
+        let text = |name: &str| format!("{name} is cut off from {whom}");
+        let (number, until) = self.begin_at(node, length, MarkKind::Partition, text);
         let place = &mut self.places[number];
         if matches!(from, Side::Parent | Side::All) {
             place.cut_above_until = place.cut_above_until.max(until);

@@ -37,11 +37,10 @@ impl World<'_> {
         let call = ClientCall {
             client: number,
             sequence,
-            place,
             callee: Callee::Slot(slot),
             request: ClientRequest::Discover(request),
         };
-        self.send_once(place, number, sequence, Message::Call(call));
+        self.send_once(number, sequence, Message::Call(call));
     }
 
     /// Answers a client's question about the master.
@@ -57,12 +56,8 @@ impl World<'_> {
             by: by.term,
             mastership: self.mastership_said_by(by),
         };
-        let message = Message::Answer {
-            client,
-            sequence,
-            answer: RequestResult::Discovered(Box::new(found)),
-        };
-        self.send_once(by.place, client, sequence, message);
+        let answer = RequestResult::Discovered(Box::new(found));
+        self.send_once(client, sequence, Message::Answer(client, sequence, answer));
     }
 
     /// Gives a client the answer about the master.
@@ -156,11 +151,9 @@ impl World<'_> {
 
     /// Sends a message of a client's call on a new connection. It arrives once after a delay, or the
     /// call times out.
-    fn send_once(&mut self, place: u32, client: u32, sequence: u64, message: Message) {
-        let way = self.scenario.network.to_clients(place);
-        self.work.messages += 1;
-        if !self.is_healed && self.chance.happens(way.loss) {
-            self.work.lost += 1;
+    fn send_once(&mut self, client: u32, sequence: u64, message: Message) {
+        let way = self.scenario.network.to_clients(self.clients[client].place);
+        if self.loses(&way) {
             return self.fail_later(client, sequence, self.now + CLIENT_TIMEOUT);
         }
         let at = self.now + self.takes(&way);

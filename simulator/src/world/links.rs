@@ -99,16 +99,14 @@ impl World<'_> {
 
     /// Connects to the server at the next address.
     fn connect(&mut self, id: ServerId) {
-        let Some(parent) = self.places[id.place].parent else {
-            return;
-        };
+        let parent = self.places[id.place].parent;
+        let server = self.server_of(id);
+        let address = server.and_then(|it| it.parent_link.session.address().cloned());
+        let runs = address.zip(parent);
+        let runs = runs.and_then(|(address, parent)| self.places[parent].at_address(&address));
+        let to = runs.map_or(0, |server| server.id.term);
         if let Some(server) = self.server_of(id) {
-            let address = server.parent_link.session.address().cloned();
-            let runs = address.and_then(|address| self.places[parent].at_address(&address));
-            let to = runs.map_or(0, |server| server.id.term);
-            if let Some(server) = self.server_of(id) {
-                server.parent_link.to = Some(to);
-            }
+            server.parent_link.to = Some(to);
         }
         self.send_up(id, Up::Connect);
     }

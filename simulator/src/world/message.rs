@@ -18,24 +18,19 @@ pub(crate) struct ServerId {
 pub(crate) enum Message {
     /// A client calls a server.
     Call(ClientCall),
-    /// A client gets an answer, or its request times out.
-    Answer {
-        client: u32,
-        sequence: u64,
-        answer: RequestResult,
-    },
+    /// A client gets an answer to the request of that sequence number, or the request times out.
+    Answer(u32, u64, RequestResult),
     /// A server sends a message on its connection to a server of its parent.
     Up(UpMessage),
     /// A server receives a message on its connection to its parent.
     Down(DownMessage),
 }
 
-/// A client's call on its way to a server of a node.
+/// A client's call on its way to a server of its node.
 #[derive(Clone, Debug)]
 pub(crate) struct ClientCall {
     pub(crate) client: u32,
     pub(crate) sequence: u64,
-    pub(crate) place: u32,
     pub(crate) callee: Callee,
     pub(crate) request: ClientRequest,
 }

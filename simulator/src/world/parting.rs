@@ -245,7 +245,6 @@ impl World<'_> {
         let call = ClientCall {
             client: number,
             sequence,
-            place: client.place,
             callee: Callee::Term(term),
             request: ClientRequest::Release(request),
         };

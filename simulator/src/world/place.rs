@@ -65,7 +65,7 @@ pub(crate) struct Place {
 }
 
 /// Slot for a server.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ServerSlot {
     /// End of the time in which a fault keeps it down.
     pub(crate) down_until: Time,

@@ -5,7 +5,8 @@ use doorward_client::state::{ClientState, LimitedBy, Mode, ResourceState};
 use doorward_engine::request::GetCapacityReply;
 use doorward_engine::time::Time;
 
-use crate::checker::{Wait, by_source};
+use crate::checker::by_source;
+use crate::recording::Wait;
 use crate::scenario::usage::Usage;
 use crate::world::World;
 use crate::world::agenda::EventKind;

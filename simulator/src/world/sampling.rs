@@ -10,7 +10,7 @@ use crate::world::agenda::EventKind;
 use crate::world::place::Place;
 
 /// Interval between checks for rest after a shift.
-pub(super) const SETTLE: Duration = Duration::from_millis(100);
+const SETTLE: Duration = Duration::from_millis(100);
 
 impl World<'_> {
     /// Names the clients that the recording shows one by one.
@@ -115,9 +115,15 @@ impl World<'_> {
             watched.settle(now);
             is_restless |= watched.is_restless();
         }
-        self.is_settling = is_restless;
-        if is_restless {
-            self.events.put(now + SETTLE, EventKind::Settle);
+        self.is_settling = false;
+        self.settle_later(is_restless);
+    }
+
+    /// Schedules a check for rest, if clients are restless and none is scheduled.
+    pub(super) fn settle_later(&mut self, is_restless: bool) {
+        if is_restless && !self.is_settling {
+            self.is_settling = true;
+            self.events.put(self.now + SETTLE, EventKind::Settle);
         }
     }
 }

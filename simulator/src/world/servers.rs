@@ -77,7 +77,7 @@ impl World<'_> {
         }
         // Clients whose calls waited here see the connection break.
         for waiting in gone.waiting {
-            self.refuse_connection(waiting.client, id.place, waiting.sequence());
+            self.refuse_connection(waiting.client, waiting.sequence());
         }
         for message in gone.inbox {
             self.bounce(message);
@@ -102,15 +102,15 @@ impl World<'_> {
     /// Answers a message to a server that no longer runs.
     pub(super) fn bounce(&mut self, message: Message) {
         match message {
-            Message::Call(call) => self.refuse_connection(call.client, call.place, call.sequence),
+            Message::Call(call) => self.refuse_connection(call.client, call.sequence),
             Message::Up(up) => self.break_connection(up.child, up.connection),
-            Message::Answer { .. } | Message::Down(_) => {}
+            Message::Answer(..) | Message::Down(_) => {}
         }
     }
 
     /// Fails a client's request after the time of one message: no process listens.
-    pub(super) fn refuse_connection(&mut self, client: u32, place: u32, sequence: u64) {
-        let way = self.scenario.network.to_clients(place);
+    pub(super) fn refuse_connection(&mut self, client: u32, sequence: u64) {
+        let way = self.scenario.network.to_clients(self.clients[client].place);
         let at = self.now + self.takes(&way);
         self.fail_later(client, sequence, at);
     }
@@ -131,11 +131,12 @@ impl World<'_> {
     pub(super) fn serve_call(&mut self, call: ClientCall) {
         let (now, settled_after) = (self.now, self.scenario.settled_after);
         let (client, sequence) = (call.client, call.sequence);
+        let number = self.clients[client].place;
         let term = match call.callee {
-            Callee::Slot(slot) => self.process_at(call.place, slot),
+            Callee::Slot(slot) => self.process_at(number, slot),
             Callee::Term(term) => Some(term),
         };
-        let place = &mut self.places[call.place];
+        let place = &mut self.places[number];
         if place.cut_below_until > now {
             return self.fail_later(client, sequence, now + CLIENT_TIMEOUT);
         }
@@ -144,7 +145,7 @@ impl World<'_> {
         }
         let local = place.clock.shows(now);
         let Some(server) = term.and_then(|term| place.server(term)) else {
-            return self.refuse_connection(client, call.place, sequence);
+            return self.refuse_connection(client, sequence);
         };
         if server.is_frozen(now) {
             server.inbox.push(Message::Call(call));
@@ -165,7 +166,7 @@ impl World<'_> {
             ClientRequest::Release(request) => {
                 // A release is never redirected.
                 let _heard = server.node.handle_release_capacity(&request, local);
-                self.reply(to.place, client, sequence, RequestResult::Released);
+                self.reply(client, sequence, RequestResult::Released);
             }
         }
         self.after(to);
@@ -183,7 +184,7 @@ impl World<'_> {
             Outcome::NotMaster(_) => Outcome::NotMaster(self.mastership_said_by(by)),
             served @ Outcome::Served(_) => served,
         };
-        self.reply(by.place, client, sequence, RequestResult::Said(outcome));
+        self.reply(client, sequence, RequestResult::Said(outcome));
     }
 
     /// Completes a change of a node: handles its events, and lets its streams push in their round.

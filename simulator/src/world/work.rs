@@ -21,6 +21,7 @@ use doorward_client::state::Lease;
 use doorward_engine::time::Time;
 
 use crate::chance::Chance;
+use crate::scenario::fault::Span;
 use crate::scenario::usage::{Limiter, Work};
 use crate::world::admission_check::AdmissionCheck;
 use crate::world::clock::LocalClock;
@@ -31,17 +32,16 @@ const QUEUE_MAX: u32 = 16;
 /// Minimum interval between pieces of work, however large the load is.
 const ARRIVALS_EVERY_MIN: Duration = Duration::from_millis(20);
 
-/// Limiter of either kind.
+/// Limiter of either kind, with the cost of each request, or the permits and the time of each piece of work.
 #[derive(Debug)]
 enum AnyLimiter {
-    Rate(Box<LeasedRate>),
-    Concurrency(LeasedPermits),
+    Rate(Box<LeasedRate>, f64),
+    Concurrency(LeasedPermits, u32, Span),
 }
 
 /// Limiter with its work.
 #[derive(Debug)]
 pub(crate) struct LimiterWork {
-    limiter: Limiter,
     gate: AnyLimiter,
     demand: Option<DemandMeter>,
     /// Demand measured when it was last worth a request.
@@ -78,15 +78,16 @@ impl LimiterWork {
                     least: cost,
                     ..Burst::default()
                 };
-                AnyLimiter::Rate(Box::new(LeasedRate::new(burst, local)))
+                AnyLimiter::Rate(Box::new(LeasedRate::new(burst, local)), cost)
             }
-            Work::Concurrency { .. } => AnyLimiter::Concurrency(LeasedPermits::default()),
+            Work::Concurrency { permits, takes } => {
+                AnyLimiter::Concurrency(LeasedPermits::default(), permits, takes)
+            }
         };
         let adaptive = limiter.adaptive;
         Self {
-            limiter,
             gate,
-            demand: adaptive.map(|config| DemandMeter::new(config, local)),
+            demand: adaptive.map(|config| DemandMeter::new(config.into(), local)),
             measured: adaptive.map_or(0.0, |config| config.least.min(config.most)),
             measure_at: now,
             waiting: 0,
@@ -116,8 +117,8 @@ impl LimiterWork {
 
     pub(crate) fn in_flight(&self) -> f64 {
         match &self.gate {
-            AnyLimiter::Rate(_) => 0.0,
-            AnyLimiter::Concurrency(limiter) => limiter.in_flight() as f64,
+            AnyLimiter::Rate(..) => 0.0,
+            AnyLimiter::Concurrency(limiter, ..) => limiter.in_flight() as f64,
         }
     }
 
@@ -140,9 +141,9 @@ impl LimiterWork {
     }
 
     fn next_arrival(&mut self, now: Time) -> Option<Time> {
-        let each = match self.limiter.work {
-            Work::Rate { cost } => cost,
-            Work::Concurrency { permits, takes } => {
+        let each = match self.gate {
+            AnyLimiter::Rate(_, cost) => cost,
+            AnyLimiter::Concurrency(_, permits, takes) => {
                 let seconds = (takes.0 + takes.1).as_secs_f64() / 2.0;
                 f64::from(permits) * seconds
             }
@@ -168,8 +169,8 @@ impl LimiterWork {
             self.allowance = allowance;
             self.admission.handle_allowance(allowance, local);
             match &mut self.gate {
-                AnyLimiter::Rate(limiter) => limiter.handle_allowance(allowance, local),
-                AnyLimiter::Concurrency(limiter) => limiter.handle_allowance(allowance),
+                AnyLimiter::Rate(limiter, _) => limiter.handle_allowance(allowance, local),
+                AnyLimiter::Concurrency(limiter, ..) => limiter.handle_allowance(allowance),
             }
         }
         self.attempt(clock, now);
@@ -215,10 +216,8 @@ impl LimiterWork {
         let local = clock.shows(now);
         while self.ends.peek().is_some_and(|end| end.0 <= now) {
             self.ends.pop();
-            if let (AnyLimiter::Concurrency(limiter), Work::Concurrency { permits, .. }) =
-                (&mut self.gate, self.limiter.work)
-            {
-                limiter.release(permits.into());
+            if let AnyLimiter::Concurrency(limiter, permits, _) = &mut self.gate {
+                limiter.release((*permits).into());
             }
         }
         if self.arrives_at.is_some_and(|at| at <= now) {
@@ -237,9 +236,9 @@ impl LimiterWork {
         let Some(demand) = &mut self.demand else {
             return;
         };
-        match self.limiter.work {
-            Work::Rate { cost } => demand.asked(cost, local),
-            Work::Concurrency { permits, .. } => {
+        match self.gate {
+            AnyLimiter::Rate(_, cost) => demand.asked(cost, local),
+            AnyLimiter::Concurrency(_, permits, _) => {
                 demand.at_once(in_flight + waiting * f64::from(permits), local);
             }
         }
@@ -250,20 +249,18 @@ impl LimiterWork {
         let local = clock.shows(now);
         self.tries_at = None;
         while self.waiting > 0 {
-            let again = match (&mut self.gate, self.limiter.work) {
-                (AnyLimiter::Rate(limiter), Work::Rate { cost }) => {
-                    match limiter.try_acquire(cost, local) {
-                        Ok(()) => {
-                            self.admission.note_admitted(cost, local);
-                            self.waiting -= 1;
-                            continue;
-                        }
-                        Err(NotNow::RetryAfter { retry_after }) => Some(local + retry_after),
-                        Err(NotNow::Blocked) => None,
+            let again = match &mut self.gate {
+                AnyLimiter::Rate(limiter, cost) => match limiter.try_acquire(*cost, local) {
+                    Ok(()) => {
+                        self.admission.note_admitted(*cost, local);
+                        self.waiting -= 1;
+                        continue;
                     }
-                }
-                (AnyLimiter::Concurrency(limiter), Work::Concurrency { permits, takes }) => {
-                    if limiter.try_acquire(permits.into(), local) {
+                    Err(NotNow::RetryAfter { retry_after }) => Some(local + retry_after),
+                    Err(NotNow::Blocked) => None,
+                },
+                AnyLimiter::Concurrency(limiter, permits, takes) => {
+                    if limiter.try_acquire((*permits).into(), local) {
                         let in_flight = limiter.in_flight() as f64;
                         self.admission.note_taken(in_flight, local);
                         self.waiting -= 1;
@@ -273,7 +270,6 @@ impl LimiterWork {
                     }
                     limiter.until().filter(|until| *until > local)
                 }
-                _ => None,
             };
             self.tries_at = again.map(|at| clock.when(at).max(now));
             return;
@@ -289,9 +285,9 @@ impl LimiterWork {
             return None;
         }
         self.measure_at = now + demand.interval();
-        let wants = match self.limiter.work {
-            Work::Rate { .. } => demand.rate(local),
-            Work::Concurrency { permits, .. } => {
+        let wants = match self.gate {
+            AnyLimiter::Rate(..) => demand.rate(local),
+            AnyLimiter::Concurrency(_, permits, _) => {
                 demand.at_once(in_flight + waiting * f64::from(permits), local);
                 demand.gauge(local)
             }

@@ -7,7 +7,6 @@
 //! A trace may have millions of rows. [`Rows`] keeps one name for each client and reads row by row;
 //! [`scan`] reads the whole trace to find all errors.
 
-mod line_bound;
 mod rows;
 
 use std::fmt;
@@ -18,7 +17,6 @@ use std::time::Duration;
 
 use thiserror::Error;
 
-use crate::line_bound::LineBound;
 pub use crate::rows::{Row, Rows};
 
 /// Source of a trace.
@@ -40,7 +38,7 @@ impl TraceSource {
         match self {
             Self::BuiltIn { text, .. } => Ok(Box::new(text.as_bytes())),
             Self::File(path) => match File::open(path) {
-                Ok(file) => Ok(Box::new(LineBound::new(file))),
+                Ok(file) => Ok(Box::new(file)),
                 Err(cause) => Err(TraceError {
                     file: self.to_string(),
                     line: None,
@@ -86,8 +84,6 @@ pub struct Scan {
     pub clients: Vec<String>,
     /// Time of the last row.
     pub length: Duration,
-    /// Number of rows.
-    pub rows: u64,
     /// Largest amount.
     pub wants_max: f64,
 }
@@ -102,7 +98,6 @@ pub fn scan(source: &TraceSource, clients_max: usize) -> Result<Scan, TraceError
     let mut scan = Scan {
         clients: Vec::new(),
         length: Duration::ZERO,
-        rows: 0,
         wants_max: 0.0,
     };
     while let Some(row) = rows.next_row()? {
@@ -110,16 +105,10 @@ pub fn scan(source: &TraceSource, clients_max: usize) -> Result<Scan, TraceError
             scan.clients.push(row.name.to_owned());
         }
         scan.length = Duration::try_from_secs_f64(row.time_s).unwrap_or(Duration::MAX);
-        scan.rows += 1;
         scan.wants_max = scan.wants_max.max(row.wants);
     }
-    if scan.rows == 0 {
-        let problem = "has no rows; add at least one".to_owned();
-        return Err(TraceError {
-            file: source.to_string(),
-            line: Some(1),
-            problem,
-        });
+    if scan.clients.is_empty() {
+        return Err(rows.error("has no rows; add at least one".to_owned()));
     }
     Ok(scan)
 }

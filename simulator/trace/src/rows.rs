@@ -131,15 +131,9 @@ impl Rows {
             &mut self.known,
             self.clients_max,
         ) {
-            Ok((time_s, client, wants)) => {
-                self.before_s = time_s;
-                let name = text(&self.record, 1).unwrap_or_default();
-                Ok(Some(Row {
-                    time_s,
-                    client,
-                    name,
-                    wants,
-                }))
+            Ok(row) => {
+                self.before_s = row.time_s;
+                Ok(Some(row))
             }
             Err(problem) => Err(self.error(problem)),
         }
@@ -157,21 +151,18 @@ fn reader(source: &TraceSource) -> Result<Reader<Box<dyn Read + Send>>, TraceErr
     Ok(ReaderBuilder::new().trim(Trim::All).from_reader(reader))
 }
 
-/// Checks a row, and returns its time, client and amount.
-fn checked(
-    record: &ByteRecord,
+/// Checks a row.
+fn checked<'a>(
+    record: &'a ByteRecord,
     before_s: f64,
     known: &mut HashMap<String, usize>,
     clients_max: usize,
-) -> Result<(f64, usize, f64), String> {
+) -> Result<Row<'a>, String> {
     let time_s = number(record, 0)?;
-    if time_s > TIME_MAX_S {
-        return Err(format!("time_s is above {TIME_MAX_S}; give seconds"));
-    }
     // This also refuses a time that is not a number.
     if !(0.0..=TIME_MAX_S).contains(&time_s) {
         return Err(format!(
-            "time_s is {time_s}; give seconds from the start, from 0 up"
+            "time_s is {time_s:?}; give seconds from the start, from 0 to {TIME_MAX_S}"
         ));
     }
     if time_s < before_s {
@@ -193,13 +184,18 @@ fn checked(
             client
         }
     };
-    Ok((time_s, client, wants.get()))
+    let wants = wants.get();
+    Ok(Row {
+        time_s,
+        client,
+        name,
+        wants,
+    })
 }
 
 fn text(record: &ByteRecord, column: usize) -> Result<&str, String> {
-    let name = || COLUMNS.get(column).copied().unwrap_or_default();
     str::from_utf8(record.get(column).unwrap_or_default())
-        .map_err(|_| format!("{} is not UTF-8; save the file as UTF-8", name()))
+        .map_err(|_| "is not UTF-8; save the file as UTF-8".to_owned())
 }
 
 fn number(record: &ByteRecord, column: usize) -> Result<f64, String> {

@@ -180,8 +180,7 @@ pub enum Event {
         #[serde(with = "Time")]
         by: Duration,
     },
-    /// The operator writes templates. A frozen root uses them when it goes on; a root without etcd, when it reaches
-    /// etcd again or its term is over. A root with one candidate forgets earlier templates in a restart: give
+    /// The operator writes templates. A root with one candidate forgets earlier templates in a restart: give
     /// `learning_mode_duration` the longest lease that may be out.
     Edit {
         /// All templates.

@@ -53,7 +53,8 @@ impl World<'_> {
             (Op::Renew(lease), OpAnswer::Renewed) => {
                 self.etcd.lasting.remove(lease);
                 let ttl = self.ttl_of(from);
-                if self.etcd.store.ttl(*lease) == Some(ttl) {
+                let stored = self.etcd.store.lease(*lease);
+                if stored.is_some_and(|it| it.ttl == ttl) {
                     self.note_renewal(from, None, ttl, sent);
                 }
             }
@@ -89,18 +90,14 @@ impl World<'_> {
     }
 
     /// Gives a candidate an answer or a timeout.
-    pub(super) fn handle_etcd_answer(&mut self, to: ServerId, id: OpId, answer: OpAnswer) {
+    pub(super) fn handle_etcd_answer(&mut self, to: ServerId, id: OpId, mut answer: OpAnswer) {
         let chance = self.etcd.uniform();
         self.change_candidate(to, |candidate, now| {
-            let answer = match answer {
-                OpAnswer::Transacted(mut answer) => {
-                    if let Some(found) = &mut answer.found {
-                        found.seen_at = now;
-                    }
-                    OpAnswer::Transacted(answer)
-                }
-                other => other,
-            };
+            if let OpAnswer::Transacted(answer) = &mut answer
+                && let Some(found) = &mut answer.found
+            {
+                found.seen_at = now;
+            }
             candidate.handle_answer(id, answer, chance, now);
         });
     }

@@ -2,7 +2,7 @@
 //!
 //! It answers as etcd does, as far as candidates ask. Every write has a revision, which counts for
 //! all keys together. A transaction is one write or none. A key ends with its lease. This file does
-//! not decide when a lease ends, only that it is no earlier than [`EtcdStore::ends`].
+//! not decide when a lease ends, only that it is no earlier than [`StoredLease::ends`].
 
 #[cfg(test)]
 mod tests;
@@ -71,13 +71,14 @@ impl ReadKeys {
     }
 }
 
+/// Lease in etcd.
 #[derive(Clone, Copy, Debug)]
-struct StoredLease {
+pub(crate) struct StoredLease {
     /// Node of its holder.
-    node: u32,
-    ttl: Duration,
+    pub(crate) node: u32,
+    pub(crate) ttl: Duration,
     /// Earliest end of the lease.
-    ends: Time,
+    pub(crate) ends: Time,
 }
 
 /// Contents of a backup.
@@ -177,24 +178,15 @@ impl EtcdStore {
         id
     }
 
-    /// Returns the earliest end of a lease, if it exists.
-    pub(crate) fn ends(&self, lease: LeaseId) -> Option<Time> {
-        self.state.leases.get(&lease).map(|lease| lease.ends)
+    /// Returns a lease, if it exists.
+    pub(crate) fn lease(&self, lease: LeaseId) -> Option<&StoredLease> {
+        self.state.leases.get(&lease)
     }
 
-    /// Returns the TTL of a lease, if it exists.
-    pub(crate) fn ttl(&self, lease: LeaseId) -> Option<Duration> {
-        self.state.leases.get(&lease).map(|lease| lease.ttl)
-    }
-
-    /// Returns all leases.
-    pub(crate) fn leases(&self) -> Vec<LeaseId> {
-        self.state.leases.keys().copied().collect()
-    }
-
-    /// Returns the node of a lease's holder.
-    pub(crate) fn node_of(&self, lease: LeaseId) -> Option<u32> {
-        self.state.leases.get(&lease).map(|lease| lease.node)
+    /// Returns all leases with their earliest ends.
+    pub(crate) fn leases(&self) -> Vec<(LeaseId, Time)> {
+        let leases = self.state.leases.iter();
+        leases.map(|(id, lease)| (*id, lease.ends)).collect()
     }
 
     /// Ends a lease and all its keys. Returns whether it existed.
@@ -266,27 +258,21 @@ impl EtcdStore {
 
     /// Deletes the key of a node's master. Returns whether it existed.
     pub(crate) fn delete_master(&mut self, node: u32, now: Time) -> bool {
-        let keys = self.state.nodes.get_mut(node as usize);
-        let Some(keys) = keys.filter(|keys| keys.contains_key(&EtcdKey::Master)) else {
-            return false;
+        let before = self.state.revision;
+        let delete = Txn {
+            when: Vec::new(),
+            then: vec![TxnStep::Delete(EtcdKey::Master)],
+            or_else: Vec::new(),
         };
-        Arc::make_mut(keys).remove(&EtcdKey::Master);
-        self.state.revision += 1;
-        self.note(now);
-        true
+        self.transact(node, &delete, now);
+        self.state.revision != before
     }
 
-    /// Deletes everything.
-    pub(crate) fn wipe(&mut self, now: Time) {
-        self.state = StoredState::new(self.state.nodes.len());
-        self.note(now);
-    }
-
-    /// Restores the state at an earlier time. Its leases start again with their full TTL, as they
-    /// do when etcd elects a leader.
-    pub(crate) fn restore(&mut self, then: Time, now: Time) {
+    /// Restores the state at an earlier time; `None` deletes everything. Leases start again with
+    /// their full TTL, as they do when etcd elects a leader.
+    pub(crate) fn restore(&mut self, then: Option<Time>, now: Time) {
         let mut earlier = self.history.iter().flatten().rev();
-        let found = earlier.find(|(at, _)| *at <= then);
+        let found = then.and_then(|then| earlier.find(|(at, _)| *at <= then));
         let nodes = self.state.nodes.len();
         self.state = found.map_or_else(|| StoredState::new(nodes), |(_, state)| state.clone());
         for lease in self.state.leases.values_mut() {

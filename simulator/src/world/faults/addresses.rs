@@ -15,11 +15,9 @@ use crate::world::message::ServerId;
 impl World<'_> {
     /// Makes the servers of a node that are not its master redirect to one another.
     pub(super) fn loop_redirects(&mut self, node: &NodeChoice, length: Span) {
-        let number = self.choose(node);
-        let until = self.end_of(length);
-        let name = self.name_of(number);
-        let text = format!("{name}'s servers redirect to one another, not to the master");
-        self.mark(Some(until), MarkKind::Addresses, text);
+        let text =
+            |name: &str| format!("{name}'s servers redirect to one another, not to the master");
+        let (number, until) = self.begin_at(node, length, MarkKind::Addresses, text);
         let place = &mut self.places[number];
         place.redirect_loop_until = place.redirect_loop_until.max(until);
     }
@@ -53,11 +51,8 @@ impl World<'_> {
 
     /// Publishes stale addresses of a node's servers, and one that works.
     pub(super) fn publish_stale_addresses(&mut self, node: &NodeChoice, length: Span) {
-        let number = self.choose(node);
-        let until = self.end_of(length);
-        let name = self.name_of(number);
-        let text = format!("the addresses of {name}'s servers are stale");
-        self.mark(Some(until), MarkKind::Addresses, text);
+        let text = |name: &str| format!("the addresses of {name}'s servers are stale");
+        let (number, until) = self.begin_at(node, length, MarkKind::Addresses, text);
         let slots = self.places[number].slots.len();
         if slots < 2 {
             return;

@@ -13,11 +13,9 @@ impl World<'_> {
     /// Kills a node's master. For `length` no candidate can win; without it, for as long as an
     /// election takes.
     pub(super) fn kill(&mut self, node: &NodeChoice, length: Option<Span>) {
-        let number = self.choose(node);
-        let (least, most) = length.unwrap_or(self.elections.take);
-        let until = self.now + self.fault_rng.duration(least, most);
-        let text = format!("{} loses its master", self.name_of(number));
-        self.mark(Some(until), MarkKind::Kill, text);
+        let lasts = length.unwrap_or(self.elections.take);
+        let text = |name: &str| format!("{name} loses its master");
+        let (number, until) = self.begin_at(node, lasts, MarkKind::Kill, text);
         self.note(5, number.into(), 0.0);
         let leader = self.leader(number);
         let place = &mut self.places[number];
@@ -42,12 +40,9 @@ impl World<'_> {
     /// Restarts a node's master, which forgets everything. Another candidate wins the election.
     pub(super) fn restart(&mut self, node: &NodeChoice, length: Span) {
         let number = self.choose(node);
-        let (least, most) = self.elections.take;
-        let lasts = self.fault_rng.duration(length.0, length.1);
-        let election = self.fault_rng.duration(least, most);
+        let until = self.end_of(length);
+        let succession = self.end_of(self.elections.take);
         let has_election = self.places[number].slots.len() > 1;
-        let until = self.now + lasts;
-        let succession = self.now + election;
         let text = format!("{}'s master restarts", self.name_of(number));
         let over = if has_election { succession } else { until };
         self.mark(Some(over), MarkKind::Restart, text);

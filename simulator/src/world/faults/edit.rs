@@ -7,8 +7,6 @@ use doorward_engine::template::Templates;
 use crate::checker::Watched;
 use crate::recording::MarkKind;
 use crate::world::World;
-use crate::world::agenda::EventKind;
-use crate::world::sampling::SETTLE;
 
 impl World<'_> {
     pub(super) fn edit(&mut self, templates: &Templates) {
@@ -23,10 +21,7 @@ impl World<'_> {
             watched.note_template(template.as_deref(), now);
         }
         let restless = self.watched.iter().any(Watched::is_restless);
-        if restless && !self.is_settling {
-            self.is_settling = true;
-            self.events.put(now + SETTLE, EventKind::Settle);
-        }
+        self.settle_later(restless);
         let text = format!("the templates are edited: {}", said.join(", "));
         self.mark(None, MarkKind::Edit, text);
         self.hand_out(templates);

@@ -13,10 +13,8 @@ use crate::world::faults::FaultEnd;
 impl World<'_> {
     /// Stops all servers of a node, and starts them again later.
     pub(super) fn stop(&mut self, node: &NodeChoice, length: Span) {
-        let number = self.choose(node);
-        let until = self.end_of(length);
-        let text = format!("all servers of {} stop", self.name_of(number));
-        self.mark(Some(until), MarkKind::Kill, text);
+        let text = |name: &str| format!("all servers of {name} stop");
+        let (number, until) = self.begin_at(node, length, MarkKind::Kill, text);
         self.note(5, number.into(), 0.0);
         for slot in self.places[number].slots.numbers() {
             self.take_down(number, slot, until);
@@ -51,14 +49,10 @@ impl World<'_> {
 
     /// Loses a part of a node's calls to etcd, and delays the others.
     pub(super) fn degrade_etcd(&mut self, node: &NodeChoice, loss: f64, late: Span, length: Span) {
-        let number = self.choose(node);
-        let until = self.end_of(length);
-        let text = format!(
-            "{} loses {loss} of its calls to etcd; others are up to {:?} late",
-            self.name_of(number),
-            late.1
-        );
-        self.mark(Some(until), MarkKind::Isolate, text);
+        let most = late.1;
+        let lost = format!("loses {loss} of its calls to etcd; others are up to {most:?} late");
+        let text = |name: &str| format!("{name} {lost}");
+        let (number, until) = self.begin_at(node, length, MarkKind::Isolate, text);
         for slot in self.places[number].slots.iter_mut() {
             (slot.way.bad_until, slot.way.loss, slot.way.late) = (until, loss, late);
         }
@@ -76,8 +70,8 @@ impl World<'_> {
             let server = self.server_of(id);
             held.extend(server.and_then(|it| it.candidacy.as_ref()?.lease));
         }
-        for lease in self.etcd.store.leases() {
-            let is_mark = self.etcd.store.ttl(lease) > Some(ttl);
+        for (lease, _) in self.etcd.store.leases() {
+            let is_mark = self.etcd.store.lease(lease).is_some_and(|it| it.ttl > ttl);
             if !held.contains(&lease) && !is_mark {
                 self.end_lease(lease);
             }

@@ -37,13 +37,10 @@ impl World<'_> {
 
     /// Freezes the master of a node for some time.
     pub(super) fn freeze(&mut self, node: &NodeChoice, length: Span) {
-        let number = self.choose(node);
         let now = self.now;
-        let (least, most) = self.elections.take;
-        let until = self.end_of(length);
-        let succession = now + self.fault_rng.duration(least, most);
-        let text = format!("{}'s master is frozen", self.name_of(number));
-        self.mark(Some(until), MarkKind::Freeze, text);
+        let text = |name: &str| format!("{name}'s master is frozen");
+        let (number, until) = self.begin_at(node, length, MarkKind::Freeze, text);
+        let succession = self.end_of(self.elections.take);
         let Some(id) = self.leader(number) else {
             return;
         };
@@ -77,13 +74,7 @@ impl World<'_> {
         way: ToEtcd,
         length: Span,
     ) {
-        let number = self.choose(node);
-        let now = self.now;
-        let (least, most) = self.elections.take;
-        let until = self.end_of(length);
-        let succession = now + self.fault_rng.duration(least, most);
-        let name = self.name_of(number);
-        let text = match (whose, way) {
+        let text = |name: &str| match (whose, way) {
             (NodeServers::Master, ToEtcd::Both) => {
                 format!("{name}'s master is cut off from the election")
             }
@@ -93,7 +84,8 @@ impl World<'_> {
                 way.text()
             ),
         };
-        self.mark(Some(until), MarkKind::Isolate, text);
+        let (number, until) = self.begin_at(node, length, MarkKind::Isolate, text);
+        let succession = self.end_of(self.elections.take);
         if self.places[number].slots.len() == 1 {
             return;
         }

@@ -6,7 +6,7 @@ use doorward_engine::template::Templates;
 
 use crate::recording::MarkKind;
 use crate::scenario::demand::demand_player::DemandPlayer;
-use crate::scenario::fault::{ClientChoice, ClockChoice, Span};
+use crate::scenario::fault::{ClientChoice, ClockChoice, NodeChoice, Span};
 use crate::world::faults::FaultEnd;
 use crate::world::message::ServerId;
 use crate::world::place::ServerProcess;
@@ -22,19 +22,15 @@ const TWINS: u64 = 1 << 63;
 impl<'a> World<'a> {
     pub(super) fn twin(&mut self, of: &ClockChoice, length: Span) {
         match of {
-            ClockChoice::Node(node) => {
-                let place = self.choose(node);
-                self.twin_node(place, length);
-            }
+            ClockChoice::Node(node) => self.twin_node(node, length),
             ClockChoice::Clients(clients) => self.twin_clients(clients, length),
         }
     }
 
-    fn twin_node(&mut self, number: u32, length: Span) {
+    fn twin_node(&mut self, node: &NodeChoice, length: Span) {
         let now = self.now;
-        let until = self.end_of(length);
-        let text = format!("a second process of {} runs", self.name_of(number));
-        self.mark(Some(until), MarkKind::Twin, text);
+        let text = |name: &str| format!("a second process of {name} runs");
+        let (number, until) = self.begin_at(node, length, MarkKind::Twin, text);
         let seed = self.chance.bits();
         let settings = self.scenario.servers;
         // No master of the node ever has such a term.
@@ -122,7 +118,7 @@ impl<'a> World<'a> {
             return;
         };
         for waiting in gone.waiting {
-            self.refuse_connection(waiting.client, id.place, waiting.sequence());
+            self.refuse_connection(waiting.client, waiting.sequence());
         }
     }
 

@@ -5,24 +5,11 @@ use std::time::Duration;
 
 use doorward_simulator::fuzz;
 use doorward_simulator::library::LibraryEntry;
-use doorward_simulator::recording::{Figures, Recording, Waits};
+use doorward_simulator::recording::{Figures, Recording};
 use doorward_simulator::scenario::read::Files;
 use doorward_simulator::scenario::{Node, Scenario};
 
 use super::played;
-
-fn all(waits: &Waits) -> [(&'static str, f64); 8] {
-    [
-        ("gap", waits.gap),
-        ("answer", waits.answer),
-        ("floor", waits.floor),
-        ("others", waits.others),
-        ("learning", waits.learning),
-        ("refused", waits.refused),
-        ("share", waits.share),
-        ("no server", waits.no_server),
-    ]
-}
 
 /// Returns the figures of the only resource.
 fn figures(recording: &Recording) -> Figures {
@@ -32,17 +19,14 @@ fn figures(recording: &Recording) -> Figures {
 /// Checks that the parts of all waits add up to the unused part.
 #[track_caller]
 fn check_sum(figures: &Figures, what: &str) {
-    let waits = all(&figures.waits);
-    let lost: f64 = waits.iter().map(|(_, lost)| lost).sum();
+    let waits = &figures.waits;
+    let lost: f64 = waits.values().sum();
     let missing = 1.0 - figures.utilisation;
     assert!(
         (lost - missing).abs() < 1e-9,
         "{what}: {lost}, not {missing}"
     );
-    assert!(
-        waits.iter().all(|(_, lost)| *lost >= 0.0),
-        "{what}: {waits:?}"
-    );
+    assert!(waits.values().all(|lost| *lost >= 0.0), "{what}: {waits:?}");
 }
 
 fn with(rest: &str) -> Recording {
@@ -66,8 +50,8 @@ fn check(wait: &str, rest: &str) {
     check_sum(&figures, wait);
     let missing = 1.0 - figures.utilisation;
     assert!(missing > 1e-3, "{wait}: {missing} is missing");
-    let waits = all(&figures.waits);
-    let (_, lost) = waits.iter().find(|(name, _)| *name == wait).unwrap();
+    let waits = &figures.waits;
+    let (_, lost) = waits.iter().find(|(it, _)| it.as_str() == wait).unwrap();
     assert!(*lost > 0.9 * missing, "{wait}: {waits:?}");
 }
 
@@ -115,7 +99,7 @@ faults: [{at: 0s, kill: root, for: 6m}]",
         "clients: [{name: done, wants: {step: {from: 100, to: 0, at: 103s}}}, {name: other, wants: 100}]",
     );
     check(
-        "no server",
+        "no_server",
         "clients: [{count: 2, wants: 40}]\nfaults: [{at: 100s, kill: root, for: 4m}]",
     );
 }

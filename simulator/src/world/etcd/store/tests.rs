@@ -122,12 +122,12 @@ fn a_read_sees_the_writes_of_its_transaction() {
 #[test]
 fn keys_end_with_their_lease_and_writes_under_an_ended_lease_fail() {
     let (mut store, lease) = with_master();
-    assert_eq!(store.ends(lease), Some(at(10)));
+    assert_eq!(store.lease(lease).unwrap().ends, at(10));
     assert_eq!(
         store.execute(0, &Op::Renew(lease), at(5)),
         OpAnswer::Renewed
     );
-    assert_eq!(store.ends(lease), Some(at(15)));
+    assert_eq!(store.lease(lease).unwrap().ends, at(15));
     let other = grant(&mut store, 1);
     let theirs = put(EtcdKey::Master, master("b"), Some(other));
     check(&mut store, 1, &txn(vec![], vec![theirs]), true, 3);
@@ -156,20 +156,20 @@ fn a_restored_backup_has_the_keys_of_its_time() {
     store.execute(0, &op, at(5));
     store.end(lease, at(9));
     assert_eq!(store.revision(), 4);
-    store.restore(at(4), at(20));
+    store.restore(Some(at(4)), at(20));
     assert_eq!((store.revision(), store.keys(0).len()), (2, 1));
-    assert_eq!(store.ends(lease), Some(at(30)), "it begins anew");
-    store.wipe(at(40));
+    assert_eq!(store.lease(lease).unwrap().ends, at(30), "it begins anew");
+    store.restore(None, at(40));
     assert_eq!((store.revision(), store.keys(0).len()), (1, 0));
     assert_eq!(
         store.execute(0, &Op::Renew(lease), at(41)),
         OpAnswer::LeaseGone
     );
     // A backup from after a restore, and one from before the first write.
-    store.restore(at(21), at(50));
+    store.restore(Some(at(21)), at(50));
     assert_eq!(store.revision(), 2);
     let mut empty = EtcdStore::new(1, true);
-    empty.restore(at(0), at(1));
+    empty.restore(Some(at(0)), at(1));
     assert_eq!(empty.revision(), 1);
     // A new lease never has the id of a lost one.
     assert_ne!(grant(&mut store, 0), lease);
