@@ -1,6 +1,6 @@
 //! The rate limiter in a program's interface.
 //!
-//! A call has two paths. Usually it reads a fast clock, and replaces one word ([`LeasedRate::try_acquire_at_once`]). If
+//! A call has two paths. Usually it reads a fast clock, and takes by one atomic exchange ([`LeasedRate::try_acquire_at_once`]). If
 //! that cannot decide, or if callers wait, it reads the clock of leases and decides behind locks. Measurements and
 //! hooks are the same on both paths.
 

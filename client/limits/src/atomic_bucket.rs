@@ -1,69 +1,52 @@
-//! A token bucket in one 64-bit word, for many threads without a lock.
+//! A token bucket for many threads. A take is one atomic exchange, and a refusal writes nothing.
 //!
-//! Use it where every request passes one limit. Its answers equal those of [`TokenBucket`] and [`Gcra`], field by
-//! field. The word holds a theoretical arrival time, as in GCRA. If time goes back, or two threads use their clock
-//! readings in another order, the bucket shows a little less, never more.
+//! Use it where every request passes one limit. Its answers equal those of [`TokenBucket`], field by field, at any rate
+//! and burst. Threads may use their clock readings in any order: as in a token bucket, time that goes back counts as no
+//! time.
 //!
-//! After a large step back, the level looks like a deep debt, at a time before the latest change. Then the base of the
-//! word moves, behind the lock, so that time goes on from there.
+//! After a large step back of the clock (`timeline.rs`), the level counts from the clock's time on.
 //!
-//! The [word](crate::word) counts exactly. A lock protects exact numbers for states that do not fit the word. This also
-//! works over years: when its base is too far away, one take moves it.
-//!
-//! A change of limit keeps the ratio, rounded to a drop. The word does not keep the rest of a drop.
+//! No thread waits for a lock, unless another one holds the bucket together with other limits ([`crate::several`]), or
+//! is interrupted within the three stores of a take ([`crate::cell`]).
 
+use std::hint;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use crate::cell::{ATTEMPTS, Cell};
 use crate::decision::{Answer, Decision, Standing};
+use crate::flow::Flow;
 use crate::gcra::Gcra;
 use crate::key::Key;
 use crate::level::Level;
 use crate::limit::{self, Act, Held, Limit};
 use crate::moment::Moment;
-use crate::timeline::Timeline;
+use crate::timeline::{STEP_MAX, step_max};
 use crate::token_bucket::{TokenBucket, TokenBucketState};
 use crate::units::Units;
-use crate::word::{MISSING_MAX, Outcome, ParkedWord, View, Word};
 
 /// A token bucket that threads share.
 #[derive(Debug)]
 pub struct AtomicBucket {
-    word: Word,
-    parked: Mutex<Parked>,
-}
-
-/// State behind the lock.
-#[derive(Debug)]
-struct Parked {
-    bucket: TokenBucket,
-    /// Level of the bucket, if the word is parked.
-    level: Level,
-    /// Start of the word's count, if it has ever counted by these settings.
-    base: Option<Moment>,
-    times: Timeline,
+    cell: Cell,
+    /// Locked while one thread holds the bucket.
+    holder: Mutex<()>,
 }
 
 impl AtomicBucket {
     /// Creates a full bucket.
-    pub fn new(bucket: TokenBucket) -> Self {
+    pub const fn new(bucket: TokenBucket) -> Self {
         Self {
-            word: Word::parked(),
-            parked: Mutex::new(Parked {
-                bucket,
-                level: Level::FULL,
-                base: None,
-                times: Timeline::START,
-            }),
+            cell: Cell::new(*bucket.flow(), Level::FULL),
+            holder: Mutex::new(()),
         }
     }
 
     /// Creates an empty bucket, for limits that must not begin with a burst.
-    pub fn empty(bucket: TokenBucket, now: Moment) -> Self {
-        let empty = Self::new(bucket);
-        let mut parked = empty.lock();
-        parked.level = Level::empty(bucket.flow(), now);
-        drop(parked);
-        empty
+    pub const fn empty(bucket: TokenBucket, now: Moment) -> Self {
+        Self {
+            cell: Cell::new(*bucket.flow(), Level::empty(bucket.flow(), now)),
+            holder: Mutex::new(()),
+        }
     }
 
     /// Takes `cost` if it is available.
@@ -73,179 +56,120 @@ impl AtomicBucket {
         reason = "constant costs and unused parts of an answer cost nothing then"
     )]
     pub fn take(&self, cost: Units, now: Moment) -> Decision {
-        let take = |view: View, missing| {
-            let outcome = view.take(missing, cost);
-            let next = match outcome {
-                Outcome::Taken(missing) if cost > Units::ZERO => Some(missing),
-                _ => None,
-            };
-            Some((next, outcome))
-        };
-        let say = |view: View, outcome| Some(view.decision(outcome));
-        match self.word.step_then(now, take, say) {
-            Some(decision) => decision,
-            None => self.parked(now, |parked, now| {
-                parked.level.take(parked.bucket.flow(), cost, now)
-            }),
-        }
+        self.update(now, |flow, level| {
+            let decision = level.take(flow, cost, now);
+            (decision.is_allowed() && cost > Units::ZERO, decision)
+        })
     }
 
     /// Returns the answer that a take would get. A peek of 0 only looks.
     #[inline]
     pub fn peek(&self, cost: Units, now: Moment) -> Decision {
-        let look = self
-            .word
-            .step(now, |view, missing| Some((None, view.take(missing, cost))));
-        match look {
-            Some((view, outcome)) => view.decision(outcome),
-            None => self.parked(now, |parked, now| {
-                parked.level.peek(parked.bucket.flow(), cost, now)
-            }),
-        }
+        self.update(now, |flow, level| (false, level.peek(flow, cost, now)))
     }
 
     /// Returns the standing of the bucket, even if it refuses.
     pub fn standing(&self, now: Moment) -> Standing {
-        match self.word.step(now, |_, missing| Some((None, missing))) {
-            Some((view, missing)) => view.standing(missing),
-            None => self.parked(now, |parked, now| {
-                parked.level.standing(parked.bucket.flow(), now)
-            }),
-        }
+        self.update(now, |flow, level| (false, level.standing(flow, now)))
     }
 
     /// Takes `cost`, available or not.
     pub fn charge(&self, cost: Units, now: Moment) {
-        if cost == Units::ZERO {
-            return;
-        }
-        let step = |view: View, missing: u64| {
-            let drops = view.in_drops(cost)?;
-            let missing = missing.checked_add(drops)?;
-            (missing <= MISSING_MAX).then_some((Some(missing), ()))
-        };
-        if self.word.step(now, step).is_none() {
-            self.parked(now, |parked, now| {
-                parked.level.charge(parked.bucket.flow(), cost, now)
-            });
-        }
+        self.update(now, |flow, level| (true, level.charge(flow, cost, now)));
     }
 
     /// Gives back `cost`. Any amount above full is lost.
     pub fn refund(&self, cost: Units, now: Moment) {
-        if cost == Units::ZERO {
-            return;
-        }
-        let step = |view: View, missing: u64| {
-            let drops = view.in_drops(cost)?;
-            Some((Some(missing.saturating_sub(drops)), ()))
-        };
-        if self.word.step(now, step).is_none() {
-            self.parked(now, |parked, now| {
-                parked.level.refund(parked.bucket.flow(), cost, now)
-            });
-        }
+        self.update(now, |flow, level| (true, level.refund(flow, cost, now)));
     }
 
     /// Sets another limit. The available part keeps its ratio, so nothing bursts.
     pub fn set_limit(&self, next: TokenBucket, now: Moment) {
-        self.parked(now, |parked, now| {
-            parked.level.change(parked.bucket.flow(), next.flow(), now);
-            parked.bucket = next;
-            parked.base = None;
-        });
+        let mut held = self.hold(now);
+        held.level.change(&held.flow, next.flow(), now);
+        held.flow = *next.flow();
     }
 
     /// Returns whether everything is available.
     pub fn is_fresh(&self, now: Moment) -> bool {
-        match self.word.step(now, |_, missing| Some((None, missing == 0))) {
-            Some((_, fresh)) => fresh,
-            None => self.parked(now, |parked, now| {
-                parked.level.is_full(parked.bucket.flow(), now)
-            }),
-        }
+        self.update(now, |flow, level| (false, level.is_full(flow, now)))
     }
 
     /// Returns the settings.
     pub fn algorithm(&self) -> TokenBucket {
-        self.lock().bucket
+        self.update(Moment::LAST, |flow, _| (false, TokenBucket::of(*flow)))
     }
 
-    /// Does one operation behind the lock.
+    /// Does one operation on the level, which returns whether it changed it, and the answer.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "as `take`")]
+    fn update<R>(&self, now: Moment, operation: impl Fn(&Flow, &mut Level) -> (bool, R)) -> R {
+        let (mut latest, mut attempts) = (now, 0);
+        loop {
+            let step = |flow: &Flow, level: &mut Level| {
+                (level.at <= latest).then(|| operation(flow, level))
+            };
+            if let Some(answer) = self.cell.update(step) {
+                return answer;
+            }
+            attempts += 1;
+            self.retry(now, attempts);
+            latest = Moment::LAST;
+        }
+    }
+
+    /// Does what a next attempt needs: follows a clock that was set back, or waits for a thread that holds the bucket.
+    /// Usually a thread has taken meanwhile, or has read the clock later.
     #[cold]
     #[inline(never)]
-    fn parked<R>(&self, clock: Moment, operation: impl FnOnce(&mut Parked, Moment) -> R) -> R {
-        let mut held = self.park(clock);
-        let now = held.now;
-        operation(&mut held.parked, now)
+    fn retry(&self, now: Moment, attempts: usize) {
+        if self.cell.at().nanos_since(now) > STEP_MAX || attempts % ATTEMPTS == 0 {
+            drop(self.hold(now));
+        }
+        hint::spin_loop();
     }
 
-    /// Locks and parks the bucket. The word is active again when the result is dropped, if possible.
-    fn park(&self, clock: Moment) -> HeldBucket<'_> {
-        let mut parked = self.lock();
-        let word = self.word.park();
-        if let (Some(missing), Some(base)) = (word.missing, parked.base) {
-            parked.level = Level::missing_at(i128::from(missing), base);
+    fn lock(&self) -> MutexGuard<'_, ()> {
+        self.holder.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps all other threads off, until the result is dropped.
+    fn hold(&self, now: Moment) -> HeldBucket<'_> {
+        let holder = self.lock();
+        let (flow, mut level) = self.cell.close();
+        if level.at.nanos_since(now) > step_max(flow.fills()) {
+            level.at = now;
         }
-        let (bucket, before) = (parked.bucket, parked.times.clock(Moment::ORIGIN));
-        parked.times.see(self.word.latest());
-        let now = parked.times.pass(&bucket, clock);
-        if parked.times.clock(Moment::ORIGIN) != before {
-            // The clock was set back: the word counts from another time of it.
-            parked.base = None;
-        }
-        self.word.set_latest(parked.times.latest());
         HeldBucket {
-            bucket: self,
-            parked,
-            word,
+            cell: &self.cell,
+            flow,
+            level,
             now,
+            _holder: holder,
         }
-    }
-
-    /// Activates the word again, if 56 bits can hold the level.
-    fn unpark(&self, parked: &mut Parked, word: ParkedWord) {
-        let Some(view) = View::of(parked.bucket.flow()) else {
-            return;
-        };
-        let (missing, at) = parked.level.as_set();
-        let missing = match u64::try_from(missing) {
-            Ok(missing @ 0..=MISSING_MAX) => missing,
-            _ => return,
-        };
-        if parked.base == Some(at) {
-            self.word.speak_on(word, missing);
-        } else {
-            parked.base = Some(at);
-            let base = parked.times.clock(at);
-            self.word.speak_by(view.from(base, u64::MAX), word, missing);
-        }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Parked> {
-        self.parked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A bucket behind its lock.
+/// A bucket that only one thread uses.
 struct HeldBucket<'a> {
-    bucket: &'a AtomicBucket,
-    parked: MutexGuard<'a, Parked>,
-    word: ParkedWord,
+    cell: &'a Cell,
+    flow: Flow,
+    level: Level,
     now: Moment,
+    _holder: MutexGuard<'a, ()>,
 }
 
 impl Drop for HeldBucket<'_> {
     fn drop(&mut self) {
-        self.bucket.unpark(&mut self.parked, self.word);
+        self.cell.open(&self.flow, self.level);
     }
 }
 
 impl Held for HeldBucket<'_> {
     fn act(&mut self, act: Act, _key: Key, cost: Units) -> Answer {
-        let mut state = TokenBucketState(self.parked.level.clone());
-        let answer = limit::act(&self.parked.bucket, &mut state, act, cost, self.now);
-        self.parked.level = state.0;
+        let mut state = TokenBucketState(self.level);
+        let answer = limit::act(&TokenBucket::of(self.flow), &mut state, act, cost, self.now);
+        self.level = state.0;
         answer
     }
 }
@@ -278,7 +202,7 @@ impl Limit for AtomicBucket {
     }
 
     fn hold(&self, _keys: &[Key], now: Moment) -> Box<dyn Held + '_> {
-        Box::new(self.park(now))
+        Box::new(self.hold(now))
     }
 }
 
@@ -291,34 +215,5 @@ impl From<TokenBucket> for AtomicBucket {
 impl From<Gcra> for AtomicBucket {
     fn from(gcra: Gcra) -> Self {
         Self::new(gcra.into())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::time::Duration;
-
-    use super::*;
-
-    fn bucket(burst: u64, rate: &str) -> TokenBucket {
-        TokenBucket::new(burst, rate.parse().unwrap()).unwrap()
-    }
-
-    /// Otherwise a take that had read the previous settings could not notice the change.
-    #[test]
-    fn other_settings_have_another_tag() {
-        let (word, now) = (AtomicBucket::new(bucket(10, "10/s")), Moment::ORIGIN);
-        let tag = || word.word.tag();
-        assert!(word.take(Units::ONE, now).is_allowed());
-        let first = tag();
-        word.charge(Units::ONE, now);
-        assert_eq!(tag(), first, "the same settings");
-        word.set_limit(bucket(20, "10/s"), now);
-        let second = tag();
-        assert_ne!(second, first, "another limit");
-        // This is too long after the base for the word.
-        let later = now.after(Duration::from_secs(10 * 365 * 86_400));
-        assert!(word.take(Units::ONE, later).is_allowed());
-        assert_ne!(tag(), second, "another base");
     }
 }

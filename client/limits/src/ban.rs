@@ -14,8 +14,8 @@ use crate::decision::{Decision, Standing};
 use crate::error::SettingsError;
 use crate::moment::{Moment, span};
 use crate::rate::Rate;
-use crate::rest::Rest;
 use crate::units::Units;
+use crate::wide::scaled;
 use crate::window::{length, nanos_until};
 
 /// A threshold per interval, and the ban after it.
@@ -45,7 +45,6 @@ enum Phase {
         since: Moment,
         /// Remaining parts of a unit below the threshold.
         left: u128,
-        rest: Rest,
     },
     /// The threshold was exceeded.
     Banned { until: i128 },
@@ -91,13 +90,13 @@ impl Ban {
 
     /// Returns the phase after `cost` is counted.
     fn counted(&self, state: &BanState, cost: Units, now: Moment) -> Phase {
-        let (since, left, rest) = match self.phase(state, now) {
-            Phase::Idle => (now.max(state.at), self.threshold.parts(), Rest::NONE),
-            Phase::Counting { since, left, rest } => (*since, *left, rest.clone()),
+        let (since, left) = match self.phase(state, now) {
+            Phase::Idle => (now.max(state.at), self.threshold.parts()),
+            Phase::Counting { since, left } => (*since, *left),
             banned @ Phase::Banned { .. } => return banned.clone(),
         };
         match left.checked_sub(cost.parts()) {
-            Some(left) => Phase::Counting { since, left, rest },
+            Some(left) => Phase::Counting { since, left },
             None => Phase::Banned {
                 until: self.ban_end(since),
             },
@@ -107,7 +106,7 @@ impl Ban {
     fn stands(&self, phase: &Phase, now: Moment) -> Standing {
         let (left, end) = match phase {
             Phase::Idle => (self.threshold.parts(), None),
-            Phase::Counting { since, left, .. } => (*left, Some(self.end(*since))),
+            Phase::Counting { since, left } => (*left, Some(self.end(*since))),
             Phase::Banned { until } => (0, Some(*until)),
         };
         Standing {
@@ -180,21 +179,17 @@ impl Algorithm for Ban {
         }
         state.phase = self.phase(state, now).clone();
         state.at = state.at.max(now);
-        if let Phase::Counting { left, rest, .. } = &mut state.phase {
-            *left = left.saturating_add(cost.parts());
-            if *left >= self.threshold.parts() {
-                *left = self.threshold.parts();
-                rest.clear();
-            }
+        if let Phase::Counting { left, .. } = &mut state.phase {
+            let back = left.saturating_add(cost.parts());
+            *left = back.min(self.threshold.parts());
         }
     }
 
     fn change(&self, next: &Self, state: &mut BanState, now: Moment) {
         state.phase = self.phase(state, now).clone();
         state.at = state.at.max(now);
-        if let Phase::Counting { left, rest, .. } = &mut state.phase {
-            let (threshold, next) = (self.threshold.parts(), next.threshold.parts());
-            *left = rest.scale(*left, next, threshold).min(next);
+        if let Phase::Counting { left, .. } = &mut state.phase {
+            *left = scaled(*left, next.threshold.parts(), self.threshold.parts());
         }
     }
 

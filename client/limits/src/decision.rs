@@ -8,6 +8,8 @@ use crate::units::Units;
 /// The answer to a take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "what is refused must not be done"]
+// The tag is a number of its own. Otherwise it would be within a time, which every caller would have to compute.
+#[repr(u8)]
 pub enum Decision {
     /// The cost is taken.
     Allowed(Allowed),

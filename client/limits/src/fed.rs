@@ -14,10 +14,9 @@
 //! In any span, at most the amount that the rates in force gave is taken, plus one burst, or one request if that is
 //! larger.
 
-use std::time::Duration;
-
-use crate::decision::{Allowed, Decision, Reason};
+use crate::decision::{Decision, Reason};
 use crate::flow::Flow;
+use crate::level::Level;
 use crate::moment::{Moment, span};
 use crate::token_bucket::TokenBucket;
 use crate::units::Units;
@@ -45,9 +44,15 @@ pub struct Feed {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FedBucket {
     feed: Feed,
-    /// Level in drops ([`crate::flow`]) of the present supply.
-    there: i128,
-    at: Moment,
+    /// Missing amount of a full bucket: negative while a request waits for more than the burst.
+    level: Level,
+}
+
+impl Feed {
+    pub(crate) const NOTHING: Self = Self {
+        supply: Supply::NOTHING,
+        then: None,
+    };
 }
 
 impl Supply {
@@ -55,20 +60,18 @@ impl Supply {
     pub const NOTHING: Self = Self::Limited(TokenBucket::NOTHING);
 
     #[inline]
-    pub(crate) const fn flow(&self) -> Option<&Flow> {
-        match self {
-            Self::Limited(bucket) => Some(bucket.flow()),
-            Self::Unlimited => None,
+    pub(crate) const fn of(flow: Flow) -> Self {
+        match flow.part {
+            0 => Self::Unlimited,
+            _ => Self::Limited(TokenBucket::of(flow)),
         }
     }
 
-    /// Returns the largest level while this supplies the bucket and a request for `cost` waits. A rest cannot be spent
-    /// at rate 0, and a supply without limit is not saved up.
     #[inline]
-    fn most(&self, cost: Units) -> i128 {
-        match self.flow() {
-            Some(flow) if flow.drops() > 0 => flow.full().max(flow.in_drops(cost)),
-            _ => 0,
+    pub(crate) const fn flow(&self) -> Flow {
+        match self {
+            Self::Limited(bucket) => *bucket.flow(),
+            Self::Unlimited => Flow::UNLIMITED,
         }
     }
 }
@@ -76,14 +79,12 @@ impl Supply {
 impl FedBucket {
     /// Creates an empty bucket without supply.
     pub const fn new(now: Moment) -> Self {
-        Self {
-            feed: Feed {
-                supply: Supply::NOTHING,
-                then: None,
-            },
-            there: 0,
-            at: now,
-        }
+        Self::of(Feed::NOTHING, Level::empty(&Flow::NOTHING, now))
+    }
+
+    #[inline]
+    pub(crate) const fn of(feed: Feed, level: Level) -> Self {
+        Self { feed, level }
     }
 
     /// Sets another supply.
@@ -104,21 +105,13 @@ impl FedBucket {
     #[inline]
     pub fn take(&mut self, cost: Units, now: Moment) -> Decision {
         self.fill(cost, now);
-        let Some(flow) = self.feed.supply.flow() else {
-            return Decision::Allowed(Allowed {
-                remaining: Units::MAX,
-                reset: Duration::ZERO,
-                delay: Duration::ZERO,
-                warn: false,
-            });
-        };
-        let left = self.there - flow.in_drops(cost);
-        if left < 0 {
-            return self.refusal(flow, cost, now);
+        let flow = self.feed.supply.flow();
+        let missing = self.level.missing + flow.in_drops(cost);
+        if missing > flow.full {
+            return self.refusal(missing - flow.full, cost, now);
         }
-        let missing = (flow.full() - left).max(0);
-        let standing = flow.standing(missing, self.at.nanos_since(now));
-        self.there = left;
+        self.level.missing = missing;
+        let standing = flow.standing(missing.max(0), self.level.at.nanos_since(now));
         Decision::Allowed(standing.allowed())
     }
 
@@ -137,17 +130,10 @@ impl FedBucket {
         &self.feed
     }
 
-    /// Returns the missing amount of a full bucket, and its time. Without a limit it is 0.
-    pub(crate) fn missing(&self) -> (i128, Moment) {
-        let full = self.feed.supply.flow().map_or(0, Flow::full);
-        (full - self.there, self.at)
-    }
-
-    /// Sets the missing amount of a full bucket at a time, by the present supply.
-    pub(crate) fn set_missing(&mut self, missing: i128, at: Moment) {
-        let full = self.feed.supply.flow().map_or(0, Flow::full);
-        self.there = full - missing;
-        self.at = at;
+    /// Returns the missing amount of a full bucket.
+    #[inline]
+    pub(crate) const fn level(&self) -> Level {
+        self.level
     }
 
     /// Adds the supply since the last change, up to a burst, or to the waiting cost.
@@ -173,62 +159,65 @@ impl FedBucket {
 
     #[inline]
     fn come(&mut self, cost: Units, now: Moment) {
-        let nanos = now.nanos_since(self.at);
+        let nanos = now.nanos_since(self.level.at);
         if nanos == 0 {
             return;
         }
-        self.at = now;
-        match self.feed.supply.flow() {
-            Some(flow) if flow.drops() > 0 => {
-                self.there += flow.in_nanos(nanos);
-                if self.there > flow.full() {
-                    self.there = self.there.min(flow.full().max(flow.in_drops(cost)));
-                }
-            }
-            _ => self.there = 0,
-        }
+        let flow = self.feed.supply.flow();
+        let missing = self.level.missing - flow.in_nanos(nanos);
+        self.level = Level {
+            missing: missing.max(least(&flow, cost)),
+            at: now,
+        };
     }
 
     /// Keeps the amount, rounded down to drops of the next supply, and cut to its burst or to the waiting cost.
     fn switch(&mut self, next: Supply, cost: Units) {
-        self.there = match (self.feed.supply.flow(), next.flow()) {
-            (Some(flow), Some(to)) => in_drops_of(to, flow, self.there).min(next.most(cost)),
-            _ => 0,
-        };
+        let (flow, to) = (self.feed.supply.flow(), next.flow());
+        let there = in_drops_of(&to, &flow, flow.full - self.level.missing);
+        self.level.missing = (to.full - there).max(least(&to, cost));
     }
 
-    /// Returns the time until `cost` has come in, if nothing changes but by itself.
-    fn refusal(&self, flow: &Flow, cost: Units, now: Moment) -> Decision {
+    /// Returns the time until a short amount for `cost` has come in, if nothing changes but by itself.
+    fn refusal(&self, short: i128, cost: Units, now: Moment) -> Decision {
+        let flow = self.feed.supply.flow();
         let after = |nanos: u128| {
-            let behind = u128::from(self.at.nanos_since(now));
+            let behind = u128::from(self.level.at.nanos_since(now));
             Decision::After(span(nanos.saturating_add(behind)))
         };
         let never = Decision::Never(Reason::RateIsZero);
-        let missing = flow.in_drops(cost) - self.there;
-        let Some((turn, then)) = self.feed.then else {
-            return flow.nanos_for(missing).map_or(never, after);
+        let then = self.feed.then.and_then(|(turn, then)| {
+            let left = turn.nanos_since(now.max(self.level.at));
+            let comes = flow.in_nanos(left);
+            (comes < short).then_some((left, comes, then.flow()))
+        });
+        let Some((left, comes, to)) = then else {
+            return flow.nanos_for(short).map_or(never, after);
         };
-        let left = turn.nanos_since(now.max(self.at));
-        let comes = flow.in_nanos(left);
-        if comes >= missing {
-            return flow.nanos_for(missing).map_or(never, after);
-        }
-        let Some(to) = then.flow() else {
-            return after(u128::from(left));
-        };
-        let missing = to.in_drops(cost) - in_drops_of(to, flow, self.there + comes);
-        let more = to.nanos_for(missing.max(0));
+        let there = flow.full - self.level.missing + comes;
+        let short = to.in_drops(cost) - in_drops_of(&to, &flow, there);
+        let more = to.nanos_for(short.max(0));
         more.map_or(never, |more| after(u128::from(left).saturating_add(more)))
     }
+}
+
+/// Returns the smallest missing amount while this supplies the bucket and a request for `cost` waits. A rest cannot
+/// be spent at rate 0, and a supply without limit is not saved up.
+#[inline]
+fn least(flow: &Flow, cost: Units) -> i128 {
+    if flow.drops == 0 {
+        return flow.full;
+    }
+    (flow.full - flow.in_drops(cost)).min(0)
 }
 
 /// Converts drops of one flow to those of another, rounded down. The result is below 0 if a clock is a little behind
 /// another one by which units were taken.
 fn in_drops_of(to: &Flow, flow: &Flow, drops: i128) -> i128 {
-    if to.part() == flow.part() {
+    if to.part == flow.part || drops == 0 {
         return drops;
     }
-    let parts = (u128::from(to.part()), u128::from(flow.part()));
+    let parts = (u128::from(to.part), u128::from(flow.part));
     if drops < 0 {
         let owed = scaled_up(drops.unsigned_abs(), parts.0, parts.1);
         return i128::try_from(owed).map_or(i128::MIN, |owed| -owed);
@@ -239,6 +228,8 @@ fn in_drops_of(to: &Flow, flow: &Flow, drops: i128) -> i128 {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     fn at(nanos: i64) -> Moment {

@@ -8,9 +8,9 @@ use crate::algorithm::Algorithm;
 use crate::decision::{Decision, Reason, Standing};
 use crate::moment::{Moment, span};
 use crate::rate::Rate;
-use crate::rest::Rest;
 use crate::timeline::step_max;
 use crate::units::Units;
+use crate::wide::scaled;
 use crate::window::{Window, nanos_until};
 
 /// A limit in each window.
@@ -21,12 +21,12 @@ pub struct FixedWindow {
 }
 
 /// Use in the latest window.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C, packed(8))]
 pub struct FixedWindowState {
     /// In parts of a unit.
     used: u128,
     window: i64,
-    rest: Rest,
 }
 
 impl FixedWindow {
@@ -77,9 +77,6 @@ impl FixedWindow {
     /// Sets the use of a window.
     #[inline]
     fn set(state: &mut FixedWindowState, window: i64, used: u128) {
-        if window != state.window || used == 0 {
-            state.rest.clear();
-        }
         state.window = window;
         state.used = used;
     }
@@ -101,7 +98,6 @@ impl Algorithm for FixedWindow {
         FixedWindowState {
             used: 0,
             window: i64::MIN,
-            rest: Rest::NONE,
         }
     }
 
@@ -145,17 +141,13 @@ impl Algorithm for FixedWindow {
 
     fn change(&self, next: &Self, state: &mut FixedWindowState, now: Moment) {
         let (window, used) = self.used(state, now);
-        Self::set(state, window, used);
-        state.used = match self.limit.parts().checked_sub(used) {
-            Some(there) => {
-                let there = state
-                    .rest
-                    .scale(there, next.limit.parts(), self.limit.parts());
-                next.limit.parts().saturating_sub(there)
-            }
-            // A debt keeps its amount in parts.
-            None => next.limit.parts().saturating_add(used - self.limit.parts()),
+        let (limit, to) = (self.limit.parts(), next.limit.parts());
+        let used = match limit.checked_sub(used) {
+            Some(there) => to - scaled(there, to, limit),
+            // A debt keeps its amount.
+            None => to.saturating_add(used - limit),
         };
+        Self::set(state, window, used);
         if next.window != self.window {
             // Not before the window that was already seen.
             let seen = i64::try_from(self.window.start(window)).unwrap_or(i64::MIN);

@@ -9,7 +9,6 @@
 //! missing drops = (TAT − now)·a.
 //!
 //! A change of limit keeps a ratio, and the result need not be whole. Then a partly available drop counts as missing.
-//! No answer shows that, because all other amounts are whole. [`Rest`] keeps the part for the next change.
 
 use std::time::Duration;
 
@@ -17,20 +16,18 @@ use crate::decision::{Decision, Reason, Standing};
 use crate::error::SettingsError;
 use crate::moment::span;
 use crate::rate::{Period, Rate};
-use crate::rest::Rest;
 use crate::units::Units;
-use crate::wide::gcd;
+use crate::wide::{gcd, scaled, scaled_up};
 
 /// A size and a supply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Flow {
-    size: Units,
     /// Size in drops.
-    full: i128,
+    pub(crate) full: i128,
     /// Drops per nanosecond.
-    drops: u64,
-    /// Drops per part of a unit; at least 1.
-    part: u64,
+    pub(crate) drops: u64,
+    /// Drops per part of a unit; 0 only without a limit.
+    pub(crate) part: u64,
 }
 
 /// Largest size in drops, so that the sums and products below cannot overflow.
@@ -45,10 +42,15 @@ pub(crate) const MISSING_MAX: i128 = 1 << 125;
 impl Flow {
     /// Size 0 without supply.
     pub(crate) const NOTHING: Self = Self {
-        size: Units::ZERO,
         full: 0,
         drops: 0,
         part: 1,
+    };
+
+    /// No limit: no cost takes a drop.
+    pub(crate) const UNLIMITED: Self = Self {
+        part: 0,
+        ..Self::NOTHING
     };
 
     pub(crate) fn new(size: Units, rate: Rate) -> Result<Self, SettingsError> {
@@ -62,7 +64,6 @@ impl Flow {
         let full = size.parts().checked_mul(part);
         let full = full.filter(|full| *full <= FULL_MAX && drops <= DROPS_MAX);
         Ok(Self {
-            size,
             full: full
                 .and_then(|it| i128::try_from(it).ok())
                 .ok_or_else(too_fine)?,
@@ -71,40 +72,10 @@ impl Flow {
         })
     }
 
-    /// Creates a flow of `parts` in `nanos`, two numbers without a common divisor. None if it does not fit.
-    pub(crate) fn reduced(size: Units, parts: u64, nanos: u64) -> Option<Self> {
-        let full = size.parts().checked_mul(u128::from(nanos))?;
-        let fits = full <= FULL_MAX && u128::from(parts) <= DROPS_MAX && nanos > 0;
-        Some(Self {
-            size,
-            full: i128::try_from(full).ok().filter(|_| fits)?,
-            drops: parts,
-            part: nanos,
-        })
-    }
-
     /// Returns the size.
     #[inline]
-    pub(crate) const fn size(&self) -> Units {
-        self.size
-    }
-
-    /// Returns the size in drops.
-    #[inline]
-    pub(crate) const fn full(&self) -> i128 {
-        self.full
-    }
-
-    /// Returns the drops per part of a unit.
-    #[inline]
-    pub(crate) const fn part(&self) -> u64 {
-        self.part
-    }
-
-    /// Returns the drops per nanosecond.
-    #[inline]
-    pub(crate) const fn drops(&self) -> u64 {
-        self.drops
+    pub(crate) fn size(&self) -> Units {
+        self.remaining(0)
     }
 
     /// Returns the supply in a number of nanoseconds: at most 2⁶² · 2⁶⁴ drops.
@@ -133,15 +104,14 @@ impl Flow {
     }
 
     /// Returns the missing amount after the cost is taken, or the shortage if it is not.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn take(&self, missing: i128, cost: Units) -> Result<i128, Short> {
-        if cost.parts() > self.size.parts() {
-            return Err(Short::Always);
-        }
-        // The cost fits, so it is at most FULL_MAX drops.
-        let missing = missing + (cost.parts() * u128::from(self.part)) as i128;
+        let drops = self.in_drops(cost);
+        let missing = missing + drops;
         if missing <= self.full {
             Ok(missing)
+        } else if drops > self.full {
+            Err(Short::Always)
         } else {
             Err(Short::By(missing - self.full))
         }
@@ -162,6 +132,9 @@ impl Flow {
     /// Returns the largest amount that can be taken.
     #[inline]
     pub(crate) fn remaining(&self, missing: i128) -> Units {
+        if self.part == 0 {
+            return Units::MAX;
+        }
         let there = (self.full - missing).max(0) as u128;
         Units::from_parts(divided(there, self.part))
     }
@@ -186,7 +159,7 @@ impl Flow {
     }
 
     /// Returns the standing of the bucket, by a clock that is `behind` the last change.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn standing(&self, missing: i128, behind: u64) -> Standing {
         let reset = match self.nanos_for(missing) {
             Some(0) => Duration::ZERO,
@@ -197,12 +170,12 @@ impl Flow {
         Standing {
             remaining: self.remaining(missing),
             reset,
-            debt: Units::from_parts(divided(owed + u128::from(self.part - 1), self.part)),
+            debt: Units::from_parts(owed.div_ceil(u128::from(self.part.max(1)))),
         }
     }
 
     /// Returns the refusal for a shortage.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn refusal(&self, short: Short, behind: u64) -> Decision {
         let drops = match short {
             Short::Always => return Decision::Never(Reason::CostAboveLimit),
@@ -214,21 +187,18 @@ impl Flow {
         }
     }
 
-    /// Returns the missing amount under another rule, which keeps the ratio of the available part, or the debt.
-    pub(crate) fn change(&self, next: &Self, missing: i128, rest: &mut Rest) -> i128 {
-        let there = self.full - missing;
-        if there < 0 {
-            // The debt is smaller by the rest.
-            let owed = rest.scale_debt(there.unsigned_abs(), next.part, self.part);
+    /// Returns the missing amount under another rule. The available part keeps its ratio, rounded down to a drop; a debt
+    /// keeps its amount, rounded up.
+    pub(crate) fn change(&self, next: &Self, missing: i128) -> i128 {
+        let there = (self.full - missing).unsigned_abs();
+        if missing > self.full {
+            let owed = scaled_up(there, next.part.into(), self.part.into());
             let owed = i128::try_from(owed).unwrap_or(MISSING_MAX);
             return next.full.saturating_add(owed).min(MISSING_MAX);
         }
-        let there = rest.scale(
-            there.unsigned_abs(),
-            next.full.unsigned_abs(),
-            self.full.unsigned_abs(),
-        );
-        next.full - i128::try_from(there).unwrap_or(next.full).min(next.full)
+        let there = scaled(there, next.full.unsigned_abs(), self.full.unsigned_abs());
+        // It is at most the size.
+        next.full - there as i128
     }
 }
 

@@ -13,7 +13,6 @@ use crate::error::SettingsError;
 use crate::flow::{Flow, MISSING_MAX};
 use crate::moment::Moment;
 use crate::rate::Rate;
-use crate::rest::Rest;
 use crate::units::Units;
 
 /// The generic cell rate algorithm.
@@ -23,25 +22,11 @@ pub struct Gcra {
 }
 
 /// Time at which one bucket is full again.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C, packed(8))]
 pub struct GcraState {
-    /// In drops since the origin: the upper and the lower half. So the state is aligned to 8 bytes.
-    tat: [u64; 2],
-    rest: Rest,
-}
-
-impl GcraState {
-    #[inline]
-    const fn tat(&self) -> i128 {
-        let [upper, lower] = self.tat;
-        ((upper as u128) << 64 | lower as u128).cast_signed()
-    }
-
-    #[inline]
-    const fn set_tat(&mut self, tat: i128) {
-        let tat = tat.cast_unsigned();
-        self.tat = [(tat >> 64) as u64, tat as u64];
-    }
+    /// In drops since the origin.
+    tat: i128,
 }
 
 /// A time before every moment: 2⁶² drops per nanosecond times 2⁶³ nanoseconds is 2¹²⁵.
@@ -55,7 +40,7 @@ impl Gcra {
     /// If the rate is 0 or by the calendar, or so uneven that parts of such a large burst cannot be counted.
     pub fn new(burst: impl Into<Units>, rate: Rate) -> Result<Self, SettingsError> {
         let flow = Flow::new(burst.into(), rate)?;
-        if flow.drops() == 0 {
+        if flow.drops == 0 {
             return Err(SettingsError::RateIsZero { rate });
         }
         Ok(Self { flow })
@@ -69,22 +54,19 @@ impl Gcra {
     /// Returns the time in drops.
     #[inline]
     fn drops_at(&self, now: Moment) -> i128 {
-        i128::from(self.flow.drops()) * i128::from(now.nanos())
+        i128::from(self.flow.drops) * i128::from(now.nanos())
     }
 
     /// Returns the missing amount now.
     #[inline]
     fn missing(&self, state: &GcraState, now: Moment) -> i128 {
-        (state.tat() - self.drops_at(now)).clamp(0, MISSING_MAX)
+        (state.tat - self.drops_at(now)).clamp(0, MISSING_MAX)
     }
 
-    /// Sets the missing amount, which was `before` until now.
+    /// Sets the missing amount.
     #[inline]
-    fn set(&self, state: &mut GcraState, before: i128, missing: i128, now: Moment) {
-        state.set_tat(self.drops_at(now) + missing);
-        if before == 0 || missing == 0 {
-            state.rest.clear();
-        }
+    fn set(&self, state: &mut GcraState, missing: i128, now: Moment) {
+        state.tat = self.drops_at(now) + missing;
     }
 }
 
@@ -100,12 +82,7 @@ impl Algorithm for Gcra {
     }
 
     fn fresh(&self) -> GcraState {
-        let mut state = GcraState {
-            tat: [0; 2],
-            rest: Rest::NONE,
-        };
-        state.set_tat(LONG_AGO);
-        state
+        GcraState { tat: LONG_AGO }
     }
 
     #[inline]
@@ -114,7 +91,7 @@ impl Algorithm for Gcra {
         match self.flow.take(missing, cost) {
             Ok(left) => {
                 if cost > Units::ZERO {
-                    self.set(state, missing, left, now);
+                    self.set(state, left, now);
                 }
                 Decision::Allowed(self.flow.standing(left, 0).allowed())
             }
@@ -137,22 +114,20 @@ impl Algorithm for Gcra {
     fn charge(&self, state: &mut GcraState, cost: Units, now: Moment) {
         if cost > Units::ZERO {
             let missing = self.missing(state, now);
-            self.set(state, missing, self.flow.charge(missing, cost), now);
+            self.set(state, self.flow.charge(missing, cost), now);
         }
     }
 
     fn refund(&self, state: &mut GcraState, cost: Units, now: Moment) {
         if cost > Units::ZERO {
             let missing = self.missing(state, now);
-            self.set(state, missing, self.flow.refund(missing, cost), now);
+            self.set(state, self.flow.refund(missing, cost), now);
         }
     }
 
     fn change(&self, next: &Self, state: &mut GcraState, now: Moment) {
         let missing = self.missing(state, now);
-        self.set(state, missing, missing, now);
-        let missing = self.flow.change(&next.flow, missing, &mut state.rest);
-        state.set_tat(next.drops_at(now) + missing);
+        next.set(state, self.flow.change(&next.flow, missing), now);
     }
 
     fn is_fresh(&self, state: &GcraState, now: Moment) -> bool {

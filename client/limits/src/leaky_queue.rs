@@ -124,7 +124,7 @@ impl Algorithm for LeakyQueue {
         let reading = state.0.read(&self.flow, now);
         let (decision, missing) = self.decide(reading, cost);
         if let (Some(missing), 1..) = (missing, cost.parts()) {
-            state.0.set(reading, missing, now);
+            state.0.set(missing, now);
         }
         decision
     }

@@ -3,16 +3,15 @@
 use crate::decision::{Decision, Standing};
 use crate::flow::{Flow, Short};
 use crate::moment::Moment;
-use crate::rest::Rest;
 use crate::units::Units;
 
-/// Missing amount, and its time.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Missing amount, and its time. Aligned to 8 bytes, so that maps of keys waste none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C, packed(8))]
 pub(crate) struct Level {
     /// In drops ([`crate::flow`]).
-    missing: i128,
-    at: Moment,
-    rest: Rest,
+    pub(crate) missing: i128,
+    pub(crate) at: Moment,
 }
 
 /// Missing amount now, and the delay of the clock behind the last change.
@@ -27,30 +26,14 @@ impl Level {
     pub(crate) const FULL: Self = Self {
         missing: 0,
         at: Moment::FIRST,
-        rest: Rest::NONE,
     };
 
     /// Returns an empty bucket.
     pub(crate) const fn empty(flow: &Flow, now: Moment) -> Self {
         Self {
-            missing: flow.full(),
+            missing: flow.full,
             at: now,
-            rest: Rest::NONE,
         }
-    }
-
-    /// Returns a bucket with this missing amount at a time.
-    pub(crate) const fn missing_at(missing: i128, at: Moment) -> Self {
-        Self {
-            missing,
-            at,
-            rest: Rest::NONE,
-        }
-    }
-
-    /// Returns the missing amount at the last change, and its time.
-    pub(crate) const fn as_set(&self) -> (i128, Moment) {
-        (self.missing, self.at)
     }
 
     #[inline]
@@ -61,13 +44,12 @@ impl Level {
         }
     }
 
-    /// Sets the missing amount, which was `before` until now.
+    /// Sets the missing amount.
     #[inline]
-    pub(crate) fn set(&mut self, before: Reading, missing: i128, now: Moment) {
+    pub(crate) fn set(&mut self, missing: i128, now: Moment) {
         self.missing = missing;
-        self.at = self.at.max(now);
-        if before.missing == 0 || missing == 0 {
-            self.rest.clear();
+        if now > self.at {
+            self.at = now;
         }
     }
 
@@ -78,12 +60,12 @@ impl Level {
         answer(flow, flow.take(reading.missing, cost), reading.behind)
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn take(&mut self, flow: &Flow, cost: Units, now: Moment) -> Decision {
         let reading = self.read(flow, now);
         let taken = flow.take(reading.missing, cost);
         if let (Ok(missing), 1..) = (taken, cost.parts()) {
-            self.set(reading, missing, now);
+            self.set(missing, now);
         }
         answer(flow, taken, reading.behind)
     }
@@ -97,21 +79,20 @@ impl Level {
     pub(crate) fn charge(&mut self, flow: &Flow, cost: Units, now: Moment) {
         if cost > Units::ZERO {
             let reading = self.read(flow, now);
-            self.set(reading, flow.charge(reading.missing, cost), now);
+            self.set(flow.charge(reading.missing, cost), now);
         }
     }
 
     pub(crate) fn refund(&mut self, flow: &Flow, cost: Units, now: Moment) {
         if cost > Units::ZERO {
             let reading = self.read(flow, now);
-            self.set(reading, flow.refund(reading.missing, cost), now);
+            self.set(flow.refund(reading.missing, cost), now);
         }
     }
 
     pub(crate) fn change(&mut self, flow: &Flow, next: &Flow, now: Moment) {
         let reading = self.read(flow, now);
-        self.set(reading, reading.missing, now);
-        self.missing = flow.change(next, reading.missing, &mut self.rest);
+        self.set(flow.change(next, reading.missing), now);
     }
 
     pub(crate) fn is_full(&self, flow: &Flow, now: Moment) -> bool {
@@ -120,7 +101,7 @@ impl Level {
 }
 
 /// Returns the decision for the result of a take.
-#[inline]
+#[inline(always)]
 fn answer(flow: &Flow, taken: Result<i128, Short>, behind: u64) -> Decision {
     match taken {
         Ok(missing) => Decision::Allowed(flow.standing(missing, behind).allowed()),

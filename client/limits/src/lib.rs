@@ -81,7 +81,8 @@
 //!   amount. After a limit of 0 nothing is available. [`FedBucket`] keeps the amount instead; its documentation has the
 //!   reason.
 //! - **Numbers are whole**, of parts so fine that rate, cost and time fit in them: nothing drifts, at 3/s or 4,999/day,
-//!   in ten years. Only the area under a warm-up's slope is computed in floating point, to a nanosecond.
+//!   in ten years. A change of limit rounds against the caller, by less than a part, which is a thousand millionth of a
+//!   unit. Only the area under a warm-up's slope is computed in floating point, to a nanosecond.
 //!
 //! # Many keys, many threads
 //!
@@ -91,7 +92,7 @@
 //! - [`Keyed`]: a limit for each key, for many threads, within bounds. Idle keys leave by themselves, keys in use
 //!   never. At the bound, new keys share one limit ([`Keyed::with_overflow`]), which the statistics count.
 //! - [`Key`] from parts: text, numbers, addresses (IPv6 by prefix), hashed with a secret.
-//! - [`AtomicBucket`]: a token bucket in one word, without a lock; [`AtomicFedBucket`]: one that a lease feeds.
+//! - [`AtomicBucket`]: a token bucket, one atomic exchange for a take; [`AtomicFedBucket`]: one that a lease feeds.
 //! - [`Shared`]: any other limit, behind a short lock.
 //! - [`Limit`] is the interface of shared limits, of atomic buckets, and of one key of a map ([`Keyed::at`]).
 //!   [`several::take`] takes from any of them, all or nothing, also from many threads.
@@ -105,6 +106,7 @@ pub mod algorithm;
 mod atomic_bucket;
 mod atomic_fed;
 mod ban;
+mod cell;
 pub mod clock;
 mod count_refused;
 pub mod decision;
@@ -112,9 +114,7 @@ pub mod error;
 mod fed;
 mod fixed_window;
 mod flow;
-mod fraction;
 mod gcra;
-mod grains;
 pub mod headers;
 mod in_flight;
 pub mod key;
@@ -126,7 +126,6 @@ pub mod limit;
 mod limiter;
 pub mod moment;
 pub mod rate;
-mod rest;
 pub mod several;
 mod shared;
 mod slab;
@@ -141,7 +140,6 @@ pub mod units;
 mod warm_up;
 mod wide;
 mod window;
-mod word;
 
 pub use algorithm::Algorithm;
 pub use atomic_bucket::AtomicBucket;

@@ -34,7 +34,7 @@ impl Moment {
     /// Returns the nanoseconds since an earlier moment; 0 if it is not earlier.
     #[inline]
     pub const fn nanos_since(self, earlier: Self) -> u64 {
-        if self.0 > earlier.0 {
+        if self.0 >= earlier.0 {
             self.0.abs_diff(earlier.0)
         } else {
             0

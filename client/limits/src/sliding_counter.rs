@@ -14,7 +14,6 @@ use std::num::NonZeroU64;
 use crate::algorithm::Algorithm;
 use crate::decision::{Decision, Reason, Standing};
 use crate::error::SettingsError;
-use crate::grains::{COUNT_MAX, Grains, Scaling, coarser};
 use crate::moment::{Moment, span};
 use crate::rate::Rate;
 
@@ -32,15 +31,14 @@ pub struct SlidingCounter<const N: usize = 1> {
 
 /// Counts of one key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C, packed(8))]
 pub struct SlidingCounterState<const N: usize = 1> {
-    /// Count in the part of the latest change, in grains.
+    /// Count in the part of the latest change, in parts of a unit.
     current: u128,
     /// Counts in the parts before it, the latest first.
     earlier: [u128; N],
     /// Time of the latest change.
     at: Moment,
-    /// Grains per part of a unit: more than 1 if a change of limit led to fractions.
-    grains: Grains,
 }
 
 /// Counts at a moment.
@@ -50,7 +48,6 @@ struct Reading<const N: usize> {
     earlier: [u128; N],
     /// Elapsed nanoseconds of the part.
     position: u64,
-    grains: u128,
     /// Delay of the clock behind the latest change.
     behind: u64,
 }
@@ -123,7 +120,6 @@ impl<const N: usize> SlidingCounter<N> {
             current: state.current,
             earlier: state.earlier,
             position,
-            grains: u128::from(state.grains.get()),
             behind: state.at.nanos_since(now),
         };
         if window != seen {
@@ -136,7 +132,7 @@ impl<const N: usize> SlidingCounter<N> {
         reading
     }
 
-    /// Returns the estimate in grains, rounded down.
+    /// Returns the estimate in parts of a unit, rounded down.
     #[inline]
     fn estimate(&self, reading: &Reading<N>) -> u128 {
         let part = self.part.get();
@@ -150,7 +146,7 @@ impl<const N: usize> SlidingCounter<N> {
     fn indebted(&self, reading: &Reading<N>, limit: u128, to: u128) -> Option<(u128, u128)> {
         let part = u128::from(self.part.get());
         let left = part - u128::from(reading.position);
-        // In units of a grain divided by the part's nanoseconds; in grains if those do not fit.
+        // In parts of a unit times the nanoseconds; without those if they do not fit.
         let exact = || {
             let fades = reading.aged(N).checked_mul(left)?;
             let estimate = reading.younger(N).checked_mul(part)?.checked_add(fades)?;
@@ -164,7 +160,7 @@ impl<const N: usize> SlidingCounter<N> {
     #[inline]
     fn used(&self, reading: &Reading<N>) -> u128 {
         let unit = Units::ONE.parts();
-        self.estimate(reading) / reading.grains / unit * unit
+        self.estimate(reading) / unit * unit
     }
 
     fn stands(&self, reading: &Reading<N>) -> Standing {
@@ -193,9 +189,9 @@ impl<const N: usize> SlidingCounter<N> {
     fn wait(&self, reading: &Reading<N>, cost: Units) -> Decision {
         let part = u128::from(self.part.get());
         let unit = Units::ONE.parts();
-        // The estimate must be below this, in grains.
+        // The estimate must be below this.
         let room = self.limit.saturating_sub(cost).parts() / unit + 1;
-        let room = room.saturating_mul(unit).saturating_mul(reading.grains);
+        let room = room.saturating_mul(unit);
         // Returns the position from which the cost passes, if `stays` never fades and `fades` does.
         let position = |stays: u128, fades: u128| {
             let left = room.checked_sub(stays).filter(|left| *left > 0)?;
@@ -223,28 +219,21 @@ impl<const N: usize> SlidingCounter<N> {
         if self.used(reading).saturating_add(cost.parts()) > self.limit.parts() {
             return self.wait(reading, cost);
         }
-        reading.current += cost.parts() * reading.grains;
+        reading.current += cost.parts();
         Decision::Allowed(self.stands(reading).allowed())
     }
 
-    fn apply(state: &mut SlidingCounterState<N>, scaling: Scaling) {
-        let (current, earlier) = (scaling.of(state.current), state.earlier);
-        let earlier = earlier.map(|count| scaling.of(count));
-        let counts = earlier.into_iter().chain([current]);
-        let (common, grains) = coarser(scaling.grains, counts);
-        state.current = current / common;
-        state.earlier = earlier.map(|count| count / common);
-        state.grains = grains;
+    /// Scales all counts, rounded up.
+    fn scale(state: &mut SlidingCounterState<N>, by: u128, of: u128) {
+        state.current = scaled_up(state.current, by, of);
+        state.earlier = state.earlier.map(|count| scaled_up(count, by, of));
     }
 
     /// Sets the counts.
     fn set(state: &mut SlidingCounterState<N>, reading: &Reading<N>, now: Moment) {
-        state.current = reading.current.min(COUNT_MAX);
+        state.current = reading.current;
         state.earlier = reading.earlier;
         state.at = state.at.max(now);
-        if reading.is_zero() {
-            state.grains = Grains::MIN;
-        }
     }
 }
 
@@ -264,7 +253,6 @@ impl<const N: usize> Algorithm for SlidingCounter<N> {
             current: 0,
             earlier: [0; N],
             at: Moment::FIRST,
-            grains: Grains::MIN,
         }
     }
 
@@ -285,9 +273,7 @@ impl<const N: usize> Algorithm for SlidingCounter<N> {
     fn charge(&self, state: &mut SlidingCounterState<N>, cost: Units, now: Moment) {
         if cost > Units::ZERO {
             let mut reading = self.read(state, now);
-            reading.current = reading
-                .current
-                .saturating_add(cost.parts().saturating_mul(reading.grains));
+            reading.current = reading.current.saturating_add(cost.parts());
             Self::set(state, &reading, now);
         }
     }
@@ -295,7 +281,7 @@ impl<const N: usize> Algorithm for SlidingCounter<N> {
     fn refund(&self, state: &mut SlidingCounterState<N>, cost: Units, now: Moment) {
         if cost > Units::ZERO {
             let mut reading = self.read(state, now);
-            let back = cost.parts().saturating_mul(reading.grains);
+            let back = cost.parts();
             let counts = std::iter::once(&mut reading.current).chain(&mut reading.earlier);
             counts.fold(back, |back, count| {
                 let more = back.saturating_sub(*count);
@@ -309,31 +295,22 @@ impl<const N: usize> Algorithm for SlidingCounter<N> {
     fn change(&self, next: &Self, state: &mut SlidingCounterState<N>, now: Moment) {
         let reading = self.read(state, now);
         Self::set(state, &reading, now);
-        let most = self.limit.max(next.limit).parts();
-        if let Some(scaling) = Scaling::to_parts(state.grains, most) {
-            Self::apply(state, scaling);
-        }
-        let reading = self.read(state, now);
         let (limit, to) = (self.limit.parts(), next.limit.parts());
-        let largest = (0..=N).fold(0, |largest, age| reading.aged(age).max(largest));
-        let scaling = |by, of| Scaling::new(state.grains, by, of, largest, most);
         if limit == to {
             // The limit is the same.
-        } else if let Some((by, of)) =
-            self.indebted(&reading, limit * reading.grains, to * reading.grains)
-        {
-            Self::apply(state, scaling(by, of));
+        } else if let Some((by, of)) = self.indebted(&reading, limit, to) {
+            Self::scale(state, by, of);
         } else if limit == 0 {
             // Nothing was available, and nothing is.
             state.current = to;
         } else {
-            Self::apply(state, scaling(to, limit));
+            Self::scale(state, to, limit);
         }
         if next.part != self.part {
             // The use counts as if it had just come, so that nothing bursts.
-            let counts = state.earlier.iter();
-            let sum = counts.fold(state.current, |sum, count| sum.saturating_add(*count));
-            (state.current, state.earlier) = (sum.min(COUNT_MAX), [0; N]);
+            let counts = state.earlier.into_iter();
+            state.current = counts.fold(state.current, u128::saturating_add);
+            state.earlier = [0; N];
         }
     }
 

@@ -11,10 +11,10 @@ use std::num::NonZeroU64;
 use crate::algorithm::Algorithm;
 use crate::decision::{Decision, Reason, Standing};
 use crate::error::SettingsError;
-use crate::grains::{COUNT_MAX, Grains, Scaling, coarser};
 use crate::moment::{Moment, span};
 use crate::rate::Rate;
 use crate::units::Units;
+use crate::wide::scaled_up;
 use crate::window::{length, nanos_until};
 
 /// A limit within any window.
@@ -42,10 +42,9 @@ const ONE: u128 = Units::ONE.parts();
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Entries {
     times: VecDeque<Moment>,
-    /// Costs in grains, one for each time; empty if every cost is 1 and a grain is a part.
+    /// Costs in parts of a unit, one for each time; empty if every cost is 1.
     costs: VecDeque<u128>,
     sum: u128,
-    grains: Grains,
 }
 
 impl SlidingLog {
@@ -62,12 +61,6 @@ impl SlidingLog {
             }),
             Err(error) => Err(error),
         }
-    }
-
-    /// Returns the limit in grains; their number always fits.
-    #[inline]
-    const fn limit_in(&self, grains: u128) -> u128 {
-        self.limit.parts() * grains
     }
 
     /// Returns the time from which a request of `time` no longer counts.
@@ -89,7 +82,7 @@ impl SlidingLog {
         }
     }
 
-    /// Returns the sum in grains without the oldest `over` entries.
+    /// Returns the sum without the oldest `over` entries.
     fn used(state: &SlidingLogState, over: usize) -> u128 {
         if over == state.entries.times.len() {
             return 0;
@@ -98,10 +91,10 @@ impl SlidingLog {
         state.entries.sum.saturating_sub(gone)
     }
 
-    fn stands(&self, used: u128, grains: u128, last: Option<Moment>, now: Moment) -> Standing {
+    fn stands(&self, used: u128, last: Option<Moment>, now: Moment) -> Standing {
         Standing {
-            remaining: Units::from_parts(self.limit_in(grains).saturating_sub(used) / grains),
-            debt: Units::from_parts(used.saturating_sub(self.limit_in(grains)).div_ceil(grains)),
+            remaining: Units::from_parts(self.limit.parts().saturating_sub(used)),
+            debt: Units::from_parts(used.saturating_sub(self.limit.parts())),
             reset: last.map_or_else(Default::default, |time| {
                 span(nanos_until(self.end_of(time), now))
             }),
@@ -127,10 +120,9 @@ impl SlidingLog {
         if cost > self.limit {
             return (Decision::Never(Reason::CostAboveLimit), over);
         }
-        let grains = state.entries.grains_of_part();
-        let used = Self::used(state, over).saturating_add(cost.parts() * grains);
-        if used > self.limit_in(grains) {
-            let excess = used - self.limit_in(grains);
+        let used = Self::used(state, over).saturating_add(cost.parts());
+        if used > self.limit.parts() {
+            let excess = used - self.limit.parts();
             return (self.wait(state, over, excess, now), over);
         }
         let last = if cost > Units::ZERO {
@@ -140,7 +132,7 @@ impl SlidingLog {
         };
         let last = last.filter(|_| used > 0);
         (
-            Decision::Allowed(self.stands(used, grains, last, now).allowed()),
+            Decision::Allowed(self.stands(used, last, now).allowed()),
             over,
         )
     }
@@ -153,8 +145,7 @@ impl SlidingLog {
 
     fn log(&self, state: &mut SlidingLogState, cost: Units) {
         let most = usize::try_from(self.limit.floor()).unwrap_or(usize::MAX);
-        let cost = cost.parts().saturating_mul(state.entries.grains_of_part());
-        state.entries.add(state.at, cost.min(COUNT_MAX), most);
+        state.entries.add(state.at, cost.parts(), most);
     }
 }
 
@@ -163,7 +154,6 @@ impl Entries {
         times: VecDeque::new(),
         costs: VecDeque::new(),
         sum: 0,
-        grains: Grains::MIN,
     };
 
     fn cost(&self, index: usize) -> u128 {
@@ -171,12 +161,11 @@ impl Entries {
     }
 
     fn add(&mut self, time: Moment, cost: u128, most: usize) {
-        let costs_differ = cost != ONE || self.grains > Grains::MIN;
-        if costs_differ && self.costs.is_empty() {
+        if cost != ONE && self.costs.is_empty() {
             let ones = self.times.iter().map(|_| ONE);
             self.costs = ones.collect();
         }
-        if costs_differ || !self.costs.is_empty() {
+        if cost != ONE || !self.costs.is_empty() {
             self.costs.push_back(cost);
         }
         // Grows by a quarter, and not beyond the limit, so that little memory is wasted.
@@ -242,26 +231,17 @@ impl Entries {
         }
     }
 
-    /// Scales all entries. If the result cannot be exact, the sum of the entries that remain after any number of the
-    /// oldest have left is rounded up.
-    fn apply(&mut self, scaling: Scaling) {
+    /// Scales all entries. The sum of those that remain after any number of the oldest have left is rounded up.
+    fn scale(&mut self, by: u128, of: u128) {
         let (mut sum, mut scaled_sum) = (0_u128, 0);
         let mut costs = VecDeque::with_capacity(self.times.len());
         for index in (0..self.times.len()).rev() {
             sum = sum.saturating_add(self.cost(index));
-            let scaled = scaling.of(sum);
+            let scaled = scaled_up(sum, by, of);
             costs.push_front(scaled - scaled_sum);
             scaled_sum = scaled;
         }
-        let (common, grains) = coarser(scaling.grains, costs.iter().copied());
-        for cost in &mut costs {
-            *cost /= common;
-        }
-        (self.costs, self.sum, self.grains) = (costs, scaled_sum / common, grains);
-    }
-
-    fn grains_of_part(&self) -> u128 {
-        u128::from(self.grains.get())
+        (self.costs, self.sum) = (costs, scaled_sum);
     }
 }
 
@@ -299,23 +279,21 @@ impl Algorithm for SlidingLog {
     fn standing(&self, state: &SlidingLogState, now: Moment) -> Standing {
         let used = Self::used(state, self.over(state, now));
         let last = state.entries.times.back().filter(|_| used > 0);
-        self.stands(used, state.entries.grains_of_part(), last.copied(), now)
+        self.stands(used, last.copied(), now)
     }
 
     fn charge(&self, state: &mut SlidingLogState, cost: Units, now: Moment) {
         if cost > Units::ZERO {
             Self::prune(state, self.over(state, now), now);
             self.log(state, cost);
-            let limit = self.limit_in(state.entries.grains_of_part());
-            state.entries.merge_owed(limit);
+            state.entries.merge_owed(self.limit.parts());
         }
     }
 
     fn refund(&self, state: &mut SlidingLogState, cost: Units, now: Moment) {
         if cost > Units::ZERO {
             Self::prune(state, self.over(state, now), now);
-            let grains = state.entries.grains_of_part();
-            state.entries.refund(cost.parts().saturating_mul(grains));
+            state.entries.refund(cost.parts());
         }
     }
 
@@ -324,23 +302,17 @@ impl Algorithm for SlidingLog {
         state.entries.forget(over);
         state.at = state.at.max(now);
         let (limit, to) = (self.limit.parts(), next.limit.parts());
-        let (most, entries) = (limit.max(to), &mut state.entries);
-        if let Some(scaling) = Scaling::to_parts(entries.grains, most) {
-            entries.apply(scaling);
-        }
-        let (grains, used) = (entries.grains_of_part(), entries.sum);
-        let scaling = |by, of| Scaling::new(entries.grains, by, of, used, most);
+        let (used, entries) = (state.entries.sum, &mut state.entries);
         if limit == to {
             // The limit is the same.
-        } else if used > limit * grains {
+        } else if used > limit {
             // A debt keeps its amount.
-            let owed = used - limit * grains;
-            entries.apply(scaling((to * grains).saturating_add(owed), used));
+            entries.scale(to.saturating_add(used - limit), used);
         } else if limit == 0 {
             // Nothing was available, and nothing is.
             entries.add(state.at, to, 0);
         } else {
-            entries.apply(scaling(to, limit));
+            entries.scale(to, limit);
         }
     }
 

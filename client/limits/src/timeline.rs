@@ -17,7 +17,7 @@ pub(crate) struct Timeline {
 }
 
 /// Largest step back that counts as no time, if the limit fills within a tenth of it.
-const STEP_MAX: u64 = 60_000_000_000;
+pub(crate) const STEP_MAX: u64 = 60_000_000_000;
 
 /// Returns the largest step back that counts as no time, in nanoseconds.
 pub(crate) fn step_max(fills: u64) -> u64 {
@@ -62,20 +62,5 @@ impl Timeline {
         } else {
             now
         }
-    }
-
-    /// Keeps a time of the clock as the latest one.
-    pub(crate) fn see(&mut self, clock: Moment) {
-        self.latest = self.latest.max(clock.after_nanos(self.offset));
-    }
-
-    /// Returns the clock's time at a time of the limit.
-    pub(crate) fn clock(&self, now: Moment) -> Moment {
-        Moment::from_nanos(now.nanos().saturating_sub_unsigned(self.offset))
-    }
-
-    /// Returns the clock's time at the latest time.
-    pub(crate) fn latest(&self) -> Moment {
-        self.clock(self.latest)
     }
 }

@@ -8,13 +8,11 @@ use crate::algorithm::Algorithm;
 use crate::decision::{Decision, Standing};
 use crate::error::{InvalidLimit, SettingsError};
 use crate::flow::Flow;
-use crate::fraction::simplest;
 use crate::gcra::Gcra;
 use crate::level::Level;
 use crate::moment::Moment;
 use crate::rate::Rate;
 use crate::units::Units;
-use crate::word::View;
 
 /// A token bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +21,7 @@ pub struct TokenBucket {
 }
 
 /// Tokens of one bucket.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TokenBucketState(pub(crate) Level);
 
 impl TokenBucket {
@@ -62,13 +60,10 @@ impl TokenBucket {
         &self.flow
     }
 
-    /// Creates a bucket with a rate between two numbers per second that is simple enough for one word, so that threads
-    /// need no lock ([`crate::AtomicBucket`], [`crate::AtomicFedBucket`]). Returns `None` if there is no such rate.
-    pub fn simplest(burst: Units, least: f64, most: f64) -> Option<Self> {
-        // A number of units per second is the same number of parts per nanosecond.
-        let (parts, nanos) = simplest(least, most, View::period_max(burst))?;
-        let flow = Flow::reduced(burst, parts, nanos)?;
-        View::of(&flow).map(|_| Self { flow })
+    /// Creates a bucket from its flow.
+    #[inline]
+    pub(crate) const fn of(flow: Flow) -> Self {
+        Self { flow }
     }
 
     /// Returns the state of an empty bucket, for limits that must not begin with a burst.

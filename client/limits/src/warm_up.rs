@@ -20,9 +20,8 @@ use crate::decision::{Allowed, Decision, Standing};
 use crate::error::SettingsError;
 use crate::moment::{Moment, span};
 use crate::rate::Rate;
-use crate::rest::Rest;
 use crate::units::Units;
-use crate::wide::gcd;
+use crate::wide::{gcd, scaled};
 use crate::window::length;
 
 /// A rate that is reached after a warm-up.
@@ -55,7 +54,6 @@ struct Fraction {
 pub struct WarmUpState {
     /// Drops that were stored then; `None` before the first operation, which means the largest number.
     stored: Option<u128>,
-    rest: Rest,
     /// Time at which all accepted work is done, in nanoseconds.
     free: i128,
 }
@@ -197,12 +195,9 @@ impl WarmUp {
         }
     }
 
-    fn set(state: &mut WarmUpState, reading: Reading, is_full: bool) {
+    fn set(state: &mut WarmUpState, reading: Reading) {
         state.stored = Some(reading.stored);
         state.free = reading.free;
-        if is_full || reading.stored == 0 {
-            state.rest.clear();
-        }
     }
 
     /// Returns the decision, and the reading after an acceptance.
@@ -247,7 +242,6 @@ impl Algorithm for WarmUp {
     fn fresh(&self) -> WarmUpState {
         WarmUpState {
             stored: None,
-            rest: Rest::NONE,
             free: 0,
         }
     }
@@ -255,8 +249,7 @@ impl Algorithm for WarmUp {
     fn take(&self, state: &mut WarmUpState, cost: Units, now: Moment) -> Decision {
         let (decision, after) = self.decide(state, cost, now);
         if decision.is_allowed() && cost > Units::ZERO {
-            let was_full = self.read(state, now).stored == self.full;
-            Self::set(state, after, was_full);
+            Self::set(state, after);
         }
         decision
     }
@@ -277,11 +270,7 @@ impl Algorithm for WarmUp {
     fn charge(&self, state: &mut WarmUpState, cost: Units, now: Moment) {
         if cost > Units::ZERO {
             let reading = self.read(state, now);
-            Self::set(
-                state,
-                self.after(reading, cost),
-                reading.stored == self.full,
-            );
+            Self::set(state, self.after(reading, cost));
         }
     }
 
@@ -298,7 +287,7 @@ impl Algorithm for WarmUp {
             .free
             .saturating_sub(nanos)
             .max(i128::from(now.nanos()));
-        Self::set(state, reading, reading.stored == self.full);
+        Self::set(state, reading);
     }
 
     /// Keeps the ratio of the stored permits, and the promised starts.
@@ -307,10 +296,8 @@ impl Algorithm for WarmUp {
             return;
         }
         let mut reading = self.read(state, now);
-        Self::set(state, reading, reading.stored == self.full);
-        let stored = state.rest.scale(reading.stored, next.full, self.full);
-        reading.stored = stored.min(next.full);
-        state.stored = Some(reading.stored);
+        reading.stored = scaled(reading.stored, next.full, self.full);
+        Self::set(state, reading);
     }
 
     fn is_fresh(&self, state: &WarmUpState, now: Moment) -> bool {

@@ -8,6 +8,14 @@ pub(crate) fn scaled_up(a: u128, b: u128, c: u128) -> u128 {
     whole.saturating_add(u128::from(left > 0))
 }
 
+/// Returns an available amount under another limit, which keeps the ratio, rounded down. After a limit of 0 it is 0.
+pub(crate) fn scaled(there: u128, to: u128, limit: u128) -> u128 {
+    match limit {
+        0 => 0,
+        limit => times_over(there, to, limit).0.min(to),
+    }
+}
+
 /// Compares `a`·`b` with `c`·`d`.
 pub(crate) fn compare_products(a: u128, b: u128, c: u128, d: u128) -> Ordering {
     wide_product(a, b).cmp(&wide_product(c, d))

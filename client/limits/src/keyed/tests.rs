@@ -1,15 +1,22 @@
 //! Memory of a map of keys.
 
 use super::*;
+use crate::fixed_window::FixedWindow;
 use crate::gcra::Gcra;
-use crate::gcra::GcraState;
 use crate::key::Keys;
+use crate::token_bucket::TokenBucket;
 
 /// A place has 5 bytes more in a table that is at least seven sixteenths full.
 #[test]
 fn a_key_takes_at_most_60_bytes() {
-    assert_eq!(size_of::<Option<Entry<GcraState>>>(), 48);
-    assert_eq!(align_of::<Option<Entry<GcraState>>>(), 8);
+    #[track_caller]
+    fn check<A: Algorithm>(bytes: usize) {
+        assert_eq!(size_of::<Option<Entry<A::State>>>(), bytes);
+        assert_eq!(align_of::<Option<Entry<A::State>>>(), 8);
+    }
+    check::<Gcra>(40);
+    check::<TokenBucket>(48);
+    check::<FixedWindow>(48);
 }
 
 #[test]

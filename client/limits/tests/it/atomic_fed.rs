@@ -1,5 +1,5 @@
-//! The fed bucket in one word gives the same answers as the bucket of exact numbers, also to many threads, and obeys
-//! the end of the supply at the next take.
+//! The fed bucket that threads share gives the same answers as one that they do not, and obeys the end of the supply at
+//! the next take.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -32,7 +32,6 @@ fn empty(behind: Duration) -> AtomicFedBucket {
     AtomicFedBucket::new(Moment::ORIGIN, behind)
 }
 
-/// Supplies that fit a word, and some that do not, or not always.
 fn supply() -> impl Strategy<Value = Supply> {
     prop_oneof![
         3 => (1..200_u64, 1..500_u64).prop_map(|(burst, rate)| {
@@ -80,7 +79,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 1_500, ..ProptestConfig::default() })]
 
     #[test]
-    fn one_word_gives_the_answers_of_exact_numbers(
+    fn a_shared_bucket_gives_the_answers_of_one_that_is_not(
         behind in prop_oneof![Just(0), Just(2_000_000_u64)],
         ops in prop::collection::vec(op(), 1..80),
     ) {
@@ -188,7 +187,7 @@ fn threads_together_take_as_much_as_one() {
         ("1", "100/s", 10_000_000),
         ("10", "300/s", 7_000_000),
         ("3", "4999/day", 29_000_000_000),
-        // Behind the lock.
+        // A rate of many drops.
         ("10", "33.333333333/s", 40_000_000),
     ] {
         let (word, mut one) = (empty(Duration::ZERO), FedBucket::new(Moment::ORIGIN));

@@ -94,11 +94,11 @@ fn after_a_large_step_back_time_goes_on_and_a_small_one_counts_as_no_time() {
     for back in [1, SECOND, TWO_DAYS] {
         let bucket = TokenBucket::build(&RULE).unwrap();
         let word = AtomicBucket::new(bucket);
-        check("a word", back, &word, &Shared::new(bucket));
-        // The word has counted since long before the step.
+        check("an atomic bucket", back, &word, &Shared::new(bucket));
+        // The bucket has counted since long before the step.
         let word = AtomicBucket::new(bucket);
         assert!(word.take(Units::ONE, at(START - 2 * TWO_DAYS)).is_allowed());
-        check("a word", back, &word, &Shared::new(bucket));
+        check("an atomic bucket", back, &word, &Shared::new(bucket));
     }
 }
 
@@ -137,13 +137,13 @@ fn a_slow_limit_counts_a_longer_step_back_as_no_time() {
     }
 }
 
-/// Threads take from one word while the clock is set back in between.
+/// Threads take from one bucket while the clock is set back in between.
 #[test]
 fn threads_take_as_much_as_one_by_a_clock_that_is_set_back() {
     for (rate, step) in [("300/s", 7_000_000), ("33.333333333/s", 40_000_000)] {
         let bucket = TokenBucket::new(10, rate.parse().unwrap()).unwrap();
         let (word, mut one) = (AtomicBucket::new(bucket), Limiter::new(bucket));
-        // The word has counted since long before the step.
+        // The bucket has counted since long before the step.
         assert!(word.take(Units::ONE, at(0)).is_allowed());
         // The clock first shows two days more. The time of the step itself, of which no clock knows, is lost.
         let clock = |now: Moment| match now.nanos() {

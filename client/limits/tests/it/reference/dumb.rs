@@ -13,6 +13,16 @@ impl Rule {
     fn ratio_rate(&self) -> Ratio {
         Ratio::new(self.rate.0, self.rate.1)
     }
+
+    /// Returns the drops in a part of a unit: the reduced rate is whole drops in a nanosecond.
+    fn drops(&self) -> u64 {
+        let (amount, mut common) = (self.rate.0, u128::from(self.rate.1));
+        let (period, mut rest) = (self.rate.1, amount);
+        while rest > 0 {
+            (common, rest) = (rest, common % rest);
+        }
+        period / u64::try_from(common).unwrap()
+    }
 }
 
 /// State of an algorithm at a moment.
@@ -119,7 +129,8 @@ impl Dumb for Tokens {
 
     fn set_limit(&mut self, rule: Rule, now: i128) {
         self.update(now);
-        self.tokens = scaled(&self.tokens, self.rule.limit, rule.limit);
+        let tokens = scaled(&self.tokens, self.rule.limit, rule.limit);
+        self.tokens = tokens.down_to(rule.drops());
         self.rule = rule;
     }
 
@@ -174,7 +185,7 @@ impl Dumb for Arrival {
 
     fn set_limit(&mut self, rule: Rule, now: i128) {
         let there = scaled(&self.there(now), self.rule.limit, rule.limit);
-        let missing = &rule.ratio_limit() - &there;
+        let missing = &rule.ratio_limit() - &there.down_to(rule.drops());
         self.tat = Some(&Ratio::new(now, 1) + &missing.over(&rule.ratio_rate()));
         self.rule = rule;
     }

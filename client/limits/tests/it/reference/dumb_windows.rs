@@ -61,7 +61,7 @@ impl Dumb for Windows {
 
     fn set_limit(&mut self, rule: Rule, now: i128) {
         let there = scaled(&self.there(now), self.rule.limit, rule.limit);
-        self.set(&rule.ratio_limit() - &there, now);
+        self.set(&rule.ratio_limit() - &there.down_to(1), now);
         self.rule = rule;
     }
 }
@@ -123,8 +123,13 @@ impl Dumb for Log {
         let there = scaled(&self.there(now), self.rule.limit, rule.limit);
         let to = &rule.ratio_limit() - &there;
         if sum > Ratio::zero() {
-            for (_, cost) in &mut self.entries {
-                *cost = (&*cost * &to).over(&sum);
+            // Each sum of the latest entries is rounded up.
+            let (mut before, mut after) = (Ratio::zero(), Ratio::zero());
+            for (_, cost) in self.entries.iter_mut().rev() {
+                before = &before + &*cost;
+                let scaled = (&before * &to).over(&sum).up();
+                *cost = &scaled - &after;
+                after = scaled;
             }
         } else if to > Ratio::zero() {
             self.entries.push((now, to));
@@ -200,7 +205,7 @@ impl Dumb for Counter {
             self.counts.insert(self.window(now), rule.ratio_limit());
         } else if estimate > Ratio::zero() {
             for count in self.counts.values_mut() {
-                *count = (&*count * &to).over(&estimate);
+                *count = (&*count * &to).over(&estimate).up();
             }
         }
         self.rule = rule;
@@ -273,7 +278,8 @@ impl Dumb for Offences {
         self.since = self.counting(now).cloned();
         if let Some((_, count)) = &mut self.since {
             let there = &self.rule.ratio_limit() - count;
-            *count = &rule.ratio_limit() - &scaled(&there, self.rule.limit, rule.limit);
+            let there = scaled(&there, self.rule.limit, rule.limit).down_to(1);
+            *count = &rule.ratio_limit() - &there;
         }
         // The end of a ban stays.
         self.rule = rule;

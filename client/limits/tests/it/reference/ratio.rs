@@ -58,6 +58,18 @@ impl Ratio {
         if other < self { other } else { self }
     }
 
+    /// Returns it rounded down to a number of parts of one.
+    pub(crate) fn down_to(&self, parts: u64) -> Self {
+        let (above, below) = (&self.above * BigInt::from(parts), &self.below);
+        let down = BigInt::from(self.is_negative() && &above % below != BigInt::ZERO);
+        Self::new(above / below - down, parts)
+    }
+
+    /// Returns it rounded up to whole numbers.
+    pub(crate) fn up(&self) -> Self {
+        &Self::zero() - &(&Self::zero() - self).down_to(1)
+    }
+
     /// Returns it rounded down; it must not be negative.
     pub(crate) fn floor(&self) -> u128 {
         assert!(!self.is_negative());
