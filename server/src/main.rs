@@ -10,11 +10,13 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use clap::{CommandFactory, Parser};
+use doorward_documents::{Kind, Located};
 use doorward_engine::node;
 use doorward_engine::template::Templates;
+use doorward_etcd::DocumentPlace;
 use doorward_etcd::Etcd;
-use doorward_etcd::TemplatesPlace;
 use doorward_etcd::flags::{ENDPOINTS, FlagsError, unreadable_variable};
+use doorward_etcd::layout::DocumentKeys;
 use doorward_server::app::{Server, ServerConfig};
 use doorward_server::election::{self, Election};
 use doorward_server::files;
@@ -246,7 +248,7 @@ async fn open_templates(
     etcd: Option<&doorward_etcd::EtcdConfig>,
 ) -> anyhow::Result<Opened> {
     Ok(match (&flags.templates, etcd) {
-        (Some(source @ TemplatesPlace::File(path)), _) => {
+        (Some(source @ DocumentPlace::File(path)), _) => {
             let (file, templates) = TemplateFile::open(path).await?;
             Opened {
                 templates,
@@ -254,7 +256,7 @@ async fn open_templates(
                 follows: Some(Follows::File(file)),
             }
         }
-        (Some(source @ TemplatesPlace::Etcd(keys)), Some(etcd)) => Opened {
+        (Some(source @ DocumentPlace::Etcd(keys)), Some(etcd)) => Opened {
             templates: Templates::default(),
             source: source.to_string(),
             follows: Some(Follows::Etcd(EtcdTemplates::new(
@@ -264,21 +266,17 @@ async fn open_templates(
         },
         // Candidates with templates of their own, each what it was built with, would be a trap.
         (None, Some(etcd)) if flags.parent.is_empty() => {
-            let place = TemplatesPlace::default();
-            let source = place.to_string();
-            let TemplatesPlace::Etcd(keys) = place else {
-                return Err(Misused("give --templates".to_owned()).into());
-            };
+            let keys = DocumentKeys::new(Located::KEY);
             Opened {
                 templates: Templates::default(),
-                source,
+                source: DocumentPlace::Etcd(keys.clone()).to_string(),
                 follows: Some(Follows::Etcd(EtcdTemplates::new(
                     keys,
                     Arc::new(etcd.clone()),
                 ))),
             }
         }
-        (Some(TemplatesPlace::Etcd(_)), None) => {
+        (Some(DocumentPlace::Etcd(_)), None) => {
             return Err(Misused(
                 "--templates names a key in etcd, but not where etcd is: see --etcd-endpoints"
                     .to_owned(),

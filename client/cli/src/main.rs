@@ -7,6 +7,7 @@ mod caller;
 mod color;
 #[cfg(feature = "demo")]
 mod demo;
+mod documents;
 mod failure;
 mod flags;
 mod get;

@@ -1,4 +1,4 @@
-//! Templates in a file, which is replaced as a whole.
+//! A document in a file, which is replaced as a whole.
 //!
 //! A write compares the content with the one that the operator saw, right before it replaces the file. A change by
 //! another program in the instant between is lost. A file has no versions here: they belong in git.
@@ -16,7 +16,7 @@ use crate::failure::Failure;
 /// Number of links that are followed.
 const LINKS_MAX: usize = 32;
 
-/// File with templates.
+/// File with a document.
 #[derive(Debug)]
 pub(crate) struct DocumentFile {
     path: PathBuf,
@@ -62,7 +62,7 @@ impl DocumentFile {
     /// Writes the new content to the disk, under another name.
     fn prepare(&self, document: &str) -> io::Result<NamedTempFile> {
         let mut builder = tempfile::Builder::new();
-        builder.prefix(".doorward-templates-");
+        builder.prefix(".doorward-");
         let before = fs::metadata(&self.path).ok().map(|data| data.permissions());
         if let Some(permissions) = before.clone().or_else(usual_permissions) {
             builder.permissions(permissions);

@@ -4,56 +4,58 @@ use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 use std::time::UNIX_EPOCH;
 
-use doorward_etcd::templates::{StoredTemplates, TemplatesEdit, VersionKind};
+use doorward_documents::Kind;
+use doorward_etcd::DocumentPlace;
+use doorward_etcd::documents::{DocumentEdit, VersionKind};
 use serde_json::json;
 
 use crate::caller::since_epoch;
+use crate::documents::author::Author;
+use crate::documents::document::Document;
+use crate::documents::flags::ChangeFlags;
+use crate::documents::preview::Preview;
+use crate::documents::show::about;
+use crate::documents::store::{Standing, Store, WriteResult};
+use crate::documents::{Effect, Shown, lines, show};
 use crate::failure::Failure;
 use crate::flags::{Common, Output};
 use crate::output;
-use crate::templates::author::Author;
-use crate::templates::document::Document;
-use crate::templates::flags::{ApplyFlags, ChangeFlags, PlaceFlags, RollbackFlags};
-use crate::templates::preview::Preview;
-use crate::templates::show::about;
-use crate::templates::store::{TemplateStore, WriteResult};
-use crate::templates::{lines, place, show};
 use doorward_pages::terminal::palette::Tone;
 
-pub(crate) async fn apply(
+pub(crate) async fn apply<K: Shown>(
     common: &Common,
-    place: &PlaceFlags,
-    flags: &ApplyFlags,
+    at: Option<&DocumentPlace>,
+    file: &Path,
+    flags: &ChangeFlags,
 ) -> Result<(), Failure> {
-    let changer = Changer::new(common, place, &flags.change)?;
-    if flags.file == Path::new("-") && !flags.change.yes {
+    let changer = Changer::new::<K>(common, at, flags)?;
+    if file == Path::new("-") && !flags.yes {
         let problem =
             "standard input is the document, so no question can be asked there: give --yes";
         return Err(Failure::Usage(problem.to_owned()));
     }
     changer.check_terminal()?;
-    let new = Document::read(&flags.file)?;
+    let new = Document::<K>::read(file)?;
     check_order(&new)?;
     let standing = changer.store.read().await?;
     changer.put(&standing, &new, VersionKind::Apply).await
 }
 
-pub(crate) async fn rollback(
+pub(crate) async fn rollback<K: Shown>(
     common: &Common,
-    place: &PlaceFlags,
-    flags: &RollbackFlags,
+    at: Option<&DocumentPlace>,
+    number: u64,
+    flags: &ChangeFlags,
 ) -> Result<(), Failure> {
-    let changer = Changer::new(common, place, &flags.change)?;
+    let changer = Changer::new::<K>(common, at, flags)?;
     changer.check_terminal()?;
     let standing = changer.store.read().await?;
-    let version = changer.store.version(flags.number).await?;
-    let name = format!("revision {}", flags.number);
+    let version = changer.store.version(number).await?;
     let bytes = show::document_of(version)?.into_bytes();
-    let new = Document::new(&name, bytes);
+    let new = Document::<K>::new(&format!("revision {number}"), bytes);
     check_order(&new)?;
-    changer
-        .put(&standing, &new, VersionKind::Rollback { to: flags.number })
-        .await
+    let kind = VersionKind::Rollback { to: number };
+    changer.put(&standing, &new, kind).await
 }
 
 /// Answer to a change that was shown.
@@ -67,7 +69,7 @@ pub(crate) enum EditAnswer {
 
 /// Outcome of a change.
 #[derive(Debug)]
-pub(crate) enum Changed {
+pub(crate) enum Changed<K: Kind> {
     /// It is done, or there was nothing to do.
     Done,
     /// The operator wants to edit it again.
@@ -75,28 +77,28 @@ pub(crate) enum Changed {
     /// The operator does not want it.
     Refused,
     /// Another writer was faster; the operator has seen its change.
-    Overtaken(Box<StoredTemplates>),
+    Overtaken(Box<Standing<K>>),
     /// It needs to be forced, and was not: what is wrong, and what to do.
     Unforced(String),
 }
 
-/// Changes the templates of a store.
+/// Changes the document of a store.
 #[derive(Debug)]
 pub(crate) struct Changer<'a> {
     common: &'a Common,
-    pub(crate) store: TemplateStore,
+    pub(crate) store: Store,
     author: Author,
     yes: bool,
     force: bool,
 }
 
 impl<'a> Changer<'a> {
-    pub(crate) fn new(
+    pub(crate) fn new<K: Kind>(
         common: &'a Common,
-        place: &PlaceFlags,
+        at: Option<&DocumentPlace>,
         flags: &ChangeFlags,
     ) -> Result<Self, Failure> {
-        let store = place::open(common, place)?;
+        let store = Store::open::<K>(common, at)?;
         if flags.why.is_some() && !store.is_in_etcd() {
             let problem = "--why needs etcd. For a file, write the reason in the commit message";
             return Err(Failure::Usage(problem.to_owned()));
@@ -123,10 +125,10 @@ impl<'a> Changer<'a> {
         Err(Failure::Usage(problem.to_owned()))
     }
 
-    async fn put(
+    async fn put<K: Shown>(
         &self,
-        standing: &StoredTemplates,
-        new: &Document,
+        standing: &Standing<K>,
+        new: &Document<K>,
         kind: VersionKind,
     ) -> Result<(), Failure> {
         match self.change(standing, new, kind, false).await? {
@@ -142,15 +144,14 @@ impl<'a> Changer<'a> {
     }
 
     /// Shows what will change, asks, and writes.
-    pub(crate) async fn change(
+    pub(crate) async fn change<K: Shown>(
         &self,
-        seen: &StoredTemplates,
-        new: &Document,
+        seen: &Standing<K>,
+        new: &Document<K>,
         kind: VersionKind,
         may_edit: bool,
-    ) -> Result<Changed, Failure> {
-        let old = self.store.document(seen);
-        let preview = Preview::new(self.common, &self.store, old.as_ref(), new).await;
+    ) -> Result<Changed<K>, Failure> {
+        let preview = Preview::new(self.common, &self.store, seen, new).await;
         if preview.is_same() {
             self.tell_same(seen)?;
             return Ok(Changed::Done);
@@ -162,9 +163,8 @@ impl<'a> Changer<'a> {
         } else {
             preview.write(&mut output::stdout(), common.color.of_stdout())?;
         }
-        let warnings = preview.warnings();
-        if warnings.needs_force() && !self.force {
-            return Ok(Changed::Unforced(warnings.refusal()));
+        if let (Some(refusal), false) = (preview.effect.refusal(), self.force) {
+            return Ok(Changed::Unforced(refusal));
         }
         match if self.asks() {
             ask(may_edit)?
@@ -175,14 +175,14 @@ impl<'a> Changer<'a> {
             EditAnswer::No => return Ok(Changed::Refused),
             EditAnswer::Edit => return Ok(Changed::EditAgain),
         }
-        let change = TemplatesEdit {
+        let change = DocumentEdit {
             document: &new.text(),
             kind,
             who: &self.author.who,
             why: self.author.why.as_deref(),
             when: UNIX_EPOCH + since_epoch(),
         };
-        match self.store.write(seen, &change).await? {
+        match self.store.write(&seen.stored, &change).await? {
             WriteResult::Done(number) => {
                 let name = self.store.name();
                 if as_json {
@@ -196,15 +196,15 @@ impl<'a> Changer<'a> {
                 Ok(Changed::Done)
             }
             WriteResult::Changed => {
-                let now = self.store.read().await?;
+                let now = self.store.read::<K>().await?;
                 self.tell_overtaken(seen, &now)?;
                 Ok(Changed::Overtaken(Box::new(now)))
             }
         }
     }
 
-    fn tell_same(&self, seen: &StoredTemplates) -> Result<(), Failure> {
-        let number = show::in_force(seen).map(|version| version.number);
+    fn tell_same<K: Kind>(&self, seen: &Standing<K>) -> Result<(), Failure> {
+        let number = show::in_force(&seen.stored).map(|version| version.number);
         if self.common.output == Output::Json {
             let name = self.store.name();
             let message = json!({"written": false, "revision": number, "at": name});
@@ -219,10 +219,14 @@ impl<'a> Changer<'a> {
     }
 
     /// Prints what another writer did meanwhile.
-    fn tell_overtaken(&self, seen: &StoredTemplates, now: &StoredTemplates) -> Result<(), Failure> {
+    fn tell_overtaken<K: Kind>(
+        &self,
+        seen: &Standing<K>,
+        now: &Standing<K>,
+    ) -> Result<(), Failure> {
         let mut out = output::stderr();
         let palette = self.common.color.of_stderr();
-        let how = match (&now.document, show::in_force(now)) {
+        let how = match (&now.document, show::in_force(&now.stored)) {
             (None, _) => "were removed".to_owned(),
             (Some(_), Some(version)) => format!("were changed: {}", about(version)),
             (Some(_), None) if self.store.is_in_etcd() => {
@@ -230,20 +234,16 @@ impl<'a> Changer<'a> {
             }
             (Some(_), None) => "were changed".to_owned(),
         };
-        let message = format!("meanwhile the templates {how}");
+        let message = format!("meanwhile the {}s {how}", K::NOUN);
         writeln!(out, "{}", palette.paint(Tone::Bad, &message))?;
-        let text = |standing: &StoredTemplates| {
-            let document = standing.document.as_deref().unwrap_or_default();
-            String::from_utf8_lossy(document).into_owned()
-        };
-        let (before, after) = (text(seen), text(now));
+        let (before, after) = (seen.text(), now.text());
         let (before, after) = (("what you saw", &*before), ("what is there now", &*after));
         Ok(lines::write(&mut out, before, after, palette)?)
     }
 }
 
 /// Every problem, if there are any.
-fn check_order(new: &Document) -> Result<(), Failure> {
+fn check_order<K: Kind>(new: &Document<K>) -> Result<(), Failure> {
     let Err(error) = &new.read else {
         return Ok(());
     };

@@ -1,30 +1,32 @@
-//! `doorward templates history`: versions in etcd, with author, time and reason.
+//! Command `history`: versions in etcd, with author, time and reason.
 
 use std::io::Write;
 
-use doorward_etcd::templates::{Recorded, StoredTemplates};
+use doorward_documents::Kind;
+use doorward_etcd::DocumentPlace;
+use doorward_etcd::documents::Recorded;
 use serde_json::{Value, json};
 
+use crate::documents::author::plain;
+use crate::documents::show;
+use crate::documents::store::{Standing, Store};
 use crate::failure::Failure;
 use crate::flags::{Common, Output};
 use crate::output;
-use crate::templates::author::plain;
-use crate::templates::flags::{HistoryFlags, PlaceFlags};
-use crate::templates::store::TemplateStore;
-use crate::templates::{place, show};
 use doorward_pages::terminal::palette::{Palette, Tone};
 use doorward_pages::terminal::table::{Cell, Table, cell};
 
-pub(crate) async fn run(
+pub(crate) async fn run<K: Kind>(
     common: &Common,
-    place: &PlaceFlags,
-    flags: &HistoryFlags,
+    at: Option<&DocumentPlace>,
+    count: usize,
 ) -> Result<(), Failure> {
-    let store = place::open(common, place)?;
-    let standing = store.read().await?;
-    let numbers: Vec<u64> = standing.numbers.iter().copied().take(flags.count).collect();
+    let store = Store::open::<K>(common, at)?;
+    let standing = store.read::<K>().await?;
+    let stored = &standing.stored;
+    let numbers: Vec<u64> = stored.numbers.iter().copied().take(count).collect();
     let versions = store.versions(&numbers).await?;
-    let in_force = show::in_force(&standing).map(|version| version.number);
+    let in_force = show::in_force(stored).map(|version| version.number);
     let mut out = output::stdout();
     if common.output == Output::Json {
         let versions: Vec<Value> = versions
@@ -34,8 +36,8 @@ pub(crate) async fn run(
         let listed = json!({
             "at": store.name(),
             "in_force": in_force,
-            "is_recorded": standing.is_recorded(),
-            "versions_count": standing.numbers.len(),
+            "is_recorded": stored.is_recorded(),
+            "versions_count": stored.numbers.len(),
             "versions": versions,
         });
         output::json(&mut out, &listed)?;
@@ -44,7 +46,7 @@ pub(crate) async fn run(
     let palette = common.color.of_stdout();
     if !versions.is_empty() {
         table(&versions, in_force, palette).write(&mut out)?;
-        let more = standing.numbers.len().saturating_sub(versions.len());
+        let more = stored.numbers.len().saturating_sub(versions.len());
         if more > 0 {
             writeln!(out, "and {more} more; -n lists more")?;
         }
@@ -53,19 +55,20 @@ pub(crate) async fn run(
 }
 
 /// Prints remarks below the table.
-fn note(
+fn note<K: Kind>(
     out: &mut impl Write,
-    store: &TemplateStore,
-    standing: &StoredTemplates,
+    store: &Store,
+    standing: &Standing<K>,
     palette: Palette,
 ) -> Result<(), Failure> {
-    match (&standing.document, &standing.newest) {
+    let noun = K::NOUN;
+    match (&standing.document, &standing.stored.newest) {
         (None, None) => return Err(show::nothing(store, standing)),
         (None, Some(_)) => {
-            let removed = "nothing is in force: the templates were removed";
-            writeln!(out, "{}", palette.paint(Tone::Bad, removed))?;
+            let removed = format!("nothing is in force: the {noun}s were removed");
+            writeln!(out, "{}", palette.paint(Tone::Bad, &removed))?;
         }
-        (Some(_), _) if !standing.is_recorded() => {
+        (Some(_), _) if !standing.stored.is_recorded() => {
             let name = store.name();
             let other = format!(
                 "the document at {name} is none of these: it was not written by this command line; the \
@@ -75,11 +78,10 @@ fn note(
         }
         _ => {}
     }
-    let there = store.document(standing);
-    if let Some(Err(_)) = there.map(|there| there.read) {
+    if let Some(Err(_)) = standing.document.as_ref().map(|there| &there.read) {
         let problem =
-            "the document is INVALID: servers keep the templates they had; check says why";
-        writeln!(out, "{}", palette.paint(Tone::Bad, problem))?;
+            format!("the document is INVALID: servers keep the {noun}s they had; check says why");
+        writeln!(out, "{}", palette.paint(Tone::Bad, &problem))?;
     }
     Ok(())
 }

@@ -1,21 +1,24 @@
-//! `doorward templates diff`: what applying a file would change.
+//! Command `diff`: what applying a file would change.
 
 use std::io::{self, Write};
+use std::path::Path;
 
+use doorward_etcd::DocumentPlace;
+
+use crate::documents::Shown;
+use crate::documents::document::Document;
+use crate::documents::preview::Preview;
+use crate::documents::store::Store;
 use crate::failure::Failure;
 use crate::flags::{Common, Output};
 use crate::output;
-use crate::templates::document::Document;
-use crate::templates::flags::{DiffFlags, PlaceFlags};
-use crate::templates::place;
-use crate::templates::preview::Preview;
 
-pub(crate) async fn run(
+pub(crate) async fn run<K: Shown>(
     common: &Common,
-    place: &PlaceFlags,
-    flags: &DiffFlags,
+    at: Option<&DocumentPlace>,
+    file: &Path,
 ) -> Result<(), Failure> {
-    let compared = compare(common, place, flags).await;
+    let compared = compare::<K>(common, at, file).await;
     // 1 means that something would change: what goes wrong is something else.
     compared.map_err(|failure| match failure {
         Failure::No(problem) => Failure::Usage(problem),
@@ -26,12 +29,15 @@ pub(crate) async fn run(
     })
 }
 
-async fn compare(common: &Common, place: &PlaceFlags, flags: &DiffFlags) -> Result<(), Failure> {
-    let store = place::open(common, place)?;
-    let new = Document::read(&flags.file)?;
+async fn compare<K: Shown>(
+    common: &Common,
+    at: Option<&DocumentPlace>,
+    file: &Path,
+) -> Result<(), Failure> {
+    let store = Store::open::<K>(common, at)?;
+    let new = Document::<K>::read(file)?;
     let standing = store.read().await?;
-    let old = store.document(&standing);
-    let preview = Preview::new(common, &store, old.as_ref(), &new).await;
+    let preview = Preview::new(common, &store, &standing, &new).await;
     let mut out = output::stdout();
     if common.output == Output::Json {
         output::json(&mut out, &preview.to_json())?;

@@ -1,4 +1,4 @@
-//! `doorward templates edit`: in an editor, until it is valid.
+//! Command `edit`: in an editor, until it is valid.
 //!
 //! The operator edits a copy. The copy is removed when its content is in force, or was never changed. In all other
 //! cases it stays, and the last line names it.
@@ -8,36 +8,39 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::Command;
 
-use doorward_documents::DocumentError;
-use doorward_etcd::templates::{StoredTemplates, VersionKind};
+use doorward_documents::Kind;
+use doorward_etcd::DocumentPlace;
+use doorward_etcd::documents::VersionKind;
 
+use crate::documents::change::{Changed, Changer, reply};
+use crate::documents::document::Document;
+use crate::documents::flags::ChangeFlags;
+use crate::documents::store::Standing;
+use crate::documents::{Shown, marks};
 use crate::failure::Failure;
 use crate::flags::Common;
 use crate::output;
-use crate::templates::change::{Changed, Changer, reply};
-use crate::templates::document::Document;
-use crate::templates::flags::{EditFlags, PlaceFlags};
-use crate::templates::marks;
 
-pub(crate) async fn run(
+pub(crate) async fn run<K: Shown>(
     common: &Common,
-    place: &PlaceFlags,
-    flags: &EditFlags,
+    at: Option<&DocumentPlace>,
+    flags: &ChangeFlags,
 ) -> Result<(), Failure> {
-    let changer = Changer::new(common, place, &flags.change)?;
+    let changer = Changer::new::<K>(common, at, flags)?;
     changer.check_terminal()?;
     let editor = editor()?;
-    let standing = changer.store.read().await?;
-    let start = match changer.store.document(&standing) {
+    let standing = changer.store.read::<K>().await?;
+    let noun = K::NOUN;
+    let start = match &standing.document {
         Some(document) => document.text().into_owned(),
         None => {
-            let message = "there are no templates yet: this starts from examples";
+            let message = format!("there are no {noun}s yet: this starts from examples");
             writeln!(output::stderr(), "{message}")?;
-            doorward_documents::BUILT_IN.to_owned()
+            K::EXAMPLE.to_owned()
         }
     };
     let mut session = Session {
-        copy: Copy::new(&start)?,
+        copy: Copy::new(&start, noun)?,
         editor,
         start,
         changer,
@@ -65,27 +68,28 @@ struct Session<'a> {
 }
 
 impl Session<'_> {
-    async fn edit(&mut self, mut seen: StoredTemplates) -> Result<(), Failure> {
+    async fn edit<K: Shown>(&mut self, mut seen: Standing<K>) -> Result<(), Failure> {
         let mut text = self.start.clone();
-        let mut problems = self.copy.document(&text).read.err();
+        let invalid = self.copy.document::<K>(&text).read.err();
+        let mut problems = invalid.map_or_else(Vec::new, |error| K::problems(&error));
         loop {
-            let edited = self.round(&text, problems.as_ref())?;
+            let edited = self.round(&text, &problems)?;
             if edited.trim().is_empty() || edited == self.start {
                 writeln!(output::stdout(), "nothing changed")?;
                 return Ok(());
             }
-            let new = self.copy.document(&edited);
+            let new = self.copy.document::<K>(&edited);
             if let Err(error) = &new.read {
-                if problems.is_some() && edited == text {
+                if !problems.is_empty() && edited == text {
                     writeln!(output::stderr(), "{error}")?;
                     let problem = "it is still invalid: nothing was written";
                     return Err(Failure::No(problem.to_owned()));
                 }
-                problems = Some(error.clone());
+                problems = K::problems(error);
                 text = edited;
                 continue;
             }
-            problems = None;
+            problems.clear();
             let new = Document {
                 name: "your text".to_owned(),
                 ..new
@@ -111,13 +115,14 @@ impl Session<'_> {
                     let question =
                         "Go on editing your text, to be compared with what is there now? [y/N] ";
                     if !self.asks(question)? {
-                        let problem = "nothing was written. To go on with your text: templates \
-                                       diff, then templates apply";
-                        return Err(Failure::No(problem.to_owned()));
+                        let noun = K::NOUN;
+                        return Err(Failure::No(format!(
+                            "nothing was written. To go on with your text: {noun}s diff, then \
+                             {noun}s apply"
+                        )));
                     }
                     // The first text would undo the other writer's change.
-                    let there = self.changer.store.document(&now);
-                    self.start = there.map_or_else(String::new, |now| now.text().into_owned());
+                    self.start = now.text().into_owned();
                     seen = *now;
                 }
             }
@@ -126,10 +131,10 @@ impl Session<'_> {
     }
 
     /// Lets the operator edit the text, with what is wrong with it marked.
-    fn round(&self, text: &str, problems: Option<&DocumentError>) -> Result<String, Failure> {
+    fn round(&self, text: &str, problems: &[(u64, String)]) -> Result<String, Failure> {
         let shown = match problems {
-            Some(error) => marks::marked(text, error),
-            None => text.to_owned(),
+            [] => text.to_owned(),
+            problems => marks::marked(text, problems),
         };
         self.copy.write(&shown)?;
         let ran = self.run_editor();
@@ -173,10 +178,10 @@ struct Copy {
 }
 
 impl Copy {
-    fn new(text: &str) -> Result<Self, Failure> {
+    fn new(text: &str, noun: &str) -> Result<Self, Failure> {
         let cannot = |error: &io::Error| Failure::No(format!("cannot make a copy: {error}"));
         let mut copy = tempfile::Builder::new()
-            .prefix("doorward-templates-")
+            .prefix(&format!("doorward-{noun}s-"))
             .suffix(".yaml")
             .tempfile()
             .map_err(|error| cannot(&error))?;
@@ -194,7 +199,7 @@ impl Copy {
         fs::read_to_string(&self.path).map_err(|error| self.failure(&error))
     }
 
-    fn document(&self, text: &str) -> Document {
+    fn document<K: Kind>(&self, text: &str) -> Document<K> {
         let name = self.path.display().to_string();
         Document::new(&name, text.as_bytes().to_vec())
     }
