@@ -247,35 +247,30 @@ async fn open_templates(
     flags: &ServeFlags,
     etcd: Option<&doorward_etcd::EtcdConfig>,
 ) -> anyhow::Result<Opened> {
-    Ok(match (&flags.templates, etcd) {
-        (Some(source @ DocumentPlace::File(path)), _) => {
-            let (file, templates) = TemplateFile::open(path).await?;
+    let place = match &flags.templates {
+        // Candidates with templates of their own, each what it was built with, would be a trap.
+        None if etcd.is_some() && flags.parent.is_empty() => {
+            Some(DocumentPlace::Etcd(DocumentKeys::new(Located::KEY)))
+        }
+        place => place.clone(),
+    };
+    Ok(match (place, etcd) {
+        (Some(DocumentPlace::File(path)), _) => {
+            let (file, templates) = TemplateFile::open(&path).await?;
             Opened {
                 templates,
-                source: source.to_string(),
+                source: path.display().to_string(),
                 follows: Some(Follows::File(file)),
             }
         }
-        (Some(source @ DocumentPlace::Etcd(keys)), Some(etcd)) => Opened {
+        (Some(DocumentPlace::Etcd(keys)), Some(etcd)) => Opened {
             templates: Templates::default(),
-            source: source.to_string(),
+            source: DocumentPlace::Etcd(keys.clone()).to_string(),
             follows: Some(Follows::Etcd(EtcdTemplates::new(
-                keys.clone(),
+                keys,
                 Arc::new(etcd.clone()),
             ))),
         },
-        // Candidates with templates of their own, each what it was built with, would be a trap.
-        (None, Some(etcd)) if flags.parent.is_empty() => {
-            let keys = DocumentKeys::new(Located::KEY);
-            Opened {
-                templates: Templates::default(),
-                source: DocumentPlace::Etcd(keys.clone()).to_string(),
-                follows: Some(Follows::Etcd(EtcdTemplates::new(
-                    keys,
-                    Arc::new(etcd.clone()),
-                ))),
-            }
-        }
         (Some(DocumentPlace::Etcd(_)), None) => {
             return Err(Misused(
                 "--templates names a key in etcd, but not where etcd is: see --etcd-endpoints"

@@ -30,10 +30,12 @@ use doorward_pages::terminal::palette::Palette;
 use doorward_pages::terminal::table::Table;
 use serde_json::{Map, Value};
 
+use self::document::Document;
+use self::flags::DocumentCommand;
 pub(crate) use self::preview::ChangeLine;
 pub(crate) use self::show::counted;
 pub(crate) use self::store::Store;
-use crate::documents::flags::DocumentCommand;
+use self::store::{Standing, WriteResult};
 use crate::failure::Failure;
 use crate::flags::Common;
 
@@ -45,8 +47,8 @@ pub(crate) trait Shown: Kind {
     /// Returns the changes in meaning; none if both documents mean the same.
     fn changes(old: &Self, new: &Self) -> Vec<ChangeLine>;
 
-    /// Returns the effect of a change. With `live`, asks servers.
-    async fn effect(change: Change<'_, Self>, live: Option<&Common>) -> Self::Effect;
+    /// Returns the effect of a change. With `asks`, asks servers for what is in use.
+    async fn effect(change: Change<'_, Self>, asks: bool) -> Self::Effect;
 
     /// Returns the number of parts.
     fn len(&self) -> usize;
@@ -67,7 +69,7 @@ pub(crate) struct Change<'a, K> {
     /// Document in force. None: there is none, or it is invalid or unknown.
     pub(crate) old: Option<&'a K>,
     /// Place of the document in force. None: unknown.
-    pub(crate) store: Option<&'a Store>,
+    pub(crate) store: Option<&'a Store<'a>>,
 }
 
 /// Effect of a change, and warnings about it.
@@ -91,20 +93,19 @@ pub(crate) async fn run<K: Shown>(
     at: Option<&DocumentPlace>,
     command: &DocumentCommand,
 ) -> Result<(), Failure> {
+    let store = || Store::open::<K>(common, at);
     match command {
-        DocumentCommand::Show { revision } => show::run::<K>(common, at, *revision).await,
+        DocumentCommand::Show { revision } => show::run::<K>(&store()?, *revision).await,
         DocumentCommand::Check { files } if files.is_empty() => {
-            check::in_force::<K>(common, at).await
+            check::in_force::<K>(&store()?).await
         }
         DocumentCommand::Check { files } => check::files::<K>(common, at, files).await,
-        DocumentCommand::Diff { file } => diff::run::<K>(common, at, file).await,
-        DocumentCommand::Apply { file, change } => {
-            change::apply::<K>(common, at, file, change).await
-        }
-        DocumentCommand::Edit { change } => edit::run::<K>(common, at, change).await,
-        DocumentCommand::History { count } => history::run::<K>(common, at, *count).await,
+        DocumentCommand::Diff { file } => diff::run::<K>(&store()?, file).await,
+        DocumentCommand::Apply { file, change } => change::apply::<K>(store()?, file, change).await,
+        DocumentCommand::Edit { change } => edit::run::<K>(store()?, change).await,
+        DocumentCommand::History { count } => history::run::<K>(&store()?, *count).await,
         DocumentCommand::Rollback { number, change } => {
-            change::rollback::<K>(common, at, *number, change).await
+            change::rollback::<K>(store()?, *number, change).await
         }
     }
 }

@@ -38,8 +38,8 @@ impl Shown for Located {
         meaning::changes(&old.templates, &new.templates)
     }
 
-    async fn effect(change: Change<'_, Self>, live: Option<&Common>) -> Forecast {
-        Forecast::new(change, live).await
+    async fn effect(change: Change<'_, Self>, asks: bool) -> Forecast {
+        Forecast::new(change, asks).await
     }
 
     fn len(&self) -> usize {

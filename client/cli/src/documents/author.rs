@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use doorward_session::visible;
 
-use crate::documents::flags::ChangeFlags;
+use super::flags::ChangeFlags;
 use crate::failure::Failure;
 
 /// The longest name or reason, in characters: they go into tables.

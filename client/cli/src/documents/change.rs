@@ -5,30 +5,26 @@ use std::path::Path;
 use std::time::UNIX_EPOCH;
 
 use doorward_documents::Kind;
-use doorward_etcd::DocumentPlace;
 use doorward_etcd::documents::{DocumentEdit, VersionKind};
 use serde_json::json;
 
+use super::author::Author;
+use super::flags::ChangeFlags;
+use super::preview::Preview;
+use super::show::{self, about};
+use super::{Document, Effect, Shown, Standing, Store, WriteResult, lines};
 use crate::caller::since_epoch;
-use crate::documents::author::Author;
-use crate::documents::document::Document;
-use crate::documents::flags::ChangeFlags;
-use crate::documents::preview::Preview;
-use crate::documents::show::about;
-use crate::documents::store::{Standing, Store, WriteResult};
-use crate::documents::{Effect, Shown, lines, show};
 use crate::failure::Failure;
-use crate::flags::{Common, Output};
+use crate::flags::Output;
 use crate::output;
 use doorward_pages::terminal::palette::Tone;
 
-pub(crate) async fn apply<K: Shown>(
-    common: &Common,
-    at: Option<&DocumentPlace>,
+pub(super) async fn apply<K: Shown>(
+    store: Store<'_>,
     file: &Path,
     flags: &ChangeFlags,
 ) -> Result<(), Failure> {
-    let changer = Changer::new::<K>(common, at, flags)?;
+    let changer = Changer::new(store, flags)?;
     if file == Path::new("-") && !flags.yes {
         let problem =
             "standard input is the document, so no question can be asked there: give --yes";
@@ -36,40 +32,30 @@ pub(crate) async fn apply<K: Shown>(
     }
     changer.check_terminal()?;
     let new = Document::<K>::read(file)?;
-    check_order(&new)?;
+    new.valid(": nothing was written")?;
     let standing = changer.store.read().await?;
     changer.put(&standing, &new, VersionKind::Apply).await
 }
 
-pub(crate) async fn rollback<K: Shown>(
-    common: &Common,
-    at: Option<&DocumentPlace>,
+pub(super) async fn rollback<K: Shown>(
+    store: Store<'_>,
     number: u64,
     flags: &ChangeFlags,
 ) -> Result<(), Failure> {
-    let changer = Changer::new::<K>(common, at, flags)?;
+    let changer = Changer::new(store, flags)?;
     changer.check_terminal()?;
     let standing = changer.store.read().await?;
     let version = changer.store.version(number).await?;
     let bytes = show::document_of(version)?.into_bytes();
     let new = Document::<K>::new(&format!("revision {number}"), bytes);
-    check_order(&new)?;
+    new.valid(": nothing was written")?;
     let kind = VersionKind::Rollback { to: number };
     changer.put(&standing, &new, kind).await
 }
 
-/// Answer to a change that was shown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum EditAnswer {
-    Yes,
-    No,
-    /// Edit again.
-    Edit,
-}
-
 /// Outcome of a change.
 #[derive(Debug)]
-pub(crate) enum Changed<K: Kind> {
+pub(super) enum Changed<K: Kind> {
     /// It is done, or there was nothing to do.
     Done,
     /// The operator wants to edit it again.
@@ -84,40 +70,32 @@ pub(crate) enum Changed<K: Kind> {
 
 /// Changes the document of a store.
 #[derive(Debug)]
-pub(crate) struct Changer<'a> {
-    common: &'a Common,
-    pub(crate) store: Store,
+pub(super) struct Changer<'a> {
+    pub(super) store: Store<'a>,
     author: Author,
-    yes: bool,
-    force: bool,
+    flags: &'a ChangeFlags,
 }
 
 impl<'a> Changer<'a> {
-    pub(crate) fn new<K: Kind>(
-        common: &'a Common,
-        at: Option<&DocumentPlace>,
-        flags: &ChangeFlags,
-    ) -> Result<Self, Failure> {
-        let store = Store::open::<K>(common, at)?;
+    pub(super) fn new(store: Store<'a>, flags: &'a ChangeFlags) -> Result<Self, Failure> {
         if flags.why.is_some() && !store.is_in_etcd() {
             let problem = "--why needs etcd. For a file, write the reason in the commit message";
             return Err(Failure::Usage(problem.to_owned()));
         }
+        let author = Author::of(flags)?;
         Ok(Self {
-            common,
             store,
-            author: Author::of(flags)?,
-            yes: flags.yes,
-            force: flags.force,
+            author,
+            flags,
         })
     }
 
-    pub(crate) fn asks(&self) -> bool {
-        !self.yes
+    pub(super) fn asks(&self) -> bool {
+        !self.flags.yes
     }
 
-    pub(crate) fn check_terminal(&self) -> Result<(), Failure> {
-        if self.yes || io::stdin().is_terminal() {
+    pub(super) fn check_terminal(&self) -> Result<(), Failure> {
+        if self.flags.yes || io::stdin().is_terminal() {
             return Ok(());
         }
         let problem = "no question can be asked: standard input is no terminal. Give \
@@ -144,36 +122,37 @@ impl<'a> Changer<'a> {
     }
 
     /// Shows what will change, asks, and writes.
-    pub(crate) async fn change<K: Shown>(
+    pub(super) async fn change<K: Shown>(
         &self,
         seen: &Standing<K>,
         new: &Document<K>,
         kind: VersionKind,
         may_edit: bool,
     ) -> Result<Changed<K>, Failure> {
-        let preview = Preview::new(self.common, &self.store, seen, new).await;
+        let preview = Preview::new(&self.store, seen, new).await;
         if preview.is_same() {
-            self.tell_same(seen)?;
+            let number = show::in_force(&seen.stored).map(|version| version.number);
+            let which = match number {
+                Some(number) => format!("this is revision {number}, which is in force"),
+                None => "this is what is in force".to_owned(),
+            };
+            self.tell(false, number, &format!("nothing changes: {which}"))?;
             return Ok(Changed::Done);
         }
-        let (common, as_json) = (self.common, self.common.output == Output::Json);
-        if as_json {
+        let color = self.store.common.color;
+        if self.store.common.output == Output::Json {
             // The output is for programs; what is shown is for people.
-            preview.write(&mut output::stderr(), common.color.of_stderr())?;
+            preview.write(&mut output::stderr(), color.of_stderr())?;
         } else {
-            preview.write(&mut output::stdout(), common.color.of_stdout())?;
+            preview.write(&mut output::stdout(), color.of_stdout())?;
         }
-        if let (Some(refusal), false) = (preview.effect.refusal(), self.force) {
+        if let (Some(refusal), false) = (preview.effect.refusal(), self.flags.force) {
             return Ok(Changed::Unforced(refusal));
         }
-        match if self.asks() {
-            ask(may_edit)?
-        } else {
-            EditAnswer::Yes
-        } {
-            EditAnswer::Yes => {}
-            EditAnswer::No => return Ok(Changed::Refused),
-            EditAnswer::Edit => return Ok(Changed::EditAgain),
+        if self.asks()
+            && let Some(other) = ask(may_edit)?
+        {
+            return Ok(other);
         }
         let change = DocumentEdit {
             document: &new.text(),
@@ -185,14 +164,11 @@ impl<'a> Changer<'a> {
         match self.store.write(&seen.stored, &change).await? {
             WriteResult::Done(number) => {
                 let name = self.store.name();
-                if as_json {
-                    let message = json!({"written": true, "revision": number, "at": name});
-                    output::json(&mut output::stdout(), &message)?;
-                } else if let Some(number) = number {
-                    writeln!(output::stdout(), "revision {number} is written to {name}")?;
-                } else {
-                    writeln!(output::stdout(), "{name} is written")?;
-                }
+                let written = match number {
+                    Some(number) => format!("revision {number} is written to {name}"),
+                    None => format!("{name} is written"),
+                };
+                self.tell(true, number, &written)?;
                 Ok(Changed::Done)
             }
             WriteResult::Changed => {
@@ -203,19 +179,13 @@ impl<'a> Changer<'a> {
         }
     }
 
-    fn tell_same<K: Kind>(&self, seen: &Standing<K>) -> Result<(), Failure> {
-        let number = show::in_force(&seen.stored).map(|version| version.number);
-        if self.common.output == Output::Json {
-            let name = self.store.name();
-            let message = json!({"written": false, "revision": number, "at": name});
-            output::json(&mut output::stdout(), &message)?;
-            return Ok(());
+    fn tell(&self, written: bool, revision: Option<u64>, words: &str) -> io::Result<()> {
+        let (mut out, name) = (output::stdout(), self.store.name());
+        if self.store.common.output == Output::Json {
+            let message = json!({"written": written, "revision": revision, "at": name});
+            return output::json(&mut out, &message);
         }
-        let which = match number {
-            Some(number) => format!("this is revision {number}, which is in force"),
-            None => "this is what is in force".to_owned(),
-        };
-        Ok(writeln!(output::stdout(), "nothing changes: {which}")?)
+        writeln!(out, "{words}")
     }
 
     /// Prints what another writer did meanwhile.
@@ -225,7 +195,7 @@ impl<'a> Changer<'a> {
         now: &Standing<K>,
     ) -> Result<(), Failure> {
         let mut out = output::stderr();
-        let palette = self.common.color.of_stderr();
+        let palette = self.store.common.color.of_stderr();
         let how = match (&now.document, show::in_force(&now.stored)) {
             (None, _) => "were removed".to_owned(),
             (Some(_), Some(version)) => format!("were changed: {}", about(version)),
@@ -242,33 +212,22 @@ impl<'a> Changer<'a> {
     }
 }
 
-/// Every problem, if there are any.
-fn check_order<K: Kind>(new: &Document<K>) -> Result<(), Failure> {
-    let Err(error) = &new.read else {
-        return Ok(());
-    };
-    writeln!(output::stderr(), "{error}")?;
-    Err(Failure::No(format!(
-        "{} is invalid: nothing was written",
-        new.name
-    )))
-}
-
-fn ask(may_edit: bool) -> Result<EditAnswer, Failure> {
+/// Asks whether to write. None: yes.
+fn ask<K: Kind>(may_edit: bool) -> Result<Option<Changed<K>>, Failure> {
     let question = if may_edit {
         "Apply? [y/N, e: edit again] "
     } else {
         "Apply? [y/N] "
     };
     Ok(match &*reply(question)? {
-        "y" | "yes" => EditAnswer::Yes,
-        "e" | "edit" if may_edit => EditAnswer::Edit,
-        _ => EditAnswer::No,
+        "y" | "yes" => None,
+        "e" | "edit" if may_edit => Some(Changed::EditAgain),
+        _ => Some(Changed::Refused),
     })
 }
 
 /// Reads an answer, in lower case and trimmed.
-pub(crate) fn reply(question: &str) -> Result<String, Failure> {
+pub(super) fn reply(question: &str) -> Result<String, Failure> {
     let mut err = output::stderr();
     write!(err, "{question}")?;
     err.flush()?;

@@ -9,11 +9,9 @@ use doorward_documents::Kind;
 use doorward_etcd::DocumentPlace;
 use serde_json::json;
 
-use crate::documents::author::plain;
-use crate::documents::document::Document;
-use crate::documents::preview::write_need;
-use crate::documents::store::Store;
-use crate::documents::{Change, Effect, Shown, counted, show};
+use super::author::plain;
+use super::preview::write_need;
+use super::{Change, Document, Effect, Shown, Store, counted, show};
 use crate::failure::Failure;
 use crate::flags::{Common, Output};
 use crate::output;
@@ -27,7 +25,11 @@ pub(crate) async fn files<K: Shown>(
     at: Option<&DocumentPlace>,
     files: &[PathBuf],
 ) -> Result<(), Failure> {
-    let (store, old) = former::<K>(common, at).await?;
+    let hurried = Common {
+        timeout: common.timeout.min(TIMEOUT),
+        ..common.clone()
+    };
+    let (store, old) = former::<K>(&hurried, at).await?;
     let (mut bad, mut unread) = (0, 0);
     for file in files {
         let document = match Document::<K>::read(file) {
@@ -66,54 +68,32 @@ pub(crate) async fn files<K: Shown>(
 }
 
 /// Validates what is in force.
-pub(crate) async fn in_force<K: Shown>(
-    common: &Common,
-    at: Option<&DocumentPlace>,
-) -> Result<(), Failure> {
-    let store = Store::open::<K>(common, at)?;
+pub(super) async fn in_force<K: Shown>(store: &Store<'_>) -> Result<(), Failure> {
     let standing = store.read::<K>().await?;
     let Some(document) = &standing.document else {
-        return Err(show::nothing(&store, &standing));
+        return Err(show::nothing(store, &standing));
     };
-    match &document.read {
-        Ok(new) => {
-            let (name, store) = (&document.name, Some(&store));
-            let old = None;
-            print(
-                common,
-                Change {
-                    name,
-                    new,
-                    old,
-                    store,
-                },
-            )
-            .await?;
-            Ok(())
-        }
-        Err(error) => {
-            writeln!(output::stderr(), "{error}")?;
-            let noun = K::NOUN;
-            let problem = format!("it is invalid: servers keep the {noun}s they had");
-            Err(Failure::No(problem))
-        }
-    }
+    let then = format!(": servers keep the {}s they had", K::NOUN);
+    let change = Change {
+        name: &document.name,
+        new: document.valid(&then)?,
+        old: None,
+        store: Some(store),
+    };
+    print(store.common, change).await?;
+    Ok(())
 }
 
 /// Returns the document that files would replace and its place, as far as they are known.
-async fn former<K: Kind>(
-    common: &Common,
+async fn former<'a, K: Kind>(
+    common: &'a Common,
     at: Option<&DocumentPlace>,
-) -> Result<(Option<Store>, Option<K>), Failure> {
+) -> Result<(Option<Store<'a>>, Option<K>), Failure> {
     if at.is_none() && matches!(common.etcd.config(), Ok(None)) {
         return Ok((None, None));
     }
-    let common = Common {
-        timeout: common.timeout.min(TIMEOUT),
-        ..common.clone()
-    };
     let read = async {
-        let store = Store::open::<K>(&common, at)?;
+        let store = Store::open::<K>(common, at)?;
         let standing = store.read::<K>().await?;
         Ok::<_, Failure>((store, standing.document))
     };
@@ -130,7 +110,7 @@ async fn former<K: Kind>(
 /// Prints the parts of a document, and the warnings.
 async fn print<K: Shown>(common: &Common, change: Change<'_, K>) -> Result<K::Effect, Failure> {
     let (name, new, noun) = (change.name, change.new, K::NOUN);
-    let effect = K::effect(change, None).await;
+    let effect = K::effect(change, false).await;
     let mut out = output::stdout();
     if common.output == Output::Json {
         let warnings = effect.to_json().remove("warnings");

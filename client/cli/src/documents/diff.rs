@@ -1,24 +1,16 @@
 //! Command `diff`: what applying a file would change.
 
-use std::io::{self, Write};
+use std::io;
 use std::path::Path;
 
-use doorward_etcd::DocumentPlace;
-
-use crate::documents::Shown;
-use crate::documents::document::Document;
-use crate::documents::preview::Preview;
-use crate::documents::store::Store;
+use super::preview::Preview;
+use super::{Document, Shown, Store};
 use crate::failure::Failure;
-use crate::flags::{Common, Output};
+use crate::flags::Output;
 use crate::output;
 
-pub(crate) async fn run<K: Shown>(
-    common: &Common,
-    at: Option<&DocumentPlace>,
-    file: &Path,
-) -> Result<(), Failure> {
-    let compared = compare::<K>(common, at, file).await;
+pub(super) async fn run<K: Shown>(store: &Store<'_>, file: &Path) -> Result<(), Failure> {
+    let compared = compare::<K>(store, file).await;
     // 1 means that something would change: what goes wrong is something else.
     compared.map_err(|failure| match failure {
         Failure::No(problem) => Failure::Usage(problem),
@@ -29,26 +21,17 @@ pub(crate) async fn run<K: Shown>(
     })
 }
 
-async fn compare<K: Shown>(
-    common: &Common,
-    at: Option<&DocumentPlace>,
-    file: &Path,
-) -> Result<(), Failure> {
-    let store = Store::open::<K>(common, at)?;
+async fn compare<K: Shown>(store: &Store<'_>, file: &Path) -> Result<(), Failure> {
     let new = Document::<K>::read(file)?;
     let standing = store.read().await?;
-    let preview = Preview::new(common, &store, &standing, &new).await;
+    let preview = Preview::new(store, &standing, &new).await;
     let mut out = output::stdout();
-    if common.output == Output::Json {
+    if store.common.output == Output::Json {
         output::json(&mut out, &preview.to_json())?;
     } else if !preview.is_same() {
-        preview.write(&mut out, common.color.of_stdout())?;
+        preview.write(&mut out, store.common.color.of_stdout())?;
     }
-    if let Err(error) = &new.read {
-        writeln!(output::stderr(), "{error}")?;
-        let problem = format!("{} is invalid", new.name);
-        return Err(Failure::Usage(problem));
-    }
+    new.valid("")?;
     if preview.is_same() {
         Ok(())
     } else {

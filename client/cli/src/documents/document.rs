@@ -2,12 +2,13 @@
 
 use std::borrow::Cow;
 use std::fs;
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::path::Path;
 
 use doorward_documents::Kind;
 
 use crate::failure::Failure;
+use crate::output;
 
 /// A document under its name.
 #[derive(Debug)]
@@ -37,6 +38,21 @@ impl<K: Kind> Document<K> {
             Ok(bytes) => Ok(Self::new(&name, bytes)),
             Err(error) => Err(Failure::Usage(format!("{name}: cannot be read: {error}"))),
         }
+    }
+
+    /// Returns the line of each problem, and its text; none if it is valid.
+    pub(crate) fn problems(&self) -> Vec<(u64, String)> {
+        self.read.as_ref().err().map_or_else(Vec::new, K::problems)
+    }
+
+    /// Returns its content. Prints all problems of an invalid one; `then` says what comes of them.
+    pub(crate) fn valid(&self, then: &str) -> Result<&K, Failure> {
+        self.read
+            .as_ref()
+            .map_err(|error| match writeln!(output::stderr(), "{error}") {
+                Ok(()) => Failure::No(format!("{} is invalid{then}", self.name)),
+                Err(error) => error.into(),
+            })
     }
 
     /// Returns it as text. Invalid UTF-8 is replaced: only an invalid document has any.

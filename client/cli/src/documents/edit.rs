@@ -5,28 +5,19 @@
 
 use std::fs;
 use std::io::{self, Write};
-use std::path::PathBuf;
 use std::process::Command;
 
-use doorward_documents::Kind;
-use doorward_etcd::DocumentPlace;
 use doorward_etcd::documents::VersionKind;
+use tempfile::NamedTempFile;
 
-use crate::documents::change::{Changed, Changer, reply};
-use crate::documents::document::Document;
-use crate::documents::flags::ChangeFlags;
-use crate::documents::store::Standing;
-use crate::documents::{Shown, marks};
+use super::change::{Changed, Changer, reply};
+use super::flags::ChangeFlags;
+use super::{Document, Shown, Standing, Store, marks};
 use crate::failure::Failure;
-use crate::flags::Common;
 use crate::output;
 
-pub(crate) async fn run<K: Shown>(
-    common: &Common,
-    at: Option<&DocumentPlace>,
-    flags: &ChangeFlags,
-) -> Result<(), Failure> {
-    let changer = Changer::new::<K>(common, at, flags)?;
+pub(super) async fn run<K: Shown>(store: Store<'_>, flags: &ChangeFlags) -> Result<(), Failure> {
+    let changer = Changer::new(store, flags)?;
     changer.check_terminal()?;
     let editor = editor()?;
     let standing = changer.store.read::<K>().await?;
@@ -39,20 +30,27 @@ pub(crate) async fn run<K: Shown>(
             K::EXAMPLE.to_owned()
         }
     };
+    let copy = tempfile::Builder::new()
+        .prefix(&format!("doorward-{noun}s-"))
+        .suffix(".yaml")
+        .tempfile();
+    let copy = copy.map_err(|error| Failure::No(format!("cannot make a copy: {error}")))?;
+    let name = copy.path().display().to_string();
     let mut session = Session {
-        copy: Copy::new(&start, noun)?,
+        name: name.clone(),
+        copy,
         editor,
         start,
         changer,
     };
-    let path = session.copy.path.display().to_string();
-    // Should all this be ended from outside, it is known where the text is.
-    writeln!(output::stderr(), "the copy that is edited: {path}")?;
+    session.write(&session.start)?;
+    // A signal may end this process: the operator knows the place of the text.
+    writeln!(output::stderr(), "the copy that is edited: {name}")?;
     let edited = session.edit(standing).await;
     // A copy that is kept has text that is nowhere else.
-    match (&edited, session.copy.differs_from(&session.start)) {
-        (Err(_), true) => writeln!(output::stderr(), "your text is kept in {path}")?,
-        _ => session.copy.remove(),
+    if edited.is_err() && session.has_news() {
+        session.copy.disable_cleanup(true);
+        writeln!(output::stderr(), "your text is kept in {name}")?;
     }
     edited
 }
@@ -62,7 +60,9 @@ struct Session<'a> {
     changer: Changer<'a>,
     /// The program and its arguments.
     editor: Vec<String>,
-    copy: Copy,
+    copy: NamedTempFile,
+    /// Path of the copy.
+    name: String,
     /// Text that changes nothing: the one that the editor got first, or the one that another writer wrote since.
     start: String,
 }
@@ -70,35 +70,29 @@ struct Session<'a> {
 impl Session<'_> {
     async fn edit<K: Shown>(&mut self, mut seen: Standing<K>) -> Result<(), Failure> {
         let mut text = self.start.clone();
-        let invalid = self.copy.document::<K>(&text).read.err();
-        let mut problems = invalid.map_or_else(Vec::new, |error| K::problems(&error));
+        let mut problems = seen
+            .document
+            .as_ref()
+            .map_or_else(Vec::new, Document::problems);
         loop {
             let edited = self.round(&text, &problems)?;
             if edited.trim().is_empty() || edited == self.start {
                 writeln!(output::stdout(), "nothing changed")?;
                 return Ok(());
             }
-            let new = self.copy.document::<K>(&edited);
-            if let Err(error) = &new.read {
-                if !problems.is_empty() && edited == text {
-                    writeln!(output::stderr(), "{error}")?;
-                    let problem = "it is still invalid: nothing was written";
-                    return Err(Failure::No(problem.to_owned()));
-                }
-                problems = K::problems(error);
+            let mut new = Document::<K>::new(&self.name, edited.clone().into_bytes());
+            if !problems.is_empty() && edited == text && new.valid("").is_err() {
+                let problem = "it is still invalid: nothing was written";
+                return Err(Failure::No(problem.to_owned()));
+            }
+            problems = new.problems();
+            if !problems.is_empty() {
                 text = edited;
                 continue;
             }
-            problems.clear();
-            let new = Document {
-                name: "your text".to_owned(),
-                ..new
-            };
-            match self
-                .changer
-                .change(&seen, &new, VersionKind::Edit, true)
-                .await?
-            {
+            new.name = "your text".to_owned();
+            let changed = self.changer.change(&seen, &new, VersionKind::Edit, true);
+            match changed.await? {
                 Changed::Done => {
                     // The text is in force, or was all along.
                     self.start.clone_from(&edited);
@@ -136,15 +130,15 @@ impl Session<'_> {
             [] => text.to_owned(),
             problems => marks::marked(text, problems),
         };
-        self.copy.write(&shown)?;
+        self.write(&shown)?;
         let ran = self.run_editor();
-        let back = self.copy.read()?;
+        let back = fs::read_to_string(self.copy.path()).map_err(|error| self.failure(&error))?;
         let edited = if back == shown {
             text.to_owned()
         } else {
             marks::stripped(&back)
         };
-        self.copy.write(&edited)?;
+        self.write(&edited)?;
         ran?;
         Ok(edited)
     }
@@ -153,7 +147,7 @@ impl Session<'_> {
         let (program, arguments) = self.editor.split_first().ok_or_else(no_editor)?;
         let status = Command::new(program)
             .args(arguments)
-            .arg(&self.copy.path)
+            .arg(self.copy.path())
             .status();
         match status {
             Ok(status) if status.success() => Ok(()),
@@ -166,59 +160,26 @@ impl Session<'_> {
         }
     }
 
-    /// Whether the operator, if there is one to be asked, wants to go on.
-    fn asks(&self, question: &str) -> Result<bool, Failure> {
-        Ok(self.changer.asks() && matches!(&*reply(question)?, "y" | "yes"))
-    }
-}
-
-/// The file that is edited.
-struct Copy {
-    path: PathBuf,
-}
-
-impl Copy {
-    fn new(text: &str, noun: &str) -> Result<Self, Failure> {
-        let cannot = |error: &io::Error| Failure::No(format!("cannot make a copy: {error}"));
-        let mut copy = tempfile::Builder::new()
-            .prefix(&format!("doorward-{noun}s-"))
-            .suffix(".yaml")
-            .tempfile()
-            .map_err(|error| cannot(&error))?;
-        let written = copy.write_all(text.as_bytes());
-        written.map_err(|error| cannot(&error))?;
-        let (_, path) = copy.keep().map_err(|error| cannot(&error.error))?;
-        Ok(Self { path })
-    }
-
     fn write(&self, text: &str) -> Result<(), Failure> {
-        fs::write(&self.path, text).map_err(|error| self.failure(&error))
-    }
-
-    fn read(&self) -> Result<String, Failure> {
-        fs::read_to_string(&self.path).map_err(|error| self.failure(&error))
-    }
-
-    fn document<K: Kind>(&self, text: &str) -> Document<K> {
-        let name = self.path.display().to_string();
-        Document::new(&name, text.as_bytes().to_vec())
-    }
-
-    fn differs_from(&self, text: &str) -> bool {
-        match fs::read(&self.path) {
-            Ok(copy) => copy != text.as_bytes(),
-            // A copy that cannot be read here may still have the text.
-            Err(_) => self.path.exists(),
-        }
-    }
-
-    fn remove(&self) {
-        // If it stays, it has nothing new.
-        let _ = fs::remove_file(&self.path);
+        fs::write(self.copy.path(), text).map_err(|error| self.failure(&error))
     }
 
     fn failure(&self, error: &io::Error) -> Failure {
-        Failure::No(format!("the copy {}: {error}", self.path.display()))
+        Failure::No(format!("the copy {}: {error}", self.name))
+    }
+
+    /// Whether the copy has text that is nowhere else.
+    fn has_news(&self) -> bool {
+        match fs::read(self.copy.path()) {
+            Ok(copy) => copy != self.start.as_bytes(),
+            // A copy that cannot be read here may still have the text.
+            Err(_) => self.copy.path().exists(),
+        }
+    }
+
+    /// Whether the operator, if there is one to be asked, wants to go on.
+    fn asks(&self, question: &str) -> Result<bool, Failure> {
+        Ok(self.changer.asks() && matches!(&*reply(question)?, "y" | "yes"))
     }
 }
 

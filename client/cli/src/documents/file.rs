@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::NamedTempFile;
 
+use super::WriteResult;
 use crate::failure::Failure;
 
 /// Number of links that are followed.
@@ -40,15 +41,19 @@ impl DocumentFile {
         }
     }
 
-    /// Replaces the file, unless its content differs from what was seen. Returns whether it was replaced.
-    pub(crate) fn write(&self, seen: Option<&[u8]>, document: &str) -> Result<bool, Failure> {
+    /// Replaces the file, unless its content differs from what was seen.
+    pub(crate) fn write(
+        &self,
+        seen: Option<&[u8]>,
+        document: &str,
+    ) -> Result<WriteResult, Failure> {
         let cannot = |error: io::Error| {
             let path = self.path.display();
             Failure::No(format!("cannot write {path}: {error}. Nothing was written"))
         };
         let new = self.prepare(document).map_err(cannot)?;
         if self.read()?.as_deref() != seen {
-            return Ok(false);
+            return Ok(WriteResult::Changed);
         }
         new.persist(&self.path)
             .map_err(|error| cannot(error.error))?;
@@ -56,7 +61,7 @@ impl DocumentFile {
         if let Ok(folder) = File::open(folder(&self.path)) {
             let _ = folder.sync_all();
         }
-        Ok(true)
+        Ok(WriteResult::Done(None))
     }
 
     /// Writes the new content to the disk, under another name.
@@ -119,11 +124,13 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = DocumentFile::new(&folder.path().join("t.yaml"));
         assert_eq!(file.read().unwrap(), None);
-        assert!(file.write(None, "one").unwrap());
-        assert!(!file.write(None, "other").unwrap());
-        assert!(!file.write(Some(b"two"), "other").unwrap());
+        let done = WriteResult::Done(None);
+        assert_eq!(file.write(None, "one").unwrap(), done);
+        for seen in [None, Some(&b"two"[..])] {
+            assert_eq!(file.write(seen, "other").unwrap(), WriteResult::Changed);
+        }
         assert_eq!(file.read().unwrap().unwrap(), b"one");
-        assert!(file.write(Some(b"one"), "two").unwrap());
+        assert_eq!(file.write(Some(b"one"), "two").unwrap(), done);
         assert_eq!(file.read().unwrap().unwrap(), b"two");
     }
 
@@ -137,9 +144,9 @@ mod tests {
         symlink("t.yaml", &link).unwrap();
         // The file that the link leads to is not there yet.
         let file = DocumentFile::new(&link);
-        assert!(file.write(None, "one").unwrap());
+        file.write(None, "one").unwrap();
         fs::set_permissions(&path, Permissions::from_mode(0o664)).unwrap();
-        assert!(file.write(Some(b"one"), "two").unwrap());
+        file.write(Some(b"one"), "two").unwrap();
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
         assert_eq!(fs::read_to_string(&path).unwrap(), "two");
         let mode = fs::metadata(&path).unwrap().permissions().mode();

@@ -3,32 +3,25 @@
 use std::io::Write;
 
 use doorward_documents::Kind;
-use doorward_etcd::DocumentPlace;
 use doorward_etcd::documents::Recorded;
 use serde_json::{Value, json};
 
-use crate::documents::author::plain;
-use crate::documents::show;
-use crate::documents::store::{Standing, Store};
+use super::author::plain;
+use super::{Standing, Store, show};
 use crate::failure::Failure;
-use crate::flags::{Common, Output};
+use crate::flags::Output;
 use crate::output;
 use doorward_pages::terminal::palette::{Palette, Tone};
 use doorward_pages::terminal::table::{Cell, Table, cell};
 
-pub(crate) async fn run<K: Kind>(
-    common: &Common,
-    at: Option<&DocumentPlace>,
-    count: usize,
-) -> Result<(), Failure> {
-    let store = Store::open::<K>(common, at)?;
+pub(super) async fn run<K: Kind>(store: &Store<'_>, count: usize) -> Result<(), Failure> {
     let standing = store.read::<K>().await?;
     let stored = &standing.stored;
     let numbers: Vec<u64> = stored.numbers.iter().copied().take(count).collect();
     let versions = store.versions(&numbers).await?;
     let in_force = show::in_force(stored).map(|version| version.number);
     let mut out = output::stdout();
-    if common.output == Output::Json {
+    if store.common.output == Output::Json {
         let versions: Vec<Value> = versions
             .iter()
             .map(|recorded| row(recorded, in_force))
@@ -43,7 +36,7 @@ pub(crate) async fn run<K: Kind>(
         output::json(&mut out, &listed)?;
         return Ok(());
     }
-    let palette = common.color.of_stdout();
+    let palette = store.common.color.of_stdout();
     if !versions.is_empty() {
         table(&versions, in_force, palette).write(&mut out)?;
         let more = stored.numbers.len().saturating_sub(versions.len());
@@ -51,13 +44,13 @@ pub(crate) async fn run<K: Kind>(
             writeln!(out, "and {more} more; -n lists more")?;
         }
     }
-    note(&mut out, &store, &standing, palette)
+    note(&mut out, store, &standing, palette)
 }
 
 /// Prints remarks below the table.
 fn note<K: Kind>(
     out: &mut impl Write,
-    store: &Store,
+    store: &Store<'_>,
     standing: &Standing<K>,
     palette: Palette,
 ) -> Result<(), Failure> {
@@ -78,7 +71,11 @@ fn note<K: Kind>(
         }
         _ => {}
     }
-    if let Some(Err(_)) = standing.document.as_ref().map(|there| &there.read) {
+    if standing
+        .document
+        .as_ref()
+        .is_some_and(|it| it.read.is_err())
+    {
         let problem =
             format!("the document is INVALID: servers keep the {noun}s they had; check says why");
         writeln!(out, "{}", palette.paint(Tone::Bad, &problem))?;

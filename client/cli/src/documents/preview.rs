@@ -5,11 +5,8 @@ use std::io::{self, Write};
 use doorward_pages::terminal::palette::{Palette, Tone};
 use serde_json::{Value, json};
 
-use crate::documents::author::plain;
-use crate::documents::document::Document;
-use crate::documents::store::{Standing, Store};
-use crate::documents::{Change, Effect, Shown, counted, lines};
-use crate::flags::Common;
+use super::author::plain;
+use super::{Change, Document, Effect, Shown, Standing, Store, counted, lines};
 
 /// Change in meaning, in one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,53 +36,39 @@ pub(crate) struct Preview<'a, K: Shown> {
     /// Document in force. None: there is none.
     old: Option<&'a Document<K>>,
     new: &'a Document<K>,
-    by_part: ByPart,
+    /// Changes in meaning. None: unknown, since one of the documents is invalid.
+    changes: Option<Vec<ChangeLine>>,
     pub(crate) effect: K::Effect,
-}
-
-/// Changes by part of the document.
-#[derive(Debug)]
-enum ByPart {
-    Lines(Vec<ChangeLine>),
-    /// The old document has this number of problems.
-    OldUnknown(usize),
-    /// The new document is invalid.
-    NewUnknown,
 }
 
 impl<'a, K: Shown> Preview<'a, K> {
     /// Compares, and asks for the effect if anything changes in meaning.
     pub(crate) async fn new(
-        common: &Common,
-        store: &'a Store,
+        store: &'a Store<'a>,
         seen: &'a Standing<K>,
         new: &'a Document<K>,
     ) -> Preview<'a, K> {
-        let old = seen.document.as_ref();
-        let was = old.map(|old| old.read.as_ref());
-        let (by_part, effect) = match &new.read {
-            Err(_) => (ByPart::NewUnknown, K::Effect::default()),
-            Ok(is) => {
-                let nothing = K::default();
-                let by_part = match was.unwrap_or(Ok(&nothing)) {
-                    Ok(was) => ByPart::Lines(K::changes(was, is)),
-                    Err(error) => ByPart::OldUnknown(K::problems(error).len()),
-                };
-                let is_same = matches!(&by_part, ByPart::Lines(lines) if lines.is_empty());
+        let (old, nothing) = (seen.document.as_ref(), K::default());
+        let was = old.map_or(Some(&nothing), |old| old.read.as_ref().ok());
+        let is = new.read.as_ref().ok();
+        let changes = was.zip(is).map(|(was, is)| K::changes(was, is));
+        let effect = match is {
+            None => K::Effect::default(),
+            Some(is) => {
                 let change = Change {
                     name: &new.name,
                     new: is,
-                    old: was.and_then(Result::ok),
+                    old: was.filter(|_| old.is_some()),
                     store: Some(store),
                 };
-                let effect = K::effect(change, (!is_same).then_some(common)).await;
-                (by_part, effect)
+                let asks = changes.as_ref().is_none_or(|lines| !lines.is_empty());
+                K::effect(change, asks).await
             }
         };
         Preview {
             old,
             new,
-            by_part,
+            changes,
             effect,
         }
     }
@@ -108,44 +91,37 @@ impl<'a, K: Shown> Preview<'a, K> {
 
     fn write_parts(&self, out: &mut impl Write, palette: Palette) -> io::Result<()> {
         let noun = K::NOUN;
-        match &self.by_part {
-            ByPart::Lines(lines) if lines.is_empty() => {
-                writeln!(out, "no {noun} changes in meaning")
+        let (tone, message) = match (&self.changes, self.old) {
+            (Some(lines), _) if lines.is_empty() => {
+                return writeln!(out, "no {noun} changes in meaning");
             }
-            ByPart::Lines(lines) => {
+            (Some(lines), _) => {
                 writeln!(out, "by {noun}:")?;
                 for line in lines {
                     let text = format!("  {} {}", line.sign, plain(&line.text));
                     writeln!(out, "{}", palette.paint(line.tone(), &text))?;
                 }
-                Ok(())
+                return Ok(());
             }
-            ByPart::OldUnknown(problems) => {
-                let name = self.old.map_or("", |old| &old.name);
-                let (count, s) = counted(*problems);
+            (None, Some(old)) if self.new.read.is_ok() => {
+                let (count, s) = counted(old.problems().len());
                 let message = format!(
-                    "the document at {name} is invalid ({count} problem{s}): servers keep the {noun}s they \
-                     had, and the changes by {noun} are unknown"
+                    "the document at {} is invalid ({count} problem{s}): servers keep the {noun}s they \
+                     had, and the changes by {noun} are unknown",
+                    old.name
                 );
-                writeln!(out, "{}", palette.paint(Tone::Partial, &message))
+                (Tone::Partial, message)
             }
-            ByPart::NewUnknown => {
-                let message = format!("{} is invalid", self.new.name);
-                writeln!(out, "{}", palette.paint(Tone::Bad, &message))
-            }
-        }
+            (None, _) => (Tone::Bad, format!("{} is invalid", self.new.name)),
+        };
+        writeln!(out, "{}", palette.paint(tone, &message))
     }
 
     /// For programs. Its field names are an interface.
     pub(crate) fn to_json(&self) -> Value {
-        let lines = match &self.by_part {
-            ByPart::Lines(lines) => {
-                let lines = lines.iter();
-                let lines = lines.map(|line| format!("{} {}", line.sign, line.text));
-                Some(lines.collect::<Vec<_>>())
-            }
-            _ => None,
-        };
+        let text = |line: &ChangeLine| format!("{} {}", line.sign, line.text);
+        let lines = self.changes.as_ref();
+        let lines: Option<Vec<String>> = lines.map(|lines| lines.iter().map(text).collect());
         let mut shown = self.effect.to_json();
         shown.insert("different".to_owned(), json!(!self.is_same()));
         shown.insert(format!("{}s", K::NOUN), json!(lines));

@@ -7,24 +7,17 @@ use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 
 use doorward_documents::Kind;
-use doorward_etcd::DocumentPlace;
 use doorward_etcd::documents::{StoredDocument, Version};
 use serde_json::json;
 
-use crate::documents::author::plain;
-use crate::documents::document::Document;
-use crate::documents::store::{Standing, Store};
+use super::author::plain;
+use super::{Document, Standing, Store};
 use crate::failure::Failure;
-use crate::flags::{Common, Output};
+use crate::flags::Output;
 use crate::output;
 use doorward_pages::terminal::palette::Tone;
 
-pub(crate) async fn run<K: Kind>(
-    common: &Common,
-    at: Option<&DocumentPlace>,
-    revision: Option<u64>,
-) -> Result<(), Failure> {
-    let store = Store::open::<K>(common, at)?;
+pub(super) async fn run<K: Kind>(store: &Store<'_>, revision: Option<u64>) -> Result<(), Failure> {
     let mut standing = store.read::<K>().await?;
     let (document, version, is_in_force) = match revision {
         Some(number) => {
@@ -39,10 +32,10 @@ pub(crate) async fn run<K: Kind>(
         }
         None => match standing.document.take() {
             Some(document) => (document, in_force(&standing.stored).cloned(), true),
-            None => return Err(nothing(&store, &standing)),
+            None => return Err(nothing(store, &standing)),
         },
     };
-    if common.output == Output::Json {
+    if store.common.output == Output::Json {
         let known = version.as_ref();
         let shown = json!({
             "at": store.name(),
@@ -58,7 +51,7 @@ pub(crate) async fn run<K: Kind>(
         output::json(&mut output::stdout(), &shown)?;
         return Ok(());
     }
-    let palette = common.color.of_stderr();
+    let palette = store.common.color.of_stderr();
     let note = match &version {
         Some(version) => about(version),
         None => "not written by this command line: who, when and why are not known".to_owned(),
@@ -74,8 +67,8 @@ pub(crate) async fn run<K: Kind>(
     if store.is_in_etcd() {
         writeln!(output::stderr(), "{}", palette.paint(Tone::Quiet, &note))?;
     }
-    if let Err(error) = &document.read {
-        let (count, s) = counted(K::problems(error).len());
+    let (count, s) = counted(document.problems().len());
+    if count > 0 {
         let problem = format!("the document is INVALID: {count} problem{s}; check lists them");
         writeln!(output::stderr(), "{}", palette.paint(Tone::Bad, &problem))?;
     }
@@ -132,7 +125,7 @@ pub(crate) fn about(version: &Version) -> String {
 }
 
 /// There is no document.
-pub(crate) fn nothing<K: Kind>(store: &Store, standing: &Standing<K>) -> Failure {
+pub(crate) fn nothing<K: Kind>(store: &Store<'_>, standing: &Standing<K>) -> Failure {
     let (name, noun) = (store.name(), K::NOUN);
     Failure::No(match standing.stored.numbers.first() {
         None => {

@@ -8,14 +8,15 @@ use doorward_etcd::documents::{self, DocumentEdit, Recorded, StoredDocument, Ver
 use doorward_etcd::layout::DocumentKeys;
 use doorward_etcd::{DocumentPlace, EtcdConfig, EtcdConnection};
 
-use crate::documents::document::Document;
-use crate::documents::file::DocumentFile;
+use super::Document;
+use super::file::DocumentFile;
 use crate::failure::Failure;
 use crate::flags::Common;
 
 /// The place of a document.
 #[derive(Debug)]
-pub(crate) struct Store {
+pub(crate) struct Store<'a> {
+    pub(crate) common: &'a Common,
     /// As operators name it.
     name: String,
     kept: Kept,
@@ -49,7 +50,7 @@ impl<K: Kind> Standing<K> {
 }
 
 /// Outcome of a write.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub(crate) enum WriteResult {
     /// It is in force, with this number in the history; a file has none.
     Done(Option<u64>),
@@ -57,10 +58,10 @@ pub(crate) enum WriteResult {
     Changed,
 }
 
-impl Store {
+impl<'a> Store<'a> {
     /// Returns the store at a place, without a connection. None: the key of the kind, if etcd is known.
     pub(crate) fn open<K: Kind>(
-        common: &Common,
+        common: &'a Common,
         at: Option<&DocumentPlace>,
     ) -> Result<Self, Failure> {
         let (noun, config) = (K::NOUN, common.etcd.config());
@@ -91,7 +92,7 @@ impl Store {
                 Kept::Etcd { config, keys }
             }
         };
-        Ok(Self { name, kept })
+        Ok(Self { common, name, kept })
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -159,14 +160,7 @@ impl Store {
     ) -> Result<WriteResult, Failure> {
         let (config, keys) = match &self.kept {
             Kept::Etcd { config, keys } => (config, keys),
-            Kept::File(file) => {
-                let is_written = file.write(seen.document.as_deref(), change.document)?;
-                return Ok(if is_written {
-                    WriteResult::Done(None)
-                } else {
-                    WriteResult::Changed
-                });
-            }
+            Kept::File(file) => return file.write(seen.document.as_deref(), change.document),
         };
         // Made anew: the operator may have thought for so long that a token ran out.
         let mut connection = EtcdConnection::new(config.clone());

@@ -8,7 +8,6 @@ use serde_json::{Map, Value, json};
 
 use crate::documents::author::plain;
 use crate::documents::{Change, Effect, counted};
-use crate::flags::Common;
 use crate::granted::number;
 use crate::templates::effect::{self, Effects};
 use crate::templates::live;
@@ -39,12 +38,12 @@ struct InUse {
 
 impl Forecast {
     /// Warns, and asks a server for what is in use.
-    pub(super) async fn new(change: Change<'_, Located>, live: Option<&Common>) -> Self {
+    pub(super) async fn new(change: Change<'_, Located>, asks: bool) -> Self {
         let (new, store) = (change.new, change.store);
         let old = change.old.map(|old| &old.templates);
-        let live = match live {
-            Some(common) => Some(live::ask(common).await),
-            None => None,
+        let live = match store {
+            Some(store) if asks => Some(live::ask(store.common).await),
+            _ => None,
         };
         let goes_by = |who: &live::ReportedBy| store.is_some_and(|store| who.goes_by(store));
         let before = InForceBefore {

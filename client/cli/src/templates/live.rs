@@ -30,7 +30,7 @@ pub(crate) struct ReportedBy {
 impl ReportedBy {
     /// Whether it goes by the templates of a store. Of a file only the name is compared: the path
     /// may lead there from elsewhere.
-    pub(crate) fn goes_by(&self, store: &Store) -> bool {
+    pub(crate) fn goes_by(&self, store: &Store<'_>) -> bool {
         let [own, other] = [self.source.as_str(), store.name()].map(DocumentPlace::from_str);
         match (own, other) {
             (Ok(DocumentPlace::File(own)), Ok(DocumentPlace::File(other))) => {
