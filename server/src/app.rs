@@ -18,7 +18,7 @@ use std::time::Duration;
 use doorward_engine::node;
 use doorward_engine::template::Templates;
 use doorward_etcd::directory::Role;
-use doorward_etcd::layout::TemplateKeys;
+use doorward_etcd::layout::DocumentKeys;
 use thiserror::Error;
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::{Semaphore, watch};
@@ -62,7 +62,7 @@ pub struct ServerConfig {
     /// Where they come from, for people.
     pub templates_source: String,
     /// Where all versions of them are, if they are in etcd.
-    pub templates_history: Option<TemplateKeys>,
+    pub templates_history: Option<DocumentKeys>,
     /// The node's own settings.
     pub node: node::Config,
     /// What the node counts time by.

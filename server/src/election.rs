@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use doorward_engine::template::Templates;
 use doorward_etcd::directory::Role;
-use doorward_etcd::layout::TemplateKeys;
+use doorward_etcd::layout::DocumentKeys;
 pub use doorward_session::candidate::standing::Standing;
 pub use doorward_session::candidate::state::CandidateState;
 use doorward_session::time::tolerance::Tolerance;
@@ -57,7 +57,7 @@ pub struct CandidateTemplates {
     /// Those in force at the start.
     pub in_force: Templates,
     /// Where all are that there ever were. Absent: they are in a file, and former ones not known.
-    pub history: Option<TemplateKeys>,
+    pub history: Option<DocumentKeys>,
 }
 
 impl fmt::Debug for CandidateServer {

@@ -16,7 +16,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 use doorward_engine::id::{HolderName, IdError};
-use doorward_etcd::TemplatesPlace;
+use doorward_etcd::DocumentPlace;
 use doorward_etcd::flags::{self as etcd_flags, ElectionFlags, EtcdFlags};
 use doorward_session::address::ipv6_advice;
 use thiserror::Error;
@@ -175,7 +175,7 @@ pub struct ServeFlags {
         env = "DOORWARD_TEMPLATES",
         hide_env_values = true
     )]
-    pub templates: Option<TemplatesPlace>,
+    pub templates: Option<DocumentPlace>,
 
     /// Where etcd is, in which the servers of a node elect their master.
     #[command(flatten)]

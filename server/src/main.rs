@@ -10,11 +10,13 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use clap::{CommandFactory, Parser};
+use doorward_documents::{Kind, Located};
 use doorward_engine::node;
 use doorward_engine::template::Templates;
+use doorward_etcd::DocumentPlace;
 use doorward_etcd::Etcd;
-use doorward_etcd::TemplatesPlace;
 use doorward_etcd::flags::{ENDPOINTS, FlagsError, unreadable_variable};
+use doorward_etcd::layout::DocumentKeys;
 use doorward_server::app::{Server, ServerConfig};
 use doorward_server::election::{self, Election};
 use doorward_server::files;
@@ -245,40 +247,31 @@ async fn open_templates(
     flags: &ServeFlags,
     etcd: Option<&doorward_etcd::EtcdConfig>,
 ) -> anyhow::Result<Opened> {
-    Ok(match (&flags.templates, etcd) {
-        (Some(source @ TemplatesPlace::File(path)), _) => {
-            let (file, templates) = TemplateFile::open(path).await?;
+    let place = match &flags.templates {
+        // Candidates with templates of their own, each what it was built with, would be a trap.
+        None if etcd.is_some() && flags.parent.is_empty() => {
+            Some(DocumentPlace::Etcd(DocumentKeys::new(Located::KEY)))
+        }
+        place => place.clone(),
+    };
+    Ok(match (place, etcd) {
+        (Some(DocumentPlace::File(path)), _) => {
+            let (file, templates) = TemplateFile::open(&path).await?;
             Opened {
                 templates,
-                source: source.to_string(),
+                source: path.display().to_string(),
                 follows: Some(Follows::File(file)),
             }
         }
-        (Some(source @ TemplatesPlace::Etcd(keys)), Some(etcd)) => Opened {
+        (Some(DocumentPlace::Etcd(keys)), Some(etcd)) => Opened {
             templates: Templates::default(),
-            source: source.to_string(),
+            source: DocumentPlace::Etcd(keys.clone()).to_string(),
             follows: Some(Follows::Etcd(EtcdTemplates::new(
-                keys.clone(),
+                keys,
                 Arc::new(etcd.clone()),
             ))),
         },
-        // Candidates with templates of their own, each what it was built with, would be a trap.
-        (None, Some(etcd)) if flags.parent.is_empty() => {
-            let place = TemplatesPlace::default();
-            let source = place.to_string();
-            let TemplatesPlace::Etcd(keys) = place else {
-                return Err(Misused("give --templates".to_owned()).into());
-            };
-            Opened {
-                templates: Templates::default(),
-                source,
-                follows: Some(Follows::Etcd(EtcdTemplates::new(
-                    keys,
-                    Arc::new(etcd.clone()),
-                ))),
-            }
-        }
-        (Some(TemplatesPlace::Etcd(_)), None) => {
+        (Some(DocumentPlace::Etcd(_)), None) => {
             return Err(Misused(
                 "--templates names a key in etcd, but not where etcd is: see --etcd-endpoints"
                     .to_owned(),

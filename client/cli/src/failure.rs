@@ -24,6 +24,20 @@ pub(crate) enum Failure {
     Printed(u8),
 }
 
+/// With advice.
+impl From<doorward_etcd::Error> for Failure {
+    fn from(error: doorward_etcd::Error) -> Self {
+        match error {
+            doorward_etcd::Error::Unreachable { .. } => Self::Unreachable(format!(
+                "{error}. Is etcd running there? --etcd-endpoints says where to look"
+            )),
+            doorward_etcd::Error::Refused { .. } | doorward_etcd::Error::LeaseGone => {
+                Self::No(error.to_string())
+            }
+        }
+    }
+}
+
 impl Failure {
     /// The same kind of failure, of a script of which so many commands failed.
     pub(crate) fn of_script(self, failures: usize) -> Self {

@@ -229,8 +229,8 @@ pub(crate) enum Command {
     Nodes(NodesFlags),
     /// Show, check and change the templates, in etcd or in a file.
     Templates(Box<TemplatesFlags>),
-    /// Try the rules by which a service limits its callers.
-    Rules(RulesFlags),
+    /// Try, check and change the rules by which a service limits its callers, in etcd or in a file.
+    Rules(Box<RulesFlags>),
     /// Show a tree of servers and self-throttling clients at work, on real demand.
     ///
     /// One root, two regions and four leaves, all on loopback and in this process, share one

@@ -7,6 +7,7 @@ mod caller;
 mod color;
 #[cfg(feature = "demo")]
 mod demo;
+mod documents;
 mod failure;
 mod flags;
 mod get;
@@ -83,7 +84,7 @@ async fn run_command(common: &Common, command: Command) -> Result<(), Failure> {
         Command::Nodes(nodes) => nodes::run(common, &nodes).await,
         Command::Shell => shell::run(common).await,
         Command::Templates(flags) => templates::run(common, &flags).await,
-        Command::Rules(flags) => rules::run(common, &flags),
+        Command::Rules(flags) => rules::run(common, &flags).await,
         Command::Completions { shell } => {
             // Not straight to the output: generating panics where writing fails.
             let mut script = Vec::new();

@@ -16,7 +16,6 @@ use serde::Serialize;
 use crate::failure::Failure;
 use crate::flags::{Common, NodesFlags, Output};
 use crate::output;
-use crate::templates::place::failure_of;
 use doorward_pages::terminal::palette::{Palette, Tone};
 use doorward_pages::terminal::table::{Cell, Table, cell};
 
@@ -126,7 +125,7 @@ async fn in_time<T>(
     asking: impl Future<Output = Result<T, doorward_etcd::Error>>,
 ) -> Result<T, Failure> {
     match tokio::time::timeout(common.timeout, asking).await {
-        Ok(answer) => answer.map_err(|error| failure_of(&error)),
+        Ok(answer) => Ok(answer?),
         Err(_) => {
             let problem = format!("etcd did not answer within {:?}", common.timeout);
             Err(Failure::Unreachable(problem))

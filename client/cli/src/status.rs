@@ -18,6 +18,7 @@ use doorward_proto::admin::v1::{
 use doorward_session::visible::{self, line};
 
 use crate::caller::MasterCaller;
+use crate::documents::author::plain;
 use crate::failure::Failure;
 use crate::flags::{Common, Output, StatusFlags};
 use crate::granted::number;
@@ -25,7 +26,6 @@ use crate::granted::tone_of;
 use crate::output;
 use crate::status::reasoned_table::ReasonedTable;
 use crate::status::tree::{children_table, write_own_lease, write_parent};
-use crate::templates::author::plain;
 use doorward_pages::numbers::typed_span as span;
 use doorward_pages::terminal::palette::{Palette, Tone};
 use doorward_pages::terminal::table::{Table, cell};

@@ -1,50 +1,56 @@
-//! `doorward templates`: what operators say about resources, in etcd or in a file.
+//! `doorward templates`: what operators say about resources.
 //!
-//! - `place`, `store`, `file`: where the documents are, how they are read and written;
-//! - `check`, `show`, `history`, `diff`: commands that look;
-//! - `change`, `edit`: commands that write;
-//! - `preview`, and what it is made of: what a change will do;
-//! - `warnings`: what is in order, but hardly meant.
+//! The commands are those for all documents. This folder has what only templates have:
 //!
-//! A write succeeds only on top of the content that the preview compared with.
+//! - `meaning`: changes by template;
+//! - `forecast`, `live`, `effect`: what a change will do to leases;
+//! - `warnings`: documents that are valid, but hardly meant;
+//! - `table`: templates as `check` lists them.
 
-pub(crate) mod author;
-mod change;
-mod check;
-mod diff;
-pub(crate) mod document;
-mod edit;
 mod effect;
-mod file;
 pub(crate) mod flags;
-mod history;
-mod lines;
+mod forecast;
 mod live;
-mod marks;
 mod meaning;
-pub(crate) mod place;
-mod preview;
 mod sample;
-mod show;
-mod store;
+mod table;
 mod warnings;
 
+use doorward_documents::Located;
+use doorward_pages::terminal::palette::Palette;
+use doorward_pages::terminal::table::Table;
+use serde_json::Value;
+
+use crate::documents::{self, Change, ChangeLine, Shown};
 use crate::failure::Failure;
 use crate::flags::Common;
-use crate::templates::flags::{TemplatesCommand, TemplatesFlags};
+use crate::templates::flags::TemplatesFlags;
+use crate::templates::forecast::Forecast;
 
 pub(crate) async fn run(common: &Common, flags: &TemplatesFlags) -> Result<(), Failure> {
-    let place = &flags.place;
-    match &flags.command {
-        TemplatesCommand::Show(show) => show::run(common, place, show).await,
-        TemplatesCommand::Check { files } if files.is_empty() => {
-            check::in_force(common, place).await
-        }
-        TemplatesCommand::Check { files } => check::files(common, place, files).await,
-        TemplatesCommand::Apply(apply) => change::apply(common, place, apply).await,
-        TemplatesCommand::Diff(diff) => diff::run(common, place, diff).await,
-        TemplatesCommand::Edit(edit) => edit::run(common, place, edit).await,
-        TemplatesCommand::Rollback(rollback) => change::rollback(common, place, rollback).await,
-        TemplatesCommand::History(history) => history::run(common, place, history).await,
+    documents::run::<Located>(common, flags.at.as_ref(), &flags.command).await
+}
+
+impl Shown for Located {
+    type Effect = Forecast;
+
+    fn changes(old: &Self, new: &Self) -> Vec<ChangeLine> {
+        meaning::changes(&old.templates, &new.templates)
+    }
+
+    async fn effect(change: Change<'_, Self>, asks: bool) -> Forecast {
+        Forecast::new(change, asks).await
+    }
+
+    fn len(&self) -> usize {
+        self.templates.len()
+    }
+
+    fn table(&self, palette: Palette) -> Table {
+        table::of(&self.templates, palette)
+    }
+
+    fn to_json(&self) -> Value {
+        table::to_json(&self.templates)
     }
 }

@@ -1,4 +1,4 @@
-//! Template documents: YAML in, templates or every problem out.
+//! Documents: YAML in, templates or every problem out; and what documents of all kinds have in common.
 //!
 //! The format is Doorman's (`docs/configuration.md`). An invalid document is refused
 //! as a whole, with every problem in it at once: its line and column, which template, which field,
@@ -25,6 +25,7 @@
 mod duration;
 pub mod form;
 pub mod keys;
+mod kind;
 pub mod placed_value;
 mod places;
 mod problem;
@@ -32,6 +33,7 @@ mod reader;
 
 use doorward_engine::template::Templates;
 pub use duration::{DurationError, parse_duration};
+pub use kind::Kind;
 pub use placed_value::DOCUMENT_BYTES_MAX;
 pub use places::{Located, TemplatePlaces};
 pub use problem::{DocumentError, PROBLEMS_SHOWN_MAX, Problem, shortened};

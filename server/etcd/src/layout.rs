@@ -5,21 +5,18 @@
 //! {prefix}/{node}/term                the last mastership; stays
 //! {prefix}/{node}/outstanding         leases may be out; goes with a lease that outlasts them
 //! {prefix}/{node}/servers/{address}   a server that is there; goes with its lease
-//! {key}                               the templates
+//! {key}                               a document: templates, or rules
 //! {key}/good                          the last templates that were in force
 //! {key}/history/{number}              every version that was written through the command line
 //! ```
 //!
-//! Values are JSON, but for the templates themselves, which are the document as operators write it.
+//! Values are JSON, but for documents, which stand there as operators write them.
 
 /// Where nodes stand, unless the operator says otherwise.
 pub const DEFAULT_PREFIX: &str = "/doorward/nodes";
 
 /// The largest number of a version, far beyond all that are ever written.
 pub const VERSION_MAX: u64 = 1_000_000_000_000;
-
-/// Where the templates stand, unless the operator says otherwise.
-pub const DEFAULT_TEMPLATES: &str = "/doorward/templates";
 
 /// A key, or what keys begin with.
 ///
@@ -82,26 +79,26 @@ impl NodeKeys {
     }
 }
 
-/// The keys of templates.
+/// The keys of a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TemplateKeys {
+pub struct DocumentKeys {
     key: String,
 }
 
-impl TemplateKeys {
-    /// The keys that belong to the templates under a key.
+impl DocumentKeys {
+    /// The keys that belong to the document under a key.
     pub fn new(key: &str) -> Self {
         Self {
             key: key.trim_end_matches('/').to_owned(),
         }
     }
 
-    /// The templates.
+    /// The document.
     pub fn document(&self) -> &str {
         &self.key
     }
 
-    /// The last templates that were in force.
+    /// The last document that was in force.
     pub fn good(&self) -> String {
         format!("{}/good", self.key)
     }
@@ -155,7 +152,7 @@ mod tests {
 
     #[test]
     fn versions_sort_by_their_number() {
-        let keys = TemplateKeys::new("/t");
+        let keys = DocumentKeys::new("/t");
         assert!(keys.version(9) < keys.version(10));
         assert!(keys.version(u64::MAX).starts_with(&keys.history()));
         assert!(keys.version(u64::MAX) < keys.history_end());

@@ -3,11 +3,11 @@
 //! - [`connection`]: calls that end in time, at whichever endpoint works;
 //! - [`credentials`]: TLS and passwords from files that operators replace;
 //! - [`follow`]: a range of keys as it is now, and whenever it changes;
-//! - [`layout`]: under which keys masters, servers and templates stand;
+//! - [`layout`]: under which keys masters, servers and documents stand;
 //! - [`directory`]: where the servers of a node are, and which of them is the master;
 //! - [`address`]: a node in etcd, as one text;
-//! - [`place`]: where templates are, in etcd or in a file;
-//! - [`templates`]: templates in etcd, and every version of them.
+//! - [`place`]: the place of a document, in etcd or in a file;
+//! - [`documents`]: documents in etcd, with every version of them.
 //!
 //! etcd's client reconnects to nobody: a stream that ended has ended, a call to a frozen member
 //! hangs, and an endpoint that failed is asked again and again. So every call here has a timeout of
@@ -19,6 +19,7 @@ pub mod config;
 pub mod connection;
 pub mod credentials;
 pub mod directory;
+pub mod documents;
 pub mod error;
 mod file;
 #[cfg(feature = "flags")]
@@ -26,10 +27,9 @@ pub mod flags;
 pub mod follow;
 pub mod layout;
 pub mod place;
-pub mod templates;
 
 pub use address::{Etcd, EtcdNode, NodeAddress};
 pub use config::{EtcdConfig, Tls, User};
 pub use connection::EtcdConnection;
 pub use error::Error;
-pub use place::TemplatesPlace;
+pub use place::DocumentPlace;

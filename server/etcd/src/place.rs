@@ -1,31 +1,24 @@
-//! Where templates are: under a key of etcd, or in a file.
+//! The place of a document: under a key of etcd, or in a file.
 
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use crate::layout::{self, TemplateKeys};
+use crate::layout::{self, DocumentKeys};
 
 /// What a key of etcd begins with where a file may be named too.
 const ETCD: &str = "etcd:";
 
-/// Where templates are.
+/// The place of a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum TemplatesPlace {
+pub enum DocumentPlace {
     /// Under a key of etcd: `etcd:/doorward/templates`.
-    Etcd(TemplateKeys),
-    /// In a file: anything else.
+    Etcd(DocumentKeys),
+    /// In a file, or a directory of files: anything else.
     File(PathBuf),
 }
 
-impl Default for TemplatesPlace {
-    /// In etcd.
-    fn default() -> Self {
-        Self::Etcd(TemplateKeys::new(layout::DEFAULT_TEMPLATES))
-    }
-}
-
-impl FromStr for TemplatesPlace {
+impl FromStr for DocumentPlace {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -36,7 +29,7 @@ impl FromStr for TemplatesPlace {
                     .to_owned(),
             ),
             Some(key) => match layout::key(key) {
-                Ok(key) => Ok(Self::Etcd(TemplateKeys::new(&key))),
+                Ok(key) => Ok(Self::Etcd(DocumentKeys::new(&key))),
                 Err(_) => Err("give a key of etcd, as in etcd:/doorward/templates".to_owned()),
             },
             None if text.is_empty() => Err("give a file, or a key of etcd: etcd:KEY".to_owned()),
@@ -45,7 +38,7 @@ impl FromStr for TemplatesPlace {
     }
 }
 
-impl fmt::Display for TemplatesPlace {
+impl fmt::Display for DocumentPlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Etcd(keys) => write!(f, "{ETCD}{}", keys.document()),
@@ -66,15 +59,11 @@ mod tests {
             ("/etc/t.yaml", "/etc/t.yaml"),
             ("etcd.yaml", "etcd.yaml"),
         ] {
-            let place: TemplatesPlace = text.parse().unwrap();
+            let place: DocumentPlace = text.parse().unwrap();
             assert_eq!(place.to_string(), printed);
         }
         for bad in ["", "etcd:", "etcd:/", "etcd://host:2379/t"] {
-            assert!(bad.parse::<TemplatesPlace>().is_err(), "{bad}");
+            assert!(bad.parse::<DocumentPlace>().is_err(), "{bad}");
         }
-        assert_eq!(
-            TemplatesPlace::default().to_string(),
-            "etcd:/doorward/templates"
-        );
     }
 }

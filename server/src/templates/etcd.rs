@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use doorward_engine::template::Templates;
 use doorward_etcd::follow::{Follow, Followed, KeyEntry, Range};
-use doorward_etcd::layout::TemplateKeys;
+use doorward_etcd::layout::DocumentKeys;
 use doorward_etcd::{Error, EtcdConfig, EtcdConnection};
 use etcd_client::{Client, Compare, CompareOp, Txn, TxnOp};
 use tokio::sync::watch;
@@ -29,7 +29,7 @@ const RETRY: Duration = Duration::from_secs(1);
 /// Templates in etcd.
 #[derive(Debug)]
 pub struct EtcdTemplates {
-    keys: TemplateKeys,
+    keys: DocumentKeys,
     etcd: Arc<EtcdConfig>,
     able: watch::Sender<bool>,
 }
@@ -59,12 +59,12 @@ impl Force {
 
 impl EtcdTemplates {
     /// The keys they are under.
-    pub fn keys(&self) -> &TemplateKeys {
+    pub fn keys(&self) -> &DocumentKeys {
         &self.keys
     }
 
     /// Templates under a key.
-    pub fn new(keys: TemplateKeys, etcd: Arc<EtcdConfig>) -> Self {
+    pub fn new(keys: DocumentKeys, etcd: Arc<EtcdConfig>) -> Self {
         Self {
             keys,
             etcd,

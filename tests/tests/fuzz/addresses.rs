@@ -2,7 +2,7 @@
 
 use doorward_etcd::address::{self, NodeAddress};
 use doorward_etcd::config::{Endpoint, is_loopback};
-use doorward_etcd::{TemplatesPlace, layout};
+use doorward_etcd::{DocumentPlace, layout};
 
 use crate::mutate::Format;
 use crate::runner::fuzz;
@@ -28,7 +28,7 @@ fn read(bytes: &[u8]) {
     if let Ok(endpoint) = Endpoint::parse(&text) {
         assert_eq!(Endpoint::parse(endpoint.as_str()), Ok(endpoint));
     }
-    if let Ok(place) = text.parse::<TemplatesPlace>() {
+    if let Ok(place) = text.parse::<DocumentPlace>() {
         assert_eq!(place.to_string().parse(), Ok(place));
     }
 }

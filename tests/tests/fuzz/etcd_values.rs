@@ -6,9 +6,9 @@ use std::time::Duration;
 use doorward_clock::Instant;
 use doorward_engine::template::Templates;
 use doorward_etcd::directory::Servers;
+use doorward_etcd::documents::{DocumentEdit, Recorded, StoredDocument, VersionKind};
 use doorward_etcd::follow::{KeyEntry, RangeView};
-use doorward_etcd::layout::{NodeKeys, TemplateKeys};
-use doorward_etcd::templates::{Recorded, StoredTemplates, TemplatesEdit, VersionKind};
+use doorward_etcd::layout::{DocumentKeys, NodeKeys};
 use doorward_server::clock;
 use doorward_server::election::etcd::values;
 use doorward_session::candidate::older_leases::{OlderLeases, PredecessorLeases};
@@ -124,20 +124,20 @@ fn look(view: &Seen, past: &mut TermHistory, lengths: &mut OlderLeases, now: Tim
 
 /// Reads a version of templates: it is listed with any value.
 fn version(write: &Write) {
-    let keys = TemplateKeys::new("/doorward/templates");
+    let keys = DocumentKeys::new("/doorward/templates");
     let number = keys.number(format!("{}{}", keys.history(), write.key).as_bytes());
     let recorded = Recorded::parse(number.unwrap_or(1), &write.value);
     if let Ok(version) = &recorded.version {
         let again = Recorded::parse(recorded.number, version.to_json().as_bytes());
         assert_eq!(again, recorded, "a version is what is written of it");
     }
-    let standing = StoredTemplates {
+    let standing = StoredDocument {
         document: Some(write.value.clone()),
         mod_revision: write.create_revision,
         numbers: vec![recorded.number],
         newest: Some(recorded),
     };
-    let change = TemplatesEdit {
+    let change = DocumentEdit {
         document: "resources: []\n",
         kind: VersionKind::Apply,
         who: "fuzz",

@@ -4,19 +4,30 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
+use doorward_documents::Kind;
+use doorward_etcd::DocumentPlace;
 
+use crate::documents::flags::DocumentCommand;
+use crate::rules::RuleDocument;
 use crate::rules::request::TriedRequest;
 
 const EXAMPLES: &str = "\
 Examples:
+  doorward rules check rules.yaml
+  doorward rules diff rules.yaml --at etcd:/doorward/rules/shop
+  doorward rules apply rules.yaml --at etcd:/doorward/rules/shop --why 'more for batch'
   doorward rules try rules.yaml --request 'POST /login user=ann ip=192.0.2.1'
   doorward rules try rules.yaml --request 'user=ann' --repeat 20 --every 100ms
   doorward rules try rules.yaml --request 'user=ann' --request 'user=bob' --hits 3 -o json";
 
 /// Work with rules.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, mut_args = |arg| arg.global(true))]
 pub(crate) struct RulesFlags {
+    /// Where the rules are: etcd:KEY or a file
+    /// [default: etcd:/doorward/rules, if --etcd-endpoints are given].
+    #[arg(long, value_name = "PLACE", env = RuleDocument::VARIABLE, hide_env_values = true)]
+    pub(crate) at: Option<DocumentPlace>,
     #[command(subcommand)]
     pub(crate) command: RulesCommand,
 }
@@ -30,6 +41,8 @@ pub(crate) enum RulesCommand {
     /// and goes on by --every. The rules are asked with each combination of keys in the file whose entries the request
     /// has.
     Try(TryFlags),
+    #[command(flatten)]
+    Document(DocumentCommand),
 }
 
 #[derive(Clone, Debug, Args)]

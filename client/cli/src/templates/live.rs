@@ -4,13 +4,13 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use doorward_etcd::TemplatesPlace;
+use doorward_etcd::DocumentPlace;
 use doorward_proto::admin::v1 as admin;
 
 use crate::caller::MasterCaller;
+use crate::documents::Store;
 use crate::flags::Common;
 use crate::templates::effect::Live;
-use crate::templates::store::TemplateStore;
 
 /// A comparison goes on without a server, so the wait for one is short.
 const TIMEOUT: Duration = Duration::from_secs(2);
@@ -30,10 +30,10 @@ pub(crate) struct ReportedBy {
 impl ReportedBy {
     /// Whether it goes by the templates of a store. Of a file only the name is compared: the path
     /// may lead there from elsewhere.
-    pub(crate) fn goes_by(&self, store: &TemplateStore) -> bool {
-        let [own, other] = [self.source.as_str(), store.name()].map(TemplatesPlace::from_str);
+    pub(crate) fn goes_by(&self, store: &Store<'_>) -> bool {
+        let [own, other] = [self.source.as_str(), store.name()].map(DocumentPlace::from_str);
         match (own, other) {
-            (Ok(TemplatesPlace::File(own)), Ok(TemplatesPlace::File(other))) => {
+            (Ok(DocumentPlace::File(own)), Ok(DocumentPlace::File(other))) => {
                 own.file_name() == other.file_name()
             }
             (own, other) => own == other,

@@ -15,41 +15,19 @@ use doorward_engine::template::{
 };
 use similar::{Algorithm as DiffAlgorithm, DiffTag, capture_diff_slices};
 
+use crate::documents::ChangeLine;
 use crate::granted::number;
 use doorward_pages::numbers::typed_span as span;
-use doorward_pages::terminal::palette::Tone;
-
-/// One line of the summary.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct MeaningLine {
-    /// `+`, `-`, `~`, or `>` for what takes another way.
-    pub(crate) sign: char,
-    pub(crate) text: String,
-}
-
-impl MeaningLine {
-    fn new(sign: char, text: String) -> Self {
-        Self { sign, text }
-    }
-
-    pub(crate) fn tone(&self) -> Tone {
-        match self.sign {
-            '+' => Tone::Good,
-            '-' => Tone::Bad,
-            _ => Tone::Partial,
-        }
-    }
-}
 
 /// Returns the changes from the old templates to the new ones; none if they mean the same.
-pub(crate) fn changes(old: &Templates, new: &Templates) -> Vec<MeaningLine> {
+pub(crate) fn changes(old: &Templates, new: &Templates) -> Vec<ChangeLine> {
     let (old_by_glob, new_by_glob) = (by_glob(old), by_glob(new));
     let moved = moved(old, new);
     let mut lines = Vec::new();
     for (place, template) in old.iter().enumerate() {
         let glob = template.identifier_glob.as_str();
         let Some((new_place, now)) = new_by_glob.get(glob) else {
-            lines.push(MeaningLine::new(
+            lines.push(ChangeLine::new(
                 '-',
                 format!("{glob:?} removed: {}", described(template)),
             ));
@@ -64,7 +42,7 @@ pub(crate) fn changes(old: &Templates, new: &Templates) -> Vec<MeaningLine> {
             ));
         }
         if !fields.is_empty() {
-            lines.push(MeaningLine::new(
+            lines.push(ChangeLine::new(
                 '~',
                 format!("{glob:?} {}", fields.join("; ")),
             ));
@@ -75,7 +53,7 @@ pub(crate) fn changes(old: &Templates, new: &Templates) -> Vec<MeaningLine> {
         if !old_by_glob.contains_key(glob) {
             let described = described(template);
             let text = format!("{glob:?} added at place {}: {described}", place + 1);
-            lines.push(MeaningLine::new('+', text));
+            lines.push(ChangeLine::new('+', text));
         }
     }
     let mut unsettled: BTreeSet<&str> = moved;

@@ -17,9 +17,9 @@ use doorward_documents::{Located, PROBLEMS_SHOWN_MAX, Problem};
 use doorward_engine::template::{Field, Templates};
 use serde_json::{Value, json};
 
-use crate::templates::author::plain;
+use crate::documents::author::plain;
+use crate::documents::counted;
 use crate::templates::effect::Live;
-use crate::templates::show::counted;
 use doorward_pages::terminal::palette::{Palette, Tone};
 
 /// Warnings that people are shown at most.
@@ -178,20 +178,19 @@ impl Warnings {
         self.list.iter().any(Warning::needs_force)
     }
 
-    /// Returns the reason why a change needs force, and the way out.
-    pub(crate) fn refusal(&self) -> String {
-        let forced = || self.list.iter().filter(|warning| warning.needs_force());
-        let first = forced().next();
-        let first = first.map_or_else(String::new, |first| self.line(first));
-        let more = match forced().count().saturating_sub(1) {
+    /// Returns the reason why a change needs force, and the way out. None: it needs none.
+    pub(crate) fn refusal(&self) -> Option<String> {
+        let mut forced = self.list.iter().filter(|warning| warning.needs_force());
+        let first = self.line(forced.next()?);
+        let more = match forced.count() {
             0 => String::new(),
             count => format!(" (and {} more)", counted_warnings(count)),
         };
-        plain(&format!(
+        let refusal = format!(
             "nothing was written. {first}{more}. Mend it; or, if it is meant, give --force, which --yes \
              does not imply"
-        ))
-        .into_owned()
+        );
+        Some(plain(&refusal).into_owned())
     }
 
     /// A line for each.
@@ -208,16 +207,6 @@ impl Warnings {
         let more = self.list.len().saturating_sub(WARNINGS_SHOWN);
         if more > 0 {
             writeln!(out, "and {} more", counted_warnings(more))?;
-        }
-        Ok(())
-    }
-
-    /// That it needs to be forced, if it does.
-    pub(crate) fn write_need(&self, out: &mut impl Write, palette: Palette) -> io::Result<()> {
-        if self.needs_force() {
-            let name = &self.name;
-            let message = format!("{name}: apply needs --force, which --yes does not imply");
-            writeln!(out, "{}", palette.paint(Tone::Bad, &plain(&message)))?;
         }
         Ok(())
     }

@@ -352,19 +352,17 @@ fn a_warning_names_its_place_and_the_refusal_what_to_do() {
     );
     let mut out = Vec::new();
     found.write(&mut out, Palette { on: false }).unwrap();
-    found.write_need(&mut out, Palette { on: false }).unwrap();
     let is_zero = "capacity: is 0: no client gets anything of its resources";
     assert_eq!(
         String::from_utf8(out).unwrap(),
         format!(
             "t.yaml:2:36: warning: template 1 (\"a\"): {is_zero} (so it is in force already)\n\
              t.yaml:3:36: warning: template 2 (\"b\"): {is_zero}\n\
-             t.yaml:4:36: warning: template 3 (\"c\"): {is_zero}\n\
-             t.yaml: apply needs --force, which --yes does not imply\n"
+             t.yaml:4:36: warning: template 3 (\"c\"): {is_zero}\n"
         )
     );
     assert_eq!(
-        found.refusal(),
+        found.refusal().unwrap(),
         format!(
             "nothing was written. t.yaml:3:36: warning: template 2 (\"b\"): {is_zero} (and 1 warning \
              more). Mend it; or, if it is meant, give --force, which --yes does not imply"

@@ -11,8 +11,8 @@ use std::time::Duration;
 use doorward_clock::Instant;
 use doorward_documents::parse_bytes;
 use doorward_engine::template::Templates;
-use doorward_etcd::layout::TemplateKeys;
-use doorward_etcd::{Error, EtcdConnection, templates};
+use doorward_etcd::layout::DocumentKeys;
+use doorward_etcd::{Error, EtcdConnection, documents};
 use etcd_client::Client;
 use tracing::warn;
 
@@ -20,14 +20,14 @@ use tracing::warn;
 #[derive(Debug)]
 pub(super) struct History {
     /// Absent: templates are in a file, and nothing is known of former ones.
-    keys: Option<TemplateKeys>,
+    keys: Option<DocumentKeys>,
     /// The number of the last version that was read.
     read_to: u64,
     longest: Duration,
 }
 
 impl History {
-    pub(super) fn new(keys: Option<TemplateKeys>) -> Self {
+    pub(super) fn new(keys: Option<DocumentKeys>) -> Self {
         Self {
             keys,
             read_to: 0,
@@ -50,7 +50,7 @@ impl History {
             if Instant::now() >= until {
                 return Ok(None);
             }
-            let version = templates::next_version(connection, &keys, self.read_to).await;
+            let version = documents::next_version(connection, &keys, self.read_to).await;
             let Some(version) = heeded(version)?.flatten() else {
                 break;
             };

@@ -9,7 +9,7 @@ use doorward_engine::glob::Glob;
 use doorward_engine::id::ResourceId;
 use doorward_engine::template::Templates;
 
-use crate::templates::meaning::MeaningLine;
+use crate::documents::ChangeLine;
 use crate::templates::sample::{LOOKS_MAX, filled};
 
 /// Lines that are shown at most.
@@ -20,7 +20,7 @@ pub(super) fn lines(
     old: &Templates,
     new: &Templates,
     unsettled: &BTreeSet<&str>,
-) -> Vec<MeaningLine> {
+) -> Vec<ChangeLine> {
     let mut listed: BTreeSet<(&str, Option<&str>)> = BTreeSet::new();
     let mut lines = Vec::new();
     let mut looks: usize = 0;
@@ -33,7 +33,7 @@ pub(super) fn lines(
         for other in &all {
             if looks > LOOKS_MAX || lines.len() == LINES_MAX {
                 let more = "there may be more ids that take another template".to_owned();
-                lines.push(MeaningLine::new('>', more));
+                lines.push(ChangeLine::new('>', more));
                 return lines;
             }
             looks += 10;
@@ -54,7 +54,7 @@ pub(super) fn lines(
                     Some(after) => format!("{after:?}"),
                     None => "no template any more".to_owned(),
                 };
-                lines.push(MeaningLine::new(
+                lines.push(ChangeLine::new(
                     '>',
                     format!("ids such as {id}: {before:?} → {after}"),
                 ));

@@ -1,4 +1,4 @@
-//! Templates in etcd, and every version of them that was written through the command line.
+//! Documents in etcd, with every version that was written through the command line.
 //!
 //! The document stands under its key exactly as the operator wrote it. A write is one transaction
 //! that puts the document and a [`Version`] of it, and goes through only if nobody has written since
@@ -21,7 +21,7 @@ use tokio::time::Instant;
 
 use crate::connection::EtcdConnection;
 use crate::error::Error;
-use crate::layout::{TemplateKeys, VERSION_MAX};
+use crate::layout::{DocumentKeys, VERSION_MAX};
 pub use version::{Recorded, Version, VersionKind};
 
 /// What etcd takes in one request, unless it is configured otherwise: 1.5 MiB.
@@ -34,9 +34,9 @@ const REQUEST_BYTES_SPARE: usize = 4 * 1024;
 /// may be large, and if it was to sort them, it would read all there are for every answer.
 const LISTED_AT_ONCE: i64 = 50;
 
-/// What stands under the templates' key, and what is known of its history.
+/// A document under its key, and what is known of its history.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct StoredTemplates {
+pub struct StoredDocument {
     /// The document. None: there is none.
     pub document: Option<Vec<u8>>,
     /// The revision at which etcd last saw it written; 0: there is no document.
@@ -47,7 +47,7 @@ pub struct StoredTemplates {
     pub newest: Option<Recorded>,
 }
 
-impl StoredTemplates {
+impl StoredDocument {
     /// Whether the document is the newest version: nobody has written it by another way.
     pub fn is_recorded(&self) -> bool {
         let newest = self.newest.as_ref().map(|recorded| &recorded.version);
@@ -63,7 +63,7 @@ impl StoredTemplates {
     /// # Errors
     ///
     /// If there are no numbers left for them.
-    pub fn versions_for(&self, change: &TemplatesEdit<'_>) -> Result<Vec<Version>, WriteError> {
+    pub fn versions_for(&self, change: &DocumentEdit<'_>) -> Result<Vec<Version>, WriteError> {
         let newest = self.numbers.first().copied().unwrap_or(0);
         // At most two are added.
         if newest > VERSION_MAX - 2 {
@@ -84,7 +84,7 @@ impl StoredTemplates {
 
 /// What an operator writes.
 #[derive(Clone, Debug)]
-pub struct TemplatesEdit<'a> {
+pub struct DocumentEdit<'a> {
     /// The whole document.
     pub document: &'a str,
     /// By which command.
@@ -127,7 +127,7 @@ pub enum WriteError {
         newest: u64,
     },
     /// etcd did not answer when it was to write, and not when it was asked whether it had.
-    #[error("{0}; whether the templates were written is not known: look at the history")]
+    #[error("{0}; whether the document was written is not known: look at the history")]
     Unknown(Error),
     /// etcd did not do it.
     #[error(transparent)]
@@ -141,9 +141,9 @@ pub enum WriteError {
 /// If no endpoint answers, or etcd says no.
 pub async fn read(
     connection: &mut EtcdConnection,
-    keys: &TemplateKeys,
-) -> Result<StoredTemplates, Error> {
-    let mut standing = StoredTemplates::default();
+    keys: &DocumentKeys,
+) -> Result<StoredDocument, Error> {
+    let mut standing = StoredDocument::default();
     let mut from = keys.history().into_bytes();
     loop {
         // The document each time: it is as the last versions tell.
@@ -157,7 +157,7 @@ pub async fn read(
                 TxnOp::get(from.clone(), Some(listing)),
             ]);
             let ask = async move |client: &mut Client| client.txn(reads).await;
-            connection.call("read templates", ask).await
+            connection.call("read the document", ask).await
         })
         .await?;
         let mut responses = answer.op_responses().into_iter();
@@ -194,7 +194,7 @@ pub async fn read(
 /// If no endpoint answers, or etcd says no.
 pub async fn version(
     connection: &mut EtcdConnection,
-    keys: &TemplateKeys,
+    keys: &DocumentKeys,
     number: u64,
 ) -> Result<Option<Recorded>, Error> {
     let answer = again(connection, async |connection| {
@@ -214,7 +214,7 @@ pub async fn version(
 /// If no endpoint answers, or etcd says no.
 pub async fn next_version(
     connection: &mut EtcdConnection,
-    keys: &TemplateKeys,
+    keys: &DocumentKeys,
     after: u64,
 ) -> Result<Option<Recorded>, Error> {
     let mut from = keys.version(after).into_bytes();
@@ -247,9 +247,9 @@ pub async fn next_version(
 /// If somebody has, if the document is too large, if no endpoint answers, or etcd says no.
 pub async fn write(
     connection: &mut EtcdConnection,
-    keys: &TemplateKeys,
-    seen: &StoredTemplates,
-    change: &TemplatesEdit<'_>,
+    keys: &DocumentKeys,
+    seen: &StoredDocument,
+    change: &DocumentEdit<'_>,
 ) -> Result<Version, WriteError> {
     let mut versions = seen.versions_for(change)?;
     if let [found, _] = &mut versions[..]
@@ -284,8 +284,8 @@ pub async fn write(
 /// Puts everything or nothing.
 async fn commit(
     connection: &mut EtcdConnection,
-    keys: &TemplateKeys,
-    seen: &StoredTemplates,
+    keys: &DocumentKeys,
+    seen: &StoredDocument,
     document: Option<&str>,
     versions: &[Version],
 ) -> Result<(), WriteError> {
@@ -306,7 +306,7 @@ async fn commit(
     let written = again(connection, async |connection| {
         let txn = txn.clone();
         let ask = async move |client: &mut Client| client.txn(txn).await;
-        connection.call("write templates", ask).await
+        connection.call("write the document", ask).await
     })
     .await;
     let refused = match written {
@@ -353,7 +353,7 @@ async fn again<T>(
 }
 
 /// What a transaction takes, about.
-fn request_bytes(keys: &TemplateKeys, document: Option<&str>, versions: &[Version]) -> usize {
+fn request_bytes(keys: &DocumentKeys, document: Option<&str>, versions: &[Version]) -> usize {
     let key_bytes = keys.version(0).len();
     let versions: usize = versions
         .iter()

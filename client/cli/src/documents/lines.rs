@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use similar::{ChangeTag, TextDiff};
 
-use crate::templates::author::plain;
+use crate::documents::author::plain;
 use doorward_pages::terminal::palette::{Palette, Tone};
 
 /// Lines shown around a change.

@@ -1,11 +1,11 @@
-//! Versions of templates when somebody else has written meanwhile.
+//! Versions of a document when another program has written meanwhile.
 
 use std::time::UNIX_EPOCH;
 
 use super::*;
 
-fn change(document: &str) -> TemplatesEdit<'_> {
-    TemplatesEdit {
+fn change(document: &str) -> DocumentEdit<'_> {
+    DocumentEdit {
         document,
         kind: VersionKind::Apply,
         who: "ann@there",
@@ -14,7 +14,7 @@ fn change(document: &str) -> TemplatesEdit<'_> {
     }
 }
 
-fn standing(document: Option<&str>, versions: &[&str]) -> StoredTemplates {
+fn standing(document: Option<&str>, versions: &[&str]) -> StoredDocument {
     let mut recorded = versions.iter().enumerate().map(|(index, document)| {
         let number = index as u64 + 1;
         Recorded {
@@ -22,7 +22,7 @@ fn standing(document: Option<&str>, versions: &[&str]) -> StoredTemplates {
             version: Ok(Version::of(number, &change(document))),
         }
     });
-    StoredTemplates {
+    StoredDocument {
         document: document.map(|document| document.as_bytes().to_vec()),
         mod_revision: 7,
         numbers: (1..=versions.len() as u64).rev().collect(),
@@ -77,7 +77,7 @@ fn a_history_that_has_come_to_its_last_number_takes_no_version() {
 
 #[test]
 fn what_the_spare_bytes_stand_for_is_less_than_they_are() {
-    let keys = TemplateKeys::new("/t");
+    let keys = DocumentKeys::new("/t");
     let version = Version::of(1, &change("x"));
     let bytes = request_bytes(&keys, Some("x"), &[version]);
     assert!(bytes > REQUEST_BYTES_SPARE && bytes < 2 * REQUEST_BYTES_SPARE);

@@ -1,4 +1,4 @@
-//! A version of the templates, as it stands in the history.
+//! A version of a document, as it stands in the history.
 //!
 //! JSON, because people read it there too. A version that cannot be read stays what it is: it is
 //! reported, and takes its number.
@@ -7,9 +7,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
-use crate::templates::TemplatesEdit;
+use crate::documents::DocumentEdit;
 
-/// A version of the templates. Its field names are an interface.
+/// A version of a document. Its field names are an interface.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Version {
     /// Counts from 1.
@@ -62,7 +62,7 @@ impl std::fmt::Display for VersionKind {
 }
 
 impl Version {
-    pub(super) fn of(number: u64, change: &TemplatesEdit<'_>) -> Self {
+    pub(super) fn of(number: u64, change: &DocumentEdit<'_>) -> Self {
         Self {
             kind: change.kind,
             who: Some(change.who.to_owned()),
@@ -72,7 +72,7 @@ impl Version {
         }
     }
 
-    /// What was there and nobody recorded. What is no text in it is replaced: it was no templates.
+    /// A document that no command line recorded. Invalid UTF-8 is replaced: only an invalid document has any.
     pub(super) fn found(number: u64, document: &[u8], when: SystemTime) -> Self {
         Self {
             document: Some(String::from_utf8_lossy(document).into_owned()),
@@ -101,8 +101,7 @@ impl Version {
         }
     }
 
-    /// What is so large that etcd would not take it as a version was no templates either: the
-    /// largest document that servers read does fit.
+    /// Drops a document that is too large for a version. The largest document that servers read does fit.
     pub(super) fn leave_out_document(&mut self) {
         let bytes = self.document.take().map_or(0, |document| document.len());
         self.why = Some(format!("{bytes} bytes, too large to be kept"));

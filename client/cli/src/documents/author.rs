@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use doorward_session::visible;
 
+use super::flags::ChangeFlags;
 use crate::failure::Failure;
-use crate::templates::flags::ChangeFlags;
 
 /// The longest name or reason, in characters: they go into tables.
 const CHARS_MAX: usize = 500;

@@ -1,4 +1,4 @@
-//! Templates in a file, which is replaced as a whole.
+//! A document in a file, which is replaced as a whole.
 //!
 //! A write compares the content with the one that the operator saw, right before it replaces the file. A change by
 //! another program in the instant between is lost. A file has no versions here: they belong in git.
@@ -11,12 +11,13 @@ use std::path::{Path, PathBuf};
 
 use tempfile::NamedTempFile;
 
+use super::WriteResult;
 use crate::failure::Failure;
 
 /// Number of links that are followed.
 const LINKS_MAX: usize = 32;
 
-/// File with templates.
+/// File with a document.
 #[derive(Debug)]
 pub(crate) struct DocumentFile {
     path: PathBuf,
@@ -40,15 +41,19 @@ impl DocumentFile {
         }
     }
 
-    /// Replaces the file, unless its content differs from what was seen. Returns whether it was replaced.
-    pub(crate) fn write(&self, seen: Option<&[u8]>, document: &str) -> Result<bool, Failure> {
+    /// Replaces the file, unless its content differs from what was seen.
+    pub(crate) fn write(
+        &self,
+        seen: Option<&[u8]>,
+        document: &str,
+    ) -> Result<WriteResult, Failure> {
         let cannot = |error: io::Error| {
             let path = self.path.display();
             Failure::No(format!("cannot write {path}: {error}. Nothing was written"))
         };
         let new = self.prepare(document).map_err(cannot)?;
         if self.read()?.as_deref() != seen {
-            return Ok(false);
+            return Ok(WriteResult::Changed);
         }
         new.persist(&self.path)
             .map_err(|error| cannot(error.error))?;
@@ -56,13 +61,13 @@ impl DocumentFile {
         if let Ok(folder) = File::open(folder(&self.path)) {
             let _ = folder.sync_all();
         }
-        Ok(true)
+        Ok(WriteResult::Done(None))
     }
 
     /// Writes the new content to the disk, under another name.
     fn prepare(&self, document: &str) -> io::Result<NamedTempFile> {
         let mut builder = tempfile::Builder::new();
-        builder.prefix(".doorward-templates-");
+        builder.prefix(".doorward-");
         let before = fs::metadata(&self.path).ok().map(|data| data.permissions());
         if let Some(permissions) = before.clone().or_else(usual_permissions) {
             builder.permissions(permissions);
@@ -119,11 +124,13 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = DocumentFile::new(&folder.path().join("t.yaml"));
         assert_eq!(file.read().unwrap(), None);
-        assert!(file.write(None, "one").unwrap());
-        assert!(!file.write(None, "other").unwrap());
-        assert!(!file.write(Some(b"two"), "other").unwrap());
+        let done = WriteResult::Done(None);
+        assert_eq!(file.write(None, "one").unwrap(), done);
+        for seen in [None, Some(&b"two"[..])] {
+            assert_eq!(file.write(seen, "other").unwrap(), WriteResult::Changed);
+        }
         assert_eq!(file.read().unwrap().unwrap(), b"one");
-        assert!(file.write(Some(b"one"), "two").unwrap());
+        assert_eq!(file.write(Some(b"one"), "two").unwrap(), done);
         assert_eq!(file.read().unwrap().unwrap(), b"two");
     }
 
@@ -137,9 +144,9 @@ mod tests {
         symlink("t.yaml", &link).unwrap();
         // The file that the link leads to is not there yet.
         let file = DocumentFile::new(&link);
-        assert!(file.write(None, "one").unwrap());
+        file.write(None, "one").unwrap();
         fs::set_permissions(&path, Permissions::from_mode(0o664)).unwrap();
-        assert!(file.write(Some(b"one"), "two").unwrap());
+        file.write(Some(b"one"), "two").unwrap();
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
         assert_eq!(fs::read_to_string(&path).unwrap(), "two");
         let mode = fs::metadata(&path).unwrap().permissions().mode();

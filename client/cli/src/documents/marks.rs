@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use doorward_documents::{DocumentError, Problem};
+use crate::documents::counted;
 
 /// Beginning of a remark. Operators' lines do not begin so.
 const MARK: &str = "# !! ";
@@ -13,18 +13,17 @@ const MARK: &str = "# !! ";
 /// Problems that are marked at most. When these are mended, the others are shown.
 const MARKS_MAX: usize = 100;
 
-/// The document with a remark above every line something is wrong in.
-pub(crate) fn marked(text: &str, error: &DocumentError) -> String {
+/// Returns the document with a remark above the line of each problem.
+pub(crate) fn marked(text: &str, problems: &[(u64, String)]) -> String {
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
-    let mut by_line: BTreeMap<usize, Vec<&Problem>> = BTreeMap::new();
-    for problem in error.problems.iter().take(MARKS_MAX) {
-        let line = usize::try_from(problem.line).unwrap_or(usize::MAX);
+    let mut by_line: BTreeMap<usize, Vec<&String>> = BTreeMap::new();
+    for (line, problem) in problems.iter().take(MARKS_MAX) {
+        let line = usize::try_from(*line).unwrap_or(usize::MAX);
         // Behind the end is at the end.
         let line = line.clamp(1, lines.len() + 1);
         by_line.entry(line).or_default().push(problem);
     }
-    let count = error.problems.len();
-    let s = if count == 1 { "" } else { "s" };
+    let (count, s) = counted(problems.len());
     let mut out = format!(
         "{MARK}invalid, {count} problem{s}; these remarks go by themselves, as does every line \
          that begins so. Save nothing at all to give up\n"
@@ -41,7 +40,7 @@ pub(crate) fn marked(text: &str, error: &DocumentError) -> String {
                 // The last line was open: it stays so once the remark is gone.
                 out.push('\n');
             }
-            let problem = problem.to_string().replace(['\n', '\r'], " ");
+            let problem = problem.replace(['\n', '\r'], " ");
             out += &format!("{indent}{MARK}line {shown}: {problem}\n");
             marks += 1;
         }
@@ -60,11 +59,13 @@ pub(crate) fn stripped(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use doorward_documents::{Kind, Located};
+
     use super::*;
 
     fn marked(text: &str) -> String {
         let error = doorward_documents::parse_yaml(text, "test").unwrap_err();
-        super::marked(text, &error)
+        super::marked(text, &Located::problems(&error))
     }
 
     #[test]

@@ -1,32 +1,27 @@
-//! `doorward templates history`: versions in etcd, with author, time and reason.
+//! Command `history`: versions in etcd, with author, time and reason.
 
 use std::io::Write;
 
-use doorward_etcd::templates::{Recorded, StoredTemplates};
+use doorward_documents::Kind;
+use doorward_etcd::documents::Recorded;
 use serde_json::{Value, json};
 
+use super::author::plain;
+use super::{Standing, Store, show};
 use crate::failure::Failure;
-use crate::flags::{Common, Output};
+use crate::flags::Output;
 use crate::output;
-use crate::templates::author::plain;
-use crate::templates::flags::{HistoryFlags, PlaceFlags};
-use crate::templates::store::TemplateStore;
-use crate::templates::{place, show};
 use doorward_pages::terminal::palette::{Palette, Tone};
 use doorward_pages::terminal::table::{Cell, Table, cell};
 
-pub(crate) async fn run(
-    common: &Common,
-    place: &PlaceFlags,
-    flags: &HistoryFlags,
-) -> Result<(), Failure> {
-    let store = place::open(common, place)?;
-    let standing = store.read().await?;
-    let numbers: Vec<u64> = standing.numbers.iter().copied().take(flags.count).collect();
+pub(super) async fn run<K: Kind>(store: &Store<'_>, count: usize) -> Result<(), Failure> {
+    let standing = store.read::<K>().await?;
+    let stored = &standing.stored;
+    let numbers: Vec<u64> = stored.numbers.iter().copied().take(count).collect();
     let versions = store.versions(&numbers).await?;
-    let in_force = show::in_force(&standing).map(|version| version.number);
+    let in_force = show::in_force(stored).map(|version| version.number);
     let mut out = output::stdout();
-    if common.output == Output::Json {
+    if store.common.output == Output::Json {
         let versions: Vec<Value> = versions
             .iter()
             .map(|recorded| row(recorded, in_force))
@@ -34,38 +29,39 @@ pub(crate) async fn run(
         let listed = json!({
             "at": store.name(),
             "in_force": in_force,
-            "is_recorded": standing.is_recorded(),
-            "versions_count": standing.numbers.len(),
+            "is_recorded": stored.is_recorded(),
+            "versions_count": stored.numbers.len(),
             "versions": versions,
         });
         output::json(&mut out, &listed)?;
         return Ok(());
     }
-    let palette = common.color.of_stdout();
+    let palette = store.common.color.of_stdout();
     if !versions.is_empty() {
         table(&versions, in_force, palette).write(&mut out)?;
-        let more = standing.numbers.len().saturating_sub(versions.len());
+        let more = stored.numbers.len().saturating_sub(versions.len());
         if more > 0 {
             writeln!(out, "and {more} more; -n lists more")?;
         }
     }
-    note(&mut out, &store, &standing, palette)
+    note(&mut out, store, &standing, palette)
 }
 
 /// Prints remarks below the table.
-fn note(
+fn note<K: Kind>(
     out: &mut impl Write,
-    store: &TemplateStore,
-    standing: &StoredTemplates,
+    store: &Store<'_>,
+    standing: &Standing<K>,
     palette: Palette,
 ) -> Result<(), Failure> {
-    match (&standing.document, &standing.newest) {
+    let noun = K::NOUN;
+    match (&standing.document, &standing.stored.newest) {
         (None, None) => return Err(show::nothing(store, standing)),
         (None, Some(_)) => {
-            let removed = "nothing is in force: the templates were removed";
-            writeln!(out, "{}", palette.paint(Tone::Bad, removed))?;
+            let removed = format!("nothing is in force: the {noun}s were removed");
+            writeln!(out, "{}", palette.paint(Tone::Bad, &removed))?;
         }
-        (Some(_), _) if !standing.is_recorded() => {
+        (Some(_), _) if !standing.stored.is_recorded() => {
             let name = store.name();
             let other = format!(
                 "the document at {name} is none of these: it was not written by this command line; the \
@@ -75,11 +71,14 @@ fn note(
         }
         _ => {}
     }
-    let there = store.document(standing);
-    if let Some(Err(_)) = there.map(|there| there.read) {
+    if standing
+        .document
+        .as_ref()
+        .is_some_and(|it| it.read.is_err())
+    {
         let problem =
-            "the document is INVALID: servers keep the templates they had; check says why";
-        writeln!(out, "{}", palette.paint(Tone::Bad, problem))?;
+            format!("the document is INVALID: servers keep the {noun}s they had; check says why");
+        writeln!(out, "{}", palette.paint(Tone::Bad, &problem))?;
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! `doorward templates show`: the document as it was written, and what is known of it.
+//! Command `show`: the document as it was written, and what is known of it.
 //!
 //! The document goes to standard output byte for byte, so that `show > f` and `apply f` change
 //! nothing; what is known of it goes to standard error.
@@ -6,37 +6,36 @@
 use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 
-use doorward_etcd::templates::{StoredTemplates, Version};
+use doorward_documents::Kind;
+use doorward_etcd::documents::{StoredDocument, Version};
 use serde_json::json;
 
+use super::author::plain;
+use super::{Document, Standing, Store};
 use crate::failure::Failure;
-use crate::flags::{Common, Output};
+use crate::flags::Output;
 use crate::output;
-use crate::templates::author::plain;
-use crate::templates::flags::{PlaceFlags, ShowFlags};
-use crate::templates::place;
-use crate::templates::store::TemplateStore;
 use doorward_pages::terminal::palette::Tone;
 
-pub(crate) async fn run(
-    common: &Common,
-    place: &PlaceFlags,
-    flags: &ShowFlags,
-) -> Result<(), Failure> {
-    let store = place::open(common, place)?;
-    let standing = store.read().await?;
-    let (bytes, version) = match flags.revision {
+pub(super) async fn run<K: Kind>(store: &Store<'_>, revision: Option<u64>) -> Result<(), Failure> {
+    let mut standing = store.read::<K>().await?;
+    let (document, version, is_in_force) = match revision {
         Some(number) => {
             let version = store.version(number).await?;
-            (document_of(version.clone())?.into_bytes(), Some(version))
+            let bytes = document_of(version.clone())?.into_bytes();
+            let is_in_force = standing.stored.document.as_ref() == Some(&bytes);
+            (
+                Document::new(store.name(), bytes),
+                Some(version),
+                is_in_force,
+            )
         }
-        None => match &standing.document {
-            Some(document) => (document.clone(), in_force(&standing).cloned()),
-            None => return Err(nothing(&store, &standing)),
+        None => match standing.document.take() {
+            Some(document) => (document, in_force(&standing.stored).cloned(), true),
+            None => return Err(nothing(store, &standing)),
         },
     };
-    let is_in_force = standing.document.as_ref() == Some(&bytes);
-    if common.output == Output::Json {
+    if store.common.output == Output::Json {
         let known = version.as_ref();
         let shown = json!({
             "at": store.name(),
@@ -47,18 +46,18 @@ pub(crate) async fn run(
             "when": known.map(|v| &v.when),
             "when_unix_ms": known.map(|v| v.when_unix_ms),
             "why": known.and_then(|v| v.why.as_deref()),
-            "document": String::from_utf8_lossy(&bytes),
+            "document": document.text(),
         });
         output::json(&mut output::stdout(), &shown)?;
         return Ok(());
     }
-    let palette = common.color.of_stderr();
+    let palette = store.common.color.of_stderr();
     let note = match &version {
         Some(version) => about(version),
         None => "not written by this command line: who, when and why are not known".to_owned(),
     };
     let mut note = format!("{}: {note}", store.name());
-    if flags.revision.is_some() {
+    if revision.is_some() {
         note += if is_in_force {
             " (in force)"
         } else {
@@ -68,12 +67,12 @@ pub(crate) async fn run(
     if store.is_in_etcd() {
         writeln!(output::stderr(), "{}", palette.paint(Tone::Quiet, &note))?;
     }
-    if let Err(error) = doorward_documents::parse_bytes(&bytes, store.name()) {
-        let (count, s) = counted(error.problems.len());
+    let (count, s) = counted(document.problems().len());
+    if count > 0 {
         let problem = format!("the document is INVALID: {count} problem{s}; check lists them");
         writeln!(output::stderr(), "{}", palette.paint(Tone::Bad, &problem))?;
     }
-    let shown = as_shown(&bytes, io::stdout().is_terminal());
+    let shown = as_shown(&document.bytes, io::stdout().is_terminal());
     if matches!(shown, Cow::Owned(_)) {
         let note = "characters that cannot be seen are shown as their numbers, on a terminal only";
         writeln!(output::stderr(), "{}", palette.paint(Tone::Bad, note))?;
@@ -95,9 +94,9 @@ fn as_shown(document: &[u8], is_terminal: bool) -> Cow<'_, [u8]> {
 }
 
 /// The version in force. None: there is no document, or it is not the newest version.
-pub(crate) fn in_force(standing: &StoredTemplates) -> Option<&Version> {
-    let newest = standing.newest.as_ref()?.version.as_ref().ok()?;
-    (standing.document.is_some() && standing.is_recorded()).then_some(newest)
+pub(crate) fn in_force(stored: &StoredDocument) -> Option<&Version> {
+    let newest = stored.newest.as_ref()?.version.as_ref().ok()?;
+    (stored.document.is_some() && stored.is_recorded()).then_some(newest)
 }
 
 /// The document of a version.
@@ -126,26 +125,28 @@ pub(crate) fn about(version: &Version) -> String {
 }
 
 /// There is no document.
-pub(crate) fn nothing(store: &TemplateStore, standing: &StoredTemplates) -> Failure {
-    let name = store.name();
-    Failure::No(match standing.numbers.first() {
+pub(crate) fn nothing<K: Kind>(store: &Store<'_>, standing: &Standing<K>) -> Failure {
+    let (name, noun) = (store.name(), K::NOUN);
+    Failure::No(match standing.stored.numbers.first() {
         None => {
             let lost = if store.is_in_etcd() {
-                ". If there were some, etcd has lost them: running servers still have the last \
-                 ones; the file they were applied from, or a backup of etcd, brings them back: \
-                 doorward templates apply FILE"
+                format!(
+                    ". If there were some, etcd has lost them: running servers still have the last \
+                     ones; the file they were applied from, or a backup of etcd, brings them back: \
+                     doorward {noun}s apply FILE"
+                )
             } else {
-                ""
+                String::new()
             };
             format!(
-                "there are no templates at {name} yet. To begin, write a file and put it in force \
-                 with `doorward templates apply FILE`; `doorward templates edit` starts from \
+                "there are no {noun}s at {name} yet. To begin, write a file and put it in force \
+                 with `doorward {noun}s apply FILE`; `doorward {noun}s edit` starts from \
                  examples{lost}"
             )
         }
         Some(newest) => format!(
-            "there are no templates at {name} any more: they were removed. `doorward \
-             templates rollback {newest}` puts the newest version in force again"
+            "there are no {noun}s at {name} any more: they were removed. `doorward \
+             {noun}s rollback {newest}` puts the newest version in force again"
         ),
     })
 }

@@ -1,0 +1,111 @@
+//! Commands for documents of all kinds, such as `doorward templates`.
+//!
+//! - `store`, `file`: the place of a document, reads and writes;
+//! - `check`, `show`, `history`, `diff`: commands that only read;
+//! - `change`, `edit`: commands that write;
+//! - `preview`: what a change will do.
+//!
+//! A write succeeds only on top of the content that the preview compared with.
+
+pub(crate) mod author;
+mod change;
+mod check;
+mod diff;
+pub(crate) mod document;
+mod edit;
+mod file;
+pub(crate) mod flags;
+mod history;
+mod lines;
+mod marks;
+mod preview;
+mod show;
+mod store;
+
+use std::io::{self, Write};
+
+use doorward_documents::Kind;
+use doorward_etcd::DocumentPlace;
+use doorward_pages::terminal::palette::Palette;
+use doorward_pages::terminal::table::Table;
+use serde_json::{Map, Value};
+
+use self::document::Document;
+use self::flags::DocumentCommand;
+pub(crate) use self::preview::ChangeLine;
+pub(crate) use self::show::counted;
+pub(crate) use self::store::Store;
+use self::store::{Standing, WriteResult};
+use crate::failure::Failure;
+use crate::flags::Common;
+
+/// A kind of document, as the commands show it.
+pub(crate) trait Shown: Kind {
+    /// Effect of a change on more than the document. The default is that of an invalid document.
+    type Effect: Effect;
+
+    /// Returns the changes in meaning; none if both documents mean the same.
+    fn changes(old: &Self, new: &Self) -> Vec<ChangeLine>;
+
+    /// Returns the effect of a change. With `asks`, asks servers for what is in use.
+    async fn effect(change: Change<'_, Self>, asks: bool) -> Self::Effect;
+
+    /// Returns the number of parts.
+    fn len(&self) -> usize;
+
+    /// Returns a table of the parts.
+    fn table(&self, palette: Palette) -> Table;
+
+    /// Returns the list of the parts, for programs. Its field names are an interface.
+    fn to_json(&self) -> Value;
+}
+
+/// A change to a valid document.
+#[derive(Debug)]
+pub(crate) struct Change<'a, K> {
+    /// Name of the new document.
+    pub(crate) name: &'a str,
+    pub(crate) new: &'a K,
+    /// Document in force. None: there is none, or it is invalid or unknown.
+    pub(crate) old: Option<&'a K>,
+    /// Place of the document in force. None: unknown.
+    pub(crate) store: Option<&'a Store<'a>>,
+}
+
+/// Effect of a change, and warnings about it.
+pub(crate) trait Effect: Default {
+    /// Writes a line for each warning.
+    fn write_warnings(&self, out: &mut impl Write, palette: Palette) -> io::Result<()>;
+
+    /// Returns the reason why the change needs `--force`. None: it needs none.
+    fn refusal(&self) -> Option<String>;
+
+    /// Writes all but the warnings.
+    fn write(&self, out: &mut impl Write, palette: Palette) -> io::Result<()>;
+
+    /// Returns all of it for programs; `warnings` is a list. Field names are an interface.
+    fn to_json(&self) -> Map<String, Value>;
+}
+
+/// Runs a command on the document at a place. None: the default place.
+pub(crate) async fn run<K: Shown>(
+    common: &Common,
+    at: Option<&DocumentPlace>,
+    command: &DocumentCommand,
+) -> Result<(), Failure> {
+    let store = || Store::open::<K>(common, at);
+    match command {
+        DocumentCommand::Show { revision } => show::run::<K>(&store()?, *revision).await,
+        DocumentCommand::Check { files } if files.is_empty() => {
+            check::in_force::<K>(&store()?).await
+        }
+        DocumentCommand::Check { files } => check::files::<K>(common, at, files).await,
+        DocumentCommand::Diff { file } => diff::run::<K>(&store()?, file).await,
+        DocumentCommand::Apply { file, change } => change::apply::<K>(store()?, file, change).await,
+        DocumentCommand::Edit { change } => edit::run::<K>(store()?, change).await,
+        DocumentCommand::History { count } => history::run::<K>(&store()?, *count).await,
+        DocumentCommand::Rollback { number, change } => {
+            change::rollback::<K>(store()?, *number, change).await
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! Commands that write: they show what will change, ask, and write on top of what they showed.
+
+use std::io::{self, IsTerminal, Write};
+use std::path::Path;
+use std::time::UNIX_EPOCH;
+
+use doorward_documents::Kind;
+use doorward_etcd::documents::{DocumentEdit, VersionKind};
+use serde_json::json;
+
+use super::author::Author;
+use super::flags::ChangeFlags;
+use super::preview::Preview;
+use super::show::{self, about};
+use super::{Document, Effect, Shown, Standing, Store, WriteResult, lines};
+use crate::caller::since_epoch;
+use crate::failure::Failure;
+use crate::flags::Output;
+use crate::output;
+use doorward_pages::terminal::palette::Tone;
+
+pub(super) async fn apply<K: Shown>(
+    store: Store<'_>,
+    file: &Path,
+    flags: &ChangeFlags,
+) -> Result<(), Failure> {
+    let changer = Changer::new(store, flags)?;
+    if file == Path::new("-") && !flags.yes {
+        let problem =
+            "standard input is the document, so no question can be asked there: give --yes";
+        return Err(Failure::Usage(problem.to_owned()));
+    }
+    changer.check_terminal()?;
+    let new = Document::<K>::read(file)?;
+    new.valid(": nothing was written")?;
+    let standing = changer.store.read().await?;
+    changer.put(&standing, &new, VersionKind::Apply).await
+}
+
+pub(super) async fn rollback<K: Shown>(
+    store: Store<'_>,
+    number: u64,
+    flags: &ChangeFlags,
+) -> Result<(), Failure> {
+    let changer = Changer::new(store, flags)?;
+    changer.check_terminal()?;
+    let standing = changer.store.read().await?;
+    let version = changer.store.version(number).await?;
+    let bytes = show::document_of(version)?.into_bytes();
+    let new = Document::<K>::new(&format!("revision {number}"), bytes);
+    new.valid(": nothing was written")?;
+    let kind = VersionKind::Rollback { to: number };
+    changer.put(&standing, &new, kind).await
+}
+
+/// Outcome of a change.
+#[derive(Debug)]
+pub(super) enum Changed<K: Kind> {
+    /// It is done, or there was nothing to do.
+    Done,
+    /// The operator wants to edit it again.
+    EditAgain,
+    /// The operator does not want it.
+    Refused,
+    /// Another writer was faster; the operator has seen its change.
+    Overtaken(Box<Standing<K>>),
+    /// It needs to be forced, and was not: what is wrong, and what to do.
+    Unforced(String),
+}
+
+/// Changes the document of a store.
+#[derive(Debug)]
+pub(super) struct Changer<'a> {
+    pub(super) store: Store<'a>,
+    author: Author,
+    flags: &'a ChangeFlags,
+}
+
+impl<'a> Changer<'a> {
+    pub(super) fn new(store: Store<'a>, flags: &'a ChangeFlags) -> Result<Self, Failure> {
+        if flags.why.is_some() && !store.is_in_etcd() {
+            let problem = "--why needs etcd. For a file, write the reason in the commit message";
+            return Err(Failure::Usage(problem.to_owned()));
+        }
+        let author = Author::of(flags)?;
+        Ok(Self {
+            store,
+            author,
+            flags,
+        })
+    }
+
+    pub(super) fn asks(&self) -> bool {
+        !self.flags.yes
+    }
+
+    pub(super) fn check_terminal(&self) -> Result<(), Failure> {
+        if self.flags.yes || io::stdin().is_terminal() {
+            return Ok(());
+        }
+        let problem = "no question can be asked: standard input is no terminal. Give \
+                       --yes to write without asking; diff shows what would change";
+        Err(Failure::Usage(problem.to_owned()))
+    }
+
+    async fn put<K: Shown>(
+        &self,
+        standing: &Standing<K>,
+        new: &Document<K>,
+        kind: VersionKind,
+    ) -> Result<(), Failure> {
+        match self.change(standing, new, kind, false).await? {
+            Changed::Done => Ok(()),
+            Changed::Refused | Changed::EditAgain => {
+                Err(Failure::No("nothing was written".to_owned()))
+            }
+            Changed::Overtaken(_) => Err(Failure::No(
+                "nothing was written. Look at what is there now, and repeat".to_owned(),
+            )),
+            Changed::Unforced(problem) => Err(Failure::Usage(problem)),
+        }
+    }
+
+    /// Shows what will change, asks, and writes.
+    pub(super) async fn change<K: Shown>(
+        &self,
+        seen: &Standing<K>,
+        new: &Document<K>,
+        kind: VersionKind,
+        may_edit: bool,
+    ) -> Result<Changed<K>, Failure> {
+        let preview = Preview::new(&self.store, seen, new).await;
+        if preview.is_same() {
+            let number = show::in_force(&seen.stored).map(|version| version.number);
+            let which = match number {
+                Some(number) => format!("this is revision {number}, which is in force"),
+                None => "this is what is in force".to_owned(),
+            };
+            self.tell(false, number, &format!("nothing changes: {which}"))?;
+            return Ok(Changed::Done);
+        }
+        let color = self.store.common.color;
+        if self.store.common.output == Output::Json {
+            // The output is for programs; what is shown is for people.
+            preview.write(&mut output::stderr(), color.of_stderr())?;
+        } else {
+            preview.write(&mut output::stdout(), color.of_stdout())?;
+        }
+        if let (Some(refusal), false) = (preview.effect.refusal(), self.flags.force) {
+            return Ok(Changed::Unforced(refusal));
+        }
+        if self.asks()
+            && let Some(other) = ask(may_edit)?
+        {
+            return Ok(other);
+        }
+        let change = DocumentEdit {
+            document: &new.text(),
+            kind,
+            who: &self.author.who,
+            why: self.author.why.as_deref(),
+            when: UNIX_EPOCH + since_epoch(),
+        };
+        match self.store.write(&seen.stored, &change).await? {
+            WriteResult::Done(number) => {
+                let name = self.store.name();
+                let written = match number {
+                    Some(number) => format!("revision {number} is written to {name}"),
+                    None => format!("{name} is written"),
+                };
+                self.tell(true, number, &written)?;
+                Ok(Changed::Done)
+            }
+            WriteResult::Changed => {
+                let now = self.store.read::<K>().await?;
+                self.tell_overtaken(seen, &now)?;
+                Ok(Changed::Overtaken(Box::new(now)))
+            }
+        }
+    }
+
+    fn tell(&self, written: bool, revision: Option<u64>, words: &str) -> io::Result<()> {
+        let (mut out, name) = (output::stdout(), self.store.name());
+        if self.store.common.output == Output::Json {
+            let message = json!({"written": written, "revision": revision, "at": name});
+            return output::json(&mut out, &message);
+        }
+        writeln!(out, "{words}")
+    }
+
+    /// Prints what another writer did meanwhile.
+    fn tell_overtaken<K: Kind>(
+        &self,
+        seen: &Standing<K>,
+        now: &Standing<K>,
+    ) -> Result<(), Failure> {
+        let mut out = output::stderr();
+        let palette = self.store.common.color.of_stderr();
+        let how = match (&now.document, show::in_force(&now.stored)) {
+            (None, _) => "were removed".to_owned(),
+            (Some(_), Some(version)) => format!("were changed: {}", about(version)),
+            (Some(_), None) if self.store.is_in_etcd() => {
+                "were changed, not by this command line".to_owned()
+            }
+            (Some(_), None) => "were changed".to_owned(),
+        };
+        let message = format!("meanwhile the {}s {how}", K::NOUN);
+        writeln!(out, "{}", palette.paint(Tone::Bad, &message))?;
+        let (before, after) = (seen.text(), now.text());
+        let (before, after) = (("what you saw", &*before), ("what is there now", &*after));
+        Ok(lines::write(&mut out, before, after, palette)?)
+    }
+}
+
+/// Asks whether to write. None: yes.
+fn ask<K: Kind>(may_edit: bool) -> Result<Option<Changed<K>>, Failure> {
+    let question = if may_edit {
+        "Apply? [y/N, e: edit again] "
+    } else {
+        "Apply? [y/N] "
+    };
+    Ok(match &*reply(question)? {
+        "y" | "yes" => None,
+        "e" | "edit" if may_edit => Some(Changed::EditAgain),
+        _ => Some(Changed::Refused),
+    })
+}
+
+/// Reads an answer, in lower case and trimmed.
+pub(super) fn reply(question: &str) -> Result<String, Failure> {
+    let mut err = output::stderr();
+    write!(err, "{question}")?;
+    err.flush()?;
+    let mut line = String::new();
+    if io::stdin().read_line(&mut line)? == 0 {
+        writeln!(err)?;
+    }
+    Ok(line.trim().to_lowercase())
+}

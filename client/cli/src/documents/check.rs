@@ -1,0 +1,129 @@
+//! Command `check`: whether documents are valid, without any server; and warnings, beside what is in force where that
+//! is known.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use doorward_documents::Kind;
+use doorward_etcd::DocumentPlace;
+use serde_json::json;
+
+use super::author::plain;
+use super::preview::write_need;
+use super::{Change, Document, Effect, Shown, Store, counted, show};
+use crate::failure::Failure;
+use crate::flags::{Common, Output};
+use crate::output;
+
+/// Validity does not depend on etcd, so the wait for it is short.
+const TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Validates files; every one is looked at, whatever is wrong with another.
+pub(crate) async fn files<K: Shown>(
+    common: &Common,
+    at: Option<&DocumentPlace>,
+    files: &[PathBuf],
+) -> Result<(), Failure> {
+    let hurried = Common {
+        timeout: common.timeout.min(TIMEOUT),
+        ..common.clone()
+    };
+    let (store, old) = former::<K>(&hurried, at).await?;
+    let (mut bad, mut unread) = (0, 0);
+    for file in files {
+        let document = match Document::<K>::read(file) {
+            Ok(document) => document,
+            Err(failure) => {
+                unread += 1;
+                writeln!(output::stderr(), "{failure}")?;
+                continue;
+            }
+        };
+        match &document.read {
+            Ok(new) => {
+                let change = Change {
+                    name: &document.name,
+                    new,
+                    old: old.as_ref(),
+                    store: store.as_ref(),
+                };
+                let effect = print(common, change).await?;
+                let palette = common.color.of_stderr();
+                write_need(&effect, &document.name, &mut output::stderr(), palette)?;
+            }
+            Err(error) => {
+                bad += 1;
+                writeln!(output::stderr(), "{error}")?;
+            }
+        }
+    }
+    match bad {
+        // The files that could be read are valid, so the command was wrong.
+        0 if unread > 0 => Err(Failure::Usage("not every file can be read".to_owned())),
+        0 => Ok(()),
+        1 => Err(Failure::No("a file is invalid".to_owned())),
+        _ => Err(Failure::No(format!("{bad} files are invalid"))),
+    }
+}
+
+/// Validates what is in force.
+pub(super) async fn in_force<K: Shown>(store: &Store<'_>) -> Result<(), Failure> {
+    let standing = store.read::<K>().await?;
+    let Some(document) = &standing.document else {
+        return Err(show::nothing(store, &standing));
+    };
+    let then = format!(": servers keep the {}s they had", K::NOUN);
+    let change = Change {
+        name: &document.name,
+        new: document.valid(&then)?,
+        old: None,
+        store: Some(store),
+    };
+    print(store.common, change).await?;
+    Ok(())
+}
+
+/// Returns the document that files would replace and its place, as far as they are known.
+async fn former<'a, K: Kind>(
+    common: &'a Common,
+    at: Option<&DocumentPlace>,
+) -> Result<(Option<Store<'a>>, Option<K>), Failure> {
+    if at.is_none() && matches!(common.etcd.config(), Ok(None)) {
+        return Ok((None, None));
+    }
+    let read = async {
+        let store = Store::open::<K>(common, at)?;
+        let standing = store.read::<K>().await?;
+        Ok::<_, Failure>((store, standing.document))
+    };
+    match read.await {
+        Ok((store, document)) => Ok((Some(store), document.and_then(|it| it.read.ok()))),
+        Err(failure) => {
+            let message = format!("not compared with what is in force: {failure}");
+            writeln!(output::stderr(), "{}", plain(&message))?;
+            Ok((None, None))
+        }
+    }
+}
+
+/// Prints the parts of a document, and the warnings.
+async fn print<K: Shown>(common: &Common, change: Change<'_, K>) -> Result<K::Effect, Failure> {
+    let (name, new, noun) = (change.name, change.new, K::NOUN);
+    let effect = K::effect(change, false).await;
+    let mut out = output::stdout();
+    if common.output == Output::Json {
+        let warnings = effect.to_json().remove("warnings");
+        let message =
+            json!({"file": name, format!("{noun}s"): new.to_json(), "warnings": warnings});
+        output::json(&mut out, &message)?;
+    } else {
+        let (count, s) = counted(new.len());
+        writeln!(out, "{name}: {count} {noun}{s}, valid")?;
+        if count > 0 {
+            new.table(common.color.of_stdout()).write(&mut out)?;
+        }
+    }
+    effect.write_warnings(&mut output::stderr(), common.color.of_stderr())?;
+    Ok(effect)
+}

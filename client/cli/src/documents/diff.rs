@@ -1,0 +1,40 @@
+//! Command `diff`: what applying a file would change.
+
+use std::io;
+use std::path::Path;
+
+use super::preview::Preview;
+use super::{Document, Shown, Store};
+use crate::failure::Failure;
+use crate::flags::Output;
+use crate::output;
+
+pub(super) async fn run<K: Shown>(store: &Store<'_>, file: &Path) -> Result<(), Failure> {
+    let compared = compare::<K>(store, file).await;
+    // 1 means that something would change: what goes wrong is something else.
+    compared.map_err(|failure| match failure {
+        Failure::No(problem) => Failure::Usage(problem),
+        Failure::Output(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Failure::Usage(format!("cannot write the output: {error}"))
+        }
+        other => other,
+    })
+}
+
+async fn compare<K: Shown>(store: &Store<'_>, file: &Path) -> Result<(), Failure> {
+    let new = Document::<K>::read(file)?;
+    let standing = store.read().await?;
+    let preview = Preview::new(store, &standing, &new).await;
+    let mut out = output::stdout();
+    if store.common.output == Output::Json {
+        output::json(&mut out, &preview.to_json())?;
+    } else if !preview.is_same() {
+        preview.write(&mut out, store.common.color.of_stdout())?;
+    }
+    new.valid("")?;
+    if preview.is_same() {
+        Ok(())
+    } else {
+        Err(Failure::Printed(1))
+    }
+}
