@@ -149,7 +149,9 @@ fn shown(rule: &Rule) -> String {
 
 /// Returns the answer of a rule above its limit.
 fn above(rule: &Rule) -> String {
-    if rule.shadow {
+    if rule.counted().is_none() {
+        "-".to_owned()
+    } else if rule.shadow {
         "shadow".to_owned()
     } else {
         format!("{:?}", rule.action).to_lowercase()

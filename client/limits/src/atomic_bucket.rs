@@ -123,7 +123,7 @@ impl AtomicBucket {
     #[cold]
     #[inline(never)]
     fn retry(&self, now: Moment, attempts: usize) {
-        if self.cell.at().nanos_since(now) > STEP_MAX || attempts % ATTEMPTS == 0 {
+        if self.cell.at().nanos_since(now) > STEP_MAX || attempts.is_multiple_of(ATTEMPTS) {
             drop(self.hold(now));
         }
         hint::spin_loop();
