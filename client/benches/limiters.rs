@@ -88,10 +88,18 @@ fn clocks(rounds: usize) {
 fn rates(rounds: usize, client: &Client) {
     let rate = NonZeroU32::new(u32::MAX).unwrap();
     let governor = DefaultDirectRateLimiter::direct(Quota::per_second(rate).allow_burst(rate));
+    let three = NonZeroU32::new(3).unwrap();
     let ours = rate_limiter(client, "plenty", PLENTY);
     let contenders = &mut [
         alone("governor", || ask(governor.check())),
         alone("doorward", || ask(ours.try_acquire(1.0))),
+        alone("governor, three at once", || ask(governor.check_n(three))),
+        alone("doorward, three at once", || {
+            ask(ours.try_acquire(black_box(3.0)))
+        }),
+        alone("doorward, a cost of 0.3", || {
+            ask(ours.try_acquire(black_box(0.3)))
+        }),
     ];
     race("a rate, one thread: admitted", rounds, TAKES, contenders);
     let admitted = (0..TAKES).filter(|_| ours.try_acquire(1.0).is_ok()).count();

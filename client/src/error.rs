@@ -80,6 +80,8 @@ pub enum ResourceError {
 
 /// A limiter's error: nothing was acquired.
 #[derive(Clone, Debug, PartialEq, Error)]
+// The tag is not within a time, which every caller would have to compute.
+#[repr(u8)]
 pub enum AcquireError {
     /// The cost is over the limit now.
     #[error("over the limit; come back in {retry_after:?}")]

@@ -160,6 +160,37 @@ fn one_limit(rounds: usize) {
     );
 }
 
+/// Compares rates and bursts of one limit, all in one thread.
+fn rates(rounds: usize) {
+    let clock = ManualClock::new(Moment::from_nanos(1));
+    let of = |burst: u64, rate: &str| {
+        let bucket = TokenBucket::new(burst, rate.parse().unwrap()).unwrap();
+        AtomicBucket::new(bucket)
+    };
+    let even = of(20_000, "100/s");
+    let uneven = of(86_399, "86399/day");
+    let bytes = of(3_000_000_000, "1000000000/s");
+    let take = |bucket: &AtomicBucket, takes: u32, cost: Units| {
+        clock.advance(Duration::from_hours(24));
+        for _ in 0..takes {
+            let now = doorward_limits::Clock::now(&clock);
+            black_box(bucket.take(cost, now).is_allowed());
+        }
+    };
+    race(
+        "one thread: rates of an AtomicBucket",
+        rounds,
+        TAKES,
+        &mut [
+            contender("100/s", |takes| take(&even, takes, Units::ONE)),
+            contender("86399/day", |takes| take(&uneven, takes, Units::ONE)),
+            contender("1000000000/s, 1500 at once", |takes| {
+                take(&bytes, takes, Units::whole(1_500));
+            }),
+        ],
+    );
+}
+
 /// Compares one limit in one thread, each with its own clock.
 fn own_clocks(rounds: usize) {
     let rate_u32 = NonZeroU32::new(u32::MAX).unwrap();
@@ -321,6 +352,7 @@ fn main() {
     let quick = std::env::args().any(|arg| arg == "--test");
     let rounds = if quick { 1 } else { 201 };
     one_limit(rounds);
+    rates(rounds);
     own_clocks(rounds);
     keyed(rounds, if quick { 1_000 } else { 1_000_000 });
     four_threads(rounds.div_ceil(4));

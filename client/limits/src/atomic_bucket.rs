@@ -12,7 +12,7 @@
 use std::hint;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::cell::{ATTEMPTS, Cell};
+use crate::cell::{ATTEMPTS, Cell, Look};
 use crate::decision::{Answer, Decision, Standing};
 use crate::flow::Flow;
 use crate::gcra::Gcra;
@@ -50,37 +50,46 @@ impl AtomicBucket {
     }
 
     /// Takes `cost` if it is available.
+    ///
+    /// It is inlined, without a closure, so that the answer is made where its result is known. Through a call, all parts
+    /// of the answer would be computed and written, although a caller may use only one.
     #[inline(always)]
     #[expect(
         clippy::inline_always,
         reason = "constant costs and unused parts of an answer cost nothing then"
     )]
     pub fn take(&self, cost: Units, now: Moment) -> Decision {
-        self.update(now, |flow, level| {
-            let decision = level.take(flow, cost, now);
-            (decision.is_allowed() && cost > Units::ZERO, decision)
-        })
+        let mut attempts = 0;
+        loop {
+            let look = self.look(now, &mut attempts);
+            let mut level = look.level;
+            let decision = level.take(&look.flow, cost, now);
+            let is_taken = decision.is_allowed() && cost > Units::ZERO;
+            if self.cell.decide(&look, is_taken.then_some(level)) {
+                return decision;
+            }
+        }
     }
 
     /// Returns the answer that a take would get. A peek of 0 only looks.
     #[inline]
     pub fn peek(&self, cost: Units, now: Moment) -> Decision {
-        self.update(now, |flow, level| (false, level.peek(flow, cost, now)))
+        self.update(now, |flow, level| level.peek(flow, cost, now))
     }
 
     /// Returns the standing of the bucket, even if it refuses.
     pub fn standing(&self, now: Moment) -> Standing {
-        self.update(now, |flow, level| (false, level.standing(flow, now)))
+        self.update(now, |flow, level| level.standing(flow, now))
     }
 
     /// Takes `cost`, available or not.
     pub fn charge(&self, cost: Units, now: Moment) {
-        self.update(now, |flow, level| (true, level.charge(flow, cost, now)));
+        self.update(now, |flow, level| level.charge(flow, cost, now));
     }
 
     /// Gives back `cost`. Any amount above full is lost.
     pub fn refund(&self, cost: Units, now: Moment) {
-        self.update(now, |flow, level| (true, level.refund(flow, cost, now)));
+        self.update(now, |flow, level| level.refund(flow, cost, now));
     }
 
     /// Sets another limit. The available part keeps its ratio, so nothing bursts.
@@ -92,29 +101,43 @@ impl AtomicBucket {
 
     /// Returns whether everything is available.
     pub fn is_fresh(&self, now: Moment) -> bool {
-        self.update(now, |flow, level| (false, level.is_full(flow, now)))
+        self.update(now, |flow, level| level.is_full(flow, now))
     }
 
     /// Returns the settings.
     pub fn algorithm(&self) -> TokenBucket {
-        self.update(Moment::LAST, |flow, _| (false, TokenBucket::of(*flow)))
+        self.update(Moment::LAST, |flow, _| TokenBucket::of(*flow))
     }
 
-    /// Does one operation on the level, which returns whether it changed it, and the answer.
-    #[inline(always)]
-    #[expect(clippy::inline_always, reason = "as `take`")]
-    fn update<R>(&self, now: Moment, operation: impl Fn(&Flow, &mut Level) -> (bool, R)) -> R {
-        let (mut latest, mut attempts) = (now, 0);
+    /// Does one operation on the level.
+    fn update<R>(&self, now: Moment, operation: impl Fn(&Flow, &mut Level) -> R) -> R {
+        let mut attempts = 0;
         loop {
-            let step = |flow: &Flow, level: &mut Level| {
-                (level.at <= latest).then(|| operation(flow, level))
-            };
-            if let Some(answer) = self.cell.update(step) {
+            let look = self.look(now, &mut attempts);
+            let mut level = look.level;
+            let answer = operation(&look.flow, &mut level);
+            let next = (level != look.level).then_some(level);
+            if self.cell.decide(&look, next) {
                 return answer;
             }
-            attempts += 1;
-            self.retry(now, attempts);
-            latest = Moment::LAST;
+        }
+    }
+
+    /// Reads the cell.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "a part of `take`")]
+    fn look(&self, now: Moment, attempts: &mut usize) -> Look {
+        loop {
+            let is_first = *attempts == 0;
+            if !is_first {
+                self.retry(now, *attempts);
+            }
+            *attempts += 1;
+            match self.cell.look() {
+                // Its time is later if the clock was set back, or another thread has read it later.
+                Some(look) if look.level.at <= now || !is_first => return look,
+                _ => {}
+            }
         }
     }
 
@@ -175,7 +198,11 @@ impl Held for HeldBucket<'_> {
 }
 
 impl Limit for AtomicBucket {
-    #[inline]
+    #[inline(always)]
+    #[expect(
+        clippy::inline_always,
+        reason = "unused parts of an answer cost nothing then"
+    )]
     fn take(&self, cost: Units, now: Moment) -> Decision {
         self.take(cost, now)
     }

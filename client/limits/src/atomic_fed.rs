@@ -1,7 +1,7 @@
 //! A bucket that a lease feeds, for many threads. A take is one atomic exchange, and a refusal writes nothing.
 //!
-//! Its answers equal those of [`FedBucket`], which decides in both cases: usually on a [cell](crate::cell) that threads
-//! share, and behind a lock where the supply changes, by a call or by itself, where there is none, and where a request
+//! Its answers equal those of [`FedBucket`]. Its level is in a [cell](crate::cell) that threads share. A `FedBucket`
+//! decides, behind a lock, where the supply changes, by a call or by itself, where there is none, and where a request
 //! waits for more than the burst.
 //!
 //! **A fast clock may be behind.** A caller may use a clock that is cheap to read and shows a little less than the time
@@ -10,15 +10,16 @@
 //!
 //! If time goes back, or two threads use their clock readings in another order, no time has passed.
 
+use std::hint;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::cell::Cell;
+use crate::cell::{ATTEMPTS, Cell};
 use crate::decision::Decision;
-use crate::fed::{FedBucket, Feed, Supply};
-use crate::flow::Flow;
-use crate::level::Level;
+use crate::fed::{FedBucket, Feed};
+use crate::flow::{Flow, Short};
+use crate::level::{Level, answer};
 use crate::moment::Moment;
 use crate::units::Units;
 
@@ -26,8 +27,8 @@ use crate::units::Units;
 #[derive(Debug)]
 pub struct AtomicFedBucket {
     cell: Cell,
-    /// End of the supply for readers of a fast clock, in nanoseconds since the origin. Written while the cell is
-    /// closed.
+    /// End of the supply for readers of a fast clock, in nanoseconds since the origin; the earliest time if there is no
+    /// supply. Written while the cell is closed.
     ends: AtomicI64,
     /// Largest delay of a fast clock, in nanoseconds.
     behind: u64,
@@ -40,7 +41,7 @@ impl AtomicFedBucket {
     pub fn new(now: Moment, behind: Duration) -> Self {
         Self {
             cell: Cell::new(Flow::NOTHING, Level::empty(&Flow::NOTHING, now)),
-            ends: AtomicI64::new(i64::MAX),
+            ends: AtomicI64::new(i64::MIN),
             behind: u64::try_from(behind.as_nanos()).unwrap_or(u64::MAX),
             feed: Mutex::new(Feed::NOTHING),
         }
@@ -73,29 +74,33 @@ impl AtomicFedBucket {
         reason = "constant costs and unused parts of an answer cost nothing then"
     )]
     pub fn take_at_once(&self, cost: Units, now: Moment) -> Option<Decision> {
-        let take = |flow: &Flow, level: &mut Level| {
-            let ends = Moment::from_nanos(self.ends.load(Ordering::Relaxed));
-            // Nothing comes after the end: so each refusal that is due to it is one for ever.
-            let feed = Feed {
-                supply: Supply::of(*flow),
-                then: Some((ends, Supply::NOTHING)),
+        for _ in 0..ATTEMPTS {
+            let Some(look) = self.cell.look() else {
+                hint::spin_loop();
+                continue;
             };
-            let mut bucket = FedBucket::of(feed, *level);
-            match bucket.take(cost, now) {
-                allowed @ Decision::Allowed(_) if now < ends => {
-                    *level = bucket.level();
-                    Some((true, allowed))
-                }
-                // The bucket fills up to the burst, or else up to the cost.
-                wait @ Decision::After(_) if flow.in_drops(cost) <= flow.full => {
-                    Some((false, wait))
-                }
-                _ => None,
+            let (flow, mut level) = (look.flow, look.level);
+            let ends = Moment::from_nanos(self.ends.load(Ordering::Relaxed));
+            if now >= ends || level.missing < 0 {
+                return None;
             }
-        };
-        // Other threads may take meanwhile.
-        for _ in 0..8 {
-            if let Some(decision) = self.cell.update(take) {
+            let reading = level.read(&flow, now);
+            let taken = flow.take(reading.missing, cost);
+            let next = match taken {
+                Ok(missing) => {
+                    level.set(missing, now);
+                    Some(level)
+                }
+                // The amount comes in before the end.
+                Err(Short::By(drops))
+                    if drops <= flow.in_nanos(ends.nanos_since(now.max(level.at))) =>
+                {
+                    None
+                }
+                Err(_) => return None,
+            };
+            let decision = answer(&flow, taken, reading.behind);
+            if self.cell.decide(&look, next) {
                 return Some(decision);
             }
         }
@@ -115,12 +120,15 @@ impl AtomicFedBucket {
         let mut bucket = FedBucket::of(*feed, level);
         let answer = operation(&mut bucket);
         *feed = *bucket.fed();
+        let flow = feed.supply.flow();
         // Up to the end by a clock that may be behind.
-        let ends = feed.then.map_or(i64::MAX, |(turn, _)| {
-            turn.nanos().saturating_sub_unsigned(self.behind)
-        });
+        let ends = match feed.then {
+            _ if flow.drops == 0 && flow != Flow::UNLIMITED => i64::MIN,
+            Some((turn, _)) => turn.nanos().saturating_sub_unsigned(self.behind),
+            None => i64::MAX,
+        };
         self.ends.store(ends, Ordering::Relaxed);
-        self.cell.open(&feed.supply.flow(), bucket.level());
+        self.cell.open(&flow, bucket.level());
         answer
     }
 }

@@ -28,6 +28,14 @@ pub(crate) struct Cell {
     part: AtomicU64,
 }
 
+/// What a thread has read in a cell. It may be a mixture of two states, until [`Cell::decide`] has returned true.
+#[derive(Clone, Copy)]
+pub(crate) struct Look {
+    sequence: u64,
+    pub(crate) flow: Flow,
+    pub(crate) level: Level,
+}
+
 /// The lower and the upper half of a number.
 #[derive(Debug)]
 struct Wide([AtomicU64; 2]);
@@ -48,43 +56,42 @@ impl Cell {
         }
     }
 
-    /// Does one operation on the level. It returns whether it changed the level, and the result. None if the operation
-    /// returns that, or another thread has written meanwhile: try again, but not for ever.
-    ///
-    /// It is inlined, and makes the answer where its result is known. Through a call or a value in between, all parts
-    /// of the answer would be computed and written, although a caller may use only one.
+    /// Reads the cell, to decide by it. None if it is closed.
     #[inline(always)]
-    #[expect(
-        clippy::inline_always,
-        reason = "constant costs and unused parts of an answer cost nothing then"
-    )]
-    pub(crate) fn update<R>(
-        &self,
-        operation: impl FnOnce(&Flow, &mut Level) -> Option<(bool, R)>,
-    ) -> Option<R> {
+    #[expect(clippy::inline_always, reason = "a part of each decision")]
+    pub(crate) fn look(&self) -> Option<Look> {
         let sequence = self.sequence.load(Ordering::Acquire);
         if is_closed(sequence) {
             return None;
         }
-        let (flow, before) = self.read();
-        // A thread that reads what another one writes sees below that the number has changed.
+        let (flow, level) = self.read();
+        // A thread that reads what another one writes sees in `decide` that the number has changed.
         fence(Ordering::Acquire);
-        let mut level = before;
-        let (changes, result) = operation(&flow, &mut level)?;
-        if !changes {
-            let same = self.sequence.load(Ordering::Relaxed) == sequence;
-            return same.then_some(result);
-        }
-        if !self.try_close(sequence) {
-            return None;
+        Some(Look {
+            sequence,
+            flow,
+            level,
+        })
+    }
+
+    /// Ends a decision, with the next level if it changes. False if another thread has written meanwhile: the decision
+    /// is void.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "a part of each decision")]
+    pub(crate) fn decide(&self, look: &Look, next: Option<Level>) -> bool {
+        let Some(level) = next else {
+            return self.sequence.load(Ordering::Relaxed) == look.sequence;
+        };
+        if !self.try_close(look.sequence) {
+            return false;
         }
         self.missing.set(level.missing);
         // A store less is faster.
-        if level.at != before.at {
+        if level.at != look.level.at {
             self.at.store(level.at.nanos(), Ordering::Relaxed);
         }
-        self.sequence.store(sequence + 2, Ordering::Release);
-        Some(result)
+        self.sequence.store(look.sequence + 2, Ordering::Release);
+        true
     }
 
     /// Returns the time of the level, perhaps of another moment.
@@ -182,26 +189,21 @@ mod tests {
         part: 1,
     };
 
-    /// Another thread changes the level between two looks of a thread that decides.
+    /// Another thread writes between two looks of a thread that decides.
     #[test]
     fn no_decision_is_by_a_state_that_is_over() {
-        for changes in [true, false] {
+        let next = Level::empty(&FLOW, Moment::ORIGIN);
+        for next in [Some(next), None] {
             let cell = Cell::new(FLOW, Level::FULL);
-            let answer = cell.update(|_, level| {
-                let (flow, other) = cell.close();
-                cell.open(&flow, other);
-                level.missing = 5;
-                Some((changes, ()))
-            });
-            assert_eq!(answer, None);
+            let look = cell.look().unwrap();
             assert_eq!(cell.close(), (FLOW, Level::FULL));
-            let closed = cell.update(|_, level| {
-                level.missing = 5;
-                Some((changes, ()))
-            });
-            assert_eq!(closed, None);
+            assert!(cell.look().is_none());
+            assert!(!cell.decide(&look, next));
             cell.open(&FLOW, Level::FULL);
-            assert_eq!(cell.update(|_, _| Some((changes, ()))), Some(()));
+            assert!(!cell.decide(&look, next));
+            let look = cell.look().unwrap();
+            assert!(cell.decide(&look, next));
+            assert_eq!(cell.close(), (FLOW, next.unwrap_or(Level::FULL)));
         }
     }
 }

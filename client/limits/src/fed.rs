@@ -60,14 +60,6 @@ impl Supply {
     pub const NOTHING: Self = Self::Limited(TokenBucket::NOTHING);
 
     #[inline]
-    pub(crate) const fn of(flow: Flow) -> Self {
-        match flow.part {
-            0 => Self::Unlimited,
-            _ => Self::Limited(TokenBucket::of(flow)),
-        }
-    }
-
-    #[inline]
     pub(crate) const fn flow(&self) -> Flow {
         match self {
             Self::Limited(bucket) => *bucket.flow(),

@@ -102,7 +102,7 @@ impl Level {
 
 /// Returns the decision for the result of a take.
 #[inline(always)]
-fn answer(flow: &Flow, taken: Result<i128, Short>, behind: u64) -> Decision {
+pub(crate) fn answer(flow: &Flow, taken: Result<i128, Short>, behind: u64) -> Decision {
     match taken {
         Ok(missing) => Decision::Allowed(flow.standing(missing, behind).allowed()),
         Err(short) => flow.refusal(short, behind),

@@ -12,6 +12,9 @@ use crate::moment::Moment;
 use crate::units::Units;
 
 /// A limit that many threads use by reference.
+///
+/// Two shared limits have an interface of their own. [`crate::InFlight`] cannot say when a permit comes back. The owner
+/// of a [`crate::AtomicFedBucket`] reads its clock again where the lease ends, so a take by itself has no final answer.
 pub trait Limit: Send + Sync {
     /// Takes `cost` if it is available.
     fn take(&self, cost: Units, now: Moment) -> Decision;

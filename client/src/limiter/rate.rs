@@ -24,6 +24,8 @@ use crate::time::Time;
 
 /// A refusal for now.
 #[derive(Clone, Copy, Debug, PartialEq, Error)]
+// The tag is not within the time, which every caller would have to compute.
+#[repr(u8)]
 pub enum NotNow {
     /// The limiter would admit the cost after this time, at the present rate.
     #[error("over the rate; come back in {retry_after:?}")]
