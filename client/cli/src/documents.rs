@@ -1,4 +1,4 @@
-//! Commands for documents of all kinds, such as `doorward templates`.
+//! Commands for documents of all kinds, `doorward templates` and `doorward rules`.
 //!
 //! - `store`, `file`: the place of a document, reads and writes;
 //! - `check`, `show`, `history`, `diff`: commands that only read;
@@ -11,7 +11,7 @@ pub(crate) mod author;
 mod change;
 mod check;
 mod diff;
-pub(crate) mod document;
+mod document;
 mod edit;
 mod file;
 pub(crate) mod flags;
@@ -30,7 +30,8 @@ use doorward_pages::terminal::palette::Palette;
 use doorward_pages::terminal::table::Table;
 use serde_json::{Map, Value};
 
-use self::document::Document;
+use self::author::plain;
+pub(crate) use self::document::Document;
 use self::flags::DocumentCommand;
 pub(crate) use self::preview::ChangeLine;
 pub(crate) use self::show::counted;
@@ -85,6 +86,14 @@ pub(crate) trait Effect: Default {
 
     /// Returns all of it for programs; `warnings` is a list. Field names are an interface.
     fn to_json(&self) -> Map<String, Value>;
+}
+
+/// Returns the reason why a change needs `--force`, and the way out.
+pub(crate) fn refusal(warning: &str) -> String {
+    let refusal = format!(
+        "nothing was written. {warning}. Mend it; or, if it is meant, give --force, which --yes does not imply"
+    );
+    plain(&refusal).into_owned()
 }
 
 /// Runs a command on the document at a place. None: the default place.

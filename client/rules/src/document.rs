@@ -22,14 +22,14 @@ pub const DOCUMENT_BYTES_MAX: usize = 16 * 1024 * 1024;
 pub(crate) const INLINE: usize = 4;
 
 /// The rules of all domains.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Rules {
     domains: HashMap<String, Domain, FixedState>,
     rules: Vec<Arc<Rule>>,
 }
 
 /// The rules of one domain.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Domain {
     pub(crate) root: Node,
     /// Keys of each level that lead to a limit, without duplicates.
@@ -97,6 +97,16 @@ impl Rules {
     pub fn key_paths(&self, domain: &str) -> impl Iterator<Item = &[String]> {
         let domain = self.domain(domain).into_iter();
         domain.flat_map(|domain| domain.key_paths.iter().map(Vec::as_slice))
+    }
+
+    /// Returns whether the domain rejects requests without a rule: `unmatched: reject`.
+    pub fn rejects_unmatched(&self, domain: &str) -> bool {
+        self.domain(domain).is_some_and(|it| it.rejects_unmatched)
+    }
+
+    /// Returns whether the domain's rules count refused requests too: `count: attempts`.
+    pub fn counts_attempts(&self, domain: &str) -> bool {
+        self.domain(domain).is_some_and(|it| it.counts_attempts)
     }
 
     /// Returns all rules, in the order of the documents.

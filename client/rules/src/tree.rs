@@ -29,7 +29,7 @@ pub struct Found<'a> {
 }
 
 /// A level of the trie. Its hashes need no secret: requests only look keys up.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Node {
     keys: HashMap<String, Values, FixedState>,
     /// Number of the rule that ends here.
@@ -37,7 +37,7 @@ pub(crate) struct Node {
 }
 
 /// The values of a key.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 struct Values {
     exact: HashMap<Vec<u8>, Node, FixedState>,
     stars: Vec<(String, Node)>,

@@ -14,17 +14,19 @@ pub trait Kind: Default {
     const VARIABLE: &'static str;
     /// Text that a first document starts from.
     const EXAMPLE: &'static str;
-    /// Largest document, in bytes.
+    /// Whether the YAML files of a directory are one document.
+    const IS_IN_DIRECTORIES: bool = false;
+    /// Largest file, in bytes.
     const BYTES_MAX: usize;
     /// All problems of a document. `Display` gives a line for each, with its place.
     type Error: Error;
 
-    /// Reads a document; `file` is its name for messages.
+    /// Reads a document from its files, each with its name for messages. Outside of directories it has one.
     ///
     /// # Errors
     ///
     /// All problems.
-    fn parse(bytes: &[u8], file: &str) -> Result<Self, Self::Error>;
+    fn parse(files: &[(String, Vec<u8>)]) -> Result<Self, Self::Error>;
 
     /// Returns the line of each problem, from 1, and its text. At least one.
     fn problems(error: &Self::Error) -> Vec<(u64, String)>;
@@ -38,8 +40,10 @@ impl Kind for Located {
     const BYTES_MAX: usize = DOCUMENT_BYTES_MAX;
     type Error = DocumentError;
 
-    fn parse(bytes: &[u8], file: &str) -> Result<Self, DocumentError> {
-        locate_bytes(bytes, file)
+    fn parse(files: &[(String, Vec<u8>)]) -> Result<Self, DocumentError> {
+        let file = files.first().map(|(name, bytes)| (&**name, &**bytes));
+        let (name, bytes) = file.unwrap_or_default();
+        locate_bytes(bytes, name)
     }
 
     fn problems(error: &DocumentError) -> Vec<(u64, String)> {

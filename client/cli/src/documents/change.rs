@@ -82,6 +82,9 @@ impl<'a> Changer<'a> {
             let problem = "--why needs etcd. For a file, write the reason in the commit message";
             return Err(Failure::Usage(problem.to_owned()));
         }
+        if let Some(failure) = store.unwritable() {
+            return Err(failure);
+        }
         let author = Author::of(flags)?;
         Ok(Self {
             store,

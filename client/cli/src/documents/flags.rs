@@ -17,10 +17,10 @@ pub(crate) enum DocumentCommand {
     /// Warnings are no failure; check says if apply needs --force. Files are compared with the document in force, if
     /// that is known.
     Check {
-        /// YAML files; - is standard input. None: what is in force.
+        /// YAML files; - is standard input. Rules may be in directories. None: what is in force.
         files: Vec<PathBuf>,
     },
-    /// Show what applying a file would change: by line, in meaning, and for those who hold leases.
+    /// Show what applying a file would change, by line and in meaning; of templates also for those who hold leases.
     ///
     /// Exit codes are those of diff(1): 0 nothing would change; 1 something would; 2 trouble (a file
     /// that cannot be read or is invalid, wrong usage); and 3 if etcd cannot be asked.
@@ -79,8 +79,8 @@ pub(crate) struct ChangeFlags {
     /// Do not ask.
     #[arg(long, short)]
     pub(crate) yes: bool,
-    /// Write even what is hardly meant, such as a document without content, or lengths that are ten times those in
-    /// force. --yes does not imply it.
+    /// Write in spite of warnings: all that is in force goes; of templates, a length or capacity is ten times that in
+    /// force, or a capacity is 0. --yes does not imply it.
     #[arg(long)]
     pub(crate) force: bool,
 }

@@ -1,6 +1,7 @@
 //! The place of a document, in etcd or in a file, to all commands alike.
 
 use std::borrow::Cow;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use doorward_documents::Kind;
@@ -9,6 +10,7 @@ use doorward_etcd::layout::DocumentKeys;
 use doorward_etcd::{DocumentPlace, EtcdConfig, EtcdConnection};
 
 use super::Document;
+use super::document::is_directory;
 use super::file::DocumentFile;
 use crate::failure::Failure;
 use crate::flags::Common;
@@ -29,6 +31,8 @@ enum Kept {
         keys: DocumentKeys,
     },
     File(DocumentFile),
+    /// YAML files, which are read together and written one by one.
+    Directory(PathBuf),
 }
 
 /// The document in force.
@@ -78,6 +82,7 @@ impl<'a> Store<'a> {
         };
         let name = place.to_string();
         let kept = match place {
+            DocumentPlace::File(path) if is_directory::<K>(&path) => Kept::Directory(path),
             DocumentPlace::File(path) => Kept::File(DocumentFile::new(&path)),
             DocumentPlace::Etcd(keys) => {
                 let config = config.map_err(|error| Failure::Usage(error.to_string()))?;
@@ -103,6 +108,16 @@ impl<'a> Store<'a> {
         matches!(self.kept, Kept::Etcd { .. })
     }
 
+    /// Returns the failure of a change to a directory. None: the store is none.
+    pub(crate) fn unwritable(&self) -> Option<Failure> {
+        let name = &self.name;
+        matches!(self.kept, Kept::Directory(_)).then(|| {
+            Failure::Usage(format!(
+                "{name} is a directory, and a change is one of a file: give --at {name}/FILE"
+            ))
+        })
+    }
+
     /// Reads the document in force and the list of versions.
     pub(crate) async fn read<K: Kind>(&self) -> Result<Standing<K>, Failure> {
         let stored = match &self.kept {
@@ -113,6 +128,12 @@ impl<'a> Store<'a> {
                 document: file.read()?,
                 ..StoredDocument::default()
             },
+            Kept::Directory(path) => {
+                return Ok(Standing {
+                    document: Some(Document::read(path)?),
+                    stored: StoredDocument::default(),
+                });
+            }
         };
         let bytes = stored.document.clone();
         let document = bytes.map(|bytes| Document::new(&self.name, bytes));
@@ -124,7 +145,7 @@ impl<'a> Store<'a> {
     pub(crate) async fn versions(&self, numbers: &[u64]) -> Result<Vec<Recorded>, Failure> {
         let Kept::Etcd { config, keys } = &self.kept else {
             let problem = format!(
-                "{} is a file, and only etcd keeps a history: use the history in git",
+                "{} is not in etcd, and only etcd keeps a history: use the history in git",
                 self.name
             );
             return Err(Failure::Usage(problem));
@@ -161,6 +182,9 @@ impl<'a> Store<'a> {
         let (config, keys) = match &self.kept {
             Kept::Etcd { config, keys } => (config, keys),
             Kept::File(file) => return file.write(seen.document.as_deref(), change.document),
+            Kept::Directory(path) => {
+                return DocumentFile::new(path).write(None, change.document);
+            }
         };
         // Made anew: the operator may have thought for so long that a token ran out.
         let mut connection = EtcdConnection::new(config.clone());

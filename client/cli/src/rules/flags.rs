@@ -8,14 +8,16 @@ use doorward_documents::Kind;
 use doorward_etcd::DocumentPlace;
 
 use crate::documents::flags::DocumentCommand;
-use crate::rules::RuleDocument;
+use crate::rules::document::RuleDocument;
 use crate::rules::request::TriedRequest;
 
 const EXAMPLES: &str = "\
 Examples:
-  doorward rules check rules.yaml
-  doorward rules diff rules.yaml --at etcd:/doorward/rules/shop
-  doorward rules apply rules.yaml --at etcd:/doorward/rules/shop --why 'more for batch'
+  doorward rules check rules.yaml               whether it is valid, and its rules
+  doorward rules --at rules.d check             the same of all files of a directory
+  doorward rules diff rules.yaml                what would change in etcd, rule by rule
+  doorward rules apply rules.yaml --why 'more for batch'
+  doorward rules history                        who changed what, when and why
   doorward rules try rules.yaml --request 'POST /login user=ann ip=192.0.2.1'
   doorward rules try rules.yaml --request 'user=ann' --repeat 20 --every 100ms
   doorward rules try rules.yaml --request 'user=ann' --request 'user=bob' --hits 3 -o json";
@@ -24,9 +26,14 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES, mut_args = |arg| arg.global(true))]
 pub(crate) struct RulesFlags {
-    /// Where the rules are: etcd:KEY or a file
+    /// Where the rules are: etcd:KEY, a file, or a directory, whose YAML files are read together
     /// [default: etcd:/doorward/rules, if --etcd-endpoints are given].
-    #[arg(long, value_name = "PLACE", env = RuleDocument::VARIABLE, hide_env_values = true)]
+    #[arg(
+        long,
+        value_name = "PLACE",
+        env = RuleDocument::VARIABLE,
+        hide_env_values = true
+    )]
     pub(crate) at: Option<DocumentPlace>,
     #[command(subcommand)]
     pub(crate) command: RulesCommand,
@@ -34,6 +41,8 @@ pub(crate) struct RulesFlags {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum RulesCommand {
+    #[command(flatten)]
+    Document(DocumentCommand),
     /// Print the answer of a file's rules to requests, without a server.
     ///
     /// A line for each request: time, allowed or refused with its status, the rule, the amount left, the time until
@@ -41,8 +50,6 @@ pub(crate) enum RulesCommand {
     /// and goes on by --every. The rules are asked with each combination of keys in the file whose entries the request
     /// has.
     Try(TryFlags),
-    #[command(flatten)]
-    Document(DocumentCommand),
 }
 
 #[derive(Clone, Debug, Args)]

@@ -2,37 +2,37 @@
 
 use std::fmt;
 use std::io::Write as _;
+use std::path::Path;
 use std::time::Duration;
 
 use doorward_limits::Moment;
 use doorward_rules::{Advice, Decision, Descriptor, Entry, Limiter, Rule, Rules, Status};
 use serde_json::json;
 
-use crate::documents::document::Document;
+use crate::documents::Document;
 use crate::failure::Failure;
 use crate::flags::{Common, Output};
 use crate::output;
-use crate::rules::RuleDocument;
+use crate::rules::document::RuleDocument;
 use crate::rules::flags::TryFlags;
 use crate::rules::request::TriedRequest;
 
 pub(crate) fn run(common: &Common, flags: &TryFlags) -> Result<(), Failure> {
-    let document = Document::<RuleDocument>::read(&flags.file)?;
-    let rules = &document.valid("")?.0;
+    let rules = load(&flags.file)?;
     // One document has one domain.
     let domain = rules
         .domains()
         .first()
         .map(ToString::to_string)
         .unwrap_or_default();
-    note_unknown_keys(rules, &domain, &flags.request)?;
+    note_unknown_keys(&rules, &domain, &flags.request)?;
     // All keys of a try fit.
     let limiter = Limiter::new(rules.clone(), usize::MAX, [0, 0]);
     let mut now = Moment::ORIGIN;
     let mut out = output::stdout();
     for _ in 0..flags.repeat {
         for request in &flags.request {
-            let decision = ask(rules, &limiter, &domain, request, flags.hits, now);
+            let decision = ask(&rules, &limiter, &domain, request, flags.hits, now);
             let answer = Answer {
                 request: (flags.request.len() > 1).then_some(&request.text),
                 decision: &decision,
@@ -46,6 +46,17 @@ pub(crate) fn run(common: &Common, flags: &TryFlags) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+fn load(file: &Path) -> Result<Rules, Failure> {
+    if file.is_dir() {
+        let name = file.display();
+        return Err(Failure::Usage(format!(
+            "{name} is a directory; give one of its files"
+        )));
+    }
+    let document = Document::<RuleDocument>::read(file)?;
+    Ok(document.valid("")?.0.clone())
 }
 
 /// Tells of entries that no rule asks for: perhaps their key is misspelt.

@@ -18,7 +18,7 @@ use doorward_engine::template::{Field, Templates};
 use serde_json::{Value, json};
 
 use crate::documents::author::plain;
-use crate::documents::counted;
+use crate::documents::{counted, refusal};
 use crate::templates::effect::Live;
 use doorward_pages::terminal::palette::{Palette, Tone};
 
@@ -186,11 +186,7 @@ impl Warnings {
             0 => String::new(),
             count => format!(" (and {} more)", counted_warnings(count)),
         };
-        let refusal = format!(
-            "nothing was written. {first}{more}. Mend it; or, if it is meant, give --force, which --yes \
-             does not imply"
-        );
-        Some(plain(&refusal).into_owned())
+        Some(refusal(&format!("{first}{more}")))
     }
 
     /// A line for each.

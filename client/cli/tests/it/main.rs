@@ -14,6 +14,7 @@ mod hostile;
 mod leases;
 mod limits;
 mod nodes;
+mod rule_documents;
 mod rules;
 mod shell;
 mod status;

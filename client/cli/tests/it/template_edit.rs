@@ -17,7 +17,9 @@ use crate::{check_exit, check_failure, doorward, json, nowhere, stderr, stdout};
 /// A folder with editors and what they leave behind.
 pub(crate) struct Desk {
     folder: TempDir,
-    /// Where templates are, as flags.
+    /// Kind of the document, as a command.
+    kind: &'static str,
+    /// Where it is, as flags.
     at: Vec<String>,
 }
 
@@ -26,6 +28,7 @@ impl Desk {
         let at = ["--etcd-endpoints", &etcd.endpoint(0)];
         Self {
             folder: tempfile::tempdir().unwrap(),
+            kind: "templates",
             at: at.map(str::to_owned).to_vec(),
         }
     }
@@ -36,7 +39,16 @@ impl Desk {
         let file = folder.path().join("t.yaml");
         Self {
             at: vec!["--at".to_owned(), file.to_str().unwrap().to_owned()],
+            kind: "templates",
             folder,
+        }
+    }
+
+    /// The same for rules.
+    pub(crate) fn of_rules(self) -> Self {
+        Self {
+            kind: "rules",
+            ..self
         }
     }
 
@@ -55,7 +67,7 @@ impl Desk {
 
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = doorward();
-        command.arg("templates").args(&self.at);
+        command.arg(self.kind).args(&self.at);
         command.args(["--server", &nowhere()]).args(arguments);
         command.env("TMPDIR", self.copies());
         // The editor is no program of its own: a process that forks at that moment may still have the file open.

@@ -1,0 +1,188 @@
+//! Rules as a kind of document: how they are read, listed and compared.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::io::{self, Write};
+
+use doorward_documents::{Kind, PROBLEMS_SHOWN_MAX};
+use doorward_pages::terminal::palette::{Palette, Tone};
+use doorward_pages::terminal::table::{Table, cell};
+use doorward_rules::document::DOCUMENT_BYTES_MAX;
+use doorward_rules::{Problem, Rules};
+use serde_json::{Map, Value, json};
+use thiserror::Error;
+
+use crate::documents::author::plain;
+use crate::documents::{Change, ChangeLine, Effect, Shown, refusal};
+use crate::rules::fields::{self, Field};
+
+/// The rules of one document, or of the files of a directory.
+#[derive(Debug, Default)]
+pub(crate) struct RuleDocument(pub(crate) Rules);
+
+/// All problems of rules.
+#[derive(Debug, Error)]
+pub(crate) struct RuleProblems(Vec<Problem>);
+
+impl fmt::Display for RuleProblems {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown = self.0.iter().take(PROBLEMS_SHOWN_MAX);
+        let lines: Vec<String> = shown.map(ToString::to_string).collect();
+        f.write_str(&lines.join("\n"))?;
+        match self.0.len() - lines.len() {
+            0 => Ok(()),
+            more => write!(f, "\nand {more} more problems"),
+        }
+    }
+}
+
+impl Kind for RuleDocument {
+    const NOUN: &'static str = "rule";
+    const KEY: &'static str = "/doorward/rules";
+    const VARIABLE: &'static str = "DOORWARD_RULES";
+    const EXAMPLE: &'static str = include_str!("example.yaml");
+    const IS_IN_DIRECTORIES: bool = true;
+    const BYTES_MAX: usize = DOCUMENT_BYTES_MAX;
+    type Error = RuleProblems;
+
+    fn parse(files: &[(String, Vec<u8>)]) -> Result<Self, RuleProblems> {
+        let (mut texts, mut problems) = (Vec::new(), Vec::new());
+        for (file, bytes) in files {
+            match str::from_utf8(bytes) {
+                Ok(text) => texts.push((&**file, text)),
+                Err(error) => {
+                    let valid = bytes.get(..error.valid_up_to()).unwrap_or_default();
+                    let ends = valid.iter().filter(|byte| **byte == b'\n').count();
+                    problems.push(Problem {
+                        file: file.clone(),
+                        line: ends as u64 + 1,
+                        message: "the text is not UTF-8; write it as UTF-8".to_owned(),
+                    });
+                }
+            }
+        }
+        match Rules::load(&texts) {
+            Ok(rules) if problems.is_empty() => return Ok(Self(rules)),
+            Ok(_) => {}
+            Err(others) => problems.extend(others),
+        }
+        Err(RuleProblems(problems))
+    }
+
+    fn problems(error: &RuleProblems) -> Vec<(u64, String)> {
+        let problems = error.0.iter();
+        problems.map(|it| (it.line, it.message.clone())).collect()
+    }
+}
+
+impl Shown for RuleDocument {
+    type Effect = Gone;
+
+    fn changes(old: &Self, new: &Self) -> Vec<ChangeLine> {
+        let (was, is) = (parts(&old.0), parts(&new.0));
+        let places: BTreeSet<_> = was.keys().chain(is.keys()).collect();
+        let line = |place: &(&str, usize)| {
+            let path = place.0;
+            let (sign, text) = match (was.get(place), is.get(place)) {
+                (Some(old), None) => ('-', format!("{path} removed: {}", fields::described(old))),
+                (None, Some(new)) => ('+', format!("{path} added: {}", fields::described(new))),
+                (Some(old), Some(new)) if old != new => {
+                    ('~', format!("{path} {}", fields::difference(old, new)))
+                }
+                _ => return None,
+            };
+            Some(ChangeLine::new(sign, text))
+        };
+        let mut lines: Vec<ChangeLine> = places.into_iter().filter_map(line).collect();
+        if lines.is_empty() && old.0 != new.0 {
+            let text = "the order of rules, or descriptors without a limit";
+            lines.push(ChangeLine::new('~', text.to_owned()));
+        }
+        lines
+    }
+
+    async fn effect(change: Change<'_, Self>, _asks: bool) -> Gone {
+        let paths = |rules: &Self| -> BTreeSet<String> {
+            let rules = rules.0.rules().iter();
+            rules.map(|rule| rule.path.clone()).collect()
+        };
+        let old = change.old.map(paths).unwrap_or_default();
+        let are_gone = !old.is_empty() && old.is_disjoint(&paths(change.new));
+        let message = "warning: no rule of those in force stays";
+        Gone(are_gone.then(|| format!("{}: {message}", change.name)))
+    }
+
+    fn len(&self) -> usize {
+        self.0.rules().len()
+    }
+
+    fn table(&self, palette: Palette) -> Table {
+        let mut table = Table::new(["rule", "limit", ""], 0..0, palette);
+        for rule in self.0.rules() {
+            let others = fields::of_rule(rule).split_off(1);
+            table.add([
+                palette.cell(Tone::Strong, &rule.path),
+                cell(&rule.limit),
+                cell(fields::described(&others)),
+            ]);
+        }
+        table
+    }
+
+    fn to_json(&self) -> Value {
+        let rules = self.0.rules().iter().map(|rule| {
+            let fields = fields::of_rule(rule).into_iter();
+            let fields = fields.map(|it| (it.name.to_owned(), json!(it.value)));
+            let path = ("rule".to_owned(), json!(rule.path));
+            fields.chain([path]).collect::<Map<_, _>>()
+        });
+        rules.collect()
+    }
+}
+
+/// Returns the fields of domains and rules by their path, and a number, since `a_b` may be a key or a key with a value.
+fn parts(rules: &Rules) -> BTreeMap<(&str, usize), Vec<Field>> {
+    let domains = rules.domains().into_iter();
+    let domains = domains.map(|name| (name, fields::of_domain(rules, name)));
+    let all = rules.rules().iter();
+    let all = domains.chain(all.map(|rule| (&*rule.path, fields::of_rule(rule))));
+    let mut parts = BTreeMap::new();
+    for (path, fields) in all {
+        let same = parts.range((path, 0)..=(path, usize::MAX)).count();
+        parts.insert((path, same), fields);
+    }
+    parts
+}
+
+/// Warning that all rules in force go, if they do.
+#[derive(Debug, Default)]
+pub(crate) struct Gone(Option<String>);
+
+impl Effect for Gone {
+    fn write_warnings(&self, out: &mut impl Write, palette: Palette) -> io::Result<()> {
+        match &self.0 {
+            Some(warning) => writeln!(out, "{}", palette.paint(Tone::Bad, &plain(warning))),
+            None => Ok(()),
+        }
+    }
+
+    fn refusal(&self) -> Option<String> {
+        self.0.as_deref().map(refusal)
+    }
+
+    fn write(&self, _out: &mut impl Write, _palette: Palette) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn to_json(&self) -> Map<String, Value> {
+        let warnings: Vec<&String> = self.0.iter().collect();
+        let fields = [
+            ("warnings", json!(warnings)),
+            ("needs_force", json!(self.0.is_some())),
+        ];
+        fields
+            .map(|(name, value)| (name.to_owned(), value))
+            .into_iter()
+            .collect()
+    }
+}

@@ -1,0 +1,114 @@
+//! Rules and domains as fields of text, to be listed and compared.
+
+use doorward_limits::Algorithm as _;
+use doorward_rules::guarded::Bans;
+use doorward_rules::rule::{Counted, MAX_WAIT, Rule};
+use doorward_rules::{Algorithm, OnFailure, Rules, Scope};
+
+/// A field of a rule or a domain.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Field {
+    pub(super) name: &'static str,
+    pub(super) value: String,
+    default: String,
+}
+
+/// Returns the fields of a domain, the same ones for every domain.
+pub(super) fn of_domain(rules: &Rules, domain: &str) -> Vec<Field> {
+    let word =
+        |is_second, [first, second]: [&str; 2]| if is_second { second } else { first }.to_owned();
+    let unmatched = word(rules.rejects_unmatched(domain), ["allow", "reject"]);
+    let count = word(rules.counts_attempts(domain), ["allowed", "attempts"]);
+    vec![
+        field("domain", domain.to_owned(), ""),
+        field("unmatched", unmatched, "allow"),
+        field("count", count, "allowed"),
+    ]
+}
+
+/// Returns the fields of a rule, the same ones for every rule; the limit is the first.
+pub(super) fn of_rule(rule: &Rule) -> Vec<Field> {
+    let counted = rule.counted();
+    let soft_limit = counted
+        .and_then(|it| it.soft_limit)
+        .map(|it| it.to_string());
+    let ban = counted
+        .and_then(|it| it.settings.hard().bans.as_ref())
+        .map(ban);
+    let (burst, default_burst) = counted.and_then(burst).unzip();
+    let on_failure = match rule.scope {
+        Scope::Local => OnFailure::Open,
+        Scope::Shared => OnFailure::Safe,
+    };
+    let max_wait = |span| humantime::format_duration(span).to_string();
+    vec![
+        field("limit", rule.limit.to_string(), ""),
+        field("burst", or_none(burst), &or_none(default_burst)),
+        field("soft_limit", or_none(soft_limit), NONE),
+        field("ban", or_none(ban), NONE),
+        field("action", word(rule.action), "reject"),
+        field("max_wait", max_wait(rule.max_wait), &max_wait(MAX_WAIT)),
+        field("scope", word(rule.scope), "local"),
+        field("on_failure", word(rule.on_failure), &word(on_failure)),
+        field("cost", rule.cost.to_string(), "1"),
+        field("shadow_mode", rule.shadow.to_string(), "false"),
+        field("detailed_metric", rule.detailed_metric.to_string(), "false"),
+        field("name", or_none(rule.name.clone()), NONE),
+        field("replaces", rule.replaces.join(" "), ""),
+    ]
+}
+
+/// Returns the fields that are not the default.
+pub(super) fn described(fields: &[Field]) -> String {
+    let fields = fields.iter().filter(|it| it.value != it.default);
+    let fields = fields.map(|it| format!("{} {}", it.name, it.value));
+    fields.collect::<Vec<_>>().join(", ")
+}
+
+/// Returns the fields that differ, with both values.
+pub(super) fn difference(old: &[Field], new: &[Field]) -> String {
+    let pairs = old
+        .iter()
+        .zip(new)
+        .filter(|(old, new)| old.value != new.value);
+    let pairs = pairs.map(|(old, new)| format!("{} {} → {}", new.name, old.value, new.value));
+    pairs.collect::<Vec<_>>().join(", ")
+}
+
+const NONE: &str = "none";
+
+fn or_none(value: Option<String>) -> String {
+    value.unwrap_or_else(|| NONE.to_owned())
+}
+
+fn field(name: &'static str, value: String, default: &str) -> Field {
+    let default = default.to_owned();
+    Field {
+        name,
+        value,
+        default,
+    }
+}
+
+/// Returns the word of a document.
+fn word(value: impl std::fmt::Debug) -> String {
+    format!("{value:?}").to_lowercase()
+}
+
+/// Returns the burst and its default; None for windows.
+fn burst(counted: &Counted) -> Option<(String, String)> {
+    if !matches!(
+        counted.algorithm,
+        Algorithm::TokenBucket | Algorithm::LeakyQueue
+    ) {
+        return None;
+    }
+    let rate = counted.rate;
+    let default = rate.in_a_second().unwrap_or(rate.amount());
+    Some((counted.settings.limit().to_string(), default.to_string()))
+}
+
+fn ban(bans: &Bans) -> String {
+    let [length, longest] = [bans.length, bans.longest].map(humantime::format_duration);
+    format!("{length} to {longest} beyond {}", bans.threshold)
+}
