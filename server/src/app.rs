@@ -57,7 +57,7 @@ pub struct ServerConfig {
     pub http_listen: Option<SocketAddr>,
     /// The address that others are given, `host:port`. Absent: the one that is bound.
     pub advertise: Option<String>,
-    /// What is in force at the start.
+    /// Templates in force at the start.
     pub templates: Templates,
     /// Where they come from, for people.
     pub templates_source: String,

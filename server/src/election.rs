@@ -54,7 +54,7 @@ pub struct CandidateServer {
 /// The templates of a candidate of the root.
 #[derive(Clone, Debug)]
 pub struct CandidateTemplates {
-    /// Those in force at the start.
+    /// Templates in force at the start.
     pub in_force: Templates,
     /// Where all are that there ever were. Absent: they are in a file, and former ones not known.
     pub history: Option<DocumentKeys>,

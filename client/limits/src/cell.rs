@@ -28,7 +28,7 @@ pub(crate) struct Cell {
     part: AtomicU64,
 }
 
-/// What a thread has read in a cell. It may be a mixture of two states, until [`Cell::decide`] has returned true.
+/// State that a thread has read in a cell. It may be a mixture of two states, until [`Cell::decide`] has returned true.
 #[derive(Clone, Copy)]
 pub(crate) struct Look {
     sequence: u64,

@@ -82,7 +82,7 @@ impl StoredDocument {
     }
 }
 
-/// What an operator writes.
+/// A change that an operator writes.
 #[derive(Clone, Debug)]
 pub struct DocumentEdit<'a> {
     /// The whole document.
@@ -244,7 +244,7 @@ pub async fn next_version(
 ///
 /// # Errors
 ///
-/// If somebody has, if the document is too large, if no endpoint answers, or etcd says no.
+/// If another writer was faster, the document is too large, no endpoint answers, or etcd refuses.
 pub async fn write(
     connection: &mut EtcdConnection,
     keys: &DocumentKeys,
@@ -352,7 +352,7 @@ async fn again<T>(
     }
 }
 
-/// What a transaction takes, about.
+/// Returns the approximate size of a transaction, in bytes.
 fn request_bytes(keys: &DocumentKeys, document: Option<&str>, versions: &[Version]) -> usize {
     let key_bytes = keys.version(0).len();
     let versions: usize = versions

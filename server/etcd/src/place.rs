@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use crate::layout::{self, DocumentKeys};
 
-/// What a key of etcd begins with where a file may be named too.
+/// Prefix that tells a key of etcd from a file.
 const ETCD: &str = "etcd:";
 
 /// The place of a document.

@@ -23,7 +23,7 @@ use crate::templates;
 /// How often the key is read although no change of it is reported.
 const LOOK: Duration = Duration::from_secs(2);
 
-/// How long to wait before something is tried again that etcd did not do.
+/// Delay before a failed call of etcd is repeated.
 const RETRY: Duration = Duration::from_secs(1);
 
 /// Templates in etcd.

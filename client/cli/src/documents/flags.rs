@@ -30,8 +30,8 @@ pub(crate) enum DocumentCommand {
     },
     /// Put a file in force: shows what it will change, and asks.
     ///
-    /// Nothing is written if the file is invalid, changes nothing or needs --force, or if the document in force has
-    /// changed since the comparison.
+    /// The command writes nothing if the file is invalid, changes nothing or needs --force, or if the document in force
+    /// has changed since the comparison.
     Apply {
         /// A YAML file; - is standard input, and needs --yes.
         file: PathBuf,

@@ -20,7 +20,7 @@ const EFFECTS_SHOWN: usize = 50;
 #[derive(Debug, Default)]
 pub(crate) struct Forecast {
     warnings: Warnings,
-    /// Effect on resources in use, or the reason why it is unknown. None: nobody was asked.
+    /// Effect on resources in use, or the reason why it is unknown. None: no server was asked.
     in_use: Option<Result<InUse, String>>,
 }
 
