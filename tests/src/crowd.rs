@@ -161,6 +161,9 @@ pub struct Crowd {
     ledger: Arc<Ledger>,
     /// Members in the order in which they joined.
     pub members: Vec<Member>,
+    /// Time after which members that join from now on give up a request. At first longer than a server waits for its
+    /// parent.
+    pub timeout: Duration,
 }
 
 impl Crowd {
@@ -182,6 +185,7 @@ impl Crowd {
             resource: resource.to_owned(),
             ledger,
             members: Vec::new(),
+            timeout: Duration::from_secs(2),
         }
     }
 
@@ -207,8 +211,7 @@ impl Crowd {
                 ..BackoffConfig::default()
             },
             early_gap: Duration::from_millis(60),
-            // Longer than a server waits for its parent.
-            timeout: Duration::from_secs(2),
+            timeout: self.timeout,
             ..ClientConfig::default()
         };
         let client = Client::builder(name)
