@@ -82,6 +82,10 @@ impl Client {
         Self::builder(client_id).fake()
     }
 
+    pub(crate) fn clock(&self) -> &Clock {
+        &self.shared.clock
+    }
+
     /// Returns the client's id.
     pub fn id(&self) -> &str {
         &self.shared.client_id

@@ -40,6 +40,9 @@ pub enum ResourceError {
     /// The resource id is empty or too long.
     #[error("the resource id {0:?} is invalid; give 1 to 256 printable bytes")]
     BadId(String),
+    /// The pattern of keyed resources has no place for the key, or several.
+    #[error("the pattern {0:?} is invalid; give one {{}} for the key, as in tenants/{{}}")]
+    BadPattern(String),
     /// The client uses the resource already.
     #[error("{0} is open already; share its handle")]
     AlreadyOpen(String),

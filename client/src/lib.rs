@@ -85,6 +85,8 @@ mod holding;
 #[cfg(feature = "transport")]
 mod hooks;
 #[cfg(feature = "transport")]
+mod keyed;
+#[cfg(feature = "transport")]
 mod measured;
 #[cfg(feature = "transport")]
 mod queue;
@@ -110,6 +112,8 @@ pub use error::{AcquireError, ConnectError, ResourceError};
 pub use holding::Holding;
 #[cfg(feature = "transport")]
 pub use hooks::{Hooks, NoHooks};
+#[cfg(feature = "transport")]
+pub use keyed::{Keyed, KeyedBuilder, OnFailure};
 #[cfg(feature = "transport")]
 pub use rate_limiter::RateLimiter;
 #[cfg(feature = "transport")]

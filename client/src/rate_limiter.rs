@@ -108,6 +108,18 @@ impl RateLimiter {
         }
     }
 
+    /// Corrects the amount that a call used, once it is known: `used` instead of `estimate`. What was used beyond the
+    /// estimate is paid back by later calls, which wait for longer; the rest of a larger estimate is free again, up to
+    /// the burst. An amount that is not finite, or negative, counts as 0.
+    pub fn settle(&self, estimate: f64, used: f64) {
+        let amount = |cost: f64| if check_cost(cost).is_ok() { cost } else { 0.0 };
+        let (estimate, used) = (amount(estimate), amount(used));
+        self.state().settle(estimate, used, self.clock().now());
+        if used < estimate {
+            self.slot.changed.notify_waiters();
+        }
+    }
+
     /// Decides without a lock. None: only a lock can decide, or other callers wait and come first.
     #[inline(always)]
     #[expect(
@@ -239,7 +251,7 @@ impl RateLimiter {
 }
 
 #[inline]
-fn check_cost(cost: f64) -> Result<(), AcquireError> {
+pub(crate) fn check_cost(cost: f64) -> Result<(), AcquireError> {
     if (0.0..f64::INFINITY).contains(&cost) {
         Ok(())
     } else {

@@ -40,6 +40,13 @@ pub const SPAN_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
 /// Shortest wait when a lease is about to end while no server answers.
 const RETRY_MIN: Duration = Duration::from_millis(100);
 
+/// Bytes of resource ids in one request, each with an allowance for its other fields. Servers accept messages of 256 KiB.
+/// The rest follows in the next request.
+const ASKS_BYTES_MAX: usize = 128 * 1024;
+
+/// Allowance for the other fields of an ask.
+const ASK_BYTES: usize = 64;
+
 /// Settings of a client's behaviour towards servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClientConfig {
@@ -281,9 +288,14 @@ impl ClientState {
         let all_failing = self.backoff.failures() > 0;
         let mut wanted = BTreeMap::new();
         let mut asks = Vec::new();
+        let mut bytes = 0;
         for (id, state) in &mut self.resources {
             if !(state.goes_along(now) || all_failing) {
                 continue;
+            }
+            bytes += id.len() + ASK_BYTES;
+            if bytes > ASKS_BYTES_MAX {
+                break;
             }
             wanted.insert(id.clone(), state.wants);
             asks.push(Ask {

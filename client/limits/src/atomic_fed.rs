@@ -112,6 +112,16 @@ impl AtomicFedBucket {
         self.held(|bucket| bucket.peek(cost, now))
     }
 
+    /// Takes `cost` even if it is not available.
+    pub fn charge(&self, cost: Units, now: Moment) {
+        self.held(|bucket| bucket.charge(cost, now));
+    }
+
+    /// Gives back `cost`, up to the burst.
+    pub fn refund(&self, cost: Units, now: Moment) {
+        self.held(|bucket| bucket.refund(cost, now));
+    }
+
     /// Does one operation behind the lock.
     #[cold]
     fn held<R>(&self, operation: impl FnOnce(&mut FedBucket) -> R) -> R {

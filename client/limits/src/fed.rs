@@ -112,6 +112,20 @@ impl FedBucket {
         self.clone().take(cost, now)
     }
 
+    /// Takes `cost` even if it is not available: the bucket may be in debt, which its supply pays first.
+    pub fn charge(&mut self, cost: Units, now: Moment) {
+        self.fill(Units::ZERO, now);
+        self.level.missing = self.feed.supply.flow().charge(self.level.missing, cost);
+    }
+
+    /// Gives back `cost`, up to the burst.
+    pub fn refund(&mut self, cost: Units, now: Moment) {
+        self.fill(Units::ZERO, now);
+        let flow = self.feed.supply.flow();
+        let missing = self.level.missing - flow.in_drops(cost);
+        self.level.missing = missing.max(least(&flow, Units::ZERO));
+    }
+
     /// Returns the supply, as it was last set or seen.
     pub const fn supply(&self) -> &Supply {
         &self.feed.supply

@@ -23,6 +23,9 @@ use crate::transport::convert;
 /// Longest time of the last release when a client is closed.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
+/// Number of ids in one release, so that the message fits a server's limit for any ids.
+const RELEASES_MAX: usize = 800;
+
 /// State that handles, limiters and the task share.
 pub(crate) struct Shared {
     pub(crate) client_id: String,
@@ -198,7 +201,8 @@ fn next_call(
     // Releases go first, and never beside a request: a server that got the request after the release would take it for
     // a new one.
     if !book.releases.is_empty() {
-        let resource_id = std::mem::take(&mut book.releases);
+        let rest = book.releases.len().saturating_sub(RELEASES_MAX);
+        let resource_id = book.releases.split_off(rest);
         let request = release(shared, &mut book, resource_id);
         return Ok(Box::pin(async move {
             connection.release(request).await;
@@ -359,7 +363,7 @@ async fn finish(shared: &Shared, idle: Option<Box<Connection>>, call: Option<Cal
             }
             (None, None) => return,
         };
-        let request = {
+        let held = {
             let mut book = shared.book();
             let mut held: Vec<String> = std::mem::take(&mut book.releases);
             // A resource without a lease has nothing to release. If the server never heard of this process, it would
@@ -373,12 +377,12 @@ async fn finish(shared: &Shared, idle: Option<Box<Connection>>, call: Option<Cal
             let slots = book.slots.iter();
             let idle = slots.filter(|(id, slot)| is_idle_lease(id, slot));
             held.extend(idle.map(|(id, _)| id.clone()));
-            if held.is_empty() {
-                return;
-            }
-            release(shared, &mut book, held)
+            held
         };
-        connection.release(request).await;
+        for held in held.chunks(RELEASES_MAX) {
+            let request = release(shared, &mut shared.book(), held.to_vec());
+            connection.release(request).await;
+        }
     };
     if tokio::time::timeout(CLOSE_TIMEOUT, end).await.is_err() {
         debug!("closed without an answer to the release; the leases will expire");

@@ -12,6 +12,8 @@ mod after_a_freeze;
 #[cfg(feature = "transport")]
 mod fake;
 #[cfg(feature = "transport")]
+mod keyed;
+#[cfg(feature = "transport")]
 mod limiters_shared;
 #[cfg(feature = "transport")]
 mod transport;

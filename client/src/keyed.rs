@@ -1,0 +1,407 @@
+//! Leases of many resources of one kind, such as one for each tenant.
+//!
+//! A key's resource opens at its first use and is released when the key is idle. The number of open keys is bounded. The
+//! first request of a key waits for its lease, but not for long; without a lease, [`OnFailure`] decides.
+//!
+//! ```
+//! use doorward_client::{Client, OnFailure};
+//!
+//! # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let (client, _server) = Client::fake("api-1");
+//! let tenants = client.keyed("tenants/{}").on_failure(OnFailure::UpTo(5.0)).open()?;
+//! tenants.admit("acme", 1.0).await?;
+//! # Ok(()) }
+//! ```
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock, Weak};
+use std::time::Duration;
+
+use doorward_limits::{AtomicBucket, Decision, Moment, Rate, TokenBucket, Units};
+
+use crate::capacity::Source;
+use crate::client::Client;
+use crate::clock::Clock;
+use crate::error::{AcquireError, ResourceError};
+use crate::limiter::demand::AdaptiveWants;
+use crate::limiter::rate::Burst;
+use crate::rate_limiter::{RateLimiter, check_cost};
+use crate::resource::Resource;
+use crate::state::Mode;
+use crate::time::Time;
+
+/// Time after which a refused caller may find room for a new key.
+const ROOM_IN: Duration = Duration::from_secs(1);
+
+/// Answer for a key without a lease: before its first one, after its end, and beyond the largest number of keys.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum OnFailure {
+    /// Everything passes. The capacity may be exceeded by all that the callers ask for.
+    Open,
+    /// Everything is refused, with the time until the next answer.
+    #[default]
+    Closed,
+    /// Each process admits at most this amount per second of each key, from 1e-9 up, with a burst of one second. New
+    /// keys beyond the largest number share one such limit.
+    UpTo(f64),
+}
+
+/// Settings of keyed leases before they open.
+#[must_use = "nothing happens until `open`"]
+pub struct KeyedBuilder<'a> {
+    client: &'a Client,
+    pattern: String,
+    settings: Settings,
+}
+
+struct Settings {
+    priority: i64,
+    wants: AdaptiveWants,
+    burst: Burst,
+    on_failure: OnFailure,
+    max_wait: Duration,
+    idle: Duration,
+    keys_max: usize,
+}
+
+/// Rate limiters of many resources, one for each key. Cheap to clone; clones share everything. When the last clone is
+/// dropped, the client releases all of their leases.
+#[derive(Clone)]
+pub struct Keyed {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    client: Client,
+    /// Text of the id before and after the key.
+    pattern: (String, String),
+    settings: Settings,
+    fallback: Option<TokenBucket>,
+    keys: RwLock<HashMap<Box<str>, Arc<Entry>>>,
+    /// Limit of the keys that find no room.
+    overflow: OnceLock<AtomicBucket>,
+}
+
+/// The resource of a key.
+struct Entry {
+    resource: Resource,
+    limiter: RateLimiter,
+    opened_at: Time,
+    /// Whether a call used it since the last look for idle keys.
+    is_used: AtomicBool,
+    /// Limit while there is no lease.
+    fallback: OnceLock<AtomicBucket>,
+}
+
+impl Client {
+    /// Creates a builder for resources whose ids are `pattern` with a key instead of `{}`, such as `tenants/{}`. Bytes
+    /// of a key other than ASCII letters, digits and `-._~` are percent-encoded, so no key reaches another template.
+    pub fn keyed(&self, pattern: impl Into<String>) -> KeyedBuilder<'_> {
+        KeyedBuilder {
+            client: self,
+            pattern: pattern.into(),
+            settings: Settings {
+                priority: 0,
+                wants: AdaptiveWants {
+                    least: 10.0,
+                    ..AdaptiveWants::default()
+                },
+                burst: Burst::default(),
+                on_failure: OnFailure::default(),
+                max_wait: Duration::from_millis(100),
+                idle: Duration::from_secs(60),
+                keys_max: 10_000,
+            },
+        }
+    }
+}
+
+impl KeyedBuilder<'_> {
+    /// Sets the priority of all keys.
+    pub fn priority(mut self, priority: i64) -> Self {
+        self.settings.priority = priority;
+        self
+    }
+
+    /// Sets how the wants of a key follow its calls. The least wants are those of a new key. Default: at least 10.
+    pub fn adaptive_wants(mut self, wants: AdaptiveWants) -> Self {
+        self.settings.wants = wants;
+        self
+    }
+
+    /// Sets the burst of each key.
+    pub fn burst(mut self, burst: Burst) -> Self {
+        self.settings.burst = burst;
+        self
+    }
+
+    /// Sets the answer for a key without a lease. Default: closed.
+    pub fn on_failure(mut self, on_failure: OnFailure) -> Self {
+        self.settings.on_failure = on_failure;
+        self
+    }
+
+    /// Sets the longest wait of a new key for its lease. Default: 100 ms.
+    pub fn max_wait(mut self, max_wait: Duration) -> Self {
+        self.settings.max_wait = max_wait;
+        self
+    }
+
+    /// Sets the time after which an unused key is released; at the latest, twice that time. Default: a minute.
+    pub fn idle(mut self, idle: Duration) -> Self {
+        self.settings.idle = idle.max(Duration::from_millis(1));
+        self
+    }
+
+    /// Sets the largest number of open keys. Default: 10,000. A server accepts 25,000 resources of one address unless
+    /// its flags allow more.
+    pub fn keys_max(mut self, keys_max: usize) -> Self {
+        self.settings.keys_max = keys_max;
+        self
+    }
+
+    /// Opens the keyed leases. Within a tokio runtime, a task releases idle keys; elsewhere [`Keyed::release_idle`]
+    /// does.
+    ///
+    /// # Errors
+    ///
+    /// If the pattern has not exactly one `{}`, the least wants are invalid, or the amount of [`OnFailure::UpTo`] is no
+    /// rate.
+    pub fn open(self) -> Result<Keyed, ResourceError> {
+        let parts: Vec<&str> = self.pattern.split("{}").collect();
+        let [before, after] = parts.as_slice() else {
+            return Err(ResourceError::BadPattern(self.pattern));
+        };
+        crate::resource::check_wants(self.settings.wants.least)?;
+        let fallback = match self.settings.on_failure {
+            OnFailure::Open | OnFailure::Closed => None,
+            OnFailure::UpTo(amount) => {
+                let burst = Units::try_from(amount.max(1.0)).ok();
+                let rate = Rate::from_per_second(amount).ok().filter(|_| amount > 0.0);
+                let bucket = rate.zip(burst);
+                let bucket = bucket.and_then(|(rate, burst)| TokenBucket::new(burst, rate).ok());
+                Some(bucket.ok_or(ResourceError::BadWants(amount))?)
+            }
+        };
+        let idle = self.settings.idle;
+        let inner = Arc::new(Inner {
+            client: self.client.clone(),
+            pattern: ((*before).to_owned(), (*after).to_owned()),
+            settings: self.settings,
+            fallback,
+            keys: RwLock::default(),
+            overflow: OnceLock::new(),
+        });
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(release_idle(Arc::downgrade(&inner), idle));
+        }
+        Ok(Keyed { inner })
+    }
+}
+
+/// Releases idle keys until the last user is gone.
+async fn release_idle(inner: Weak<Inner>, idle: Duration) {
+    loop {
+        tokio::time::sleep(idle).await;
+        let Some(inner) = inner.upgrade() else {
+            return;
+        };
+        inner.release_idle();
+    }
+}
+
+impl Keyed {
+    /// Uses `cost` of a key if its limiter admits it now. Waits only for the lease of a new key.
+    ///
+    /// # Errors
+    ///
+    /// As [`RateLimiter::try_acquire`]. A key that makes too long an id has no lease.
+    pub async fn admit(&self, key: &str, cost: f64) -> Result<(), AcquireError> {
+        if let Some(answer) = self.try_leased(key, cost) {
+            return answer;
+        }
+        self.ready(key).await;
+        match self.try_leased(key, cost) {
+            Some(answer) => answer,
+            None => self.without_lease(key, cost),
+        }
+    }
+
+    /// Uses `cost` of a key, and waits for it in the order of arrival. Without a lease, it waits as long as
+    /// [`OnFailure`] refuses. Safe to cancel.
+    ///
+    /// # Errors
+    ///
+    /// As [`RateLimiter::acquire`].
+    pub async fn acquire(&self, key: &str, cost: f64) -> Result<(), AcquireError> {
+        loop {
+            self.ready(key).await;
+            if let Some(entry) = self.inner.entry(key).filter(|entry| entry.has_lease()) {
+                return entry.limiter.acquire(cost).await;
+            }
+            match self.without_lease(key, cost) {
+                Err(AcquireError::RetryAfter { retry_after }) => {
+                    let clock = self.inner.clock();
+                    clock.sleep_until(clock.now() + retry_after).await;
+                }
+                answer => return answer,
+            }
+        }
+    }
+
+    /// Opens a key, and waits for its first lease, until [`KeyedBuilder::max_wait`] has passed since the key was opened.
+    pub async fn ready(&self, key: &str) {
+        let inner = &*self.inner;
+        let Some(entry) = inner.entry(key).filter(|entry| !entry.has_lease()) else {
+            return;
+        };
+        let age = inner.clock().now().since(entry.opened_at);
+        let left = inner.settings.max_wait.saturating_sub(age);
+        if !left.is_zero() {
+            // An answer that is no lease ends the wait too.
+            let _outcome = entry.resource.wait_for_lease(left).await;
+        }
+    }
+
+    /// Uses `cost` of a key if it has a lease that admits it. None: the key has no lease now. Opens a new key.
+    pub fn try_leased(&self, key: &str, cost: f64) -> Option<Result<(), AcquireError>> {
+        let entry = self.inner.entry(key)?;
+        entry.has_lease().then(|| entry.limiter.try_acquire(cost))
+    }
+
+    /// Corrects the amount that a call used: `used` instead of `estimate`. See [`RateLimiter::settle`].
+    pub fn settle(&self, key: &str, estimate: f64, used: f64) {
+        if let Some(entry) = self.inner.entry(key).filter(|entry| entry.has_lease()) {
+            entry.limiter.settle(estimate, used);
+        }
+    }
+
+    /// Returns the number of open keys.
+    pub fn len(&self) -> usize {
+        let keys = self.inner.keys.read();
+        keys.unwrap_or_else(PoisonError::into_inner).len()
+    }
+
+    /// Returns whether no key is open.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Releases the keys that no call has used since the last such call. Within a tokio runtime, a task does so.
+    pub fn release_idle(&self) {
+        self.inner.release_idle();
+    }
+
+    /// Decides about a key without a lease.
+    fn without_lease(&self, key: &str, cost: f64) -> Result<(), AcquireError> {
+        check_cost(cost)?;
+        let inner = &*self.inner;
+        let entry = inner.entry(key);
+        match (inner.settings.on_failure, inner.fallback) {
+            (OnFailure::Open, _) => Ok(()),
+            (OnFailure::UpTo(_), Some(bucket)) => {
+                let cell = entry.as_ref().map_or(&inner.overflow, |it| &it.fallback);
+                let now = Moment::ORIGIN.after(inner.clock().now().since_origin());
+                let limit = cell.get_or_init(|| AtomicBucket::new(bucket));
+                match limit.take(Units::at_least(cost).unwrap_or(Units::MAX), now) {
+                    Decision::Allowed(_) => Ok(()),
+                    Decision::After(retry_after) => Err(AcquireError::RetryAfter { retry_after }),
+                    Decision::Never(_) => Err(AcquireError::Blocked),
+                }
+            }
+            (OnFailure::Closed | OnFailure::UpTo(_), _) => match entry {
+                // The limiter of a key without a lease has nothing, and knows the time of the next answer.
+                Some(entry) => entry.limiter.try_acquire(cost.max(f64::MIN_POSITIVE)),
+                None => Err(AcquireError::RetryAfter {
+                    retry_after: ROOM_IN,
+                }),
+            },
+        }
+    }
+}
+
+impl Inner {
+    /// Returns the open resource of a key, and opens it if there is room. None: there is no room, or the client is
+    /// closed, or the id is too long.
+    fn entry(&self, key: &str) -> Option<Arc<Entry>> {
+        let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(entry) = keys.get(key) {
+            // Writes only once between two looks, so that threads share the line.
+            if !entry.is_used.load(Ordering::Relaxed) {
+                entry.is_used.store(true, Ordering::Relaxed);
+            }
+            return Some(entry.clone());
+        }
+        drop(keys);
+        self.open(key)
+    }
+
+    #[cold]
+    fn open(&self, key: &str) -> Option<Arc<Entry>> {
+        let mut keys = self.keys.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(entry) = keys.get(key) {
+            return Some(entry.clone());
+        }
+        if keys.len() >= self.settings.keys_max {
+            return None;
+        }
+        let resource = self
+            .client
+            .resource(self.id(key))
+            .priority(self.settings.priority)
+            // Without a lease, `on_failure` decides, and not the mode.
+            .mode(Mode::Pessimistic)
+            .adaptive_wants(self.settings.wants)
+            .open()
+            .ok()?;
+        let entry = Arc::new(Entry {
+            limiter: resource.rate_limiter(self.settings.burst),
+            resource,
+            opened_at: self.clock().now(),
+            is_used: AtomicBool::new(true),
+            fallback: OnceLock::new(),
+        });
+        keys.insert(key.into(), entry.clone());
+        Some(entry)
+    }
+
+    fn release_idle(&self) {
+        let mut keys = self.keys.write().unwrap_or_else(PoisonError::into_inner);
+        // A call that waits has a reference of its own. Without this check, the next call could not open the key.
+        let idle = |entry: &Arc<Entry>| {
+            !entry.is_used.swap(false, Ordering::Relaxed) && Arc::strong_count(entry) == 1
+        };
+        let gone: Vec<_> = keys.extract_if(|_, entry| idle(entry)).collect();
+        let room = keys.len() * 2;
+        keys.shrink_to(room);
+        // Waits for the release under the lock: a new call opens the key only after that.
+        drop(gone);
+        drop(keys);
+    }
+
+    fn id(&self, key: &str) -> String {
+        let (before, after) = &self.pattern;
+        let mut id = before.clone();
+        for byte in key.bytes() {
+            if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+                id.push(char::from(byte));
+            } else {
+                // Writing to a text cannot fail.
+                let _ = write!(id, "%{byte:02X}");
+            }
+        }
+        id + after
+    }
+
+    fn clock(&self) -> &Clock {
+        self.client.clock()
+    }
+}
+
+impl Entry {
+    fn has_lease(&self) -> bool {
+        self.resource.holding().source == Source::Lease
+    }
+}

@@ -1,0 +1,193 @@
+//! Keyed leases: one resource a key, opened at first use, bounded, and released when idle.
+
+use std::time::Duration;
+
+use doorward_client::limiter::demand::AdaptiveWants;
+use doorward_client::limiter::rate::Burst;
+use doorward_client::{AcquireError, Client, KeyedBuilder, OnFailure, ResourceError};
+
+fn tenants(client: &Client) -> KeyedBuilder<'_> {
+    client.keyed("tenants/{}").burst(Burst {
+        span: Duration::from_secs(1),
+        least: 0.0,
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_key_has_a_lease_of_its_own_from_its_first_use() {
+    let (client, server) = Client::fake("c");
+    server.set_capacity("tenants/acme", 2.0);
+    server.set_capacity("tenants/ann", 0.0);
+    let tenants = tenants(&client).open().unwrap();
+    assert!(tenants.is_empty());
+    assert_eq!(server.wants("tenants/acme"), None);
+    // The limiter begins empty, so the first call waits for its turn.
+    tenants.acquire("acme", 1.0).await.unwrap();
+    assert_eq!(server.wants("tenants/acme"), Some(10.0), "the least wants");
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    for _ in 0..2 {
+        tenants.admit("acme", 1.0).await.unwrap();
+    }
+    for key in ["acme", "ann"] {
+        let refused = tenants.admit(key, 1.0).await;
+        assert!(
+            matches!(refused, Err(AcquireError::RetryAfter { .. })),
+            "{key}: {refused:?}"
+        );
+    }
+    assert_eq!(tenants.len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_lease_on_failure_decides_after_the_wait() {
+    #[derive(Clone, Copy)]
+    enum Without {
+        Server,
+        Template,
+        Room,
+    }
+    #[track_caller]
+    fn check(admitted: u32, expected: u32, case: &str) {
+        assert_eq!(admitted, expected, "{case}");
+    }
+    for (name, without) in [
+        ("server", Without::Server),
+        ("template", Without::Template),
+        ("room", Without::Room),
+    ] {
+        for (on_failure, expected) in [
+            (OnFailure::Open, 20),
+            (OnFailure::Closed, 0),
+            (OnFailure::UpTo(3.0), 3),
+        ] {
+            let (client, server) = Client::fake("c");
+            let mut builder = tenants(&client).on_failure(on_failure);
+            match without {
+                Without::Server => server.stop(),
+                Without::Template => server.set_unknown("tenants/a", "no template"),
+                Without::Room => builder = builder.keys_max(0),
+            }
+            let tenants = builder.open().unwrap();
+            let mut admitted = 0;
+            for _ in 0..20 {
+                match tenants.admit("a", 1.0).await {
+                    Ok(()) => admitted += 1,
+                    // A key without a template tells its operator so; the others say when to come back.
+                    Err(AcquireError::UnknownResource { .. }) => assert_eq!(name, "template"),
+                    Err(AcquireError::RetryAfter { retry_after }) => {
+                        assert!(!retry_after.is_zero(), "{name}");
+                    }
+                    Err(other) => panic!("{name}: {other}"),
+                }
+            }
+            check(admitted, expected, &format!("{name}, {on_failure:?}"));
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_a_new_key_waits_for_its_lease() {
+    let (client, server) = Client::fake("c");
+    server.stop();
+    let tenants = tenants(&client)
+        .on_failure(OnFailure::Open)
+        .max_wait(Duration::from_millis(50))
+        .open()
+        .unwrap();
+    let waited = async |key: &'static str| {
+        let began = tokio::time::Instant::now();
+        tenants.admit(key, 1.0).await.unwrap();
+        began.elapsed()
+    };
+    assert_eq!(waited("a").await, Duration::from_millis(50));
+    assert_eq!(waited("a").await, Duration::ZERO);
+    assert_eq!(waited("b").await, Duration::from_millis(50));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_idle_key_is_released_and_opens_again() {
+    let (client, server) = Client::fake("c");
+    let idle = Duration::from_secs(60);
+    let tenants = tenants(&client).idle(idle).open().unwrap();
+    tenants.acquire("a", 1.0).await.unwrap();
+    for _ in 0..5 {
+        tokio::time::sleep(idle / 2).await;
+        tenants.acquire("busy", 1.0).await.unwrap();
+    }
+    assert_eq!(server.wants("tenants/a"), None);
+    assert!(server.wants("tenants/busy").is_some());
+    assert_eq!(tenants.len(), 1);
+    tenants.acquire("a", 1.0).await.unwrap();
+    assert_eq!(tenants.len(), 2);
+    drop(tenants);
+    assert_eq!(server.wants("tenants/busy"), None, "all are released");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_with_a_waiting_call_stays_open() {
+    let (client, server) = Client::fake("c");
+    server.set_capacity("tenants/a", 0.0);
+    let tenants = tenants(&client).open().unwrap();
+    let waiting = tokio::spawn({
+        let tenants = tenants.clone();
+        async move { tenants.acquire("a", 1.0).await }
+    });
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    assert_eq!(tenants.len(), 1);
+    server.set_capacity("tenants/a", 10.0);
+    waiting.await.unwrap().unwrap();
+}
+
+#[test]
+fn keys_are_encoded_so_that_none_reaches_another_template() {
+    let (client, server) = Client::fake("c");
+    let tenants = client.keyed("tenants/{}/db").open().unwrap();
+    for (key, id) in [
+        ("acme-1.eu_x~", "tenants/acme-1.eu_x~/db"),
+        ("a/b", "tenants/a%2Fb/db"),
+        ("", "tenants//db"),
+        ("ü %", "tenants/%C3%BC%20%25/db"),
+    ] {
+        let _unused = tenants.try_leased(key, 1.0);
+        assert_eq!(server.wants(id), Some(10.0), "{key:?}");
+    }
+    assert_eq!(tenants.try_leased(&"x".repeat(300), 1.0), None);
+    assert_eq!(tenants.len(), 4);
+}
+
+#[test]
+fn bad_settings_are_refused() {
+    let (client, _server) = Client::fake("c");
+    for pattern in ["tenants", "{}/{}", ""] {
+        let error = client.keyed(pattern).open().err();
+        assert_eq!(error, Some(ResourceError::BadPattern(pattern.to_owned())));
+    }
+    let least = AdaptiveWants {
+        least: f64::NAN,
+        ..AdaptiveWants::default()
+    };
+    assert!(client.keyed("{}").adaptive_wants(least).open().is_err());
+    for amount in [0.0, -1.0, f64::NAN] {
+        let builder = client.keyed("{}").on_failure(OnFailure::UpTo(amount));
+        assert!(builder.open().is_err(), "{amount}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_settled_call_counts_what_it_used() {
+    let (client, server) = Client::fake("c");
+    server.set_capacity("tenants/a", 10.0);
+    let tenants = tenants(&client).open().unwrap();
+    assert!(matches!(tenants.try_leased("a", 1.0), Some(Err(_))));
+    let second = Duration::from_secs(1);
+    tokio::time::sleep(second).await;
+    tenants.admit("a", 10.0).await.unwrap();
+    tenants.settle("a", 10.0, 4.0);
+    tenants.admit("a", 6.0).await.unwrap();
+    // Ten more than the estimate: a second of supply pays them.
+    tenants.settle("a", 6.0, 16.0);
+    for (_, is_admitted) in [(1, false), (2, true)] {
+        tokio::time::sleep(second).await;
+        assert_eq!(tenants.admit("a", 1.0).await.is_ok(), is_admitted);
+    }
+}
