@@ -97,7 +97,7 @@ struct Entry {
 
 impl Client {
     /// Creates a builder for resources whose ids are `pattern` with a key instead of `{}`, such as `tenants/{}`. Bytes
-    /// of a key other than ASCII letters, digits and `-._~` are percent-encoded, so no key reaches another template.
+    /// of a key other than ASCII letters, digits and `-._~=,:@+` are percent-encoded, so no key reaches another template.
     pub fn keyed(&self, pattern: impl Into<String>) -> KeyedBuilder<'_> {
         KeyedBuilder {
             client: self,
@@ -222,7 +222,7 @@ impl Keyed {
         if let Some(answer) = self.try_leased(key, cost) {
             return answer;
         }
-        self.ready(key).await;
+        self.ready(key, self.inner.settings.max_wait).await;
         match self.try_leased(key, cost) {
             Some(answer) => answer,
             None => self.without_lease(key, cost),
@@ -237,7 +237,7 @@ impl Keyed {
     /// As [`RateLimiter::acquire`].
     pub async fn acquire(&self, key: &str, cost: f64) -> Result<(), AcquireError> {
         loop {
-            self.ready(key).await;
+            self.ready(key, self.inner.settings.max_wait).await;
             if let Some(entry) = self.inner.entry(key).filter(|entry| entry.has_lease()) {
                 return entry.limiter.acquire(cost).await;
             }
@@ -251,18 +251,22 @@ impl Keyed {
         }
     }
 
-    /// Opens a key, and waits for its first lease, until [`KeyedBuilder::max_wait`] has passed since the key was opened.
-    pub async fn ready(&self, key: &str) {
-        let inner = &*self.inner;
-        let Some(entry) = inner.entry(key).filter(|entry| !entry.has_lease()) else {
-            return;
-        };
-        let age = inner.clock().now().since(entry.opened_at);
-        let left = inner.settings.max_wait.saturating_sub(age);
-        if !left.is_zero() {
+    /// Opens a key, and waits for its first lease, until `max_wait` has passed since the key was opened.
+    pub async fn ready(&self, key: &str, max_wait: Duration) {
+        let left = self.inner.entry(key).map(|entry| {
+            let left = self.inner.wait_left(&entry, max_wait);
+            (entry, left)
+        });
+        if let Some((entry, left)) = left.filter(|(_, left)| !left.is_zero()) {
             // An answer that is no lease ends the wait too.
             let _outcome = entry.resource.wait_for_lease(left).await;
         }
+    }
+
+    /// Returns whether [`Keyed::ready`] would wait. Opens a new key.
+    pub fn is_new(&self, key: &str, max_wait: Duration) -> bool {
+        let entry = self.inner.entry(key);
+        entry.is_some_and(|entry| !self.inner.wait_left(&entry, max_wait).is_zero())
     }
 
     /// Uses `cost` of a key if it has a lease that admits it. None: the key has no lease now. Opens a new key.
@@ -367,6 +371,16 @@ impl Inner {
         Some(entry)
     }
 
+    /// Returns how long a call waits for the first lease of a key; zero if it has one.
+    fn wait_left(&self, entry: &Entry, max_wait: Duration) -> Duration {
+        let age = self.clock().now().since(entry.opened_at);
+        let left = max_wait.saturating_sub(age);
+        if left.is_zero() || entry.has_lease() {
+            return Duration::ZERO;
+        }
+        left
+    }
+
     fn release_idle(&self) {
         let mut keys = self.keys.write().unwrap_or_else(PoisonError::into_inner);
         // A call that waits has a reference of its own. Without this check, the next call could not open the key.
@@ -385,7 +399,7 @@ impl Inner {
         let (before, after) = &self.pattern;
         let mut id = before.clone();
         for byte in key.bytes() {
-            if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            if byte.is_ascii_alphanumeric() || b"-._~=,:@+".contains(&byte) {
                 id.push(char::from(byte));
             } else {
                 // Writing to a text cannot fail.

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use doorward_limits::{Answer, Decision as Taken, Units, several};
+use doorward_limits::{Answer, Decision as Taken, Standing, Units, several};
 use smallvec::SmallVec;
 
 use crate::document::INLINE;
@@ -76,8 +76,6 @@ pub enum Advice {
     ProceedAfter(Duration),
     /// Serve less: a rule with `action: degrade` is over its limit.
     Degrade,
-    /// Ask again after this time, and refuse it then. The rule's `max_wait` allows the wait.
-    AskAgainAfter(Duration),
     /// Refuse it with [`Decision::http_status`].
     Reject,
     /// Close without an answer.
@@ -189,6 +187,30 @@ impl Status {
         }
     }
 
+    /// Makes the status of a rule whose lease refuses.
+    pub(crate) fn over(rule: &Arc<Rule>, decision: Taken, cost: Units) -> Self {
+        let reset = decision.retry_after().unwrap_or_default();
+        let (remaining, debt) = (Units::ZERO, Units::ZERO);
+        Self {
+            is_over: rule.is_binding(),
+            why: match rule.shadow {
+                true => Why::OverInShadow,
+                false if rule.is_binding() => Why::Over,
+                false => Why::Degraded,
+            },
+            rule: Some(rule.clone()),
+            answer: Some(Answer {
+                decision,
+                standing: Standing {
+                    remaining,
+                    reset,
+                    debt,
+                },
+                cost,
+            }),
+        }
+    }
+
     /// Returns the whole units that are left. `u64::MAX` for an unlimited rule, and 0 without a rule or when over.
     pub fn remaining(&self) -> u64 {
         match (&self.rule, &self.answer) {
@@ -209,7 +231,8 @@ impl Status {
         self.answer.is_some() && self.rule.as_ref().is_some_and(|rule| rule.is_binding())
     }
 
-    fn delay(&self) -> Option<Duration> {
+    /// Returns the time to wait before the request proceeds; `None` if the limit refuses, or nothing is counted.
+    pub fn delay(&self) -> Option<Duration> {
         match self.answer.filter(|_| self.is_binding())?.decision {
             Taken::Allowed(allowed) => Some(allowed.delay),
             Taken::After(_) | Taken::Never(_) => None,
@@ -218,15 +241,10 @@ impl Status {
 
     /// Returns the thing to do with a request that this status refuses.
     fn advice(&self) -> Advice {
-        let wait = self.answer.and_then(|answer| answer.decision.retry_after());
-        match self.rule.as_ref().map(|rule| (rule.action, rule.max_wait)) {
-            Some((Action::Drop, _)) => Advice::Drop,
-            Some((Action::Redirect, _)) => Advice::Redirect,
-            Some((Action::Wait, max_wait)) => match wait.filter(|wait| *wait <= max_wait) {
-                Some(wait) => Advice::AskAgainAfter(wait),
-                None => Advice::Reject,
-            },
-            Some((Action::Reject | Action::Degrade, _)) | None => Advice::Reject,
+        match self.rule.as_ref().map(|rule| rule.action) {
+            Some(Action::Drop) => Advice::Drop,
+            Some(Action::Redirect) => Advice::Redirect,
+            Some(Action::Reject | Action::Degrade | Action::Wait) | None => Advice::Reject,
         }
     }
 }

@@ -36,6 +36,7 @@ pub(crate) struct Domain {
     pub(crate) key_paths: IndexSet<Vec<String>>,
     pub(crate) rejects_unmatched: bool,
     pub(crate) counts_attempts: bool,
+    pub(crate) has_shared: bool,
 }
 
 impl Rules {
@@ -107,6 +108,11 @@ impl Rules {
     /// Returns whether the domain's rules count refused requests too: `count: attempts`.
     pub fn counts_attempts(&self, domain: &str) -> bool {
         self.domain(domain).is_some_and(|it| it.counts_attempts)
+    }
+
+    /// Returns whether the domain has rules with `scope: shared`.
+    pub fn has_shared(&self, domain: &str) -> bool {
+        self.domain(domain).is_some_and(|it| it.has_shared)
     }
 
     /// Returns all rules, in the order of the documents.

@@ -22,7 +22,8 @@ use smallvec::SmallVec;
 use crate::decision::{Decision, Status, Why};
 use crate::document::{Domain, INLINE, Rules, replaced_names};
 use crate::guarded::Guarded;
-use crate::rule::{Algorithm, Counted, Limit, OnFailure, Rule, Scope};
+use crate::rule::{Action, Algorithm, Counted, Limit, OnFailure, Rule, Scope};
+use crate::shared::{self, Leases};
 use crate::tree::Entry;
 use crate::value::add_to_key;
 
@@ -78,6 +79,49 @@ struct Charge<'a> {
     /// Whether a refusal is counted too.
     counts_refusals: bool,
     is_charged: bool,
+}
+
+/// Amounts that a request took of the leases of its shared rules.
+struct Leased<'a> {
+    leases: Option<&'a dyn Leases>,
+    taken: Vec<(String, u64)>,
+}
+
+impl<'a> Leased<'a> {
+    const fn new(leases: Option<&'a dyn Leases>) -> Self {
+        let taken = Vec::new();
+        Self { leases, taken }
+    }
+
+    /// Takes the cost of a shared rule of its lease. `None`: the rule is not shared, or has no lease. The error is the
+    /// status of the refusal.
+    fn take(&mut self, status: &Status, asked: &Asked<'_>) -> Option<Result<(), Status>> {
+        let is_shared = |rule: &&Arc<Rule>| rule.scope == Scope::Shared && rule.counted().is_some();
+        let is_in_force = status.why != Why::Replaced;
+        let rule = status
+            .rule
+            .as_ref()
+            .filter(is_shared)
+            .filter(|_| is_in_force)?;
+        let cost = asked.hits.unwrap_or(rule.cost);
+        let descriptor = shared::text(asked.entries);
+        let answer = self.leases?.take(&descriptor, cost)?;
+        Some(match answer {
+            Ok(()) => {
+                self.taken.push((descriptor, cost));
+                Ok(())
+            }
+            Err(refusal) => Err(Status::over(rule, refusal, Units::whole(cost))),
+        })
+    }
+
+    fn give_back(&self) {
+        if let Some(leases) = self.leases {
+            for (descriptor, cost) in &self.taken {
+                leases.give_back(descriptor, *cost);
+            }
+        }
+    }
 }
 
 /// Name of a rule across documents.
@@ -153,7 +197,7 @@ impl Limiter {
                 hits: descriptor.hits.or(hits),
             });
             let asked: SmallVec<[_; INLINE]> = asked.collect();
-            self.decide_by(in_force, domain, &asked, now)
+            self.decide_by(in_force, domain, &asked, None, now)
         })
     }
 
@@ -163,6 +207,7 @@ impl Limiter {
         in_force: &InForce,
         domain: Option<&Domain>,
         asked: &[Asked<'_>],
+        leases: Option<&dyn Leases>,
         now: Moment,
     ) -> Decision {
         let mut statuses = SmallVec::new();
@@ -178,8 +223,14 @@ impl Limiter {
             .filter_map(|it| in_force.rules.rules().get(it.number?));
         let names = replaced_names(rules);
         let mut charges: SmallVec<[Charge<'_>; INLINE]> = SmallVec::new();
+        let mut leased = Leased::new(leases);
         for it in asked {
-            let (status, counted) = in_force.status(it.number, &names);
+            let (mut status, mut counted) = in_force.status(it.number, &names);
+            match leased.take(&status, it) {
+                None => {}
+                Some(Ok(())) => counted = in_force.counted(it.number),
+                Some(Err(over)) => (status, counted) = (over, None),
+            }
             if let (Some(rule), Some((counted, cell))) = (&status.rule, counted) {
                 charges.push(Charge {
                     place: statuses.len(),
@@ -200,6 +251,7 @@ impl Limiter {
             }
         }
         if !counts_attempts && statuses.iter().any(|status| status.is_over) {
+            leased.give_back();
             for charge in &charges {
                 if let Some(status) = statuses.get_mut(charge.place) {
                     charge.give_back(status, now);
@@ -252,6 +304,12 @@ impl InForce {
         Self { rules, counters }
     }
 
+    /// Returns the limit of a rule, and the counter that counts it.
+    fn counted(&self, number: Option<usize>) -> Option<(&Counted, &Lazy)> {
+        let counted = self.rules.rules().get(number?)?.counted()?;
+        Some((counted, self.counters.get(number?)?))
+    }
+
     /// Returns the status of a descriptor before it is counted, and the limit and the counter that count it.
     fn status(
         &self,
@@ -289,8 +347,26 @@ impl Charge<'_> {
     /// Takes the cost, if it is available, and sets the status.
     fn take(&mut self, status: &mut Status, now: Moment) {
         let (cost, counts_refusals) = (self.cost, self.counts_refusals);
+        let rule = status.rule.as_deref();
+        let max_wait = rule.filter(|rule| rule.action == Action::Wait);
+        let max_wait = max_wait.map_or(Duration::ZERO, |rule| rule.max_wait);
         let operation = |limit: &SoftHard<Guarded>, state: &mut _, now| {
-            let decision = limit.take(state, cost, now);
+            let mut decision = limit.take(state, cost, now);
+            let is_banned = limit.hard().ban(state, now).is_some();
+            if let Taken::After(delay) = decision
+                && delay <= max_wait
+                && !is_banned
+            {
+                // The debt makes later requests wait behind this one.
+                limit.charge(state, cost, now);
+                let standing = limit.standing(state, now);
+                decision = Taken::Allowed(Allowed {
+                    remaining: standing.remaining,
+                    reset: standing.reset,
+                    delay,
+                    warn: limit.warns(state, now),
+                });
+            }
             if let Taken::Allowed(Allowed {
                 remaining, reset, ..
             }) = decision
@@ -304,8 +380,14 @@ impl Charge<'_> {
             }
             if counts_refusals {
                 limit.charge(state, cost, now);
+                // The charge makes the wait longer.
+                let charged = limit.peek(state, cost, now);
+                decision = if charged.is_allowed() {
+                    decision
+                } else {
+                    charged
+                };
             }
-            let is_banned = limit.hard().ban(state, now).is_some();
             (decision, limit.standing(state, now), is_banned)
         };
         let (decision, standing, is_banned) = self.counter.update(self.key, now, operation);

@@ -19,7 +19,7 @@ use serde_saphyr::options::DuplicateKeyPolicy;
 use crate::document::{DOCUMENT_BYTES_MAX, Domain, Rules};
 use crate::form::{DescriptorForm, DocumentForm, ReplacesForm, Scalar};
 use crate::problem::Problem;
-use crate::rule::{MAX_WAIT, OnFailure, Rule, Scope};
+use crate::rule::{Action, Algorithm, Limit, MAX_WAIT, OnFailure, Rule, Scope};
 use crate::tree::Node;
 
 mod limit;
@@ -112,10 +112,14 @@ impl<'a> Reader<'a> {
             key_paths: IndexSet::new(),
             rejects_unmatched: self.choice("unmatched", &form.unmatched, ["allow", "reject"]),
             counts_attempts: self.choice("count", &form.count, ["allowed", "attempts"]),
+            has_shared: false,
         };
+        let before = self.rules.rules().len();
         let (mut root, forms) = (Node::default(), form.descriptors.as_deref());
         self.level(name, &mut Levels::new(), forms, &mut domain, &mut root);
         domain.root = root;
+        let mut own = self.rules.rules().iter().skip(before);
+        domain.has_shared = own.any(|rule| rule.scope == Scope::Shared);
         self.rules.add_domain(name, domain);
     }
 
@@ -197,6 +201,13 @@ impl<'a> Reader<'a> {
             return None;
         };
         let limit = self.limit(limit_form, line, max_wait, bans);
+        if action == Action::Wait
+            && let Some(Limit::Counted(counted)) = &limit
+            && (counted.algorithm != Algorithm::TokenBucket || scope == Scope::Shared)
+        {
+            let message = "action: wait is for local rules with algorithm: token_bucket; write it, or leaky_queue";
+            self.problem(line, message.to_owned());
+        }
         let name = scalar(&limit_form.name).map(|(name, _)| name);
         let replaces = self.replaces(name, limit_form.replaces.as_deref(), line);
         Some(Rule {

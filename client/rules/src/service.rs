@@ -1,7 +1,9 @@
 //! The rules of one domain for the requests of a service: its keys are parts of a request.
 //!
-//! The document says which combinations of keys are limited. [`Service::decide`] asks for each of them that a rule is for. A part that the
-//! request lacks is a value of its own, so no caller gets rid of a limit by omitting a header.
+//! The document says which combinations of keys are limited. [`Service::decide`] asks for each of them that a rule is
+//! for. A part that the request lacks is a value of its own, so no caller gets rid of a limit by omitting a header.
+
+use std::time::Duration;
 
 use doorward_limits::Moment;
 use smallvec::SmallVec;
@@ -9,6 +11,8 @@ use smallvec::SmallVec;
 use crate::decision::Decision;
 use crate::document::INLINE;
 use crate::limiter::{Asked, Limiter};
+use crate::rule::{Rule, Scope};
+use crate::shared::{self, Leases};
 use crate::tree::Entry;
 use crate::value::Value;
 use crate::who::{Part, Request};
@@ -55,8 +59,57 @@ impl Service {
         self.decide(request, now).is_allowed
     }
 
-    /// Decides a request, and counts it if it passes. The time is in nanoseconds since 1970.
+    /// Decides a request, and counts it if it passes. The time is in nanoseconds since 1970. Shared rules have no lease.
     pub fn decide(&self, request: &Request<'_>, now: Moment) -> Decision {
+        self.decide_with(request, None, now)
+    }
+
+    /// Returns the texts of the descriptors whose rules are shared, each with the `max_wait` of the rule: a service may
+    /// wait that long for the lease before it decides.
+    pub fn shared(&self, request: &Request<'_>) -> Vec<(String, Duration)> {
+        self.limiter.with_rules(|in_force| {
+            let domain = in_force.rules.domain(&self.domain);
+            let domain = domain.filter(|domain| domain.has_shared);
+            let key_paths = domain.into_iter().flat_map(|domain| &domain.key_paths);
+            let shared = key_paths.filter_map(|keys| {
+                let entries = keys.iter().map(|key| self.entry(key, request));
+                let values: Vec<_> = entries.collect();
+                let entries = values.iter().map(|(key, value)| Entry {
+                    key,
+                    value: value.as_deref(),
+                });
+                let entries: Vec<_> = entries.collect();
+                let rule = in_force.rules.rules().get(domain?.root.find(&entries)?)?;
+                let is_shared = rule.scope == Scope::Shared && rule.counted().is_some();
+                is_shared.then(|| (shared::text(&entries), rule.max_wait))
+            });
+            shared.collect()
+        })
+    }
+
+    /// Returns the name of the metric of a rule that limits the request.
+    pub fn metric(&self, rule: &Rule, request: &Request<'_>) -> String {
+        let keys = rule.levels.iter().map(|(key, _)| key.as_str());
+        let values: Vec<_> = keys.map(|key| self.entry(key, request)).collect();
+        let entries = values.iter().map(|(key, value)| Entry {
+            key,
+            value: value.as_deref(),
+        });
+        rule.metric(&self.domain, &entries.collect::<Vec<_>>())
+    }
+
+    fn entry<'a>(&'a self, key: &'a str, request: &Request<'a>) -> (&'a str, Option<Value<'a>>) {
+        let part = self.part(key).and_then(|place| self.parts.get(place));
+        (key, part.and_then(|(_, part)| part.value(request)))
+    }
+
+    /// Does the same with the leases of shared rules.
+    pub fn decide_with(
+        &self,
+        request: &Request<'_>,
+        leases: Option<&dyn Leases>,
+        now: Moment,
+    ) -> Decision {
         let values: SmallVec<[Option<Value<'_>>; INLINE]> = self
             .parts
             .iter()
@@ -85,7 +138,8 @@ impl Service {
                 hits: None,
             });
             let asked: SmallVec<[_; INLINE]> = asked.collect();
-            self.limiter.decide_by(in_force, domain, &asked, now)
+            self.limiter
+                .decide_by(in_force, domain, &asked, leases, now)
         })
     }
 

@@ -191,7 +191,6 @@ fn advice(advice: Advice) -> String {
         Advice::Proceed => "serve".to_owned(),
         Advice::ProceedAfter(wait) => format!("serve after {}", span(wait)),
         Advice::Degrade => "serve less".to_owned(),
-        Advice::AskAgainAfter(wait) => format!("wait {} and ask again", span(wait)),
         Advice::Reject => "reject".to_owned(),
         Advice::Drop => "close without an answer".to_owned(),
         Advice::Redirect => "redirect".to_owned(),

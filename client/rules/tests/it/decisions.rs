@@ -77,9 +77,17 @@ fn each_action_has_its_advice() {
         1,
         "passes, Degrade: over the limit, degraded",
     );
-    check(&with("action: wait"), 2, 1, "429, Reject: over the limit");
-    let patient = with("action: wait\n  max_wait: 1min");
-    check(&patient, 2, 1, "429, AskAgainAfter(60s): over the limit");
+    let wait = "  rate_limit: {rate: 2/s, algorithm: token_bucket}\n  action: wait\n";
+    check(wait, 2, 1, "429, Reject: over the limit");
+    let patient = format!("{wait}  max_wait: 1s\n");
+    for (before, expected) in [
+        (1, "passes, Proceed: within the limit"),
+        (2, "passes, ProceedAfter(500ms): within the limit"),
+        (3, "passes, ProceedAfter(1s): within the limit"),
+        (4, "429, Reject: over the limit"),
+    ] {
+        check(&patient, before, 1, expected);
+    }
     let shared = |answer: &str| with(&format!("scope: shared\n  on_failure: {answer}"));
     check(
         &shared("open"),

@@ -1,0 +1,25 @@
+//! Leases of a client as those of shared rules.
+
+use doorward_client::{AcquireError, Keyed};
+use doorward_limits::{Decision, Reason};
+use doorward_rules::Leases;
+
+/// Leases of a client: the text of a descriptor is the key.
+pub(crate) struct OfClient(pub(crate) Keyed);
+
+impl Leases for OfClient {
+    fn take(&self, key: &str, cost: u64) -> Option<Result<(), Decision>> {
+        let refusal = match self.0.try_leased(key, cost as f64)? {
+            Ok(()) => return Some(Ok(())),
+            Err(AcquireError::RetryAfter { retry_after }) => Decision::After(retry_after),
+            Err(AcquireError::Blocked) => Decision::Never(Reason::RateIsZero),
+            // The lease is gone: there is none any more.
+            Err(_) => return None,
+        };
+        Some(Err(refusal))
+    }
+
+    fn give_back(&self, key: &str, cost: u64) {
+        self.0.settle(key, cost as f64, 0.0);
+    }
+}

@@ -1,0 +1,53 @@
+//! Layers by which a service limits its callers, and a client obeys the limits of others: for axum, hyper and tonic.
+//!
+//! ```no_run
+//! use std::net::SocketAddr;
+//!
+//! use axum::{Router, routing::get};
+//! use doorward_tower::rules::{Address, Part, Rules};
+//! use doorward_tower::{Limits, RulesLayer};
+//!
+//! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+//! let text = "
+//! domain: api
+//! descriptors:
+//! - key: remote_address
+//!   rate_limit: {rate: 100/s, algorithm: token_bucket}
+//! ";
+//! let rules = Rules::load(&[("api.yaml", text)]).map_err(|problems| format!("{problems:?}"))?;
+//! let limits = Limits::builder("api").part("remote_address", Part::Address(Address::peer())).build(rules)?;
+//! let app = Router::new().route("/", get(|| async { "hello\n" })).layer(RulesLayer::new(limits));
+//! let listener = tokio::net::TcpListener::bind("127.0.0.1:8080").await?;
+//! axum::serve(listener, app.into_make_service_with_connect_info::<SocketAddr>()).await?;
+//! # Ok(()) }
+//! ```
+//!
+//! - [`RulesLayer`] decides each request of a server by [rules](doorward_rules). `RulesInterceptor` (feature `tonic`)
+//!   does the same for one tonic service.
+//! - [`ThrottleLayer`] makes the requests of a client wait for a lease, and [`RetryPolicy`] repeats refused ones.
+//!
+//! The documents `docs/services.md` and `docs/rules.md` of the repository explain their use.
+
+mod clock;
+mod leases;
+mod limits;
+mod meters;
+mod refusal;
+mod request;
+mod retry;
+mod server;
+mod throttle;
+
+#[cfg(feature = "tonic")]
+mod interceptor;
+
+pub use doorward_client as client;
+pub use doorward_rules as rules;
+pub use doorward_rules::Decision;
+#[cfg(feature = "tonic")]
+pub use interceptor::RulesInterceptor;
+pub use limits::{BuildError, Limits, LimitsBuilder};
+pub use request::{Degraded, Login};
+pub use retry::{Refusal, RetryConfig, RetryPolicy};
+pub use server::{RefusableBody, ResponseFuture, RulesLayer, RulesService};
+pub use throttle::{Throttle, ThrottleError, ThrottleLayer};

@@ -1,0 +1,207 @@
+//! The limits of a service: its rules, the part of a request for each key, and the form of its answers.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use doorward_client::Keyed;
+use doorward_limits::headers::{Form, Legacy};
+use doorward_rules::{Decision, Leases, Limiter, Part, Request, Rules, Service};
+use http::HeaderValue;
+use thiserror::Error;
+
+use crate::clock;
+use crate::leases::OfClient;
+use crate::meters::Meters;
+
+/// Largest number of keys of one rule, unless the program says otherwise.
+const KEYS_MAX: usize = 100_000;
+
+/// Longest random addition to the wait of a refused caller.
+pub(crate) const JITTER_MAX: Duration = Duration::from_secs(1);
+
+/// Limits of a service. Cheap to clone; clones share all counters.
+#[derive(Clone)]
+pub struct Limits {
+    pub(crate) inner: Arc<Inner>,
+}
+
+pub(crate) struct Inner {
+    pub(crate) service: Service,
+    pub(crate) meters: Meters,
+    pub(crate) leases: Option<OfClient>,
+    pub(crate) answers: Answers,
+    /// Number of these limits in this process, by which a request knows that they have decided.
+    pub(crate) number: u64,
+}
+
+/// Form of answers.
+#[derive(Clone, Default)]
+pub(crate) struct Answers {
+    /// Whether allowed requests get the headers too.
+    pub(crate) on_all: bool,
+    /// Whether `X-RateLimit-*` are sent.
+    pub(crate) legacy: bool,
+    /// Target of `action: redirect`.
+    pub(crate) redirect_to: Option<HeaderValue>,
+}
+
+/// Settings of limits.
+#[must_use = "nothing is limited until `build`"]
+pub struct LimitsBuilder {
+    domain: String,
+    parts: Vec<(String, Part)>,
+    keys_max: usize,
+    leases: Option<Keyed>,
+    answers: Answers,
+}
+
+/// An error of building limits.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum BuildError {
+    /// The rules have no such domain.
+    #[error("the rules have no domain {domain:?}; they have {known}")]
+    NoDomain {
+        /// Name of the domain.
+        domain: String,
+        /// Names of the domains that exist.
+        known: String,
+    },
+    /// Keys of the rules have no part of a request.
+    #[error("the rules of {domain} use {keys}; name the part of a request for each with `part`")]
+    UnknownKeys {
+        /// Name of the domain.
+        domain: String,
+        /// The keys.
+        keys: String,
+    },
+    /// Rules are shared, and no leases are given.
+    #[error("rules of {domain} have scope shared; give the leases of a client with `leases`")]
+    NoLeases {
+        /// Name of the domain.
+        domain: String,
+    },
+}
+
+impl Limits {
+    /// Creates a builder for limits by the rules of a domain.
+    pub fn builder(domain: impl Into<String>) -> LimitsBuilder {
+        LimitsBuilder {
+            domain: domain.into(),
+            parts: Vec::new(),
+            keys_max: KEYS_MAX,
+            leases: None,
+            answers: Answers::default(),
+        }
+    }
+
+    /// Puts other rules in force, while requests come. Counters of rules that stay keep their ratio. Keys without a part
+    /// have no value from now on; a warning names them.
+    pub fn replace(&self, rules: Rules) {
+        self.inner.service.limiter().replace(rules, clock::moment());
+        let keys = self.inner.service.unknown_keys().join(", ");
+        if !keys.is_empty() {
+            tracing::warn!(keys, "keys of the rules have no part of a request");
+        }
+    }
+
+    /// Decides a request without waiting, and counts it if it passes.
+    pub fn decide(&self, request: &Request<'_>) -> Decision {
+        self.inner.decide(request)
+    }
+}
+
+impl LimitsBuilder {
+    /// Names the part of a request that a key of the rules stands for.
+    pub fn part(mut self, key: impl Into<String>, part: Part) -> Self {
+        self.parts.push((key.into(), part));
+        self
+    }
+
+    /// Sets the largest number of keys of one rule; beyond it, new keys share one limit. Default: 100,000.
+    pub fn keys_max(mut self, keys_max: usize) -> Self {
+        self.keys_max = keys_max;
+        self
+    }
+
+    /// Sets the leases of shared rules: those of `client.keyed("shared/DOMAIN/{}")`, where a key is the text of a
+    /// descriptor, such as `tenant=acme`.
+    pub fn leases(mut self, leases: Keyed) -> Self {
+        self.leases = Some(leases);
+        self
+    }
+
+    /// Sends `RateLimit` and `RateLimit-Policy` with all answers, and not only with refusals.
+    pub fn headers_on_all_answers(mut self) -> Self {
+        self.answers.on_all = true;
+        self
+    }
+
+    /// Sends `X-RateLimit-Limit`, `-Remaining`, `-Reset` and `-Retry-After` too, with times in seconds from now.
+    pub fn legacy_headers(mut self) -> Self {
+        self.answers.legacy = true;
+        self
+    }
+
+    /// Sets the target of rules with `action: redirect`. Without it, they answer as `reject`.
+    pub fn redirect_to(mut self, location: HeaderValue) -> Self {
+        self.answers.redirect_to = Some(location);
+        self
+    }
+
+    /// Puts rules in force.
+    ///
+    /// # Errors
+    ///
+    /// If the rules lack the domain, or one of their keys has no part of a request, or a shared rule has no leases.
+    pub fn build(self, rules: Rules) -> Result<Limits, BuildError> {
+        static NUMBERS: AtomicU64 = AtomicU64::new(0);
+        let domain = self.domain;
+        if !rules.domains().contains(&domain.as_str()) {
+            let known = rules.domains().join(", ");
+            return Err(BuildError::NoDomain { domain, known });
+        }
+        if rules.has_shared(&domain) && self.leases.is_none() {
+            return Err(BuildError::NoLeases { domain });
+        }
+        let limiter = Limiter::new(rules, self.keys_max, rand::random());
+        let service = Service::new(limiter, &domain, self.parts);
+        let keys = service.unknown_keys().join(", ");
+        if !keys.is_empty() {
+            return Err(BuildError::UnknownKeys { domain, keys });
+        }
+        let inner = Inner {
+            service,
+            meters: Meters::new(&domain),
+            leases: self.leases.map(OfClient),
+            answers: self.answers,
+            number: NUMBERS.fetch_add(1, Ordering::Relaxed),
+        };
+        Ok(Limits {
+            inner: Arc::new(inner),
+        })
+    }
+}
+
+impl Inner {
+    pub(crate) fn decide(&self, request: &Request<'_>) -> Decision {
+        let leases = self.leases.as_ref().map(|leases| leases as &dyn Leases);
+        let decision = self.service.decide_with(request, leases, clock::moment());
+        self.meters
+            .count(&decision, |rule| self.service.metric(rule, request));
+        decision
+    }
+
+    /// Returns the form of the headers of one answer.
+    pub(crate) fn form(&self) -> Form {
+        Form {
+            jitter: clock::part_of(JITTER_MAX),
+            legacy: if self.answers.legacy {
+                Legacy::Delta
+            } else {
+                Legacy::Off
+            },
+            legacy_retry_after: self.answers.legacy,
+        }
+    }
+}

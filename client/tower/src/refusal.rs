@@ -1,0 +1,79 @@
+//! Refusals as responses of HTTP and gRPC.
+
+use bytes::Bytes;
+use doorward_rules::answer::PROBLEM_TYPE;
+use doorward_rules::{Advice, Decision};
+use http::header::{CONNECTION, CONTENT_TYPE, LOCATION};
+use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
+use tonic::{Code, Status};
+use tonic_types::{ErrorDetails, StatusExt};
+
+use crate::clock;
+use crate::limits::{Inner, JITTER_MAX};
+
+impl Inner {
+    /// Returns the response to a refused request of HTTP.
+    pub(crate) fn refuse_http(&self, decision: &Decision) -> Response<Bytes> {
+        let mut response = Response::new(Bytes::new());
+        let status = decision.http_status().map(StatusCode::from_u16);
+        *response.status_mut() = match status {
+            Some(Ok(status)) => status,
+            Some(Err(_)) | None => StatusCode::TOO_MANY_REQUESTS,
+        };
+        match (decision.advice, &self.answers.redirect_to) {
+            (Advice::Drop, _) => {
+                let close = HeaderValue::from_static("close");
+                response.headers_mut().insert(CONNECTION, close);
+                return response;
+            }
+            (Advice::Redirect, Some(location)) => {
+                *response.status_mut() = StatusCode::TEMPORARY_REDIRECT;
+                response.headers_mut().insert(LOCATION, location.clone());
+            }
+            _ => {
+                let kind = HeaderValue::from_static(PROBLEM_TYPE);
+                response.headers_mut().insert(CONTENT_TYPE, kind);
+                *response.body_mut() = decision.problem().unwrap_or_default().into();
+            }
+        }
+        self.add_headers(decision, response.headers_mut());
+        response
+    }
+
+    /// Returns the status of a refused call of gRPC, with RetryInfo, QuotaFailure and the headers.
+    pub(crate) fn refuse_grpc(&self, decision: &Decision) -> Status {
+        let refusal = decision.grpc(clock::part_of(JITTER_MAX));
+        let code = refusal
+            .as_ref()
+            .map_or(Code::ResourceExhausted, |it| Code::from(it.code));
+        let message = decision.why.to_string();
+        if decision.advice == Advice::Drop {
+            return Status::new(code, message);
+        }
+        let mut details = ErrorDetails::new();
+        if let Some(refusal) = refusal {
+            if refusal.retry_delay.is_some() {
+                details.set_retry_info(refusal.retry_delay);
+            }
+            for rule in refusal.violations {
+                details.add_quota_failure_violation(rule, message.clone());
+            }
+        }
+        let mut headers = HeaderMap::new();
+        self.add_headers(decision, &mut headers);
+        let metadata = tonic::metadata::MetadataMap::from_headers(headers);
+        Status::with_error_details_and_metadata(code, message, details, metadata)
+    }
+
+    /// Adds `RateLimit` and the others.
+    pub(crate) fn add_headers(&self, decision: &Decision, headers: &mut HeaderMap) {
+        for (name, value) in decision.headers(self.form()) {
+            // The names are valid, and the values are printable.
+            if let (Ok(name), Ok(value)) =
+                (HeaderName::try_from(name), HeaderValue::try_from(value))
+            {
+                headers.insert(name, value);
+            }
+        }
+    }
+}

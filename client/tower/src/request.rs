@@ -1,0 +1,59 @@
+//! A request of a server as rules see it, and the marks that layers leave in its extensions.
+
+use std::net::SocketAddr;
+
+use doorward_rules::Request;
+use http::{Extensions, HeaderMap, Method, Uri};
+use smallvec::SmallVec;
+
+/// Name of the authenticated user. A layer that authenticates puts it into the extensions of a request, before the
+/// rules decide: [`Part::Login`](doorward_rules::Part::Login) reads it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Login(pub String);
+
+/// Mark of a request that is over a limit with `action: degrade`. A handler that finds it in the extensions serves less.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Degraded;
+
+/// Headers without an allocation.
+const HEADERS: usize = 16;
+
+/// Calls a function with the request as rules see it.
+pub(crate) fn with_request<R>(
+    method: &Method,
+    uri: &Uri,
+    headers: &HeaderMap,
+    extensions: &Extensions,
+    read: impl FnOnce(&Request<'_>) -> R,
+) -> R {
+    let lines = headers
+        .iter()
+        .map(|(name, value)| (name.as_str(), value.as_bytes()));
+    let lines: SmallVec<[(&str, &[u8]); HEADERS]> = lines.collect();
+    read(&Request {
+        peer: peer(extensions).map(|address| address.ip()),
+        method: method.as_str().as_bytes(),
+        path: uri.path().as_bytes(),
+        headers: &lines,
+        login: extensions.get::<Login>().map(|login| login.0.as_str()),
+    })
+}
+
+/// Returns the address of the caller: a `SocketAddr` in the extensions, or what axum and tonic put there.
+fn peer(extensions: &Extensions) -> Option<SocketAddr> {
+    #[cfg(feature = "axum")]
+    if let Some(info) = extensions.get::<axum::extract::ConnectInfo<SocketAddr>>() {
+        return Some(info.0);
+    }
+    #[cfg(feature = "tonic")]
+    if let Some(info) = extensions.get::<tonic::transport::server::TcpConnectInfo>() {
+        return info.remote_addr();
+    }
+    extensions.get::<SocketAddr>().copied()
+}
+
+/// Returns whether the request is one of gRPC.
+pub(crate) fn is_grpc(headers: &HeaderMap) -> bool {
+    let kind = headers.get(http::header::CONTENT_TYPE);
+    kind.is_some_and(|kind| kind.as_bytes().starts_with(b"application/grpc"))
+}

@@ -1,0 +1,270 @@
+//! The layer of a server: it decides each request by rules before the service sees it.
+//!
+//! A request is usually decided within the call, without an allocation of its own. A boxed future takes over where it
+//! must wait: for its turn, or for the first lease of a shared rule. A request that is dropped while it waits passes
+//! nobody; its turn is not given to another one.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use doorward_rules::{Advice, Decision};
+use http::{HeaderMap, Request, Response};
+use http_body_util::{Either, Full};
+use pin_project_lite::pin_project;
+use tower_layer::Layer;
+use tower_service::Service;
+
+use crate::limits::{Inner, Limits};
+use crate::request::{Degraded, is_grpc, with_request};
+
+/// Body of a response: of a refusal, or of the service.
+pub type RefusableBody<B> = Either<Full<Bytes>, B>;
+
+/// A layer that limits the requests of a server. A request that passes several layers of the same [`Limits`] counts
+/// once.
+#[derive(Clone)]
+pub struct RulesLayer {
+    limits: Limits,
+}
+
+/// A service behind a [`RulesLayer`].
+#[derive(Clone)]
+pub struct RulesService<S> {
+    limits: Limits,
+    inner: S,
+}
+
+/// Mark of a request that these limits have decided.
+#[derive(Clone, Copy)]
+struct Decided(u64);
+
+impl RulesLayer {
+    /// Creates a layer of these limits.
+    pub const fn new(limits: Limits) -> Self {
+        Self { limits }
+    }
+}
+
+impl<S> Layer<S> for RulesLayer {
+    type Service = RulesService<S>;
+
+    fn layer(&self, inner: S) -> Self::Service {
+        RulesService {
+            limits: self.limits.clone(),
+            inner,
+        }
+    }
+}
+
+impl<S, B, O> Service<Request<B>> for RulesService<S>
+where
+    S: Service<Request<B>, Response = Response<O>> + Clone + Send + 'static,
+    S::Future: Send,
+    B: Send + 'static,
+    O: 'static,
+{
+    type Response = Response<RefusableBody<O>>;
+    type Error = S::Error;
+    type Future = ResponseFuture<S, B, O>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.inner.poll_ready(context)
+    }
+
+    fn call(&mut self, mut request: Request<B>) -> Self::Future {
+        let limits = &self.limits.inner;
+        let mark = request.extensions().get::<Decided>();
+        if mark.is_some_and(|mark| mark.0 == limits.number) {
+            return ResponseFuture::passed(self.inner.call(request), HeaderMap::new());
+        }
+        request.extensions_mut().insert(Decided(limits.number));
+        if limits.leases.is_some() && waits_for_lease(limits, &request) {
+            return self.wait(request, None);
+        }
+        let decision = decide(limits, &request);
+        match decision.advice {
+            Advice::ProceedAfter(_) => self.wait(request, Some(decision)),
+            _ => match admit(limits, &mut request, &decision) {
+                Ok(headers) => ResponseFuture::passed(self.inner.call(request), headers),
+                Err(response) => ResponseFuture {
+                    state: State::Refused {
+                        response: Some(response),
+                    },
+                },
+            },
+        }
+    }
+}
+
+impl<S: Clone> RulesService<S> {
+    /// Takes the service that is ready, and leaves a clone of it, for a request that calls it later.
+    fn wait<B, O>(
+        &mut self,
+        request: Request<B>,
+        decision: Option<Decision>,
+    ) -> ResponseFuture<S, B, O>
+    where
+        S: Service<Request<B>, Response = Response<O>> + Send + 'static,
+        S::Future: Send,
+        B: Send + 'static,
+        O: 'static,
+    {
+        let clone = self.inner.clone();
+        let inner = std::mem::replace(&mut self.inner, clone);
+        let limits = self.limits.clone();
+        let waiting = wait(limits, inner, request, decision);
+        ResponseFuture {
+            state: State::Waiting {
+                waiting: Box::pin(waiting),
+            },
+        }
+    }
+}
+
+/// Waits for the leases of shared rules, decides, waits for the turn of the request, and calls the service.
+async fn wait<S, B, O>(
+    limits: Limits,
+    mut service: S,
+    mut request: Request<B>,
+    decision: Option<Decision>,
+) -> Result<Response<RefusableBody<O>>, S::Error>
+where
+    S: Service<Request<B>, Response = Response<O>>,
+{
+    let inner = &*limits.inner;
+    let decision = match decision {
+        Some(decision) => decision,
+        None => {
+            if let Some(leases) = &inner.leases {
+                for (key, max_wait) in shared(inner, &request) {
+                    leases.0.ready(&key, max_wait).await;
+                }
+            }
+            decide(inner, &request)
+        }
+    };
+    if let Advice::ProceedAfter(delay) = decision.advice {
+        tokio::time::sleep(delay).await;
+    }
+    match admit(inner, &mut request, &decision) {
+        Ok(headers) => Ok(with_headers(service.call(request).await?, headers)),
+        Err(response) => Ok(response.map(|body| Either::Left(Full::new(body)))),
+    }
+}
+
+/// Returns the keys of the request's shared rules, each with the longest wait.
+fn shared<B>(limits: &Inner, request: &Request<B>) -> Vec<(String, std::time::Duration)> {
+    let parts = (
+        request.method(),
+        request.uri(),
+        request.headers(),
+        request.extensions(),
+    );
+    with_request(parts.0, parts.1, parts.2, parts.3, |request| {
+        limits.service.shared(request)
+    })
+}
+
+fn waits_for_lease<B>(limits: &Inner, request: &Request<B>) -> bool {
+    let leases = limits.leases.as_ref();
+    leases.is_some_and(|leases| {
+        let shared = shared(limits, request);
+        shared
+            .iter()
+            .any(|(key, max_wait)| leases.0.is_new(key, *max_wait))
+    })
+}
+
+fn decide<B>(limits: &Inner, request: &Request<B>) -> Decision {
+    let parts = (
+        request.method(),
+        request.uri(),
+        request.headers(),
+        request.extensions(),
+    );
+    with_request(parts.0, parts.1, parts.2, parts.3, |request| {
+        limits.decide(request)
+    })
+}
+
+/// Marks a request that passes, and returns the headers of its answer; otherwise the refusal.
+fn admit<B>(
+    limits: &Inner,
+    request: &mut Request<B>,
+    decision: &Decision,
+) -> Result<HeaderMap, Response<Bytes>> {
+    if !decision.is_allowed {
+        return Err(if is_grpc(request.headers()) {
+            limits.refuse_grpc(decision).into_http()
+        } else {
+            limits.refuse_http(decision)
+        });
+    }
+    if decision.advice == Advice::Degrade {
+        request.extensions_mut().insert(Degraded);
+    }
+    let mut headers = HeaderMap::new();
+    if limits.answers.on_all {
+        limits.add_headers(decision, &mut headers);
+    }
+    Ok(headers)
+}
+
+fn with_headers<O>(response: Response<O>, headers: HeaderMap) -> Response<RefusableBody<O>> {
+    let mut response = response.map(Either::Right);
+    response.headers_mut().extend(headers);
+    response
+}
+
+pin_project! {
+    /// The response to a request: of the service, or a refusal.
+    pub struct ResponseFuture<S, B, O>
+    where
+        S: Service<Request<B>>,
+    {
+        #[pin]
+        state: State<S::Future, Response<RefusableBody<O>>, S::Error>,
+    }
+}
+
+type Waiting<R, E> = Pin<Box<dyn Future<Output = Result<R, E>> + Send>>;
+
+pin_project! {
+    #[project = StateProjection]
+    enum State<F, R, E> {
+        Refused { response: Option<Response<Bytes>> },
+        Passed { #[pin] future: F, headers: HeaderMap },
+        Waiting { waiting: Waiting<R, E> },
+    }
+}
+
+impl<S: Service<Request<B>>, B, O> ResponseFuture<S, B, O> {
+    fn passed(future: S::Future, headers: HeaderMap) -> Self {
+        Self {
+            state: State::Passed { future, headers },
+        }
+    }
+}
+
+impl<S, B, O> Future for ResponseFuture<S, B, O>
+where
+    S: Service<Request<B>, Response = Response<O>>,
+{
+    type Output = Result<Response<RefusableBody<O>>, S::Error>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        match self.project().state.project() {
+            StateProjection::Refused { response } => {
+                let response = response.take().unwrap_or_default();
+                Poll::Ready(Ok(response.map(|body| Either::Left(Full::new(body)))))
+            }
+            StateProjection::Passed { future, headers } => {
+                let response = ready!(future.poll(context))?;
+                Poll::Ready(Ok(with_headers(response, std::mem::take(headers))))
+            }
+            StateProjection::Waiting { waiting } => waiting.as_mut().poll(context),
+        }
+    }
+}
