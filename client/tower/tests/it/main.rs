@@ -1,0 +1,16 @@
+//! The layers from outside: an axum router and tonic's interceptor behind rules, and clients before them.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking, helpers included"
+)]
+#![allow(unreachable_pub, reason = "helpers of modules beside them")]
+
+mod client_side;
+mod examples;
+mod grpc;
+mod http;
+mod shared;
+mod stand;
