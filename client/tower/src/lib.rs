@@ -51,3 +51,8 @@ pub use request::{Degraded, Login};
 pub use retry::{Refusal, RetryConfig, RetryPolicy};
 pub use server::{RefusableBody, ResponseFuture, RulesLayer, RulesService};
 pub use throttle::{Throttle, ThrottleError, ThrottleLayer};
+
+/// The guide, whose programs compile as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/services.md")]
+struct Guide;

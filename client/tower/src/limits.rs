@@ -189,6 +189,11 @@ impl Inner {
         let decision = self.service.decide_with(request, leases, clock::moment());
         self.meters
             .count(&decision, |rule| self.service.metric(rule, request));
+        if !decision.is_allowed {
+            let rule = decision.rule().map(|rule| rule.path.as_str());
+            let retry_after = decision.retry_after();
+            tracing::debug!(rule, why = %decision.why, ?retry_after, "a request is refused");
+        }
         decision
     }
 

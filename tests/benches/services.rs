@@ -1,0 +1,178 @@
+//! Services behind rules, in real time on loopback: how much of a limit passes, and how well three of them share one.
+//!
+//! `cargo bench -p doorward-tests --bench services` takes two minutes.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use axum::Router;
+use axum::routing::get;
+use doorward_client::limiter::demand::AdaptiveWants;
+use doorward_client::limiter::rate::Burst;
+use doorward_client::{Client, Mode};
+use doorward_tests::processes::Server;
+use doorward_tests::template_file::TemplateFile;
+use doorward_tower::rules::{Part, Rules, Value};
+use doorward_tower::{Limits, LimitsBuilder, RulesLayer};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::time::{Instant, MissedTickBehavior, interval};
+
+/// Requests that passed, as a meter that the limit empties.
+struct Passed {
+    limit: f64,
+    count: AtomicU64,
+    refused: AtomicU64,
+    /// Level of the meter, its highest value, and the time of the last request.
+    meter: Mutex<(f64, f64, Instant)>,
+}
+
+impl Passed {
+    fn new(limit: f64) -> Arc<Self> {
+        Arc::new(Self {
+            limit,
+            count: AtomicU64::new(0),
+            refused: AtomicU64::new(0),
+            meter: Mutex::new((0.0, 0.0, Instant::now())),
+        })
+    }
+
+    fn add(&self) {
+        self.count.fetch_add(1, Ordering::Relaxed);
+        let mut meter = self.meter.lock().unwrap();
+        let (level, highest, last) = &mut *meter;
+        let now = Instant::now();
+        *level = (*level - (now - *last).as_secs_f64() * self.limit).max(0.0) + 1.0;
+        *highest = highest.max(*level);
+        *last = now;
+    }
+
+    fn report(&self, what: &str, bursts: f64, took: Duration) {
+        let count = self.count.load(Ordering::Relaxed) as f64;
+        let whole = self.limit * took.as_secs_f64();
+        let highest = self.meter.lock().unwrap().1;
+        println!(
+            "{what}: {count} passed and {} were refused in {took:.2?}; {:.2} % of limit × time; at most {highest:.0} above \
+             the limit at once, bursts {bursts:.0}",
+            self.refused.load(Ordering::Relaxed),
+            100.0 * count / whole,
+        );
+    }
+}
+
+/// Starts a service behind limits.
+async fn serve(limits: LimitsBuilder, rules: &str) -> SocketAddr {
+    let rules = Rules::load(&[("api.yaml", rules)]).unwrap();
+    let all = Part::Own(Box::new(|_| Some(Value::from("all"))));
+    let limits: Limits = limits.part("all", all).build(rules).unwrap();
+    let app = Router::new().route("/", get(|| async { "hello" }));
+    let app = app.layer(RulesLayer::new(limits));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
+    address
+}
+
+/// Sends requests at a rate that changes, until the end.
+async fn load(
+    to: SocketAddr,
+    rate: impl Fn(Duration) -> f64 + Clone + Send + 'static,
+    time: Duration,
+    passed: Arc<Passed>,
+) {
+    const CONNECTIONS: u32 = 16;
+    let began = Instant::now();
+    let connections = (0..CONNECTIONS).map(|_| {
+        let (rate, passed) = (rate.clone(), passed.clone());
+        tokio::spawn(async move {
+            let mut stream = TcpStream::connect(to).await.unwrap();
+            stream.set_nodelay(true).unwrap();
+            let mut ticks = interval(Duration::from_millis(1));
+            ticks.set_missed_tick_behavior(MissedTickBehavior::Burst);
+            let (mut due, mut last, mut answer) = (0.0, began, [0; 4_096]);
+            while began.elapsed() < time {
+                ticks.tick().await;
+                let now = Instant::now();
+                due += (now - last).as_secs_f64() * rate(now - began) / f64::from(CONNECTIONS);
+                last = now;
+                while due >= 1.0 {
+                    due -= 1.0;
+                    stream
+                        .write_all(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n")
+                        .await
+                        .unwrap();
+                    // Both answers are short, and come in one piece.
+                    let read = stream.read(&mut answer).await.unwrap();
+                    match answer.get(9..12) {
+                        Some(b"200") => passed.add(),
+                        Some(b"429") => drop(passed.refused.fetch_add(1, Ordering::Relaxed)),
+                        other => panic!("{other:?} of {read} bytes"),
+                    }
+                }
+            }
+        })
+    });
+    for connection in connections.collect::<Vec<_>>() {
+        connection.await.unwrap();
+    }
+}
+
+/// One service, under four times its limit.
+async fn overloaded() {
+    let (limit, burst, time) = (500.0, 50.0, Duration::from_secs(30));
+    let rules = "domain: api\ndescriptors:\n- key: all\n  rate_limit: {rate: 500/s, algorithm: token_bucket, burst: 50}\n";
+    let to = serve(Limits::builder("api"), rules).await;
+    let passed = Passed::new(limit);
+    load(to, move |_| 4.0 * limit, time, passed.clone()).await;
+    passed.report("one service under 4 × its limit of 500/s", burst, time);
+}
+
+/// Three services that share a limit, under loads that rotate.
+async fn shared() {
+    let (limit, time) = (300.0, Duration::from_secs(60));
+    let file = TemplateFile::new(
+        "resources:
+- identifier_glob: shared/api/*
+  capacity: 300
+  algorithm: {kind: FAIR_SHARE, lease_length: 20s, refresh_interval: 1s, learning_mode_duration: 0s}
+",
+    );
+    let server = Server::start(&["--templates", &file.path]);
+    let rules = "domain: api\ndescriptors:\n- key: all\n  scope: shared\n  rate_limit: {rate: 300/s, algorithm: token_bucket}\n";
+    let passed = Passed::new(limit);
+    let mut loads = Vec::new();
+    for number in 0..3_usize {
+        let client = Client::builder(format!("api-{number}"))
+            .address(&server.address)
+            .mode(Mode::Safe)
+            .connect()
+            .await
+            .unwrap();
+        let wants = AdaptiveWants {
+            window: Duration::from_secs(1),
+            ..AdaptiveWants::default()
+        };
+        let leases = client.keyed("shared/api/{}").adaptive_wants(wants);
+        let leases = leases.burst(Burst::default()).open().unwrap();
+        let to = serve(Limits::builder("api").leases(leases), rules).await;
+        let rate = move |at: Duration| {
+            let turn = usize::try_from(at.as_secs() / 10).unwrap();
+            [50.0, 150.0, 400.0][(number + turn) % 3]
+        };
+        loads.push(tokio::spawn(load(to, rate, time, passed.clone())));
+    }
+    for load in loads {
+        load.await.unwrap();
+    }
+    // One burst each, of a request and 20 ms of the lease.
+    passed.report("three services that share 300/s", 3.0 + limit * 0.02, time);
+}
+
+#[tokio::main(worker_threads = 2)]
+async fn main() {
+    overloaded().await;
+    shared().await;
+}
