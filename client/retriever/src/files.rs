@@ -138,3 +138,9 @@ pub fn load<'a>(
     problems.extend(loaded.err().unwrap_or_default());
     Err(problems)
 }
+
+/// Returns problems as one text, a line for each.
+pub fn lines(problems: &[Problem]) -> String {
+    let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
+    lines.join("\n")
+}

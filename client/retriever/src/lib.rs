@@ -12,7 +12,7 @@
 //! # async fn example() -> Result<(), doorward_retriever::RetrieverError> {
 //! let limiter = Arc::new(Limiter::new(Rules::default(), 100_000, [1, 2]));
 //! let servers = ["rules-0:6970", "rules-1:6970"];
-//! let mut retriever = Retriever::server(servers, "login-7").domains(["login"]).start().await?;
+//! let mut retriever = Retriever::server(&servers, "login-7", &["login"]).start().await?;
 //! retriever.drive(Arc::clone(&limiter), StdClock::new());
 //! # Ok(())
 //! # }
@@ -22,6 +22,7 @@ mod current;
 pub mod files;
 mod server;
 
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,16 +33,16 @@ use thiserror::Error;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+use crate::current::Current;
 pub use crate::current::Status;
-use crate::current::{Current, Known};
 use crate::files::Content;
-use crate::server::Follower;
+use crate::server::{Follower, Servers};
 
 /// Rules that are kept up to date until this is dropped.
 #[derive(Debug)]
 pub struct Retriever {
     rules: watch::Receiver<Rules>,
-    known: watch::Receiver<Known>,
+    status: watch::Receiver<Status>,
     tasks: JoinSet<()>,
 }
 
@@ -49,7 +50,7 @@ pub struct Retriever {
 #[derive(Clone, Debug, Error)]
 pub enum RetrieverError {
     /// Documents are invalid. The text has a line for each problem.
-    #[error("the rules are invalid; mend them:\n{}", lines(.0))]
+    #[error("the rules are invalid; mend them:\n{}", files::lines(.0))]
     Invalid(Vec<Problem>),
     /// Files cannot be read.
     #[error("{0}; give a file or directory with rules")]
@@ -58,60 +59,62 @@ pub enum RetrieverError {
     #[error("{0:?} is no address of a server; give HOST:PORT")]
     Address(String),
     /// No server has sent valid rules in time.
-    #[error("no server has sent rules within {within:?}: {problem}")]
-    Unreachable {
-        /// Time that was waited.
-        within: Duration,
-        /// Last problem.
-        problem: String,
-    },
-}
-
-fn lines(problems: &[Problem]) -> String {
-    let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
-    lines.join("\n")
+    #[error("no server has sent rules within {0:?}: {1}")]
+    Unreachable(Duration, String),
 }
 
 /// The source of rules, before its start.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Source {
     place: Place,
     interval: Duration,
     patience: Duration,
 }
 
-#[derive(Clone, Debug)]
 enum Place {
-    File(PathBuf),
-    Directory(PathBuf),
-    Server {
-        addresses: Vec<String>,
-        instance: String,
-        domains: Vec<String>,
-    },
+    Files(Arc<dyn Fn() -> Content + Send + Sync>),
+    Servers(Servers),
+}
+
+impl fmt::Debug for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Files(_) => f.write_str("files"),
+            Self::Servers(servers) => servers.fmt(f),
+        }
+    }
 }
 
 impl Retriever {
     /// Takes rules from a file.
     pub fn file(path: impl Into<PathBuf>) -> Source {
-        Source::new(Place::File(path.into()))
+        let path = path.into();
+        Source::new(Place::Files(Arc::new(move || files::read_file(&path))))
     }
 
-    /// Takes rules from the files of a directory that end with `.yaml` or `.yml`, without hidden ones.
+    /// Takes rules from the files of a directory that end with `.yaml` or `.yml`, without hidden ones. One without such
+    /// files is an error: probably another one was meant.
     pub fn directory(path: impl Into<PathBuf>) -> Source {
-        Source::new(Place::Directory(path.into()))
+        let path = path.into();
+        let read = move || match files::read_directory(&path) {
+            Ok(files) if files.is_empty() => Err(format!(
+                "{} has no file that ends with .yaml",
+                path.display()
+            )),
+            content => content,
+        };
+        Source::new(Place::Files(Arc::new(read)))
     }
 
-    /// Takes rules from the first of some servers that serves them. Servers list this client under its name.
-    pub fn server<A: Into<String>>(
-        addresses: impl IntoIterator<Item = A>,
-        instance: impl Into<String>,
-    ) -> Source {
-        Source::new(Place::Server {
-            addresses: addresses.into_iter().map(Into::into).collect(),
-            instance: instance.into(),
-            domains: Vec::new(),
-        })
+    /// Takes rules from the first of some servers that serves them, of these domains or, without any, of all. Servers
+    /// list this client as an instance of that name.
+    pub fn server(addresses: &[&str], instance: &str, domains: &[&str]) -> Source {
+        let owned = |texts: &[&str]| texts.iter().map(|&text| text.to_owned()).collect();
+        Source::new(Place::Servers(Servers {
+            addresses: owned(addresses),
+            instance: instance.to_owned(),
+            domains: owned(domains),
+        }))
     }
 
     /// Returns the rules in force now, and whenever they change.
@@ -121,11 +124,11 @@ impl Retriever {
 
     /// Returns the versions in force, and the problem with newer ones.
     pub fn status(&self) -> Status {
-        self.known.borrow().status()
+        self.status.borrow().clone()
     }
 
     /// Gives the rules to a limiter, at once and whenever they change.
-    pub fn drive(&mut self, limiter: Arc<Limiter>, clock: impl Clock + Send + 'static) {
+    pub fn drive(&mut self, limiter: Arc<Limiter>, clock: impl Clock + 'static) {
         let mut rules = self.rules();
         limiter.replace(rules.borrow_and_update().clone(), clock.now());
         self.tasks.spawn(async move {
@@ -138,7 +141,7 @@ impl Retriever {
 }
 
 impl Source {
-    fn new(place: Place) -> Self {
+    const fn new(place: Place) -> Self {
         Self {
             place,
             interval: Duration::from_secs(1),
@@ -160,86 +163,43 @@ impl Source {
         self
     }
 
-    /// Takes only these domains from a server; all without this.
-    #[must_use]
-    pub fn domains<D: Into<String>>(mut self, names: impl IntoIterator<Item = D>) -> Self {
-        if let Place::Server { domains, .. } = &mut self.place {
-            *domains = names.into_iter().map(Into::into).collect();
-        }
-        self
-    }
-
     /// Loads the rules for the first time, and keeps them up to date from then on.
     ///
     /// # Errors
     ///
     /// If there are no valid rules.
     pub async fn start(self) -> Result<Retriever, RetrieverError> {
-        let (current, rules, mut known) = Current::new();
+        let (current, mut rules, status) = Current::new();
         let mut tasks = JoinSet::new();
-        let interval = self.interval;
         match self.place {
-            Place::File(path) => {
-                let read = move || files::read_file(&path);
-                poll(&mut tasks, current, read, interval).await?;
+            Place::Files(read) => {
+                let read = move || read();
+                let mut content = files::read_apart(read.clone()).await;
+                current.take(content.clone()).await?;
+                tasks.spawn(async move {
+                    loop {
+                        content = files::changed(read.clone(), &content, self.interval).await;
+                        if let Err(error) = current.take(content.clone()).await {
+                            current.note_problem(error.to_string());
+                        }
+                    }
+                });
             }
-            Place::Directory(path) => {
-                let read = move || some(files::read_directory(&path), &path);
-                poll(&mut tasks, current, read, interval).await?;
-            }
-            Place::Server {
-                addresses,
-                instance,
-                domains,
-            } => {
-                let follower = Follower::new(current, &addresses, instance, domains)?;
-                tasks.spawn(follower.run());
-                let loaded = known.wait_for(Known::is_loaded);
-                let loaded = tokio::time::timeout(self.patience, loaded).await.is_ok();
-                if !loaded {
-                    let problem = known.borrow().status().problem;
-                    return Err(RetrieverError::Unreachable {
-                        within: self.patience,
-                        problem: problem.unwrap_or_else(|| "none has answered".to_owned()),
-                    });
-                }
+            Place::Servers(servers) => {
+                tasks.spawn(Follower::new(current, servers)?.run());
+                let loaded = tokio::time::timeout(self.patience, rules.changed()).await;
+                loaded
+                    .map_err(|_| {
+                        let problem = status.borrow().problem.clone().unwrap_or_default();
+                        RetrieverError::Unreachable(self.patience, problem)
+                    })?
+                    .ok();
             }
         }
         Ok(Retriever {
             rules,
-            known,
+            status,
             tasks,
         })
-    }
-}
-
-/// Loads files, and again whenever their content changes.
-async fn poll(
-    tasks: &mut JoinSet<()>,
-    current: Current,
-    read: impl Fn() -> Content + Clone + Send + Sync + 'static,
-    interval: Duration,
-) -> Result<(), RetrieverError> {
-    let mut content = files::read_apart(read.clone()).await;
-    current.take(content.clone()).await?;
-    tasks.spawn(async move {
-        loop {
-            content = files::changed(read.clone(), &content, interval).await;
-            if let Err(error) = current.take(content.clone()).await {
-                current.note_problem(error.to_string());
-            }
-        }
-    });
-    Ok(())
-}
-
-/// A directory without documents is probably another one than was meant.
-fn some(content: Content, path: &std::path::Path) -> Content {
-    match content {
-        Ok(files) if files.is_empty() => Err(format!(
-            "{} has no file that ends with .yaml",
-            path.display()
-        )),
-        content => content,
     }
 }

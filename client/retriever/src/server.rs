@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use doorward_proto::admin::v1::rules_client::RulesClient;
 use doorward_proto::admin::v1::{RunningRules, WatchRulesRequest, WatchRulesResponse};
+use doorward_proto::version_of;
 use doorward_session::address::ipv6_advice;
 use doorward_session::backoff::{Backoff, WaitLimits};
 use tokio::sync::mpsc;
@@ -29,6 +30,14 @@ const BACKOFF: WaitLimits = WaitLimits {
     least: 0.5,
 };
 
+/// Where to ask, and for what.
+#[derive(Debug)]
+pub(crate) struct Servers {
+    pub(crate) addresses: Vec<String>,
+    pub(crate) instance: String,
+    pub(crate) domains: Vec<String>,
+}
+
 /// Follows the rules of a server.
 #[derive(Debug)]
 pub(crate) struct Follower {
@@ -42,28 +51,24 @@ pub(crate) struct Follower {
 }
 
 impl Follower {
-    pub(crate) fn new(
-        current: Current,
-        addresses: &[String],
-        instance: String,
-        domains: Vec<String>,
-    ) -> Result<Self, RetrieverError> {
-        if addresses.is_empty() {
+    pub(crate) fn new(current: Current, servers: Servers) -> Result<Self, RetrieverError> {
+        let endpoints = servers.addresses.iter().map(|it| endpoint(it));
+        let endpoints: Vec<Endpoint> = endpoints.collect::<Result<_, _>>()?;
+        if endpoints.is_empty() {
             return Err(RetrieverError::Address(String::new()));
         }
+        let report = WatchRulesRequest {
+            instance: servers.instance,
+            domains: servers.domains,
+            ..WatchRulesRequest::default()
+        };
+        let (texts, backoff) = Default::default();
         Ok(Self {
             current,
-            endpoints: addresses
-                .iter()
-                .map(|it| endpoint(it))
-                .collect::<Result<_, _>>()?,
-            report: WatchRulesRequest {
-                instance,
-                domains,
-                ..WatchRulesRequest::default()
-            },
-            texts: BTreeMap::new(),
-            backoff: Backoff::default(),
+            endpoints,
+            report,
+            texts,
+            backoff,
         })
     }
 
@@ -82,59 +87,49 @@ impl Follower {
 
     /// Follows a server until its watch ends.
     async fn follow(&mut self, endpoint: &Endpoint) -> Result<Infallible, Status> {
-        let channel = endpoint
-            .connect()
-            .await
-            .map_err(|it| Status::from_error(it.into()))?;
+        let channel = endpoint.connect().await;
+        let channel = channel.map_err(|error| Status::from_error(error.into()))?;
         let mut client = RulesClient::new(channel).max_decoding_message_size(ANSWER_BYTES_MAX);
         let (reports, outgoing) = mpsc::channel(1);
-        let ended = || Status::unavailable("the server has ended the watch");
-        reports
-            .send(self.report.clone())
-            .await
-            .map_err(|_| ended())?;
+        // A failed send is told by the next answer.
+        let _ = reports.send(self.report.clone()).await;
         let answers = client.watch(ReceiverStream::new(outgoing)).await?;
         let mut answers = answers.into_inner();
         while let Some(answer) = answers.message().await? {
             self.backoff.succeed();
             self.take(answer).await;
-            reports
-                .send(self.report.clone())
-                .await
-                .map_err(|_| ended())?;
+            let _ = reports.send(self.report.clone()).await;
         }
-        Err(ended())
+        Err(Status::unavailable("the server has ended the watch"))
     }
 
     /// Puts documents in force. For a domain without a valid document at the server, the former one stays.
     async fn take(&mut self, answer: WatchRulesResponse) {
-        let mut texts = BTreeMap::new();
-        let mut problem = None;
+        let (mut texts, mut problem) = (BTreeMap::new(), None);
         for document in answer.documents {
-            let own = self.texts.get(&document.domain).cloned();
+            let domain = document.domain;
+            let own = self.texts.get(&domain);
             if document.text.is_none() {
-                problem = Some(format!(
-                    "{}: the server has no valid document",
-                    document.domain
-                ));
+                problem = Some(format!("{domain}: the server has no valid document"));
             }
-            let text = document.text.map(String::into_bytes).or(own);
-            texts.extend(text.map(|text| (document.domain, text)));
+            let text = document
+                .text
+                .map(String::into_bytes)
+                .or_else(|| own.cloned());
+            texts.extend(text.map(|text| (domain, text)));
         }
         match self.current.take(Ok(texts.clone())).await {
-            Ok(()) => {
-                let running = texts.iter().map(|(domain, text)| RunningRules {
-                    domain: domain.clone(),
-                    version: doorward_proto::version_of(text),
-                });
-                self.report.running = running.collect();
-                self.texts = texts;
-            }
+            Ok(()) => self.texts = texts,
             Err(error) => problem = Some(error.to_string()),
         }
         if let Some(problem) = problem.clone() {
             self.current.note_problem(problem);
         }
+        let running = self.texts.iter().map(|(domain, text)| RunningRules {
+            domain: domain.clone(),
+            version: version_of(text),
+        });
+        self.report.running = running.collect();
         self.report.problem = problem;
     }
 }

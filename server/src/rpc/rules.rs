@@ -19,7 +19,7 @@ use crate::door::caller_address::CallerAddress;
 use crate::rpc::overload;
 use crate::rules::documents::{self, DOCUMENTS_MAX, Documents, PROBLEMS_MAX};
 use crate::rules::instances::{INSTANCES_MAX, NAME_BYTES_MAX, REPORT_BYTES_MAX};
-use crate::rules::store::{RuleStore, RulesEdit};
+use crate::rules::store::RuleStore;
 
 /// The rules service.
 #[derive(Clone, Debug)]
@@ -225,24 +225,18 @@ impl Rules for RulesService {
         request: Request<wire::ApplyRulesRequest>,
     ) -> Answer<wire::ApplyRulesResponse> {
         let (store, address) = (self.store()?, writer(&request)?);
-        let request = request.into_inner();
+        let mut request = request.into_inner();
         let problems = check(request.domain.clone(), request.text.clone()).await?;
         if let Some(first) = problems.first() {
             let (line, message, count) = (first.line, &first.message, problems.len());
             let problem = format!("line {line}: {message} (the first of {count}; Check tells all)");
             return Err(RpcStatus::invalid_argument(problem));
         }
+        if request.who.is_empty() {
+            request.who = address;
+        }
         let version = version_of(request.text.as_bytes());
-        let edit = RulesEdit {
-            domain: request.domain,
-            text: Some(request.text),
-            seen_version: Some(request.seen_version).filter(|it| !it.is_empty()),
-            who: Some(request.who)
-                .filter(|it| !it.is_empty())
-                .unwrap_or(address),
-            why: request.why,
-        };
-        let revision = store.write(edit).await?;
+        let revision = store.write(request, false).await?;
         Ok(Response::new(wire::ApplyRulesResponse {
             version,
             revision,
@@ -253,23 +247,19 @@ impl Rules for RulesService {
         &self,
         request: Request<wire::DeleteRulesRequest>,
     ) -> Answer<wire::DeleteRulesResponse> {
-        let (store, who) = (self.store()?, writer(&request)?);
+        let store = self.store()?;
+        writer(&request)?;
         let wire::DeleteRulesRequest {
             domain,
             seen_version,
         } = request.into_inner();
         documents::check_domain(&domain).map_err(RpcStatus::invalid_argument)?;
-        // No document has an empty version.
-        let (text, why, seen_version) = (None, None, Some(seen_version));
-        store
-            .write(RulesEdit {
-                domain,
-                text,
-                seen_version,
-                who,
-                why,
-            })
-            .await?;
+        let edit = wire::ApplyRulesRequest {
+            domain,
+            seen_version,
+            ..Default::default()
+        };
+        store.write(edit, true).await?;
         Ok(Response::new(wire::DeleteRulesResponse {}))
     }
 

@@ -173,10 +173,9 @@ pub fn check(domain: &str, bytes: &[u8]) -> Result<(), Vec<Problem>> {
     )))
 }
 
-/// Returns problems as one text, a line for each.
+/// Returns problems as one text, within the bound.
 fn in_short(problems: &[Problem]) -> String {
-    let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
-    let mut text = lines.join("\n");
+    let mut text = files::lines(problems);
     text.truncate(text.floor_char_boundary(PROBLEM_BYTES_MAX));
     text
 }

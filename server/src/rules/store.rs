@@ -17,6 +17,7 @@ use doorward_etcd::documents::{
 use doorward_etcd::follow::{Follow, Followed, Range};
 use doorward_etcd::layout::DocumentKeys;
 use doorward_etcd::{EtcdConfig, EtcdConnection};
+use doorward_proto::admin::v1::ApplyRulesRequest;
 use doorward_proto::version_of;
 use doorward_retriever::files::{self, Content};
 use etcd_client::{Client, Compare, CompareOp, Txn, TxnOp};
@@ -66,21 +67,6 @@ pub struct RuleStore {
     written: Notify,
     write_turn: Mutex<()>,
     history_turn: Mutex<()>,
-}
-
-/// A change of a document.
-#[derive(Clone, Debug)]
-pub struct RulesEdit {
-    /// Domain.
-    pub domain: String,
-    /// New text. None: the document is removed.
-    pub text: Option<String>,
-    /// Version that the author has seen. None: there was no document.
-    pub seen_version: Option<String>,
-    /// Author, for the history.
-    pub who: String,
-    /// Reason, for the history.
-    pub why: Option<String>,
 }
 
 impl RuleStore {
@@ -155,25 +141,30 @@ impl RuleStore {
         }
     }
 
-    /// Writes or removes a document, and waits until that is in force here. Returns its number in the history, if there
-    /// is one.
+    /// Writes a document, or `removes` it, and waits until that is in force here. Returns its number in the history, if
+    /// there is one. The caller has checked the domain and the text.
     ///
     /// # Errors
     ///
     /// If another writer was faster, or the place does not take it.
-    pub async fn write(&self, edit: RulesEdit) -> Result<Option<u64>, Status> {
+    pub async fn write(
+        &self,
+        edit: ApplyRulesRequest,
+        removes: bool,
+    ) -> Result<Option<u64>, Status> {
         let _turn = self.write_turn.lock().await;
         let domain = edit.domain.clone();
-        let version = edit.text.as_ref().map(|text| version_of(text.as_bytes()));
+        let version = (!removes).then(|| version_of(edit.text.as_bytes()));
         let place = self.place.clone();
         let write = move |runtime: Handle| match place {
             RulesPlace::Directory(path, _) => {
-                write_file(&path.join(format!("{}{ENDING}", edit.domain)), &edit).map(|()| None)
+                let path = path.join(format!("{}{ENDING}", edit.domain));
+                write_file(&path, &edit, removes).map(|()| None)
             }
             RulesPlace::Etcd(prefix, config) => {
                 let keys = DocumentKeys::new(&format!("{prefix}/{}", edit.domain));
                 let mut connection = EtcdConnection::new(config);
-                runtime.block_on(write_key(&mut connection, &keys, &edit))
+                runtime.block_on(write_key(&mut connection, &keys, &edit, removes))
             }
         };
         let number = apart(write).await?;
@@ -249,9 +240,9 @@ fn by_domain(files: BTreeMap<String, Vec<u8>>) -> BTreeMap<String, Vec<u8>> {
     files.map(|(name, text)| (domain(name), text)).collect()
 }
 
-fn check_seen(stored: Option<&[u8]>, edit: &RulesEdit) -> Result<(), Status> {
+fn check_seen(stored: Option<&[u8]>, edit: &ApplyRulesRequest) -> Result<(), Status> {
     let version = stored.map(version_of);
-    if version == edit.seen_version {
+    if version.as_deref().unwrap_or_default() == edit.seen_version {
         return Ok(());
     }
     let problem = match version {
@@ -263,7 +254,7 @@ fn check_seen(stored: Option<&[u8]>, edit: &RulesEdit) -> Result<(), Status> {
     Err(Status::aborted(format!("nothing was written: {problem}")))
 }
 
-fn write_file(path: &Path, edit: &RulesEdit) -> Result<(), Status> {
+fn write_file(path: &Path, edit: &ApplyRulesRequest, removes: bool) -> Result<(), Status> {
     let name = path.display();
     let cannot =
         |error: io::Error| Status::failed_precondition(format!("cannot write {name}: {error}"));
@@ -272,15 +263,15 @@ fn write_file(path: &Path, edit: &RulesEdit) -> Result<(), Status> {
         read => Some(read.map_err(cannot)?),
     };
     check_seen(stored.as_deref(), edit)?;
-    let Some(text) = &edit.text else {
+    if removes {
         return fs::remove_file(path).map_err(cannot);
-    };
+    }
     // Hidden: nobody reads it. A link stays, and the file that it leads to is replaced.
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let new = target.with_file_name(format!(".{}{ENDING}.new", edit.domain));
     let replace = || {
         let mut file = File::create(&new)?;
-        file.write_all(text.as_bytes())?;
+        file.write_all(edit.text.as_bytes())?;
         file.sync_all()?;
         fs::rename(&new, &target)
     };
@@ -290,15 +281,16 @@ fn write_file(path: &Path, edit: &RulesEdit) -> Result<(), Status> {
 async fn write_key(
     connection: &mut EtcdConnection,
     keys: &DocumentKeys,
-    edit: &RulesEdit,
+    edit: &ApplyRulesRequest,
+    removes: bool,
 ) -> Result<Option<u64>, Status> {
     let seen = stored::read(connection, keys).await.map_err(unreachable)?;
     check_seen(seen.document.as_deref(), edit)?;
-    let Some(document) = &edit.text else {
+    if removes {
         return delete_key(connection, keys, &seen).await.map(|()| None);
-    };
+    }
     let change = DocumentEdit {
-        document,
+        document: &edit.text,
         kind: VersionKind::Apply,
         who: &edit.who,
         why: edit.why.as_deref(),

@@ -1,7 +1,7 @@
 //! The clients that follow rules, at each server.
 
 use doorward_proto::admin::v1::rules_client::RulesClient;
-use doorward_proto::admin::v1::{ListInstancesRequest, ListInstancesResponse, RulesInstance};
+use doorward_proto::admin::v1::{ListInstancesRequest, RulesInstance};
 use doorward_session::address::Address;
 use tonic::transport::Channel;
 
@@ -12,45 +12,31 @@ use crate::failure::Failure;
 const PAGES_MAX: usize = 41;
 
 impl MasterCaller {
-    /// Returns the instances at each server that answers, and the problem of each other one.
-    pub(crate) async fn instances(
-        &self,
-    ) -> Result<(Vec<(Address, RulesInstance)>, Vec<String>), Failure> {
-        let (mut instances, mut problems) = (Vec::new(), Vec::new());
-        let servers = self.servers().await?;
-        for server in &*servers {
-            match self.instances_at(server).await {
-                Ok(found) => instances.extend(found.into_iter().map(|it| (server.clone(), it))),
-                Err(Miss::Silent(problem) | Miss::Masterless(problem)) => problems.push(problem),
-                Err(Miss::Final(failure)) if servers.len() == 1 => return Err(failure),
-                Err(Miss::Final(failure)) => problems.push(failure.to_string()),
-            }
-        }
-        if problems.len() == servers.len() {
-            return Err(Failure::Unreachable(problems.join("; ")));
-        }
-        Ok((instances, problems))
-    }
-
-    async fn instances_at(&self, server: &Address) -> Result<Vec<RulesInstance>, Miss> {
-        let (mut instances, mut token) = (Vec::new(), String::new());
-        for _page in 0..PAGES_MAX {
-            let ask = |channel: Channel| list(channel, token.clone());
-            let page = self.ask_once(server, server.as_str(), &ask).await?;
-            instances.extend(page.instances);
-            match page.next_token {
-                Some(next) => token = next,
-                None => break,
+    /// Returns the instances at each server.
+    pub(crate) async fn instances(&self) -> Result<Vec<(Address, RulesInstance)>, Failure> {
+        let mut instances = Vec::new();
+        for server in &*self.servers().await? {
+            let mut next = Some(String::new());
+            for _page in 0..PAGES_MAX {
+                let Some(token) = next.take() else {
+                    break;
+                };
+                let request = ListInstancesRequest { token };
+                let ask = |channel: Channel| {
+                    let request = request.clone();
+                    async move { RulesClient::new(channel).list_instances(request).await }
+                };
+                let page = self.ask_once(server, server.as_str(), &ask).await;
+                let page = page.map_err(|miss| match miss {
+                    Miss::Silent(problem) | Miss::Masterless(problem) => {
+                        Failure::Unreachable(problem)
+                    }
+                    Miss::Final(failure) => failure,
+                })?;
+                instances.extend(page.instances.into_iter().map(|it| (server.clone(), it)));
+                next = page.next_token;
             }
         }
         Ok(instances)
     }
-}
-
-async fn list(
-    channel: Channel,
-    token: String,
-) -> Result<tonic::Response<ListInstancesResponse>, tonic::Status> {
-    let mut rules = RulesClient::new(channel);
-    rules.list_instances(ListInstancesRequest { token }).await
 }

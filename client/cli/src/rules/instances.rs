@@ -23,10 +23,7 @@ struct Listed {
 }
 
 pub(super) async fn run(common: &Common) -> Result<(), Failure> {
-    let (instances, problems) = MasterCaller::new(common)?.instances().await?;
-    for problem in problems {
-        writeln!(output::stderr(), "warning: {problem}")?;
-    }
+    let instances = MasterCaller::new(common)?.instances().await?;
     let listed = instances.into_iter().map(|(server, instance)| Listed {
         server: server.to_string(),
         instance,

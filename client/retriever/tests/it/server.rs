@@ -47,7 +47,7 @@ async fn a_retriever_outlives_its_server_and_goes_on_with_the_next_one() {
     write(folder.path(), "b.yaml", &document("b", "1/s"));
     let server = serve(folder.path(), None).await;
     let address = server.grpc_address();
-    let source = Retriever::server([address.to_string()], "web-1").domains(["a", "c"]);
+    let source = Retriever::server(&[&address.to_string()], "web-1", &["a", "c"]);
     let retriever = source.start().await.unwrap();
     let mut rules = retriever.rules();
     until(&mut rules, &["a.user 1/s"]).await;
@@ -93,7 +93,9 @@ async fn a_server_without_rules_is_left_for_the_next_one() {
     let without = Server::start(ServerConfig::default()).await.unwrap();
     let server = serve(folder.path(), None).await;
     let addresses = [&without, &server].map(|it| it.grpc_address().to_string());
-    let retriever = Retriever::server(addresses, "web-1").start().await.unwrap();
+    let addresses = [&*addresses[0], &*addresses[1]];
+    let source = Retriever::server(&addresses, "web-1", &[]);
+    let retriever = source.start().await.unwrap();
     until(&mut retriever.rules(), &["a.user 1/s"]).await;
 }
 
@@ -109,7 +111,7 @@ async fn a_start_without_a_server_says_why() {
         (vec!["localhost"], "\"localhost\" is no address"),
         (vec!["::1:6970"], "give HOST:PORT"),
     ] {
-        let source = Retriever::server(addresses, "web-1").within(short);
+        let source = Retriever::server(&addresses, "web-1", &[]).within(short);
         let error = source.start().await.unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");
     }
