@@ -178,7 +178,7 @@ pub struct ServeFlags {
     pub templates: Option<DocumentPlace>,
 
     /// Rule documents for services: a directory with a file DOMAIN.yaml for each, or etcd:PREFIX for keys PREFIX/DOMAIN
-    /// in etcd [default: none, and the rules service answers nobody].
+    /// in etcd [default: none; the rules service refuses all calls].
     ///
     /// They are read again when they change. An invalid document is reported, and the last valid one of its domain stays
     /// in force. In etcd, each document has a history.

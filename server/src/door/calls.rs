@@ -50,7 +50,7 @@ const VITAL: [&str; 4] = [
 /// What goes on for as long as somebody listens.
 const WATCH: &str = "/grpc.health.v1.Health/Watch";
 
-/// What costs as much as there are resources, rules or instances.
+/// Calls whose cost grows with the number of resources, rules or instances.
 const LOOKS: [&str; 5] = [
     "/doorward.admin.v1.Admin/GetStatus",
     "/doorward.admin.v1.Rules/List",
@@ -59,7 +59,7 @@ const LOOKS: [&str; 5] = [
     "/doorward.admin.v1.Rules/ListInstances",
 ];
 
-/// What is called once, with one message, as all [`LOOKS`] are: nobody works on such a call before that has arrived.
+/// Calls with one message, as all [`LOOKS`] are: work on such a call begins once the message has arrived.
 const WITH_ONE_MESSAGE: [&str; 6] = [
     "/doorman.Capacity/GetCapacity",
     "/doorman.Capacity/ReleaseCapacity",

@@ -120,7 +120,7 @@ fn refusal(max: usize, number: u64) -> RpcStatus {
     with_pushback(message, after)
 }
 
-/// What is answered to the `number`th that is refused for another bound.
+/// Returns the answer to the `number`th call that another bound refuses.
 pub fn full(problem: String, number: u64) -> RpcStatus {
     with_pushback(problem, pushback(number))
 }

@@ -134,7 +134,7 @@ fn bounded(found: BTreeMap<String, Vec<u8>>) -> Content {
 ///
 /// # Errors
 ///
-/// What to give instead.
+/// If it is none, with the remedy.
 pub fn check_domain(domain: &str) -> Result<(), String> {
     let is_allowed = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     let is_short = (1..=DOMAIN_BYTES_MAX).contains(&domain.len());

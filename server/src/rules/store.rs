@@ -266,7 +266,7 @@ fn write_file(path: &Path, edit: &ApplyRulesRequest, removes: bool) -> Result<()
     if removes {
         return fs::remove_file(path).map_err(cannot);
     }
-    // Hidden: nobody reads it. A link stays, and the file that it leads to is replaced.
+    // Hidden, so no reader takes it. A link stays, and the file that it leads to is replaced.
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let new = target.with_file_name(format!(".{}{ENDING}.new", edit.domain));
     let replace = || {
