@@ -6,10 +6,11 @@ use std::{env, error::Error, fs, path::PathBuf};
 use prost::Message;
 
 /// Every file of the protocol, relative to this crate.
-const FILES: [&str; 3] = [
+const FILES: [&str; 4] = [
     "doorman/doorman.proto",
     "doorward/v1/capacity_stream.proto",
     "doorward/admin/v1/admin.proto",
+    "doorward/admin/v1/rules.proto",
 ];
 
 /// Messages with a JSON form, if the feature `json` is on.

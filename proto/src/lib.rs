@@ -1,8 +1,8 @@
 //! Doorward's wire protocol as Rust types: generated code, the JSON form of the status, and the judgement of limits.
 //!
 //! [`doorman`] is Doorman's protocol (package `doorman`, proto2) with optional fields numbered from 101 that an old
-//! peer ignores. [`doorward`] carries the same messages on streams. [`admin`] has the server's status for operators and
-//! tools. The `.proto` files beside this crate define every field; `docs/protocol.md` explains how they work together.
+//! peer ignores. [`doorward`] carries the same messages on streams. [`admin`] has the server's status and rule documents
+//! for operators and tools. The `.proto` files beside this crate define every field; `docs/protocol.md` explains how they work together.
 
 /// Doorman's protocol: clients and child servers ask for capacity and get leases.
 #[allow(missing_docs, clippy::all, reason = "generated code")]
@@ -22,6 +22,9 @@ pub mod doorward {
 #[cfg(feature = "json")]
 mod json;
 mod limits;
+mod rules;
+
+pub use rules::version_of;
 
 /// Version of the model [`admin::v1::GetStatusResponse`]. It grows when a field is renamed, removed or given another
 /// meaning, and not when one is added.

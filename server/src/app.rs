@@ -39,8 +39,10 @@ use crate::rpc;
 use crate::rpc::health::{self, Health};
 use crate::rpc::meter::Metered;
 use crate::rpc::overload::{self, Bounded, CallsInProgress};
+use crate::rpc::rules::RulesService;
 use crate::rpc::services::Services;
 use crate::rpc::streams_handle::StreamsHandle;
+use crate::rules::store::{RuleStore, RulesPlace};
 use crate::status::Board;
 use crate::templates;
 use crate::upstream::{self, Upstream};
@@ -75,6 +77,8 @@ pub struct ServerConfig {
     pub election: Election,
     /// Whether this server could decide if it was the master. Absent: it could.
     pub able: Option<watch::Receiver<bool>>,
+    /// Place of the rule documents. Absent: the server has none.
+    pub rules: Option<RulesPlace>,
     /// How many `GetCapacity` calls may be in progress at once.
     pub calls_max: NonZeroUsize,
     /// How much is taken on over the network.
@@ -105,6 +109,7 @@ impl Default for ServerConfig {
             push_round: Duration::from_millis(50),
             election: Election::default(),
             able: None,
+            rules: None,
             calls_max: overload::CALLS_MAX,
             door: door::DoorConfig::default(),
             shutdown_grace: Duration::from_secs(10),
@@ -225,7 +230,10 @@ impl Server {
             .parent
             .map(|parent| Upstream::new(parent, Arc::clone(&board)));
         let streams = Arc::new(StreamsHandle::new(Arc::clone(&board), config.push_round));
-        let (services, health) = rpc::services(&board, &metrics, &streams)?;
+        let stop_grpc = CancellationToken::new();
+        let rules = config.rules.map(RuleStore::new);
+        let rules_service = RulesService::new(rules.clone(), stop_grpc.clone());
+        let (services, health) = rpc::services(&board, &metrics, &streams, rules_service)?;
 
         let election = config.election.start(candidate);
         let following = Following::begin(&board, &election);
@@ -237,8 +245,10 @@ impl Server {
         let obeying = following.go_on(&election, &streams, &mut background);
         background.spawn(health::report_readiness(Arc::clone(&board), health.clone()));
         background.spawn(Arc::clone(&streams).end_cycles());
-        let stop_grpc = CancellationToken::new();
         background.spawn(streams.run(stop_grpc.clone()));
+        if let Some(rules) = rules {
+            background.spawn(rules.run());
+        }
         if let Some(upstream) = upstream {
             background.spawn(upstream.run());
         }

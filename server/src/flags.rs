@@ -177,6 +177,20 @@ pub struct ServeFlags {
     )]
     pub templates: Option<DocumentPlace>,
 
+    /// Rule documents for services: a directory with a file DOMAIN.yaml for each, or etcd:PREFIX for keys PREFIX/DOMAIN
+    /// in etcd [default: none; the rules service refuses all calls].
+    ///
+    /// They are read again when they change. An invalid document is reported, and the last valid one of its domain stays
+    /// in force. In etcd, each document has a history.
+    #[arg(
+        long,
+        help_heading = "Rules",
+        value_name = "DIR|etcd:PREFIX",
+        env = "DOORWARD_SERVER_RULES",
+        hide_env_values = true
+    )]
+    pub rules: Option<DocumentPlace>,
+
     /// Where etcd is, in which the servers of a node elect their master.
     #[command(flatten)]
     pub etcd: EtcdFlags,

@@ -12,6 +12,7 @@
 //!   service render;
 //! - [`unhurried`] is how whoever looks lets others go first;
 //! - [`templates`] has them read again whenever they change, in a file or in etcd;
+//! - [`rules`] keeps rule documents, and knows the services that run them;
 //! - [`clock`] alone reads clocks and draws entropy.
 
 pub mod app;
@@ -26,6 +27,7 @@ pub mod memory;
 pub mod metrics;
 pub mod node_handle;
 pub mod rpc;
+pub mod rules;
 pub mod status;
 pub mod templates;
 pub mod unhurried;

@@ -14,14 +14,15 @@ use doorward_documents::{Kind, Located};
 use doorward_engine::node;
 use doorward_engine::template::Templates;
 use doorward_etcd::DocumentPlace;
-use doorward_etcd::Etcd;
 use doorward_etcd::flags::{ENDPOINTS, FlagsError, unreadable_variable};
 use doorward_etcd::layout::DocumentKeys;
+use doorward_etcd::{Etcd, EtcdConfig};
 use doorward_server::app::{Server, ServerConfig};
 use doorward_server::election::{self, Election};
 use doorward_server::files;
 use doorward_server::flags::starts::{self, WrongStart};
 use doorward_server::flags::{self, Command, DEFAULT_NODE, Flags, ParentError, ServeFlags};
+use doorward_server::rules::store::{POLL_INTERVAL, RulesPlace};
 use doorward_server::templates;
 use doorward_server::templates::etcd::EtcdTemplates;
 use doorward_server::templates::file::{self, TemplateFile, TemplateFileError};
@@ -192,6 +193,7 @@ async fn serve(flags: ServeFlags) -> anyhow::Result<()> {
         );
     }
     let mut config = config(&flags, parent, templates, source);
+    config.rules = rules_place(flags.rules.clone(), etcd.as_ref())?;
     if let Some(etcd) = etcd {
         config.election = Election::Etcd(Box::new(election::etcd::ElectionConfig {
             etcd,
@@ -230,6 +232,31 @@ async fn serve(flags: ServeFlags) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Returns the place of the rule documents. None: there are none.
+fn rules_place(
+    place: Option<DocumentPlace>,
+    etcd: Option<&EtcdConfig>,
+) -> Result<Option<RulesPlace>, Misused> {
+    let problem = match (place, etcd) {
+        (None, _) => return Ok(None),
+        (Some(DocumentPlace::File(path)), _) if path.is_dir() => {
+            return Ok(Some(RulesPlace::Directory(path, POLL_INTERVAL)));
+        }
+        (Some(DocumentPlace::Etcd(keys)), Some(etcd)) => {
+            let (prefix, etcd) = (keys.document().to_owned(), Arc::new(etcd.clone()));
+            return Ok(Some(RulesPlace::Etcd(prefix, etcd)));
+        }
+        (Some(DocumentPlace::File(path)), _) => {
+            let path = path.display();
+            format!("--rules: {path} is no directory; create it, or give etcd:PREFIX")
+        }
+        (Some(DocumentPlace::Etcd(_)), None) => {
+            "--rules names keys in etcd, but not where etcd is: see --etcd-endpoints".to_owned()
+        }
+    };
+    Err(Misused(problem))
+}
+
 /// The templates to begin with, and where they come from.
 struct Opened {
     templates: Templates,
@@ -243,10 +270,7 @@ enum Follows {
     Etcd(EtcdTemplates),
 }
 
-async fn open_templates(
-    flags: &ServeFlags,
-    etcd: Option<&doorward_etcd::EtcdConfig>,
-) -> anyhow::Result<Opened> {
+async fn open_templates(flags: &ServeFlags, etcd: Option<&EtcdConfig>) -> anyhow::Result<Opened> {
     let place = match &flags.templates {
         // Candidates with templates of their own, each what it was built with, would be a trap.
         None if etcd.is_some() && flags.parent.is_empty() => {

@@ -1,4 +1,4 @@
-//! The gRPC services: Doorman's `Capacity`, our `Admin`, health and reflection.
+//! The gRPC services: Doorman's `Capacity`, our `Admin` and `Rules`, health and reflection.
 //!
 //! A call is decoded, parsed by [`convert`], decided by the node, and answered. Nothing is awaited in between but its
 //! turn, if it names many resources, and for a moment the parent's first answer about a resource. A call whose caller
@@ -17,6 +17,7 @@ pub mod cycle;
 pub mod health;
 pub mod meter;
 pub mod overload;
+pub mod rules;
 pub mod services;
 pub mod stream;
 pub mod streams_handle;
@@ -31,6 +32,7 @@ use doorward_engine::node::mastership::Outcome;
 use doorward_engine::node::parts::InParts;
 use doorward_engine::request::{GetCapacity, GetCapacityReply};
 use doorward_engine::time::Time;
+use doorward_proto::admin::v1::rules_server::RulesServer;
 use doorward_proto::doorman as wire;
 use doorward_proto::doorman::capacity_server::Capacity;
 use doorward_proto::doorward::v1::capacity_stream_server::CapacityStreamServer;
@@ -42,6 +44,7 @@ use crate::clock;
 use crate::metrics::Metrics;
 use crate::rpc::admin::AdminService;
 use crate::rpc::health::Health;
+use crate::rpc::rules::RulesService;
 use crate::rpc::services::Services;
 use crate::rpc::stream::CapacityStreamService;
 use crate::rpc::streams_handle::StreamsHandle;
@@ -251,6 +254,7 @@ pub fn services(
     board: &Arc<Board>,
     metrics: &Arc<Metrics>,
     streams: &Arc<StreamsHandle>,
+    rules: RulesService,
 ) -> Result<(Services, Health), tonic_reflection::server::Error> {
     let (reporter, health_server) = tonic_health::server::health_reporter();
     let reflection = || {
@@ -268,6 +272,7 @@ pub fn services(
     let admin = AdminService::new(Arc::clone(board));
     let others = Routes::new(streams)
         .add_service(admin)
+        .add_service(RulesServer::new(rules).max_decoding_message_size(usize::MAX))
         .add_service(health_server)
         .add_service(reflection().build_v1()?)
         .add_service(reflection().build_v1alpha()?);

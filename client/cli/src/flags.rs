@@ -229,7 +229,8 @@ pub(crate) enum Command {
     Nodes(NodesFlags),
     /// Show, check and change the templates, in etcd or in a file.
     Templates(Box<TemplatesFlags>),
-    /// Try, check and change the rules by which a service limits its callers, in etcd or in a file.
+    /// Try, check and change the rules by which a service limits its callers, in etcd or in a file; list the services
+    /// that follow rules.
     Rules(Box<RulesFlags>),
     /// Show a tree of servers and self-throttling clients at work, on real demand.
     ///

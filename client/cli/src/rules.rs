@@ -3,12 +3,14 @@
 //! The commands of all documents come from `documents`. This folder has what only rules have:
 //!
 //! - `document`, `fields`: rules as a document, and changes by rule;
+//! - `instances`: the services that follow the rules of servers;
 //! - `request`: a request as people write it;
 //! - `try_requests`: the answers of rules to requests.
 
 mod document;
 mod fields;
 pub(crate) mod flags;
+mod instances;
 mod request;
 mod try_requests;
 
@@ -23,6 +25,7 @@ pub(crate) async fn run(common: &Common, flags: &RulesFlags) -> Result<(), Failu
         RulesCommand::Document(command) => {
             documents::run::<RuleDocument>(common, flags.at.as_ref(), command).await
         }
+        RulesCommand::Instances => instances::run(common).await,
         RulesCommand::Try(flags) => try_requests::run(common, flags),
     }
 }

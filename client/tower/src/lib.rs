@@ -42,6 +42,7 @@ mod throttle;
 mod interceptor;
 
 pub use doorward_client as client;
+pub use doorward_retriever as retriever;
 pub use doorward_rules as rules;
 pub use doorward_rules::Decision;
 #[cfg(feature = "tonic")]

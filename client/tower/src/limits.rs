@@ -1,11 +1,12 @@
 //! The limits of a service: its rules, the part of a request for each key, and the form of its answers.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use doorward_client::Keyed;
 use doorward_limits::headers::{Form, Legacy};
+use doorward_retriever::Retriever;
 use doorward_rules::{Decision, Leases, Limiter, Part, Request, Rules, Service};
 use http::HeaderValue;
 use thiserror::Error;
@@ -149,6 +150,19 @@ impl LimitsBuilder {
         self
     }
 
+    /// Puts the rules of a retriever in force, now and whenever they change. Must be called within a tokio runtime.
+    ///
+    /// # Errors
+    ///
+    /// As [`LimitsBuilder::build`]. Later rules that lack the domain, or a part for one of their keys, are in force as
+    /// they are; a warning names what they lack.
+    pub fn follow(self, retriever: Retriever) -> Result<Limits, BuildError> {
+        let rules = retriever.rules().borrow().clone();
+        let limits = self.build(rules)?;
+        tokio::spawn(follow(Arc::downgrade(&limits.inner), retriever));
+        Ok(limits)
+    }
+
     /// Puts rules in force.
     ///
     /// # Errors
@@ -180,6 +194,18 @@ impl LimitsBuilder {
         Ok(Limits {
             inner: Arc::new(inner),
         })
+    }
+}
+
+/// Puts each new set of rules in force, until the limits are gone.
+async fn follow(limits: Weak<Inner>, retriever: Retriever) {
+    let mut rules = retriever.rules();
+    rules.mark_unchanged();
+    while rules.changed().await.is_ok() {
+        let Some(inner) = limits.upgrade() else {
+            return;
+        };
+        Limits { inner }.replace(rules.borrow_and_update().clone());
     }
 }
 

@@ -19,6 +19,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tracing::{debug, warn};
 
+use crate::children;
 use crate::config::EtcdConfig;
 use crate::connection::EtcdConnection;
 use crate::error::Error;
@@ -30,12 +31,14 @@ pub enum Range {
     Key(String),
     /// All keys that begin so.
     Prefix(String),
+    /// Keys right below a prefix, which ends with a slash.
+    Children(String),
 }
 
 impl Range {
     fn key(&self) -> &str {
         match self {
-            Self::Key(key) | Self::Prefix(key) => key,
+            Self::Key(key) | Self::Prefix(key) | Self::Children(key) => key,
         }
     }
 
@@ -47,7 +50,15 @@ impl Range {
         let options = WatchOptions::new().with_start_revision(from);
         match self {
             Self::Key(_) => options,
-            Self::Prefix(_) => options.with_prefix(),
+            Self::Prefix(_) | Self::Children(_) => options.with_prefix(),
+        }
+    }
+
+    /// Returns whether a key that the watch reports is in the range.
+    fn has(&self, key: &str) -> bool {
+        match self {
+            Self::Key(_) | Self::Prefix(_) => true,
+            Self::Children(prefix) => children::is_child(prefix, key),
         }
     }
 }
@@ -241,6 +252,10 @@ impl Follower {
     async fn read(&mut self) -> Result<(RangeView, Instant), Error> {
         let (key, options) = (self.range.key().to_owned(), self.range.get_options());
         let asked_at = Instant::now();
+        if let Range::Children(prefix) = &self.range {
+            let view = children::read(&mut self.connection, prefix).await?;
+            return Ok((view, asked_at));
+        }
         let answer = self
             .connection
             .call("get", async move |client: &mut Client| {
@@ -326,8 +341,9 @@ impl Follower {
         let seen_at = Instant::now();
         for event in response.events() {
             let Some(kv) = event.kv() else { continue };
+            let key = String::from_utf8_lossy(kv.key());
             // A reading may have been faster.
-            if kv.mod_revision() <= known.revision {
+            if kv.mod_revision() <= known.revision || !self.range.has(&key) {
                 continue;
             }
             match event.event_type() {
@@ -336,7 +352,7 @@ impl Follower {
                     view.entries.insert(key, entry);
                 }
                 etcd_client::EventType::Delete => {
-                    view.entries.remove(&*String::from_utf8_lossy(kv.key()));
+                    view.entries.remove(&*key);
                 }
             }
             view.revision = view.revision.max(kv.mod_revision());

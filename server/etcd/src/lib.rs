@@ -15,6 +15,7 @@
 //! looked at from time to time.
 
 pub mod address;
+mod children;
 pub mod config;
 pub mod connection;
 pub mod credentials;

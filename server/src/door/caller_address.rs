@@ -23,6 +23,13 @@ impl CallerAddress {
         }
     }
 
+    /// Returns whether it is an address of this machine itself. Of `::/64` only `::1` is used.
+    pub fn is_loopback(self) -> bool {
+        let ip = Ipv6Addr::from_bits(self.0);
+        let is_v4 = ip.to_ipv4_mapped().is_some_and(|ip| ip.is_loopback());
+        is_v4 || self == Self::of(Ipv6Addr::LOCALHOST.into())
+    }
+
     /// Its bits: those of an IPv6 address.
     pub const fn get(self) -> u128 {
         self.0
@@ -57,6 +64,23 @@ mod tests {
         ] {
             let address = |text: &str| CallerAddress::of(text.parse().unwrap());
             assert_eq!(address(one) == address(other), same, "{one} and {other}");
+        }
+    }
+
+    #[test]
+    fn loopback_is_known_in_each_form() {
+        for (ip, expected) in [
+            ("127.0.0.1", true),
+            ("127.9.9.9", true),
+            ("::ffff:127.0.0.1", true),
+            ("::1", true),
+            ("10.0.0.1", false),
+            ("0.0.0.0", false),
+            ("2001:db8::1", false),
+            ("::ffff:10.0.0.1", false),
+        ] {
+            let address = CallerAddress::of(ip.parse().unwrap());
+            assert_eq!(address.is_loopback(), expected, "{ip}");
         }
     }
 

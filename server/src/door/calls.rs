@@ -50,16 +50,21 @@ const VITAL: [&str; 4] = [
 /// What goes on for as long as somebody listens.
 const WATCH: &str = "/grpc.health.v1.Health/Watch";
 
-/// What costs as much as there are resources.
-const LOOKS: &str = "/doorward.admin.v1.Admin/GetStatus";
+/// Calls whose cost grows with the number of resources, rules or instances.
+const LOOKS: [&str; 5] = [
+    "/doorward.admin.v1.Admin/GetStatus",
+    "/doorward.admin.v1.Rules/List",
+    "/doorward.admin.v1.Rules/Get",
+    "/doorward.admin.v1.Rules/Check",
+    "/doorward.admin.v1.Rules/ListInstances",
+];
 
-/// What is called once, with one message: nobody works on such a call before that has arrived.
-const WITH_ONE_MESSAGE: [&str; 7] = [
+/// Calls with one message, as all [`LOOKS`] are: work on such a call begins once the message has arrived.
+const WITH_ONE_MESSAGE: [&str; 6] = [
     "/doorman.Capacity/GetCapacity",
     "/doorman.Capacity/ReleaseCapacity",
     "/doorman.Capacity/Discovery",
     "/doorman.Capacity/GetServerCapacity",
-    "/doorward.admin.v1.Admin/GetStatus",
     "/grpc.health.v1.Health/Check",
     WATCH,
 ];
@@ -117,8 +122,8 @@ where
             return Box::pin(std::future::ready(Ok(answer)));
         }
         let path = request.uri().path();
-        let looks = path == LOOKS;
-        let waits = WITH_ONE_MESSAGE.contains(&path);
+        let looks = LOOKS.contains(&path);
+        let waits = looks || WITH_ONE_MESSAGE.contains(&path);
         let size = self.door.size_of(OF_CHILD_SERVERS.contains(&path));
         let is_gzip = gzip::take_encoding(request.headers_mut());
         let mut request = request.map(|body| {

@@ -11,13 +11,21 @@ use prometheus_client::registry::Registry;
 use tonic::Code;
 
 /// The methods that are counted by name, as they stand in a call's path.
-const METHODS: [&str; 10] = [
+const METHODS: [&str; 18] = [
     "/doorman.Capacity/GetCapacity",
     "/doorman.Capacity/GetServerCapacity",
     "/doorman.Capacity/Discovery",
     "/doorman.Capacity/ReleaseCapacity",
     "/doorward.v1.CapacityStream/StreamServerCapacity",
     "/doorward.admin.v1.Admin/GetStatus",
+    "/doorward.admin.v1.Rules/List",
+    "/doorward.admin.v1.Rules/Get",
+    "/doorward.admin.v1.Rules/Check",
+    "/doorward.admin.v1.Rules/Apply",
+    "/doorward.admin.v1.Rules/Delete",
+    "/doorward.admin.v1.Rules/History",
+    "/doorward.admin.v1.Rules/Watch",
+    "/doorward.admin.v1.Rules/ListInstances",
     "/grpc.health.v1.Health/Check",
     "/grpc.health.v1.Health/Watch",
     "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",

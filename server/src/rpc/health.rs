@@ -13,11 +13,12 @@ use crate::status::Board;
 pub struct Health(HealthReporter);
 
 /// The names whose health is reported: the server as a whole, and each of its services.
-const SERVICES: [&str; 4] = [
+const SERVICES: [&str; 5] = [
     "",
     "doorman.Capacity",
     "doorward.v1.CapacityStream",
     "doorward.admin.v1.Admin",
+    "doorward.admin.v1.Rules",
 ];
 
 /// A name that is healthy for as long as the process lives: for who restarts it when it is not.

@@ -120,6 +120,11 @@ fn refusal(max: usize, number: u64) -> RpcStatus {
     with_pushback(message, after)
 }
 
+/// Returns the answer to the `number`th call that another bound refuses.
+pub fn full(problem: String, number: u64) -> RpcStatus {
+    with_pushback(problem, pushback(number))
+}
+
 /// What ends the answer of the `number`th who does not read what it is answered.
 pub fn unread(number: u64) -> RpcStatus {
     let after = pushback(number);

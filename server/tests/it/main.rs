@@ -34,6 +34,7 @@ mod process;
 mod processes;
 mod processes_of_a_node;
 mod readiness;
+mod rules;
 mod running;
 mod shutdown;
 mod status_pages;

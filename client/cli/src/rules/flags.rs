@@ -18,6 +18,7 @@ Examples:
   doorward rules diff rules.yaml                what would change in etcd, rule by rule
   doorward rules apply rules.yaml --why 'more for batch'
   doorward rules history                        who changed what, when and why
+  doorward rules instances --server rules-0:6970   who runs which version
   doorward rules try rules.yaml --request 'POST /login user=ann ip=192.0.2.1'
   doorward rules try rules.yaml --request 'user=ann' --repeat 20 --every 100ms
   doorward rules try rules.yaml --request 'user=ann' --request 'user=bob' --hits 3 -o json";
@@ -43,6 +44,11 @@ pub(crate) struct RulesFlags {
 pub(crate) enum RulesCommand {
     #[command(flatten)]
     Document(DocumentCommand),
+    /// List the services that follow the rules of servers (--server), and the versions that they run.
+    ///
+    /// A row for each domain: the name of the service, its address, the server, the version, the time since its last
+    /// report, and its problem if it refuses the newest rules. The servers run with --rules.
+    Instances,
     /// Print the answer of a file's rules to requests, without a server.
     ///
     /// A line for each request: time, allowed or refused with its status, the rule, the amount left, the time until

@@ -15,6 +15,7 @@ mod leases;
 mod limits;
 mod nodes;
 mod rule_documents;
+mod rule_instances;
 mod rules;
 mod shell;
 mod status;

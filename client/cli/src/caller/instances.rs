@@ -1,0 +1,42 @@
+//! The clients that follow rules, at each server.
+
+use doorward_proto::admin::v1::rules_client::RulesClient;
+use doorward_proto::admin::v1::{ListInstancesRequest, RulesInstance};
+use doorward_session::address::Address;
+use tonic::transport::Channel;
+
+use crate::caller::{MasterCaller, Miss};
+use crate::failure::Failure;
+
+/// Largest number of pages: a server has at most 4,096 instances, 100 on a page.
+const PAGES_MAX: usize = 41;
+
+impl MasterCaller {
+    /// Returns the instances at each server.
+    pub(crate) async fn instances(&self) -> Result<Vec<(Address, RulesInstance)>, Failure> {
+        let mut instances = Vec::new();
+        for server in &*self.servers().await? {
+            let mut next = Some(String::new());
+            for _page in 0..PAGES_MAX {
+                let Some(token) = next.take() else {
+                    break;
+                };
+                let request = ListInstancesRequest { token };
+                let ask = |channel: Channel| {
+                    let request = request.clone();
+                    async move { RulesClient::new(channel).list_instances(request).await }
+                };
+                let page = self.ask_once(server, server.as_str(), &ask).await;
+                let page = page.map_err(|miss| match miss {
+                    Miss::Silent(problem) | Miss::Masterless(problem) => {
+                        Failure::Unreachable(problem)
+                    }
+                    Miss::Final(failure) => failure,
+                })?;
+                instances.extend(page.instances.into_iter().map(|it| (server.clone(), it)));
+                next = page.next_token;
+            }
+        }
+        Ok(instances)
+    }
+}

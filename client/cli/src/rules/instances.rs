@@ -1,0 +1,69 @@
+//! `doorward rules instances`: the services that follow the rules of servers, and the versions that they run.
+
+use std::io::Write;
+use std::time::Duration;
+
+use doorward_pages::numbers::typed_span;
+use doorward_pages::terminal::palette::{Palette, Tone};
+use doorward_pages::terminal::table::{Table, cell};
+use doorward_proto::admin::v1::{RulesInstance, RunningRules};
+use serde::Serialize;
+
+use crate::caller::MasterCaller;
+use crate::failure::Failure;
+use crate::flags::{Common, Output};
+use crate::output;
+
+/// An instance for programs. Its field names are an interface.
+#[derive(Debug, Serialize)]
+struct Listed {
+    server: String,
+    #[serde(flatten)]
+    instance: RulesInstance,
+}
+
+pub(super) async fn run(common: &Common) -> Result<(), Failure> {
+    let instances = MasterCaller::new(common)?.instances().await?;
+    let listed = instances.into_iter().map(|(server, instance)| Listed {
+        server: server.to_string(),
+        instance,
+    });
+    let listed: Vec<Listed> = listed.collect();
+    let mut out = output::stdout();
+    if common.output == Output::Json {
+        output::json(&mut out, &listed)?;
+    } else if listed.is_empty() {
+        writeln!(out, "no service follows the rules of this server")?;
+    } else {
+        table(&listed, common.color.of_stdout()).write(&mut out)?;
+    }
+    Ok(())
+}
+
+/// Returns a row for each domain of an instance.
+fn table(listed: &[Listed], palette: Palette) -> Table {
+    let header = [
+        "instance", "address", "server", "domain", "version", "since", "problem",
+    ];
+    let mut table = Table::new(header, 5..6, palette);
+    for Listed { server, instance } in listed {
+        let none = [RunningRules::default()];
+        let running = if instance.running.is_empty() {
+            &none
+        } else {
+            &*instance.running
+        };
+        for RunningRules { domain, version } in running {
+            table.add([
+                palette.cell(Tone::Strong, &instance.name),
+                cell(&instance.peer),
+                cell(server),
+                cell(if domain.is_empty() { "-" } else { domain }),
+                cell(if version.is_empty() { "-" } else { version }),
+                cell(typed_span(Duration::from_millis(instance.since_ms))),
+                palette.cell(Tone::Bad, instance.problem()),
+            ]);
+        }
+    }
+    table
+}

@@ -1,0 +1,88 @@
+//! The rules in force, and what is known of newer ones.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use doorward_clock::Instant;
+use doorward_proto::version_of;
+use doorward_rules::Rules;
+use tokio::sync::watch;
+use tracing::{info, warn};
+
+use crate::RetrieverError;
+use crate::files::{self, Content};
+
+/// Versions in force, and the problem with newer ones.
+#[derive(Clone, Debug)]
+pub struct Status {
+    /// Version of each document in force, by its file or domain.
+    pub versions: BTreeMap<String, String>,
+    /// Reason why the newest documents are not in force. None: they are.
+    pub problem: Option<String>,
+    changed_at: Instant,
+}
+
+impl Status {
+    /// Returns the time since the versions or the problem last changed.
+    pub fn since(&self) -> Duration {
+        self.changed_at.elapsed()
+    }
+}
+
+/// Puts rules in force.
+#[derive(Debug)]
+pub(crate) struct Current {
+    rules: watch::Sender<Rules>,
+    status: watch::Sender<Status>,
+}
+
+impl Current {
+    pub(crate) fn new() -> (Self, watch::Receiver<Rules>, watch::Receiver<Status>) {
+        let (rules, in_force) = watch::channel(Rules::default());
+        let (status, known) = watch::channel(Status {
+            versions: BTreeMap::new(),
+            problem: None,
+            changed_at: Instant::now(),
+        });
+        (Self { rules, status }, in_force, known)
+    }
+
+    /// Puts documents in force as a whole.
+    ///
+    /// # Errors
+    ///
+    /// If they are unreadable or invalid; then nothing changes.
+    pub(crate) async fn take(&self, content: Content) -> Result<(), RetrieverError> {
+        let texts = content.map_err(RetrieverError::Unreadable)?;
+        let named = texts
+            .iter()
+            .map(|(name, text)| (name.clone(), version_of(text)));
+        let versions: BTreeMap<String, String> = named.collect();
+        if versions.is_empty() || self.status.borrow().versions != versions {
+            // Large documents take time, in which the service must go on.
+            let load = move || files::load(texts.iter().map(|(name, text)| (&**name, &**text)));
+            let loaded = tokio::task::spawn_blocking(load).await;
+            let loaded = loaded.map_err(|it| RetrieverError::Unreadable(it.to_string()))?;
+            self.rules
+                .send_replace(loaded.map_err(RetrieverError::Invalid)?);
+            info!(?versions, "rules are in force");
+        }
+        self.note(|status| (status.versions, status.problem) = (versions, None));
+        Ok(())
+    }
+
+    /// Notes the reason why newer documents are not in force.
+    pub(crate) fn note_problem(&self, problem: String) {
+        if self.status.borrow().problem.as_ref() != Some(&problem) {
+            warn!(problem, "rules refused or unreachable; those in force stay");
+            self.note(|status| status.problem = Some(problem));
+        }
+    }
+
+    fn note(&self, change: impl FnOnce(&mut Status)) {
+        self.status.send_modify(|status| {
+            change(status);
+            status.changed_at = Instant::now();
+        });
+    }
+}

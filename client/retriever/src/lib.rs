@@ -1,0 +1,205 @@
+//! Rules from a file, a directory or a Doorward server, kept up to date.
+//!
+//! A retriever loads all documents at its start, or returns an error that says what to mend. Later it brings each valid
+//! set into force as a whole. If documents become invalid or unreachable, the last good ones stay, and
+//! [`Retriever::status`] tells the problem. Dropping the retriever ends it.
+//!
+//! ```no_run
+//! # use std::sync::Arc;
+//! # use doorward_limits::StdClock;
+//! # use doorward_retriever::Retriever;
+//! # use doorward_rules::{Limiter, Rules};
+//! # async fn example() -> Result<(), doorward_retriever::RetrieverError> {
+//! let limiter = Arc::new(Limiter::new(Rules::default(), 100_000, [1, 2]));
+//! let servers = ["rules-0:6970", "rules-1:6970"];
+//! let mut retriever = Retriever::server(&servers, "login-7", &["login"]).start().await?;
+//! retriever.drive(Arc::clone(&limiter), StdClock::new());
+//! # Ok(())
+//! # }
+//! ```
+
+mod current;
+pub mod files;
+mod server;
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use doorward_limits::Clock;
+use doorward_rules::{Limiter, Problem, Rules};
+use thiserror::Error;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use crate::current::Current;
+pub use crate::current::Status;
+use crate::files::Content;
+use crate::server::{Follower, Servers};
+
+/// Rules that are kept up to date until this is dropped.
+#[derive(Debug)]
+pub struct Retriever {
+    rules: watch::Receiver<Rules>,
+    status: watch::Receiver<Status>,
+    tasks: JoinSet<()>,
+}
+
+/// Reason why no rules are there.
+#[derive(Clone, Debug, Error)]
+pub enum RetrieverError {
+    /// Documents are invalid. The text has a line for each problem.
+    #[error("the rules are invalid; mend them:\n{}", files::lines(.0))]
+    Invalid(Vec<Problem>),
+    /// Files cannot be read.
+    #[error("{0}; give a file or directory with rules")]
+    Unreadable(String),
+    /// An address is invalid.
+    #[error("{0:?} is no address of a server; give HOST:PORT")]
+    Address(String),
+    /// No server has sent valid rules in time.
+    #[error("no server has sent rules within {0:?}: {1}")]
+    Unreachable(Duration, String),
+}
+
+/// The source of rules, before its start.
+#[derive(Debug)]
+pub struct Source {
+    place: Place,
+    interval: Duration,
+    patience: Duration,
+}
+
+enum Place {
+    Files(Arc<dyn Fn() -> Content + Send + Sync>),
+    Servers(Servers),
+}
+
+impl fmt::Debug for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Files(_) => f.write_str("files"),
+            Self::Servers(servers) => servers.fmt(f),
+        }
+    }
+}
+
+impl Retriever {
+    /// Takes rules from a file.
+    pub fn file(path: impl Into<PathBuf>) -> Source {
+        let path = path.into();
+        Source::new(Place::Files(Arc::new(move || files::read_file(&path))))
+    }
+
+    /// Takes rules from the files of a directory that end with `.yaml` or `.yml`, without hidden ones. One without such
+    /// files is an error: probably another one was meant.
+    pub fn directory(path: impl Into<PathBuf>) -> Source {
+        let path = path.into();
+        let read = move || match files::read_directory(&path) {
+            Ok(files) if files.is_empty() => Err(format!(
+                "{} has no file that ends with .yaml",
+                path.display()
+            )),
+            content => content,
+        };
+        Source::new(Place::Files(Arc::new(read)))
+    }
+
+    /// Takes rules from the first of some servers that serves them, of these domains or, without any, of all. Servers
+    /// list this client as an instance of that name.
+    pub fn server(addresses: &[&str], instance: &str, domains: &[&str]) -> Source {
+        let owned = |texts: &[&str]| texts.iter().map(|&text| text.to_owned()).collect();
+        Source::new(Place::Servers(Servers {
+            addresses: owned(addresses),
+            instance: instance.to_owned(),
+            domains: owned(domains),
+        }))
+    }
+
+    /// Returns the rules in force now, and whenever they change.
+    pub fn rules(&self) -> watch::Receiver<Rules> {
+        self.rules.clone()
+    }
+
+    /// Returns the versions in force, and the problem with newer ones.
+    pub fn status(&self) -> Status {
+        self.status.borrow().clone()
+    }
+
+    /// Gives the rules to a limiter, at once and whenever they change.
+    pub fn drive(&mut self, limiter: Arc<Limiter>, clock: impl Clock + 'static) {
+        let mut rules = self.rules();
+        limiter.replace(rules.borrow_and_update().clone(), clock.now());
+        self.tasks.spawn(async move {
+            while rules.changed().await.is_ok() {
+                let next = rules.borrow_and_update().clone();
+                limiter.replace(next, clock.now());
+            }
+        });
+    }
+}
+
+impl Source {
+    const fn new(place: Place) -> Self {
+        Self {
+            place,
+            interval: Duration::from_secs(1),
+            patience: Duration::from_secs(10),
+        }
+    }
+
+    /// Sets the interval between two reads of files; 1 s without this.
+    #[must_use]
+    pub const fn every(mut self, interval: Duration) -> Self {
+        self.interval = interval;
+        self
+    }
+
+    /// Sets the longest wait for the first answer of a server; 10 s without this.
+    #[must_use]
+    pub const fn within(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
+    }
+
+    /// Loads the rules for the first time, and keeps them up to date from then on.
+    ///
+    /// # Errors
+    ///
+    /// If there are no valid rules.
+    pub async fn start(self) -> Result<Retriever, RetrieverError> {
+        let (current, mut rules, status) = Current::new();
+        let mut tasks = JoinSet::new();
+        match self.place {
+            Place::Files(read) => {
+                let read = move || read();
+                let mut content = files::read_apart(read.clone()).await;
+                current.take(content.clone()).await?;
+                tasks.spawn(async move {
+                    loop {
+                        content = files::changed(read.clone(), &content, self.interval).await;
+                        if let Err(error) = current.take(content.clone()).await {
+                            current.note_problem(error.to_string());
+                        }
+                    }
+                });
+            }
+            Place::Servers(servers) => {
+                tasks.spawn(Follower::new(current, servers)?.run());
+                let loaded = tokio::time::timeout(self.patience, rules.changed()).await;
+                loaded
+                    .map_err(|_| {
+                        let problem = status.borrow().problem.clone().unwrap_or_default();
+                        RetrieverError::Unreachable(self.patience, problem)
+                    })?
+                    .ok();
+            }
+        }
+        Ok(Retriever {
+            rules,
+            status,
+            tasks,
+        })
+    }
+}

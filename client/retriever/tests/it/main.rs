@@ -1,0 +1,72 @@
+//! Retrievers of files, directories and real servers.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking, helpers included"
+)]
+
+mod files;
+mod server;
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use doorward_retriever::{Retriever, Status};
+use doorward_rules::Rules;
+use tokio::sync::watch::Receiver;
+
+/// Interval between two reads.
+const POLL: Duration = Duration::from_millis(20);
+
+/// Longer than anything takes.
+const PATIENCE: Duration = Duration::from_secs(15);
+
+fn document(domain: &str, rate: &str) -> String {
+    format!("domain: {domain}\ndescriptors:\n- key: user\n  rate_limit: {{rate: {rate}}}\n")
+}
+
+/// Replaces a file in one step.
+fn write(folder: &Path, name: &str, text: &str) {
+    let new = folder.join(".new");
+    fs::write(&new, text).unwrap();
+    fs::rename(&new, folder.join(name)).unwrap();
+}
+
+/// Returns the limit of each rule.
+fn limits(rules: &Rules) -> Vec<String> {
+    let rules = rules.rules().iter();
+    rules
+        .map(|rule| format!("{} {}", rule.path, rule.limit))
+        .collect()
+}
+
+/// Waits until these limits are in force.
+async fn until(rules: &mut Receiver<Rules>, expected: &[&str]) {
+    let are = |rules: &Rules| limits(rules) == expected;
+    let waited = tokio::time::timeout(PATIENCE, rules.wait_for(are)).await;
+    let waited = waited.map(|it| it.map(drop));
+    assert!(
+        matches!(waited, Ok(Ok(()))),
+        "{:?}, not {expected:?}",
+        limits(&rules.borrow())
+    );
+}
+
+/// Waits until the status is as expected.
+async fn until_status(retriever: &Retriever, is: impl Fn(&Status) -> bool) -> Status {
+    let waiting = async {
+        loop {
+            let status = retriever.status();
+            if is(&status) {
+                return status;
+            }
+            tokio::time::sleep(POLL).await;
+        }
+    };
+    let status = tokio::time::timeout(PATIENCE, waiting).await;
+    status.unwrap_or_else(|_| panic!("{:?}", retriever.status()))
+}

@@ -1,0 +1,179 @@
+//! Clients that follow the rules: an instance for each open watch.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use doorward_clock::Instant;
+use doorward_proto::admin::v1::{RulesInstance, RunningRules, WatchRulesRequest};
+use doorward_session::time::millis;
+
+/// Largest number of instances. With the largest reports they take 128 MiB.
+pub const INSTANCES_MAX: usize = 4_096;
+
+/// Largest report of an instance, in bytes: 256 domains with long names.
+pub const REPORT_BYTES_MAX: usize = 32 * 1024;
+
+/// Largest name of an instance, in bytes.
+pub const NAME_BYTES_MAX: usize = 256;
+
+/// Largest number of instances on a page, which is then within 4 MiB.
+const PAGE_MAX: usize = 100;
+
+/// Open watches, in the order in which they began.
+#[derive(Debug, Default)]
+pub struct Instances(Mutex<Open>);
+
+#[derive(Debug, Default)]
+struct Open {
+    by_number: BTreeMap<u64, Instance>,
+    last: u64,
+    refused: u64,
+}
+
+#[derive(Debug)]
+struct Instance {
+    report: RulesInstance,
+    connected_at: Instant,
+    reported_at: Instant,
+}
+
+/// An open watch. Its instance is gone when this is dropped.
+#[derive(Debug)]
+pub struct OpenInstance {
+    instances: Arc<Instances>,
+    number: u64,
+}
+
+impl Instances {
+    /// Adds an instance by its first message.
+    ///
+    /// # Errors
+    ///
+    /// If there are too many: the number of refusals before.
+    pub fn add(
+        self: &Arc<Self>,
+        first: WatchRulesRequest,
+        peer: String,
+        now: Instant,
+    ) -> Result<OpenInstance, u64> {
+        let mut open = self.open();
+        if open.by_number.len() >= INSTANCES_MAX {
+            open.refused += 1;
+            return Err(open.refused - 1);
+        }
+        open.last += 1;
+        let number = open.last;
+        let instance = Instance {
+            report: RulesInstance {
+                name: first.instance,
+                peer,
+                domains: first.domains,
+                running: first.running,
+                problem: first.problem,
+                ..RulesInstance::default()
+            },
+            connected_at: now,
+            reported_at: now,
+        };
+        open.by_number.insert(number, instance);
+        drop(open);
+        Ok(OpenInstance {
+            instances: Arc::clone(self),
+            number,
+        })
+    }
+
+    /// Returns a page, and the token of the next one.
+    ///
+    /// # Errors
+    ///
+    /// If the token is invalid.
+    pub fn list(
+        &self,
+        token: &str,
+        now: Instant,
+    ) -> Result<(Vec<RulesInstance>, Option<String>), String> {
+        let after: u64 = match token {
+            "" => 0,
+            token => token
+                .parse()
+                .map_err(|_| "the token is invalid; give next_token")?,
+        };
+        let open = self.open();
+        let mut rest = open
+            .by_number
+            .range((Bound::Excluded(after), Bound::Unbounded))
+            .peekable();
+        let page = rest.by_ref().take(PAGE_MAX);
+        let (numbers, page): (Vec<u64>, Vec<RulesInstance>) = page
+            .map(|(number, it)| {
+                (
+                    *number,
+                    RulesInstance {
+                        connected_ms: millis(now - it.connected_at),
+                        since_ms: millis(now - it.reported_at),
+                        ..it.report.clone()
+                    },
+                )
+            })
+            .unzip();
+        let last = numbers.last().filter(|_| rest.peek().is_some());
+        Ok((page, last.map(u64::to_string)))
+    }
+
+    fn open(&self) -> MutexGuard<'_, Open> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl OpenInstance {
+    /// Takes a report: the versions that the client runs, and its problem.
+    pub fn report(&self, running: Vec<RunningRules>, problem: Option<String>, now: Instant) {
+        let mut open = self.instances.open();
+        let Some(instance) = open.by_number.get_mut(&self.number) else {
+            return;
+        };
+        if instance.report.running != running || instance.report.problem != problem {
+            instance.report.running = running;
+            instance.report.problem = problem;
+            instance.reported_at = now;
+        }
+    }
+}
+
+impl Drop for OpenInstance {
+    fn drop(&mut self) {
+        self.instances.open().by_number.remove(&self.number);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn instances_are_bounded_listed_in_pages_and_gone_when_dropped() {
+        let (instances, now) = (Arc::new(Instances::default()), Instant::now());
+        let named = |name: usize| WatchRulesRequest {
+            instance: name.to_string(),
+            ..WatchRulesRequest::default()
+        };
+        let add = |name| instances.add(named(name), "192.0.2.1".to_owned(), now);
+        let open: Vec<_> = (0..INSTANCES_MAX).flat_map(add).collect();
+        assert_eq!(open.len(), INSTANCES_MAX);
+        assert_eq!((add(0).unwrap_err(), add(0).unwrap_err()), (0, 1));
+        let (mut names, mut token) = (Vec::new(), Some(String::new()));
+        while let Some(page) = token {
+            let (listed, next) = instances.list(&page, now).unwrap();
+            assert!((1..=PAGE_MAX).contains(&listed.len()));
+            names.extend(listed.into_iter().map(|it| it.name));
+            token = next;
+        }
+        let expected: Vec<_> = (0..INSTANCES_MAX).map(|name| name.to_string()).collect();
+        assert_eq!(names, expected);
+        drop(open);
+        assert_eq!(instances.list("", now), Ok((Vec::new(), None)));
+        assert!(instances.list("x", now).is_err());
+    }
+}

@@ -1,0 +1,331 @@
+//! The place of rule documents: a directory with a file `DOMAIN.yaml` for each, or keys `PREFIX/DOMAIN` in etcd.
+//!
+//! A write succeeds only on top of the version that its author has seen. A directory has no history. Two servers with
+//! the same directory do not see each other's writes in the instant between the comparison and the write.
+
+use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, UNIX_EPOCH};
+
+use doorward_etcd::documents::{
+    self as stored, DocumentEdit, Recorded, StoredDocument, VersionKind, WriteError,
+};
+use doorward_etcd::follow::{Follow, Followed, Range};
+use doorward_etcd::layout::DocumentKeys;
+use doorward_etcd::{EtcdConfig, EtcdConnection};
+use doorward_proto::admin::v1::ApplyRulesRequest;
+use doorward_proto::version_of;
+use doorward_retriever::files::{self, Content};
+use etcd_client::{Client, Compare, CompareOp, Txn, TxnOp};
+use tokio::runtime::Handle;
+use tokio::sync::{Mutex, Notify, watch};
+use tonic::Status;
+
+use crate::clock;
+use crate::rules::documents::Documents;
+use crate::rules::instances::Instances;
+
+/// Interval between two reads of all keys in etcd although no change is reported.
+const LOOK: Duration = Duration::from_secs(30);
+
+/// Interval between two reads of a directory.
+pub const POLL_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Longest wait until a write is in force here.
+const READ_BACK: Duration = Duration::from_secs(2);
+
+/// Largest number of revisions on a page of a history.
+const REVISIONS_MAX: usize = 100;
+
+/// Size of texts after which a page of a history ends, in bytes.
+const HISTORY_BYTES: usize = 1024 * 1024;
+
+/// Ending of the files in a directory.
+const ENDING: &str = ".yaml";
+
+/// The place of rule documents.
+#[derive(Clone, Debug)]
+pub enum RulesPlace {
+    /// A directory, and the interval between two reads.
+    Directory(PathBuf, Duration),
+    /// Keys below a prefix.
+    Etcd(String, Arc<EtcdConfig>),
+}
+
+/// Rule documents of a server.
+#[derive(Debug)]
+pub struct RuleStore {
+    place: RulesPlace,
+    documents: watch::Sender<Arc<Documents>>,
+    /// Clients that follow the documents.
+    pub instances: Arc<Instances>,
+    /// Wakes the reader after a write.
+    written: Notify,
+    write_turn: Mutex<()>,
+    history_turn: Mutex<()>,
+}
+
+impl RuleStore {
+    /// Returns a store that has read nothing yet.
+    pub fn new(place: RulesPlace) -> Arc<Self> {
+        Arc::new(Self {
+            place,
+            documents: watch::Sender::default(),
+            instances: Arc::default(),
+            written: Notify::new(),
+            write_turn: Mutex::new(()),
+            history_turn: Mutex::new(()),
+        })
+    }
+
+    /// Returns the documents now, and whenever they change.
+    pub fn documents(&self) -> watch::Receiver<Arc<Documents>> {
+        self.documents.subscribe()
+    }
+
+    /// Reads the documents at once and whenever they change. Runs until the server ends: spawn it.
+    pub async fn run(self: Arc<Self>) {
+        match &self.place {
+            RulesPlace::Directory(path, interval) => self.poll(path, *interval).await,
+            RulesPlace::Etcd(prefix, config) => self.follow(prefix, Arc::clone(config)).await,
+        }
+    }
+
+    async fn poll(&self, path: &Path, interval: Duration) {
+        let path = path.to_owned();
+        let read = move || files::read_directory(&path).map(by_domain);
+        let mut content = files::read_apart(read.clone()).await;
+        loop {
+            self.take(content.clone()).await;
+            content = tokio::select! {
+                content = files::changed(read.clone(), &content, interval) => content,
+                () = self.written.notified() => files::read_apart(read.clone()).await,
+            };
+        }
+    }
+
+    async fn follow(&self, prefix: &str, config: Arc<EtcdConfig>) {
+        let prefix = format!("{prefix}/");
+        let follow = Follow::start(config, Range::Children(prefix.clone()), LOOK);
+        let mut followed = follow.receiver();
+        loop {
+            let Followed { view, problem, .. } = followed.borrow_and_update().clone();
+            match (view, problem) {
+                (_, Some(problem)) => self.take(Err(problem.to_string())).await,
+                (None, None) => {}
+                (Some(view), None) => {
+                    let named = view.entries.iter().filter_map(|(key, entry)| {
+                        let domain = key.strip_prefix(&prefix)?;
+                        Some((domain.to_owned(), entry.value.clone()))
+                    });
+                    self.take(Ok(named.collect())).await;
+                }
+            }
+            if followed.changed().await.is_err() {
+                // The follower ends with the process only.
+                return std::future::pending().await;
+            }
+        }
+    }
+
+    /// Takes what was read, on a thread that large documents may keep busy.
+    async fn take(&self, content: Content) {
+        let former = Arc::clone(&self.documents.borrow());
+        let next = tokio::task::spawn_blocking(move || former.next(content)).await;
+        if let Ok(next) = next.map(Arc::new) {
+            self.documents.send_replace(next);
+        }
+    }
+
+    /// Writes a document, or `removes` it, and waits until that is in force here. Returns its number in the history, if
+    /// there is one. The caller has checked the domain and the text.
+    ///
+    /// # Errors
+    ///
+    /// If another writer was faster, or the place does not take it.
+    pub async fn write(
+        &self,
+        edit: ApplyRulesRequest,
+        removes: bool,
+    ) -> Result<Option<u64>, Status> {
+        let _turn = self.write_turn.lock().await;
+        let domain = edit.domain.clone();
+        let version = (!removes).then(|| version_of(edit.text.as_bytes()));
+        let place = self.place.clone();
+        let write = move |runtime: Handle| match place {
+            RulesPlace::Directory(path, _) => {
+                let path = path.join(format!("{}{ENDING}", edit.domain));
+                write_file(&path, &edit, removes).map(|()| None)
+            }
+            RulesPlace::Etcd(prefix, config) => {
+                let keys = DocumentKeys::new(&format!("{prefix}/{}", edit.domain));
+                let mut connection = EtcdConnection::new(config);
+                runtime.block_on(write_key(&mut connection, &keys, &edit, removes))
+            }
+        };
+        let number = apart(write).await?;
+        self.written.notify_one();
+        let mut documents = self.documents();
+        let shown = documents.wait_for(|documents| {
+            let shown = documents.by_domain.get(&domain);
+            shown.map(|it| &it.stored.version) == version.as_ref()
+        });
+        // The write is done, whether or not it is seen in time.
+        let _ = tokio::time::timeout(READ_BACK, shown).await;
+        Ok(number)
+    }
+
+    /// Returns revisions with a number below `before`, the newest first.
+    ///
+    /// # Errors
+    ///
+    /// If there is no history, or etcd does not answer.
+    pub async fn history(&self, domain: &str, before: u64) -> Result<Vec<Recorded>, Status> {
+        let RulesPlace::Etcd(prefix, config) = &self.place else {
+            let problem = "documents in a directory have no history; use the history in git, or --rules etcd:PREFIX";
+            return Err(Status::unimplemented(problem));
+        };
+        let _turn = self.history_turn.lock().await;
+        let keys = DocumentKeys::new(&format!("{prefix}/{domain}"));
+        let mut connection = EtcdConnection::new(Arc::clone(config));
+        let mut read = async move || {
+            let numbers = stored::read(&mut connection, &keys)
+                .await
+                .map_err(unreachable)?
+                .numbers;
+            let (mut revisions, mut bytes) = (Vec::new(), 0);
+            for number in numbers
+                .into_iter()
+                .filter(|it| *it < before)
+                .take(REVISIONS_MAX)
+            {
+                let recorded = stored::version(&mut connection, &keys, number)
+                    .await
+                    .map_err(unreachable)?;
+                let version = recorded.as_ref().and_then(|it| it.version.as_ref().ok());
+                let document = version.and_then(|it| it.document.as_ref());
+                bytes += document.map_or(0, String::len);
+                revisions.extend(recorded);
+                if bytes >= HISTORY_BYTES {
+                    break;
+                }
+            }
+            Ok(revisions)
+        };
+        apart(move |runtime| runtime.block_on(read())).await
+    }
+}
+
+/// Runs a read or write on a thread of its own, which ends it even if the caller has gone. A disk may be slow, and
+/// futures of `doorward_etcd::documents` are bound to their thread.
+async fn apart<T: Send + 'static>(
+    run: impl FnOnce(Handle) -> Result<T, Status> + Send + 'static,
+) -> Result<T, Status> {
+    let runtime = Handle::current();
+    let done = tokio::task::spawn_blocking(move || run(runtime)).await;
+    done.map_err(|error| Status::internal(error.to_string()))?
+}
+
+/// Returns texts by the domains that file names say. Another ending stays in the name, which is invalid then.
+fn by_domain(files: BTreeMap<String, Vec<u8>>) -> BTreeMap<String, Vec<u8>> {
+    let domain = |name: String| {
+        name.strip_suffix(ENDING)
+            .map_or(name.clone(), str::to_owned)
+    };
+    let files = files.into_iter();
+    files.map(|(name, text)| (domain(name), text)).collect()
+}
+
+fn check_seen(stored: Option<&[u8]>, edit: &ApplyRulesRequest) -> Result<(), Status> {
+    let version = stored.map(version_of);
+    if version.as_deref().unwrap_or_default() == edit.seen_version {
+        return Ok(());
+    }
+    let problem = match version {
+        Some(version) => {
+            format!("the stored version is {version}; look at it, and write on top of it")
+        }
+        None => "there is no such document; leave seen_version empty to add it".to_owned(),
+    };
+    Err(Status::aborted(format!("nothing was written: {problem}")))
+}
+
+fn write_file(path: &Path, edit: &ApplyRulesRequest, removes: bool) -> Result<(), Status> {
+    let name = path.display();
+    let cannot =
+        |error: io::Error| Status::failed_precondition(format!("cannot write {name}: {error}"));
+    let stored = match fs::read(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        read => Some(read.map_err(cannot)?),
+    };
+    check_seen(stored.as_deref(), edit)?;
+    if removes {
+        return fs::remove_file(path).map_err(cannot);
+    }
+    // Hidden, so no reader takes it. A link stays, and the file that it leads to is replaced.
+    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let new = target.with_file_name(format!(".{}{ENDING}.new", edit.domain));
+    let replace = || {
+        let mut file = File::create(&new)?;
+        file.write_all(edit.text.as_bytes())?;
+        file.sync_all()?;
+        fs::rename(&new, &target)
+    };
+    replace().map_err(cannot)
+}
+
+async fn write_key(
+    connection: &mut EtcdConnection,
+    keys: &DocumentKeys,
+    edit: &ApplyRulesRequest,
+    removes: bool,
+) -> Result<Option<u64>, Status> {
+    let seen = stored::read(connection, keys).await.map_err(unreachable)?;
+    check_seen(seen.document.as_deref(), edit)?;
+    if removes {
+        return delete_key(connection, keys, &seen).await.map(|()| None);
+    }
+    let change = DocumentEdit {
+        document: &edit.text,
+        kind: VersionKind::Apply,
+        who: &edit.who,
+        why: edit.why.as_deref(),
+        when: UNIX_EPOCH + clock::wall(),
+    };
+    match stored::write(connection, keys, &seen, &change).await {
+        Ok(version) => Ok(Some(version.number)),
+        Err(error @ WriteError::Changed) => Err(Status::aborted(error.to_string())),
+        Err(error @ (WriteError::Unknown(_) | WriteError::Etcd(_))) => Err(unreachable(error)),
+        Err(error) => Err(Status::failed_precondition(error.to_string())),
+    }
+}
+
+async fn delete_key(
+    connection: &mut EtcdConnection,
+    keys: &DocumentKeys,
+    seen: &StoredDocument,
+) -> Result<(), Status> {
+    if !seen.is_recorded() {
+        let problem = "its history does not have this text, which would be lost; apply it first";
+        return Err(Status::failed_precondition(problem));
+    }
+    let document = keys.document().to_owned();
+    let is_seen = Compare::mod_revision(&*document, CompareOp::Equal, seen.mod_revision);
+    let txn = Txn::new()
+        .when([is_seen])
+        .and_then([TxnOp::delete(document, None)]);
+    let delete = async move |client: &mut Client| client.txn(txn).await;
+    let deleted = connection.call("delete the document", delete).await;
+    if deleted.map_err(unreachable)?.succeeded() {
+        return Ok(());
+    }
+    Err(Status::aborted("another writer was faster; look again"))
+}
+
+fn unreachable(error: impl Display) -> Status {
+    Status::unavailable(error.to_string())
+}
