@@ -1,7 +1,8 @@
 //! The limits of a service: its rules, the part of a request for each key, and the form of its answers.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use doorward_client::Keyed;
@@ -10,6 +11,7 @@ use doorward_retriever::Retriever;
 use doorward_rules::{Decision, Leases, Limiter, Part, Request, Rules, Service};
 use http::HeaderValue;
 use thiserror::Error;
+use tokio::sync::watch;
 
 use crate::clock;
 use crate::leases::OfClient;
@@ -28,12 +30,23 @@ pub struct Limits {
 }
 
 pub(crate) struct Inner {
+    needs: Needs,
+    /// Source of the rules, if they are followed.
+    retriever: OnceLock<Retriever>,
     pub(crate) service: Service,
     pub(crate) meters: Meters,
     pub(crate) leases: Option<OfClient>,
     pub(crate) answers: Answers,
     /// Number of these limits in this process, by which a request knows that they have decided.
     pub(crate) number: u64,
+}
+
+/// Needs of rules that these limits can use.
+struct Needs {
+    domain: String,
+    /// Keys with a part of a request.
+    keys: Vec<String>,
+    has_leases: bool,
 }
 
 /// Form of answers.
@@ -96,14 +109,16 @@ impl Limits {
         }
     }
 
-    /// Puts other rules in force, while requests come. Counters of rules that stay keep their ratio. Keys without a part
-    /// have no value from now on; a warning names them.
-    pub fn replace(&self, rules: Rules) {
-        self.inner.service.limiter().replace(rules, clock::moment());
-        let keys = self.inner.service.unknown_keys().join(", ");
-        if !keys.is_empty() {
-            tracing::warn!(keys, "keys of the rules have no part of a request");
-        }
+    /// Puts other rules in force, while requests come. Counters of rules that stay keep their ratio.
+    ///
+    /// # Errors
+    ///
+    /// As [`LimitsBuilder::build`]; then the former rules stay in force.
+    pub fn replace(&self, rules: Rules) -> Result<(), BuildError> {
+        self.inner.needs.check(&rules)?;
+        let limiter = self.inner.service.limiter();
+        limiter.replace(rules, clock::moment());
+        Ok(())
     }
 
     /// Decides a request without waiting, and counts it if it passes.
@@ -154,12 +169,14 @@ impl LimitsBuilder {
     ///
     /// # Errors
     ///
-    /// As [`LimitsBuilder::build`]. Later rules that lack the domain, or a part for one of their keys, are in force as
-    /// they are; a warning names what they lack.
+    /// As [`LimitsBuilder::build`]. If later rules have such an error, the former ones stay in force, and the log tells it.
     pub fn follow(self, retriever: Retriever) -> Result<Limits, BuildError> {
-        let rules = retriever.rules().borrow().clone();
-        let limits = self.build(rules)?;
-        tokio::spawn(follow(Arc::downgrade(&limits.inner), retriever));
+        let mut rules = retriever.rules();
+        let now = rules.borrow_and_update().clone();
+        let limits = self.build(now)?;
+        tokio::spawn(follow(Arc::downgrade(&limits.inner), rules));
+        // The retriever ends with the limits, and ends the task.
+        limits.inner.retriever.get_or_init(|| retriever);
         Ok(limits)
     }
 
@@ -170,23 +187,19 @@ impl LimitsBuilder {
     /// If the rules lack the domain, or one of their keys has no part of a request, or a shared rule has no leases.
     pub fn build(self, rules: Rules) -> Result<Limits, BuildError> {
         static NUMBERS: AtomicU64 = AtomicU64::new(0);
-        let domain = self.domain;
-        if !rules.domains().contains(&domain.as_str()) {
-            let known = rules.domains().join(", ");
-            return Err(BuildError::NoDomain { domain, known });
-        }
-        if rules.has_shared(&domain) && self.leases.is_none() {
-            return Err(BuildError::NoLeases { domain });
-        }
+        let needs = Needs {
+            keys: self.parts.iter().map(|(key, _)| key.clone()).collect(),
+            has_leases: self.leases.is_some(),
+            domain: self.domain,
+        };
+        needs.check(&rules)?;
         let limiter = Limiter::new(rules, self.keys_max, rand::random());
-        let service = Service::new(limiter, &domain, self.parts);
-        let keys = service.unknown_keys().join(", ");
-        if !keys.is_empty() {
-            return Err(BuildError::UnknownKeys { domain, keys });
-        }
+        let service = Service::new(limiter, &needs.domain, self.parts);
         let inner = Inner {
             service,
-            meters: Meters::new(&domain),
+            meters: Meters::new(&needs.domain),
+            needs,
+            retriever: OnceLock::new(),
             leases: self.leases.map(OfClient),
             answers: self.answers,
             number: NUMBERS.fetch_add(1, Ordering::Relaxed),
@@ -198,14 +211,35 @@ impl LimitsBuilder {
 }
 
 /// Puts each new set of rules in force, until the limits are gone.
-async fn follow(limits: Weak<Inner>, retriever: Retriever) {
-    let mut rules = retriever.rules();
-    rules.mark_unchanged();
+async fn follow(limits: Weak<Inner>, mut rules: watch::Receiver<Rules>) {
     while rules.changed().await.is_ok() {
         let Some(inner) = limits.upgrade() else {
             return;
         };
-        Limits { inner }.replace(rules.borrow_and_update().clone());
+        if let Err(error) = (Limits { inner }).replace(rules.borrow_and_update().clone()) {
+            tracing::error!(%error, "the former rules stay in force");
+        }
+    }
+}
+
+impl Needs {
+    fn check(&self, rules: &Rules) -> Result<(), BuildError> {
+        let domain = self.domain.clone();
+        if !rules.domains().contains(&domain.as_str()) {
+            let known = rules.domains().join(", ");
+            return Err(BuildError::NoDomain { domain, known });
+        }
+        if rules.has_shared(&domain) && !self.has_leases {
+            return Err(BuildError::NoLeases { domain });
+        }
+        let keys = rules.key_paths(&domain).flatten();
+        let unknown = keys.filter(|key| !self.keys.contains(*key));
+        let unknown: BTreeSet<_> = unknown.map(String::as_str).collect();
+        if unknown.is_empty() {
+            return Ok(());
+        }
+        let keys = unknown.into_iter().collect::<Vec<_>>().join(", ");
+        Err(BuildError::UnknownKeys { domain, keys })
     }
 }
 

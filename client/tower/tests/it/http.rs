@@ -1,6 +1,9 @@
 //! A server of HTTP behind rules.
 
+use std::time::Duration;
+
 use axum::http::HeaderValue;
+use doorward_tower::retriever::Retriever;
 use doorward_tower::{BuildError, Limits, RulesLayer};
 use metrics_util::debugging::{DebugValue, DebuggingRecorder};
 use sfv::{BareItem, List, ListEntry, Parser};
@@ -155,8 +158,31 @@ async fn rules_change_while_requests_come() {
     let limits = limits(TWO);
     let app = app(&limits);
     statuses(&app, "ann", 2).await;
-    limits.replace(rules("- key: user\n  rate_limit: {unlimited: true}\n"));
+    let free = rules("- key: user\n  rate_limit: {unlimited: true}\n");
+    limits.replace(free).unwrap();
     assert_eq!(statuses(&app, "ann", 3).await, [200; 3]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn rules_follow_their_file_and_the_last_good_ones_stay() {
+    let file = tempfile::NamedTempFile::with_suffix(".yaml").unwrap();
+    let write = |descriptors: &str| {
+        let text = format!("domain: api\ndescriptors:\n{descriptors}");
+        std::fs::write(file.path(), text).unwrap();
+    };
+    write(TWO);
+    let retriever = Retriever::file(file.path()).start().await.unwrap();
+    let app = app(&builder().follow(retriever).unwrap());
+    assert_eq!(statuses(&app, "ann", 3).await, [200, 200, 429]);
+    for (descriptors, expected) in [
+        ("- key: team\n  rate_limit: {unlimited: true}\n", 429),
+        ("- key: [\n", 429),
+        ("- key: user\n  rate_limit: {unlimited: true}\n", 200),
+    ] {
+        write(descriptors);
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        assert_eq!(statuses(&app, "ann", 1).await, [expected], "{descriptors}");
+    }
 }
 
 #[test]

@@ -46,7 +46,7 @@ async fn a_lease_decides_and_the_rule_bounds_each_process() {
     assert_eq!(statuses(&app, "ann", 2).await, [200, 429], "the rule");
     // The refusal of the rule gave one back to the lease.
     let fresh = "- key: user\n  value: ann\n  scope: shared\n  rate_limit: {rate: 9/h}\n";
-    limits.replace(rules(fresh));
+    limits.replace(rules(fresh)).unwrap();
     assert_eq!(statuses(&app, "ann", 2).await, [200, 429]);
 }
 
