@@ -68,21 +68,22 @@ impl Service {
                 self.part(key)
                     .and_then(|place| values.get(place)?.as_deref())
             };
-            let key_paths = domain.into_iter().flat_map(|domain| &domain.key_paths);
-            let found = key_paths.filter_map(|keys| {
-                let entries = keys.iter().map(|key| Entry {
-                    key,
-                    value: value(key),
-                });
-                let entries: SmallVec<[Entry<'_>; INLINE]> = entries.collect();
-                let number = domain?.root.find(&entries)?;
-                Some((entries, number))
+            let key_paths = || domain.into_iter().flat_map(|domain| &domain.key_paths);
+            let entries = key_paths().flatten().map(|key| Entry {
+                key,
+                value: value(key),
             });
-            let found: SmallVec<[_; INLINE]> = found.collect();
-            let asked = found.iter().map(|(entries, number)| Asked {
-                entries,
-                number: Some(*number),
-                hits: None,
+            let entries: SmallVec<[Entry<'_>; 2 * INLINE]> = entries.collect();
+            let mut rest = entries.as_slice();
+            let asked = key_paths().filter_map(|keys| {
+                let (entries, others) = rest.split_at_checked(keys.len())?;
+                rest = others;
+                let number = Some(domain?.root.find(entries)?);
+                Some(Asked {
+                    entries,
+                    number,
+                    hits: None,
+                })
             });
             let asked: SmallVec<[_; INLINE]> = asked.collect();
             self.limiter.decide_by(in_force, domain, &asked, now)
