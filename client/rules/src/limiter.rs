@@ -53,6 +53,9 @@ type Counter = Keyed<SoftHard<Guarded>>;
 /// A counter that is created at its first use.
 type Lazy = OnceLock<Arc<Counter>>;
 
+/// A limit, and the counter of its rule.
+type Limited<'a> = (&'a Counted, &'a Lazy);
+
 /// Rules in force, with their counters.
 #[derive(Debug)]
 pub(crate) struct InForce {
@@ -276,7 +279,7 @@ impl InForce {
         &self,
         number: Option<usize>,
         replaced_names: &[&str],
-    ) -> (Option<&Arc<Rule>>, Why, Option<(&Counted, &Lazy)>) {
+    ) -> (Option<&Arc<Rule>>, Why, Option<Limited<'_>>) {
         let rule = |number| {
             let rule = self.rules.rules().get(number)?;
             Some((rule, self.counters.get(number)?))
