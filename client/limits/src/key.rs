@@ -118,8 +118,9 @@ impl KeyParts {
 
     #[inline]
     fn part(mut self, kind: u8, bytes: &[u8]) -> Self {
-        self.hasher.write_u8(kind);
-        self.hasher.write_u64(bytes.len() as u64);
+        // No text has 2⁵⁶ bytes.
+        self.hasher
+            .write_u64(u64::from(kind) << 56 | bytes.len() as u64);
         self.hasher.write(bytes);
         self
     }

@@ -196,13 +196,13 @@ impl<A: Algorithm + Clone> Keyed<A> {
         &self,
         key: Key,
         clock: Moment,
-        operation: impl Fn(&A, &mut A::State, Moment) -> R,
+        operation: impl FnOnce(&A, &mut A::State, Moment) -> R,
     ) -> R {
         let mut shard = lock(self.shard(Self::number(key)));
         let now = shard.pass(clock);
         self.note(shard.look(LOOKS, now));
         if let Some(place) = shard.find(key) {
-            let (answer, fresh) = shard.update(place, now, &operation);
+            let (answer, fresh) = shard.update(place, now, operation);
             if fresh {
                 shard.remove(place);
                 self.note(1);
@@ -321,7 +321,7 @@ impl<A: Algorithm + Clone> Shard<A> {
         &mut self,
         place: u32,
         now: Moment,
-        operation: impl Fn(&A, &mut A::State, Moment) -> R,
+        operation: impl FnOnce(&A, &mut A::State, Moment) -> R,
     ) -> (R, bool) {
         match self.slab.get_mut(place) {
             Some(entry) => {

@@ -80,7 +80,7 @@ impl<A: Algorithm> Limiter<A> {
     pub(crate) fn update<R>(
         &mut self,
         now: Moment,
-        operation: impl Fn(&A, &mut A::State, Moment) -> R,
+        operation: impl FnOnce(&A, &mut A::State, Moment) -> R,
     ) -> R {
         let now = self.times.pass(&self.algorithm, now);
         operation(&self.algorithm, &mut self.state, now)

@@ -18,6 +18,9 @@ pub(crate) fn scaled(there: u128, to: u128, limit: u128) -> u128 {
 
 /// Compares `a`·`b` with `c`·`d`.
 pub(crate) fn compare_products(a: u128, b: u128, c: u128, d: u128) -> Ordering {
+    if b == d && b > 0 {
+        return a.cmp(&c);
+    }
     wide_product(a, b).cmp(&wide_product(c, d))
 }
 

@@ -149,19 +149,33 @@ impl Address {
     }
 
     fn text<'a>(&self, address: IpAddr) -> Value<'a> {
+        let address = match address {
+            IpAddr::V4(address) => return v4_text(address.octets()),
+            IpAddr::V6(address) => address.to_bits(),
+        };
+        let bits = self.ipv6_prefix.min(128);
+        let prefix = Ipv6Addr::from_bits(high_bits(address, bits));
         let mut text = Cursor::new([0; INLINE]);
         // The longest address has 43 bytes.
-        let _ = match address {
-            IpAddr::V4(address) => write!(text, "{address}"),
-            IpAddr::V6(address) => {
-                let bits = self.ipv6_prefix.min(128);
-                let prefix = Ipv6Addr::from_bits(high_bits(address.to_bits(), bits));
-                write!(text, "{prefix}/{bits}")
-            }
-        };
+        let _ = write!(text, "{prefix}/{bits}");
         let length = usize::try_from(text.position()).unwrap_or(INLINE);
         Value::Owned(SmallVec::from_buf_and_len(text.into_inner(), length))
     }
+}
+
+/// Returns the text of an IPv4 address. The standard library takes ten times as long.
+fn v4_text<'a>(octets: [u8; 4]) -> Value<'a> {
+    let mut text = SmallVec::new();
+    for (place, octet) in octets.into_iter().enumerate() {
+        if place > 0 {
+            text.push(b'.');
+        }
+        let digits = [100, 10, 1]
+            .into_iter()
+            .filter(|unit| octet >= *unit || *unit == 1);
+        text.extend(digits.map(|unit| b'0' + octet / unit % 10));
+    }
+    Value::Owned(text)
 }
 
 /// Returns the first bits of a number, and zeros behind them.

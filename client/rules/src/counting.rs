@@ -23,7 +23,7 @@ pub enum Counting {
     SlidingCounter(SlidingCounter),
 }
 
-/// State of one key.
+/// State of one key. Rare and large states have a box, so that the others take less memory.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CountingState {
     /// Of a fixed window.
@@ -32,10 +32,10 @@ pub enum CountingState {
     TokenBucket(<TokenBucket as Algorithm>::State),
     /// Of a leaky queue.
     LeakyQueue(<LeakyQueue as Algorithm>::State),
-    /// Of a sliding log. It is larger than the others.
+    /// Of a sliding log.
     SlidingLog(Box<<SlidingLog as Algorithm>::State>),
     /// Of a sliding counter.
-    SlidingCounter(<SlidingCounter as Algorithm>::State),
+    SlidingCounter(Box<<SlidingCounter as Algorithm>::State>),
 }
 
 /// Calls a method of the algorithm.
@@ -85,7 +85,7 @@ impl Algorithm for Counting {
             Self::TokenBucket(it) => CountingState::TokenBucket(it.fresh()),
             Self::LeakyQueue(it) => CountingState::LeakyQueue(it.fresh()),
             Self::SlidingLog(it) => CountingState::SlidingLog(Box::new(it.fresh())),
-            Self::SlidingCounter(it) => CountingState::SlidingCounter(it.fresh()),
+            Self::SlidingCounter(it) => CountingState::SlidingCounter(Box::new(it.fresh())),
         }
     }
 

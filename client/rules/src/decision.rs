@@ -8,7 +8,7 @@ use doorward_limits::{Answer, Decision as Taken, Standing, Units, several};
 use smallvec::SmallVec;
 
 use crate::document::INLINE;
-use crate::rule::{Action, Rule};
+use crate::rule::{Action, OnFailure, Rule};
 
 /// The answer to a request.
 #[derive(Clone, Debug, PartialEq)]
@@ -85,8 +85,20 @@ pub enum Advice {
 }
 
 impl Decision {
-    /// Makes the answer to a request from those of its descriptors.
-    pub(crate) fn of(statuses: SmallVec<[Status; INLINE]>) -> Self {
+    /// Makes the answer to a request without descriptors.
+    pub(crate) fn new() -> Self {
+        Self {
+            is_allowed: true,
+            why: Why::NoRule,
+            advice: Advice::Proceed,
+            statuses: SmallVec::new(),
+            strictest: None,
+        }
+    }
+
+    /// Sets the answer to a request by those of its descriptors.
+    pub(crate) fn conclude(&mut self) {
+        let statuses = &self.statuses;
         let binding = || {
             let statuses = statuses.iter().enumerate();
             statuses.filter(|(_, status)| status.is_binding())
@@ -98,9 +110,9 @@ impl Decision {
             .iter()
             .find(|status| status.is_over && status.answer.is_none());
         let told = refused.or(strictest.and_then(|place| statuses.get(place)));
-        let is_allowed = !statuses.iter().any(|status| status.is_over);
-        let why = told.map_or_else(|| uncounted(&statuses), |status| status.why);
-        let advice = match told.filter(|status| status.is_over) {
+        self.is_allowed = !statuses.iter().any(|status| status.is_over);
+        self.why = told.map_or_else(|| uncounted(statuses), |status| status.why);
+        self.advice = match told.filter(|status| status.is_over) {
             Some(status) => status.advice(),
             None if statuses.iter().any(|status| status.why == Why::Degraded) => Advice::Degrade,
             None => match statuses.iter().filter_map(Status::delay).max() {
@@ -108,25 +120,14 @@ impl Decision {
                 Some(delay) => Advice::ProceedAfter(delay),
             },
         };
-        Self {
-            is_allowed,
-            why,
-            advice,
-            statuses,
-            strictest,
-        }
+        self.strictest = strictest;
     }
 
-    /// Makes the refusal of a request without a rule.
-    pub(crate) fn unmatched(statuses: SmallVec<[Status; INLINE]>) -> Self {
-        let (why, advice) = (Why::Unmatched, Advice::Reject);
-        Self {
-            is_allowed: false,
-            why,
-            advice,
-            statuses,
-            strictest: None,
-        }
+    /// Refuses a request of some descriptors, none of which has a rule.
+    pub(crate) fn refuse_unmatched(&mut self, descriptors: usize) {
+        (self.is_allowed, self.why, self.advice) = (false, Why::Unmatched, Advice::Reject);
+        let statuses = (0..descriptors).map(|_| Status::free(None, Why::Unmatched));
+        self.statuses.extend(statuses);
     }
 
     /// Returns the status that the answer tells: the strictest one.
@@ -178,10 +179,12 @@ fn uncounted(statuses: &[Status]) -> Why {
 
 impl Status {
     /// Makes the status of a descriptor that is not counted.
-    pub(crate) const fn free(rule: Option<Arc<Rule>>, why: Why) -> Self {
+    pub(crate) fn free(rule: Option<Arc<Rule>>, why: Why) -> Self {
+        let is_closed =
+            |rule: &Arc<Rule>| rule.on_failure == OnFailure::Closed && rule.is_binding();
         Self {
+            is_over: why == Why::NoLease && rule.as_ref().is_some_and(is_closed),
             rule,
-            is_over: false,
             why,
             answer: None,
         }

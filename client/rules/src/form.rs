@@ -7,7 +7,28 @@ use serde::Deserialize;
 use serde_saphyr::Spanned;
 
 /// A scalar, as written.
-pub(crate) type Scalar = Option<Spanned<String>>;
+pub(crate) type Scalar = Option<Placed<String>>;
+
+/// A value and its place. It is smaller than [`Spanned`], and a document has many.
+#[derive(Debug, Deserialize)]
+#[serde(from = "Spanned<T>", bound(deserialize = "T: Deserialize<'de>"))]
+pub(crate) struct Placed<T> {
+    pub(crate) value: T,
+    /// Line at which it is used.
+    pub(crate) line: u64,
+    /// Line and column at which it is written; an alias is used elsewhere.
+    pub(crate) defined: (u64, u64),
+}
+
+impl<T> From<Spanned<T>> for Placed<T> {
+    fn from(spanned: Spanned<T>) -> Self {
+        Self {
+            value: spanned.value,
+            line: spanned.referenced.line(),
+            defined: (spanned.defined.line(), spanned.defined.column()),
+        }
+    }
+}
 
 /// A document: the rules of one domain.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -20,7 +41,7 @@ pub(crate) struct DocumentForm {
     /// First level of descriptors.
     #[serde(default)]
     #[schemars(with = "Option<Vec<DescriptorForm>>")]
-    pub(crate) descriptors: Option<Vec<Spanned<DescriptorForm>>>,
+    pub(crate) descriptors: Option<Vec<Placed<DescriptorForm>>>,
     /// Answer to a request without a rule: `allow` (default) or `reject`.
     #[schemars(with = "Option<String>")]
     pub(crate) unmatched: Scalar,
@@ -43,11 +64,11 @@ pub(crate) struct DescriptorForm {
     /// The limit. Without it, requests that end here are free.
     #[serde(default, deserialize_with = "present")]
     #[schemars(with = "Option<LimitForm>")]
-    pub(crate) rate_limit: Option<Spanned<Option<LimitForm>>>,
+    pub(crate) rate_limit: Option<Placed<Option<LimitForm>>>,
     /// Next level.
     #[serde(default)]
     #[schemars(with = "Option<Vec<DescriptorForm>>")]
-    pub(crate) descriptors: Option<Vec<Spanned<DescriptorForm>>>,
+    pub(crate) descriptors: Option<Vec<Placed<DescriptorForm>>>,
     /// Whether the rule counts and never refuses: `true` or `false`.
     #[schemars(with = "Option<bool>")]
     pub(crate) shadow_mode: Scalar,
@@ -56,7 +77,7 @@ pub(crate) struct DescriptorForm {
     pub(crate) detailed_metric: Scalar,
     /// Long refusal of a caller that keeps exceeding the limit.
     #[schemars(with = "Option<BanForm>")]
-    pub(crate) ban: Option<Spanned<BanForm>>,
+    pub(crate) ban: Option<Placed<BanForm>>,
     /// Answer above the limit: `reject` (default), `wait`, `drop`, `degrade`, `redirect`.
     #[schemars(with = "Option<crate::Action>")]
     pub(crate) action: Scalar,

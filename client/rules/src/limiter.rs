@@ -54,6 +54,9 @@ type Counter = Keyed<SoftHard<Guarded>>;
 /// A counter that is created at its first use.
 type Lazy = OnceLock<Arc<Counter>>;
 
+/// A limit, and the counter of its rule.
+type Limited<'a> = (&'a Counted, &'a Lazy);
+
 /// Rules in force, with their counters.
 #[derive(Debug)]
 pub(crate) struct InForce {
@@ -72,13 +75,13 @@ pub(crate) struct Asked<'a> {
 /// A descriptor that is counted.
 struct Charge<'a> {
     place: usize,
-    rule: &'a Counted,
+    rule: &'a Rule,
+    limit: &'a Counted,
     counter: &'a Counter,
     key: Key,
     cost: Units,
     /// Whether a refusal is counted too.
     counts_refusals: bool,
-    is_charged: bool,
 }
 
 /// Amounts that a request took of the leases of its shared rules.
@@ -95,14 +98,14 @@ impl<'a> Leased<'a> {
 
     /// Takes the cost of a shared rule of its lease. `None`: the rule is not shared, or has no lease. The error is the
     /// status of the refusal.
-    fn take(&mut self, status: &Status, asked: &Asked<'_>) -> Option<Result<(), Status>> {
+    fn take(
+        &mut self,
+        rule: Option<&Arc<Rule>>,
+        why: Why,
+        asked: &Asked<'_>,
+    ) -> Option<Result<(), Status>> {
         let is_shared = |rule: &&Arc<Rule>| rule.scope == Scope::Shared && rule.counted().is_some();
-        let is_in_force = status.why != Why::Replaced;
-        let rule = status
-            .rule
-            .as_ref()
-            .filter(is_shared)
-            .filter(|_| is_in_force)?;
+        let rule = rule.filter(is_shared).filter(|_| why != Why::Replaced)?;
         let cost = asked.hits.unwrap_or(rule.cost);
         let descriptor = shared::text(asked.entries);
         let answer = self.leases?.take(&descriptor, cost)?;
@@ -210,14 +213,36 @@ impl Limiter {
         leases: Option<&dyn Leases>,
         now: Moment,
     ) -> Decision {
-        let mut statuses = SmallVec::new();
+        let mut decision = Decision::new();
         if domain.is_some_and(|domain| domain.rejects_unmatched)
             && asked.iter().all(|it| it.number.is_none())
         {
-            statuses.extend(asked.iter().map(|_| Status::free(None, Why::Unmatched)));
-            return Decision::unmatched(statuses);
+            decision.refuse_unmatched(asked.len());
+        } else {
+            let counts_attempts = domain.is_some_and(|domain| domain.counts_attempts);
+            self.count(
+                &mut decision.statuses,
+                in_force,
+                counts_attempts,
+                asked,
+                leases,
+                now,
+            );
+            decision.conclude();
         }
-        let counts_attempts = domain.is_some_and(|domain| domain.counts_attempts);
+        decision
+    }
+
+    /// Counts a request, if all of its rules allow it, and adds the status of each descriptor.
+    fn count(
+        &self,
+        statuses: &mut SmallVec<[Status; INLINE]>,
+        in_force: &InForce,
+        counts_attempts: bool,
+        asked: &[Asked<'_>],
+        leases: Option<&dyn Leases>,
+        now: Moment,
+    ) {
         let rules = asked
             .iter()
             .filter_map(|it| in_force.rules.rules().get(it.number?));
@@ -225,27 +250,30 @@ impl Limiter {
         let mut charges: SmallVec<[Charge<'_>; INLINE]> = SmallVec::new();
         let mut leased = Leased::new(leases);
         for it in asked {
-            let (mut status, mut counted) = in_force.status(it.number, &names);
-            match leased.take(&status, it) {
+            let (rule, mut why, mut limit) = in_force.status(it.number, &names);
+            match leased.take(rule, why, it) {
                 None => {}
-                Some(Ok(())) => counted = in_force.counted(it.number),
-                Some(Err(over)) => (status, counted) = (over, None),
+                Some(Ok(())) => (why, limit) = (Why::Within, in_force.counted(it.number)),
+                Some(Err(over)) => {
+                    statuses.push(over);
+                    continue;
+                }
             }
-            if let (Some(rule), Some((counted, cell))) = (&status.rule, counted) {
+            if let (Some(rule), Some((limit, cell))) = (rule, limit) {
                 charges.push(Charge {
                     place: statuses.len(),
-                    rule: counted,
-                    counter: cell.get_or_init(|| self.counter(counted)),
+                    rule,
+                    limit,
+                    counter: cell.get_or_init(|| self.counter(limit)),
                     key: self.key(it.entries),
                     cost: Units::whole(it.hits.unwrap_or(rule.cost)),
                     counts_refusals: counts_attempts || !rule.is_binding(),
-                    is_charged: false,
                 });
             }
-            statuses.push(status);
+            statuses.push(Status::free(rule.cloned(), why));
         }
         let locks = self.lock(&charges);
-        for charge in &mut charges {
+        for charge in &charges {
             if let Some(status) = statuses.get_mut(charge.place) {
                 charge.take(status, now);
             }
@@ -259,7 +287,6 @@ impl Limiter {
             }
         }
         drop(locks);
-        Decision::of(statuses)
     }
 
     /// Returns the rules in force.
@@ -305,60 +332,50 @@ impl InForce {
     }
 
     /// Returns the limit of a rule, and the counter that counts it.
-    fn counted(&self, number: Option<usize>) -> Option<(&Counted, &Lazy)> {
+    fn counted(&self, number: Option<usize>) -> Option<Limited<'_>> {
         let counted = self.rules.rules().get(number?)?.counted()?;
         Some((counted, self.counters.get(number?)?))
     }
 
-    /// Returns the status of a descriptor before it is counted, and the limit and the counter that count it.
+    /// Returns the rule of a descriptor, the reason before it is counted, and the limit and the counter that count it.
     fn status(
         &self,
         number: Option<usize>,
         replaced_names: &[&str],
-    ) -> (Status, Option<(&Counted, &Lazy)>) {
+    ) -> (Option<&Arc<Rule>>, Why, Option<Limited<'_>>) {
         let rule = |number| {
             let rule = self.rules.rules().get(number)?;
             Some((rule, self.counters.get(number)?))
         };
         let Some((rule, counter)) = number.and_then(rule) else {
-            return (Status::free(None, Why::NoRule), None);
+            return (None, Why::NoRule, None);
         };
-        let status = |why| Status::free(Some(rule.clone()), why);
         match (&rule.limit, rule.scope, rule.on_failure) {
-            _ if rule.is_replaced_by(replaced_names) => (Status::free(None, Why::Replaced), None),
-            (Limit::Unlimited, ..) => (status(Why::Unlimited), None),
-            (_, Scope::Shared, OnFailure::Open) => (status(Why::NoLease), None),
-            (_, Scope::Shared, OnFailure::Closed) => {
-                let is_over = rule.is_binding();
-                (
-                    Status {
-                        is_over,
-                        ..status(Why::NoLease)
-                    },
-                    None,
-                )
+            _ if rule.is_replaced_by(replaced_names) => (None, Why::Replaced, None),
+            (Limit::Unlimited, ..) => (Some(rule), Why::Unlimited, None),
+            (_, Scope::Shared, OnFailure::Open | OnFailure::Closed) => {
+                (Some(rule), Why::NoLease, None)
             }
-            (Limit::Counted(counted), ..) => (status(Why::Within), Some((counted, counter))),
+            (Limit::Counted(limit), ..) => (Some(rule), Why::Within, Some((limit, counter))),
         }
     }
 }
 
 impl Charge<'_> {
     /// Takes the cost, if it is available, and sets the status.
-    fn take(&mut self, status: &mut Status, now: Moment) {
-        let (cost, counts_refusals) = (self.cost, self.counts_refusals);
-        let rule = status.rule.as_deref();
-        let max_wait = rule.filter(|rule| rule.action == Action::Wait);
-        let max_wait = max_wait.map_or(Duration::ZERO, |rule| rule.max_wait);
-        let operation = |limit: &SoftHard<Guarded>, state: &mut _, now| {
-            let mut decision = limit.take(state, cost, now);
-            let is_banned = limit.hard().ban(state, now).is_some();
+    fn take(&self, status: &mut Status, clock: Moment) {
+        let max_wait = match self.rule.action {
+            Action::Wait => self.rule.max_wait,
+            _ => Duration::ZERO,
+        };
+        let update = |limit: &SoftHard<Guarded>, state: &mut _, now| {
+            let mut decision = limit.take(state, self.cost, now);
             if let Taken::After(delay) = decision
                 && delay <= max_wait
-                && !is_banned
+                && limit.hard().ban(state, now).is_none()
             {
                 // The debt makes later requests wait behind this one.
-                limit.charge(state, cost, now);
+                limit.charge(state, self.cost, now);
                 let standing = limit.standing(state, now);
                 decision = Taken::Allowed(Allowed {
                     remaining: standing.remaining,
@@ -367,76 +384,84 @@ impl Charge<'_> {
                     warn: limit.warns(state, now),
                 });
             }
-            if let Taken::Allowed(Allowed {
-                remaining, reset, ..
-            }) = decision
-            {
+            if let Taken::Allowed(allowed) = decision {
+                let (remaining, reset) = (allowed.remaining, allowed.reset);
+                let debt = Units::ZERO;
                 let standing = Standing {
                     remaining,
                     reset,
-                    debt: Units::ZERO,
+                    debt,
                 };
-                return (decision, standing, false);
+                return self.tell(status, decision, standing, false, clock);
             }
-            if counts_refusals {
-                limit.charge(state, cost, now);
+            if self.counts_refusals {
+                limit.charge(state, self.cost, now);
                 // The charge makes the wait longer.
-                let charged = limit.peek(state, cost, now);
+                let charged = limit.peek(state, self.cost, now);
                 decision = if charged.is_allowed() {
                     decision
                 } else {
                     charged
                 };
             }
-            (decision, limit.standing(state, now), is_banned)
+            let is_banned = limit.hard().ban(state, now).is_some();
+            let mut standing = limit.standing(state, now);
+            if self.counts_refusals {
+                standing.remaining = Units::ZERO;
+            }
+            self.tell(status, decision, standing, is_banned, clock);
         };
-        let (decision, standing, is_banned) = self.counter.update(self.key, now, operation);
-        self.is_charged = decision.is_allowed() || counts_refusals;
-        let is_binding = status.rule.as_ref().is_some_and(|rule| rule.is_binding());
+        self.counter.update(self.key, clock, update);
+    }
+
+    /// Sets the status by the answer of the limit.
+    fn tell(
+        &self,
+        status: &mut Status,
+        decision: Taken,
+        mut standing: Standing,
+        is_banned: bool,
+        clock: Moment,
+    ) {
+        let is_binding = self.rule.is_binding();
         status.why = match decision {
             Taken::Allowed(allowed) if allowed.warn => Why::BeyondSoftLimit,
             Taken::Allowed(_) => Why::Within,
-            _ if status.rule.as_ref().is_some_and(|rule| rule.shadow) => Why::OverInShadow,
+            _ if self.rule.shadow => Why::OverInShadow,
             _ if !is_binding => Why::Degraded,
             _ if is_banned => Why::Banned,
             Taken::Never(Reason::CostAboveLimit) => Why::CostAboveLimit,
             Taken::Never(Reason::RateIsZero) | Taken::After(_) => Why::Over,
         };
         status.is_over = is_binding && !decision.is_allowed();
-        let mut answer = Answer {
+        if self.limit.algorithm == Algorithm::FixedWindow
+            && !is_banned
+            && let Some(left) = left_of_window(self.limit, clock)
+        {
+            standing.reset = left;
+        }
+        let cost = self.cost;
+        status.answer = Some(Answer {
             decision,
             standing,
             cost,
-        };
-        if counts_refusals && !decision.is_allowed() {
-            answer.standing.remaining = Units::ZERO;
-        }
-        if self.rule.algorithm == Algorithm::FixedWindow
-            && let Some(left) = left_of_window(self.rule, now)
-        {
-            answer.standing.reset = if is_banned {
-                answer.standing.reset
-            } else {
-                left
-            };
-        }
-        status.answer = Some(answer);
+        });
     }
 
     /// Undoes the take of a refused request, and sets the amount that is left then.
     fn give_back(&self, status: &mut Status, now: Moment) {
-        let (cost, is_charged) = (self.cost, self.is_charged);
+        let Some(answer) = &mut status.answer else {
+            return;
+        };
+        let (cost, is_allowed) = (self.cost, answer.decision.is_allowed());
         let remaining = self.counter.update(self.key, now, |limit, state, now| {
-            if is_charged {
+            if is_allowed || self.counts_refusals {
                 limit.refund(state, cost, now);
             }
             limit.standing(state, now).remaining
         });
-        let Some(answer) = &mut status.answer else {
-            return;
-        };
-        let is_over_without_refusal = !status.is_over && !answer.decision.is_allowed();
-        if !is_over_without_refusal {
+        // A limit without refusals is over.
+        if status.is_over || is_allowed {
             answer.standing.remaining = remaining;
         }
         if let Taken::Allowed(allowed) = answer.decision {

@@ -12,12 +12,10 @@ use indexmap::IndexSet;
 use serde::Deserialize;
 use serde::de::IntoDeserializer;
 use serde::de::value::Error as ValueError;
-use serde_saphyr::Location;
-use serde_saphyr::Spanned;
 use serde_saphyr::options::DuplicateKeyPolicy;
 
 use crate::document::{DOCUMENT_BYTES_MAX, Domain, Rules};
-use crate::form::{DescriptorForm, DocumentForm, ReplacesForm, Scalar};
+use crate::form::{DescriptorForm, DocumentForm, Placed, ReplacesForm, Scalar};
 use crate::problem::Problem;
 use crate::rule::{Action, Algorithm, Limit, MAX_WAIT, OnFailure, Rule, Scope};
 use crate::tree::Node;
@@ -69,7 +67,7 @@ pub(crate) struct Reader<'a> {
 }
 
 /// The levels above a descriptor.
-type Levels = Vec<(String, Option<String>)>;
+type Levels<'f> = Vec<(&'f str, Option<&'f str>)>;
 
 impl<'a> Reader<'a> {
     pub(crate) const fn new(file: &'a str, text: &'a str, rules: &'a mut Rules) -> Self {
@@ -95,10 +93,7 @@ impl<'a> Reader<'a> {
 
     fn document(&mut self, form: &DocumentForm) {
         let Some((name, line)) = scalar(&form.domain) else {
-            let line = form
-                .domain
-                .as_ref()
-                .map_or(1, |domain| domain.referenced.line());
+            let line = form.domain.as_ref().map_or(1, |domain| domain.line);
             let message = "domain: is missing or empty; write the name of the domain";
             return self.problem(line, message.to_owned());
         };
@@ -123,16 +118,16 @@ impl<'a> Reader<'a> {
         self.rules.add_domain(name, domain);
     }
 
-    fn level(
+    fn level<'f>(
         &mut self,
-        path: &str,
-        levels: &mut Levels,
-        forms: Option<&[Spanned<DescriptorForm>]>,
+        parent: &str,
+        levels: &mut Levels<'f>,
+        forms: Option<&'f [Placed<DescriptorForm>]>,
         domain: &mut Domain,
         node: &mut Node,
     ) {
         for form in forms.unwrap_or_default() {
-            let line = form.referenced.line();
+            let line = form.line;
             let form = &form.value;
             let Some((key, key_line)) = scalar(&form.key) else {
                 let message = "key: is missing; write the key of the request's entry";
@@ -146,15 +141,17 @@ impl<'a> Reader<'a> {
             self.check_text("key", &form.key);
             self.check_text("value", &form.value);
             let value = scalar(&form.value).map(|(value, _)| value);
-            let name = value.map_or_else(|| key.to_owned(), |value| format!("{key}_{value}"));
-            let path = format!("{path}.{name}");
-            levels.push((key.to_owned(), value.map(str::to_owned)));
+            let path = match value {
+                None => format!("{parent}.{key}"),
+                Some(value) => format!("{parent}.{key}_{value}"),
+            };
+            levels.push((key, value));
             let mut child = Node::default();
             if let Some(rule) = self.rule(&path, levels, form) {
-                let keys = || levels.iter().map(|level| &level.0);
+                let keys = || levels.iter().map(|level| level.0);
                 // Neighbours mostly have the same keys.
                 if domain.key_paths.last().is_none_or(|last| !keys().eq(last)) {
-                    domain.key_paths.insert(keys().cloned().collect());
+                    domain.key_paths.insert(keys().map(str::to_owned).collect());
                 }
                 child.rule = Some(self.rules.add(rule));
             }
@@ -167,6 +164,7 @@ impl<'a> Reader<'a> {
             );
             levels.pop();
             if !node.insert(key, value, child) {
+                let name = path.get(parent.len() + 1..).unwrap_or_default();
                 let message = format!("key: {name} is twice on this level; merge the two");
                 self.problem(key_line, message);
             }
@@ -174,7 +172,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Returns the rule of a descriptor; `None` without a limit, or with a problem.
-    fn rule(&mut self, path: &str, levels: &Levels, form: &DescriptorForm) -> Option<Rule> {
+    fn rule(&mut self, path: &str, levels: &Levels<'_>, form: &DescriptorForm) -> Option<Rule> {
         let shadow = self.truth("shadow_mode", &form.shadow_mode);
         let detailed_metric = self.truth("detailed_metric", &form.detailed_metric);
         let action = self.word("action", &form.action).unwrap_or_default();
@@ -190,11 +188,11 @@ impl<'a> Reader<'a> {
         let Some(limit_form) = &form.rate_limit else {
             if let Some(ban) = &form.ban {
                 let message = "ban: stands without rate_limit; write the limit too";
-                self.problem(ban.referenced.line(), message.to_owned());
+                self.problem(ban.line, message.to_owned());
             }
             return None;
         };
-        let line = limit_form.referenced.line();
+        let line = limit_form.line;
         let Some(limit_form) = &limit_form.value else {
             let message = "rate_limit: is empty; write unit and requests_per_unit, or rate";
             self.problem(line, message.to_owned());
@@ -212,7 +210,10 @@ impl<'a> Reader<'a> {
         let replaces = self.replaces(name, limit_form.replaces.as_deref(), line);
         Some(Rule {
             path: path.to_owned(),
-            levels: levels.clone(),
+            levels: levels
+                .iter()
+                .map(|(key, value)| ((*key).to_owned(), value.map(str::to_owned)))
+                .collect(),
             limit: limit?,
             name: name.map(str::to_owned),
             replaces,
@@ -271,8 +272,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn is_quoted(&self, place: Location) -> bool {
-        let (line, column) = (place.line() as usize, place.column() as usize);
+    fn is_quoted(&self, (line, column): (u64, u64)) -> bool {
+        let (line, column) = (line as usize, column as usize);
         let line = line
             .checked_sub(1)
             .and_then(|line| self.text.lines().nth(line));
@@ -353,6 +354,7 @@ fn parse(text: &str) -> Result<DocumentForm, (u64, String)> {
     }
     let options = serde_saphyr::options! {
         with_snippet: false,
+        emit_comments: false,
         budget: serde_saphyr::budget! { max_depth: DEPTH_MAX },
         duplicate_keys: DuplicateKeyPolicy::Error,
     };
@@ -390,5 +392,5 @@ fn place_of(message: &str) -> Option<String> {
 /// Returns a scalar's text and line; `None` if it is missing or empty.
 fn scalar(value: &Scalar) -> Option<(&str, u64)> {
     let value = value.as_ref().filter(|value| !value.value.is_empty())?;
-    Some((value.value.as_str(), value.referenced.line()))
+    Some((value.value.as_str(), value.line))
 }

@@ -9,8 +9,8 @@ use doorward_limits::Moment;
 use smallvec::SmallVec;
 
 use crate::decision::Decision;
-use crate::document::INLINE;
-use crate::limiter::{Asked, Limiter};
+use crate::document::{Domain, INLINE};
+use crate::limiter::{Asked, InForce, Limiter};
 use crate::rule::{Rule, Scope};
 use crate::shared::{self, Leases};
 use crate::tree::Entry;
@@ -67,21 +67,11 @@ impl Service {
     /// Returns the texts of the descriptors whose rules are shared, each with the `max_wait` of the rule: a service may
     /// wait that long for the lease before it decides.
     pub fn shared(&self, request: &Request<'_>) -> Vec<(String, Duration)> {
-        self.limiter.with_rules(|in_force| {
-            let domain = in_force.rules.domain(&self.domain);
-            let domain = domain.filter(|domain| domain.has_shared);
-            let key_paths = domain.into_iter().flat_map(|domain| &domain.key_paths);
-            let shared = key_paths.filter_map(|keys| {
-                let entries = keys.iter().map(|key| self.entry(key, request));
-                let values: Vec<_> = entries.collect();
-                let entries = values.iter().map(|(key, value)| Entry {
-                    key,
-                    value: value.as_deref(),
-                });
-                let entries: Vec<_> = entries.collect();
-                let rule = in_force.rules.rules().get(domain?.root.find(&entries)?)?;
+        self.with_asked(request, |in_force, _domain, asked| {
+            let shared = asked.iter().filter_map(|it| {
+                let rule = in_force.rules.rules().get(it.number?)?;
                 let is_shared = rule.scope == Scope::Shared && rule.counted().is_some();
-                is_shared.then(|| (shared::text(&entries), rule.max_wait))
+                is_shared.then(|| (shared::text(it.entries), rule.max_wait))
             });
             shared.collect()
         })
@@ -110,6 +100,17 @@ impl Service {
         leases: Option<&dyn Leases>,
         now: Moment,
     ) -> Decision {
+        self.with_asked(request, |in_force, domain, asked| {
+            self.limiter.decide_by(in_force, domain, asked, leases, now)
+        })
+    }
+
+    /// Calls a function with the descriptors of a request that a rule is for.
+    fn with_asked<R>(
+        &self,
+        request: &Request<'_>,
+        read: impl FnOnce(&InForce, Option<&Domain>, &[Asked<'_>]) -> R,
+    ) -> R {
         let values: SmallVec<[Option<Value<'_>>; INLINE]> = self
             .parts
             .iter()
@@ -121,25 +122,25 @@ impl Service {
                 self.part(key)
                     .and_then(|place| values.get(place)?.as_deref())
             };
-            let key_paths = domain.into_iter().flat_map(|domain| &domain.key_paths);
-            let found = key_paths.filter_map(|keys| {
-                let entries = keys.iter().map(|key| Entry {
-                    key,
-                    value: value(key),
-                });
-                let entries: SmallVec<[Entry<'_>; INLINE]> = entries.collect();
-                let number = domain?.root.find(&entries)?;
-                Some((entries, number))
+            let key_paths = || domain.into_iter().flat_map(|domain| &domain.key_paths);
+            let entries = key_paths().flatten().map(|key| Entry {
+                key,
+                value: value(key),
             });
-            let found: SmallVec<[_; INLINE]> = found.collect();
-            let asked = found.iter().map(|(entries, number)| Asked {
-                entries,
-                number: Some(*number),
-                hits: None,
+            let entries: SmallVec<[Entry<'_>; 2 * INLINE]> = entries.collect();
+            let mut rest = entries.as_slice();
+            let asked = key_paths().filter_map(|keys| {
+                let (entries, others) = rest.split_at_checked(keys.len())?;
+                rest = others;
+                let number = Some(domain?.root.find(entries)?);
+                Some(Asked {
+                    entries,
+                    number,
+                    hits: None,
+                })
             });
             let asked: SmallVec<[_; INLINE]> = asked.collect();
-            self.limiter
-                .decide_by(in_force, domain, &asked, leases, now)
+            read(in_force, domain, &asked)
         })
     }
 

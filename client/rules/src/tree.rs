@@ -87,16 +87,11 @@ impl Node {
         let values = self.keys.get(entry.key)?;
         let value = entry.value.unwrap_or_default();
         let star = || {
-            let same = || {
-                values
-                    .stars
-                    .iter()
-                    .find(|(pattern, _)| pattern.as_bytes() == value)
-            };
             let mut stars = values.stars.iter();
+            let first = stars.find(|(pattern, _)| star_matches(pattern.as_bytes(), value))?;
             // A request with the pattern itself as its value matches it exactly.
-            (value.contains(&b'*').then(same).flatten())
-                .or_else(|| stars.find(|(pattern, _)| star_matches(pattern.as_bytes(), value)))
+            let same = stars.find(|(pattern, _)| pattern.as_bytes() == value);
+            Some(same.unwrap_or(first))
         };
         (values.exact.get(value))
             .or_else(|| star().map(|(_, node)| node))

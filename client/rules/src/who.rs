@@ -87,7 +87,7 @@ impl<'a> Request<'a> {
     pub fn lines(&self, name: &str) -> impl DoubleEndedIterator<Item = &'a [u8]> {
         let lines = self.headers.iter();
         lines
-            .filter(move |(it, _)| it.eq_ignore_ascii_case(name))
+            .filter(move |(it, _)| *it == name || it.eq_ignore_ascii_case(name))
             .map(|(_, value)| *value)
     }
 

@@ -6,11 +6,10 @@ use doorward_limits::{
     Algorithm as _, FixedWindow, LeakyQueue, Rate, SettingsError, SlidingCounter, SlidingLog,
     SoftHard, TokenBucket, Units,
 };
-use serde_saphyr::Spanned;
 
 use super::{Reader, scalar};
 use crate::counting::Counting;
-use crate::form::{BanForm, LimitForm};
+use crate::form::{BanForm, LimitForm, Placed};
 use crate::guarded::{Bans, Guarded};
 use crate::rule::{Algorithm, Counted, Limit};
 
@@ -127,8 +126,8 @@ impl Reader<'_> {
     }
 
     /// Returns the bans; `None` with a problem.
-    pub(super) fn bans(&mut self, form: &Spanned<BanForm>) -> Option<Bans> {
-        let (line, form) = (form.referenced.line(), &form.value);
+    pub(super) fn bans(&mut self, form: &Placed<BanForm>) -> Option<Bans> {
+        let (line, form) = (form.line, &form.value);
         let whole = |text: &str| text.parse::<u32>().ok();
         let threshold = self.parsed(
             "threshold",

@@ -117,3 +117,19 @@ fn clients_have_the_expected_identifiers() {
         }
     }
 }
+
+#[test]
+fn an_ipv4_address_has_the_usual_text() {
+    for octets in [[0, 9, 10, 99], [100, 101, 110, 199], [200, 209, 250, 255]] {
+        let peer = Some(octets.into());
+        let request = Request {
+            peer,
+            method: b"GET",
+            path: b"/",
+            headers: &[],
+            login: None,
+        };
+        let text = peer.map(|peer: std::net::IpAddr| peer.to_string().into());
+        assert_eq!(Address::peer().client(&request), text);
+    }
+}
