@@ -34,7 +34,7 @@ pub struct RulesService {
 
 type Answer<T> = Result<Response<T>, RpcStatus>;
 
-/// What a watch sends next, for some domains. A message is made when the client takes it, so that a client that takes
+/// Next answer of a watch, for some domains. A message is made when the client takes it, so that a client that takes
 /// nothing holds no copy.
 type Due = Result<(Arc<Documents>, Arc<[String]>), RpcStatus>;
 
