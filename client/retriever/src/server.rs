@@ -73,13 +73,16 @@ impl Follower {
     }
 
     pub(crate) async fn run(mut self) {
-        let at_once = u32::try_from(self.endpoints.len() - 1).unwrap_or(u32::MAX);
+        let others = u32::try_from(self.endpoints.len() - 1).unwrap_or(u32::MAX);
         loop {
+            let mut problems = Vec::new();
             for endpoint in self.endpoints.clone() {
                 let Err(status) = self.follow(&endpoint).await;
-                let problem = format!("{}: {}", endpoint.uri(), described(&status));
-                self.current.note_problem(problem);
-                let wait = self.backoff.note_failure(BACKOFF, at_once, rand::random());
+                problems.push(format!("{}: {}", endpoint.uri(), described(&status)));
+                if problems.len() == self.endpoints.len() {
+                    self.current.note_problem(problems.join("; "));
+                }
+                let wait = self.backoff.note_failure(BACKOFF, others, rand::random());
                 tokio::time::sleep(wait).await;
             }
         }

@@ -2,6 +2,7 @@
 //!
 //! Reading is open. Until callers have identities, only loopback may write.
 
+use std::pin::Pin;
 use std::sync::Arc;
 
 use doorward_clock::Instant;
@@ -12,6 +13,7 @@ use doorward_proto::version_of;
 use prost::Message;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
+use tokio_stream::{Stream, StreamExt};
 use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status as RpcStatus, Streaming};
 
@@ -31,7 +33,10 @@ pub struct RulesService {
 }
 
 type Answer<T> = Result<Response<T>, RpcStatus>;
-type WatchAnswer = Result<wire::WatchRulesResponse, RpcStatus>;
+
+/// Next answer of a watch, for some domains. A message is made when the client takes it, so that a client that takes
+/// nothing holds no copy.
+type Due = Result<(Arc<Documents>, Arc<[String]>), RpcStatus>;
 
 impl RulesService {
     /// Serves the documents of a store.
@@ -143,13 +148,13 @@ async fn follow(
     store: Arc<RuleStore>,
     peer: String,
     mut reports: Streaming<wire::WatchRulesRequest>,
-    answers: &mpsc::Sender<WatchAnswer>,
+    answers: &mpsc::Sender<Due>,
 ) -> Result<(), RpcStatus> {
     let Some(first) = report(&mut reports).await? else {
         return Ok(());
     };
     check_first(&first)?;
-    let domains = first.domains.clone();
+    let domains: Arc<[String]> = first.domains.as_slice().into();
     let instance = store.instances.add(first, peer, Instant::now());
     let instance = instance.map_err(|number| {
         let problem = format!("there are {INSTANCES_MAX} instances already; ask another server");
@@ -174,8 +179,7 @@ async fn follow(
                 let in_force = asked(&now, &domains);
                 let is_sent = sent.is_some_and(|sent| asked(&sent, &domains) == in_force);
                 if now.is_read && !is_sent {
-                    let documents = in_force.into_iter().cloned().collect();
-                    place.send(Ok(wire::WatchRulesResponse { documents }));
+                    place.send(Ok((Arc::clone(&now), Arc::clone(&domains))));
                 }
                 sent = now.is_read.then_some(now);
             }
@@ -279,7 +283,8 @@ impl Rules for RulesService {
         Ok(Response::new(wire::RulesHistoryResponse { revisions }))
     }
 
-    type WatchStream = ReceiverStream<WatchAnswer>;
+    type WatchStream =
+        Pin<Box<dyn Stream<Item = Result<wire::WatchRulesResponse, RpcStatus>> + Send>>;
 
     async fn watch(
         &self,
@@ -301,7 +306,12 @@ impl Rules for RulesService {
                 let _ = answers.try_send(Err(status));
             }
         });
-        Ok(Response::new(ReceiverStream::new(outgoing)))
+        let answers = ReceiverStream::new(outgoing).map(|due: Due| {
+            due.map(|(documents, domains)| wire::WatchRulesResponse {
+                documents: asked(&documents, &domains).into_iter().cloned().collect(),
+            })
+        });
+        Ok(Response::new(Box::pin(answers)))
     }
 
     async fn list_instances(

@@ -65,8 +65,8 @@ pub struct RuleStore {
     pub instances: Arc<Instances>,
     /// Wakes the reader after a write.
     written: Notify,
-    write_turn: Mutex<()>,
-    history_turn: Mutex<()>,
+    write_turn: Arc<Mutex<()>>,
+    history_turn: Arc<Mutex<()>>,
 }
 
 impl RuleStore {
@@ -77,8 +77,8 @@ impl RuleStore {
             documents: watch::Sender::default(),
             instances: Arc::default(),
             written: Notify::new(),
-            write_turn: Mutex::new(()),
-            history_turn: Mutex::new(()),
+            write_turn: Arc::default(),
+            history_turn: Arc::default(),
         })
     }
 
@@ -152,7 +152,6 @@ impl RuleStore {
         edit: ApplyRulesRequest,
         removes: bool,
     ) -> Result<Option<u64>, Status> {
-        let _turn = self.write_turn.lock().await;
         let domain = edit.domain.clone();
         let version = (!removes).then(|| version_of(edit.text.as_bytes()));
         let place = self.place.clone();
@@ -167,7 +166,7 @@ impl RuleStore {
                 runtime.block_on(write_key(&mut connection, &keys, &edit, removes))
             }
         };
-        let number = apart(write).await?;
+        let number = apart(&self.write_turn, write).await?;
         self.written.notify_one();
         let mut documents = self.documents();
         let shown = documents.wait_for(|documents| {
@@ -189,23 +188,14 @@ impl RuleStore {
             let problem = "documents in a directory have no history; use the history in git, or --rules etcd:PREFIX";
             return Err(Status::unimplemented(problem));
         };
-        let _turn = self.history_turn.lock().await;
         let keys = DocumentKeys::new(&format!("{prefix}/{domain}"));
         let mut connection = EtcdConnection::new(Arc::clone(config));
         let mut read = async move || {
-            let numbers = stored::read(&mut connection, &keys)
-                .await
-                .map_err(unreachable)?
-                .numbers;
+            let numbers = stored::read(&mut connection, &keys).await?.numbers;
+            let earlier = numbers.into_iter().filter(|it| *it < before);
             let (mut revisions, mut bytes) = (Vec::new(), 0);
-            for number in numbers
-                .into_iter()
-                .filter(|it| *it < before)
-                .take(REVISIONS_MAX)
-            {
-                let recorded = stored::version(&mut connection, &keys, number)
-                    .await
-                    .map_err(unreachable)?;
+            for number in earlier.take(REVISIONS_MAX) {
+                let recorded = stored::version(&mut connection, &keys, number).await?;
                 let version = recorded.as_ref().and_then(|it| it.version.as_ref().ok());
                 let document = version.and_then(|it| it.document.as_ref());
                 bytes += document.map_or(0, String::len);
@@ -214,28 +204,32 @@ impl RuleStore {
                     break;
                 }
             }
-            Ok(revisions)
+            Ok::<_, doorward_etcd::Error>(revisions)
         };
-        apart(move |runtime| runtime.block_on(read())).await
+        let read = move |runtime: Handle| runtime.block_on(read()).map_err(unreachable);
+        apart(&self.history_turn, read).await
     }
 }
 
-/// Runs a read or write on a thread of its own, which ends it even if the caller has gone. A disk may be slow, and
-/// futures of `doorward_etcd::documents` are bound to their thread.
+/// Runs a read or write in its turn, on a thread of its own, to its end even if the caller has gone. A disk may be slow,
+/// and futures of `doorward_etcd::documents` are bound to their thread.
 async fn apart<T: Send + 'static>(
+    turn: &Arc<Mutex<()>>,
     run: impl FnOnce(Handle) -> Result<T, Status> + Send + 'static,
 ) -> Result<T, Status> {
+    let turn = Arc::clone(turn).lock_owned().await;
     let runtime = Handle::current();
-    let done = tokio::task::spawn_blocking(move || run(runtime)).await;
-    done.map_err(|error| Status::internal(error.to_string()))?
+    let done = tokio::task::spawn_blocking(move || {
+        let _turn = turn;
+        run(runtime)
+    });
+    done.await
+        .map_err(|error| Status::internal(error.to_string()))?
 }
 
 /// Returns texts by the domains that file names say. Another ending stays in the name, which is invalid then.
 fn by_domain(files: BTreeMap<String, Vec<u8>>) -> BTreeMap<String, Vec<u8>> {
-    let domain = |name: String| {
-        name.strip_suffix(ENDING)
-            .map_or(name.clone(), str::to_owned)
-    };
+    let domain = |name: String| name.strip_suffix(ENDING).unwrap_or(&name).to_owned();
     let files = files.into_iter();
     files.map(|(name, text)| (domain(name), text)).collect()
 }

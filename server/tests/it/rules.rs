@@ -350,7 +350,8 @@ async fn instances_are_listed_while_they_watch() {
     };
     let mut first = Watch::open(&mut client, "first", &[]).await;
     let mut second = Watch::open(&mut client, "second", &["login"]).await;
-    (first.next().await, second.next().await);
+    first.next().await;
+    second.next().await;
     let listed = instances().await;
     let names: Vec<_> = listed
         .iter()

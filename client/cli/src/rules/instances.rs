@@ -61,7 +61,7 @@ fn table(listed: &[Listed], palette: Palette) -> Table {
                 cell(if domain.is_empty() { "-" } else { domain }),
                 cell(if version.is_empty() { "-" } else { version }),
                 cell(typed_span(Duration::from_millis(instance.since_ms))),
-                palette.cell(Tone::Bad, instance.problem()),
+                palette.cell(Tone::Bad, instance.problem().replace('\n', " ")),
             ]);
         }
     }
