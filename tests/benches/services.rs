@@ -1,6 +1,7 @@
-//! Services behind rules, in real time on loopback: how much of a limit passes, and how well three of them share one.
+//! Services behind rules, in real time on loopback: how much of a limit passes, how well three of them share one, and
+//! what leases of 100,000 tenants cost.
 //!
-//! `cargo bench -p doorward-tests --bench services` takes two minutes.
+//! `cargo bench -p doorward-tests --bench services` takes four minutes; `-- overloaded`, `shared` or `tenants` selects one.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -13,6 +14,7 @@ use axum::routing::get;
 use doorward_client::limiter::demand::AdaptiveWants;
 use doorward_client::limiter::rate::Burst;
 use doorward_client::{Client, Mode};
+use doorward_tests::figures::memory;
 use doorward_tests::processes::Server;
 use doorward_tests::template_file::TemplateFile;
 use doorward_tower::rules::{Part, Rules, Value};
@@ -171,8 +173,78 @@ async fn shared() {
     passed.report("three services that share 300/s", 3.0 + limit * 0.02, time);
 }
 
+/// One client with a lease for each of 100,000 tenants, which are idle afterwards.
+async fn tenants() {
+    const TENANTS: usize = 100_000;
+    let file = TemplateFile::new(
+        "resources:
+- identifier_glob: tenants/*
+  capacity: 100
+  algorithm: {kind: FAIR_SHARE, lease_length: 60s, refresh_interval: 20s, learning_mode_duration: 0s}
+",
+    );
+    let server = Server::start(&[
+        "--templates",
+        &file.path,
+        "--resources-max=200000",
+        "--resources-per-address-max=200000",
+        "--resources-per-template-max=200000",
+        "--new-resources-per-second-per-address-max=100000",
+        "--new-resources-per-second-per-template-max=100000",
+        "--leases-per-address-max=200000",
+    ]);
+    let client = Client::builder("api-0").address(&server.address);
+    let client = client.connect().await.unwrap();
+    let tenants = client.keyed("tenants/{}").keys_max(TENANTS);
+    let tenants = tenants.idle(Duration::from_secs(20)).open().unwrap();
+    let resident = || memory(std::process::id()).resident >> 20;
+    println!("tenants: {} MiB before", resident());
+    let began = Instant::now();
+    for tenant in 0..TENANTS {
+        let _not_leased_yet = tenants.try_leased(&tenant.to_string(), 1.0);
+    }
+    println!(
+        "{} opened in {:.2?}: {} MiB",
+        tenants.len(),
+        began.elapsed(),
+        resident()
+    );
+    let mut leased = 0;
+    while leased < TENANTS && began.elapsed() < Duration::from_secs(60) {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        let keys = (leased..TENANTS).map(|tenant| tenant.to_string());
+        leased += keys
+            .take_while(|key| tenants.try_leased(key, 1.0).is_some())
+            .count();
+    }
+    println!(
+        "{leased} leased after {:.2?}: {} MiB",
+        began.elapsed(),
+        resident()
+    );
+    while !tenants.is_empty() && began.elapsed() < Duration::from_secs(180) {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
+    client.close().await;
+    println!(
+        "{} open after {:.2?}: {} MiB",
+        tenants.len(),
+        began.elapsed(),
+        resident()
+    );
+}
+
 #[tokio::main(worker_threads = 2)]
 async fn main() {
-    overloaded().await;
-    shared().await;
+    let wanted: Vec<String> = std::env::args().skip(1).collect();
+    let runs = |name: &str| wanted.iter().all(|it| it.starts_with('-') || it == name);
+    if runs("overloaded") {
+        overloaded().await;
+    }
+    if runs("shared") {
+        shared().await;
+    }
+    if runs("tenants") {
+        tenants().await;
+    }
 }
