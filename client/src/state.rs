@@ -40,12 +40,11 @@ pub const SPAN_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
 /// Shortest wait when a lease is about to end while no server answers.
 const RETRY_MIN: Duration = Duration::from_millis(100);
 
-/// Bytes of resource ids in one request, each with an allowance for its other fields. Servers accept messages of 256 KiB.
-/// The rest follows in the next request.
-const ASKS_BYTES_MAX: usize = 128 * 1024;
+/// Largest number of asks in one request: servers refuse more. The rest follows in the next request.
+const ASKS_MAX: usize = 1_000;
 
-/// Allowance for the other fields of an ask.
-const ASK_BYTES: usize = 64;
+/// Largest number of bytes of their ids, so that the message stays below the 256 KiB that servers accept.
+const IDS_BYTES_MAX: usize = 128 * 1024;
 
 /// Settings of a client's behaviour towards servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -293,8 +292,8 @@ impl ClientState {
             if !(state.goes_along(now) || all_failing) {
                 continue;
             }
-            bytes += id.len() + ASK_BYTES;
-            if bytes > ASKS_BYTES_MAX {
+            bytes += id.len();
+            if asks.len() == ASKS_MAX || bytes > IDS_BYTES_MAX {
                 break;
             }
             wanted.insert(id.clone(), state.wants);

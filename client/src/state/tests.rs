@@ -453,3 +453,30 @@ fn a_clock_that_may_be_wrong_counts_less_and_tells_more() {
     // By a clock that is slow by a tenth, 44 s last that long.
     assert!(has.expires_in >= Duration::from_secs_f64(44.0 * 0.999 / 0.9));
 }
+
+#[test]
+fn many_resources_are_asked_for_in_requests_that_servers_accept() {
+    let mut client = ClientState::new(ClientConfig::default(), 100);
+    for number in 0..2_500 {
+        let length = if number < 1_000 { 256 } else { 8 };
+        let id = format!("{number:0length$}");
+        assert!(client.open(&id, 0, Mode::Safe, 1.0, at(0.0)));
+    }
+    let mut asked = Vec::new();
+    while client.next_step(at(0.0)) == Step::Send {
+        let request = client.request(|_| 0.0, at(0.0));
+        let bytes: usize = request.asks.iter().map(|ask| ask.resource.len()).sum();
+        assert!(bytes <= 128 * 1024, "{bytes}");
+        asked.push(request.asks.len());
+        let granted = request.asks.iter().map(|ask| Granted {
+            resource: ask.resource.clone(),
+            ..granted(1.0, 60, 5)
+        });
+        let response = Response {
+            granted: granted.collect(),
+            refused: Vec::new(),
+        };
+        assert!(client.handle_response(request.sequence, &response, 0.0, at(0.0)));
+    }
+    assert_eq!(asked, [512, 1_000, 988]);
+}
