@@ -27,7 +27,7 @@ use crate::clock::Clock;
 use crate::error::{AcquireError, ResourceError};
 use crate::limiter::demand::AdaptiveWants;
 use crate::limiter::rate::Burst;
-use crate::rate_limiter::{RateLimiter, check_cost};
+use crate::rate_limiter::{self, RateLimiter};
 use crate::resource::Resource;
 use crate::state::Mode;
 use crate::time::Time;
@@ -300,7 +300,7 @@ impl Keyed {
 
     /// Decides about a key without a lease.
     fn without_lease(&self, key: &str, cost: f64) -> Result<(), AcquireError> {
-        check_cost(cost)?;
+        let units = rate_limiter::units(cost)?;
         let inner = &*self.inner;
         let entry = inner.entry(key);
         match (inner.settings.on_failure, inner.fallback) {
@@ -309,7 +309,7 @@ impl Keyed {
                 let cell = entry.as_ref().map_or(&inner.overflow, |it| &it.fallback);
                 let now = Moment::ORIGIN.after(inner.clock().now().since_origin());
                 let limit = cell.get_or_init(|| AtomicBucket::new(bucket));
-                match limit.take(Units::at_least(cost).unwrap_or(Units::MAX), now) {
+                match limit.take(units, now) {
                     Decision::Allowed(_) => Ok(()),
                     Decision::After(retry_after) => Err(AcquireError::RetryAfter { retry_after }),
                     Decision::Never(_) => Err(AcquireError::Blocked),

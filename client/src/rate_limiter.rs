@@ -7,6 +7,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use doorward_limits::{InvalidUnits, Moment, Units};
+
 use crate::capacity::Capacity;
 use crate::clock::Clock;
 use crate::error::AcquireError;
@@ -43,9 +45,10 @@ impl RateLimiter {
     /// template matches the resource, or because another process has had the client id for longer than a
     /// [restart](crate::ClientBuilder::restart_overlap) takes. In all other cases, the call waits.
     pub async fn acquire(&self, cost: f64) -> Result<(), AcquireError> {
-        check_cost(cost)?;
+        let now = self.slot.clock.fast_now();
+        let units = units(cost)?;
         self.measure(cost);
-        if let Some(Ok(())) = self.at_once(cost) {
+        if let Some(Ok(())) = self.at_once(units, now) {
             self.note_admitted(cost);
             return Ok(());
         }
@@ -92,9 +95,11 @@ impl RateLimiter {
         reason = "constant costs and unused parts of an answer cost nothing then"
     )]
     pub fn try_acquire(&self, cost: f64) -> Result<(), AcquireError> {
-        check_cost(cost)?;
+        // The processor converts the cost while it reads its counter.
+        let now = self.slot.clock.fast_now();
+        let units = units(cost)?;
         self.measure(cost);
-        match self.at_once(cost) {
+        match self.at_once(units, now) {
             Some(Ok(())) => {
                 self.note_admitted(cost);
                 Ok(())
@@ -112,7 +117,7 @@ impl RateLimiter {
     /// estimate is paid back by later calls, which wait for longer; the rest of a larger estimate is free again, up to
     /// the burst. An amount that is not finite, or negative, counts as 0.
     pub fn settle(&self, estimate: f64, used: f64) {
-        let amount = |cost: f64| if check_cost(cost).is_ok() { cost } else { 0.0 };
+        let amount = |cost| units(cost).unwrap_or(Units::ZERO);
         let (estimate, used) = (amount(estimate), amount(used));
         self.state().settle(estimate, used, self.clock().now());
         if used < estimate {
@@ -126,14 +131,12 @@ impl RateLimiter {
         clippy::inline_always,
         reason = "constant costs and unused parts of an answer cost nothing then"
     )]
-    fn at_once(&self, cost: f64) -> Option<Result<(), NotNow>> {
+    fn at_once(&self, cost: Units, now: Moment) -> Option<Result<(), NotNow>> {
         let slot = &*self.slot;
         if !slot.rate_queue.is_empty() {
             return None;
         }
-        slot.rate
-            .get()?
-            .try_acquire_at_once(cost, slot.clock.fast_now())
+        slot.rate.get()?.try_acquire_at_once(cost, now)
     }
 
     /// Decides behind a lock. The error is boxed, so that the result fits a register. Otherwise every answer would be
@@ -251,10 +254,10 @@ impl RateLimiter {
 }
 
 #[inline]
-pub(crate) fn check_cost(cost: f64) -> Result<(), AcquireError> {
-    if (0.0..f64::INFINITY).contains(&cost) {
-        Ok(())
-    } else {
-        Err(AcquireError::BadCost(cost))
+pub(crate) fn units(cost: f64) -> Result<Units, AcquireError> {
+    match Units::at_least(cost) {
+        Ok(units) => Ok(units),
+        Err(InvalidUnits::TooLarge) if cost.is_finite() => Ok(Units::MAX),
+        Err(_) => Err(AcquireError::BadCost(cost)),
     }
 }

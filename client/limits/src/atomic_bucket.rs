@@ -12,7 +12,7 @@
 use std::hint;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::cell::{ATTEMPTS, Cell, Look};
+use crate::cell::{ATTEMPTS, Cell};
 use crate::decision::{Answer, Decision, Standing};
 use crate::flow::Flow;
 use crate::gcra::Gcra;
@@ -59,9 +59,9 @@ impl AtomicBucket {
         reason = "constant costs and unused parts of an answer cost nothing then"
     )]
     pub fn take(&self, cost: Units, now: Moment) -> Decision {
-        let mut attempts = 0;
-        loop {
-            let look = self.look(now, &mut attempts);
+        if let Some(look) = self.cell.look()
+            && look.level.at <= now
+        {
             let mut level = look.level;
             let decision = level.take(&look.flow, cost, now);
             let is_taken = decision.is_allowed() && cost > Units::ZERO;
@@ -69,6 +69,13 @@ impl AtomicBucket {
                 return decision;
             }
         }
+        self.take_again(cost, now)
+    }
+
+    /// Takes after another thread has written, or has read the clock later.
+    #[cold]
+    fn take_again(&self, cost: Units, now: Moment) -> Decision {
+        self.update(now, |flow, level| level.take(flow, cost, now))
     }
 
     /// Returns the answer that a take would get. A peek of 0 only looks.
@@ -109,11 +116,16 @@ impl AtomicBucket {
         self.update(Moment::LAST, |flow, _| TokenBucket::of(*flow))
     }
 
-    /// Does one operation on the level.
+    /// Does one operation on the level. If the clock was set back, or the cell stays closed, it holds the bucket.
     fn update<R>(&self, now: Moment, operation: impl Fn(&Flow, &mut Level) -> R) -> R {
-        let mut attempts = 0;
-        loop {
-            let look = self.look(now, &mut attempts);
+        for _ in 0..ATTEMPTS {
+            let Some(look) = self.cell.look() else {
+                hint::spin_loop();
+                continue;
+            };
+            if look.level.at.nanos_since(now) > STEP_MAX {
+                break;
+            }
             let mut level = look.level;
             let answer = operation(&look.flow, &mut level);
             let next = (level != look.level).then_some(level);
@@ -121,35 +133,9 @@ impl AtomicBucket {
                 return answer;
             }
         }
-    }
-
-    /// Reads the cell.
-    #[inline(always)]
-    #[expect(clippy::inline_always, reason = "a part of `take`")]
-    fn look(&self, now: Moment, attempts: &mut usize) -> Look {
-        loop {
-            let is_first = *attempts == 0;
-            if !is_first {
-                self.retry(now, *attempts);
-            }
-            *attempts += 1;
-            match self.cell.look() {
-                // Its time is later if the clock was set back, or another thread has read it later.
-                Some(look) if look.level.at <= now || !is_first => return look,
-                _ => {}
-            }
-        }
-    }
-
-    /// Does what a next attempt needs: follows a clock that was set back, or waits for a thread that holds the bucket.
-    /// Usually a thread has taken meanwhile, or has read the clock later.
-    #[cold]
-    #[inline(never)]
-    fn retry(&self, now: Moment, attempts: usize) {
-        if self.cell.at().nanos_since(now) > STEP_MAX || attempts.is_multiple_of(ATTEMPTS) {
-            drop(self.hold(now));
-        }
-        hint::spin_loop();
+        let mut held = self.hold(now);
+        let flow = held.flow;
+        operation(&flow, &mut held.level)
     }
 
     fn lock(&self) -> MutexGuard<'_, ()> {

@@ -35,6 +35,9 @@ pub struct AtomicFedBucket {
     feed: Mutex<Feed>,
 }
 
+/// Another thread has written meanwhile.
+struct Changed;
+
 impl AtomicFedBucket {
     /// Creates an empty bucket without supply. `behind` is the largest delay of a clock for
     /// [`AtomicFedBucket::take_at_once`].
@@ -74,37 +77,51 @@ impl AtomicFedBucket {
         reason = "constant costs and unused parts of an answer cost nothing then"
     )]
     pub fn take_at_once(&self, cost: Units, now: Moment) -> Option<Decision> {
+        match self.attempt(cost, now) {
+            Ok(answer) => answer,
+            Err(Changed) => self.take_again(cost, now),
+        }
+    }
+
+    #[cold]
+    fn take_again(&self, cost: Units, now: Moment) -> Option<Decision> {
         for _ in 0..ATTEMPTS {
-            let Some(look) = self.cell.look() else {
-                hint::spin_loop();
-                continue;
-            };
-            let (flow, mut level) = (look.flow, look.level);
-            let ends = Moment::from_nanos(self.ends.load(Ordering::Relaxed));
-            if now >= ends || level.missing < 0 {
-                return None;
-            }
-            let reading = level.read(&flow, now);
-            let taken = flow.take(reading.missing, cost);
-            let next = match taken {
-                Ok(missing) => {
-                    level.set(missing, now);
-                    Some(level)
-                }
-                // The amount comes in before the end.
-                Err(Short::By(drops))
-                    if drops <= flow.in_nanos(ends.nanos_since(now.max(level.at))) =>
-                {
-                    None
-                }
-                Err(_) => return None,
-            };
-            let decision = answer(&flow, taken, reading.behind);
-            if self.cell.decide(&look, next) {
-                return Some(decision);
+            match self.attempt(cost, now) {
+                Ok(answer) => return answer,
+                Err(Changed) => hint::spin_loop(),
             }
         }
         None
+    }
+
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "as `take_at_once`")]
+    fn attempt(&self, cost: Units, now: Moment) -> Result<Option<Decision>, Changed> {
+        let look = self.cell.look().ok_or(Changed)?;
+        let (flow, mut level) = (look.flow, look.level);
+        let ends = Moment::from_nanos(self.ends.load(Ordering::Relaxed));
+        if now >= ends || level.missing < 0 {
+            return Ok(None);
+        }
+        let taken = flow.take(level.missing(&flow, now), cost);
+        let next = match taken {
+            Ok(missing) => {
+                level.set(missing, now);
+                Some(level)
+            }
+            // The amount comes in before the end.
+            Err(Short::By(drops))
+                if drops <= flow.in_nanos(ends.nanos_since(now.max(look.level.at))) =>
+            {
+                None
+            }
+            Err(_) => return Ok(None),
+        };
+        let decision = answer(&flow, taken, look.level.at.nanos_since(now));
+        self.cell
+            .decide(&look, next)
+            .then_some(Some(decision))
+            .ok_or(Changed)
     }
 
     /// Returns the answer that a take would get.

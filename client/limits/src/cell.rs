@@ -94,11 +94,6 @@ impl Cell {
         true
     }
 
-    /// Returns the time of the level, perhaps of another moment.
-    pub(crate) fn at(&self) -> Moment {
-        Moment::from_nanos(self.at.load(Ordering::Relaxed))
-    }
-
     /// Closes the cell, and returns its settings and level. The caller holds the owner's lock, so the cell is closed by
     /// a thread that takes, if at all.
     pub(crate) fn close(&self) -> (Flow, Level) {
@@ -145,7 +140,7 @@ impl Cell {
         };
         let level = Level {
             missing: self.missing.get(),
-            at: self.at(),
+            at: Moment::from_nanos(self.at.load(Ordering::Relaxed)),
         };
         (flow, level)
     }

@@ -87,14 +87,13 @@ impl Flow {
     /// Converts a cost to drops, cut at the largest missing amount.
     #[inline]
     pub(crate) fn in_drops(&self, cost: Units) -> i128 {
-        let part = u128::from(self.part);
-        let drops = match u64::try_from(cost.parts()) {
-            // Up to 18 thousand million units, with room for any part.
-            Ok(parts) => u128::from(parts) * part,
-            Err(_) => cost.parts().saturating_mul(part),
-        };
-        // It is at most MISSING_MAX, which fits.
-        drops.min(MISSING_MAX as u128) as i128
+        let (parts, part) = (cost.parts(), u128::from(self.part));
+        // Up to 2 thousand million units, the result is below MISSING_MAX with any part.
+        if parts < 1 << 61 {
+            (parts * part) as i128
+        } else {
+            long_product(parts, part)
+        }
     }
 
     /// Returns the missing amount after a number of nanoseconds.
@@ -103,17 +102,25 @@ impl Flow {
         (missing - self.in_nanos(nanos)).max(0)
     }
 
-    /// Returns the missing amount after the cost is taken, or the shortage if it is not.
+    /// Returns the missing amount after the cost is taken, or the shortage if it is not. A missing amount below 0 counts
+    /// as 0. This is compared last, so that a refusal is short.
     #[inline(always)]
     pub(crate) fn take(&self, missing: i128, cost: Units) -> Result<i128, Short> {
         let drops = self.in_drops(cost);
         let missing = missing + drops;
-        if missing <= self.full {
+        if missing > self.full {
+            return Err(if drops > self.full {
+                Short::Always
+            } else {
+                Short::By(missing - self.full)
+            });
+        }
+        if missing >= drops {
             Ok(missing)
-        } else if drops > self.full {
-            Err(Short::Always)
+        } else if drops <= self.full {
+            Ok(drops)
         } else {
-            Err(Short::By(missing - self.full))
+            Err(Short::Always)
         }
     }
 
@@ -200,6 +207,11 @@ impl Flow {
         // It is at most the size.
         next.full - there as i128
     }
+}
+
+#[cold]
+fn long_product(parts: u128, part: u128) -> i128 {
+    parts.saturating_mul(part).min(MISSING_MAX as u128) as i128
 }
 
 /// Shortage for a cost.

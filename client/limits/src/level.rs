@@ -44,6 +44,12 @@ impl Level {
         }
     }
 
+    /// Returns the missing amount; below 0 if more has come in than there was room for.
+    #[inline(always)]
+    pub(crate) const fn missing(&self, flow: &Flow, now: Moment) -> i128 {
+        self.missing - flow.in_nanos(now.nanos_since(self.at))
+    }
+
     /// Sets the missing amount.
     #[inline]
     pub(crate) fn set(&mut self, missing: i128, now: Moment) {
@@ -56,18 +62,17 @@ impl Level {
     /// Returns the answer that a take would get.
     #[inline]
     pub(crate) fn peek(&self, flow: &Flow, cost: Units, now: Moment) -> Decision {
-        let reading = self.read(flow, now);
-        answer(flow, flow.take(reading.missing, cost), reading.behind)
+        let taken = flow.take(self.missing(flow, now), cost);
+        answer(flow, taken, self.at.nanos_since(now))
     }
 
     #[inline(always)]
     pub(crate) fn take(&mut self, flow: &Flow, cost: Units, now: Moment) -> Decision {
-        let reading = self.read(flow, now);
-        let taken = flow.take(reading.missing, cost);
+        let taken = flow.take(self.missing(flow, now), cost);
         if let (Ok(missing), 1..) = (taken, cost.parts()) {
             self.set(missing, now);
         }
-        answer(flow, taken, reading.behind)
+        answer(flow, taken, self.at.nanos_since(now))
     }
 
     #[inline]

@@ -113,8 +113,8 @@ impl LeasedRate {
         clippy::inline_always,
         reason = "constant costs and unused parts of an answer cost nothing then"
     )]
-    pub fn try_acquire_at_once(&self, cost: f64, now: Moment) -> Option<Result<(), NotNow>> {
-        self.bucket.take_at_once(units(cost), now).map(answer)
+    pub fn try_acquire_at_once(&self, cost: Units, now: Moment) -> Option<Result<(), NotNow>> {
+        self.bucket.take_at_once(cost, now).map(answer)
     }
 
     /// Corrects an amount that was used: `used` instead of `estimate`, both finite and not negative. The bucket may be in
@@ -162,10 +162,6 @@ impl Applied {
 #[inline]
 fn units(cost: f64) -> Units {
     debug_assert!(cost.is_finite() && cost >= 0.0);
-    // The usual case.
-    if cost == 1.0 {
-        return Units::ONE;
-    }
     Units::at_least(cost).unwrap_or(Units::MAX)
 }
 

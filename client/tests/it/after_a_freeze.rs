@@ -7,7 +7,7 @@ use doorward_client::capacity::{Allowance, Capacity, GrantedSafeCapacity, InSafe
 use doorward_client::limiter::concurrency::LeasedPermits;
 use doorward_client::limiter::rate::{Burst, LeasedRate, NotNow};
 use doorward_client::time::Time;
-use doorward_limits::Moment;
+use doorward_limits::{Moment, Units};
 
 fn at(seconds: f64) -> Time {
     Time::after_origin(Duration::from_secs_f64(seconds))
@@ -36,7 +36,7 @@ fn lease() -> Allowance {
 
 /// Takes as a program's call does: by the fast path, and by the other one where that cannot decide.
 fn take(limiter: &LeasedRate, cost: f64, now: Time) -> Result<(), NotNow> {
-    let answer = limiter.try_acquire_at_once(cost, moment(now));
+    let answer = limiter.try_acquire_at_once(Units::at_least(cost).unwrap(), moment(now));
     answer.unwrap_or_else(|| limiter.try_acquire(cost, now))
 }
 
