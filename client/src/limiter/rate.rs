@@ -117,16 +117,12 @@ impl LeasedRate {
         self.bucket.take_at_once(cost, now).map(answer)
     }
 
-    /// Corrects an amount that was used: `used` instead of `estimate`, both finite and not negative. The bucket may be in
-    /// debt afterwards.
-    pub fn settle(&self, estimate: f64, used: f64, now: Time) {
+    /// Corrects an amount that was used: `used` instead of `estimate`. The bucket may be in debt afterwards.
+    pub fn settle(&self, estimate: Units, used: Units, now: Time) {
         let mut applied = self.lock();
         self.follow(&mut applied, Units::ZERO, now);
-        if used > estimate {
-            self.bucket.charge(units(used - estimate), moment(now));
-        } else {
-            self.bucket.refund(units(estimate - used), moment(now));
-        }
+        self.bucket.charge(used.saturating_sub(estimate), moment(now));
+        self.bucket.refund(estimate.saturating_sub(used), moment(now));
     }
 
     /// Returns whether the rate admits `cost` now, without using it.
