@@ -113,9 +113,8 @@ impl RateLimiter {
         }
     }
 
-    /// Corrects the amount that a call used, once it is known: `used` instead of `estimate`. What was used beyond the
-    /// estimate is paid back by later calls, which wait for longer; the rest of a larger estimate is free again, up to
-    /// the burst. An amount that is not finite, or negative, counts as 0.
+    /// Corrects the amount that a call used, once it is known: `used` instead of `estimate`. Later calls pay for a use
+    /// beyond the estimate: they wait for longer. The rest of a larger estimate is free again, up to the burst. An amount that is not finite, or negative, counts as 0.
     pub fn settle(&self, estimate: f64, used: f64) {
         let amount = |cost| units(cost).unwrap_or(Units::ZERO);
         let (estimate, used) = (amount(estimate), amount(used));

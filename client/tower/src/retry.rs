@@ -127,7 +127,7 @@ impl<B: Clone, O, E> Policy<Request<B>, Response<O>, E> for RetryPolicy {
         _request: &mut Request<B>,
         result: &mut Result<Response<O>, E>,
     ) -> Option<Self::Future> {
-        // After an error of the connection, nobody knows whether the server has begun.
+        // After an error of the connection, the server may have begun.
         let response = result.as_ref().ok()?;
         let wait = self.next_wait(Refusal::of_response(response.status(), response.headers()))?;
         Some(Box::pin(tokio::time::sleep(wait)))

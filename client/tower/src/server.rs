@@ -1,8 +1,8 @@
 //! The layer of a server: it decides each request by rules before the service sees it.
 //!
 //! A request is usually decided within the call, without an allocation of its own. A boxed future takes over where it
-//! must wait: for its turn, or for the first lease of a shared rule. A request that is dropped while it waits passes
-//! nobody; its turn is not given to another one.
+//! must wait: for its turn, or for the first lease of a shared rule. The turn of a request that is dropped while it waits
+//! goes to no other one.
 
 use std::future::Future;
 use std::pin::Pin;
