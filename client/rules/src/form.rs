@@ -76,8 +76,9 @@ pub(crate) struct DescriptorForm {
     #[schemars(with = "Option<bool>")]
     pub(crate) detailed_metric: Scalar,
     /// Long refusal of a caller that keeps exceeding the limit.
+    #[serde(default, deserialize_with = "present")]
     #[schemars(with = "Option<BanForm>")]
-    pub(crate) ban: Option<Placed<BanForm>>,
+    pub(crate) ban: Option<Placed<Option<BanForm>>>,
     /// Answer above the limit: `reject` (default), `wait`, `drop`, `degrade`, `redirect`.
     #[schemars(with = "Option<crate::Action>")]
     pub(crate) action: Scalar,

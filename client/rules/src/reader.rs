@@ -17,7 +17,7 @@ use serde_saphyr::options::DuplicateKeyPolicy;
 use crate::document::{DOCUMENT_BYTES_MAX, Domain, Rules};
 use crate::form::{DescriptorForm, DocumentForm, Placed, ReplacesForm, Scalar};
 use crate::problem::Problem;
-use crate::rule::{Action, Algorithm, Limit, MAX_WAIT, OnFailure, Rule, Scope};
+use crate::rule::{Action, Algorithm, Limit, MAX_WAIT, MAX_WAIT_MAX, OnFailure, Rule, Scope};
 use crate::tree::Node;
 
 mod limit;
@@ -178,18 +178,17 @@ impl<'a> Reader<'a> {
         let action = self.word("action", &form.action).unwrap_or_default();
         let scope = self.word("scope", &form.scope).unwrap_or_default();
         let on_failure = self.word("on_failure", &form.on_failure);
-        let max_wait = self
-            .duration("max_wait", &form.max_wait)
-            .unwrap_or(MAX_WAIT);
+        let what = "a duration up to 1min, such as 5ms";
+        let max_wait = self.parsed("max_wait", &form.max_wait, what, |text| {
+            duration(text).filter(|wait| *wait <= MAX_WAIT_MAX)
+        });
+        let max_wait = max_wait.unwrap_or(MAX_WAIT);
         let cost = self.parsed("cost", &form.cost, "a whole number above 0", |text| {
             text.parse().ok().map(NonZeroU64::get)
         });
         let bans = form.ban.as_ref().and_then(|ban| self.bans(ban));
         let Some(limit_form) = &form.rate_limit else {
-            if let Some(ban) = &form.ban {
-                let message = "ban: stands without rate_limit; write the limit too";
-                self.problem(ban.line, message.to_owned());
-            }
+            self.without_limit(form);
             return None;
         };
         let line = limit_form.line;
@@ -198,7 +197,8 @@ impl<'a> Reader<'a> {
             self.problem(line, message.to_owned());
             return None;
         };
-        let limit = self.limit(limit_form, line, max_wait, bans);
+        let cost = cost.unwrap_or(1);
+        let limit = self.limit(limit_form, line, (cost, max_wait), bans);
         if action == Action::Wait
             && let Some(Limit::Counted(counted)) = &limit
             && (counted.algorithm != Algorithm::TokenBucket || scope == Scope::Shared)
@@ -226,8 +226,27 @@ impl<'a> Reader<'a> {
                 Scope::Local => OnFailure::Open,
                 Scope::Shared => OnFailure::Safe,
             }),
-            cost: cost.unwrap_or(1),
+            cost,
         })
+    }
+
+    /// Refuses the fields that have no effect in a descriptor without a limit.
+    fn without_limit(&mut self, form: &DescriptorForm) {
+        let fields = [
+            ("ban", form.ban.as_ref().map(|ban| ban.line)),
+            ("shadow_mode", line(&form.shadow_mode)),
+            ("cost", line(&form.cost)),
+            ("action", line(&form.action)),
+            ("scope", line(&form.scope)),
+            ("max_wait", line(&form.max_wait)),
+            ("on_failure", line(&form.on_failure)),
+        ];
+        for (field, line) in fields {
+            if let Some(line) = line {
+                let message = format!("{field}: stands without rate_limit; write the limit too");
+                self.problem(line, message);
+            }
+        }
     }
 
     fn replaces(
@@ -302,8 +321,7 @@ impl<'a> Reader<'a> {
     }
 
     fn duration(&mut self, field: &str, value: &Scalar) -> Option<Duration> {
-        let read = |text: &str| humantime::parse_duration(text).ok();
-        self.parsed(field, value, "a duration such as 5ms or 10min", read)
+        self.parsed(field, value, "a duration such as 10min or 30days", duration)
     }
 
     fn word<T: for<'de> Deserialize<'de>>(&mut self, field: &str, value: &Scalar) -> Option<T> {
@@ -393,4 +411,13 @@ fn place_of(message: &str) -> Option<String> {
 fn scalar(value: &Scalar) -> Option<(&str, u64)> {
     let value = value.as_ref().filter(|value| !value.value.is_empty())?;
     Some((value.value.as_str(), value.line))
+}
+
+/// Returns the line of a scalar that is there.
+fn line(value: &Scalar) -> Option<u64> {
+    scalar(value).map(|(_, line)| line)
+}
+
+fn duration(text: &str) -> Option<Duration> {
+    humantime::parse_duration(text).ok()
 }

@@ -100,8 +100,57 @@ fn fields_of_a_descriptor_are_checked_with_their_line_and_advice() {
     check(
         TWO,
         "max_wait: soon",
-        &["shop.yaml:5: max_wait: soon is invalid; write a duration such as 5ms or 10min"],
+        &["shop.yaml:5: max_wait: soon is invalid; write a duration up to 1min, such as 5ms"],
     );
+}
+
+#[test]
+fn rules_that_refuse_every_request_or_have_no_effect_are_problems() {
+    check("{rate: 0/min}", "", &[]);
+    check("{rate: 10/min}", "cost: 10", &[]);
+    check("{rate: 10/min}", "max_wait: 1min", &[]);
+    let refuses = |most, cost| {
+        format!(
+            "shop.yaml:4: rate_limit: {most} at once is less than the cost of {cost}, so no request passes; write a larger amount or burst, or a smaller cost"
+        )
+    };
+    check("{rate: 10/min}", "cost: 20", &[&refuses("10", 20)]);
+    check("{rate: 0.5/s}", "", &[&refuses("0.5", 1)]);
+    let bucket = "{rate: 2/s, algorithm: token_bucket, burst: 0}";
+    check(bucket, "", &[&refuses("0", 1)]);
+    let example = "write it, as in ban: {threshold: 20, interval: 1min, length: 10min}";
+    check(
+        TWO,
+        "ban:",
+        &[&format!("shop.yaml:5: ban: is empty; {example}")],
+    );
+    check(
+        TWO,
+        "ban: {threshold: 0, interval: 0s, length: 1h, growing: 5min}",
+        &[
+            "shop.yaml:5: threshold: 0 is invalid; write a whole number of attempts above 0",
+            "shop.yaml:5: interval: 0s is invalid; write a duration above 0, such as 1min",
+            "shop.yaml:5: growing: is shorter than length; write a longer duration",
+        ],
+    );
+    check(
+        TWO,
+        "max_wait: 61s",
+        &["shop.yaml:5: max_wait: 61s is invalid; write a duration up to 1min, such as 5ms"],
+    );
+    for (field, value) in [
+        ("shadow_mode", "true"),
+        ("cost", "2"),
+        ("action", "drop"),
+        ("scope", "shared"),
+        ("max_wait", "5ms"),
+        ("on_failure", "open"),
+    ] {
+        let text = format!("domain: shop\ndescriptors:\n- key: user\n  {field}: {value}\n");
+        let problems = Rules::load(&[("shop.yaml", &text)]).unwrap_err();
+        let expected = format!("{field}: stands without rate_limit; write the limit too");
+        assert_eq!((problems[0].line, &problems[0].message), (4, &expected));
+    }
 }
 
 #[test]
