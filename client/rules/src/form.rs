@@ -16,16 +16,19 @@ pub(crate) struct Placed<T> {
     pub(crate) value: T,
     /// Line at which it is used.
     pub(crate) line: u64,
-    /// Line and column at which it is written; an alias is used elsewhere.
-    pub(crate) defined: (u64, u64),
+    /// Byte at which it is written; an alias is used elsewhere.
+    pub(crate) defined: usize,
 }
 
 impl<T> From<Spanned<T>> for Placed<T> {
     fn from(spanned: Spanned<T>) -> Self {
+        let byte = spanned.defined.span().byte_offset();
         Self {
             value: spanned.value,
             line: spanned.referenced.line(),
-            defined: (spanned.defined.line(), spanned.defined.column()),
+            defined: byte
+                .and_then(|byte| byte.try_into().ok())
+                .unwrap_or(usize::MAX),
         }
     }
 }

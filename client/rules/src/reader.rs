@@ -291,13 +291,9 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn is_quoted(&self, (line, column): (u64, u64)) -> bool {
-        let (line, column) = (line as usize, column as usize);
-        let line = line
-            .checked_sub(1)
-            .and_then(|line| self.text.lines().nth(line));
-        let first = line.and_then(|line| line.chars().nth(column.saturating_sub(1)));
-        matches!(first, Some('"' | '\'' | '|' | '>'))
+    fn is_quoted(&self, byte: usize) -> bool {
+        let first = self.text.as_bytes().get(byte);
+        matches!(first, Some(b'"' | b'\'' | b'|' | b'>'))
     }
 
     /// Returns whether the value is the second of two words; the first is the default.

@@ -154,6 +154,25 @@ fn rules_that_refuse_every_request_or_have_no_effect_are_problems() {
 }
 
 #[test]
+fn a_number_needs_quotes_wherever_it_stands() {
+    for (start, number, is_valid) in [
+        ("", "\"1.10\"", true),
+        ("", "'1.10'", true),
+        ("", "1.10", false),
+        ("\u{feff}", "\"1.10\"", true),
+        ("# größer\r\n", "\"1.10\"", true),
+        ("# größer\r\n", "1.10", false),
+    ] {
+        let text = format!("{start}domain: größer\ndescriptors: [{{key: é, value: {number}}}]\n");
+        assert_eq!(
+            Rules::load(&[("a.yaml", &text)]).is_ok(),
+            is_valid,
+            "{text}"
+        );
+    }
+}
+
+#[test]
 fn all_problems_of_all_documents_are_told_by_line() {
     let first = "domain: a\nunmatched: perhaps\ndescriptors:\n- key: user\n  rate_limit: {rate: x}\n- value: 1\n";
     let second = "domain: ''\n";
