@@ -1,9 +1,10 @@
 //! Reads one document into rules.
 //!
-//! The YAML parser stops at its first problem: text that is no YAML, an unknown field, a field twice. All other
-//! problems of a document are reported together. An empty value is a bare key. A number as a value is its text
+//! The YAML parser stops at its first problem: text that is no YAML, an unknown field, a field twice, a list in place of
+//! a value. All other problems of a document are reported together. An empty value is a bare key. A number as a value is its text
 //! (`0041`), but for fractions and whole numbers above 2⁶³ − 1, which need quotes.
 
+use std::net::Ipv6Addr;
 use std::num::NonZeroU64;
 use std::time::Duration;
 
@@ -22,8 +23,39 @@ use crate::tree::Node;
 
 mod limit;
 
-/// Most levels of maps and lists. A level of descriptors has two.
-const DEPTH_MAX: usize = 64;
+/// Most levels of maps and lists: 15 levels of descriptors, which fit the stack of a thread also without optimisation.
+const DEPTH_MAX: usize = 32;
+
+/// Most maps, lists and scalars: more than a document of the largest size has in practice.
+const NODES_MAX: usize = 4_000_000;
+
+/// Starts of the parser's messages, and the problem in the words of a document.
+const SAID: [(&str, &str); 6] = [
+    (
+        "expected string scalar",
+        "a single value belongs here, not a list or map",
+    ),
+    (
+        "expected mapping start",
+        "fields belong here, as in key: user",
+    ),
+    (
+        "expected sequence start",
+        "a list belongs here; begin each entry with a dash",
+    ),
+    (
+        "multiple YAML documents",
+        "the file has several documents; write one file for each domain",
+    ),
+    (
+        "budget breached: Depth",
+        "too many levels of maps and lists; write fewer",
+    ),
+    (
+        "budget breached",
+        "the document is too large; write several domains",
+    ),
+];
 
 /// Fields of envoyproxy/ratelimit that Doorward lacks.
 const LACKED: [&str; 4] = [
@@ -140,6 +172,9 @@ impl<'a> Reader<'a> {
             }
             self.check_text("key", &form.key);
             self.check_text("value", &form.value);
+            if key == "remote_address" {
+                self.check_address(&form.value);
+            }
             let value = scalar(&form.value).map(|(value, _)| value);
             let path = match value {
                 None => format!("{parent}.{key}"),
@@ -291,6 +326,19 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// Refuses an IPv6 address without a prefix: the address of a client has one.
+    fn check_address(&mut self, value: &Scalar) {
+        let parsed = scalar(value).map(|(text, line)| (text.parse::<Ipv6Addr>(), line));
+        if let Some((Ok(address), line)) = parsed {
+            let [a, b, c, d, ..] = address.segments();
+            let network = Ipv6Addr::from([a, b, c, d, 0, 0, 0, 0]);
+            let message = format!(
+                "value: {address} matches no client, because IPv6 addresses count by prefix; write \"{network}/64\""
+            );
+            self.problem(line, message);
+        }
+    }
+
     fn is_quoted(&self, byte: usize) -> bool {
         let first = self.text.as_bytes().get(byte);
         matches!(first, Some(b'"' | b'\'' | b'|' | b'>'))
@@ -369,7 +417,12 @@ fn parse(text: &str) -> Result<DocumentForm, (u64, String)> {
     let options = serde_saphyr::options! {
         with_snippet: false,
         emit_comments: false,
-        budget: serde_saphyr::budget! { max_depth: DEPTH_MAX },
+        budget: serde_saphyr::budget! {
+            max_depth: DEPTH_MAX,
+            max_nodes: NODES_MAX,
+            max_events: 2 * NODES_MAX,
+            enforce_alias_anchor_ratio: false,
+        },
         duplicate_keys: DuplicateKeyPolicy::Error,
     };
     serde_saphyr::from_str_with_options(text, options).map_err(|error| {
@@ -380,15 +433,19 @@ fn parse(text: &str) -> Result<DocumentForm, (u64, String)> {
         let message = message
             .split_once(" at line ")
             .map_or(message, |(start, _)| start);
-        (
-            line,
-            place_of(message).unwrap_or_else(|| message.to_owned()),
-        )
+        (line, advice(message).unwrap_or_else(|| message.to_owned()))
     })
 }
 
-/// Returns a better message for a field of another place, or one that Doorward lacks.
-fn place_of(message: &str) -> Option<String> {
+/// Returns a better message for a known one of the parser: with the field and a remedy.
+fn advice(message: &str) -> Option<String> {
+    if let Some(rest) = message.strip_prefix("duplicate mapping key: ") {
+        let (field, _) = rest.split_once(", set DuplicateKeyPolicy")?;
+        return Some(format!("{field}: is there twice; remove one of the two"));
+    }
+    if let Some((_, said)) = SAID.iter().find(|(start, _)| message.starts_with(start)) {
+        return Some((*said).to_owned());
+    }
     let (_, rest) = message.split_once("unknown field `")?;
     let (field, _) = rest.split_once('`')?;
     let advice = if LACKED.contains(&field) {
@@ -414,6 +471,12 @@ fn line(value: &Scalar) -> Option<u64> {
     scalar(value).map(|(_, line)| line)
 }
 
+/// Reads a duration. A month or a year has no exact length.
 fn duration(text: &str) -> Option<Duration> {
-    humantime::parse_duration(text).ok()
+    let mut words = text.split(|letter: char| !letter.is_alphabetic());
+    let is_inexact = |word: &str| {
+        matches!(word, "M" | "y") || word.starts_with("month") || word.starts_with("year")
+    };
+    let span = humantime::parse_duration(text).ok();
+    span.filter(|_| !words.any(is_inexact))
 }

@@ -28,6 +28,9 @@ const UNITS: [(&str, u64); 7] = [
 /// Longest ban of `growing: true`.
 const BAN_MAX: Duration = Duration::from_secs(86_400);
 
+/// Largest amount of a `sliding_log`, which keeps 8 bytes for each request.
+const LOG_MAX: u64 = 100_000;
+
 impl Reader<'_> {
     /// Returns the limit; `None` with a problem.
     pub(super) fn limit(
@@ -69,6 +72,13 @@ impl Reader<'_> {
         {
             let message = "burst: needs algorithm: token_bucket or leaky_queue; windows have none";
             self.problem(line, message.to_owned());
+        }
+        if algorithm == Algorithm::SlidingLog && rate.amount() > Units::whole(LOG_MAX) {
+            let message = format!(
+                "algorithm: sliding_log keeps each request, {LOG_MAX} at most; write sliding_counter"
+            );
+            self.problem(line, message);
+            return None;
         }
         let limit = match counting(algorithm, rate, burst, max_wait) {
             Ok(limit) => limit,

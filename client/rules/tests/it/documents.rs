@@ -138,6 +138,29 @@ fn rules_that_refuse_every_request_or_have_no_effect_are_problems() {
         "max_wait: 61s",
         &["shop.yaml:5: max_wait: 61s is invalid; write a duration up to 1min, such as 5ms"],
     );
+    for length in ["1month", "1h 2M", "1year", "1y"] {
+        let ban = format!("ban: {{threshold: 1, interval: 1min, length: {length}}}");
+        let expected = format!(
+            "shop.yaml:5: length: {length} is invalid; write a duration such as 10min or 30days"
+        );
+        check(TWO, &ban, &[&expected]);
+    }
+    check("{rate: 100000/s, algorithm: sliding_log}", "", &[]);
+    check(
+        "{rate: 100001/s, algorithm: sliding_log}",
+        "",
+        &[
+            "shop.yaml:4: algorithm: sliding_log keeps each request, 100000 at most; write sliding_counter",
+        ],
+    );
+    let address = |value: &str| {
+        let text = format!("domain: a\ndescriptors:\n- key: remote_address\n  value: {value}\n");
+        Rules::load(&[("a.yaml", &text)]).map_err(|problems| problems[0].to_string())
+    };
+    assert!(address("2001:db8::/64").is_ok());
+    assert!(address("10.1.2.3").is_ok());
+    let expected = "a.yaml:4: value: 2001:db8:1:2:3::4 matches no client, because IPv6 addresses count by prefix; write \"2001:db8:1:2::/64\"";
+    assert_eq!(address("2001:db8:1:2:3::4"), Err(expected.to_owned()));
     for (field, value) in [
         ("shadow_mode", "true"),
         ("cost", "2"),
@@ -170,6 +193,54 @@ fn a_number_needs_quotes_wherever_it_stands() {
             "{text}"
         );
     }
+}
+
+#[test]
+fn problems_of_the_parser_are_told_in_the_words_of_a_document() {
+    #[track_caller]
+    fn check(text: &str, line: u64, message: &str) {
+        let problems = Rules::load(&[("a.yaml", text)]).unwrap_err();
+        let [problem] = problems.as_slice() else {
+            panic!("{problems:?}");
+        };
+        assert_eq!((problem.line, problem.message.as_str()), (line, message));
+    }
+    let (open, close) = ("[{key: a, descriptors: ".repeat(40), "}]".repeat(40));
+    let deep = format!("domain: a\ndescriptors: {open}{close}\n");
+    check(&deep, 2, "too many levels of maps and lists; write fewer");
+    let several = "the file has several documents; write one file for each domain";
+    check("domain: a\n---\ndomain: b\n", 3, several);
+    check(
+        "domain: [a]\n",
+        1,
+        "a single value belongs here, not a list or map",
+    );
+    check(
+        "domain: a\ndescriptors: [user]\n",
+        2,
+        "fields belong here, as in key: user",
+    );
+    let list = "a list belongs here; begin each entry with a dash";
+    check("domain: a\ndescriptors: {key: user}\n", 2, list);
+    check(
+        "domain: a\ndomain: b\n",
+        2,
+        "domain: is there twice; remove one of the two",
+    );
+}
+
+#[test]
+fn a_document_has_hundreds_of_thousands_of_values_and_many_aliases() {
+    let names = "{name: a}, ".repeat(90_000);
+    let mut text = format!(
+        "domain: a\ndescriptors:\n- key: a\n  rate_limit: {{rate: 1/s, replaces: [{names}]}}\n"
+    );
+    for number in 0..2_000 {
+        let limit = if number == 0 { "&a {rate: 1/s}" } else { "*a" };
+        text += &format!("- key: a\n  value: \"{number}.0\"\n  rate_limit: {limit}\n");
+    }
+    let rules = Rules::load(&[("a.yaml", &text)]).map(|rules| rules.rules().len());
+    assert_eq!(rules, Ok(2_001));
 }
 
 #[test]
