@@ -91,22 +91,29 @@ const OF_LIMIT: [&str; 9] = [
 ];
 
 /// Reader of one document.
-pub(crate) struct Reader<'a> {
-    file: &'a str,
-    text: &'a str,
+pub(crate) struct Reader<'a, 'f> {
+    file: &'f str,
+    text: &'f str,
     rules: &'a mut Rules,
+    /// Domain and file of each document so far.
+    files: &'a mut Vec<(String, &'f str)>,
     problems: Vec<Problem>,
 }
 
 /// The levels above a descriptor.
 type Levels<'f> = Vec<(&'f str, Option<&'f str>)>;
 
-impl<'a> Reader<'a> {
-    pub(crate) const fn new(file: &'a str, text: &'a str, rules: &'a mut Rules) -> Self {
+impl<'a, 'f> Reader<'a, 'f> {
+    pub(crate) const fn new(
+        (file, text): (&'f str, &'f str),
+        rules: &'a mut Rules,
+        files: &'a mut Vec<(String, &'f str)>,
+    ) -> Self {
         Self {
             file,
             text,
             rules,
+            files,
             problems: Vec::new(),
         }
     }
@@ -130,8 +137,11 @@ impl<'a> Reader<'a> {
             return self.problem(line, message.to_owned());
         };
         if self.rules.domain(name).is_some() {
+            let mut others = self.files.iter();
+            let other = others.find(|(domain, _)| domain == name);
+            let other = other.map_or("another document", |(_, file)| file);
             let message =
-                format!("domain: {name} is in another document; put all of its rules into one");
+                format!("domain: {name} is in {other} too; put all of its rules into one");
             return self.problem(line, message);
         }
         let mut domain = Domain {
@@ -148,13 +158,14 @@ impl<'a> Reader<'a> {
         let mut own = self.rules.rules().iter().skip(before);
         domain.has_shared = own.any(|rule| rule.scope == Scope::Shared);
         self.rules.add_domain(name, domain);
+        self.files.push((name.to_owned(), self.file));
     }
 
-    fn level<'f>(
+    fn level<'d>(
         &mut self,
         parent: &str,
-        levels: &mut Levels<'f>,
-        forms: Option<&'f [Placed<DescriptorForm>]>,
+        levels: &mut Levels<'d>,
+        forms: Option<&'d [Placed<DescriptorForm>]>,
         domain: &mut Domain,
         node: &mut Node,
     ) {

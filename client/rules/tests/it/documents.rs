@@ -248,6 +248,10 @@ fn a_document_has_hundreds_of_thousands_of_values_and_many_aliases() {
 fn all_problems_of_all_documents_are_told_by_line() {
     let first = "domain: a\nunmatched: perhaps\ndescriptors:\n- key: user\n  rate_limit: {rate: x}\n- value: 1\n";
     let second = "domain: ''\n";
+    let again = [("a.yaml", "domain: a\n"), ("b.yaml", "# b\ndomain: a\n")];
+    let problems = Rules::load(&again).unwrap_err();
+    let expected = "b.yaml:2: domain: a is in a.yaml too; put all of its rules into one";
+    assert_eq!(problems[0].to_string(), expected);
     let problems = Rules::load(&[("a.yaml", first), ("b.yaml", second)]).unwrap_err();
     let lines: Vec<_> = problems
         .iter()
