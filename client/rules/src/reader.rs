@@ -274,8 +274,7 @@ impl<'a, 'f> Reader<'a, 'f> {
     fn check_address(&mut self, value: &Scalar) {
         let parsed = scalar(value).map(|(text, line)| (text.parse::<Ipv6Addr>(), line));
         if let Some((Ok(address), line)) = parsed {
-            let [a, b, c, d, ..] = address.segments();
-            let network = Ipv6Addr::from([a, b, c, d, 0, 0, 0, 0]);
+            let network = Ipv6Addr::from_bits(address.to_bits() >> 64 << 64);
             let message = format!(
                 "value: {address} matches no client, because IPv6 addresses count by prefix; write \"{network}/64\""
             );

@@ -17,10 +17,7 @@ const SAID: [(&str, &str); 6] = [
         "expected string scalar",
         "a single value belongs here, not a list or map",
     ),
-    (
-        "expected mapping start",
-        "fields belong here, as in key: user",
-    ),
+    ("expected mapping start", "write fields, as in key: user"),
     (
         "expected sequence start",
         "a list belongs here; begin each entry with a dash",
@@ -29,10 +26,7 @@ const SAID: [(&str, &str); 6] = [
         "multiple YAML documents",
         "the file has several documents; write one file for each domain",
     ),
-    (
-        "budget breached: Depth",
-        "too many levels of maps and lists; write fewer",
-    ),
+    ("budget breached: Depth", "too many levels; write fewer"),
     (
         "budget breached",
         "the document is too large; write several domains",

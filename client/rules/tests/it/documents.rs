@@ -208,7 +208,7 @@ fn problems_of_the_parser_are_told_in_the_words_of_a_document() {
     }
     let (open, close) = ("[{key: a, descriptors: ".repeat(40), "}]".repeat(40));
     let deep = format!("domain: a\ndescriptors: {open}{close}\n");
-    check(&deep, 2, "too many levels of maps and lists; write fewer");
+    check(&deep, 2, "too many levels; write fewer");
     let several = "the file has several documents; write one file for each domain";
     check("domain: a\n---\ndomain: b\n", 3, several);
     check(
@@ -219,7 +219,7 @@ fn problems_of_the_parser_are_told_in_the_words_of_a_document() {
     check(
         "domain: a\ndescriptors: [user]\n",
         2,
-        "fields belong here, as in key: user",
+        "write fields, as in key: user",
     );
     let list = "a list belongs here; begin each entry with a dash";
     check("domain: a\ndescriptors: {key: user}\n", 2, list);
