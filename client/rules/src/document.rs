@@ -48,8 +48,9 @@ impl Rules {
     pub fn load(documents: &[(&str, &str)]) -> Result<Self, Vec<Problem>> {
         let mut rules = Self::default();
         let mut problems = Vec::new();
-        for (file, text) in documents {
-            let mut reader = Reader::new(file, text, &mut rules);
+        let mut files = Vec::new();
+        for document in documents {
+            let mut reader = Reader::new(*document, &mut rules, &mut files);
             reader.read();
             let mut found = reader.into_problems();
             found.sort_by_key(|problem| problem.line);

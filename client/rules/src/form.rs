@@ -2,9 +2,24 @@
 //!
 //! Serde refuses unknown fields, and fields of envoyproxy/ratelimit that this crate lacks.
 
+use std::num::{NonZeroU32, NonZeroU64};
+
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_saphyr::Spanned;
+
+/// Names of units in any case, for the schema.
+const UNIT: &str = "^([sS][eE][cC][oO][nN][dD]|[mM][iI][nN][uU][tT][eE]|[hH][oO][uU][rR]|[dD][aA][yY]|[wW][eE][eE][kK]|[mM][oO][nN][tT][hH]|[yY][eE][aA][rR])$";
+
+// A scalar that is read as its text. Only the schema uses it, and a doc comment would be in the schema.
+#[derive(JsonSchema)]
+#[schemars(inline, untagged)]
+#[allow(dead_code, reason = "only its schema is used")]
+enum Text {
+    Words(String),
+    Number(f64),
+    Truth(bool),
+}
 
 /// A scalar, as written.
 pub(crate) type Scalar = Option<Placed<String>>;
@@ -16,16 +31,19 @@ pub(crate) struct Placed<T> {
     pub(crate) value: T,
     /// Line at which it is used.
     pub(crate) line: u64,
-    /// Line and column at which it is written; an alias is used elsewhere.
-    pub(crate) defined: (u64, u64),
+    /// Byte at which it is written; an alias is used elsewhere.
+    pub(crate) defined: usize,
 }
 
 impl<T> From<Spanned<T>> for Placed<T> {
     fn from(spanned: Spanned<T>) -> Self {
+        let byte = spanned.defined.span().byte_offset();
         Self {
             value: spanned.value,
             line: spanned.referenced.line(),
-            defined: (spanned.defined.line(), spanned.defined.column()),
+            defined: byte
+                .and_then(|byte| byte.try_into().ok())
+                .unwrap_or(usize::MAX),
         }
     }
 }
@@ -36,17 +54,17 @@ impl<T> From<Spanned<T>> for Placed<T> {
 #[schemars(rename = "Rules")]
 pub(crate) struct DocumentForm {
     /// Name of the domain. Required, and in one document only.
-    #[schemars(with = "String")]
+    #[schemars(with = "Text")]
     pub(crate) domain: Scalar,
     /// First level of descriptors.
     #[serde(default)]
     #[schemars(with = "Option<Vec<DescriptorForm>>")]
     pub(crate) descriptors: Option<Vec<Placed<DescriptorForm>>>,
     /// Answer to a request without a rule: `allow` (default) or `reject`.
-    #[schemars(with = "Option<String>")]
+    #[schemars(with = "Option<String>", extend("enum" = ["allow", "reject", null]))]
     pub(crate) unmatched: Scalar,
     /// Requests that are counted: those `allowed` (default), or all `attempts`, as in envoyproxy/ratelimit.
-    #[schemars(with = "Option<String>")]
+    #[schemars(with = "Option<String>", extend("enum" = ["allowed", "attempts", null]))]
     pub(crate) count: Scalar,
 }
 
@@ -56,14 +74,14 @@ pub(crate) struct DocumentForm {
 #[schemars(rename = "Descriptor")]
 pub(crate) struct DescriptorForm {
     /// Key of the request's entry. Required.
-    #[schemars(with = "String")]
+    #[schemars(with = "Text")]
     pub(crate) key: Scalar,
     /// Value of the request's entry; `*` stands for any characters. Without it, each value has a quota of its own.
-    #[schemars(with = "Option<String>")]
+    #[schemars(with = "Option<Text>")]
     pub(crate) value: Scalar,
     /// The limit. Without it, requests that end here are free.
     #[serde(default, deserialize_with = "present")]
-    #[schemars(with = "Option<LimitForm>")]
+    #[schemars(with = "LimitForm")]
     pub(crate) rate_limit: Option<Placed<Option<LimitForm>>>,
     /// Next level.
     #[serde(default)]
@@ -76,12 +94,13 @@ pub(crate) struct DescriptorForm {
     #[schemars(with = "Option<bool>")]
     pub(crate) detailed_metric: Scalar,
     /// Long refusal of a caller that keeps exceeding the limit.
-    #[schemars(with = "Option<BanForm>")]
-    pub(crate) ban: Option<Placed<BanForm>>,
+    #[serde(default, deserialize_with = "present")]
+    #[schemars(with = "BanForm")]
+    pub(crate) ban: Option<Placed<Option<BanForm>>>,
     /// Answer above the limit: `reject` (default), `wait`, `drop`, `degrade`, `redirect`.
     #[schemars(with = "Option<crate::Action>")]
     pub(crate) action: Scalar,
-    /// Longest wait of `action: wait`, such as `5ms` (default).
+    /// Longest wait of `action: wait` and of a leaky queue, such as `5ms` (default). At most `1min`.
     #[schemars(with = "Option<String>")]
     pub(crate) max_wait: Scalar,
     /// `local` (default) or `shared`.
@@ -91,17 +110,17 @@ pub(crate) struct DescriptorForm {
     #[schemars(with = "Option<crate::OnFailure>")]
     pub(crate) on_failure: Scalar,
     /// Units that a request takes if it does not say. Default: 1.
-    #[schemars(with = "Option<u64>")]
+    #[schemars(with = "Option<NonZeroU64>")]
     pub(crate) cost: Scalar,
 }
 
 /// A limit: `unit` and `requests_per_unit`, or `rate`, or `unlimited`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(rename = "RateLimit")]
+#[schemars(rename = "RateLimit", extend("anyOf" = [{"required": ["rate"]}, {"required": ["unit", "requests_per_unit"]}, {"required": ["unlimited"]}]))]
 pub(crate) struct LimitForm {
     /// `second`, `minute`, `hour`, `day`, `week`, `month` or `year`, in any case.
-    #[schemars(with = "Option<String>")]
+    #[schemars(with = "Option<String>", extend("pattern" = UNIT))]
     pub(crate) unit: Scalar,
     /// Amount in each unit, from 0 to 4294967295.
     #[schemars(with = "Option<u32>")]
@@ -109,8 +128,9 @@ pub(crate) struct LimitForm {
     /// Amount and window, such as `2000/20min`.
     #[schemars(with = "Option<String>")]
     pub(crate) rate: Scalar,
-    /// `fixed_window` (default), `token_bucket`, `leaky_queue`, `sliding_log` or `sliding_counter`.
-    #[schemars(with = "Option<crate::Algorithm>")]
+    /// `fixed_window` (default), `token_bucket` (also `gcra`, `leaky_bucket`), `leaky_queue`, `sliding_log` or
+    /// `sliding_counter`.
+    #[schemars(with = "Option<String>", extend("enum" = ["fixed_window", "token_bucket", "gcra", "leaky_bucket", "leaky_queue", "sliding_log", "sliding_counter", null]))]
     pub(crate) algorithm: Scalar,
     /// Largest amount at once, for `token_bucket` and `leaky_queue`. Default: the amount of one second, rounded up.
     #[schemars(with = "Option<f64>")]
@@ -122,7 +142,7 @@ pub(crate) struct LimitForm {
     #[schemars(with = "Option<bool>")]
     pub(crate) unlimited: Scalar,
     /// Name by which other rules replace this one.
-    #[schemars(with = "Option<String>")]
+    #[schemars(with = "Option<Text>")]
     pub(crate) name: Scalar,
     /// Rules that this one replaces in a request.
     pub(crate) replaces: Option<Vec<ReplacesForm>>,
@@ -134,7 +154,7 @@ pub(crate) struct LimitForm {
 #[schemars(rename = "Ban")]
 pub(crate) struct BanForm {
     /// Number of attempts that lead to no ban yet. Required.
-    #[schemars(with = "u32")]
+    #[schemars(with = "NonZeroU32")]
     pub(crate) threshold: Scalar,
     /// Time in which attempts are counted, from the first one, such as `1min`. Required.
     #[schemars(with = "String")]
@@ -143,7 +163,7 @@ pub(crate) struct BanForm {
     #[schemars(with = "String")]
     pub(crate) length: Scalar,
     /// Whether each further ban is twice as long: `false` (default), `true` (up to a day), or the longest length.
-    #[schemars(with = "Option<String>")]
+    #[schemars(with = "Option<Text>")]
     pub(crate) growing: Scalar,
 }
 
@@ -153,7 +173,7 @@ pub(crate) struct BanForm {
 #[schemars(rename = "Replaces")]
 pub(crate) struct ReplacesForm {
     /// Its name.
-    #[schemars(with = "String")]
+    #[schemars(with = "Text")]
     pub(crate) name: Scalar,
 }
 

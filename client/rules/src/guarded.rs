@@ -1,8 +1,8 @@
 //! The limit of a rule, and the ban of callers that keep exceeding it.
 //!
-//! A ban counts all attempts, even those that the limit or another rule refuses. Each further ban of a caller is twice
-//! as long, up to the longest length. The number of bans is forgotten when the longest length has passed since the end
-//! of the last one.
+//! A ban counts all attempts, whatever their cost, even those that the limit or another rule refuses. Each further ban
+//! of a caller is twice as long, up to the longest length. The number of bans is forgotten when the longest length has
+//! passed since the end of the last one.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -87,13 +87,13 @@ impl Bans {
     }
 
     /// Counts an attempt. Returns the refusal of a banned caller.
-    fn count(&self, offences: &mut Offences, cost: Units, now: Moment) -> Option<Decision> {
+    fn count(&self, offences: &mut Offences, now: Moment) -> Option<Decision> {
         if self.is_over(offences, now) {
             offences.number = 0;
         }
         let ban = self.step(offences.number)?;
         let was_banned = !ban.peek(&offences.state, Units::ZERO, now).is_allowed();
-        let decision = ban.take(&mut offences.state, cost, now);
+        let decision = ban.take(&mut offences.state, Units::ONE, now);
         if let (false, Decision::After(wait)) = (was_banned, decision) {
             offences.number += 1;
             offences.until = now.after(wait);
@@ -128,7 +128,7 @@ impl Guarded {
         if state.bans.is_none() {
             state.bans = fresh();
         }
-        bans.count(state.bans.as_deref_mut()?, cost, now)
+        bans.count(state.bans.as_deref_mut()?, now)
     }
 }
 

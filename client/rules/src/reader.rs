@@ -1,9 +1,10 @@
 //! Reads one document into rules.
 //!
-//! The YAML parser stops at its first problem: text that is no YAML, an unknown field, a field twice. All other
-//! problems of a document are reported together. An empty value is a bare key. A number as a value is its text
+//! The YAML parser stops at its first problem: text that is no YAML, an unknown field, a field twice, a list in place of
+//! a value. All other problems of a document are reported together. An empty value is a bare key. A number as a value is its text
 //! (`0041`), but for fractions and whole numbers above 2⁶³ − 1, which need quotes.
 
+use std::net::Ipv6Addr;
 use std::num::NonZeroU64;
 use std::time::Duration;
 
@@ -12,69 +13,40 @@ use indexmap::IndexSet;
 use serde::Deserialize;
 use serde::de::IntoDeserializer;
 use serde::de::value::Error as ValueError;
-use serde_saphyr::options::DuplicateKeyPolicy;
 
-use crate::document::{DOCUMENT_BYTES_MAX, Domain, Rules};
+use crate::document::{Domain, Rules};
 use crate::form::{DescriptorForm, DocumentForm, Placed, ReplacesForm, Scalar};
 use crate::problem::Problem;
-use crate::rule::{Action, Algorithm, Limit, MAX_WAIT, OnFailure, Rule, Scope};
+use crate::rule::{Action, Algorithm, Limit, MAX_WAIT, MAX_WAIT_MAX, OnFailure, Rule, Scope};
 use crate::tree::Node;
 
 mod limit;
-
-/// Most levels of maps and lists. A level of descriptors has two.
-const DEPTH_MAX: usize = 64;
-
-/// Fields of envoyproxy/ratelimit that Doorward lacks.
-const LACKED: [&str; 4] = [
-    "quota_mode",
-    "share_threshold",
-    "value_to_metric",
-    "metadata",
-];
-
-/// Fields of a descriptor, which do not belong to `rate_limit`.
-const OF_DESCRIPTOR: [&str; 8] = [
-    "shadow_mode",
-    "detailed_metric",
-    "ban",
-    "action",
-    "max_wait",
-    "scope",
-    "on_failure",
-    "cost",
-];
-
-/// Fields of `rate_limit`, which do not belong to a descriptor.
-const OF_LIMIT: [&str; 9] = [
-    "unit",
-    "requests_per_unit",
-    "rate",
-    "algorithm",
-    "burst",
-    "soft_limit",
-    "unlimited",
-    "name",
-    "replaces",
-];
+mod parse;
 
 /// Reader of one document.
-pub(crate) struct Reader<'a> {
-    file: &'a str,
-    text: &'a str,
+pub(crate) struct Reader<'a, 'f> {
+    file: &'f str,
+    text: &'f str,
     rules: &'a mut Rules,
+    /// Domain and file of each document so far.
+    files: &'a mut Vec<(String, &'f str)>,
     problems: Vec<Problem>,
 }
 
 /// The levels above a descriptor.
 type Levels<'f> = Vec<(&'f str, Option<&'f str>)>;
 
-impl<'a> Reader<'a> {
-    pub(crate) const fn new(file: &'a str, text: &'a str, rules: &'a mut Rules) -> Self {
+impl<'a, 'f> Reader<'a, 'f> {
+    pub(crate) const fn new(
+        (file, text): (&'f str, &'f str),
+        rules: &'a mut Rules,
+        files: &'a mut Vec<(String, &'f str)>,
+    ) -> Self {
         Self {
             file,
             text,
             rules,
+            files,
             problems: Vec::new(),
         }
     }
@@ -85,7 +57,7 @@ impl<'a> Reader<'a> {
 
     /// Adds the rules of the document to the others.
     pub(crate) fn read(&mut self) {
-        match parse(self.text) {
+        match parse::parse(self.text) {
             Ok(form) => self.document(&form),
             Err((line, message)) => self.problem(line, message),
         }
@@ -98,8 +70,11 @@ impl<'a> Reader<'a> {
             return self.problem(line, message.to_owned());
         };
         if self.rules.domain(name).is_some() {
+            let mut others = self.files.iter();
+            let other = others.find(|(domain, _)| domain == name);
+            let other = other.map_or("another document", |(_, file)| file);
             let message =
-                format!("domain: {name} is in another document; put all of its rules into one");
+                format!("domain: {name} is in {other} too; put all of its rules into one");
             return self.problem(line, message);
         }
         let mut domain = Domain {
@@ -116,13 +91,14 @@ impl<'a> Reader<'a> {
         let mut own = self.rules.rules().iter().skip(before);
         domain.has_shared = own.any(|rule| rule.scope == Scope::Shared);
         self.rules.add_domain(name, domain);
+        self.files.push((name.to_owned(), self.file));
     }
 
-    fn level<'f>(
+    fn level<'d>(
         &mut self,
         parent: &str,
-        levels: &mut Levels<'f>,
-        forms: Option<&'f [Placed<DescriptorForm>]>,
+        levels: &mut Levels<'d>,
+        forms: Option<&'d [Placed<DescriptorForm>]>,
         domain: &mut Domain,
         node: &mut Node,
     ) {
@@ -140,6 +116,9 @@ impl<'a> Reader<'a> {
             }
             self.check_text("key", &form.key);
             self.check_text("value", &form.value);
+            if key == "remote_address" {
+                self.check_address(&form.value);
+            }
             let value = scalar(&form.value).map(|(value, _)| value);
             let path = match value {
                 None => format!("{parent}.{key}"),
@@ -178,18 +157,17 @@ impl<'a> Reader<'a> {
         let action = self.word("action", &form.action).unwrap_or_default();
         let scope = self.word("scope", &form.scope).unwrap_or_default();
         let on_failure = self.word("on_failure", &form.on_failure);
-        let max_wait = self
-            .duration("max_wait", &form.max_wait)
-            .unwrap_or(MAX_WAIT);
+        let what = "a duration up to 1min, such as 5ms";
+        let max_wait = self.parsed("max_wait", &form.max_wait, what, |text| {
+            duration(text).filter(|wait| *wait <= MAX_WAIT_MAX)
+        });
+        let max_wait = max_wait.unwrap_or(MAX_WAIT);
         let cost = self.parsed("cost", &form.cost, "a whole number above 0", |text| {
             text.parse().ok().map(NonZeroU64::get)
         });
         let bans = form.ban.as_ref().and_then(|ban| self.bans(ban));
         let Some(limit_form) = &form.rate_limit else {
-            if let Some(ban) = &form.ban {
-                let message = "ban: stands without rate_limit; write the limit too";
-                self.problem(ban.line, message.to_owned());
-            }
+            self.without_limit(form);
             return None;
         };
         let line = limit_form.line;
@@ -198,7 +176,8 @@ impl<'a> Reader<'a> {
             self.problem(line, message.to_owned());
             return None;
         };
-        let limit = self.limit(limit_form, line, max_wait, bans);
+        let cost = cost.unwrap_or(1);
+        let limit = self.limit(limit_form, line, (cost, max_wait), bans);
         if action == Action::Wait
             && let Some(Limit::Counted(counted)) = &limit
             && (counted.algorithm != Algorithm::TokenBucket || scope == Scope::Shared)
@@ -226,8 +205,27 @@ impl<'a> Reader<'a> {
                 Scope::Local => OnFailure::Open,
                 Scope::Shared => OnFailure::Safe,
             }),
-            cost: cost.unwrap_or(1),
+            cost,
         })
+    }
+
+    /// Refuses the fields that have no effect in a descriptor without a limit.
+    fn without_limit(&mut self, form: &DescriptorForm) {
+        let fields = [
+            ("ban", form.ban.as_ref().map(|ban| ban.line)),
+            ("shadow_mode", line(&form.shadow_mode)),
+            ("cost", line(&form.cost)),
+            ("action", line(&form.action)),
+            ("scope", line(&form.scope)),
+            ("max_wait", line(&form.max_wait)),
+            ("on_failure", line(&form.on_failure)),
+        ];
+        for (field, line) in fields {
+            if let Some(line) = line {
+                let message = format!("{field}: stands without rate_limit; write the limit too");
+                self.problem(line, message);
+            }
+        }
     }
 
     fn replaces(
@@ -272,13 +270,21 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn is_quoted(&self, (line, column): (u64, u64)) -> bool {
-        let (line, column) = (line as usize, column as usize);
-        let line = line
-            .checked_sub(1)
-            .and_then(|line| self.text.lines().nth(line));
-        let first = line.and_then(|line| line.chars().nth(column.saturating_sub(1)));
-        matches!(first, Some('"' | '\'' | '|' | '>'))
+    /// Refuses an IPv6 address without a prefix: the address of a client has one.
+    fn check_address(&mut self, value: &Scalar) {
+        let parsed = scalar(value).map(|(text, line)| (text.parse::<Ipv6Addr>(), line));
+        if let Some((Ok(address), line)) = parsed {
+            let network = Ipv6Addr::from_bits(address.to_bits() >> 64 << 64);
+            let message = format!(
+                "value: {address} matches no client, because IPv6 addresses count by prefix; write \"{network}/64\""
+            );
+            self.problem(line, message);
+        }
+    }
+
+    fn is_quoted(&self, byte: usize) -> bool {
+        let first = self.text.as_bytes().get(byte);
+        matches!(first, Some(b'"' | b'\'' | b'|' | b'>'))
     }
 
     /// Returns whether the value is the second of two words; the first is the default.
@@ -302,8 +308,7 @@ impl<'a> Reader<'a> {
     }
 
     fn duration(&mut self, field: &str, value: &Scalar) -> Option<Duration> {
-        let read = |text: &str| humantime::parse_duration(text).ok();
-        self.parsed(field, value, "a duration such as 5ms or 10min", read)
+        self.parsed(field, value, "a duration such as 10min or 30days", duration)
     }
 
     fn word<T: for<'de> Deserialize<'de>>(&mut self, field: &str, value: &Scalar) -> Option<T> {
@@ -345,52 +350,23 @@ impl<'a> Reader<'a> {
     }
 }
 
-fn parse(text: &str) -> Result<DocumentForm, (u64, String)> {
-    if text.len() > DOCUMENT_BYTES_MAX {
-        let message = format!(
-            "the document is larger than {DOCUMENT_BYTES_MAX} bytes; write several domains"
-        );
-        return Err((1, message));
-    }
-    let options = serde_saphyr::options! {
-        with_snippet: false,
-        emit_comments: false,
-        budget: serde_saphyr::budget! { max_depth: DEPTH_MAX },
-        duplicate_keys: DuplicateKeyPolicy::Error,
-    };
-    serde_saphyr::from_str_with_options(text, options).map_err(|error| {
-        let line = error.location().map_or(1, |place| place.line().max(1));
-        let message = error.render();
-        let message = message.lines().next().unwrap_or_default();
-        let message = message.strip_prefix("error: ").unwrap_or(message);
-        let message = message
-            .split_once(" at line ")
-            .map_or(message, |(start, _)| start);
-        (
-            line,
-            place_of(message).unwrap_or_else(|| message.to_owned()),
-        )
-    })
-}
-
-/// Returns a better message for a field of another place, or one that Doorward lacks.
-fn place_of(message: &str) -> Option<String> {
-    let (_, rest) = message.split_once("unknown field `")?;
-    let (field, _) = rest.split_once('`')?;
-    let advice = if LACKED.contains(&field) {
-        "envoyproxy/ratelimit has this field and Doorward does not; remove it"
-    } else if OF_DESCRIPTOR.contains(&field) {
-        "this field belongs to a descriptor; write it beside key"
-    } else if OF_LIMIT.contains(&field) {
-        "this field belongs to the limit; write it below rate_limit"
-    } else {
-        return None;
-    };
-    Some(format!("{field}: {advice}"))
-}
-
 /// Returns a scalar's text and line; `None` if it is missing or empty.
 fn scalar(value: &Scalar) -> Option<(&str, u64)> {
     let value = value.as_ref().filter(|value| !value.value.is_empty())?;
     Some((value.value.as_str(), value.line))
+}
+
+/// Returns the line of a scalar that is there.
+fn line(value: &Scalar) -> Option<u64> {
+    scalar(value).map(|(_, line)| line)
+}
+
+/// Reads a duration. A month or a year has no exact length.
+fn duration(text: &str) -> Option<Duration> {
+    let mut words = text.split(|letter: char| !letter.is_alphabetic());
+    let is_inexact = |word: &str| {
+        matches!(word, "M" | "y") || word.starts_with("month") || word.starts_with("year")
+    };
+    let span = humantime::parse_duration(text).ok();
+    span.filter(|_| !words.any(is_inexact))
 }

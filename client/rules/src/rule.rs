@@ -12,6 +12,9 @@ use crate::guarded::Guarded;
 /// Default of `max_wait`.
 pub const MAX_WAIT: Duration = Duration::from_millis(5);
 
+/// Largest `max_wait`: a request that waits holds a connection and memory.
+pub const MAX_WAIT_MAX: Duration = Duration::from_secs(60);
+
 /// A rule of a document, after all checks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rule {

@@ -1,5 +1,6 @@
 //! The limit of a descriptor, and its bans.
 
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use doorward_limits::{
@@ -7,7 +8,7 @@ use doorward_limits::{
     SoftHard, TokenBucket, Units,
 };
 
-use super::{Reader, scalar};
+use super::{Reader, duration, scalar};
 use crate::counting::Counting;
 use crate::form::{BanForm, LimitForm, Placed};
 use crate::guarded::{Bans, Guarded};
@@ -27,13 +28,16 @@ const UNITS: [(&str, u64); 7] = [
 /// Longest ban of `growing: true`.
 const BAN_MAX: Duration = Duration::from_secs(86_400);
 
-impl Reader<'_> {
+/// Largest amount of a `sliding_log`, which keeps 8 bytes for each request.
+const LOG_MAX: u64 = 100_000;
+
+impl Reader<'_, '_> {
     /// Returns the limit; `None` with a problem.
     pub(super) fn limit(
         &mut self,
         form: &LimitForm,
         line: u64,
-        max_wait: Duration,
+        (cost, max_wait): (u64, Duration),
         bans: Option<Bans>,
     ) -> Option<Limit> {
         if self.truth("unlimited", &form.unlimited) {
@@ -69,6 +73,13 @@ impl Reader<'_> {
             let message = "burst: needs algorithm: token_bucket or leaky_queue; windows have none";
             self.problem(line, message.to_owned());
         }
+        if algorithm == Algorithm::SlidingLog && rate.amount() > Units::whole(LOG_MAX) {
+            let message = format!(
+                "algorithm: sliding_log keeps each request, {LOG_MAX} at most; write sliding_counter"
+            );
+            self.problem(line, message);
+            return None;
+        }
         let limit = match counting(algorithm, rate, burst, max_wait) {
             Ok(limit) => limit,
             Err(error) => {
@@ -76,16 +87,22 @@ impl Reader<'_> {
                 return None;
             }
         };
+        let most = limit.limit();
+        if rate.amount() > Units::ZERO && most < Units::whole(cost) {
+            let message = format!(
+                "rate_limit: {most} at once is less than the cost of {cost}, so no request passes; write a larger amount or burst, or a smaller cost"
+            );
+            self.problem(line, message);
+        }
         if let (Some((_, line)), Some(soft)) = (scalar(&form.soft_limit), soft_limit)
-            && soft >= limit.limit()
+            && soft >= most
         {
-            let most = limit.limit();
             let message =
                 format!("soft_limit: {soft} is not below the limit; write less than {most}");
             self.problem(line, message);
         }
         let hard = Guarded { limit, bans };
-        let soft = soft_limit.unwrap_or(limit.limit());
+        let soft = soft_limit.unwrap_or(most);
         let settings = SoftHard::new(hard, soft);
         Some(Limit::Counted(Box::new(Counted {
             rate,
@@ -126,16 +143,21 @@ impl Reader<'_> {
     }
 
     /// Returns the bans; `None` with a problem.
-    pub(super) fn bans(&mut self, form: &Placed<BanForm>) -> Option<Bans> {
-        let (line, form) = (form.line, &form.value);
-        let whole = |text: &str| text.parse::<u32>().ok();
-        let threshold = self.parsed(
-            "threshold",
-            &form.threshold,
-            "a whole number of attempts",
-            whole,
-        );
-        let interval = self.duration("interval", &form.interval);
+    pub(super) fn bans(&mut self, form: &Placed<Option<BanForm>>) -> Option<Bans> {
+        const EXAMPLE: &str = "ban: {threshold: 20, interval: 1min, length: 10min}";
+        let line = form.line;
+        let Some(form) = &form.value else {
+            self.problem(line, format!("ban: is empty; write it, as in {EXAMPLE}"));
+            return None;
+        };
+        let what = "a whole number of attempts above 0";
+        let threshold = self.parsed("threshold", &form.threshold, what, |text| {
+            text.parse().ok().map(NonZeroU32::get)
+        });
+        let what = "a duration above 0, such as 1min";
+        let rate = self.parsed("interval", &form.interval, what, |text| {
+            Rate::new(Units::whole(threshold.unwrap_or(1).into()), duration(text)?).ok()
+        });
         let length = self.duration("length", &form.length);
         let fields = [
             ("threshold", &form.threshold),
@@ -144,23 +166,24 @@ impl Reader<'_> {
         ];
         for (field, value) in fields {
             if scalar(value).is_none() {
-                let example = "ban: {threshold: 20, interval: 1min, length: 10min}";
-                self.problem(
-                    line,
-                    format!("{field}: is missing; write it, as in {example}"),
-                );
+                let message = format!("{field}: is missing; write it, as in {EXAMPLE}");
+                self.problem(line, message);
             }
         }
         let longest = match scalar(&form.growing) {
-            None | Some(("false", _)) => Some(Duration::ZERO),
-            Some(("true", _)) => Some(BAN_MAX),
-            Some(_) => self.duration("growing", &form.growing),
+            None | Some(("false", _)) => length?,
+            Some(("true", _)) => BAN_MAX,
+            Some((_, line)) => {
+                let longest = self.duration("growing", &form.growing)?;
+                if length.is_some_and(|length| longest < length) {
+                    let message = "growing: is shorter than length; write a longer duration";
+                    self.problem(line, message.to_owned());
+                }
+                longest
+            }
         };
-        let rate = Rate::new(Units::whole(threshold?.into()), interval?);
-        let (length, longest) = (length?, longest?);
-        let bans = rate
-            .map_err(|error| error.to_string())
-            .and_then(|rate| Bans::new(rate, length, longest).map_err(|error| error.to_string()));
+        threshold?;
+        let bans = Bans::new(rate?, length?, longest);
         bans.map_err(|error| self.problem(line, format!("ban: {error}")))
             .ok()
     }

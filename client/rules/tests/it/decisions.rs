@@ -211,4 +211,10 @@ fn bans_count_attempts_and_grow() {
     // After a good while, the first ban is short again.
     story.advance(200 * SECOND);
     assert_eq!(banned_for(&mut story), 70 * SECOND);
+    // An attempt of many units counts once.
+    story.advance(400 * SECOND);
+    for is_banned in [false, false, false, false, true] {
+        let decision = story.ask(&[("user", "eve")], Some(9));
+        assert_eq!(decision.why == Why::Banned, is_banned);
+    }
 }

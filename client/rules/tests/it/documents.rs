@@ -1,6 +1,7 @@
 //! Problems of documents that the vectors do not have: fields beyond envoyproxy/ratelimit.
 
 use doorward_rules::Rules;
+use serde_json::Value;
 
 /// Returns the problems of a document with these lines below `rate_limit` and beside it.
 fn problems(limit: &str, beside: &str) -> Vec<String> {
@@ -100,14 +101,157 @@ fn fields_of_a_descriptor_are_checked_with_their_line_and_advice() {
     check(
         TWO,
         "max_wait: soon",
-        &["shop.yaml:5: max_wait: soon is invalid; write a duration such as 5ms or 10min"],
+        &["shop.yaml:5: max_wait: soon is invalid; write a duration up to 1min, such as 5ms"],
     );
+}
+
+#[test]
+fn rules_that_refuse_every_request_or_have_no_effect_are_problems() {
+    check("{rate: 0/min}", "", &[]);
+    check("{rate: 10/min}", "cost: 10", &[]);
+    check("{rate: 10/min}", "max_wait: 1min", &[]);
+    let refuses = |most, cost| {
+        format!(
+            "shop.yaml:4: rate_limit: {most} at once is less than the cost of {cost}, so no request passes; write a larger amount or burst, or a smaller cost"
+        )
+    };
+    check("{rate: 10/min}", "cost: 20", &[&refuses("10", 20)]);
+    check("{rate: 0.5/s}", "", &[&refuses("0.5", 1)]);
+    let bucket = "{rate: 2/s, algorithm: token_bucket, burst: 0}";
+    check(bucket, "", &[&refuses("0", 1)]);
+    let example = "write it, as in ban: {threshold: 20, interval: 1min, length: 10min}";
+    check(
+        TWO,
+        "ban:",
+        &[&format!("shop.yaml:5: ban: is empty; {example}")],
+    );
+    check(
+        TWO,
+        "ban: {threshold: 0, interval: 0s, length: 1h, growing: 5min}",
+        &[
+            "shop.yaml:5: threshold: 0 is invalid; write a whole number of attempts above 0",
+            "shop.yaml:5: interval: 0s is invalid; write a duration above 0, such as 1min",
+            "shop.yaml:5: growing: is shorter than length; write a longer duration",
+        ],
+    );
+    check(
+        TWO,
+        "max_wait: 61s",
+        &["shop.yaml:5: max_wait: 61s is invalid; write a duration up to 1min, such as 5ms"],
+    );
+    for length in ["1month", "1h 2M", "1year", "1y"] {
+        let ban = format!("ban: {{threshold: 1, interval: 1min, length: {length}}}");
+        let expected = format!(
+            "shop.yaml:5: length: {length} is invalid; write a duration such as 10min or 30days"
+        );
+        check(TWO, &ban, &[&expected]);
+    }
+    check("{rate: 100000/s, algorithm: sliding_log}", "", &[]);
+    check(
+        "{rate: 100001/s, algorithm: sliding_log}",
+        "",
+        &[
+            "shop.yaml:4: algorithm: sliding_log keeps each request, 100000 at most; write sliding_counter",
+        ],
+    );
+    let address = |value: &str| {
+        let text = format!("domain: a\ndescriptors:\n- key: remote_address\n  value: {value}\n");
+        Rules::load(&[("a.yaml", &text)]).map_err(|problems| problems[0].to_string())
+    };
+    assert!(address("2001:db8::/64").is_ok());
+    assert!(address("10.1.2.3").is_ok());
+    let expected = "a.yaml:4: value: 2001:db8:1:2:3::4 matches no client, because IPv6 addresses count by prefix; write \"2001:db8:1:2::/64\"";
+    assert_eq!(address("2001:db8:1:2:3::4"), Err(expected.to_owned()));
+    for (field, value) in [
+        ("shadow_mode", "true"),
+        ("cost", "2"),
+        ("action", "drop"),
+        ("scope", "shared"),
+        ("max_wait", "5ms"),
+        ("on_failure", "open"),
+    ] {
+        let text = format!("domain: shop\ndescriptors:\n- key: user\n  {field}: {value}\n");
+        let problems = Rules::load(&[("shop.yaml", &text)]).unwrap_err();
+        let expected = format!("{field}: stands without rate_limit; write the limit too");
+        assert_eq!((problems[0].line, &problems[0].message), (4, &expected));
+    }
+}
+
+#[test]
+fn a_number_needs_quotes_wherever_it_stands() {
+    for (start, number, is_valid) in [
+        ("", "\"1.10\"", true),
+        ("", "'1.10'", true),
+        ("", "1.10", false),
+        ("\u{feff}", "\"1.10\"", true),
+        ("# größer\r\n", "\"1.10\"", true),
+        ("# größer\r\n", "1.10", false),
+    ] {
+        let text = format!("{start}domain: größer\ndescriptors: [{{key: é, value: {number}}}]\n");
+        assert_eq!(
+            Rules::load(&[("a.yaml", &text)]).is_ok(),
+            is_valid,
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn problems_of_the_parser_are_told_in_the_words_of_a_document() {
+    #[track_caller]
+    fn check(text: &str, line: u64, message: &str) {
+        let problems = Rules::load(&[("a.yaml", text)]).unwrap_err();
+        let [problem] = problems.as_slice() else {
+            panic!("{problems:?}");
+        };
+        assert_eq!((problem.line, problem.message.as_str()), (line, message));
+    }
+    let (open, close) = ("[{key: a, descriptors: ".repeat(40), "}]".repeat(40));
+    let deep = format!("domain: a\ndescriptors: {open}{close}\n");
+    check(&deep, 2, "too many levels; write fewer");
+    let several = "the file has several documents; write one file for each domain";
+    check("domain: a\n---\ndomain: b\n", 3, several);
+    check(
+        "domain: [a]\n",
+        1,
+        "a single value belongs here, not a list or map",
+    );
+    check(
+        "domain: a\ndescriptors: [user]\n",
+        2,
+        "write fields, as in key: user",
+    );
+    let list = "a list belongs here; begin each entry with a dash";
+    check("domain: a\ndescriptors: {key: user}\n", 2, list);
+    check(
+        "domain: a\ndomain: b\n",
+        2,
+        "domain: is there twice; remove one of the two",
+    );
+}
+
+#[test]
+fn a_document_has_hundreds_of_thousands_of_values_and_many_aliases() {
+    let names = "{name: a}, ".repeat(90_000);
+    let mut text = format!(
+        "domain: a\ndescriptors:\n- key: a\n  rate_limit: {{rate: 1/s, replaces: [{names}]}}\n"
+    );
+    for number in 0..2_000 {
+        let limit = if number == 0 { "&a {rate: 1/s}" } else { "*a" };
+        text += &format!("- key: a\n  value: \"{number}.0\"\n  rate_limit: {limit}\n");
+    }
+    let rules = Rules::load(&[("a.yaml", &text)]).map(|rules| rules.rules().len());
+    assert_eq!(rules, Ok(2_001));
 }
 
 #[test]
 fn all_problems_of_all_documents_are_told_by_line() {
     let first = "domain: a\nunmatched: perhaps\ndescriptors:\n- key: user\n  rate_limit: {rate: x}\n- value: 1\n";
     let second = "domain: ''\n";
+    let again = [("a.yaml", "domain: a\n"), ("b.yaml", "# b\ndomain: a\n")];
+    let problems = Rules::load(&again).unwrap_err();
+    let expected = "b.yaml:2: domain: a is in a.yaml too; put all of its rules into one";
+    assert_eq!(problems[0].to_string(), expected);
     let problems = Rules::load(&[("a.yaml", first), ("b.yaml", second)]).unwrap_err();
     let lines: Vec<_> = problems
         .iter()
@@ -128,4 +272,99 @@ fn the_published_schema_is_that_of_the_types() {
         std::fs::write(path, &schema).unwrap();
     }
     assert_eq!(std::fs::read_to_string(path).unwrap_or_default(), schema);
+}
+
+/// Returns whether a value fits a schema, by the words that the published one has.
+fn fits(root: &Value, schema: &Value, value: &Value) -> bool {
+    let kind = match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    };
+    let is_kind = |word: &Value| word == kind || (word == "integer" && value.is_u64());
+    let any = |word: &str| {
+        let mut choices = schema[word].as_array().into_iter().flatten();
+        schema.get(word).is_none() || choices.any(|choice| fits(root, choice, value))
+    };
+    let fields = value.as_object().into_iter().flatten();
+    let of_field = |name: &str| schema["properties"].get(name);
+    fields.clone().all(|(name, value)| match of_field(name) {
+        Some(field) => fits(root, field, value),
+        None => schema.get("additionalProperties") != Some(&Value::Bool(false)),
+    }) && any("anyOf")
+        && any("oneOf")
+        && schema["type"].as_array().map_or(
+            schema["type"].is_null() || is_kind(&schema["type"]),
+            |kinds| kinds.iter().any(is_kind),
+        )
+        && schema.get("const").is_none_or(|it| it == value)
+        && schema["enum"]
+            .as_array()
+            .is_none_or(|all| all.contains(value))
+        && schema["minimum"]
+            .as_f64()
+            .is_none_or(|least| value.as_f64().is_none_or(|it| it >= least))
+        && schema["required"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .all(|name| name.as_str().is_some_and(|name| value.get(name).is_some()))
+        && value
+            .as_array()
+            .into_iter()
+            .flatten()
+            .all(|it| fits(root, &schema["items"], it))
+        && schema["$ref"].as_str().is_none_or(|path| {
+            let target = root.pointer(path.trim_start_matches('#'));
+            target.is_some_and(|target| fits(root, target, value))
+        })
+}
+
+#[test]
+fn the_schema_accepts_documents_that_load_and_no_others() {
+    let schema = Rules::schema().to_value();
+    let check = |text: &str| {
+        let value: Value = serde_saphyr::from_str(text).unwrap();
+        let loads = Rules::load(&[("a.yaml", text)]);
+        assert_eq!(
+            fits(&schema, &schema, &value),
+            loads.is_ok(),
+            "{text} {loads:?}"
+        );
+    };
+    let page = include_str!("../../../../docs/rules.md");
+    let (_, page) = page.split_once("```yaml\n").unwrap();
+    check(page.split_once("```").unwrap().0);
+    let bans = "ban: {threshold: 1, interval: 1min, length: 1min";
+    for (limit, beside) in [
+        (TWO, "value: 404"),
+        (TWO, "value: true"),
+        ("{rate: 2/s, algorithm: gcra}", "cost: 1"),
+        ("{rate: 2/s, algorithm: magic}", ""),
+        ("{unit: Minute, requests_per_unit: 2}", ""),
+        ("{unit: minute}", ""),
+        ("{unlimited: true, name: 1}", ""),
+        ("{}", ""),
+        (TWO, "cost: 0"),
+        (TWO, "ban:"),
+        (TWO, &format!("{bans}, growing: true}}")),
+        (TWO, &format!("{bans}, growing: 1h}}")),
+        (TWO, "action: perhaps"),
+        (TWO, "scope: shared"),
+    ] {
+        check(&format!(
+            "domain: 1\ndescriptors:\n- key: user\n  rate_limit: {limit}\n  {beside}\n"
+        ));
+    }
+    for field in [
+        "unmatched: deny",
+        "unmatched: reject",
+        "count: all",
+        "count: attempts",
+    ] {
+        check(&format!("domain: shop\n{field}\n"));
+    }
 }

@@ -1,0 +1,121 @@
+//! The YAML parser, with bounds of its own, and its messages in the words of a document.
+
+use serde_saphyr::options::DuplicateKeyPolicy;
+
+use crate::document::DOCUMENT_BYTES_MAX;
+use crate::form::DocumentForm;
+
+/// Most levels of maps and lists: 15 levels of descriptors, which fit the stack of a thread also without optimisation.
+const DEPTH_MAX: usize = 32;
+
+/// Most maps, lists and scalars: more than a document of the largest size has in practice.
+const NODES_MAX: usize = 4_000_000;
+
+/// Starts of the parser's messages, and the problem in the words of a document.
+const SAID: [(&str, &str); 6] = [
+    (
+        "expected string scalar",
+        "a single value belongs here, not a list or map",
+    ),
+    ("expected mapping start", "write fields, as in key: user"),
+    (
+        "expected sequence start",
+        "a list belongs here; begin each entry with a dash",
+    ),
+    (
+        "multiple YAML documents",
+        "the file has several documents; write one file for each domain",
+    ),
+    ("budget breached: Depth", "too many levels; write fewer"),
+    (
+        "budget breached",
+        "the document is too large; write several domains",
+    ),
+];
+
+/// Fields of envoyproxy/ratelimit that Doorward lacks.
+const LACKED: [&str; 4] = [
+    "quota_mode",
+    "share_threshold",
+    "value_to_metric",
+    "metadata",
+];
+
+/// Fields of a descriptor, which do not belong to `rate_limit`.
+const OF_DESCRIPTOR: [&str; 8] = [
+    "shadow_mode",
+    "detailed_metric",
+    "ban",
+    "action",
+    "max_wait",
+    "scope",
+    "on_failure",
+    "cost",
+];
+
+/// Fields of `rate_limit`, which do not belong to a descriptor.
+const OF_LIMIT: [&str; 9] = [
+    "unit",
+    "requests_per_unit",
+    "rate",
+    "algorithm",
+    "burst",
+    "soft_limit",
+    "unlimited",
+    "name",
+    "replaces",
+];
+
+/// Parses a document. The error has its line.
+pub(super) fn parse(text: &str) -> Result<DocumentForm, (u64, String)> {
+    if text.len() > DOCUMENT_BYTES_MAX {
+        let message = format!(
+            "the document is larger than {DOCUMENT_BYTES_MAX} bytes; write several domains"
+        );
+        return Err((1, message));
+    }
+    let options = serde_saphyr::options! {
+        with_snippet: false,
+        emit_comments: false,
+        budget: serde_saphyr::budget! {
+            max_depth: DEPTH_MAX,
+            max_nodes: NODES_MAX,
+            max_events: 2 * NODES_MAX,
+            enforce_alias_anchor_ratio: false,
+        },
+        duplicate_keys: DuplicateKeyPolicy::Error,
+    };
+    serde_saphyr::from_str_with_options(text, options).map_err(|error| {
+        let line = error.location().map_or(1, |place| place.line().max(1));
+        let message = error.render();
+        let message = message.lines().next().unwrap_or_default();
+        let message = message.strip_prefix("error: ").unwrap_or(message);
+        let message = message
+            .split_once(" at line ")
+            .map_or(message, |(start, _)| start);
+        (line, advice(message).unwrap_or_else(|| message.to_owned()))
+    })
+}
+
+/// Returns a better message for a known one of the parser: with the field and a remedy.
+fn advice(message: &str) -> Option<String> {
+    if let Some(rest) = message.strip_prefix("duplicate mapping key: ") {
+        let (field, _) = rest.split_once(", set DuplicateKeyPolicy")?;
+        return Some(format!("{field}: is there twice; remove one of the two"));
+    }
+    if let Some((_, said)) = SAID.iter().find(|(start, _)| message.starts_with(start)) {
+        return Some((*said).to_owned());
+    }
+    let (_, rest) = message.split_once("unknown field `")?;
+    let (field, _) = rest.split_once('`')?;
+    let advice = if LACKED.contains(&field) {
+        "envoyproxy/ratelimit has this field and Doorward does not; remove it"
+    } else if OF_DESCRIPTOR.contains(&field) {
+        "this field belongs to a descriptor; write it beside key"
+    } else if OF_LIMIT.contains(&field) {
+        "this field belongs to the limit; write it below rate_limit"
+    } else {
+        return None;
+    };
+    Some(format!("{field}: {advice}"))
+}
