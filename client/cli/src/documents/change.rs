@@ -9,6 +9,7 @@ use doorward_etcd::documents::{DocumentEdit, VersionKind};
 use serde_json::json;
 
 use super::author::Author;
+use super::document::is_directory;
 use super::flags::ChangeFlags;
 use super::preview::Preview;
 use super::show::{self, about};
@@ -31,6 +32,12 @@ pub(super) async fn apply<K: Shown>(
         return Err(Failure::Usage(problem.to_owned()));
     }
     changer.check_terminal()?;
+    if is_directory::<K>(file) {
+        let name = file.display();
+        return Err(Failure::Usage(format!(
+            "{name} is a directory, and a change is one of a file: give one of its files"
+        )));
+    }
     let new = Document::<K>::read(file)?;
     new.valid(": nothing was written")?;
     let standing = changer.store.read().await?;

@@ -230,6 +230,10 @@ fn the_files_of_a_directory_are_read_together_and_written_one_by_one() {
             "is a directory, and a change is one of a file",
         );
     }
+    // Its text together is no document.
+    let output = run(file, &["apply", at, "--yes"]);
+    check_failure(&output, 2, "is a directory, and a change is one of a file");
+    assert_eq!(fs::read_to_string(file).unwrap(), user());
     check_failure(&run(at, &["history"]), 2, "only etcd keeps a history");
     let other = folder.path().join("b.yml");
     check_exit(&run(file, &["apply", other.to_str().unwrap(), "--yes"]), 0);
