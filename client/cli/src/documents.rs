@@ -51,6 +51,11 @@ pub(crate) trait Shown: Kind {
     /// Returns the effect of a change. With `asks`, asks servers for what is in use.
     async fn effect(change: Change<'_, Self>, asks: bool) -> Self::Effect;
 
+    /// Returns the field and name of a part that both documents have, though only one may.
+    fn clash(&self, _other: &Self) -> Option<String> {
+        None
+    }
+
     /// Returns the number of parts.
     fn len(&self) -> usize;
 

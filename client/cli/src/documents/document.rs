@@ -83,7 +83,7 @@ pub(super) fn is_directory<K: Kind>(path: &Path) -> bool {
 }
 
 /// Returns the YAML files of a directory in the order of their names, without hidden ones.
-fn yaml_files(directory: &Path) -> io::Result<Vec<PathBuf>> {
+pub(super) fn yaml_files(directory: &Path) -> io::Result<Vec<PathBuf>> {
     let mut paths = Vec::new();
     for entry in fs::read_dir(directory)? {
         let entry = entry?;

@@ -1,7 +1,7 @@
 //! The place of a document, in etcd or in a file, to all commands alike.
 
 use std::borrow::Cow;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use doorward_documents::Kind;
@@ -10,8 +10,8 @@ use doorward_etcd::layout::DocumentKeys;
 use doorward_etcd::{DocumentPlace, EtcdConfig, EtcdConnection};
 
 use super::Document;
-use super::document::is_directory;
-use super::file::DocumentFile;
+use super::document::{is_directory, yaml_files};
+use super::file::{DocumentFile, folder};
 use crate::failure::Failure;
 use crate::flags::Common;
 
@@ -116,6 +116,19 @@ impl<'a> Store<'a> {
                 "{name} is a directory, and a change is one of a file: give --at {name}/FILE"
             ))
         })
+    }
+
+    /// Returns the other documents of the directory that a document's file is in.
+    pub(crate) fn siblings<K: Kind>(&self) -> Vec<Document<K>> {
+        if !matches!(self.kept, Kept::File(_)) {
+            return Vec::new();
+        }
+        let own = Path::new(&self.name);
+        let files = yaml_files(folder(own)).unwrap_or_default().into_iter();
+        let others = files.filter(|path| path.file_name() != own.file_name() && path.is_file());
+        others
+            .filter_map(|path| Document::read(&path).ok())
+            .collect()
     }
 
     /// Reads the document in force and the list of versions.

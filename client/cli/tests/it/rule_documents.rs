@@ -236,5 +236,14 @@ fn the_files_of_a_directory_are_read_together_and_written_one_by_one() {
     assert_eq!(fs::read_to_string(file).unwrap(), user());
     check_failure(&run(at, &["history"]), 2, "only etcd keeps a history");
     let other = folder.path().join("b.yml");
-    check_exit(&run(file, &["apply", other.to_str().unwrap(), "--yes"]), 0);
+    let other = other.to_str().unwrap();
+    let output = run(file, &["check", file, other]);
+    let told = format!("{other}: domain: login is in {file} too; keep one of them\n");
+    check_exit(&output, 1);
+    assert!(stderr(&output).contains(&told), "{}", stderr(&output));
+    let shown = json(&run(file, &["check", other, "-o", "json"]));
+    let told =
+        format!("warning: domain: login is in {other} too: servers refuse a directory with both");
+    assert_eq!(shown["warnings"], serde_json::json!([told]));
+    check_exit(&run(file, &["apply", other, "--yes"]), 0);
 }
