@@ -152,9 +152,9 @@ impl<'a> Changer<'a> {
         let color = self.store.common.color;
         if self.store.common.output == Output::Json {
             // The output is for programs; what is shown is for people.
-            preview.write(&mut output::stderr(), color.of_stderr())?;
+            preview.write(&mut output::stderr(), color.of_stderr(), self.flags.force)?;
         } else {
-            preview.write(&mut output::stdout(), color.of_stdout())?;
+            preview.write(&mut output::stdout(), color.of_stdout(), self.flags.force)?;
         }
         if let (Some(refusal), false) = (preview.effect.refusal(), self.flags.force) {
             return Ok(Changed::Unforced(refusal));

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::author::plain;
 use super::preview::write_need;
-use super::{Change, Document, Effect, Shown, Store, counted, show};
+use super::{Change, Document, Effect, Shown, Store, counted};
 use crate::failure::Failure;
 use crate::flags::{Common, Output};
 use crate::output;
@@ -80,10 +80,7 @@ pub(crate) async fn files<K: Shown>(
 
 /// Validates what is in force.
 pub(super) async fn in_force<K: Shown>(store: &Store<'_>) -> Result<(), Failure> {
-    let standing = store.read::<K>().await?;
-    let Some(document) = &standing.document else {
-        return Err(show::nothing(store, &standing));
-    };
+    let document = store.in_force::<K>().await?;
     let then = format!(": servers keep the {}s they had", K::NOUN);
     let change = Change {
         name: &document.name,

@@ -9,9 +9,9 @@ use doorward_etcd::documents::{self, DocumentEdit, Recorded, StoredDocument, Ver
 use doorward_etcd::layout::DocumentKeys;
 use doorward_etcd::{DocumentPlace, EtcdConfig, EtcdConnection};
 
-use super::Document;
 use super::document::{is_directory, yaml_files};
 use super::file::{DocumentFile, folder};
+use super::{Document, show};
 use crate::failure::Failure;
 use crate::flags::Common;
 
@@ -151,6 +151,13 @@ impl<'a> Store<'a> {
         let bytes = stored.document.clone();
         let document = bytes.map(|bytes| Document::new(&self.name, bytes));
         Ok(Standing { document, stored })
+    }
+
+    /// Reads the document in force.
+    pub(crate) async fn in_force<K: Kind>(&self) -> Result<Document<K>, Failure> {
+        let mut standing = self.read::<K>().await?;
+        let document = standing.document.take();
+        document.ok_or_else(|| show::nothing(self, &standing))
     }
 
     /// Versions of the history, in the order they are asked for; those that are not there are left

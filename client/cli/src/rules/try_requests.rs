@@ -2,14 +2,14 @@
 
 use std::fmt;
 use std::io::Write as _;
-use std::path::Path;
 use std::time::Duration;
 
+use doorward_etcd::DocumentPlace;
 use doorward_limits::Moment;
 use doorward_rules::{Advice, Decision, Descriptor, Entry, Limiter, Rule, Rules, Status};
 use serde_json::json;
 
-use crate::documents::Document;
+use crate::documents::{Document, Store};
 use crate::failure::Failure;
 use crate::flags::{Common, Output};
 use crate::output;
@@ -17,14 +17,24 @@ use crate::rules::document::RuleDocument;
 use crate::rules::flags::TryFlags;
 use crate::rules::request::TriedRequest;
 
-pub(crate) fn run(common: &Common, flags: &TryFlags) -> Result<(), Failure> {
-    let rules = load(&flags.file)?;
-    // One document has one domain.
-    let domain = rules
-        .domains()
-        .first()
-        .map(ToString::to_string)
-        .unwrap_or_default();
+pub(crate) async fn run(
+    common: &Common,
+    at: Option<&DocumentPlace>,
+    flags: &TryFlags,
+) -> Result<(), Failure> {
+    let rules = match &flags.file {
+        Some(file) => Document::<RuleDocument>::read(file)?,
+        None => Store::open::<RuleDocument>(common, at)?.in_force().await?,
+    };
+    let rules = rules.valid("")?.0.clone();
+    let domain = match rules.domains()[..] {
+        [domain] => domain.to_owned(),
+        _ => {
+            return Err(Failure::Usage(
+                "there are several domains; give the file of one".to_owned(),
+            ));
+        }
+    };
     note_unknown_keys(&rules, &domain, &flags.request)?;
     // All keys of a try fit.
     let limiter = Limiter::new(rules.clone(), usize::MAX, [0, 0]);
@@ -46,17 +56,6 @@ pub(crate) fn run(common: &Common, flags: &TryFlags) -> Result<(), Failure> {
         }
     }
     Ok(())
-}
-
-fn load(file: &Path) -> Result<Rules, Failure> {
-    if file.is_dir() {
-        let name = file.display();
-        return Err(Failure::Usage(format!(
-            "{name} is a directory; give one of its files"
-        )));
-    }
-    let document = Document::<RuleDocument>::read(file)?;
-    Ok(document.valid("")?.0.clone())
 }
 
 /// Tells of entries that no rule asks for: perhaps their key is misspelt.

@@ -181,7 +181,9 @@ fn a_change_after_which_no_rule_stays_needs_force() {
     );
     check_failure(&output, 2, "give --force");
     assert_eq!(desk.show(), user());
-    check_exit(&desk.run(&["apply", "-", "--yes", "--force"], &other), 0);
+    let output = desk.run(&["apply", "-", "--yes", "--force"], &other);
+    check_exit(&output, 0);
+    assert!(!stdout(&output).contains("needs --force"));
 }
 
 #[test]
@@ -204,6 +206,12 @@ fn the_files_of_a_directory_are_read_together_and_written_one_by_one() {
     assert!(
         said.starts_with(&format!("{at}: 2 rules, valid\n")),
         "{said}"
+    );
+    let output = run(at, &["try", "--request", "user=ann"]);
+    check_failure(
+        &output,
+        2,
+        "there are several domains; give the file of one",
     );
     let shown = stdout(&run(at, &["show"]));
     let expected = format!(
@@ -246,4 +254,13 @@ fn the_files_of_a_directory_are_read_together_and_written_one_by_one() {
         format!("warning: domain: login is in {other} too: servers refuse a directory with both");
     assert_eq!(shown["warnings"], serde_json::json!([told]));
     check_exit(&run(file, &["apply", other, "--yes"]), 0);
+    let output = run(file, &["try", "--request", "user=ann"]);
+    assert!(stdout(&output).contains("allowed      login.user (10/min)"));
+    let output = run(at, &["try", "--request", "user=ann"]);
+    check_exit(&output, 1);
+    let empty = folder.path().join("empty.yaml");
+    fs::create_dir(&empty).unwrap();
+    let empty = empty.to_str().unwrap();
+    check_failure(&run(empty, &["check"]), 2, "it has no .yaml or .yml files");
+    check_failure(&run(at, &["check"]), 2, &format!("{empty}: Is a directory"));
 }
