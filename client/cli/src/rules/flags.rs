@@ -53,8 +53,8 @@ pub(crate) enum RulesCommand {
     ///
     /// A line for each request: time, allowed or refused with its status, the rule, the amount left, the time until
     /// everything is available again, and the reason. The time begins with the year 1970, so all windows begin fresh,
-    /// and goes on by --every. The rules are asked with each combination of keys in the file whose entries the request
-    /// has.
+    /// and goes on by --every. The rules are asked as by a service: with each combination of their keys. An entry that
+    /// the request lacks has no value, which a key without a value matches; the reason tells such an entry.
     Try(TryFlags),
 }
 

@@ -2,11 +2,12 @@
 
 use std::fmt;
 use std::io::Write as _;
+use std::iter;
 use std::time::Duration;
 
 use doorward_etcd::DocumentPlace;
 use doorward_limits::Moment;
-use doorward_rules::{Advice, Decision, Descriptor, Entry, Limiter, Rule, Rules, Status};
+use doorward_rules::{Advice, Decision, Descriptor, Entry, Limiter, Rules};
 use serde_json::json;
 
 use crate::documents::{Document, Store};
@@ -44,13 +45,14 @@ pub(crate) async fn run(
         for request in &flags.request {
             let decision = ask(&rules, &limiter, &domain, request, flags.hits, now);
             let answer = Answer {
-                request: (flags.request.len() > 1).then_some(&request.text),
+                request,
+                is_one_of_several: flags.request.len() > 1,
                 decision: &decision,
                 at: Duration::from_nanos(now.nanos_since(Moment::ORIGIN)),
             };
             match common.output {
                 Output::Table => writeln!(out, "{answer}")?,
-                Output::Json => output::json(&mut out, &answer.json(request))?,
+                Output::Json => output::json(&mut out, &answer.json())?,
             }
             now = now.after(flags.every);
         }
@@ -77,7 +79,7 @@ fn note_unknown_keys(
     Ok(())
 }
 
-/// Asks with each combination of keys whose entries the request has.
+/// Asks with each combination of keys, as a service does. An entry that the request lacks has no value.
 fn ask(
     rules: &Rules,
     limiter: &Limiter,
@@ -86,23 +88,15 @@ fn ask(
     hits: Option<u64>,
     now: Moment,
 ) -> Decision {
-    let entry = |key: &'_ String| {
-        let value = request.value(key)?;
-        Some((key.clone(), value))
-    };
-    let all = rules
-        .key_paths(domain)
-        .map(|keys| keys.iter().map(entry).collect());
-    let all: Vec<Vec<_>> = all.flat_map(|entries: Option<Vec<_>>| entries).collect();
-    let borrowed = all.iter().map(|entries| {
-        let entries = entries.iter().map(|(key, value)| {
-            let value = Some(*value);
-            Entry { key, value }
+    let all = rules.key_paths(domain).map(|keys| {
+        let entries = keys.iter().map(|key| Entry {
+            key,
+            value: request.value(key),
         });
         entries.collect()
     });
-    let borrowed: Vec<Vec<_>> = borrowed.collect();
-    let descriptors = borrowed.iter().map(|entries| Descriptor {
+    let all: Vec<Vec<_>> = all.collect();
+    let descriptors = all.iter().map(|entries| Descriptor {
         entries,
         hits: None,
     });
@@ -112,42 +106,38 @@ fn ask(
 
 /// One line of the output.
 struct Answer<'a> {
-    /// The request, if there are several.
-    request: Option<&'a String>,
+    request: &'a TriedRequest,
+    is_one_of_several: bool,
     decision: &'a Decision,
     /// Time since the first request.
     at: Duration,
 }
 
 impl Answer<'_> {
-    /// Returns the status that the line tells: the strictest, or else the first one with a rule.
-    fn status(&self) -> Option<&Status> {
-        let mut statuses = self.decision.statuses.iter();
-        let refused = statuses.clone().find(|status| status.is_over);
-        let counted = self.decision.status();
-        counted
-            .or(refused)
-            .or_else(|| statuses.find(|status| status.rule.is_some()))
+    /// Returns the reason, and the entries of the rule that the request lacks.
+    fn why(&self) -> String {
+        let levels = self.decision.rule().into_iter().flat_map(|it| &it.levels);
+        let lacks = levels.filter(|(key, _)| self.request.value(key).is_none());
+        let lacks = lacks.map(|(key, _)| format!(", {key} missing"));
+        iter::once(self.decision.why.to_string())
+            .chain(lacks)
+            .collect()
     }
 
-    fn rule(&self) -> Option<&Rule> {
-        self.status()?.rule.as_deref()
-    }
-
-    fn json(&self, request: &TriedRequest) -> serde_json::Value {
-        let counted = self.status().filter(|status| status.answer.is_some());
+    fn json(&self) -> serde_json::Value {
+        let rule = self.decision.rule();
         let seconds = |span: Duration| span.as_secs_f64();
         json!({
             "at_seconds": seconds(self.at),
-            "request": request.text,
+            "request": self.request.text,
             "allowed": self.decision.is_allowed,
             "status": self.decision.http_status(),
-            "rule": self.rule().map(|rule| &rule.path),
-            "limit": self.rule().map(|rule| rule.limit.to_string()),
-            "remaining": counted.map(Status::remaining),
-            "reset_seconds": counted.map(|status| seconds(status.reset())),
+            "rule": rule.map(|rule| &rule.path),
+            "limit": rule.map(|rule| rule.limit.to_string()),
+            "remaining": self.decision.remaining(),
+            "reset_seconds": self.decision.reset().map(seconds),
             "retry_after_seconds": self.decision.retry_after().map(seconds),
-            "why": self.decision.why.to_string(),
+            "why": self.why(),
             "advice": advice(self.decision.advice),
         })
     }
@@ -156,25 +146,20 @@ impl Answer<'_> {
 impl fmt::Display for Answer<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:<9}", format!("+{}", span(self.at)))?;
-        if let Some(request) = self.request {
-            write!(f, "  {request}")?;
+        if self.is_one_of_several {
+            write!(f, "  {}", self.request.text)?;
         }
         match self.decision.http_status() {
             None => f.write_str("  allowed    ")?,
             Some(status) => write!(f, "  refused {status}")?,
         }
-        if let Some(rule) = self.rule() {
+        if let Some(rule) = self.decision.rule() {
             write!(f, "  {} ({})", rule.path, rule.limit)?;
         }
-        if let Some(status) = self.status().filter(|status| status.answer.is_some()) {
-            write!(
-                f,
-                "  remaining {}  reset {}",
-                status.remaining(),
-                span(status.reset())
-            )?;
+        if let (Some(remaining), Some(reset)) = (self.decision.remaining(), self.decision.reset()) {
+            write!(f, "  remaining {remaining}  reset {}", span(reset))?;
         }
-        write!(f, "  {}", self.decision.why)?;
+        write!(f, "  {}", self.why())?;
         if let Some(wait) = self.decision.retry_after() {
             write!(f, ", passes after {}", span(wait))?;
         }
