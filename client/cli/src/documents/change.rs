@@ -108,7 +108,7 @@ impl<'a> Changer<'a> {
         if self.flags.yes || io::stdin().is_terminal() {
             return Ok(());
         }
-        let problem = "no question can be asked: standard input is no terminal. Give \
+        let problem = "no question can be asked: standard input is not a terminal. Give \
                        --yes to write without asking; diff shows what would change";
         Err(Failure::Usage(problem.to_owned()))
     }

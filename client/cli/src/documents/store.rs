@@ -188,7 +188,7 @@ impl<'a> Store<'a> {
         };
         recorded.version.map_err(|problem| {
             Failure::No(format!(
-                "revision {number} of {name} is of no use: {problem}"
+                "revision {number} of {name} cannot be used: {problem}"
             ))
         })
     }

@@ -3,6 +3,7 @@
 #![cfg(unix)]
 
 use std::fs;
+use std::process::Output;
 
 use doorward_tests::etcd::Etcd;
 
@@ -186,16 +187,17 @@ fn a_change_after_which_no_rule_stays_needs_force() {
     assert!(!stdout(&output).contains("needs --force"));
 }
 
+fn run(at: &str, arguments: &[&str]) -> Output {
+    let mut command = doorward();
+    command.args(["rules", "--at", at]).args(arguments);
+    command.output().unwrap()
+}
+
 #[test]
 fn the_files_of_a_directory_are_read_together_and_written_one_by_one() {
     let folder = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
     let at = folder.path().to_str().unwrap();
-    let run = |at: &str, arguments: &[&str]| {
-        let mut command = doorward();
-        command.args(["rules", "--at", at]).args(arguments);
-        command.output().unwrap()
-    };
     write("b.yml", &user());
     write("a.yaml", &user().replace("login", "search"));
     write(".c.yaml", "not ours");
