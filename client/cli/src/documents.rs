@@ -51,6 +51,11 @@ pub(crate) trait Shown: Kind {
     /// Returns the effect of a change. With `asks`, asks servers for what is in use.
     async fn effect(change: Change<'_, Self>, asks: bool) -> Self::Effect;
 
+    /// Returns the field and name of a part that both documents have, though only one may.
+    fn clash(&self, _other: &Self) -> Option<String> {
+        None
+    }
+
     /// Returns the number of parts.
     fn len(&self) -> usize;
 
@@ -91,7 +96,7 @@ pub(crate) trait Effect: Default {
 /// Returns the reason why a change needs `--force`, and the way out.
 pub(crate) fn refusal(warning: &str) -> String {
     let refusal = format!(
-        "nothing was written. {warning}. Mend it; or, if it is meant, give --force, which --yes does not imply"
+        "nothing was written. {warning}. Correct it, or give --force if it is intended, which --yes does not imply"
     );
     plain(&refusal).into_owned()
 }

@@ -21,11 +21,12 @@ use crate::rules::document::RuleDocument;
 use crate::rules::flags::{RulesCommand, RulesFlags};
 
 pub(crate) async fn run(common: &Common, flags: &RulesFlags) -> Result<(), Failure> {
+    let at = flags.at.as_ref();
     match &flags.command {
         RulesCommand::Document(command) => {
-            documents::run::<RuleDocument>(common, flags.at.as_ref(), command).await
+            documents::run::<RuleDocument>(common, at, command).await
         }
         RulesCommand::Instances => instances::run(common).await,
-        RulesCommand::Try(flags) => try_requests::run(common, flags),
+        RulesCommand::Try(flags) => try_requests::run(common, at, flags).await,
     }
 }

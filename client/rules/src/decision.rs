@@ -21,8 +21,8 @@ pub struct Decision {
     pub advice: Advice,
     /// The answer of each descriptor, in order.
     pub statuses: SmallVec<[Status; INLINE]>,
-    /// Place of the strictest status; `None` without a counted one.
-    pub strictest: Option<usize>,
+    /// Place of the status that gives the reason and the advice. `None`: no rule.
+    pub told: Option<usize>,
 }
 
 /// The answer of a descriptor.
@@ -92,35 +92,18 @@ impl Decision {
             why: Why::NoRule,
             advice: Advice::Proceed,
             statuses: SmallVec::new(),
-            strictest: None,
+            told: None,
         }
     }
 
     /// Sets the answer to a request by those of its descriptors.
     pub(crate) fn conclude(&mut self) {
-        let statuses = &self.statuses;
-        let binding = || {
-            let statuses = statuses.iter().enumerate();
-            statuses.filter(|(_, status)| status.is_binding())
-        };
-        let answers = binding().filter_map(|(_, status)| status.answer.as_ref());
-        let strictest = several::strictest(answers).and_then(|place| binding().nth(place));
-        let strictest = strictest.map(|(place, _)| place);
-        let refused = statuses
-            .iter()
-            .find(|status| status.is_over && status.answer.is_none());
-        let told = refused.or(strictest.and_then(|place| statuses.get(place)));
-        self.is_allowed = !statuses.iter().any(|status| status.is_over);
-        self.why = told.map_or_else(|| uncounted(statuses), |status| status.why);
-        self.advice = match told.filter(|status| status.is_over) {
-            Some(status) => status.advice(),
-            None if statuses.iter().any(|status| status.why == Why::Degraded) => Advice::Degrade,
-            None => match statuses.iter().filter_map(Status::delay).max() {
-                None | Some(Duration::ZERO) => Advice::Proceed,
-                Some(delay) => Advice::ProceedAfter(delay),
-            },
-        };
-        self.strictest = strictest;
+        self.is_allowed = !self.statuses.iter().any(|status| status.is_over);
+        self.told = told(&self.statuses, self.is_allowed);
+        let status = self.status();
+        (self.why, self.advice) = status.map_or((Why::NoRule, Advice::Proceed), |status| {
+            (status.why, status.advice())
+        });
     }
 
     /// Refuses a request of some descriptors, none of which has a rule.
@@ -130,34 +113,39 @@ impl Decision {
         self.statuses.extend(statuses);
     }
 
-    /// Returns the status that the answer tells: the strictest one.
+    /// Returns the status that gives the reason and the advice.
     pub fn status(&self) -> Option<&Status> {
-        self.statuses.get(self.strictest?)
+        self.statuses.get(self.told?)
     }
 
-    /// Returns the strictest rule; `None` without a counted one.
+    /// Returns the rule that gives the reason; `None` without a rule.
     pub fn rule(&self) -> Option<&Rule> {
         self.status()?.rule.as_deref()
     }
 
-    /// Returns the amount of the strictest limit.
+    /// Returns the amount of its limit.
     pub fn limit(&self) -> Option<Units> {
         Some(self.rule()?.counted()?.rate.amount())
     }
 
-    /// Returns the whole units that are left of the strictest limit.
+    /// Returns the whole units that are left of its limit.
     pub fn remaining(&self) -> Option<u64> {
-        self.status().map(Status::remaining)
+        self.counted().map(Status::remaining)
     }
 
-    /// Returns the time until everything of the strictest limit is available again, or until its window ends.
+    /// Returns the time until everything of its limit is available again, or until its window ends.
     pub fn reset(&self) -> Option<Duration> {
-        self.status().map(Status::reset)
+        self.counted().map(Status::reset)
+    }
+
+    fn counted(&self) -> Option<&Status> {
+        self.status().filter(|status| status.answer.is_some())
     }
 
     /// Returns the time until the same request passes; `None` if it has passed, or no wait is known to help.
     pub fn retry_after(&self) -> Option<Duration> {
-        self.status()?.answer?.decision.retry_after()
+        let refused = self.status().filter(|_| !self.is_allowed)?;
+        refused.answer?.decision.retry_after()
     }
 
     /// Returns the HTTP status of a refusal; `None` if the request passes. 429 for a caller's own quota, 503 for
@@ -171,10 +159,28 @@ impl Decision {
     }
 }
 
-/// Returns the reason of a request in which nothing is counted.
-fn uncounted(statuses: &[Status]) -> Why {
-    let mut all = statuses.iter().map(|status| status.why);
-    all.find(|why| *why != Why::NoRule).unwrap_or(Why::NoRule)
+/// Returns the place of the status that gives the reason and the advice: of a refusal, a missing lease, or else the
+/// strictest limit; of an allowed request, a degraded rule, the longest delay, the strictest limit, or else any rule.
+fn told(statuses: &[Status], is_allowed: bool) -> Option<usize> {
+    let place = |is: fn(&Status) -> bool| statuses.iter().position(is);
+    let binding = || {
+        let statuses = statuses.iter().enumerate();
+        statuses.filter(|(_, status)| status.is_binding())
+    };
+    let strictest = || {
+        let answers = binding().filter_map(|(_, status)| status.answer.as_ref());
+        Some(binding().nth(several::strictest(answers)?)?.0)
+    };
+    if !is_allowed {
+        return place(|it| it.is_over && it.answer.is_none()).or_else(strictest);
+    }
+    let delays = binding().filter_map(|(place, status)| Some((status.delay()?, place)));
+    let longest = || delays.max().filter(|(delay, _)| !delay.is_zero());
+    place(|it| it.why == Why::Degraded)
+        .or_else(|| Some(longest()?.1))
+        .or_else(strictest)
+        .or_else(|| place(|it| it.rule.is_some()))
+        .or_else(|| place(|it| it.why != Why::NoRule))
 }
 
 impl Status {
@@ -242,9 +248,14 @@ impl Status {
         }
     }
 
-    /// Returns the thing to do with a request that this status refuses.
+    /// Returns the thing to do with a request for which this status gives the reason.
     fn advice(&self) -> Advice {
         match self.rule.as_ref().map(|rule| rule.action) {
+            _ if self.why == Why::Degraded => Advice::Degrade,
+            _ if !self.is_over => match self.delay().unwrap_or_default() {
+                Duration::ZERO => Advice::Proceed,
+                delay => Advice::ProceedAfter(delay),
+            },
             Some(Action::Drop) => Advice::Drop,
             Some(Action::Redirect) => Advice::Redirect,
             Some(Action::Reject | Action::Degrade | Action::Wait) | None => Advice::Reject,

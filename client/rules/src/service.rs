@@ -59,7 +59,8 @@ impl Service {
         self.decide(request, now).is_allowed
     }
 
-    /// Decides a request, and counts it if it passes. The time is in nanoseconds since 1970. Shared rules have no lease.
+    /// Decides a request, and counts it if it passes. The time is in nanoseconds since 1970. Shared rules have no
+    /// lease.
     pub fn decide(&self, request: &Request<'_>, now: Moment) -> Decision {
         self.decide_with(request, None, now)
     }

@@ -1,7 +1,8 @@
 //! The client that a request comes from: an identifier of parts.
 //!
 //! A missing part is a value of its own: no text equals it, and it never frees the client. Bytes are compared, invalid
-//! UTF-8 too. An own extractor is a closure: `Part::Own(Box::new(|request| request.header("x-tenant").map(Value::from)))`.
+//! UTF-8 too. An own extractor is a closure:
+//! `Part::Own(Box::new(|request| request.header("x-tenant").map(Value::from)))`.
 
 use std::net::IpAddr;
 

@@ -1,6 +1,6 @@
-//! What is wrong with a document, and where.
+//! Problems of a document, and their places.
 //!
-//! All problems are kept. What is shown has a limit, since it goes to a log line, the status page and
+//! All problems are kept. The number of those shown has a limit, since they go to a log line, the status page and
 //! a gRPC message, and a document of a megabyte can have a hundred thousand problems.
 
 use std::error::Error;
@@ -35,7 +35,7 @@ pub struct Problem {
     pub template: Option<(usize, Option<String>)>,
     /// Which field of it, as a path: `algorithm.kind`.
     pub field: Option<String>,
-    /// What is wrong and what to do.
+    /// The problem and the remedy.
     pub message: String,
 }
 

@@ -1,9 +1,9 @@
 //! Documents in etcd, with every version that was written through the command line.
 //!
 //! The document stands under its key exactly as the operator wrote it. A write is one transaction
-//! that puts the document and a [`Version`] of it, and goes through only if nobody has written since
-//! the operator looked. What it finds there that somebody put by another way (`etcdctl`) it keeps as a
-//! version of its own before it overwrites it. So no write through the command line loses what was in
+//! that puts the document and a [`Version`] of it, and goes through only if the document has not changed
+//! since the operator looked. A document that another program (`etcdctl`) wrote becomes a version of its
+//! own before it is overwritten. So no write through the command line loses what was in
 //! force, whatever etcd compacts. Two other writes in a row, without one of the command line between
 //! them, leave only the second.
 //!
@@ -24,7 +24,7 @@ use crate::error::Error;
 use crate::layout::{DocumentKeys, VERSION_MAX};
 pub use version::{Recorded, Version, VersionKind};
 
-/// What etcd takes in one request, unless it is configured otherwise: 1.5 MiB.
+/// Largest request that etcd accepts by default: 1.5 MiB.
 const REQUEST_BYTES_MAX: usize = 3 * 512 * 1024;
 
 /// Of that, what is left for all that is neither key nor value.
@@ -48,7 +48,7 @@ pub struct StoredDocument {
 }
 
 impl StoredDocument {
-    /// Whether the document is the newest version: nobody has written it by another way.
+    /// Returns whether the document is the newest version, so no other program has written it.
     pub fn is_recorded(&self) -> bool {
         let newest = self.newest.as_ref().map(|recorded| &recorded.version);
         match (&self.document, newest) {
@@ -89,9 +89,9 @@ pub struct DocumentEdit<'a> {
     pub document: &'a str,
     /// By which command.
     pub kind: VersionKind,
-    /// Who writes it.
+    /// Name of the author.
     pub who: &'a str,
-    /// What for.
+    /// Reason for the change.
     pub why: Option<&'a str>,
     /// When, by the operator's clock.
     pub when: SystemTime,
@@ -100,8 +100,8 @@ pub struct DocumentEdit<'a> {
 /// Why nothing was written, or why that is not known.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum WriteError {
-    /// Somebody has written since the operator looked.
-    #[error("somebody else has written meanwhile")]
+    /// The document has changed since the operator looked.
+    #[error("the document has changed meanwhile")]
     Changed,
     /// A document stands in the transaction twice: as itself, and as a version.
     #[error(
@@ -112,12 +112,12 @@ pub enum WriteError {
     TooLarge {
         /// How large it is.
         document_bytes: usize,
-        /// What the whole transaction would take.
+        /// Size of the whole transaction.
         request_bytes: usize,
         /// How large a document like this may be, about.
         document_bytes_max: usize,
     },
-    /// Somebody else than the command line gave a version a number that leaves none.
+    /// Another program gave a version a number that leaves none.
     #[error(
         "the newest version has the number {newest}, and none is larger than {VERSION_MAX}: remove \
          that version from the history first"
@@ -176,7 +176,7 @@ pub async fn read(
         let Some(last) = listed.last().filter(|_| listing.more()) else {
             break;
         };
-        // What comes right after it.
+        // The key right after it.
         from = last.key().to_vec();
         from.push(0);
     }
@@ -219,7 +219,7 @@ pub async fn next_version(
 ) -> Result<Option<Recorded>, Error> {
     let mut from = keys.version(after).into_bytes();
     loop {
-        // What comes right after it.
+        // The key right after it.
         from.push(0);
         let (key, end) = (from.clone(), keys.history_end());
         let answer = connection
@@ -239,7 +239,7 @@ pub async fn next_version(
     }
 }
 
-/// Writes a document and its version, unless somebody else has written since `seen` was read.
+/// Writes a document and its version, unless another writer was faster since `seen` was read.
 /// Returns the version.
 ///
 /// # Errors
@@ -272,8 +272,8 @@ pub async fn write(
     if let [found, _] = &versions[..]
         && request_bytes(keys, Some(change.document), &versions) > REQUEST_BYTES_MAX
     {
-        // Both do not fit into one request. What was found may stand in the history alone: it is in
-        // force until it is overwritten.
+        // Both do not fit into one request. The document that was found may stand in the history
+        // alone: it is in force until it is overwritten.
         commit(connection, keys, seen, None, std::slice::from_ref(found)).await?;
         versions.remove(0);
     }
@@ -327,7 +327,7 @@ async fn commit(
 }
 
 /// Asks one endpoint after the other, and the first one once more: its connection may have been
-/// idle for so long that nobody is at the other end. All of that takes no longer than a call may: the
+/// idle for so long that it is dead. All of that takes no longer than a call may: the
 /// time that is left is shared by the endpoints that have not been asked.
 async fn again<T>(
     connection: &mut EtcdConnection,

@@ -1,7 +1,7 @@
 //! Small files that operators name: certificates, keys, passwords.
 //!
-//! Whatever the name leads to, this ends: `/dev/zero` by the size, and a pipe into which nobody writes, or a
-//! network file system that hangs, by the time. A pipe of which the other end writes is as good as a file.
+//! A read always ends: that of `/dev/zero` by the size, that of a pipe without a writer, or of a network file system
+//! that hangs, by the time. A pipe with a writer is as good as a file.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -13,15 +13,15 @@ use std::time::Duration;
 /// The largest file, in bytes. A bundle of every public CA has a fifth of that.
 const BYTES_MAX: u64 = 1024 * 1024;
 
-/// How long reading may take.
+/// Longest time of a read.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What is in a small file.
+/// Returns the content of a small file.
 pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
     read_within(path, PATIENCE)
 }
 
-/// What is in a small file of text.
+/// Returns the content of a small file of text.
 pub(crate) fn read_to_string(path: &Path) -> io::Result<String> {
     String::from_utf8(read(path)?)
         .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is no UTF-8 text"))
@@ -34,7 +34,7 @@ fn read_within(path: &Path, patience: Duration) -> io::Result<Vec<u8>> {
     thread::Builder::new()
         .name("file".to_owned())
         .spawn(move || {
-            // Nobody waits any more if it took too long.
+            // The receiver is gone if it took too long.
             let _ = sender.send(read_bounded(&owned));
         })?;
     content.recv_timeout(patience).unwrap_or_else(|_| {
@@ -87,7 +87,7 @@ mod tests {
         let error = read_within(&pipe, Duration::from_millis(20)).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
         assert!(error.to_string().contains("within 20ms"), "{error}");
-        // Whom the first reader left behind would take a part of it: another pipe.
+        // The first reader, left behind, would take a part of it: another pipe.
         let pipe = folder.path().join("another");
         let made = std::process::Command::new("mkfifo").arg(&pipe).status();
         assert!(made.unwrap().success());

@@ -24,13 +24,12 @@ impl FromStr for DocumentPlace {
     fn from_str(text: &str) -> Result<Self, String> {
         match text.strip_prefix(ETCD) {
             Some(key) if key.starts_with("//") => Err(
-                "give the key alone, as in etcd:/doorward/templates; where etcd is, --etcd-endpoints \
-                 says"
+                "give the key alone, as in etcd:/doorward/KEY; --etcd-endpoints has the address"
                     .to_owned(),
             ),
             Some(key) => match layout::key(key) {
                 Ok(key) => Ok(Self::Etcd(DocumentKeys::new(&key))),
-                Err(_) => Err("give a key of etcd, as in etcd:/doorward/templates".to_owned()),
+                Err(_) => Err("give a key of etcd, as in etcd:/doorward/KEY".to_owned()),
             },
             None if text.is_empty() => Err("give a file, or a key of etcd: etcd:KEY".to_owned()),
             None => Ok(Self::File(PathBuf::from(text))),

@@ -9,6 +9,7 @@ use doorward_etcd::documents::{DocumentEdit, VersionKind};
 use serde_json::json;
 
 use super::author::Author;
+use super::document::is_directory;
 use super::flags::ChangeFlags;
 use super::preview::Preview;
 use super::show::{self, about};
@@ -31,6 +32,12 @@ pub(super) async fn apply<K: Shown>(
         return Err(Failure::Usage(problem.to_owned()));
     }
     changer.check_terminal()?;
+    if is_directory::<K>(file) {
+        let name = file.display();
+        return Err(Failure::Usage(format!(
+            "{name} is a directory, and a change is one of a file: give one of its files"
+        )));
+    }
     let new = Document::<K>::read(file)?;
     new.valid(": nothing was written")?;
     let standing = changer.store.read().await?;
@@ -101,7 +108,7 @@ impl<'a> Changer<'a> {
         if self.flags.yes || io::stdin().is_terminal() {
             return Ok(());
         }
-        let problem = "no question can be asked: standard input is no terminal. Give \
+        let problem = "no question can be asked: standard input is not a terminal. Give \
                        --yes to write without asking; diff shows what would change";
         Err(Failure::Usage(problem.to_owned()))
     }
@@ -145,9 +152,9 @@ impl<'a> Changer<'a> {
         let color = self.store.common.color;
         if self.store.common.output == Output::Json {
             // The output is for programs; what is shown is for people.
-            preview.write(&mut output::stderr(), color.of_stderr())?;
+            preview.write(&mut output::stderr(), color.of_stderr(), self.flags.force)?;
         } else {
-            preview.write(&mut output::stdout(), color.of_stdout())?;
+            preview.write(&mut output::stdout(), color.of_stdout(), self.flags.force)?;
         }
         if let (Some(refusal), false) = (preview.effect.refusal(), self.flags.force) {
             return Ok(Changed::Unforced(refusal));

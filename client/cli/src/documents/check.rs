@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::author::plain;
 use super::preview::write_need;
-use super::{Change, Document, Effect, Shown, Store, counted, show};
+use super::{Change, Document, Effect, Shown, Store, counted};
 use crate::failure::Failure;
 use crate::flags::{Common, Output};
 use crate::output;
@@ -19,7 +19,7 @@ use crate::output;
 /// Validity does not depend on etcd, so the wait for it is short.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Validates files; every one is looked at, whatever is wrong with another.
+/// Validates files, each whatever is wrong with another, and finds parts that two of them have.
 pub(crate) async fn files<K: Shown>(
     common: &Common,
     at: Option<&DocumentPlace>,
@@ -30,7 +30,7 @@ pub(crate) async fn files<K: Shown>(
         ..common.clone()
     };
     let (store, old) = former::<K>(&hurried, at).await?;
-    let (mut bad, mut unread) = (0, 0);
+    let (mut bad, mut unread, mut valid) = (0, 0, Vec::<Document<K>>::new());
     for file in files {
         let document = match Document::<K>::read(file) {
             Ok(document) => document,
@@ -42,6 +42,16 @@ pub(crate) async fn files<K: Shown>(
         };
         match &document.read {
             Ok(new) => {
+                let clash = valid
+                    .iter()
+                    .find_map(|it| Some((&it.name, new.clash(it.read.as_ref().ok()?)?)));
+                if let Some((other, part)) = clash {
+                    bad += 1;
+                    let name = &document.name;
+                    let message = format!("{name}: {part} is in {other} too; keep one of them");
+                    writeln!(output::stderr(), "{}", plain(&message))?;
+                    continue;
+                }
                 let change = Change {
                     name: &document.name,
                     new,
@@ -51,6 +61,7 @@ pub(crate) async fn files<K: Shown>(
                 let effect = print(common, change).await?;
                 let palette = common.color.of_stderr();
                 write_need(&effect, &document.name, &mut output::stderr(), palette)?;
+                valid.push(document);
             }
             Err(error) => {
                 bad += 1;
@@ -69,10 +80,7 @@ pub(crate) async fn files<K: Shown>(
 
 /// Validates what is in force.
 pub(super) async fn in_force<K: Shown>(store: &Store<'_>) -> Result<(), Failure> {
-    let standing = store.read::<K>().await?;
-    let Some(document) = &standing.document else {
-        return Err(show::nothing(store, &standing));
-    };
+    let document = store.in_force::<K>().await?;
     let then = format!(": servers keep the {}s they had", K::NOUN);
     let change = Change {
         name: &document.name,

@@ -29,7 +29,7 @@ async fn compare<K: Shown>(store: &Store<'_>, file: &Path) -> Result<(), Failure
     if store.common.output == Output::Json {
         output::json(&mut out, &preview.to_json())?;
     } else if !preview.is_same() {
-        preview.write(&mut out, store.common.color.of_stdout())?;
+        preview.write(&mut out, store.common.color.of_stdout(), false)?;
     }
     new.valid("")?;
     if preview.is_same() {

@@ -40,10 +40,16 @@ impl<K: Kind> Document<K> {
             return Ok(Self::new(&name, bytes));
         }
         let files = yaml_files(path).map_err(cannot)?.into_iter().map(|path| {
-            let bytes = read(&path, K::BYTES_MAX)?;
-            Ok((path.to_string_lossy().into_owned(), bytes))
+            let name = path.to_string_lossy().into_owned();
+            match read(&path, K::BYTES_MAX) {
+                Ok(bytes) => Ok((name, bytes)),
+                Err(error) => Err(io::Error::other(format!("{name}: {error}"))),
+            }
         });
         let files: Vec<(String, Vec<u8>)> = files.collect::<io::Result<_>>().map_err(cannot)?;
+        if files.is_empty() {
+            return Err(cannot(io::Error::other("it has no .yaml or .yml files")));
+        }
         let mut bytes = Vec::new();
         for (name, text) in &files {
             bytes.extend(format!("--- # {name}\n").into_bytes());
@@ -83,7 +89,7 @@ pub(super) fn is_directory<K: Kind>(path: &Path) -> bool {
 }
 
 /// Returns the YAML files of a directory in the order of their names, without hidden ones.
-fn yaml_files(directory: &Path) -> io::Result<Vec<PathBuf>> {
+pub(super) fn yaml_files(directory: &Path) -> io::Result<Vec<PathBuf>> {
     let mut paths = Vec::new();
     for entry in fs::read_dir(directory)? {
         let entry = entry?;

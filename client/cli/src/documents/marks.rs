@@ -26,7 +26,7 @@ pub(crate) fn marked(text: &str, problems: &[(u64, String)]) -> String {
     let (count, s) = counted(problems.len());
     let mut out = format!(
         "{MARK}invalid, {count} problem{s}; these remarks go by themselves, as does every line \
-         that begins so. Save nothing at all to give up\n"
+         that begins so. Save an empty file to give up\n"
     );
     let mut marks = 1;
     for number in 1..=lines.len() + 1 {

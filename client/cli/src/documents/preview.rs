@@ -77,7 +77,13 @@ impl<'a, K: Shown> Preview<'a, K> {
         self.old.is_some_and(|old| old.bytes == self.new.bytes)
     }
 
-    pub(crate) fn write(&self, out: &mut impl Write, palette: Palette) -> io::Result<()> {
+    /// Writes it. `is_forced`: the operator gave `--force`.
+    pub(crate) fn write(
+        &self,
+        out: &mut impl Write,
+        palette: Palette,
+        is_forced: bool,
+    ) -> io::Result<()> {
         let old = self.old.map(|old| (old.name.as_str(), old.text()));
         let (old_name, old_text) = old.unwrap_or(("nothing", "".into()));
         let new = (self.new.name.as_str(), &*self.new.text());
@@ -85,7 +91,9 @@ impl<'a, K: Shown> Preview<'a, K> {
         writeln!(out)?;
         self.write_parts(out, palette)?;
         self.effect.write_warnings(out, palette)?;
-        write_need(&self.effect, &self.new.name, out, palette)?;
+        if !is_forced {
+            write_need(&self.effect, &self.new.name, out, palette)?;
+        }
         self.effect.write(out, palette)
     }
 
@@ -139,6 +147,6 @@ pub(crate) fn write_need(
     if effect.refusal().is_none() {
         return Ok(());
     }
-    let message = format!("{name}: apply needs --force, which --yes does not imply");
+    let message = format!("{name}: this change needs --force, which --yes does not imply");
     writeln!(out, "{}", palette.paint(Tone::Bad, &plain(&message)))
 }

@@ -1,7 +1,7 @@
 //! The place of a document, in etcd or in a file, to all commands alike.
 
 use std::borrow::Cow;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use doorward_documents::Kind;
@@ -9,9 +9,9 @@ use doorward_etcd::documents::{self, DocumentEdit, Recorded, StoredDocument, Ver
 use doorward_etcd::layout::DocumentKeys;
 use doorward_etcd::{DocumentPlace, EtcdConfig, EtcdConnection};
 
-use super::Document;
-use super::document::is_directory;
-use super::file::DocumentFile;
+use super::document::{is_directory, yaml_files};
+use super::file::{DocumentFile, folder};
+use super::{Document, show};
 use crate::failure::Failure;
 use crate::flags::Common;
 
@@ -118,6 +118,19 @@ impl<'a> Store<'a> {
         })
     }
 
+    /// Returns the other documents of the directory that a document's file is in.
+    pub(crate) fn siblings<K: Kind>(&self) -> Vec<Document<K>> {
+        if !matches!(self.kept, Kept::File(_)) {
+            return Vec::new();
+        }
+        let own = Path::new(&self.name);
+        let files = yaml_files(folder(own)).unwrap_or_default().into_iter();
+        let others = files.filter(|path| path.file_name() != own.file_name() && path.is_file());
+        others
+            .filter_map(|path| Document::read(&path).ok())
+            .collect()
+    }
+
     /// Reads the document in force and the list of versions.
     pub(crate) async fn read<K: Kind>(&self) -> Result<Standing<K>, Failure> {
         let stored = match &self.kept {
@@ -138,6 +151,13 @@ impl<'a> Store<'a> {
         let bytes = stored.document.clone();
         let document = bytes.map(|bytes| Document::new(&self.name, bytes));
         Ok(Standing { document, stored })
+    }
+
+    /// Reads the document in force.
+    pub(crate) async fn in_force<K: Kind>(&self) -> Result<Document<K>, Failure> {
+        let mut standing = self.read::<K>().await?;
+        let document = standing.document.take();
+        document.ok_or_else(|| show::nothing(self, &standing))
     }
 
     /// Versions of the history, in the order they are asked for; those that are not there are left
@@ -168,7 +188,7 @@ impl<'a> Store<'a> {
         };
         recorded.version.map_err(|problem| {
             Failure::No(format!(
-                "revision {number} of {name} is of no use: {problem}"
+                "revision {number} of {name} cannot be used: {problem}"
             ))
         })
     }

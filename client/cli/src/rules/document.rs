@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 use thiserror::Error;
 
 use crate::documents::author::plain;
-use crate::documents::{Change, ChangeLine, Effect, Shown, refusal};
+use crate::documents::{Change, ChangeLine, Effect, Shown, Store, refusal};
 use crate::rules::fields::{self, Field};
 
 /// The rules of one document, or of the files of a directory.
@@ -76,7 +76,7 @@ impl Kind for RuleDocument {
 }
 
 impl Shown for RuleDocument {
-    type Effect = Gone;
+    type Effect = RuleEffect;
 
     fn changes(old: &Self, new: &Self) -> Vec<ChangeLine> {
         let (was, is) = (parts(&old.0), parts(&new.0));
@@ -101,7 +101,7 @@ impl Shown for RuleDocument {
         lines
     }
 
-    async fn effect(change: Change<'_, Self>, _asks: bool) -> Gone {
+    async fn effect(change: Change<'_, Self>, _asks: bool) -> RuleEffect {
         let paths = |rules: &Self| -> BTreeSet<String> {
             let rules = rules.0.rules().iter();
             rules.map(|rule| rule.path.clone()).collect()
@@ -109,7 +109,25 @@ impl Shown for RuleDocument {
         let old = change.old.map(paths).unwrap_or_default();
         let are_gone = !old.is_empty() && old.is_disjoint(&paths(change.new));
         let message = "warning: no rule of those in force stays";
-        Gone(are_gone.then(|| format!("{}: {message}", change.name)))
+        let siblings = change.store.map(Store::siblings::<Self>);
+        let clash = siblings.iter().flatten().find_map(|it| {
+            let part = change.new.clash(it.read.as_ref().ok()?)?;
+            let other = &it.name;
+            Some(format!(
+                "warning: {part} is in {other} too: servers refuse a directory with both"
+            ))
+        });
+        RuleEffect {
+            gone: are_gone.then(|| format!("{}: {message}", change.name)),
+            clash,
+        }
+    }
+
+    fn clash(&self, other: &Self) -> Option<String> {
+        let others = other.0.domains();
+        let mut domains = self.0.domains().into_iter();
+        let both = domains.find(|name| others.contains(name))?;
+        Some(format!("domain: {both}"))
     }
 
     fn len(&self) -> usize {
@@ -154,20 +172,25 @@ fn parts(rules: &Rules) -> BTreeMap<(&str, usize), Vec<Field>> {
     parts
 }
 
-/// Warning that all rules in force go, if they do.
+/// Warnings about a change of rules.
 #[derive(Debug, Default)]
-pub(crate) struct Gone(Option<String>);
+pub(crate) struct RuleEffect {
+    /// All rules in force go.
+    gone: Option<String>,
+    /// Another file of the directory has the domain.
+    clash: Option<String>,
+}
 
-impl Effect for Gone {
+impl Effect for RuleEffect {
     fn write_warnings(&self, out: &mut impl Write, palette: Palette) -> io::Result<()> {
-        match &self.0 {
-            Some(warning) => writeln!(out, "{}", palette.paint(Tone::Bad, &plain(warning))),
-            None => Ok(()),
+        for warning in self.gone.iter().chain(&self.clash) {
+            writeln!(out, "{}", palette.paint(Tone::Bad, &plain(warning)))?;
         }
+        Ok(())
     }
 
     fn refusal(&self) -> Option<String> {
-        self.0.as_deref().map(refusal)
+        self.gone.as_deref().map(refusal)
     }
 
     fn write(&self, _out: &mut impl Write, _palette: Palette) -> io::Result<()> {
@@ -175,10 +198,10 @@ impl Effect for Gone {
     }
 
     fn to_json(&self) -> Map<String, Value> {
-        let warnings: Vec<&String> = self.0.iter().collect();
+        let warnings: Vec<&String> = self.gone.iter().chain(&self.clash).collect();
         let fields = [
             ("warnings", json!(warnings)),
-            ("needs_force", json!(self.0.is_some())),
+            ("needs_force", json!(self.gone.is_some())),
         ];
         fields
             .map(|(name, value)| (name.to_owned(), value))

@@ -49,19 +49,19 @@ pub(crate) enum RulesCommand {
     /// A row for each domain: the name of the service, its address, the server, the version, the time since its last
     /// report, and its problem if it refuses the newest rules. The servers run with --rules.
     Instances,
-    /// Print the answer of a file's rules to requests, without a server.
+    /// Print the answer of rules to requests, without a server.
     ///
     /// A line for each request: time, allowed or refused with its status, the rule, the amount left, the time until
     /// everything is available again, and the reason. The time begins with the year 1970, so all windows begin fresh,
-    /// and goes on by --every. The rules are asked with each combination of keys in the file whose entries the request
-    /// has.
+    /// and goes on by --every. The rules are asked as by a service: with each combination of their keys. An entry that
+    /// the request lacks has no value, which a key without a value matches; the reason tells such an entry.
     Try(TryFlags),
 }
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct TryFlags {
-    /// A YAML file with rules; - is standard input.
-    pub(crate) file: PathBuf,
+    /// A YAML file with rules; - is standard input. None: the rules in force.
+    pub(crate) file: Option<PathBuf>,
     /// A request, such as 'POST /login user=ann ip=192.0.2.1'.
     ///
     /// Method and path fill the entries of these names, ip= fills remote_address, and any other KEY=VALUE the entry KEY.

@@ -2,14 +2,15 @@
 
 use std::fmt;
 use std::io::Write as _;
-use std::path::Path;
+use std::iter;
 use std::time::Duration;
 
+use doorward_etcd::DocumentPlace;
 use doorward_limits::Moment;
-use doorward_rules::{Advice, Decision, Descriptor, Entry, Limiter, Rule, Rules, Status};
+use doorward_rules::{Advice, Decision, Descriptor, Entry, Limiter, Rules};
 use serde_json::json;
 
-use crate::documents::Document;
+use crate::documents::{Document, Store};
 use crate::failure::Failure;
 use crate::flags::{Common, Output};
 use crate::output;
@@ -17,14 +18,24 @@ use crate::rules::document::RuleDocument;
 use crate::rules::flags::TryFlags;
 use crate::rules::request::TriedRequest;
 
-pub(crate) fn run(common: &Common, flags: &TryFlags) -> Result<(), Failure> {
-    let rules = load(&flags.file)?;
-    // One document has one domain.
-    let domain = rules
-        .domains()
-        .first()
-        .map(ToString::to_string)
-        .unwrap_or_default();
+pub(crate) async fn run(
+    common: &Common,
+    at: Option<&DocumentPlace>,
+    flags: &TryFlags,
+) -> Result<(), Failure> {
+    let rules = match &flags.file {
+        Some(file) => Document::<RuleDocument>::read(file)?,
+        None => Store::open::<RuleDocument>(common, at)?.in_force().await?,
+    };
+    let rules = rules.valid("")?.0.clone();
+    let domain = match rules.domains()[..] {
+        [domain] => domain.to_owned(),
+        _ => {
+            return Err(Failure::Usage(
+                "there are several domains; give the file of one".to_owned(),
+            ));
+        }
+    };
     note_unknown_keys(&rules, &domain, &flags.request)?;
     // All keys of a try fit.
     let limiter = Limiter::new(rules.clone(), usize::MAX, [0, 0]);
@@ -34,29 +45,19 @@ pub(crate) fn run(common: &Common, flags: &TryFlags) -> Result<(), Failure> {
         for request in &flags.request {
             let decision = ask(&rules, &limiter, &domain, request, flags.hits, now);
             let answer = Answer {
-                request: (flags.request.len() > 1).then_some(&request.text),
+                request,
+                is_one_of_several: flags.request.len() > 1,
                 decision: &decision,
                 at: Duration::from_nanos(now.nanos_since(Moment::ORIGIN)),
             };
             match common.output {
                 Output::Table => writeln!(out, "{answer}")?,
-                Output::Json => output::json(&mut out, &answer.json(request))?,
+                Output::Json => output::json(&mut out, &answer.json())?,
             }
             now = now.after(flags.every);
         }
     }
     Ok(())
-}
-
-fn load(file: &Path) -> Result<Rules, Failure> {
-    if file.is_dir() {
-        let name = file.display();
-        return Err(Failure::Usage(format!(
-            "{name} is a directory; give one of its files"
-        )));
-    }
-    let document = Document::<RuleDocument>::read(file)?;
-    Ok(document.valid("")?.0.clone())
 }
 
 /// Tells of entries that no rule asks for: perhaps their key is misspelt.
@@ -78,7 +79,7 @@ fn note_unknown_keys(
     Ok(())
 }
 
-/// Asks with each combination of keys whose entries the request has.
+/// Asks with each combination of keys, as a service does. An entry that the request lacks has no value.
 fn ask(
     rules: &Rules,
     limiter: &Limiter,
@@ -87,23 +88,15 @@ fn ask(
     hits: Option<u64>,
     now: Moment,
 ) -> Decision {
-    let entry = |key: &'_ String| {
-        let value = request.value(key)?;
-        Some((key.clone(), value))
-    };
-    let all = rules
-        .key_paths(domain)
-        .map(|keys| keys.iter().map(entry).collect());
-    let all: Vec<Vec<_>> = all.flat_map(|entries: Option<Vec<_>>| entries).collect();
-    let borrowed = all.iter().map(|entries| {
-        let entries = entries.iter().map(|(key, value)| {
-            let value = Some(*value);
-            Entry { key, value }
+    let all = rules.key_paths(domain).map(|keys| {
+        let entries = keys.iter().map(|key| Entry {
+            key,
+            value: request.value(key),
         });
         entries.collect()
     });
-    let borrowed: Vec<Vec<_>> = borrowed.collect();
-    let descriptors = borrowed.iter().map(|entries| Descriptor {
+    let all: Vec<Vec<_>> = all.collect();
+    let descriptors = all.iter().map(|entries| Descriptor {
         entries,
         hits: None,
     });
@@ -113,42 +106,38 @@ fn ask(
 
 /// One line of the output.
 struct Answer<'a> {
-    /// The request, if there are several.
-    request: Option<&'a String>,
+    request: &'a TriedRequest,
+    is_one_of_several: bool,
     decision: &'a Decision,
     /// Time since the first request.
     at: Duration,
 }
 
 impl Answer<'_> {
-    /// Returns the status that the line tells: the strictest, or else the first one with a rule.
-    fn status(&self) -> Option<&Status> {
-        let mut statuses = self.decision.statuses.iter();
-        let refused = statuses.clone().find(|status| status.is_over);
-        let counted = self.decision.status();
-        counted
-            .or(refused)
-            .or_else(|| statuses.find(|status| status.rule.is_some()))
+    /// Returns the reason, and the entries of the rule that the request lacks.
+    fn why(&self) -> String {
+        let levels = self.decision.rule().into_iter().flat_map(|it| &it.levels);
+        let lacks = levels.filter(|(key, _)| self.request.value(key).is_none());
+        let lacks = lacks.map(|(key, _)| format!(", {key} missing"));
+        iter::once(self.decision.why.to_string())
+            .chain(lacks)
+            .collect()
     }
 
-    fn rule(&self) -> Option<&Rule> {
-        self.status()?.rule.as_deref()
-    }
-
-    fn json(&self, request: &TriedRequest) -> serde_json::Value {
-        let counted = self.status().filter(|status| status.answer.is_some());
+    fn json(&self) -> serde_json::Value {
+        let rule = self.decision.rule();
         let seconds = |span: Duration| span.as_secs_f64();
         json!({
             "at_seconds": seconds(self.at),
-            "request": request.text,
+            "request": self.request.text,
             "allowed": self.decision.is_allowed,
             "status": self.decision.http_status(),
-            "rule": self.rule().map(|rule| &rule.path),
-            "limit": self.rule().map(|rule| rule.limit.to_string()),
-            "remaining": counted.map(Status::remaining),
-            "reset_seconds": counted.map(|status| seconds(status.reset())),
+            "rule": rule.map(|rule| &rule.path),
+            "limit": rule.map(|rule| rule.limit.to_string()),
+            "remaining": self.decision.remaining(),
+            "reset_seconds": self.decision.reset().map(seconds),
             "retry_after_seconds": self.decision.retry_after().map(seconds),
-            "why": self.decision.why.to_string(),
+            "why": self.why(),
             "advice": advice(self.decision.advice),
         })
     }
@@ -157,25 +146,20 @@ impl Answer<'_> {
 impl fmt::Display for Answer<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:<9}", format!("+{}", span(self.at)))?;
-        if let Some(request) = self.request {
-            write!(f, "  {request}")?;
+        if self.is_one_of_several {
+            write!(f, "  {}", self.request.text)?;
         }
         match self.decision.http_status() {
             None => f.write_str("  allowed    ")?,
             Some(status) => write!(f, "  refused {status}")?,
         }
-        if let Some(rule) = self.rule() {
+        if let Some(rule) = self.decision.rule() {
             write!(f, "  {} ({})", rule.path, rule.limit)?;
         }
-        if let Some(status) = self.status().filter(|status| status.answer.is_some()) {
-            write!(
-                f,
-                "  remaining {}  reset {}",
-                status.remaining(),
-                span(status.reset())
-            )?;
+        if let (Some(remaining), Some(reset)) = (self.decision.remaining(), self.decision.reset()) {
+            write!(f, "  remaining {remaining}  reset {}", span(reset))?;
         }
-        write!(f, "  {}", self.decision.why)?;
+        write!(f, "  {}", self.why())?;
         if let Some(wait) = self.decision.retry_after() {
             write!(f, ", passes after {}", span(wait))?;
         }

@@ -3,6 +3,7 @@
 #![cfg(unix)]
 
 use std::fs;
+use std::process::Output;
 
 use doorward_tests::etcd::Etcd;
 
@@ -181,7 +182,15 @@ fn a_change_after_which_no_rule_stays_needs_force() {
     );
     check_failure(&output, 2, "give --force");
     assert_eq!(desk.show(), user());
-    check_exit(&desk.run(&["apply", "-", "--yes", "--force"], &other), 0);
+    let output = desk.run(&["apply", "-", "--yes", "--force"], &other);
+    check_exit(&output, 0);
+    assert!(!stdout(&output).contains("needs --force"));
+}
+
+fn run(at: &str, arguments: &[&str]) -> Output {
+    let mut command = doorward();
+    command.args(["rules", "--at", at]).args(arguments);
+    command.output().unwrap()
 }
 
 #[test]
@@ -189,11 +198,6 @@ fn the_files_of_a_directory_are_read_together_and_written_one_by_one() {
     let folder = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
     let at = folder.path().to_str().unwrap();
-    let run = |at: &str, arguments: &[&str]| {
-        let mut command = doorward();
-        command.args(["rules", "--at", at]).args(arguments);
-        command.output().unwrap()
-    };
     write("b.yml", &user());
     write("a.yaml", &user().replace("login", "search"));
     write(".c.yaml", "not ours");
@@ -204,6 +208,12 @@ fn the_files_of_a_directory_are_read_together_and_written_one_by_one() {
     assert!(
         said.starts_with(&format!("{at}: 2 rules, valid\n")),
         "{said}"
+    );
+    let output = run(at, &["try", "--request", "user=ann"]);
+    check_failure(
+        &output,
+        2,
+        "there are several domains; give the file of one",
     );
     let shown = stdout(&run(at, &["show"]));
     let expected = format!(
@@ -230,7 +240,29 @@ fn the_files_of_a_directory_are_read_together_and_written_one_by_one() {
             "is a directory, and a change is one of a file",
         );
     }
+    // Its text together is no document.
+    let output = run(file, &["apply", at, "--yes"]);
+    check_failure(&output, 2, "is a directory, and a change is one of a file");
+    assert_eq!(fs::read_to_string(file).unwrap(), user());
     check_failure(&run(at, &["history"]), 2, "only etcd keeps a history");
     let other = folder.path().join("b.yml");
-    check_exit(&run(file, &["apply", other.to_str().unwrap(), "--yes"]), 0);
+    let other = other.to_str().unwrap();
+    let output = run(file, &["check", file, other]);
+    let told = format!("{other}: domain: login is in {file} too; keep one of them\n");
+    check_exit(&output, 1);
+    assert!(stderr(&output).contains(&told), "{}", stderr(&output));
+    let shown = json(&run(file, &["check", other, "-o", "json"]));
+    let told =
+        format!("warning: domain: login is in {other} too: servers refuse a directory with both");
+    assert_eq!(shown["warnings"], serde_json::json!([told]));
+    check_exit(&run(file, &["apply", other, "--yes"]), 0);
+    let output = run(file, &["try", "--request", "user=ann"]);
+    assert!(stdout(&output).contains("allowed      login.user (10/min)"));
+    let output = run(at, &["try", "--request", "user=ann"]);
+    check_exit(&output, 1);
+    let empty = folder.path().join("empty.yaml");
+    fs::create_dir(&empty).unwrap();
+    let empty = empty.to_str().unwrap();
+    check_failure(&run(empty, &["check"]), 2, "it has no .yaml or .yml files");
+    check_failure(&run(at, &["check"]), 2, &format!("{empty}: Is a directory"));
 }

@@ -77,7 +77,7 @@ fn a_warning_is_no_failure_of_a_check_which_says_that_apply_will_need_force() {
         stderr(&output),
         "standard input:4:13: warning: template 1 (\"db/*\"): capacity: is 0: no client gets anything of \
          its resources\n\
-         standard input: apply needs --force, which --yes does not imply\n"
+         standard input: this change needs --force, which --yes does not imply\n"
     );
     let shown = json(&desk.run(&["check", "-", "--output", "json"], &document(0)));
     assert_eq!(shown["warnings"][0]["needs_force"], true);

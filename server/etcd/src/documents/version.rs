@@ -17,13 +17,13 @@ pub struct Version {
     /// How it came to be.
     #[serde(flatten)]
     pub kind: VersionKind,
-    /// Who wrote it. Absent: not known.
+    /// Name of the author. Absent: not known.
     pub who: Option<String>,
     /// When it was written, by the writer's clock; of what was found: when that was.
     pub when: String,
     /// The same in milliseconds since the Unix epoch.
     pub when_unix_ms: u64,
-    /// What for.
+    /// Reason for the change.
     pub why: Option<String>,
     /// The document. Absent: too large to be kept.
     pub document: Option<String>,
