@@ -121,8 +121,10 @@ impl LeasedRate {
     pub fn settle(&self, estimate: Units, used: Units, now: Time) {
         let mut applied = self.lock();
         self.follow(&mut applied, Units::ZERO, now);
-        self.bucket.charge(used.saturating_sub(estimate), moment(now));
-        self.bucket.refund(estimate.saturating_sub(used), moment(now));
+        self.bucket
+            .charge(used.saturating_sub(estimate), moment(now));
+        self.bucket
+            .refund(estimate.saturating_sub(used), moment(now));
     }
 
     /// Returns whether the rate admits `cost` now, without using it.

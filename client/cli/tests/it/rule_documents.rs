@@ -229,8 +229,10 @@ fn the_files_of_a_directory_are_read_together_and_written_one_by_one() {
     let output = run(at, &["check"]);
     check_exit(&output, 1);
     let said = stderr(&output);
-    let told = "b.yml too; put all of its rules into one";
-    assert!(said.contains(told), "{said}");
+    let told = format!(
+        "{at}/d.yaml:1: domain: login is in {at}/b.yml too; put all of its rules into one\n"
+    );
+    assert!(said.contains(&told), "{said}");
     let file = folder.path().join("d.yaml");
     let file = file.to_str().unwrap();
     for change in [&["apply", file, "--yes"][..], &["edit", "--yes"]] {
