@@ -96,7 +96,7 @@ pub(crate) trait Effect: Default {
 /// Returns the reason why a change needs `--force`, and the way out.
 pub(crate) fn refusal(warning: &str) -> String {
     let refusal = format!(
-        "nothing was written. {warning}. Correct it, or give --force if it is intended, which --yes does not imply"
+        "nothing was written. {warning}. Correct it; or, if it is intended, give --force, which --yes does not imply"
     );
     plain(&refusal).into_owned()
 }

@@ -365,7 +365,7 @@ fn a_warning_names_its_place_and_the_refusal_what_to_do() {
         found.refusal().unwrap(),
         format!(
             "nothing was written. t.yaml:3:36: warning: template 2 (\"b\"): {is_zero} (and 1 warning \
-             more). Correct it, or give --force if it is intended, which --yes does not imply"
+             more). Correct it; or, if it is intended, give --force, which --yes does not imply"
         )
     );
     let json = found.to_json();
