@@ -44,7 +44,7 @@ async fn a_change_is_told_rule_by_rule() {
             "{key: user, action: wait, rate_limit: {rate: 20/min, algorithm: token_bucket, burst: 7}}",
             "{key: tenant, value: acme, descriptors: [{key: path, scope: shared, \
              rate_limit: {rate: 5/s, soft_limit: 4}, ban: {threshold: 9, interval: 1min, length: 1h}}]}",
-            "{key: ip, cost: 2, shadow_mode: true, rate_limit: {rate: 1/s, name: ip}}",
+            "{key: ip, cost: 2, shadow_mode: true, rate_limit: {rate: 3/s, name: ip}}",
         ]);
         let changed = format!("unmatched: reject\n{changed}");
         check_diff(
@@ -52,7 +52,7 @@ async fn a_change_is_told_rule_by_rule() {
             &changed,
             "by rule:\n  \
              ~ login unmatched allow → reject\n  \
-             + login.ip added: limit 1/s, cost 2, shadow_mode true, name ip\n  \
+             + login.ip added: limit 3/s, cost 2, shadow_mode true, name ip\n  \
              - login.ip_10.* removed: limit unlimited\n  \
              ~ login.tenant_acme.path soft_limit none → 4, ban none → 1h to 1h beyond 9/min, scope local → \
              shared, on_failure open → safe\n  \
@@ -119,7 +119,7 @@ fn every_problem_is_told_with_its_line_and_marked_in_the_editor() {
     let desk = Desk::at_file().of_rules();
     let wrong = rules(&[
         "{key: user, rate_limit: {rate: fast}}",
-        "{key: ip, cost: 0}",
+        "{key: ip, cost: 0, rate_limit: {rate: 5/s}}",
     ]);
     let output = desk.run(&["check", "-"], &wrong);
     check_exit(&output, 1);
