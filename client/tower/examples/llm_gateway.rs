@@ -7,6 +7,8 @@
 //! cargo run -p doorward-tower --example llm_gateway          # without a server, by the client's fake one
 //! ```
 
+#![allow(clippy::print_stdout, reason = "a program for a terminal")]
+
 use std::error::Error;
 use std::time::Duration;
 

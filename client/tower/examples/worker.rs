@@ -5,6 +5,8 @@
 //! cargo run -p doorward-tower --example worker -- worker-1   # and worker-2 in another shell
 //! ```
 
+#![allow(clippy::print_stdout, reason = "a program for a terminal")]
+
 use std::env;
 use std::error::Error;
 

@@ -89,9 +89,7 @@ where
             _ => match admit(limits, &mut request, &decision) {
                 Ok(headers) => ResponseFuture::passed(self.inner.call(request), headers),
                 Err(response) => ResponseFuture {
-                    state: State::Refused {
-                        response: Some(response),
-                    },
+                    state: State::Refused { response },
                 },
             },
         }
@@ -194,13 +192,13 @@ fn admit<B>(
     limits: &Inner,
     request: &mut Request<B>,
     decision: &Decision,
-) -> Result<HeaderMap, Response<Bytes>> {
+) -> Result<HeaderMap, Box<Response<Bytes>>> {
     if !decision.is_allowed {
-        return Err(if is_grpc(request.headers()) {
+        return Err(Box::new(if is_grpc(request.headers()) {
             limits.refuse_grpc(decision).into_http()
         } else {
             limits.refuse_http(decision)
-        });
+        }));
     }
     if decision.advice == Advice::Degrade {
         request.extensions_mut().insert(Degraded);
@@ -234,7 +232,7 @@ type Waiting<R, E> = Pin<Box<dyn Future<Output = Result<R, E>> + Send>>;
 pin_project! {
     #[project = StateProjection]
     enum State<F, R, E> {
-        Refused { response: Option<Response<Bytes>> },
+        Refused { response: Box<Response<Bytes>> },
         Passed { #[pin] future: F, headers: HeaderMap },
         Waiting { waiting: Waiting<R, E> },
     }
@@ -257,7 +255,7 @@ where
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         match self.project().state.project() {
             StateProjection::Refused { response } => {
-                let response = response.take().unwrap_or_default();
+                let response = std::mem::take(&mut **response);
                 Poll::Ready(Ok(response.map(|body| Either::Left(Full::new(body)))))
             }
             StateProjection::Passed { future, headers } => {
