@@ -22,7 +22,7 @@ use crate::transport::http_port;
 use crate::transport::task::{self, Book, Shared};
 
 /// Largest length of an id, in bytes.
-const ID_BYTES_MAX: usize = 256;
+pub(crate) const ID_BYTES_MAX: usize = 256;
 
 /// A client of one node. One background task keeps its leases until the client is closed. Cheap to clone. When the last
 /// clone and the last resource are dropped, the client releases its leases in the background; [`Client::close`] waits

@@ -19,17 +19,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
+use tokio_stream::StreamExt as _;
+
 use doorward_limits::{AtomicBucket, Decision, Moment, Rate, TokenBucket, Units};
 
-use crate::capacity::Source;
-use crate::client::Client;
+use crate::capacity::{Capacity, Source};
+use crate::client::{Client, ID_BYTES_MAX};
 use crate::clock::Clock;
 use crate::error::{AcquireError, ResourceError};
 use crate::limiter::demand::AdaptiveWants;
 use crate::limiter::rate::Burst;
 use crate::rate_limiter::{self, RateLimiter};
 use crate::resource::Resource;
-use crate::state::Mode;
+use crate::state::{LimitedBy, Mode};
 use crate::time::Time;
 
 /// Time after which a refused caller may find room for a new key.
@@ -110,7 +112,7 @@ impl Client {
                 },
                 burst: Burst::default(),
                 on_failure: OnFailure::default(),
-                max_wait: Duration::from_millis(100),
+                max_wait: Duration::from_millis(250),
                 idle: Duration::from_secs(60),
                 keys_max: 10_000,
             },
@@ -143,7 +145,7 @@ impl KeyedBuilder<'_> {
         self
     }
 
-    /// Sets the longest wait of a new key for its lease. Default: 100 ms.
+    /// Sets the longest wait of a new key for its lease. Default: 250 ms.
     pub fn max_wait(mut self, max_wait: Duration) -> Self {
         self.settings.max_wait = max_wait;
         self
@@ -213,7 +215,8 @@ async fn release_idle(inner: Weak<Inner>, idle: Duration) {
 }
 
 impl Keyed {
-    /// Uses `cost` of a key if its limiter admits it now. Waits only for the lease of a new key.
+    /// Uses `cost` of a key if its limiter admits it now. Waits only for the lease of a new key, and for the first amount
+    /// of the lease, which begins empty.
     ///
     /// # Errors
     ///
@@ -224,9 +227,17 @@ impl Keyed {
         }
         self.ready(key, self.inner.settings.max_wait).await;
         match self.try_leased(key, cost) {
-            Some(answer) => answer,
-            None => self.without_lease(key, cost),
+            // A lease begins empty.
+            Some(Err(AcquireError::RetryAfter { retry_after }))
+                if self.inner.is_new(key, retry_after) =>
+            {
+                let clock = self.inner.clock();
+                clock.sleep_until(clock.now() + retry_after).await;
+                self.try_leased(key, cost)
+            }
+            answer => answer,
         }
+        .unwrap_or_else(|| self.without_lease(key, cost))
     }
 
     /// Uses `cost` of a key, and waits for it in the order of arrival. Without a lease, it waits as long as
@@ -239,7 +250,10 @@ impl Keyed {
         loop {
             self.ready(key, self.inner.settings.max_wait).await;
             if let Some(entry) = self.inner.entry(key).filter(|entry| entry.has_lease()) {
-                return entry.limiter.acquire(cost).await;
+                tokio::select! {
+                    answer = entry.limiter.acquire(cost) => return answer,
+                    () = entry.lease_lost() => continue,
+                }
             }
             match self.without_lease(key, cost) {
                 Err(AcquireError::RetryAfter { retry_after }) => {
@@ -338,8 +352,11 @@ impl Inner {
             }
             return Some(entry.clone());
         }
+        let has_room = keys.len() < self.settings.keys_max;
         drop(keys);
-        self.open(key)
+        let (before, after) = &self.pattern;
+        let is_short = before.len() + key.len() + after.len() <= ID_BYTES_MAX;
+        (has_room && is_short).then(|| self.open(key)).flatten()
     }
 
     #[cold]
@@ -369,6 +386,13 @@ impl Inner {
         });
         keys.insert(key.into(), entry.clone());
         Some(entry)
+    }
+
+    /// Returns whether so much of the longest wait of a new key is left.
+    fn is_new(&self, key: &str, wait: Duration) -> bool {
+        let age = |entry: Arc<Entry>| self.clock().now().since(entry.opened_at);
+        self.entry(key)
+            .is_some_and(|entry| age(entry).saturating_add(wait) <= self.settings.max_wait)
     }
 
     /// Returns how long a call waits for the first lease of a key; zero if it has one.
@@ -416,6 +440,16 @@ impl Inner {
 
 impl Entry {
     fn has_lease(&self) -> bool {
-        self.resource.holding().source == Source::Lease
+        let holding = self.resource.holding();
+        let is_learning = holding.limited_by.is_some_and(LimitedBy::is_learning);
+        // A server in learning mode does not know yet what a new client may have.
+        let is_empty = is_learning && holding.capacity == Capacity::NONE;
+        holding.source == Source::Lease && !is_empty
+    }
+
+    /// Waits until there is no lease, or the client is closed.
+    async fn lease_lost(&self) {
+        let mut changes = self.resource.changes();
+        while changes.next().await.is_some() && self.has_lease() {}
     }
 }

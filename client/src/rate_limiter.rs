@@ -118,7 +118,9 @@ impl RateLimiter {
     pub fn settle(&self, estimate: f64, used: f64) {
         let amount = |cost| units(cost).unwrap_or(Units::ZERO);
         let (estimate, used) = (amount(estimate), amount(used));
-        self.state().settle(estimate, used, self.clock().now());
+        let waiting = amount(self.slot.rate_queue.waiting().cost);
+        self.state()
+            .settle(estimate, used, waiting, self.clock().now());
         if used < estimate {
             self.slot.changed.notify_waiters();
         }

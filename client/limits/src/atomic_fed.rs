@@ -129,14 +129,14 @@ impl AtomicFedBucket {
         self.held(|bucket| bucket.peek(cost, now))
     }
 
-    /// Takes `cost` even if it is not available.
-    pub fn charge(&self, cost: Units, now: Moment) {
-        self.held(|bucket| bucket.charge(cost, now));
+    /// Takes `cost` even if it is not available, while a request for `waiting` waits.
+    pub fn charge(&self, cost: Units, waiting: Units, now: Moment) {
+        self.held(|bucket| bucket.charge(cost, waiting, now));
     }
 
-    /// Gives back `cost`, up to the burst.
-    pub fn refund(&self, cost: Units, now: Moment) {
-        self.held(|bucket| bucket.refund(cost, now));
+    /// Gives back `cost`, up to the burst, or to the cost of a waiting request.
+    pub fn refund(&self, cost: Units, waiting: Units, now: Moment) {
+        self.held(|bucket| bucket.refund(cost, waiting, now));
     }
 
     /// Does one operation behind the lock.

@@ -112,18 +112,19 @@ impl FedBucket {
         self.clone().take(cost, now)
     }
 
-    /// Takes `cost` even if it is not available: the bucket may be in debt, which its supply pays first.
-    pub fn charge(&mut self, cost: Units, now: Moment) {
-        self.fill(Units::ZERO, now);
+    /// Takes `cost` even if it is not available: the bucket may be in debt, which its supply pays first. Units that came in
+    /// for a waiting request stay.
+    pub fn charge(&mut self, cost: Units, waiting: Units, now: Moment) {
+        self.fill(waiting, now);
         self.level.missing = self.feed.supply.flow().charge(self.level.missing, cost);
     }
 
-    /// Gives back `cost`, up to the burst.
-    pub fn refund(&mut self, cost: Units, now: Moment) {
-        self.fill(Units::ZERO, now);
+    /// Gives back `cost`, up to the burst, or to the cost of a waiting request.
+    pub fn refund(&mut self, cost: Units, waiting: Units, now: Moment) {
+        self.fill(waiting, now);
         let flow = self.feed.supply.flow();
         let missing = self.level.missing - flow.in_drops(cost);
-        self.level.missing = missing.max(least(&flow, Units::ZERO));
+        self.level.missing = missing.max(least(&flow, waiting));
     }
 
     /// Returns the supply, as it was last set or seen.

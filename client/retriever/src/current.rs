@@ -58,7 +58,11 @@ impl Current {
             .iter()
             .map(|(name, text)| (name.clone(), version_of(text)));
         let versions: BTreeMap<String, String> = named.collect();
-        if versions.is_empty() || self.status.borrow().versions != versions {
+        if versions.is_empty() {
+            let problem = "there is no document of rules".to_owned();
+            return Err(RetrieverError::Unreadable(problem));
+        }
+        if self.status.borrow().versions != versions {
             // Large documents take time, in which the service must go on.
             let load = move || files::load(texts.iter().map(|(name, text)| (&**name, &**text)));
             let loaded = tokio::task::spawn_blocking(load).await;

@@ -3,6 +3,8 @@
 //! Each descriptor has a lease of its own, named by its text. While a process has the lease, the lease decides, and the
 //! rule's own limit bounds what one process takes of it. Without a lease, the rule's `on_failure` decides.
 
+use std::fmt::Write as _;
+
 use doorward_limits::Decision;
 
 use crate::tree::Entry;
@@ -17,17 +19,28 @@ pub trait Leases {
 }
 
 /// Returns the text of a descriptor: `key=value` of each entry, with commas between them. Only the key is written of an
-/// entry without a value. Bytes that are no UTF-8 are replaced.
+/// entry without a value. Commas, equals signs, percent signs and bytes outside ASCII are percent-encoded, so different
+/// descriptors have different texts.
 pub(crate) fn text(entries: &[Entry<'_>]) -> String {
     let mut text = String::new();
+    let add = |text: &mut String, bytes: &[u8]| {
+        for byte in bytes {
+            if byte.is_ascii() && !b",=%".contains(byte) {
+                text.push(char::from(*byte));
+            } else {
+                // Writing to a text cannot fail.
+                let _ = write!(text, "%{byte:02X}");
+            }
+        }
+    };
     for entry in entries {
         if !text.is_empty() {
             text.push(',');
         }
-        text.push_str(entry.key);
+        add(&mut text, entry.key.as_bytes());
         if let Some(value) = entry.value {
             text.push('=');
-            text.push_str(&String::from_utf8_lossy(value));
+            add(&mut text, value);
         }
     }
     text

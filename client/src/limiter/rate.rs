@@ -117,14 +117,19 @@ impl LeasedRate {
         self.bucket.take_at_once(cost, now).map(answer)
     }
 
-    /// Corrects an amount that was used: `used` instead of `estimate`. The bucket may be in debt afterwards.
-    pub fn settle(&self, estimate: Units, used: Units, now: Time) {
+    /// Corrects an amount that was used: `used` instead of `estimate`, while a request for `waiting` waits. The bucket may
+    /// be in debt afterwards.
+    pub fn settle(&self, estimate: Units, used: Units, waiting: Units, now: Time) {
         let mut applied = self.lock();
-        self.follow(&mut applied, Units::ZERO, now);
-        self.bucket
-            .charge(used.saturating_sub(estimate), moment(now));
-        self.bucket
-            .refund(estimate.saturating_sub(used), moment(now));
+        self.follow(&mut applied, waiting, now);
+        let now = moment(now);
+        if used > estimate {
+            let more = used.saturating_sub(estimate);
+            self.bucket.charge(more, waiting, now);
+        } else if used < estimate {
+            let less = estimate.saturating_sub(used);
+            self.bucket.refund(less, waiting, now);
+        }
     }
 
     /// Returns whether the rate admits `cost` now, without using it.

@@ -35,7 +35,7 @@ impl Gateway {
                 span: Duration::from_secs(1),
                 least: 4_000.0,
             })
-            .on_failure(OnFailure::UpTo(100.0))
+            .on_failure(OnFailure::UpTo(2_000.0))
             .open()?;
         let requests = client.resource("llm/requests").wants(16.0).open()?;
         let requests = requests.concurrency_limiter();

@@ -22,8 +22,8 @@
 //! # Ok(()) }
 //! ```
 //!
-//! - [`RulesLayer`] decides each request of a server by [rules](doorward_rules). `RulesInterceptor` (feature `tonic`)
-//!   does the same for one tonic service.
+//! - [`RulesLayer`] decides each request of a server by [rules](doorward_rules). Around one service of tonic, it limits
+//!   that service alone.
 //! - [`ThrottleLayer`] makes the requests of a client wait for a lease, and [`RetryPolicy`] repeats refused ones.
 //!
 //! The documents `docs/services.md` and `docs/rules.md` of the repository explain their use.
@@ -38,15 +38,10 @@ mod retry;
 mod server;
 mod throttle;
 
-#[cfg(feature = "tonic")]
-mod interceptor;
-
 pub use doorward_client as client;
 pub use doorward_retriever as retriever;
 pub use doorward_rules as rules;
 pub use doorward_rules::Decision;
-#[cfg(feature = "tonic")]
-pub use interceptor::RulesInterceptor;
 pub use limits::{BuildError, Limits, LimitsBuilder};
 pub use request::{Degraded, Login};
 pub use retry::{Refusal, RetryConfig, RetryPolicy};

@@ -1,9 +1,11 @@
 //! Refusals as responses of HTTP and gRPC.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use doorward_rules::answer::PROBLEM_TYPE;
-use doorward_rules::{Advice, Decision};
-use http::header::{CONNECTION, CONTENT_TYPE, LOCATION};
+use doorward_rules::{Advice, Decision, Why};
+use http::header::{CONNECTION, CONTENT_TYPE, LOCATION, RETRY_AFTER};
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt};
@@ -52,8 +54,9 @@ impl Inner {
         }
         let mut details = ErrorDetails::new();
         if let Some(refusal) = refusal {
-            if refusal.retry_delay.is_some() {
-                details.set_retry_info(refusal.retry_delay);
+            let delay = refusal.retry_delay.or_else(|| without_lease(decision));
+            if delay.is_some() {
+                details.set_retry_info(delay);
             }
             for rule in refusal.violations {
                 details.add_quota_failure_violation(rule, message.clone());
@@ -75,5 +78,15 @@ impl Inner {
                 headers.insert(name, value);
             }
         }
+        if let Some(delay) = without_lease(decision) {
+            let seconds = delay.as_secs_f64().ceil();
+            headers.insert(RETRY_AFTER, HeaderValue::from(seconds as u64));
+        }
     }
+}
+
+/// Returns the time to come back if there is no lease: no rule knows one.
+fn without_lease(decision: &Decision) -> Option<Duration> {
+    let is_refused = !decision.is_allowed && decision.why == Why::NoLease;
+    is_refused.then(|| Duration::from_secs(1) + clock::part_of(JITTER_MAX))
 }

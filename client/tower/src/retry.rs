@@ -43,8 +43,9 @@ impl Default for RetryConfig {
     }
 }
 
-/// A policy for [`tower::retry::RetryLayer`]: it repeats what a server refused before it began to work. These are HTTP
-/// 429 and 503, and gRPC's UNAVAILABLE, and RESOURCE_EXHAUSTED with RetryInfo. Waits are at least those of
+/// A policy for [`tower::retry::RetryLayer`]: it repeats requests after HTTP 429 and 503, and gRPC's UNAVAILABLE, and
+/// RESOURCE_EXHAUSTED with RetryInfo. Use it for requests that may be sent twice: a proxy answers 503 also after a server
+/// has begun. An answer whose `Retry-After` is a date is not repeated. Waits are at least those of
 /// `Retry-After` and RetryInfo. Clones share one budget: a fifth of the requests of ten seconds, and ten a second.
 #[derive(Clone)]
 pub struct RetryPolicy {
@@ -105,15 +106,17 @@ impl Refusal {
     /// Returns the refusal that a response of HTTP is, or one of gRPC without a message.
     pub fn of_response(status: StatusCode, headers: &HeaderMap) -> Option<Self> {
         match status {
-            StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => Some(Self {
-                retry_after: retry_after(headers),
-            }),
+            StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => {
+                let retry_after = retry_after(headers);
+                let is_unread = retry_after.is_none() && headers.contains_key(RETRY_AFTER);
+                (!is_unread).then_some(Self { retry_after })
+            }
             _ => Self::of_status(&Status::from_header_map(headers)?),
         }
     }
 }
 
-/// Returns `Retry-After` in seconds. A date is not read, so the client's clock does not matter.
+/// Returns `Retry-After` in seconds. A date is not read, because the client's clock may be wrong.
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?;
     text.trim().parse().ok().map(Duration::from_secs)

@@ -4,15 +4,17 @@
 //! must wait: for its turn, or for the first lease of a shared rule. The turn of a request that is dropped while it waits
 //! goes to no other one.
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use bytes::Bytes;
 use doorward_rules::{Advice, Decision};
 use http::{HeaderMap, Request, Response};
 use http_body_util::{Either, Full};
 use pin_project_lite::pin_project;
+use smallvec::SmallVec;
 use tower_layer::Layer;
 use tower_service::Service;
 
@@ -36,9 +38,9 @@ pub struct RulesService<S> {
     inner: S,
 }
 
-/// Mark of a request that these limits have decided.
-#[derive(Clone, Copy)]
-struct Decided(u64);
+/// Mark of a request: the numbers of the limits that have decided it.
+#[derive(Clone, Default)]
+struct Decided(SmallVec<[u64; 2]>);
 
 impl RulesLayer {
     /// Creates a layer of these limits.
@@ -75,11 +77,12 @@ where
 
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
         let limits = &self.limits.inner;
-        let mark = request.extensions().get::<Decided>();
-        if mark.is_some_and(|mark| mark.0 == limits.number) {
+        let mark = request.extensions_mut();
+        let mark = mark.get_or_insert_default::<Decided>();
+        if mark.0.contains(&limits.number) {
             return ResponseFuture::passed(self.inner.call(request), HeaderMap::new());
         }
-        request.extensions_mut().insert(Decided(limits.number));
+        mark.0.push(limits.number);
         if limits.leases.is_some() && waits_for_lease(limits, &request) {
             return self.wait(request, None);
         }
@@ -97,7 +100,7 @@ where
 }
 
 impl<S: Clone> RulesService<S> {
-    /// Takes the service that is ready, and leaves a clone of it, for a request that calls it later.
+    /// Lets a request wait with a clone of the service, which need not be ready yet.
     fn wait<B, O>(
         &mut self,
         request: Request<B>,
@@ -109,9 +112,7 @@ impl<S: Clone> RulesService<S> {
         B: Send + 'static,
         O: 'static,
     {
-        let clone = self.inner.clone();
-        let inner = std::mem::replace(&mut self.inner, clone);
-        let limits = self.limits.clone();
+        let (limits, inner) = (self.limits.clone(), self.inner.clone());
         let waiting = wait(limits, inner, request, decision);
         ResponseFuture {
             state: State::Waiting {
@@ -125,35 +126,55 @@ impl<S: Clone> RulesService<S> {
 async fn wait<S, B, O>(
     limits: Limits,
     mut service: S,
-    mut request: Request<B>,
+    request: Request<B>,
     decision: Option<Decision>,
 ) -> Result<Response<RefusableBody<O>>, S::Error>
 where
     S: Service<Request<B>, Response = Response<O>>,
 {
     let inner = &*limits.inner;
+    // Only the head is shared with a wait, because a body need not be `Sync`.
+    let (parts, body) = request.into_parts();
+    let head = Request::from_parts(parts, ());
     let decision = match decision {
         Some(decision) => decision,
-        None => {
-            if let Some(leases) = &inner.leases {
-                for (key, max_wait) in shared(inner, &request) {
-                    leases.0.ready(&key, max_wait).await;
-                }
-            }
-            decide(inner, &request)
-        }
+        None => decide_by_new_leases(inner, &head).await,
     };
+    let mut request = head.map(|()| body);
     if let Advice::ProceedAfter(delay) = decision.advice {
         tokio::time::sleep(delay).await;
     }
     match admit(inner, &mut request, &decision) {
-        Ok(headers) => Ok(with_headers(service.call(request).await?, headers)),
+        Ok(headers) => {
+            poll_fn(|context| service.poll_ready(context)).await?;
+            Ok(with_headers(service.call(request).await?, headers))
+        }
         Err(response) => Ok(response.map(|body| Either::Left(Full::new(body)))),
     }
 }
 
+/// Waits for the first leases of shared rules, and for their first amount, because a lease begins empty. Each wait is at
+/// most that of the rule.
+async fn decide_by_new_leases(limits: &Inner, request: &Request<()>) -> Decision {
+    let mut longest = Duration::ZERO;
+    if let Some(leases) = &limits.leases {
+        for (key, max_wait) in shared(limits, request) {
+            leases.0.ready(&key, max_wait).await;
+            longest = longest.max(max_wait);
+        }
+    }
+    let decision = decide(limits, request);
+    match decision.retry_after().filter(|wait| *wait <= longest) {
+        Some(wait) if !decision.is_allowed => {
+            tokio::time::sleep(wait).await;
+            decide(limits, request)
+        }
+        _ => decision,
+    }
+}
+
 /// Returns the keys of the request's shared rules, each with the longest wait.
-fn shared<B>(limits: &Inner, request: &Request<B>) -> Vec<(String, std::time::Duration)> {
+fn shared<B>(limits: &Inner, request: &Request<B>) -> Vec<(String, Duration)> {
     let parts = (
         request.method(),
         request.uri(),

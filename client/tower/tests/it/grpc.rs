@@ -1,9 +1,7 @@
-//! Calls of gRPC behind rules: the layer, and the interceptor.
+//! Calls of gRPC behind rules.
 
 use axum::http::header::CONTENT_TYPE;
-use doorward_tower::RulesInterceptor;
-use tonic::service::Interceptor as _;
-use tonic::{Code, Request, Status};
+use tonic::{Code, Status};
 use tonic_types::StatusExt as _;
 
 use crate::stand::{app, limits, request, send};
@@ -38,19 +36,4 @@ async fn the_layer_answers_a_call_with_a_status_and_its_details() {
     let refused = send(&app, call()).await;
     assert_eq!(refused.status(), 200);
     check(&Status::from_header_map(refused.headers()).unwrap());
-}
-
-#[test]
-fn the_interceptor_does_the_same() {
-    let mut interceptor = RulesInterceptor::new(limits(ONE));
-    let call = |user: &str| {
-        let mut request = Request::new(());
-        request
-            .metadata_mut()
-            .insert("x-user", user.parse().unwrap());
-        request
-    };
-    interceptor.call(call("ann")).unwrap();
-    interceptor.call(call("bob")).unwrap();
-    check(&interceptor.call(call("ann")).unwrap_err());
 }

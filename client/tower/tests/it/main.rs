@@ -1,4 +1,4 @@
-//! The layers from outside: an axum router and tonic's interceptor behind rules, and clients before them.
+//! The layers from outside: an axum router behind rules, and clients before them.
 
 #![allow(
     clippy::unwrap_used,
