@@ -19,9 +19,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
-use tokio_stream::StreamExt as _;
-
 use doorward_limits::{AtomicBucket, Decision, Moment, Rate, TokenBucket, Units};
+use tokio_stream::StreamExt as _;
 
 use crate::capacity::{Capacity, Source};
 use crate::client::{Client, ID_BYTES_MAX};
@@ -222,14 +221,15 @@ impl Keyed {
     ///
     /// As [`RateLimiter::try_acquire`]. A key that makes too long an id has no lease.
     pub async fn admit(&self, key: &str, cost: f64) -> Result<(), AcquireError> {
-        if let Some(answer) = self.try_leased(key, cost) {
-            return answer;
+        let mut answer = self.try_leased(key, cost);
+        if answer.is_none() {
+            self.ready(key, self.inner.settings.max_wait).await;
+            answer = self.try_leased(key, cost);
         }
-        self.ready(key, self.inner.settings.max_wait).await;
-        match self.try_leased(key, cost) {
+        match answer {
             // A lease begins empty.
             Some(Err(AcquireError::RetryAfter { retry_after }))
-                if self.inner.is_new(key, retry_after) =>
+                if self.inner.may_wait(key, retry_after) =>
             {
                 let clock = self.inner.clock();
                 clock.sleep_until(clock.now() + retry_after).await;
@@ -388,8 +388,8 @@ impl Inner {
         Some(entry)
     }
 
-    /// Returns whether so much of the longest wait of a new key is left.
-    fn is_new(&self, key: &str, wait: Duration) -> bool {
+    /// Returns whether a call may wait so long: the key is new enough.
+    fn may_wait(&self, key: &str, wait: Duration) -> bool {
         let age = |entry: Arc<Entry>| self.clock().now().since(entry.opened_at);
         self.entry(key)
             .is_some_and(|entry| age(entry).saturating_add(wait) <= self.settings.max_wait)

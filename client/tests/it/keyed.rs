@@ -105,6 +105,19 @@ async fn only_a_new_key_waits_for_its_lease() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_first_request_of_a_key_waits_for_the_first_amount_of_its_lease() {
+    let (client, server) = Client::fake("c");
+    server.set_capacity("tenants/slow", 1.0);
+    let tenants = tenants(&client).open().unwrap();
+    let began = tokio::time::Instant::now();
+    tenants.admit("a", 1.0).await.unwrap();
+    assert_eq!(began.elapsed().as_millis(), 100, "10 a second");
+    // It would come after a second, and the longest wait is a quarter of one.
+    assert!(tenants.admit("slow", 1.0).await.is_err());
+    assert_eq!(began.elapsed().as_millis(), 100);
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_idle_key_is_released_and_opens_again() {
     let (client, server) = Client::fake("c");
     let idle = Duration::from_secs(60);
