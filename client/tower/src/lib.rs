@@ -22,7 +22,7 @@
 //! # Ok(()) }
 //! ```
 //!
-//! - [`RulesLayer`] decides each request of a server by [rules](doorward_rules). Around one service of tonic, it limits
+//! - [`RulesLayer`] decides each request of a server by [rules]. Around one service of tonic, it limits
 //!   that service alone.
 //! - [`ThrottleLayer`] makes the requests of a client wait for a lease, and [`RetryPolicy`] repeats refused ones.
 //!

@@ -65,7 +65,7 @@ impl RetryPolicy {
     }
 
     /// Returns the wait before the next retry, and counts it. `None`: no retry. Programs whose requests cannot be
-    /// cloned, such as those of tonic, call this with the answer's [`refusal`] and wait themselves.
+    /// cloned, such as those of tonic, call this with the answer's [`Refusal`] and wait themselves.
     pub fn next_wait(&mut self, refusal: Option<Refusal>) -> Option<Duration> {
         let Some(refusal) = refusal else {
             self.budget.deposit();
