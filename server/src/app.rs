@@ -71,7 +71,7 @@ pub struct ServerConfig {
     pub clock: Clock,
     /// Where capacity is leased from. Absent: this is the root.
     pub parent: Option<upstream::UpstreamConfig>,
-    /// How long changes are gathered before child servers hear of them.
+    /// Time for which changes are gathered before child servers hear of them.
     pub push_round: Duration,
     /// How the master is found.
     pub election: Election,

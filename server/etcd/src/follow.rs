@@ -24,7 +24,7 @@ use crate::config::EtcdConfig;
 use crate::connection::EtcdConnection;
 use crate::error::Error;
 
-/// What is followed.
+/// Keys to follow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Range {
     /// One key.

@@ -9,7 +9,7 @@
 //! - [`place`]: the place of a document, in etcd or in a file;
 //! - [`documents`]: documents in etcd, with every version of them.
 //!
-//! etcd's client reconnects to nobody: a stream that ended has ended, a call to a frozen member
+//! etcd's client never reconnects: a stream that ended has ended, a call to a frozen member
 //! hangs, and an endpoint that failed is asked again and again. So every call here has a timeout of
 //! its own, one endpoint is used at a time and left as soon as it fails, and what is watched is also
 //! looked at from time to time.

@@ -47,7 +47,7 @@ const VITAL: [&str; 4] = [
     WATCH,
 ];
 
-/// What goes on for as long as somebody listens.
+/// Call that lasts as long as its caller listens.
 const WATCH: &str = "/grpc.health.v1.Health/Watch";
 
 /// Calls whose cost grows with the number of resources, rules or instances.

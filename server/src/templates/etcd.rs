@@ -20,7 +20,7 @@ use crate::metrics::Metrics;
 use crate::status::Board;
 use crate::templates;
 
-/// How often the key is read although no change of it is reported.
+/// Time between two reads of the key while no change of it is reported.
 const LOOK: Duration = Duration::from_secs(2);
 
 /// Delay before a failed call of etcd is repeated.
