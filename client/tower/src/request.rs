@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use doorward_rules::Request;
-use http::{Extensions, HeaderMap, Method, Uri};
+use http::{Extensions, HeaderMap};
 use smallvec::SmallVec;
 
 /// Name of the authenticated user. A layer that authenticates puts it into the extensions of a request, before the
@@ -19,21 +19,20 @@ pub struct Degraded;
 const HEADERS: usize = 16;
 
 /// Calls a function with the request as rules see it.
-pub(crate) fn with_request<R>(
-    method: &Method,
-    uri: &Uri,
-    headers: &HeaderMap,
-    extensions: &Extensions,
+pub(crate) fn with_request<B, R>(
+    request: &http::Request<B>,
     read: impl FnOnce(&Request<'_>) -> R,
 ) -> R {
-    let lines = headers
+    let extensions = request.extensions();
+    let lines = request
+        .headers()
         .iter()
         .map(|(name, value)| (name.as_str(), value.as_bytes()));
     let lines: SmallVec<[(&str, &[u8]); HEADERS]> = lines.collect();
     read(&Request {
         peer: peer(extensions).map(|address| address.ip()),
-        method: method.as_str().as_bytes(),
-        path: uri.path().as_bytes(),
+        method: request.method().as_str().as_bytes(),
+        path: request.uri().path().as_bytes(),
         headers: &lines,
         login: extensions.get::<Login>().map(|login| login.0.as_str()),
     })

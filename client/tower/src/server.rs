@@ -175,15 +175,7 @@ async fn decide_by_new_leases(limits: &Inner, request: &Request<()>) -> Decision
 
 /// Returns the keys of the request's shared rules, each with the longest wait.
 fn shared<B>(limits: &Inner, request: &Request<B>) -> Vec<(String, Duration)> {
-    let parts = (
-        request.method(),
-        request.uri(),
-        request.headers(),
-        request.extensions(),
-    );
-    with_request(parts.0, parts.1, parts.2, parts.3, |request| {
-        limits.service.shared(request)
-    })
+    with_request(request, |request| limits.service.shared(request))
 }
 
 fn waits_for_lease<B>(limits: &Inner, request: &Request<B>) -> bool {
@@ -197,15 +189,7 @@ fn waits_for_lease<B>(limits: &Inner, request: &Request<B>) -> bool {
 }
 
 fn decide<B>(limits: &Inner, request: &Request<B>) -> Decision {
-    let parts = (
-        request.method(),
-        request.uri(),
-        request.headers(),
-        request.extensions(),
-    );
-    with_request(parts.0, parts.1, parts.2, parts.3, |request| {
-        limits.decide(request)
-    })
+    with_request(request, |request| limits.decide(request))
 }
 
 /// Marks a request that passes, and returns the headers of its answer; otherwise the refusal.
