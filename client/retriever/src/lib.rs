@@ -127,6 +127,11 @@ impl Retriever {
         self.status.borrow().clone()
     }
 
+    /// Returns the same, now and whenever it changes.
+    pub fn statuses(&self) -> watch::Receiver<Status> {
+        self.status.clone()
+    }
+
     /// Gives the rules to a limiter, at once and whenever they change.
     pub fn drive(&mut self, limiter: Arc<Limiter>, clock: impl Clock + 'static) {
         let mut rules = self.rules();

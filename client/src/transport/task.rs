@@ -26,6 +26,10 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 /// Number of ids in one release, so that the message fits a server's limit for any ids.
 const RELEASES_MAX: usize = 800;
 
+/// A pass over all resources that is longer than this is followed by a pause of ten times its length before a wake starts
+/// the next one, so that a program can open many resources quickly.
+const PASS_MAX: Duration = Duration::from_millis(1);
+
 /// State that handles, limiters and the task share.
 pub(crate) struct Shared {
     pub(crate) client_id: String,
@@ -177,6 +181,14 @@ pub(crate) async fn run(shared: Arc<Shared>, connection: Connection) {
                 None => std::future::pending().await,
             }
         };
+        let passed_at = shared.clock.now();
+        let pass = passed_at.since(now);
+        let woken = async {
+            shared.wake.notified().await;
+            if pass > PASS_MAX {
+                shared.clock.sleep_until(passed_at + pass * 10).await;
+            }
+        };
         tokio::select! {
             (connection, done) = done => {
                 call = None;
@@ -184,7 +196,8 @@ pub(crate) async fn run(shared: Arc<Shared>, connection: Connection) {
                 handle(&shared, done);
             }
             () = sleep => {}
-            () = shared.wake.notified() => {}
+            // A wake that another event overtakes is not lost: the next pass does its work.
+            () = woken => {}
         }
     }
     finish(&shared, idle, call).await;

@@ -58,15 +58,10 @@ async fn until(rules: &mut Receiver<Rules>, expected: &[&str]) {
 
 /// Waits until the status is as expected.
 async fn until_status(retriever: &Retriever, is: impl Fn(&Status) -> bool) -> Status {
-    let waiting = async {
-        loop {
-            let status = retriever.status();
-            if is(&status) {
-                return status;
-            }
-            tokio::time::sleep(POLL).await;
-        }
-    };
-    let status = tokio::time::timeout(PATIENCE, waiting).await;
-    status.unwrap_or_else(|_| panic!("{:?}", retriever.status()))
+    let mut statuses = retriever.statuses();
+    let waiting = statuses.wait_for(is);
+    match tokio::time::timeout(PATIENCE, waiting).await {
+        Ok(Ok(status)) => status.clone(),
+        _ => panic!("{:?}", retriever.status()),
+    }
 }
