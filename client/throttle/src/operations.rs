@@ -1,0 +1,107 @@
+//! The cost and the latency of each operation, in bounded memory.
+//!
+//! The table has two generations. An operation in use is in the young one; when that is full, it becomes the old one,
+//! and operations that nobody used since then are forgotten.
+
+use foldhash::fast::FixedState;
+use hashbrown::HashMap;
+
+use crate::estimate::Estimate;
+
+/// Number of operations in a generation.
+const GENERATION: usize = 10_000;
+
+/// Estimates of one operation.
+#[derive(Clone, Copy, Debug)]
+pub struct Operation {
+    /// Cost of a request, in units of the service.
+    pub cost: Estimate,
+    /// Time from admission to the end, in seconds.
+    pub latency: Estimate,
+    /// Latency to which others are compared, in seconds, and the round of the limit in which it counts.
+    reference: (u64, f64),
+}
+
+/// Estimates of all operations.
+#[derive(Debug)]
+pub struct Operations {
+    young: HashMap<u64, Operation, FixedState>,
+    old: HashMap<u64, Operation, FixedState>,
+    /// Estimates over all requests, which are the prior of a new operation.
+    all: Operation,
+}
+
+impl Operation {
+    const fn new(cost: f64, latency: f64) -> Self {
+        Self {
+            cost: Estimate::new(cost),
+            latency: Estimate::new(latency),
+            reference: (0, 0.0),
+        }
+    }
+
+    fn record(&mut self, cost: f64, latency: f64) {
+        self.cost.record(cost);
+        self.latency.record(latency);
+    }
+
+    /// Returns the latency that counts as usual in a round of the limit. It stays the same during a round, so that two
+    /// windows of a round are comparable.
+    pub fn reference(&mut self, round: u64) -> f64 {
+        if self.reference.0 != round {
+            self.reference = (round, self.latency.mean());
+        }
+        self.reference.1
+    }
+}
+
+impl Operations {
+    /// Creates an empty table. Requests cost `cost` and take `latency` seconds until some have ended.
+    pub fn new(cost: f64, latency: f64) -> Self {
+        Self {
+            young: HashMap::default(),
+            old: HashMap::default(),
+            all: Operation::new(cost, latency),
+        }
+    }
+
+    /// Returns the estimates of an operation, which is a hash of its name.
+    pub fn of(&mut self, operation: u64) -> &mut Operation {
+        if !self.young.contains_key(&operation) {
+            self.bring(operation);
+        }
+        let prior = Operation::new(self.all.cost.mean(), self.all.latency.mean());
+        self.young.entry(operation).or_insert(prior)
+    }
+
+    /// Takes a request that has ended into account.
+    pub fn record(&mut self, operation: u64, cost: f64, latency: f64) {
+        self.all.record(cost, latency);
+        self.of(operation).record(cost, latency);
+    }
+
+    /// Returns the estimates over all requests.
+    pub const fn all(&self) -> &Operation {
+        &self.all
+    }
+
+    /// Returns the number of known operations.
+    pub fn len(&self) -> usize {
+        self.young.len() + self.old.len()
+    }
+
+    /// Returns whether no operation is known.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Makes room in the young generation, and moves an operation there if it is in the old one.
+    fn bring(&mut self, operation: u64) {
+        if self.young.len() >= GENERATION {
+            self.old = std::mem::take(&mut self.young);
+        }
+        if let Some(known) = self.old.remove(&operation) {
+            self.young.insert(operation, known);
+        }
+    }
+}
