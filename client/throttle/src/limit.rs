@@ -82,7 +82,7 @@ pub struct ConcurrencyLimit {
     /// Latency in the first half of this round, or before the limit doubled.
     first: Option<f64>,
     /// Number of rounds so far.
-    round: u64,
+    round: u32,
     /// Direction of the last steps, and their number.
     run: (bool, u32),
     window: Window,
@@ -153,7 +153,7 @@ impl ConcurrencyLimit {
     }
 
     /// Returns the number of the round, in which references of latencies stay the same.
-    pub const fn round(&self) -> u64 {
+    pub const fn round(&self) -> u32 {
         self.round
     }
 
@@ -217,7 +217,7 @@ impl ConcurrencyLimit {
 
     fn begin(&mut self, half: Half) {
         self.half = half;
-        self.round += 1;
+        self.round = self.round.wrapping_add(1);
         self.first = None;
     }
 

@@ -5,6 +5,7 @@
 
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
+use hashbrown::hash_map::Entry;
 
 use crate::estimate::Estimate;
 
@@ -19,7 +20,7 @@ pub struct Operation {
     /// Time from admission to the end, in seconds.
     pub latency: Estimate,
     /// Latency to which others are compared, in seconds, and the round of the limit in which it counts.
-    reference: (u64, f64),
+    reference: (u32, f32),
 }
 
 /// Estimates of all operations.
@@ -47,11 +48,11 @@ impl Operation {
 
     /// Returns the latency that counts as usual in a round of the limit. It stays the same during a round, so that two
     /// windows of a round are comparable.
-    pub fn reference(&mut self, round: u64) -> f64 {
+    pub fn reference(&mut self, round: u32) -> f64 {
         if self.reference.0 != round {
-            self.reference = (round, self.latency.mean());
+            self.reference = (round, self.latency.mean() as f32);
         }
-        self.reference.1
+        f64::from(self.reference.1)
     }
 }
 
@@ -67,11 +68,14 @@ impl Operations {
 
     /// Returns the estimates of an operation, which is a hash of its name.
     pub fn of(&mut self, operation: u64) -> &mut Operation {
-        if !self.young.contains_key(&operation) {
-            self.bring(operation);
+        if self.young.len() >= GENERATION && !self.young.contains_key(&operation) {
+            self.old = std::mem::take(&mut self.young);
         }
-        let prior = Operation::new(self.all.cost.mean(), self.all.latency.mean());
-        self.young.entry(operation).or_insert(prior)
+        let prior = || Operation::new(self.all.cost.mean(), self.all.latency.mean());
+        match self.young.entry(operation) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(place) => place.insert(self.old.remove(&operation).unwrap_or_else(prior)),
+        }
     }
 
     /// Takes a request that has ended into account.
@@ -93,15 +97,5 @@ impl Operations {
     /// Returns whether no operation is known.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
-    }
-
-    /// Makes room in the young generation, and moves an operation there if it is in the old one.
-    fn bring(&mut self, operation: u64) {
-        if self.young.len() >= GENERATION {
-            self.old = std::mem::take(&mut self.young);
-        }
-        if let Some(known) = self.old.remove(&operation) {
-            self.young.insert(operation, known);
-        }
     }
 }

@@ -212,13 +212,12 @@ impl<W> Throttler<W> {
         if patience.is_zero() {
             return Offer::Refused(self.refuse(Reason::TooLate));
         }
-        if self.time_of(self.queue.cost_before(rank)) > patience {
+        let fits = patience.as_secs_f64() * self.speed.per_second();
+        if self.queue.cost_before(rank) as f64 > fits {
             return Offer::Refused(self.refuse(Reason::Full));
         }
         // All of a more critical request's predecessors fit, so this ends.
-        while self.time_of(self.queue.cost()) > patience
-            || self.queue.len() >= self.config.waiting_max
-        {
+        while self.queue.cost() as f64 > fits || self.queue.len() >= self.config.waiting_max {
             let Some(last) = self.queue.last_after(rank) else {
                 return Offer::Refused(self.refuse(Reason::Full));
             };

@@ -157,6 +157,11 @@ impl Run {
         for phase in phases {
             self.phase(phase);
         }
+        let mut unfinished: Vec<u64> = self.requests.keys().copied().collect();
+        unfinished.sort_unstable();
+        for id in unfinished {
+            self.finish(id, Outcome::Served(f64::INFINITY));
+        }
         self
     }
 
@@ -317,10 +322,11 @@ pub(crate) fn service() -> Service {
 pub(crate) fn work(run: &Run, from: f64, to: f64, is: impl Fn(&Ended) -> bool) -> f64 {
     let ended = run.ended.iter();
     let matching = ended.filter(|it| (from..to).contains(&it.came_at) && is(it));
-    matching.map(|it| it.cost).sum()
+    // The sum of nothing is -0.
+    matching.map(|it| it.cost).sum::<f64>() + 0.0
 }
 
-/// Returns the latency that 99 of 100 critical requests are below, of those that were served.
+/// Returns the latency that 99 of 100 critical requests are below, of those that were served; infinite if none was.
 pub(crate) fn critical_p99(run: &Run, from: f64, to: f64) -> f64 {
     let ended = run.ended.iter();
     let critical = ended.filter(|it| it.is_critical() && (from..to).contains(&it.came_at));
@@ -330,5 +336,6 @@ pub(crate) fn critical_p99(run: &Run, from: f64, to: f64) -> f64 {
     });
     let mut latencies: Vec<f64> = latencies.collect();
     latencies.sort_by(f64::total_cmp);
-    latencies[latencies.len() * 99 / 100]
+    let p99 = latencies.get(latencies.len() * 99 / 100);
+    p99.copied().unwrap_or(f64::INFINITY)
 }
