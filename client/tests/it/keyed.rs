@@ -137,6 +137,23 @@ async fn an_idle_key_is_released_and_opens_again() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn other_tasks_run_while_many_idle_keys_are_released() {
+    let (client, _server) = Client::fake("c");
+    let tenants = tenants(&client).open().unwrap();
+    for tenant in 0..500 {
+        let _unused = tenants.try_leased(&tenant.to_string(), 1.0);
+    }
+    // The first look finds them used, the second one idle.
+    tokio::time::sleep(Duration::from_secs(120)).await;
+    let mut seen = Vec::new();
+    while !tenants.is_empty() {
+        seen.push(tenants.len());
+        tokio::task::yield_now().await;
+    }
+    assert!(seen.len() >= 3, "{seen:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_key_with_a_waiting_call_stays_open() {
     let (client, server) = Client::fake("c");
     server.set_capacity("tenants/a", 0.0);
