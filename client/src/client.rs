@@ -1,6 +1,6 @@
 //! A client: its identity towards servers, and the task that keeps its leases.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -276,7 +276,8 @@ impl ClientBuilder {
             book: Mutex::new(Book {
                 state: ClientState::new(config, sequence),
                 slots: BTreeMap::new(),
-                releases: Vec::new(),
+                releases: BTreeSet::new(),
+                measure_at: None,
                 failure: None,
             }),
             wake: Notify::new(),
@@ -362,9 +363,7 @@ impl ResourceBuilder<'_> {
             drop(book);
             return Err(ResourceError::AlreadyOpen(self.id));
         }
-        // The resource was closed, and opens again before the release was sent. So it must not be released.
-        book.releases.retain(|id| *id != self.id);
-        book.slots.insert(self.id, slot.clone());
+        book.add(slot.clone(), now);
         drop(book);
         shared.wake();
         Ok(Resource::new(

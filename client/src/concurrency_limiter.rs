@@ -63,7 +63,7 @@ impl ConcurrencyLimiter {
         if let Some(true) = self.at_once(permits) {
             return Ok(self.permit(permits));
         }
-        let waiter = self.gate.queue.join(permits as f64);
+        let mut waiter = self.gate.queue.join(permits as f64);
         self.measure(0.0);
         let _turn = waiter.turn().await;
         let mut limited = false;

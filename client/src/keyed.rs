@@ -36,6 +36,9 @@ use crate::time::Time;
 /// Time after which a refused caller may find room for a new key.
 const ROOM_IN: Duration = Duration::from_secs(1);
 
+/// Number of keys that are released under one lock.
+const RELEASED_MAX: usize = 100;
+
 /// Answer for a key without a lease: before its first one, after its end, and beyond the largest number of keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum OnFailure {
@@ -209,7 +212,10 @@ async fn release_idle(inner: Weak<Inner>, idle: Duration) {
         let Some(inner) = inner.upgrade() else {
             return;
         };
-        inner.release_idle();
+        for slice in inner.idle_keys().chunks(RELEASED_MAX) {
+            inner.release(slice);
+            tokio::task::yield_now().await;
+        }
     }
 }
 
@@ -309,7 +315,9 @@ impl Keyed {
 
     /// Releases the keys that no call has used since the last such call. Within a tokio runtime, a task does so.
     pub fn release_idle(&self) {
-        self.inner.release_idle();
+        for slice in self.inner.idle_keys().chunks(RELEASED_MAX) {
+            self.inner.release(slice);
+        }
     }
 
     /// Decides about a key without a lease.
@@ -405,18 +413,32 @@ impl Inner {
         left
     }
 
-    fn release_idle(&self) {
+    /// Returns the keys that no call has used since the last such call.
+    fn idle_keys(&self) -> Vec<Box<str>> {
+        let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
+        let idle = keys
+            .iter()
+            .filter(|(_, entry)| !entry.is_used.swap(false, Ordering::Relaxed));
+        idle.map(|(key, _)| key.clone()).collect()
+    }
+
+    /// Releases keys that are still idle.
+    fn release(&self, idle: &[Box<str>]) {
         let mut keys = self.keys.write().unwrap_or_else(PoisonError::into_inner);
-        // A call that waits has a reference of its own. Without this check, the next call could not open the key.
-        let idle = |entry: &Arc<Entry>| {
-            !entry.is_used.swap(false, Ordering::Relaxed) && Arc::strong_count(entry) == 1
-        };
-        let gone: Vec<_> = keys.extract_if(|_, entry| idle(entry)).collect();
-        let room = keys.len() * 2;
-        keys.shrink_to(room);
-        // Waits for the release under the lock: a new call opens the key only after that.
-        drop(gone);
-        drop(keys);
+        for key in idle {
+            // A call that waits has a reference of its own. Without this check, the next call could not open the key.
+            let is_idle = |entry: &Arc<Entry>| {
+                !entry.is_used.load(Ordering::Relaxed) && Arc::strong_count(entry) == 1
+            };
+            if keys.get(key).is_some_and(is_idle) {
+                // Releases it under the lock: a new call opens the key only after that.
+                keys.remove(key);
+            }
+        }
+        if keys.len() < keys.capacity() / 4 {
+            let room = keys.len() * 2;
+            keys.shrink_to(room);
+        }
     }
 
     fn id(&self, key: &str) -> String {

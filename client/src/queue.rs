@@ -16,17 +16,21 @@ pub(crate) struct Queue {
     length: AtomicU64,
 }
 
-/// Number of waiting callers, and the sum of their costs.
+/// Number of waiting callers, and their costs.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Waiting {
     pub(crate) count: u64,
+    /// Sum of all costs.
     pub(crate) cost: f64,
+    /// Cost of the caller whose turn it is; 0 without one.
+    pub(crate) first: f64,
 }
 
 /// A waiting caller, as long as it lives.
 pub(crate) struct Waiter<'a> {
     queue: &'a Queue,
     cost: f64,
+    has_turn: bool,
 }
 
 impl Queue {
@@ -36,7 +40,11 @@ impl Queue {
         waiting.count += 1;
         waiting.cost += cost;
         self.length.store(waiting.count, Ordering::SeqCst);
-        Waiter { queue: self, cost }
+        Waiter {
+            queue: self,
+            cost,
+            has_turn: false,
+        }
     }
 
     /// Returns whether no caller waits. If a caller gives something back and then sees an empty queue, a caller that
@@ -51,10 +59,13 @@ impl Queue {
     }
 }
 
-impl Waiter<'_> {
+impl<'a> Waiter<'a> {
     /// Waits until all earlier callers have been served, or have left.
-    pub(crate) async fn turn(&self) -> MutexGuard<'_, ()> {
-        self.queue.turn.lock().await
+    pub(crate) async fn turn(&mut self) -> MutexGuard<'a, ()> {
+        let turn = self.queue.turn.lock().await;
+        self.has_turn = true;
+        lock(&self.queue.waiting).first = self.cost;
+        turn
     }
 }
 
@@ -62,6 +73,9 @@ impl Drop for Waiter<'_> {
     fn drop(&mut self) {
         let mut waiting = lock(&self.queue.waiting);
         waiting.count -= 1;
+        if self.has_turn {
+            waiting.first = 0.0;
+        }
         // With an empty queue the cost is exactly 0, without rounding errors.
         waiting.cost = if waiting.count == 0 {
             0.0

@@ -53,7 +53,7 @@ impl RateLimiter {
             return Ok(());
         }
         let slot = &*self.slot;
-        let waiter = slot.rate_queue.join(cost);
+        let mut waiter = slot.rate_queue.join(cost);
         let _turn = waiter.turn().await;
         let mut limited = false;
         loop {
@@ -118,7 +118,7 @@ impl RateLimiter {
     pub fn settle(&self, estimate: f64, used: f64) {
         let amount = |cost| units(cost).unwrap_or(Units::ZERO);
         let (estimate, used) = (amount(estimate), amount(used));
-        let waiting = amount(self.slot.rate_queue.waiting().cost);
+        let waiting = amount(self.slot.rate_queue.waiting().first);
         self.state()
             .settle(estimate, used, waiting, self.clock().now());
         if used < estimate {

@@ -266,7 +266,7 @@ impl Drop for Closing {
         let mut book = self.shared.book();
         book.slots.remove(&self.slot.id);
         if book.state.close(&self.slot.id, now) {
-            book.releases.push(self.slot.id.clone());
+            book.releases.insert(self.slot.id.clone());
         }
         drop(book);
         self.slot.close();

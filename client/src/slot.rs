@@ -3,6 +3,7 @@
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
+use doorward_limits::Units;
 use tokio::sync::{Notify, watch};
 
 use crate::capacity::Allowance;
@@ -196,7 +197,9 @@ impl Slot {
     /// Feeds the limiters. The caller must hold the view, so that an older view never follows a newer one.
     pub(crate) fn feed(&self, seen: &View, now: Time) {
         if let Some(limiter) = self.rate.get() {
-            limiter.handle_allowance(seen.allowance, now);
+            let waiting = Units::at_least(self.rate_queue.waiting().first);
+            let waiting = waiting.unwrap_or(Units::MAX);
+            limiter.handle_while_waiting(seen.allowance, waiting, now);
         }
         if let Some(gate) = self.concurrency.get() {
             gate.limiter.handle_allowance(seen.allowance);

@@ -8,6 +8,8 @@
 //! answer can raise the client's use afterwards, so the server may grant the rest to other clients. **Leases count from
 //! the moment when the request was sent**, so the client's view of a lease ends no later than the server's.
 
+mod agenda;
+mod config;
 mod former;
 mod lease;
 mod message;
@@ -17,8 +19,10 @@ mod retry;
 mod trouble;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
+pub use config::ClientConfig;
 pub use doorward_session::backoff::{Backoff, BackoffConfig, FailureKind, come_back};
 pub use doorward_session::epoch_filter::{EpochFilter, OutOfDate};
 pub use lease::Lease;
@@ -28,8 +32,9 @@ pub use resource::ResourceState;
 pub use trouble::Trouble;
 
 use crate::capacity::Allowance;
+use crate::state::agenda::Agenda;
 use crate::state::retry::Retry;
-use crate::time::{Time, Tolerance};
+use crate::time::Time;
 
 /// Largest amount that a server accepts.
 pub const AMOUNT_MAX: f64 = 1e15;
@@ -45,48 +50,6 @@ const ASKS_MAX: usize = 1_000;
 
 /// Largest number of bytes of their ids, so that the message stays below the 256 KiB that servers accept.
 const IDS_BYTES_MAX: usize = 128 * 1024;
-
-/// Settings of a client's behaviour towards servers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ClientConfig {
-    /// Shortest time between a request and an early one for changed wants, towards a server that does not send
-    /// `decided`. It is a little above the server's refresh floor, below which the server answers without a decision.
-    pub early_gap: Duration,
-    /// The same, towards a server that sends `decided`, and the time of its next decision. The default is a tenth of a
-    /// second: a client whose wants change all the time makes at most ten requests a second, and a change waits for no
-    /// longer than two rounds of the tree (of 50 ms), in which servers gather changes anyway.
-    pub news_gap: Duration,
-    /// Shortest time between two refreshes, whatever a server asks for: a server may grant leases of a millisecond. The
-    /// default is a tenth of a second, as for changed wants. Leases that are not much longer end before their refresh.
-    pub refresh_floor: Duration,
-    /// Time after which a call fails.
-    pub timeout: Duration,
-    /// Waits after failures.
-    pub backoff: BackoffConfig,
-    /// Time for which the previous process may run under the same id after a restart. A rolling restart starts the next
-    /// process first, while the previous one finishes its work. For that time, the client waits out a refusal because
-    /// of another process. If the server refuses after that, two processes have one id by mistake, and limiters return
-    /// the error. Zero: the first refusal counts. The default is ten seconds, as for `connect`. The time in which the
-    /// other process may have ended unnoticed is added: a refresh interval and a quarter, at most a minute.
-    pub restart_overlap: Duration,
-    /// Largest error of this machine's clock. None: a thousandth, or a tenth where the platform has no clock of
-    /// constant speed.
-    pub clock_tolerance: Option<Tolerance>,
-}
-
-impl Default for ClientConfig {
-    fn default() -> Self {
-        Self {
-            early_gap: Duration::from_millis(1_100),
-            news_gap: Duration::from_millis(100),
-            refresh_floor: Duration::from_millis(100),
-            timeout: Duration::from_secs(5),
-            backoff: BackoffConfig::default(),
-            restart_overlap: Duration::from_secs(10),
-            clock_tolerance: None,
-        }
-    }
-}
 
 /// Next action of the driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,7 +70,7 @@ struct UnderWay {
 }
 
 /// A time in which the client sends nothing.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 struct Pause {
     until: Time,
     /// Whether an overloaded server asked for the pause. Otherwise it is the client's own backoff.
@@ -118,7 +81,8 @@ struct Pause {
 #[derive(Clone, Debug)]
 pub struct ClientState {
     config: ClientConfig,
-    resources: BTreeMap<String, ResourceState>,
+    resources: BTreeMap<Arc<str>, ResourceState>,
+    agenda: Agenda,
     sequence: u64,
     under_way: Option<UnderWay>,
     last_sent: Option<Time>,
@@ -133,6 +97,7 @@ impl ClientState {
         Self {
             config,
             resources: BTreeMap::new(),
+            agenda: Agenda::default(),
             sequence,
             under_way: None,
             last_sent: None,
@@ -153,12 +118,15 @@ impl ClientState {
         if self.resources.contains_key(resource) {
             return false;
         }
-        let state = ResourceState::new(priority, mode, wants, now);
-        self.resources.insert(resource.to_owned(), state);
+        let id: Arc<str> = resource.into();
+        let mut state = ResourceState::new(id.clone(), priority, mode, wants, now);
+        state.replan(&mut self.agenda, Some(Time::ZERO));
+        self.resources.insert(id, state);
         // The pause may be long because all other resources have leases; this one has none yet.
-        if let Some(pause) = self.pause.as_mut().filter(|pause| !pause.is_by_server) {
+        if let Some(pause) = self.pause.filter(|pause| !pause.is_by_server) {
             let patience = self.config.backoff.cap_without_lease;
-            pause.until = pause.until.min(now + patience);
+            let until = pause.until.min(now + patience);
+            self.set_pause(Some(Pause { until, ..pause }));
         }
         true
     }
@@ -166,6 +134,9 @@ impl ClientState {
     /// Closes a resource. Returns whether there is a lease to release.
     pub fn close(&mut self, resource: &str, now: Time) -> bool {
         let gone = self.resources.remove(resource);
+        if let Some(gone) = &gone {
+            gone.forget(&mut self.agenda);
+        }
         // A request under way may still bring a lease that the client will not use.
         let asked = self
             .under_way
@@ -176,9 +147,38 @@ impl ClientState {
 
     /// Changes the wants of a resource; the server hears of it soon.
     pub fn ask(&mut self, resource: &str, wants: f64) {
+        self.change(resource, |state| state.wants = wants);
+    }
+
+    fn change(&mut self, resource: &str, change: impl FnOnce(&mut ResourceState)) {
         if let Some(state) = self.resources.get_mut(resource) {
-            state.wants = wants;
+            change(state);
+            state.replan(&mut self.agenda, Some(Time::ZERO));
         }
+    }
+
+    /// Sets the pause, which counts for all resources.
+    fn set_pause(&mut self, pause: Option<Pause>) {
+        if self.pause == pause {
+            return;
+        }
+        self.pause = pause;
+        for state in self.resources.values_mut() {
+            state.replan(&mut self.agenda, Some(Time::ZERO));
+        }
+    }
+
+    /// Returns the resources that have changed since the last such call: by a command, an answer or a pause, or because
+    /// a lease ended or a safe capacity halved.
+    pub fn take_changed(&mut self, now: Time) -> Vec<Arc<str>> {
+        let changed: Vec<_> = self.agenda.changed(now).cloned().collect();
+        for id in &changed {
+            if let Some(state) = self.resources.get_mut(id) {
+                let changes_at = state.changes_at(now);
+                state.replan(&mut self.agenda, changes_at);
+            }
+        }
+        changed
     }
 
     /// Returns an open resource.
@@ -188,18 +188,16 @@ impl ClientState {
 
     /// Returns all open resources.
     pub fn resources(&self) -> impl Iterator<Item = (&str, &ResourceState)> {
-        self.resources
-            .iter()
-            .map(|(id, state)| (id.as_str(), state))
+        self.resources.iter().map(|(id, state)| (&**id, state))
     }
 
     /// Returns the end of the last valid lease.
     pub fn leases_end(&self, now: Time) -> Option<Time> {
-        let ends = self
-            .resources
-            .values()
-            .filter_map(|state| state.expiry(now));
-        ends.max()
+        let expiry = |id: &Arc<str>| self.resources.get(id)?.expiry(now);
+        let mut later = self.agenda.changing(now).rev();
+        let last = later.find_map(|(_, id)| expiry(id));
+        let changed = self.agenda.changed(now).filter_map(expiry);
+        changed.chain(last).max()
     }
 
     /// Returns the allowance of a resource from now on; nothing if it is not open.
@@ -234,16 +232,14 @@ impl ClientState {
     /// Returns the next action.
     pub fn next_step(&self, now: Time) -> Step {
         // At that time, an allowance changes by itself.
-        let changes = self
-            .resources
-            .values()
-            .filter_map(|state| state.changes_at(now))
-            .min();
+        let changes_at = |id: &Arc<str>| self.resources.get(id)?.changes_at(now);
+        let changed = self.agenda.changed(now).filter_map(changes_at);
+        let next = self.agenda.changing(now).next().map(|(at, _)| *at);
+        let changes = changed.chain(next).min();
         if self.under_way.is_some() {
             return Step::Wait(changes);
         }
-        let due = |state: &ResourceState| state.due(self.last_sent, &self.config);
-        let Some(due) = self.resources.values().map(due).min() else {
+        let Some(due) = self.agenda.due(self.last_sent, &self.config) else {
             return Step::Wait(None);
         };
         let due = self.not_before(due);
@@ -258,7 +254,7 @@ impl ClientState {
     #[cfg(feature = "transport")]
     pub(crate) fn ask_at_once(&mut self, now: Time) -> (u64, BTreeMap<String, f64>) {
         let sequence = self.next_sequence();
-        let wants = |(id, state): (&String, &ResourceState)| (id.clone(), state.wants);
+        let wants = |(id, state): (&Arc<str>, &ResourceState)| (id.to_string(), state.wants);
         let wanted: BTreeMap<String, f64> = self.resources.iter().map(wants).collect();
         self.under_way = Some(UnderWay {
             sequence,
@@ -273,6 +269,7 @@ impl ClientState {
     pub(crate) fn end_leases(&mut self, now: Time) {
         for state in self.resources.values_mut() {
             state.end_lease(now);
+            state.replan(&mut self.agenda, Some(Time::ZERO));
         }
     }
 
@@ -284,19 +281,25 @@ impl ClientState {
     pub fn request(&mut self, in_flight: impl Fn(&str) -> f64, now: Time) -> Request {
         let sequence = self.next_sequence();
         let tolerance = self.config.clock_tolerance.unwrap_or_default();
-        let all_failing = self.backoff.failures() > 0;
+        let is_failing = self.backoff.failures() > 0;
         let mut wanted = BTreeMap::new();
-        let mut asks = Vec::new();
         let mut bytes = 0;
-        for (id, state) in &mut self.resources {
-            if !(state.goes_along(now) || all_failing) {
+        for id in self.agenda.along(if is_failing { Time::MAX } else { now }) {
+            if wanted.contains_key(&**id) {
                 continue;
             }
             bytes += id.len();
-            if asks.len() == ASKS_MAX || bytes > IDS_BYTES_MAX {
+            if wanted.len() == ASKS_MAX || bytes > IDS_BYTES_MAX {
                 break;
             }
-            wanted.insert(id.clone(), state.wants);
+            wanted.insert(id.to_string(), 0.0);
+        }
+        let mut asks = Vec::with_capacity(wanted.len());
+        for (id, wants) in &mut wanted {
+            let Some(state) = self.resources.get_mut(id.as_str()) else {
+                continue;
+            };
+            *wants = state.wants;
             asks.push(Ask {
                 resource: id.clone(),
                 priority: state.priority,
@@ -306,6 +309,7 @@ impl ClientState {
                     ..has
                 }),
             });
+            state.replan(&mut self.agenda, Some(Time::ZERO));
         }
         self.under_way = Some(UnderWay {
             sequence,
@@ -330,53 +334,47 @@ impl ClientState {
             return false;
         };
         self.backoff.succeed();
-        self.pause = None;
+        self.set_pause(None);
+        let config = self.config;
         let mut unanswered = under_way.wanted;
         for granted in &response.granted {
             // Ignores answers for a resource that was not asked for, or twice.
             let Some(wanted) = unanswered.remove(&granted.resource) else {
                 continue;
             };
-            if let Some(state) = self.resources.get_mut(&granted.resource) {
-                state.grant(
-                    granted,
-                    wanted,
-                    under_way.sent_at,
-                    &self.config,
-                    chance,
-                    now,
-                );
-            }
+            let sent_at = under_way.sent_at;
+            self.change(&granted.resource, |state| {
+                state.grant(granted, wanted, sent_at, &config, chance, now);
+            });
         }
         for refused in &response.refused {
             if unanswered.remove(&refused.resource).is_none() {
                 continue;
             }
-            if let Some(state) = self.resources.get_mut(&refused.resource) {
-                let message = refused.message.clone();
-                let retry = Retry {
-                    told: refused.retry_in,
-                    chance,
-                };
-                let trouble = match refused.kind {
-                    RefusalKind::AnotherProcess => {
-                        state.give_way(message, retry, &self.config, now);
-                        continue;
-                    }
-                    RefusalKind::Unknown => Trouble::UnknownResource(message),
-                    RefusalKind::NotReady => Trouble::NotReady(message),
-                    RefusalKind::Other => Trouble::Refused(message),
-                };
-                state.refuse(trouble, retry, now);
-            }
+            let message = refused.message.clone();
+            let retry = Retry {
+                told: refused.retry_in,
+                chance,
+            };
+            let trouble = match refused.kind {
+                RefusalKind::AnotherProcess => {
+                    self.change(&refused.resource, |state| {
+                        state.give_way(message, retry, &config, now);
+                    });
+                    continue;
+                }
+                RefusalKind::Unknown => Trouble::UnknownResource(message),
+                RefusalKind::NotReady => Trouble::NotReady(message),
+                RefusalKind::Other => Trouble::Refused(message),
+            };
+            self.change(&refused.resource, |state| state.refuse(trouble, retry, now));
         }
         for resource in unanswered.keys() {
-            if let Some(state) = self.resources.get_mut(resource) {
-                // An old server answers in this way if no template matches.
-                let message = "the server left it out of its answer".to_owned();
-                let trouble = Trouble::UnknownResource(message);
-                state.refuse(trouble, Retry::untold(chance), now);
-            }
+            // An old server answers in this way if no template matches.
+            let message = "the server left it out of its answer".to_owned();
+            let trouble = Trouble::UnknownResource(message);
+            let retry = Retry::untold(chance);
+            self.change(resource, |state| state.refuse(trouble, retry, now));
         }
         true
     }
@@ -400,10 +398,10 @@ impl ClientState {
             return;
         }
         self.backoff.succeed();
-        self.pause = Some(Pause {
+        self.set_pause(Some(Pause {
             until: now + come_back(retry_in, chance),
             is_by_server: true,
-        });
+        }));
     }
 
     fn fail(&mut self, sequence: u64, kind: FailureKind, chance: f64, now: Time) {
@@ -422,16 +420,16 @@ impl ClientState {
                 until = until.min(in_time);
             }
         }
-        self.pause = Some(Pause {
+        self.set_pause(Some(Pause {
             until,
             is_by_server: false,
-        });
+        }));
     }
 
     /// Handles a redirect of the request of that number: it is sent again at once.
     pub fn handle_redirect(&mut self, sequence: u64) {
         if self.take_under_way(sequence).is_some() {
-            self.pause = None;
+            self.set_pause(None);
             self.last_sent = None;
         }
     }
@@ -439,6 +437,13 @@ impl ClientState {
     fn take_under_way(&mut self, sequence: u64) -> Option<UnderWay> {
         self.under_way
             .take_if(|under_way| under_way.sequence == sequence)
+    }
+
+    /// Returns the resources of the request under way.
+    #[cfg(feature = "transport")]
+    pub(crate) fn asked(&self) -> impl Iterator<Item = &str> {
+        let under_way = self.under_way.iter();
+        under_way.flat_map(|it| it.wanted.keys().map(String::as_str))
     }
 
     /// Returns whether a request is under way.

@@ -1,6 +1,8 @@
 //! The rules in force, and what is known of newer ones.
 
 use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use doorward_clock::Instant;
@@ -29,29 +31,39 @@ impl Status {
     }
 }
 
+/// Check of the user of rules; an error refuses them.
+pub(crate) type Check = Box<dyn Fn(&Rules) -> Result<(), String> + Send + Sync>;
+
 /// Puts rules in force.
-#[derive(Debug)]
 pub(crate) struct Current {
     rules: watch::Sender<Rules>,
+    check: Arc<OnceLock<Check>>,
     status: watch::Sender<Status>,
 }
 
 impl Current {
-    pub(crate) fn new() -> (Self, watch::Receiver<Rules>, watch::Receiver<Status>) {
+    pub(crate) fn new(
+        check: Arc<OnceLock<Check>>,
+    ) -> (Self, watch::Receiver<Rules>, watch::Receiver<Status>) {
         let (rules, in_force) = watch::channel(Rules::default());
         let (status, known) = watch::channel(Status {
             versions: BTreeMap::new(),
             problem: None,
             changed_at: Instant::now(),
         });
-        (Self { rules, status }, in_force, known)
+        let current = Self {
+            rules,
+            check,
+            status,
+        };
+        (current, in_force, known)
     }
 
     /// Puts documents in force as a whole.
     ///
     /// # Errors
     ///
-    /// If they are unreadable or invalid; then nothing changes.
+    /// If they are unreadable, invalid or refused by their user; then nothing changes.
     pub(crate) async fn take(&self, content: Content) -> Result<(), RetrieverError> {
         let texts = content.map_err(RetrieverError::Unreadable)?;
         let named = texts
@@ -67,8 +79,11 @@ impl Current {
             let load = move || files::load(texts.iter().map(|(name, text)| (&**name, &**text)));
             let loaded = tokio::task::spawn_blocking(load).await;
             let loaded = loaded.map_err(|it| RetrieverError::Unreadable(it.to_string()))?;
-            self.rules
-                .send_replace(loaded.map_err(RetrieverError::Invalid)?);
+            let loaded = loaded.map_err(RetrieverError::Invalid)?;
+            if let Some(check) = self.check.get() {
+                check(&loaded).map_err(RetrieverError::Refused)?;
+            }
+            self.rules.send_replace(loaded);
             info!(?versions, "rules are in force");
         }
         self.note(|status| (status.versions, status.problem) = (versions, None));
@@ -88,5 +103,13 @@ impl Current {
             change(status);
             status.changed_at = Instant::now();
         });
+    }
+}
+
+impl fmt::Debug for Current {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Current")
+            .field("status", &*self.status.borrow())
+            .finish_non_exhaustive()
     }
 }

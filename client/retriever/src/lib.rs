@@ -24,7 +24,7 @@ mod server;
 
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use doorward_limits::Clock;
@@ -33,15 +33,15 @@ use thiserror::Error;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use crate::current::Current;
 pub use crate::current::Status;
+use crate::current::{Check, Current};
 use crate::files::Content;
 use crate::server::{Follower, Servers};
 
 /// Rules that are kept up to date until this is dropped.
-#[derive(Debug)]
 pub struct Retriever {
     rules: watch::Receiver<Rules>,
+    check: Arc<OnceLock<Check>>,
     status: watch::Receiver<Status>,
     tasks: JoinSet<()>,
 }
@@ -55,6 +55,9 @@ pub enum RetrieverError {
     /// Files cannot be read.
     #[error("{0}; give a file or directory with rules")]
     Unreadable(String),
+    /// The user of the rules refuses them: see [`Retriever::accept`].
+    #[error("the rules do not fit the service: {0}")]
+    Refused(String),
     /// An address is invalid.
     #[error("{0:?} is no address of a server; give HOST:PORT")]
     Address(String),
@@ -82,6 +85,14 @@ impl fmt::Debug for Place {
             Self::Files(_) => f.write_str("files"),
             Self::Servers(servers) => servers.fmt(f),
         }
+    }
+}
+
+impl fmt::Debug for Retriever {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Retriever")
+            .field("status", &*self.status.borrow())
+            .finish_non_exhaustive()
     }
 }
 
@@ -132,6 +143,12 @@ impl Retriever {
         self.status.clone()
     }
 
+    /// Sets a check of later rules. Rules that it refuses do not come into force, and [`Retriever::status`] and the server
+    /// hear its text as the problem. The first check counts.
+    pub fn accept(&self, check: impl Fn(&Rules) -> Result<(), String> + Send + Sync + 'static) {
+        self.check.get_or_init(|| Box::new(check));
+    }
+
     /// Gives the rules to a limiter, at once and whenever they change.
     pub fn drive(&mut self, limiter: Arc<Limiter>, clock: impl Clock + 'static) {
         let mut rules = self.rules();
@@ -174,7 +191,8 @@ impl Source {
     ///
     /// If there are no valid rules.
     pub async fn start(self) -> Result<Retriever, RetrieverError> {
-        let (current, mut rules, status) = Current::new();
+        let check = Arc::default();
+        let (current, mut rules, status) = Current::new(Arc::clone(&check));
         let mut tasks = JoinSet::new();
         match self.place {
             Place::Files(read) => {
@@ -203,6 +221,7 @@ impl Source {
         }
         Ok(Retriever {
             rules,
+            check,
             status,
             tasks,
         })

@@ -23,7 +23,7 @@ use crate::decision::{Decision, Status, Why};
 use crate::document::{Domain, INLINE, Rules, replaced_names};
 use crate::guarded::Guarded;
 use crate::rule::{Action, Algorithm, Counted, Limit, OnFailure, Rule, Scope};
-use crate::shared::{self, Leases};
+use crate::shared::{self, Leases, Terms};
 use crate::tree::Entry;
 use crate::value::add_to_key;
 
@@ -80,6 +80,7 @@ struct Charge<'a> {
     counter: &'a Counter,
     key: Key,
     cost: Units,
+    may_wait: bool,
     /// Whether a refusal is counted too.
     counts_refusals: bool,
 }
@@ -200,7 +201,7 @@ impl Limiter {
                 hits: descriptor.hits.or(hits),
             });
             let asked: SmallVec<[_; INLINE]> = asked.collect();
-            self.decide_by(in_force, domain, &asked, None, now)
+            self.decide_by(in_force, domain, &asked, Terms::LOCAL, now)
         })
     }
 
@@ -210,7 +211,7 @@ impl Limiter {
         in_force: &InForce,
         domain: Option<&Domain>,
         asked: &[Asked<'_>],
-        leases: Option<&dyn Leases>,
+        terms: Terms<'_>,
         now: Moment,
     ) -> Decision {
         let mut decision = Decision::new();
@@ -225,7 +226,7 @@ impl Limiter {
                 in_force,
                 counts_attempts,
                 asked,
-                leases,
+                terms,
                 now,
             );
             decision.conclude();
@@ -240,7 +241,7 @@ impl Limiter {
         in_force: &InForce,
         counts_attempts: bool,
         asked: &[Asked<'_>],
-        leases: Option<&dyn Leases>,
+        terms: Terms<'_>,
         now: Moment,
     ) {
         let rules = asked
@@ -248,7 +249,7 @@ impl Limiter {
             .filter_map(|it| in_force.rules.rules().get(it.number?));
         let names = replaced_names(rules);
         let mut charges: SmallVec<[Charge<'_>; INLINE]> = SmallVec::new();
-        let mut leased = Leased::new(leases);
+        let mut leased = Leased::new(terms.leases);
         for it in asked {
             let (rule, mut why, mut limit) = in_force.status(it.number, &names);
             match leased.take(rule, why, it) {
@@ -267,6 +268,7 @@ impl Limiter {
                     counter: cell.get_or_init(|| self.counter(limit)),
                     key: self.key(it.entries),
                     cost: Units::whole(it.hits.unwrap_or(rule.cost)),
+                    may_wait: terms.may_wait,
                     counts_refusals: counts_attempts || !rule.is_binding(),
                 });
             }
@@ -365,11 +367,18 @@ impl Charge<'_> {
     /// Takes the cost, if it is available, and sets the status.
     fn take(&self, status: &mut Status, clock: Moment) {
         let max_wait = match self.rule.action {
-            Action::Wait => self.rule.max_wait,
+            Action::Wait if self.may_wait => self.rule.max_wait,
             _ => Duration::ZERO,
         };
         let update = |limit: &SoftHard<Guarded>, state: &mut _, now| {
             let mut decision = limit.take(state, self.cost, now);
+            if let Taken::Allowed(Allowed { delay, .. }) = decision
+                && !(self.may_wait || delay.is_zero())
+            {
+                // The place in the queue is free again.
+                limit.refund(state, self.cost, now);
+                decision = Taken::After(delay);
+            }
             if let Taken::After(delay) = decision
                 && delay <= max_wait
                 && limit.hard().ban(state, now).is_none()

@@ -12,7 +12,7 @@ use crate::decision::Decision;
 use crate::document::{Domain, INLINE};
 use crate::limiter::{Asked, InForce, Limiter};
 use crate::rule::{Rule, Scope};
-use crate::shared::{self, Leases};
+use crate::shared::{self, Leases, Terms};
 use crate::tree::Entry;
 use crate::value::Value;
 use crate::who::{Part, Request};
@@ -101,8 +101,24 @@ impl Service {
         leases: Option<&dyn Leases>,
         now: Moment,
     ) -> Decision {
+        let may_wait = true;
+        self.decide_on(request, Terms { leases, may_wait }, now)
+    }
+
+    /// Does the same for a request that cannot wait: a rule refuses it where it would make it wait.
+    pub fn decide_at_once(
+        &self,
+        request: &Request<'_>,
+        leases: Option<&dyn Leases>,
+        now: Moment,
+    ) -> Decision {
+        let may_wait = false;
+        self.decide_on(request, Terms { leases, may_wait }, now)
+    }
+
+    fn decide_on(&self, request: &Request<'_>, terms: Terms<'_>, now: Moment) -> Decision {
         self.with_asked(request, |in_force, domain, asked| {
-            self.limiter.decide_by(in_force, domain, asked, leases, now)
+            self.limiter.decide_by(in_force, domain, asked, terms, now)
         })
     }
 

@@ -18,6 +18,22 @@ pub trait Leases {
     fn give_back(&self, descriptor: &str, cost: u64);
 }
 
+/// Means of a decision: leases, and time.
+#[derive(Clone, Copy)]
+pub(crate) struct Terms<'a> {
+    pub(crate) leases: Option<&'a dyn Leases>,
+    /// Whether the request can wait for its turn.
+    pub(crate) may_wait: bool,
+}
+
+impl Terms<'_> {
+    /// Terms without leases.
+    pub(crate) const LOCAL: Self = Self {
+        leases: None,
+        may_wait: true,
+    };
+}
+
 /// Returns the text of a descriptor: `key=value` of each entry, with commas between them. Only the key is written of an
 /// entry without a value. Commas, equals signs, percent signs and bytes outside ASCII are percent-encoded, so different
 /// descriptors have different texts.

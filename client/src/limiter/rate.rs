@@ -69,10 +69,15 @@ impl LeasedRate {
 
     /// Applies a new rate. Once this has returned, the previous rate admits nothing.
     pub fn handle_allowance(&self, allowance: Allowance, now: Time) {
+        self.handle_while_waiting(allowance, Units::ZERO, now);
+    }
+
+    /// Does the same while a request for `waiting` waits: units that have come in for it stay, even above the burst.
+    pub(crate) fn handle_while_waiting(&self, allowance: Allowance, waiting: Units, now: Time) {
         // Holds the lock to the end: of two allowances the later one counts.
         let mut applied = self.lock();
         let feed = applied.feed(self.burst, allowance);
-        self.bucket.feed(feed, moment(now));
+        self.bucket.turn(feed, waiting, moment(now));
     }
 
     /// Follows the allowance through all changes that come by themselves. A frozen process may have missed several of

@@ -5,9 +5,11 @@
 //! floor if it does not. If the server did *not* decide about these wants, it also sent a time for them: until then
 //! they are not news, and count as unanswered.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::capacity::{Allowance, Capacity, GrantedSafeCapacity, InSafeMode, Source};
+use crate::state::agenda::{Agenda, Kind, Plan};
 use crate::state::former::Former;
 use crate::state::lease::Lease;
 use crate::state::message::{Granted, Has, LimitedBy};
@@ -21,6 +23,9 @@ use doorward_session::time::tolerance::at_least;
 /// A resource that a client uses.
 #[derive(Clone, Debug)]
 pub struct ResourceState {
+    id: Arc<str>,
+    /// Its place in the agenda.
+    plan: Option<Plan>,
     pub(super) priority: i64,
     pub(super) mode: Mode,
     pub(super) wants: f64,
@@ -52,18 +57,11 @@ pub struct ResourceState {
     trouble: Option<Trouble>,
 }
 
-/// Lower bound of a client's own floor.
-const REFRESH_MIN: Duration = Duration::from_millis(10);
-
-impl ClientConfig {
-    fn refresh_floor(&self) -> Duration {
-        self.refresh_floor.clamp(REFRESH_MIN, REFRESH_MAX)
-    }
-}
-
 impl ResourceState {
-    pub(super) fn new(priority: i64, mode: Mode, wants: f64, now: Time) -> Self {
+    pub(super) fn new(id: Arc<str>, priority: i64, mode: Mode, wants: f64, now: Time) -> Self {
         Self {
+            id,
+            plan: None,
             priority,
             mode,
             wants,
@@ -127,40 +125,50 @@ impl ResourceState {
         self.trouble.as_ref()
     }
 
-    /// Returns whether the server does not know the present wants yet.
-    pub(super) fn has_news(&self) -> bool {
-        self.wants_answered != Some(self.wants)
-    }
-
-    /// Returns whether no request was ever answered.
-    pub(super) fn is_new(&self) -> bool {
-        self.wants_answered.is_none() && self.trouble.is_none()
-    }
-
-    /// Returns the time of the next request: at the refresh, or earlier because of news. `last_sent` is the time of the
-    /// client's last request.
-    pub(super) fn due(&self, last_sent: Option<Time>, config: &ClientConfig) -> Time {
-        if self.is_new() && self.lease.is_none() {
-            return self.refresh_at;
+    /// Returns the rule for the time of the next request.
+    pub(super) fn kind(&self) -> Kind {
+        if self.wants_answered.is_none() && self.trouble.is_none() && self.lease.is_none() {
+            return Kind::New;
         }
-        // A client with many resources does not ask more often for that reason.
-        let since_sent = |gap: Duration| last_sent.map_or(Time::ZERO, |sent| sent + gap);
-        let refresh_at = self.refresh_at.max(since_sent(config.refresh_floor()));
         // A refusal decides nothing, so no gap counts. With a gap, many clients would return together.
-        if !self.has_news() || self.is_asked_to_wait {
-            return refresh_at;
+        if self.wants_answered == Some(self.wants) || self.is_asked_to_wait {
+            return Kind::Refresh;
         }
         // A refusal does not tell the floor.
-        let gap = if self.tells_decided && self.trouble.is_none() {
-            config.news_gap
-        } else {
-            config.early_gap
-        };
-        if self.is_held {
-            refresh_at.max(since_sent(gap))
-        } else {
-            refresh_at.min(since_sent(gap))
+        let is_told = self.tells_decided && self.trouble.is_none();
+        match self.is_held {
+            true => Kind::Held { is_told },
+            false => Kind::News { is_told },
         }
+    }
+
+    /// Returns the time of the next request. `last_sent` is the time of the client's last request.
+    pub(super) fn due(&self, last_sent: Option<Time>, config: &ClientConfig) -> Time {
+        self.kind().due(self.refresh_at, last_sent, config)
+    }
+
+    /// Plans the next request, and replaces the plan in the agenda. `changes_at` is the time of the next change of the
+    /// view, zero if it has changed.
+    pub(super) fn replan(&mut self, agenda: &mut Agenda, changes_at: Option<Time>) {
+        // An earlier request would bring no decision either.
+        let is_told_when = self.is_held || self.is_asked_to_wait;
+        let early = if is_told_when { 0 } else { 4 };
+        let plan = Plan {
+            kind: self.kind(),
+            refresh_at: self.refresh_at,
+            // With others that are due, it is sent a little early.
+            along_at: self.refresh_at - self.refresh_in.checked_div(early).unwrap_or_default(),
+            changes_at,
+        };
+        if self.plan != Some(plan) {
+            agenda.replan(&self.id, self.plan, Some(plan));
+            self.plan = Some(plan);
+        }
+    }
+
+    /// Removes the plan from the agenda.
+    pub(super) fn forget(&self, agenda: &mut Agenda) {
+        agenda.replan(&self.id, self.plan, None);
     }
 
     /// Returns whether a valid lease above 0 exists.
@@ -280,15 +288,6 @@ impl ResourceState {
             now,
         );
         reported
-    }
-
-    /// Returns whether to send it with others that are due: it is due itself, or nearly.
-    pub(super) fn goes_along(&self, now: Time) -> bool {
-        if self.is_held || self.is_asked_to_wait {
-            // An earlier request would bring no decision either.
-            return self.refresh_at <= now;
-        }
-        self.refresh_at <= now + self.refresh_in / 4 || self.has_news()
     }
 
     /// Applies a lease for a request with `wanted`, sent at `sent_at`. By this clock the lease lasts as long as the

@@ -1,5 +1,6 @@
 //! Stories of a client's leases and requests, on a virtual clock.
 
+mod agenda;
 mod failures;
 mod hostile;
 mod modes;
@@ -8,6 +9,7 @@ mod processes;
 
 use super::*;
 use crate::capacity::{Capacity, Source};
+use crate::time::Tolerance;
 
 const R: &str = "r";
 

@@ -1,7 +1,8 @@
 //! The client's background task: it asks the state for the next step, does it, and publishes the allowances.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
+use std::ops::Bound;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -26,9 +27,8 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 /// Number of ids in one release, so that the message fits a server's limit for any ids.
 const RELEASES_MAX: usize = 800;
 
-/// A pass over all resources that is longer than this is followed by a pause of ten times its length before a wake starts
-/// the next one, so that a program can open many resources quickly.
-const PASS_MAX: Duration = Duration::from_millis(1);
+/// Number of resources that are measured under one lock.
+const MEASURED_MAX: usize = 1_000;
 
 /// State that handles, limiters and the task share.
 pub(crate) struct Shared {
@@ -53,7 +53,9 @@ pub(crate) struct Book {
     pub(crate) state: ClientState,
     pub(crate) slots: BTreeMap<String, Arc<Slot>>,
     /// Closed resources that are to be released.
-    pub(crate) releases: Vec<String>,
+    pub(crate) releases: BTreeSet<String>,
+    /// Time of the next measurement, if demand is measured.
+    pub(crate) measure_at: Option<Time>,
     /// Error of the last attempt, if it failed.
     pub(crate) failure: Option<String>,
 }
@@ -91,11 +93,13 @@ impl Shared {
         }
     }
 
-    /// Publishes the allowances. Calls hooks without the lock, so that they may call the client.
+    /// Publishes what has changed. Calls hooks without the lock, so that they may call the client.
     pub(crate) fn publish(&self) {
         let now = self.clock.now();
-        let book = self.book();
-        let news = book.slots.iter().filter_map(|(id, slot)| {
+        let mut book = self.book();
+        let changed = book.state.take_changed(now);
+        let news = changed.iter().filter_map(|id| {
+            let slot = book.slots.get(&**id)?;
             let next_answer = book.state.next_answer(id);
             let allowance = slot.publish(book.state.resource(id)?, next_answer, now)?;
             Some((Arc::clone(slot), allowance))
@@ -108,24 +112,53 @@ impl Shared {
         }
     }
 
-    /// Asks for measured wants, where that is set. Returns the time of the next measurement.
-    pub(crate) fn measure(&self) -> Option<Time> {
+    /// Asks for measured wants, where that is set, in slices that leave the lock to others between them.
+    pub(crate) fn measure(&self) {
         let now = self.clock.now();
-        let mut book = self.book();
-        let Book { state, slots, .. } = &mut *book;
-        let mut next: Option<Time> = None;
-        for (id, slot) in slots {
-            let Some((wants, interval)) = slot.measured_wants(now) else {
-                continue;
-            };
-            if let Some(wants) = wants {
-                state.ask(id, wants);
+        self.book().measure_at = None;
+        let mut from = Bound::Unbounded;
+        loop {
+            let mut book = self.book();
+            let Book {
+                state,
+                slots,
+                measure_at,
+                ..
+            } = &mut *book;
+            let mut last = None;
+            for (id, slot) in slots.range((from, Bound::Unbounded)).take(MEASURED_MAX) {
+                last = Some(id);
+                let Some((wants, interval)) = slot.measured_wants(now) else {
+                    continue;
+                };
+                if let Some(wants) = wants {
+                    state.ask(id, wants);
+                }
+                earlier(measure_at, now + interval);
             }
-            let at = now + interval;
-            next = Some(next.map_or(at, |next| next.min(at)));
+            let Some(last) = last else {
+                return;
+            };
+            from = Bound::Excluded(last.clone());
         }
-        next
     }
+}
+
+impl Book {
+    /// Adds the slot of an open resource.
+    pub(crate) fn add(&mut self, slot: Arc<Slot>, now: Time) {
+        // The resource was closed, and opens again before the release was sent. So it must not be released.
+        self.releases.remove(&slot.id);
+        if let Some(measured) = &slot.measured {
+            earlier(&mut self.measure_at, now + measured.interval());
+        }
+        self.slots.insert(slot.id.clone(), slot);
+    }
+}
+
+/// Makes a time earlier.
+fn earlier(time: &mut Option<Time>, at: Time) {
+    *time = Some(time.map_or(at, |time| time.min(at)));
 }
 
 /// A call under way, which returns the connection when it is over.
@@ -146,14 +179,13 @@ enum Done {
 pub(crate) async fn run(shared: Arc<Shared>, connection: Connection) {
     let mut idle = Some(Box::new(connection));
     let mut call: Option<Call> = None;
-    let mut measure_at = None;
     loop {
         if shared.closing.load(Ordering::SeqCst) {
             break;
         }
         let now = shared.clock.now();
-        if measure_at.is_none_or(|at| at <= now) {
-            measure_at = shared.measure();
+        if shared.book().measure_at.is_some_and(|at| at <= now) {
+            shared.measure();
         }
         shared.publish();
         let step = shared.book().state.next_step(now);
@@ -163,12 +195,15 @@ pub(crate) async fn run(shared: Arc<Shared>, connection: Connection) {
                 Err(connection) => idle = Some(connection),
             }
         }
-        let until = match shared.book().state.next_step(now) {
-            Step::Wait(until) => until,
-            // The state asks for this only while a release is under way.
-            Step::Send => None,
+        let until = {
+            let book = shared.book();
+            let step = match book.state.next_step(now) {
+                Step::Wait(until) => until,
+                // The state asks for this only while a release is under way.
+                Step::Send => None,
+            };
+            step.into_iter().chain(book.measure_at).min()
         };
-        let until = [until, measure_at].into_iter().flatten().min();
         let sleep = async {
             match until {
                 Some(until) => shared.clock.sleep_until(until).await,
@@ -181,14 +216,6 @@ pub(crate) async fn run(shared: Arc<Shared>, connection: Connection) {
                 None => std::future::pending().await,
             }
         };
-        let passed_at = shared.clock.now();
-        let pass = passed_at.since(now);
-        let woken = async {
-            shared.wake.notified().await;
-            if pass > PASS_MAX {
-                shared.clock.sleep_until(passed_at + pass * 10).await;
-            }
-        };
         tokio::select! {
             (connection, done) = done => {
                 call = None;
@@ -196,8 +223,7 @@ pub(crate) async fn run(shared: Arc<Shared>, connection: Connection) {
                 handle(&shared, done);
             }
             () = sleep => {}
-            // A wake that another event overtakes is not lost: the next pass does its work.
-            () = woken => {}
+            () = shared.wake.notified() => {}
         }
     }
     finish(&shared, idle, call).await;
@@ -214,8 +240,8 @@ fn next_call(
     // Releases go first, and never beside a request: a server that got the request after the release would take it for
     // a new one.
     if !book.releases.is_empty() {
-        let rest = book.releases.len().saturating_sub(RELEASES_MAX);
-        let resource_id = book.releases.split_off(rest);
+        let released = std::iter::from_fn(|| book.releases.pop_first());
+        let resource_id = released.take(RELEASES_MAX).collect();
         let request = release(shared, &mut book, resource_id);
         return Ok(Box::pin(async move {
             connection.release(request).await;
@@ -316,23 +342,15 @@ pub(crate) fn apply_answer(
     chance: f64,
     now: Time,
 ) {
-    let troubled = |book: &Book| -> BTreeMap<String, Trouble> {
-        let of = |(id, state): (&str, &ResourceState)| {
-            state
-                .trouble()
-                .map(|trouble| (id.to_owned(), trouble.clone()))
-        };
-        book.state.resources().filter_map(of).collect()
-    };
-    let before = troubled(&book);
-    let idle_before = idle_while_learning(&book, now);
+    // Only these can have news.
+    let asked: Vec<String> = book.state.asked().map(str::to_owned).collect();
+    let before = News::of(&book, &asked, now);
     book.state.handle_response(sequence, response, chance, now);
     book.failure = None;
-    let after = troubled(&book);
-    let idle_after = idle_while_learning(&book, now);
+    let after = News::of(&book, &asked, now);
     drop(book);
-    for (resource, left) in idle_after {
-        if !idle_before.contains_key(&resource) {
+    for (resource, left) in after.idle {
+        if !before.idle.contains_key(resource) {
             info!(
                 resource,
                 ?left,
@@ -340,26 +358,40 @@ pub(crate) fn apply_answer(
             );
         }
     }
-    for (resource, trouble) in after {
+    for (resource, trouble) in after.troubles {
         // Logged once, and not at every refresh.
-        let known = before.get(&resource);
+        let known = before.troubles.get(resource);
         if known.is_none_or(|known| !known.is_same(&trouble)) {
             warn!(resource, message = trouble.message(), "no lease");
-            shared.hooks.refused(&resource, trouble.message());
+            shared.hooks.refused(resource, trouble.message());
         }
     }
 }
 
-/// Returns the resources without a lease because the server is in learning mode, each with the longest remaining time
-/// of that.
-fn idle_while_learning(book: &Book, now: Time) -> BTreeMap<String, Option<Duration>> {
-    let of = |(id, state): (&str, &ResourceState)| {
-        let is_idle = state.lease(now)?.capacity <= 0.0;
-        let is_learning = state.limited_by(now)?.is_learning();
-        let left = state.learning_until(now).map(|until| until.since(now));
-        (is_idle && is_learning).then(|| (id.to_owned(), left))
-    };
-    book.state.resources().filter_map(of).collect()
+/// Resources without a lease, of those that a request asked for.
+struct News<'a> {
+    troubles: BTreeMap<&'a str, Trouble>,
+    /// Resources whose server is in learning mode, each with the longest remaining time of that.
+    idle: BTreeMap<&'a str, Option<Duration>>,
+}
+
+impl<'a> News<'a> {
+    fn of(book: &Book, asked: &'a [String], now: Time) -> Self {
+        let open = asked
+            .iter()
+            .filter_map(|id| Some((id.as_str(), book.state.resource(id)?)));
+        let trouble = |(id, state): (_, &ResourceState)| Some((id, state.trouble()?.clone()));
+        let idle = |(id, state): (_, &ResourceState)| {
+            let is_idle = state.lease(now)?.capacity <= 0.0;
+            let is_learning = state.limited_by(now)?.is_learning();
+            let left = state.learning_until(now).map(|until| until.since(now));
+            (is_idle && is_learning).then_some((id, left))
+        };
+        Self {
+            troubles: open.clone().filter_map(trouble).collect(),
+            idle: open.filter_map(idle).collect(),
+        }
+    }
 }
 
 /// Ends a closed client: waits for a request under way, then releases all leases.
@@ -378,7 +410,7 @@ async fn finish(shared: &Shared, idle: Option<Box<Connection>>, call: Option<Cal
         };
         let held = {
             let mut book = shared.book();
-            let mut held: Vec<String> = std::mem::take(&mut book.releases);
+            let mut held: Vec<String> = std::mem::take(&mut book.releases).into_iter().collect();
             // A resource without a lease has nothing to release. If the server never heard of this process, it would
             // release the lease of another process of this id. A resource with permits out keeps its lease until that
             // ends, because the work goes on under it.

@@ -137,6 +137,23 @@ async fn an_idle_key_is_released_and_opens_again() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn other_tasks_run_while_many_idle_keys_are_released() {
+    let (client, _server) = Client::fake("c");
+    let tenants = tenants(&client).open().unwrap();
+    for tenant in 0..500 {
+        let _unused = tenants.try_leased(&tenant.to_string(), 1.0);
+    }
+    // The first look finds them used, the second one idle.
+    tokio::time::sleep(Duration::from_secs(120)).await;
+    let mut seen = Vec::new();
+    while !tenants.is_empty() {
+        seen.push(tenants.len());
+        tokio::task::yield_now().await;
+    }
+    assert!(seen.len() >= 3, "{seen:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_key_with_a_waiting_call_stays_open() {
     let (client, server) = Client::fake("c");
     server.set_capacity("tenants/a", 0.0);
@@ -203,4 +220,22 @@ async fn a_settled_call_counts_what_it_used() {
         tokio::time::sleep(second).await;
         assert_eq!(tenants.admit("a", 1.0).await.is_ok(), is_admitted);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refresh_keeps_what_has_come_in_for_a_waiting_request() {
+    let (client, server) = Client::fake("c");
+    let database = client.resource("db").wants(10.0).open().unwrap();
+    let limiter = database.rate_limiter(Burst::default());
+    let began = tokio::time::Instant::now();
+    // The burst is one request and the amount of 20 ms.
+    let waiting = tokio::spawn(async move { limiter.acquire(30.0).await });
+    for capacity in [9.0, 10.0] {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        server.set_capacity("db", capacity);
+    }
+    waiting.await.unwrap().unwrap();
+    let took = began.elapsed().as_secs_f64();
+    // 10 in the first second, 9 in the next one, and 11 at the end.
+    assert!((3.0..3.2).contains(&took), "{took}");
 }

@@ -23,12 +23,13 @@
 //! ```
 //!
 //! - [`RulesLayer`] decides each request of a server by [rules]. Around one service of tonic, it limits
-//!   that service alone.
+//!   that service alone. [`Limits::interceptor`] is for a server of tonic that takes no layer.
 //! - [`ThrottleLayer`] makes the requests of a client wait for a lease, and [`RetryPolicy`] repeats refused ones.
 //!
 //! The documents `docs/services.md` and `docs/rules.md` of the repository explain their use.
 
 mod clock;
+mod interceptor;
 mod leases;
 mod limits;
 mod meters;
@@ -42,6 +43,7 @@ pub use doorward_client as client;
 pub use doorward_retriever as retriever;
 pub use doorward_rules as rules;
 pub use doorward_rules::Decision;
+pub use interceptor::RulesInterceptor;
 pub use limits::{BuildError, Limits, LimitsBuilder};
 pub use request::{Degraded, Login};
 pub use retry::{Refusal, RetryConfig, RetryPolicy};

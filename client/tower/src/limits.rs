@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use doorward_client::Keyed;
 use doorward_limits::headers::{Form, Legacy};
-use doorward_retriever::Retriever;
+use doorward_retriever::{Retriever, Status};
 use doorward_rules::{Decision, Leases, Limiter, Part, Request, Rules, Service};
 use http::HeaderValue;
 use thiserror::Error;
@@ -42,6 +42,7 @@ pub(crate) struct Inner {
 }
 
 /// Needs of rules that these limits can use.
+#[derive(Clone)]
 struct Needs {
     domain: String,
     /// Keys with a part of a request.
@@ -121,6 +122,11 @@ impl Limits {
         Ok(())
     }
 
+    /// Returns the versions in force, and the problem with newer ones. `None`: the rules follow no retriever.
+    pub fn status(&self) -> Option<Status> {
+        self.inner.retriever.get().map(Retriever::status)
+    }
+
     /// Decides a request without waiting, and counts it if it passes.
     pub fn decide(&self, request: &Request<'_>) -> Decision {
         self.inner.decide(request)
@@ -169,8 +175,11 @@ impl LimitsBuilder {
     ///
     /// # Errors
     ///
-    /// As [`LimitsBuilder::build`]. If later rules have such an error, the former ones stay in force, and the log tells it.
+    /// As [`LimitsBuilder::build`]. If later rules have such an error, the former ones stay in force. The retriever tells
+    /// the problem to its server, and [`Limits::status`] to the program.
     pub fn follow(self, retriever: Retriever) -> Result<Limits, BuildError> {
+        let needs = self.needs();
+        retriever.accept(move |rules| needs.check(rules).map_err(|it| it.to_string()));
         let mut rules = retriever.rules();
         let now = rules.borrow_and_update().clone();
         let limits = self.build(now)?;
@@ -180,6 +189,14 @@ impl LimitsBuilder {
         Ok(limits)
     }
 
+    fn needs(&self) -> Needs {
+        Needs {
+            keys: self.parts.iter().map(|(key, _)| key.clone()).collect(),
+            has_leases: self.leases.is_some(),
+            domain: self.domain.clone(),
+        }
+    }
+
     /// Puts rules in force.
     ///
     /// # Errors
@@ -187,11 +204,7 @@ impl LimitsBuilder {
     /// If the rules lack the domain, or one of their keys has no part of a request, or a shared rule has no leases.
     pub fn build(self, rules: Rules) -> Result<Limits, BuildError> {
         static NUMBERS: AtomicU64 = AtomicU64::new(0);
-        let needs = Needs {
-            keys: self.parts.iter().map(|(key, _)| key.clone()).collect(),
-            has_leases: self.leases.is_some(),
-            domain: self.domain,
-        };
+        let needs = self.needs();
         needs.check(&rules)?;
         let limiter = Limiter::new(rules, self.keys_max, rand::random());
         let service = Service::new(limiter, &needs.domain, self.parts);
@@ -245,8 +258,28 @@ impl Needs {
 
 impl Inner {
     pub(crate) fn decide(&self, request: &Request<'_>) -> Decision {
-        let leases = self.leases.as_ref().map(|leases| leases as &dyn Leases);
-        let decision = self.service.decide_with(request, leases, clock::moment());
+        let now = clock::moment();
+        self.counted(
+            request,
+            self.service.decide_with(request, self.leases(), now),
+        )
+    }
+
+    /// Decides a request that cannot wait.
+    pub(crate) fn decide_at_once(&self, request: &Request<'_>) -> Decision {
+        let now = clock::moment();
+        self.counted(
+            request,
+            self.service.decide_at_once(request, self.leases(), now),
+        )
+    }
+
+    fn leases(&self) -> Option<&dyn Leases> {
+        self.leases.as_ref().map(|leases| leases as &dyn Leases)
+    }
+
+    /// Adds a decision to the metrics.
+    fn counted(&self, request: &Request<'_>, decision: Decision) -> Decision {
         self.meters
             .count(&decision, |rule| self.service.metric(rule, request));
         if !decision.is_allowed {

@@ -5,7 +5,7 @@
 //! 1,000 such names it is the path of the rule. Install the recorder before the first request.
 
 use std::collections::HashMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{PoisonError, RwLock};
 
 use doorward_rules::{Decision, Rule, Status, Why};
 use foldhash::fast::RandomState;
@@ -17,7 +17,7 @@ const DETAILED_MAX: usize = 1_000;
 /// Names of the outcomes.
 const OUTCOMES: [&str; 4] = ["allowed", "waited", "refused", "shadow"];
 
-type Counters = Arc<[Counter; OUTCOMES.len()]>;
+type Counters = [Counter; OUTCOMES.len()];
 
 /// Counters of the rules of a domain.
 pub(crate) struct Meters {
@@ -35,34 +35,30 @@ impl Meters {
 
     /// Counts a decision once for each of its rules. `name` returns the name of a rule with a detailed metric.
     pub(crate) fn count(&self, decision: &Decision, name: impl Fn(&Rule) -> String) {
+        let mut known = self.by_path.read().unwrap_or_else(PoisonError::into_inner);
         for status in &decision.statuses {
             let Some(rule) = &status.rule else {
                 continue;
             };
-            let counters = if rule.detailed_metric {
-                self.detailed(rule, &name(rule))
-            } else {
-                self.counters(&rule.path)
+            let detailed = rule.detailed_metric.then(|| name(rule));
+            let name = match &detailed {
+                Some(name) if known.contains_key(name) || known.len() < DETAILED_MAX => name,
+                _ => &rule.path,
             };
-            if let Some(counter) = counters.get(outcome(status)) {
+            if !known.contains_key(name) {
+                drop(known);
+                self.add(name);
+                known = self.by_path.read().unwrap_or_else(PoisonError::into_inner);
+            }
+            let counters = known.get(name);
+            if let Some(counter) = counters.and_then(|it| it.get(outcome(status))) {
                 counter.increment(1);
             }
         }
     }
 
-    fn detailed(&self, rule: &Rule, name: &str) -> Counters {
-        let known = self.by_path.read().unwrap_or_else(PoisonError::into_inner);
-        let is_counted = known.contains_key(name) || known.len() < DETAILED_MAX;
-        drop(known);
-        self.counters(if is_counted { name } else { &rule.path })
-    }
-
-    fn counters(&self, name: &str) -> Counters {
-        let known = self.by_path.read().unwrap_or_else(PoisonError::into_inner);
-        if let Some(counters) = known.get(name) {
-            return counters.clone();
-        }
-        drop(known);
+    #[cold]
+    fn add(&self, name: &str) {
         let counters = OUTCOMES.map(|outcome| {
             let labels = vec![
                 Label::new("domain", self.domain.clone()),
@@ -72,8 +68,7 @@ impl Meters {
             metrics::counter!("doorward_rule_requests_total", labels)
         });
         let mut known = self.by_path.write().unwrap_or_else(PoisonError::into_inner);
-        let entry = known.entry(name.to_owned());
-        entry.or_insert_with(|| Arc::new(counters)).clone()
+        known.entry(name.to_owned()).or_insert(counters);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use doorward_rules::Request;
+use doorward_rules::{Advice, Decision, Request};
 use http::{Extensions, HeaderMap};
 use smallvec::SmallVec;
 
@@ -15,6 +15,29 @@ pub struct Login(pub String);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Degraded;
 
+/// Mark of a request: the numbers of the limits that have decided it.
+#[derive(Clone, Default)]
+pub(crate) struct Decided(SmallVec<[u64; 2]>);
+
+impl Decided {
+    /// Returns whether a request has the mark of these limits, and marks it.
+    pub(crate) fn is_marked(extensions: &mut Extensions, number: u64) -> bool {
+        let mark = extensions.get_or_insert_default::<Self>();
+        let is_marked = mark.0.contains(&number);
+        if !is_marked {
+            mark.0.push(number);
+        }
+        is_marked
+    }
+}
+
+/// Marks a request that is to be served less.
+pub(crate) fn degrade(decision: &Decision, extensions: &mut Extensions) {
+    if decision.advice == Advice::Degrade {
+        extensions.insert(Degraded);
+    }
+}
+
 /// Headers without an allocation.
 const HEADERS: usize = 16;
 
@@ -23,16 +46,24 @@ pub(crate) fn with_request<B, R>(
     request: &http::Request<B>,
     read: impl FnOnce(&Request<'_>) -> R,
 ) -> R {
-    let extensions = request.extensions();
-    let lines = request
-        .headers()
-        .iter()
-        .map(|(name, value)| (name.as_str(), value.as_bytes()));
+    let target = (request.method().as_str(), request.uri().path());
+    read_head(request.headers(), request.extensions(), target, read)
+}
+
+/// Does the same with the parts of a request; `target` is its method and path.
+pub(crate) fn read_head<R>(
+    headers: &HeaderMap,
+    extensions: &Extensions,
+    (method, path): (&str, &str),
+    read: impl FnOnce(&Request<'_>) -> R,
+) -> R {
+    let lines = headers.iter();
+    let lines = lines.map(|(name, value)| (name.as_str(), value.as_bytes()));
     let lines: SmallVec<[(&str, &[u8]); HEADERS]> = lines.collect();
     read(&Request {
         peer: peer(extensions).map(|address| address.ip()),
-        method: request.method().as_str().as_bytes(),
-        path: request.uri().path().as_bytes(),
+        method: method.as_bytes(),
+        path: path.as_bytes(),
         headers: &lines,
         login: extensions.get::<Login>().map(|login| login.0.as_str()),
     })

@@ -14,12 +14,11 @@ use doorward_rules::{Advice, Decision};
 use http::{HeaderMap, Request, Response};
 use http_body_util::{Either, Full};
 use pin_project_lite::pin_project;
-use smallvec::SmallVec;
 use tower_layer::Layer;
 use tower_service::Service;
 
 use crate::limits::{Inner, Limits};
-use crate::request::{Degraded, is_grpc, with_request};
+use crate::request::{Decided, degrade, is_grpc, with_request};
 
 /// Body of a response: of a refusal, or of the service.
 pub type RefusableBody<B> = Either<Full<Bytes>, B>;
@@ -37,10 +36,6 @@ pub struct RulesService<S> {
     limits: Limits,
     inner: S,
 }
-
-/// Mark of a request: the numbers of the limits that have decided it.
-#[derive(Clone, Default)]
-struct Decided(SmallVec<[u64; 2]>);
 
 impl RulesLayer {
     /// Creates a layer of these limits.
@@ -77,12 +72,9 @@ where
 
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
         let limits = &self.limits.inner;
-        let mark = request.extensions_mut();
-        let mark = mark.get_or_insert_default::<Decided>();
-        if mark.0.contains(&limits.number) {
+        if Decided::is_marked(request.extensions_mut(), limits.number) {
             return ResponseFuture::passed(self.inner.call(request), HeaderMap::new());
         }
-        mark.0.push(limits.number);
         if limits.leases.is_some() && waits_for_lease(limits, &request) {
             return self.wait(request, None);
         }
@@ -205,9 +197,7 @@ fn admit<B>(
             limits.refuse_http(decision)
         }));
     }
-    if decision.advice == Advice::Degrade {
-        request.extensions_mut().insert(Degraded);
-    }
+    degrade(decision, request.extensions_mut());
     let mut headers = HeaderMap::new();
     if limits.answers.on_all {
         limits.add_headers(decision, &mut headers);

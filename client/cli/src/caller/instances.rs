@@ -11,31 +11,51 @@ use crate::failure::Failure;
 /// Largest number of pages: a server has at most 4,096 instances, 100 on a page.
 const PAGES_MAX: usize = 41;
 
+/// Instances, each with its server.
+pub(crate) type Instances = Vec<(Address, RulesInstance)>;
+
 impl MasterCaller {
-    /// Returns the instances at each server.
-    pub(crate) async fn instances(&self) -> Result<Vec<(Address, RulesInstance)>, Failure> {
-        let mut instances = Vec::new();
-        for server in &*self.servers().await? {
-            let mut next = Some(String::new());
-            for _page in 0..PAGES_MAX {
-                let Some(token) = next.take() else {
-                    break;
-                };
-                let request = ListInstancesRequest { token };
-                let ask = |channel: Channel| {
-                    let request = request.clone();
-                    async move { RulesClient::new(channel).list_instances(request).await }
-                };
-                let page = self.ask_once(server, server.as_str(), &ask).await;
-                let page = page.map_err(|miss| match miss {
-                    Miss::Silent(problem) | Miss::Masterless(problem) => {
-                        Failure::Unreachable(problem)
-                    }
-                    Miss::Final(failure) => failure,
-                })?;
-                instances.extend(page.instances.into_iter().map(|it| (server.clone(), it)));
-                next = page.next_token;
+    /// Returns the instances at each server, and the failures of servers that do not answer.
+    ///
+    /// # Errors
+    ///
+    /// If no server answers.
+    pub(crate) async fn instances(&self) -> Result<(Instances, Vec<Failure>), Failure> {
+        let (mut instances, mut failures) = (Vec::new(), Vec::new());
+        let servers = self.servers().await?;
+        for server in &*servers {
+            match self.instances_at(server).await {
+                Ok(listed) => instances.extend(listed.into_iter().map(|it| (server.clone(), it))),
+                Err(failure) => failures.push(failure),
             }
+        }
+        if failures.len() == servers.len()
+            && let Some(first) = failures.drain(..).next()
+        {
+            return Err(first);
+        }
+        Ok((instances, failures))
+    }
+
+    async fn instances_at(&self, server: &Address) -> Result<Vec<RulesInstance>, Failure> {
+        let mut instances = Vec::new();
+        let mut next = Some(String::new());
+        for _page in 0..PAGES_MAX {
+            let Some(token) = next.take() else {
+                break;
+            };
+            let request = ListInstancesRequest { token };
+            let ask = |channel: Channel| {
+                let request = request.clone();
+                async move { RulesClient::new(channel).list_instances(request).await }
+            };
+            let page = self.ask_once(server, server.as_str(), &ask).await;
+            let page = page.map_err(|miss| match miss {
+                Miss::Silent(problem) | Miss::Masterless(problem) => Failure::Unreachable(problem),
+                Miss::Final(failure) => failure,
+            })?;
+            instances.extend(page.instances);
+            next = page.next_token;
         }
         Ok(instances)
     }

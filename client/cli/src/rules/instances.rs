@@ -23,7 +23,7 @@ struct Listed {
 }
 
 pub(super) async fn run(common: &Common) -> Result<(), Failure> {
-    let instances = MasterCaller::new(common)?.instances().await?;
+    let (instances, failures) = MasterCaller::new(common)?.instances().await?;
     let listed = instances.into_iter().map(|(server, instance)| Listed {
         server: server.to_string(),
         instance,
@@ -37,7 +37,12 @@ pub(super) async fn run(common: &Common) -> Result<(), Failure> {
     } else {
         table(&listed, common.color.of_stdout()).write(&mut out)?;
     }
-    Ok(())
+    if failures.is_empty() {
+        return Ok(());
+    }
+    // The others are printed, and scripts see that some are missing.
+    let failures: Vec<String> = failures.iter().map(ToString::to_string).collect();
+    Err(Failure::No(failures.join("\n")))
 }
 
 /// Returns a row for each domain of an instance.

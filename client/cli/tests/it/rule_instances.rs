@@ -82,3 +82,20 @@ async fn a_server_without_rules_is_a_failure_with_advice() {
     let output = apart(|| run(&nowhere(), &["rules", "instances"])).await;
     check_failure(&output, 3, "onnection refused");
 }
+
+#[tokio::test]
+async fn a_silent_server_does_not_hide_the_others() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("login.yaml"), RULES).unwrap();
+    let place = RulesPlace::Directory(folder.path().to_owned(), POLL_INTERVAL);
+    let (_server, address) = serve(Some(place)).await;
+    let _retriever = Retriever::server(&[&address], "web-1", &[])
+        .start()
+        .await
+        .unwrap();
+    let both = format!("{},{address}", nowhere());
+    let output = apart(move || run(&both, &["rules", "instances"])).await;
+    check_failure(&output, 1, "onnection refused");
+    let listed = String::from_utf8(output.stdout).unwrap();
+    assert!(listed.contains("web-1"), "{listed}");
+}

@@ -87,6 +87,34 @@ async fn a_retriever_outlives_its_server_and_goes_on_with_the_next_one() {
 }
 
 #[tokio::test]
+async fn rules_that_their_user_refuses_are_reported_as_not_running() {
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), "a.yaml", &document("a", "1/s"));
+    let server = serve(folder.path(), None).await;
+    let address = server.grpc_address().to_string();
+    let source = Retriever::server(&[&address], "web-1", &[]);
+    let retriever = source.start().await.unwrap();
+    retriever.accept(|rules| match limits(rules).as_slice() {
+        [only] if only == "a.user 2/s" => Err("not this".to_owned()),
+        _ => Ok(()),
+    });
+    let versions = retriever.status().versions;
+    write(folder.path(), "a.yaml", &document("a", "2/s"));
+    let problem = "the rules do not fit the service: not this";
+    until_status(&retriever, |it| it.problem.as_deref() == Some(problem)).await;
+    assert_eq!(limits(&retriever.rules().borrow()), ["a.user 1/s"]);
+    until_listed(&server, |listed| {
+        listed.iter().any(|it| {
+            it.problem.as_deref() == Some(problem) && it.running[0].version == versions["a"]
+        })
+    })
+    .await;
+    write(folder.path(), "a.yaml", &document("a", "3/s"));
+    until(&mut retriever.rules(), &["a.user 3/s"]).await;
+    until_status(&retriever, |it| it.problem.is_none()).await;
+}
+
+#[tokio::test]
 async fn a_server_without_rules_is_left_for_the_next_one() {
     let folder = tempfile::tempdir().unwrap();
     write(folder.path(), "a.yaml", &document("a", "1/s"));

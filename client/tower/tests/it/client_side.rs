@@ -54,6 +54,29 @@ async fn requests_wait_for_the_lease_in_order_until_their_deadline() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn requests_beyond_the_bound_do_not_wait() {
+    let (client, _server) = Client::fake("c");
+    let database = client.resource("db").wants(1.0).open().unwrap();
+    let limiter = database.rate_limiter(Burst::default());
+    let layer = ThrottleLayer::new(limiter, Duration::from_secs(60)).waiting_max(2);
+    let service = ServiceBuilder::new()
+        .layer(layer)
+        .service(service_fn(async |(): ()| Ok::<_, Infallible>(())));
+    let calls: Vec<_> = (0..3)
+        .map(|_| tokio::spawn(service.clone().oneshot(())))
+        .collect();
+    let mut answers = Vec::new();
+    for call in calls {
+        answers.push(call.await.unwrap());
+    }
+    assert!(matches!(
+        answers.as_slice(),
+        [Ok(()), Ok(()), Err(ThrottleError::TooMany(2))]
+    ));
+    assert!(service.oneshot(()).await.is_ok(), "the places are free");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_refused_request_is_repeated_when_the_server_says() {
     let began = Instant::now();
     let service = ServiceBuilder::new()

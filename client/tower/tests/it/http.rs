@@ -172,16 +172,27 @@ async fn rules_follow_their_file_and_the_last_good_ones_stay() {
     };
     write(TWO);
     let retriever = Retriever::file(file.path()).start().await.unwrap();
-    let app = app(&builder().follow(retriever).unwrap());
+    let limits = builder().follow(retriever).unwrap();
+    let app = app(&limits);
     assert_eq!(statuses(&app, "ann", 3).await, [200, 200, 429]);
-    for (descriptors, expected) in [
-        ("- key: team\n  rate_limit: {unlimited: true}\n", 429),
-        ("- key: [\n", 429),
-        ("- key: user\n  rate_limit: {unlimited: true}\n", 200),
+    let versions = limits.status().unwrap().versions;
+    for (descriptors, expected, problem) in [
+        (
+            "- key: team\n  rate_limit: {unlimited: true}\n",
+            429,
+            "use team",
+        ),
+        ("- key: [\n", 429, "invalid"),
+        ("- key: user\n  rate_limit: {unlimited: true}\n", 200, ""),
     ] {
         write(descriptors);
         tokio::time::sleep(Duration::from_secs(10)).await;
         assert_eq!(statuses(&app, "ann", 1).await, [expected], "{descriptors}");
+        let status = limits.status().unwrap();
+        assert_eq!(status.versions == versions, expected == 429);
+        let told = status.problem.unwrap_or_default();
+        assert!(told.contains(problem), "{told}");
+        assert_eq!(told.is_empty(), problem.is_empty(), "{told}");
     }
 }
 

@@ -1,0 +1,59 @@
+//! Settings of a client's state: gaps between requests, timeouts and waits.
+
+use std::time::Duration;
+
+use doorward_session::backoff::BackoffConfig;
+
+use crate::state::retry::REFRESH_MAX;
+use crate::time::Tolerance;
+
+/// Lower bound of a client's own floor.
+const REFRESH_MIN: Duration = Duration::from_millis(10);
+
+/// Settings of a client's behaviour towards servers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClientConfig {
+    /// Shortest time between a request and an early one for changed wants, towards a server that does not send
+    /// `decided`. It is a little above the server's refresh floor, below which the server answers without a decision.
+    pub early_gap: Duration,
+    /// The same, towards a server that sends `decided`, and the time of its next decision. The default is a tenth of a
+    /// second: a client whose wants change all the time makes at most ten requests a second, and a change waits for no
+    /// longer than two rounds of the tree (of 50 ms), in which servers gather changes anyway.
+    pub news_gap: Duration,
+    /// Shortest time between two refreshes, whatever a server asks for: a server may grant leases of a millisecond. The
+    /// default is a tenth of a second, as for changed wants. Leases that are not much longer end before their refresh.
+    pub refresh_floor: Duration,
+    /// Time after which a call fails.
+    pub timeout: Duration,
+    /// Waits after failures.
+    pub backoff: BackoffConfig,
+    /// Time for which the previous process may run under the same id after a restart. A rolling restart starts the next
+    /// process first, while the previous one finishes its work. For that time, the client waits out a refusal because
+    /// of another process. If the server refuses after that, two processes have one id by mistake, and limiters return
+    /// the error. Zero: the first refusal counts. The default is ten seconds, as for `connect`. The time in which the
+    /// other process may have ended unnoticed is added: a refresh interval and a quarter, at most a minute.
+    pub restart_overlap: Duration,
+    /// Largest error of this machine's clock. None: a thousandth, or a tenth where the platform has no clock of
+    /// constant speed.
+    pub clock_tolerance: Option<Tolerance>,
+}
+
+impl Default for ClientConfig {
+    fn default() -> Self {
+        Self {
+            early_gap: Duration::from_millis(1_100),
+            news_gap: Duration::from_millis(100),
+            refresh_floor: Duration::from_millis(100),
+            timeout: Duration::from_secs(5),
+            backoff: BackoffConfig::default(),
+            restart_overlap: Duration::from_secs(10),
+            clock_tolerance: None,
+        }
+    }
+}
+
+impl ClientConfig {
+    pub(super) fn refresh_floor(&self) -> Duration {
+        self.refresh_floor.clamp(REFRESH_MIN, REFRESH_MAX)
+    }
+}
