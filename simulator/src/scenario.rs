@@ -170,4 +170,4 @@ pub fn leaves_of(nodes: &[Node]) -> Vec<usize> {
 }
 
 #[cfg(test)]
-mod reference_tests;
+mod schema_tests;

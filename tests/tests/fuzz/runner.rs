@@ -2,7 +2,7 @@
 //!
 //! | variable | absent | |
 //! | --- | --- | --- |
-//! | `DOORWARD_FUZZ_INPUTS` | a minute's worth | Inputs of all targets together, beside the corpus. |
+//! | `DOORWARD_FUZZ_INPUTS` | 50,000 | Inputs of all targets together, beside the corpus. |
 //! | `DOORWARD_FUZZ_SEED` | 1 | Seed of the inputs, which are the same on every machine, so that only a change of the code can change a result. |
 //!
 //! An input depends only on the seed, the target, its number and the corpus. A failing one is made smaller, and written
@@ -20,8 +20,8 @@ use bolero::generator::bolero_generator::driver::Options;
 use crate::chance::Chance;
 use crate::mutate::{Format, mutate};
 
-/// Number of inputs for a minute on one core, in the profile of `cargo test`.
-const INPUTS: u64 = 150_000;
+/// Number of inputs for twenty seconds on one core, in the profile of `cargo test`.
+const INPUTS: u64 = 50_000;
 
 /// Sum of the shares of all targets.
 const SHARES: u64 = 100;

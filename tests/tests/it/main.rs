@@ -1,10 +1,8 @@
 //! Doorward end to end: real processes on loopback, a real etcd, and the rules of the house.
 //!
-//! Most of these tests wait for leases to end or for elections, so they wait at the same time.
+//! Most tests of processes wait for leases to end or for elections. `tests/run` finds them by the name of their module,
+//! and runs them beside tests that compute.
 
-mod chaos;
-mod etcd;
-mod outside;
 mod processes;
 mod supply_chain;
 mod tidy;

@@ -1,5 +1,6 @@
-//! Real servers, clients and command lines on loopback.
+//! Real servers, clients, command lines and etcd on loopback.
 
+mod chaos;
 mod comeback;
 mod command_line;
 mod credentials;
@@ -10,7 +11,9 @@ mod election_cut_off;
 mod election_etcd;
 mod election_flags;
 mod election_restored;
+mod etcd;
 mod etcd_wiped;
+mod outside;
 mod ready;
 mod restart;
 mod shorter_leases;

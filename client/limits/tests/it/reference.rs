@@ -1,9 +1,9 @@
-//! A million random operations, compared with references that follow the definitions, in fractions of any size.
+//! Random operations, compared with references that follow the definitions, in fractions of any size.
 //!
 //! Time stands still, jumps to a promised instant and to the nanosecond before it, and goes back; limits and rates
 //! change, also to 0. Decisions and remaining amounts must be equal to the last digit. A promised wait must be right,
-//! and not a nanosecond too long. `DOORWARD_LIMITS_OPERATIONS` sets the number of operations per algorithm. Warm-up,
-//! whose slope is not exact, has a reference in floating point.
+//! and not a nanosecond too long. `DOORWARD_LIMITS_OPERATIONS` sets the number of operations per algorithm;
+//! `tests/release` plays ten million. Warm-up, whose slope is not exact, has a reference in floating point.
 
 mod drive;
 mod dumb;

@@ -140,7 +140,7 @@ fn a_capacity_one_rounding_below_the_sum_is_enough_for_all() {
 }
 
 #[test]
-fn ten_million_updates_do_not_make_the_sums_drift() {
+fn a_million_updates_do_not_make_the_sums_drift() {
     // A small generator of our own kind of chance: the test must be the same on every machine.
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let mut next = move || {
@@ -157,7 +157,7 @@ fn ten_million_updates_do_not_make_the_sums_drift() {
     let mut claims: Vec<Claim> = (0..500).map(|_| random_claim()).collect();
     let mut index = ClaimIndex::default();
     claims.iter().for_each(|claim| index.insert(*claim));
-    for round in 0..10_000_000 {
+    for round in 0..1_000_000 {
         let place = round % claims.len();
         let new = random_claim();
         index.remove(std::mem::replace(&mut claims[place], new));

@@ -32,7 +32,7 @@ fn healed(seed: u64, kind: AlgorithmKind) -> ByChance {
 fn no_overshoot_and_bounded_gets_and_nested_leases() {
     // The world checks all three at every step.
     let mut answered = 0;
-    for seed in seeds(300) {
+    for seed in seeds(100) {
         let mut play = rough(seed);
         play.steps(1000);
         let answers = play.world.clients.iter().map(|client| client.answers);
@@ -58,7 +58,7 @@ fn no_overshoot_holds_for_what_is_reserved_also_with_immediate_shrink() {
 
 #[test]
 fn what_promises_no_total_gives_everyone_its_own() {
-    for seed in seeds(40) {
+    for seed in seeds(20) {
         for kind in [AlgorithmKind::NoAlgorithm, AlgorithmKind::Static] {
             let play = healed(seed, kind);
             for client in &play.world.clients {
@@ -133,7 +133,7 @@ fn check_agreement(capacity: f64, wants: f64, rows: &[LeaseSnapshot], seed: u64)
 
 #[test]
 fn work_conserving_and_max_min() {
-    for seed in seeds(150) {
+    for seed in seeds(60) {
         let mut play = healed(seed, sharing(seed));
         play.step_demand();
         play.run_until(play.world.now + 2 * play.setup.refresh);
@@ -143,7 +143,7 @@ fn work_conserving_and_max_min() {
 
 #[test]
 fn learning_is_safe() {
-    for seed in seeds(150) {
+    for seed in seeds(60) {
         let mut play = healed(seed, sharing(seed));
         let before = play.uses();
         play.lose(0);
@@ -183,7 +183,7 @@ fn learning_is_safe() {
 
 #[test]
 fn release_frees() {
-    for seed in seeds(150) {
+    for seed in seeds(60) {
         let mut play = healed(seed, AlgorithmKind::FairShare);
         let (capacity, now) = (play.setup.capacity(), play.world.now);
         for number in 0..play.world.clients.len() {
@@ -207,7 +207,7 @@ fn release_frees() {
 
 #[test]
 fn a_late_duplicate_acknowledges_and_releases_nothing() {
-    for seed in seeds(60) {
+    for seed in seeds(30) {
         let mut play = healed(seed, sharing(seed));
         let now = play.world.now;
         let before = play.root().snapshot(now).resources;

@@ -10,6 +10,9 @@ use crate::story::by_chance::{ByChance, Links, sharing};
 use crate::story::chance::seeds;
 use crate::story::client::Client;
 
+/// Number of runs: one for each depth, algorithm and kind of link.
+const SEEDS: u64 = 36;
+
 fn depth(seed: u64) -> u8 {
     1 + (seed / 3 % 4) as u8
 }
@@ -22,7 +25,7 @@ fn settled(seed: u64, links: Links) -> ByChance {
 }
 
 fn check_step_of_demand(links: Links, intervals: impl Fn(u8) -> u8) {
-    for seed in seeds(120) {
+    for seed in seeds(SEEDS) {
         let mut play = settled(seed, links);
         play.step_demand();
         let intervals = intervals(depth(seed));
@@ -43,7 +46,7 @@ fn and_within_two_refresh_intervals_per_level_when_every_level_polls() {
 
 #[test]
 fn learning_is_safe_at_every_level() {
-    for seed in seeds(120) {
+    for seed in seeds(SEEDS) {
         let links = [Links::Streams, Links::Calls, Links::Mixed][(seed / 12 % 3) as usize];
         let mut play = settled(seed, links);
         play.world.clients.iter_mut().for_each(Client::finish);

@@ -7,7 +7,7 @@ use crate::reference::ratio::Ratio;
 use crate::rule::{Build, Rule, UNIT};
 
 /// Default number of operations.
-const OPERATIONS: u64 = 1_000_000;
+const OPERATIONS: u64 = 150_000;
 
 fn operations() -> u64 {
     let operations = std::env::var("DOORWARD_LIMITS_OPERATIONS");

@@ -11,7 +11,7 @@ use doorward_tests::processes::PATIENCE;
 use doorward_tests::proxy::{Direction, Flow, Proxy};
 use futures_util::future::join_all;
 
-use crate::etcd::{beginning_at, connected_to, get, get_at_last, impatient};
+use crate::processes::etcd::{beginning_at, connected_to, get, get_at_last, impatient};
 
 #[tokio::test]
 async fn an_endpoint_that_fails_is_left_for_the_next_one_and_that_is_kept() {

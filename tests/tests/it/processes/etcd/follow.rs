@@ -12,7 +12,7 @@ use doorward_tests::proxy::{Direction, Flow, Proxy};
 use futures_util::future::join_all;
 use tokio::sync::watch::Receiver;
 
-use crate::etcd::impatient;
+use crate::processes::etcd::impatient;
 
 /// Time between its reads without an event.
 pub(crate) const LOOK: Duration = Duration::from_millis(300);

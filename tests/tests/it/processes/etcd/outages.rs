@@ -5,8 +5,8 @@ use std::ops::Range;
 use doorward_tests::etcd::Etcd;
 use tokio::join;
 
-use crate::etcd::follow::{LOOK, Reader};
-use crate::etcd::impatient;
+use crate::processes::etcd::follow::{LOOK, Reader};
+use crate::processes::etcd::impatient;
 
 #[tokio::test]
 async fn members_may_die_or_freeze_one_after_the_other() {

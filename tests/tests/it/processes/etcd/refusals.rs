@@ -10,7 +10,7 @@ use doorward_tests::processes::Server;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
-use crate::etcd::{get, impatient};
+use crate::processes::etcd::{get, impatient};
 
 fn at(endpoint: &str) -> EtcdConfig {
     EtcdConfig::new(vec![Endpoint::parse(endpoint).unwrap()])
