@@ -18,9 +18,6 @@ fn the_published_schema_is_that_of_the_types() {
     }
     let found = fs::read_to_string(&path).unwrap_or_default();
     let differs = found.lines().zip(expected.lines()).find(|(a, b)| a != b);
-    assert_eq!(
-        differs, None,
-        "run this test with UPDATE_SCHEMA=1"
-    );
+    assert_eq!(differs, None, "run this test with UPDATE_SCHEMA=1");
     assert_eq!(found, expected);
 }

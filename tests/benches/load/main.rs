@@ -42,7 +42,10 @@ fn main() -> ExitCode {
     let mut arguments: Vec<String> = std::env::args().collect();
     let given: Vec<&str> = arguments.iter().skip(1).map(String::as_str).collect();
     // `tests/run` skips tests of other programs.
-    if given.iter().all(|it| *it == "--test" || it.starts_with("--skip=")) {
+    if given
+        .iter()
+        .all(|it| *it == "--test" || it.starts_with("--skip="))
+    {
         runtime(2).block_on(small::run());
         return ExitCode::SUCCESS;
     }

@@ -50,9 +50,13 @@ pub(crate) fn take_during(work: impl FnOnce(), take: impl Fn() -> bool + Sync) -
         for _ in 0..3 {
             threads.spawn(|| {
                 while !over.load(Ordering::Relaxed) {
-                    if take() {
-                        passed.fetch_add(1, Ordering::Relaxed);
+                    // Then the working thread has its turn soon, also with fewer cores than threads.
+                    for _ in 0..64 {
+                        if take() {
+                            passed.fetch_add(1, Ordering::Relaxed);
+                        }
                     }
+                    thread::yield_now();
                 }
             });
         }
