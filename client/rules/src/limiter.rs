@@ -8,6 +8,8 @@
 //! keys have no room in their maps, two requests may still meet in the shared limit; then one of them may be refused
 //! needlessly, and none passes needlessly.
 
+mod undo;
+
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use std::time::Duration;

@@ -122,6 +122,22 @@ impl Service {
         })
     }
 
+    /// Gives back what a request took that passed, and that something else than the rules refuses. Attempts stay counted
+    /// in a domain that counts them.
+    pub fn undo(
+        &self,
+        request: &Request<'_>,
+        decision: &Decision,
+        leases: Option<&dyn Leases>,
+        now: Moment,
+    ) {
+        self.with_asked(request, |in_force, domain, asked| {
+            if !domain.is_some_and(|domain| domain.counts_attempts) {
+                self.limiter.undo(in_force, asked, decision, leases, now);
+            }
+        });
+    }
+
     /// Calls a function with the descriptors of a request that a rule is for.
     fn with_asked<R>(
         &self,

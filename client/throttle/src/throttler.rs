@@ -83,7 +83,10 @@ pub struct Admission {
 
 /// A waiting request, for [`Throttler::leave`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place(Key);
+pub struct Place {
+    key: Key,
+    leaves_at: Moment,
+}
 
 /// The answer to a request.
 #[derive(Debug, PartialEq)]
@@ -146,6 +149,25 @@ impl Default for Config {
             waiting_max: 10_000,
             fixed_limit: None,
         }
+    }
+}
+
+impl Admission {
+    /// Returns the predicted cost, in units of the service.
+    pub fn predicted_cost(&self) -> f64 {
+        self.cost as f64 / UNIT
+    }
+
+    /// Returns the milliseconds since the request was admitted, which are its cost if none is reported.
+    pub fn millis(&self, now: Moment) -> f64 {
+        now.nanos_since(self.at) as f64 / 1e6
+    }
+}
+
+impl Place {
+    /// Returns when the request gives up.
+    pub const fn leaves_at(self) -> Moment {
+        self.leaves_at
     }
 }
 
@@ -224,22 +246,23 @@ impl<W> Throttler<W> {
             self.send_away(last, Reason::PushedOut, now);
         }
         let key = Key::new(rank, self.arrivals);
+        let leaves_at = now.after(patience);
         let waiting = Waiting {
             waiter: waiter(),
             operation,
             cost,
-            leaves_at: now.after(patience),
+            leaves_at,
         };
         self.queue.push(key, waiting, now);
         self.admit(now);
-        Offer::Queued(Place(key))
+        Offer::Queued(Place { key, leaves_at })
     }
 
     /// Takes the end of a request into account. `cost`: what it really cost, in units of the service; its latency in
     /// milliseconds if none.
     pub fn handle_end(&mut self, admission: Admission, cost: Option<f64>, now: Moment) {
-        let nanos = now.nanos_since(admission.at);
-        let latency = nanos as f64 / 1e9;
+        let millis = admission.millis(now);
+        let latency = millis / 1e3;
         let reference = self.operations.of(admission.operation);
         let reference = reference.reference(self.limit.round());
         self.in_flight = self.in_flight.saturating_sub(1);
@@ -247,7 +270,7 @@ impl<W> Throttler<W> {
         let usual = Duration::from_secs_f64(self.operations.all().latency.mean());
         self.limit
             .handle_end(latency / reference, usual, is_limited, now);
-        let cost = cost.unwrap_or(latency * 1e3);
+        let cost = cost.unwrap_or(millis);
         self.operations.record(admission.operation, cost, latency);
         self.speed.record(admission.cost, is_limited, now);
         self.handle_timeout(now);
@@ -262,7 +285,7 @@ impl<W> Throttler<W> {
 
     /// Removes a waiting request whose caller has gone.
     pub fn leave(&mut self, place: Place, now: Moment) {
-        self.queue.remove(place.0, now);
+        self.queue.remove(place.key, now);
     }
 
     /// Refuses requests that cannot wait longer, and admits the next ones.

@@ -26,13 +26,16 @@
 //!   that service alone. [`Limits::interceptor`] is for a server of tonic that takes no layer.
 //! - [`ThrottleLayer`] makes the requests of a client wait for a lease, and [`RetryPolicy`] repeats refused ones.
 //!
-//! The documents `docs/services.md` and `docs/rules.md` of the repository explain their use.
+//! - [`OverloadLayer`] admits the most critical requests that a server can serve in time, with nothing to configure.
+//!
+//! The documents `docs/overload.md`, `docs/services.md` and `docs/rules.md` of the repository explain their use.
 
 mod clock;
 mod interceptor;
 mod leases;
 mod limits;
 mod meters;
+pub mod overload;
 mod refusal;
 mod request;
 mod retry;
@@ -43,8 +46,10 @@ pub use doorward_client as client;
 pub use doorward_retriever as retriever;
 pub use doorward_rules as rules;
 pub use doorward_rules::Decision;
+pub use doorward_throttle as throttler;
 pub use interceptor::RulesInterceptor;
 pub use limits::{BuildError, Limits, LimitsBuilder};
+pub use overload::{Overload, OverloadLayer};
 pub use request::{Degraded, Login};
 pub use retry::{Refusal, RetryConfig, RetryPolicy};
 pub use server::{RefusableBody, ResponseFuture, RulesLayer, RulesService};

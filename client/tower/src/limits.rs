@@ -16,6 +16,7 @@ use tokio::sync::watch;
 use crate::clock;
 use crate::leases::OfClient;
 use crate::meters::Meters;
+use crate::request::with_request;
 
 /// Largest number of keys of one rule, unless the program says otherwise.
 const KEYS_MAX: usize = 100_000;
@@ -288,6 +289,15 @@ impl Inner {
             tracing::debug!(rule, why = %decision.why, ?retry_after, "a request is refused");
         }
         decision
+    }
+
+    /// Gives back what a request took that passed, and that is not served.
+    pub(crate) fn undo<B>(&self, request: &http::Request<B>, decision: &Decision) {
+        let leases = self.leases.as_ref().map(|leases| leases as &dyn Leases);
+        with_request(request, |request| {
+            self.service
+                .undo(request, decision, leases, clock::moment());
+        });
     }
 
     /// Returns the form of the headers of one answer.

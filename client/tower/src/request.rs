@@ -70,7 +70,7 @@ pub(crate) fn read_head<R>(
 }
 
 /// Returns the address of the caller: a `SocketAddr` in the extensions, or what axum and tonic put there.
-fn peer(extensions: &Extensions) -> Option<SocketAddr> {
+pub(crate) fn peer(extensions: &Extensions) -> Option<SocketAddr> {
     #[cfg(feature = "axum")]
     if let Some(info) = extensions.get::<axum::extract::ConnectInfo<SocketAddr>>() {
         return Some(info.0);

@@ -124,25 +124,36 @@ async fn wait<S, B, O>(
 where
     S: Service<Request<B>, Response = Response<O>>,
 {
-    let inner = &*limits.inner;
     // Only the head is shared with a wait, because a body need not be `Sync`.
     let (parts, body) = request.into_parts();
-    let head = Request::from_parts(parts, ());
-    let decision = match decision {
-        Some(decision) => decision,
-        None => decide_by_new_leases(inner, &head).await,
-    };
-    let mut request = head.map(|()| body);
-    if let Advice::ProceedAfter(delay) = decision.advice {
-        tokio::time::sleep(delay).await;
-    }
-    match admit(inner, &mut request, &decision) {
-        Ok(headers) => {
+    let mut head = Request::from_parts(parts, ());
+    match pass(&limits.inner, &mut head, decision).await {
+        Ok((_, headers)) => {
             poll_fn(|context| service.poll_ready(context)).await?;
-            Ok(with_headers(service.call(request).await?, headers))
+            let response = service.call(head.map(|()| body)).await?;
+            Ok(with_headers(response, headers))
         }
         Err(response) => Ok(response.map(|body| Either::Left(Full::new(body)))),
     }
+}
+
+/// Decides a request, unless that is done, and waits for its turn. Returns the decision and the headers of the answer;
+/// otherwise the refusal.
+pub(crate) async fn pass(
+    limits: &Inner,
+    request: &mut Request<()>,
+    decision: Option<Decision>,
+) -> Result<(Decision, HeaderMap), Box<Response<Bytes>>> {
+    let decision = match decision {
+        Some(decision) => decision,
+        None if waits_for_lease(limits, request) => decide_by_new_leases(limits, request).await,
+        None => decide(limits, request),
+    };
+    if let Advice::ProceedAfter(delay) = decision.advice {
+        tokio::time::sleep(delay).await;
+    }
+    let headers = admit(limits, request, &decision)?;
+    Ok((decision, headers))
 }
 
 /// Waits for the first leases of shared rules, and for their first amount, because a lease begins empty. Each wait is at
@@ -205,7 +216,10 @@ fn admit<B>(
     Ok(headers)
 }
 
-fn with_headers<O>(response: Response<O>, headers: HeaderMap) -> Response<RefusableBody<O>> {
+pub(crate) fn with_headers<O>(
+    response: Response<O>,
+    headers: HeaderMap,
+) -> Response<RefusableBody<O>> {
     let mut response = response.map(Either::Right);
     response.headers_mut().extend(headers);
     response

@@ -12,5 +12,6 @@ mod client_side;
 mod examples;
 mod grpc;
 mod http;
+mod overload;
 mod shared;
 mod stand;

@@ -1,0 +1,41 @@
+//! Undoes the count of a request that passed all rules, and that something else refuses.
+
+use doorward_limits::{Algorithm as _, Moment, Units};
+
+use crate::decision::Decision;
+use crate::limiter::{Asked, InForce, Limiter};
+use crate::rule::Scope;
+use crate::shared::{self, Leases};
+
+impl Limiter {
+    /// Gives back what a request took. `asked`: the same as for the decision.
+    pub(crate) fn undo(
+        &self,
+        in_force: &InForce,
+        asked: &[Asked<'_>],
+        decision: &Decision,
+        leases: Option<&dyn Leases>,
+        now: Moment,
+    ) {
+        for (it, status) in asked.iter().zip(&decision.statuses) {
+            let Some(rule) = &status.rule else {
+                continue;
+            };
+            let cost = it.hits.unwrap_or(rule.cost);
+            if rule.scope == Scope::Shared
+                && let Some(leases) = leases
+            {
+                leases.give_back(&shared::text(it.entries), cost);
+            }
+            let was_counted = status.answer.is_some();
+            if was_counted
+                && let Some((_, counter)) = in_force.counted(it.number)
+                && let Some(counter) = counter.get()
+            {
+                counter.update(self.key(it.entries), now, |limit, state, now| {
+                    limit.refund(state, Units::whole(cost), now);
+                });
+            }
+        }
+    }
+}

@@ -1,0 +1,228 @@
+//! Overload control of a service: it admits the most critical requests that it can serve in time.
+//!
+//! An [`Overload`] is a [`Throttler`] with a clock, whose requests wait as futures. [`OverloadLayer`] is it as a layer. A
+//! service calls [`Overload::admit`] itself for work that comes in no request.
+//!
+//! A request is critical by its header `x-doorward-criticality`. A [`CriticalityLayer`] around a client passes that on to
+//! the calls on behalf of the request.
+
+use std::hash::BuildHasher as _;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use doorward_limits::Moment;
+use doorward_throttle::{Admission, Ask, Config, Offer, Place, Reason, Refusal, Throttler};
+use foldhash::fast::RandomState;
+use tokio::sync::oneshot;
+
+use crate::clock;
+use crate::overload::meters::Meters;
+
+mod call;
+mod layer;
+mod meters;
+mod propagate;
+
+pub use call::{Cost, OverloadCall};
+pub use layer::{OverloadLayer, OverloadService};
+pub use propagate::{CriticalityLayer, CriticalityService, criticality, with_criticality};
+
+type Waiter = oneshot::Sender<Result<Admission, Refusal>>;
+
+/// Overload control of one service. Cheap to clone; clones share everything.
+#[derive(Clone)]
+pub struct Overload {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    throttler: Mutex<Throttler<Waiter>>,
+    hash: RandomState,
+    meters: Meters,
+}
+
+/// An admitted request. Dropped without [`Permit::end`], it frees its place, and nothing is learned from it.
+#[must_use = "the request uses concurrency until its permit is dropped"]
+pub struct Permit {
+    shared: Arc<Shared>,
+    admission: Option<Admission>,
+}
+
+/// A waiting request, which leaves the queue when it is dropped.
+struct Waiting {
+    shared: Arc<Shared>,
+    place: Place,
+    decision: oneshot::Receiver<Result<Admission, Refusal>>,
+    is_decided: bool,
+}
+
+impl Overload {
+    /// Creates the control of a service with this name, which is a label of its metrics.
+    pub fn new(service: &str) -> Self {
+        Self::with_config(service, Config::default())
+    }
+
+    /// Does the same with settings.
+    pub fn with_config(service: &str, config: Config) -> Self {
+        let shared = Shared {
+            throttler: Mutex::new(Throttler::new(config)),
+            hash: RandomState::default(),
+            meters: Meters::new(service),
+        };
+        Self {
+            shared: Arc::new(shared),
+        }
+    }
+
+    /// Waits until a request may be served. Safe to cancel.
+    ///
+    /// # Errors
+    ///
+    /// If the service cannot serve it in time.
+    pub async fn admit(&self, call: &OverloadCall<'_>) -> Result<Permit, Refusal> {
+        let shared = &self.shared;
+        let now = clock::moment();
+        let ask = Ask {
+            operation: shared.hash.hash_one(call.operation),
+            criticality: call.criticality,
+            user: call.user.map(|user| shared.hash.hash_one(user)),
+            deadline: call.timeout.map(|timeout| now.after(timeout)),
+        };
+        let mut receiver = None;
+        let waiter = || {
+            let (sender, decision) = oneshot::channel();
+            receiver = Some(decision);
+            sender
+        };
+        let offer = shared.with(|throttler| throttler.offer(&ask, waiter, now));
+        let decision = match (offer, receiver) {
+            (Offer::Admitted(admission), _) => Ok(admission),
+            (Offer::Refused(refusal), _) => Err(refusal),
+            (Offer::Queued(place), Some(decision)) => {
+                let waiting = Waiting {
+                    shared: shared.clone(),
+                    place,
+                    decision,
+                    is_decided: false,
+                };
+                waiting.decision(now).await
+            }
+            (Offer::Queued(_), None) => unreachable!("a request that waits has a waiter"),
+        };
+        shared
+            .meters
+            .count(call.criticality, decision.as_ref().err());
+        let admission = decision?;
+        Ok(Permit {
+            shared: shared.clone(),
+            admission: Some(admission),
+        })
+    }
+
+    /// Returns the predicted cost of an operation, in units of the service.
+    pub fn predicted_cost(&self, operation: &str) -> f64 {
+        let operation = self.shared.hash.hash_one(operation);
+        self.shared.throttler().predicted_cost(operation)
+    }
+
+    /// Returns the number of requests that are served at most at once, and that are served now.
+    pub fn concurrency(&self) -> (u32, u32) {
+        let throttler = self.shared.throttler();
+        (throttler.limit(), throttler.in_flight())
+    }
+}
+
+impl Shared {
+    /// Locks the throttler. It never panics, and even then, its next decisions would be valid.
+    fn throttler(&self) -> MutexGuard<'_, Throttler<Waiter>> {
+        self.throttler
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Calls the throttler, and wakes the requests that it decided.
+    fn with<R>(&self, call: impl FnOnce(&mut Throttler<Waiter>) -> R) -> R {
+        let mut throttler = self.throttler();
+        let answer = call(&mut throttler);
+        while let Some((waiter, decision)) = throttler.poll_decided() {
+            // The request has gone.
+            if let Err(Ok(admission)) = waiter.send(decision) {
+                throttler.cancel(admission, clock::moment());
+            }
+        }
+        self.meters.show(&throttler);
+        answer
+    }
+}
+
+impl Permit {
+    /// Ends the request, and returns its cost. `cost`: what it cost, in any unit of the service; none: the time since it
+    /// was admitted, in milliseconds.
+    pub fn end(mut self, cost: Option<f64>) -> f64 {
+        let Some(admission) = self.admission.take() else {
+            return 0.0;
+        };
+        let now = clock::moment();
+        let used = cost.unwrap_or_else(|| admission.millis(now));
+        self.shared.meters.costs(&admission, used);
+        let shared = &self.shared;
+        shared.with(|throttler| throttler.handle_end(admission, Some(used), now));
+        used
+    }
+
+    /// Returns the predicted cost, in units of the service.
+    pub fn predicted_cost(&self) -> f64 {
+        let admission = self.admission.as_ref();
+        admission.map_or(0.0, Admission::predicted_cost)
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        if let Some(admission) = self.admission.take() {
+            let now = clock::moment();
+            self.shared
+                .with(|throttler| throttler.cancel(admission, now));
+        }
+    }
+}
+
+impl Waiting {
+    /// Waits for the decision, which comes at the latest when the request gives up.
+    async fn decision(mut self, now: Moment) -> Result<Admission, Refusal> {
+        let longest = Duration::from_nanos(self.place.leaves_at().nanos_since(now));
+        let decided = tokio::select! {
+            biased;
+            decided = &mut self.decision => Some(decided),
+            () = tokio::time::sleep(longest) => None,
+        };
+        let decided = match decided {
+            Some(decided) => decided,
+            None => {
+                let now = self.place.leaves_at().max(clock::moment());
+                self.shared.with(|throttler| throttler.handle_timeout(now));
+                (&mut self.decision).await
+            }
+        };
+        self.is_decided = true;
+        // The throttler drops no waiter without a decision, and lives as long as this.
+        decided.unwrap_or(Err(Refusal {
+            reason: Reason::TooLate,
+            retry_after: Duration::from_secs(1),
+        }))
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        if self.is_decided {
+            return;
+        }
+        let now = clock::moment();
+        let admission = self.decision.try_recv().ok().and_then(Result::ok);
+        self.shared.with(|throttler| match admission {
+            Some(admission) => throttler.cancel(admission, now),
+            None => throttler.leave(self.place, now),
+        });
+    }
+}
