@@ -1,17 +1,32 @@
 //! Waiting requests: in the order of rank and arrival, with their predicted cost, and the time at which each gives up.
+//!
+//! A decision under overload has 300 ns, which two trees do not meet. So each rank has a list, and a heap has the times.
+//! A request that has gone leaves its number in both; numbers without a request are dropped when they come to an end,
+//! or when they are the greater part.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
 
 use doorward_limits::Moment;
+use slab::Slab;
 
 use crate::criticality::{Criticality, RANKS, Rank, TIERS};
+
+/// Number of entries without a request that are never too many.
+const STALE: usize = 64;
 
 /// Place of a waiting request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Key {
     rank: Rank,
-    /// Number of the arrival.
+    number: Number,
+}
+
+/// Number of a request: no two have the same arrival.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Number {
     arrival: u64,
+    slot: usize,
 }
 
 /// A waiting request. `waiter`: the thing to wake.
@@ -21,7 +36,7 @@ pub struct Waiting<W> {
     pub waiter: W,
     /// Hash of the name of the operation.
     pub operation: u64,
-    /// Predicted cost, in millionths of a unit.
+    /// Predicted cost, in thousandths of a unit.
     pub cost: u64,
     /// Time at which it gives up.
     pub leaves_at: Moment,
@@ -30,10 +45,11 @@ pub struct Waiting<W> {
 /// The queue.
 #[derive(Debug)]
 pub struct Queue<W> {
-    waiting: BTreeMap<Key, Waiting<W>>,
-    by_leaving: BTreeSet<(Moment, Key)>,
-    /// Sum of costs of each rank.
-    costs: [u64; RANKS],
+    waiting: Slab<(u64, Waiting<W>)>,
+    ranks: Vec<List>,
+    /// A bit for each rank with a waiting request.
+    occupied: u128,
+    leaving: BinaryHeap<Reverse<(Moment, Number, Rank)>>,
     /// Sum of all costs.
     cost: u64,
     lens: [usize; TIERS],
@@ -41,12 +57,19 @@ pub struct Queue<W> {
     busy_since: [Option<Moment>; TIERS],
 }
 
-impl Key {
-    /// Creates the place of an arrival.
-    pub const fn new(rank: Rank, arrival: u64) -> Self {
-        Self { rank, arrival }
-    }
+/// Requests of one rank, the oldest first.
+#[derive(Clone, Debug, Default)]
+struct List {
+    numbers: VecDeque<Number>,
+    /// Number and cost of those that still wait.
+    len: usize,
+    cost: u64,
+}
 
+// A bit for each rank.
+const _: () = assert!(RANKS <= u128::BITS as usize);
+
+impl Key {
     /// Returns the tier.
     pub fn tier(self) -> Criticality {
         self.rank.tier()
@@ -55,11 +78,12 @@ impl Key {
 
 impl<W> Queue<W> {
     /// Creates an empty queue.
-    pub const fn new() -> Self {
+    pub fn new() -> Self {
         Self {
-            waiting: BTreeMap::new(),
-            by_leaving: BTreeSet::new(),
-            costs: [0; RANKS],
+            waiting: Slab::new(),
+            ranks: vec![List::default(); RANKS],
+            occupied: 0,
+            leaving: BinaryHeap::new(),
             cost: 0,
             lens: [0; TIERS],
             busy_since: [None; TIERS],
@@ -81,14 +105,21 @@ impl<W> Queue<W> {
         self.lens.get(tier as usize).copied().unwrap_or_default()
     }
 
-    /// Returns the predicted cost of all waiting requests, in millionths of a unit.
+    /// Returns the predicted cost of all waiting requests, in thousandths of a unit.
     pub const fn cost(&self) -> u64 {
         self.cost
     }
 
     /// Returns the predicted cost of those that a new request of a rank waits for.
     pub fn cost_before(&self, rank: Rank) -> u64 {
-        self.costs.iter().take(rank.place() + 1).sum()
+        let mut left = self.occupied & (u128::MAX >> (u128::BITS as usize - 1 - rank.place()));
+        let mut cost = 0;
+        while left != 0 {
+            let place = left.trailing_zeros() as usize;
+            cost += self.ranks.get(place).map_or(0, |list| list.cost);
+            left &= left - 1;
+        }
+        cost
     }
 
     /// Returns since when requests of a tier wait without a pause.
@@ -96,56 +127,99 @@ impl<W> Queue<W> {
         self.busy_since.get(tier as usize).copied().flatten()
     }
 
-    /// Adds a request.
-    pub fn push(&mut self, key: Key, waiting: Waiting<W>, now: Moment) {
-        self.count(key, waiting.cost, true, now);
-        self.by_leaving.insert((waiting.leaves_at, key));
-        self.waiting.insert(key, waiting);
+    /// Adds a request, and returns its place. `arrival`: a number that grows.
+    pub fn push(&mut self, rank: Rank, arrival: u64, waiting: Waiting<W>, now: Moment) -> Key {
+        let (cost, leaves_at) = (waiting.cost, waiting.leaves_at);
+        let slot = self.waiting.insert((arrival, waiting));
+        let number = Number { arrival, slot };
+        self.cost += cost;
+        self.occupied |= 1 << rank.place();
+        if let Some(list) = self.ranks.get_mut(rank.place()) {
+            list.numbers.push_back(number);
+            list.len += 1;
+            list.cost += cost;
+        }
+        let tier = rank.tier() as usize;
+        if let (Some(len), Some(since)) = (self.lens.get_mut(tier), self.busy_since.get_mut(tier)) {
+            *len += 1;
+            since.get_or_insert(now);
+        }
+        self.leaving.push(Reverse((leaves_at, number, rank)));
+        Key { rank, number }
     }
 
     /// Removes a request, if it waits.
-    pub fn remove(&mut self, key: Key, now: Moment) -> Option<Waiting<W>> {
-        let waiting = self.waiting.remove(&key)?;
-        self.by_leaving.remove(&(waiting.leaves_at, key));
-        self.count(key, waiting.cost, false, now);
+    pub fn remove(&mut self, key: Key) -> Option<Waiting<W>> {
+        if !is_waiting(&self.waiting, key.number) {
+            return None;
+        }
+        let (_, waiting) = self.waiting.try_remove(key.number.slot)?;
+        let cost = waiting.cost;
+        self.cost -= cost;
+        if let Some(list) = self.ranks.get_mut(key.rank.place()) {
+            list.len -= 1;
+            list.cost -= cost;
+            if list.len == 0 {
+                list.numbers.clear();
+                self.occupied &= !(1 << key.rank.place());
+            } else if list.numbers.len() > 2 * list.len + STALE {
+                let waiting = &self.waiting;
+                list.numbers.retain(|number| is_waiting(waiting, *number));
+            }
+        }
+        let tier = key.tier() as usize;
+        if let (Some(len), Some(since)) = (self.lens.get_mut(tier), self.busy_since.get_mut(tier)) {
+            *len -= 1;
+            *since = since.filter(|_| *len > 0);
+        }
+        if self.leaving.len() > 2 * self.waiting.len() + STALE {
+            let waiting = &self.waiting;
+            self.leaving
+                .retain(|Reverse((_, number, _))| is_waiting(waiting, *number));
+        }
         Some(waiting)
     }
 
     /// Returns the request that is served next.
-    pub fn first(&self) -> Option<Key> {
-        self.waiting.first_key_value().map(|(key, _)| *key)
+    pub fn first(&mut self) -> Option<Key> {
+        let place = self.occupied.trailing_zeros() as usize;
+        let list = self.ranks.get_mut(place)?;
+        while let Some(number) = list.numbers.front().copied() {
+            if is_waiting(&self.waiting, number) {
+                let rank = Rank::at(place);
+                return Some(Key { rank, number });
+            }
+            list.numbers.pop_front();
+        }
+        None
     }
 
     /// Returns the newest request of the last rank, if that is after a rank.
-    pub fn last_after(&self, rank: Rank) -> Option<Key> {
-        let (key, _) = self.waiting.last_key_value()?;
-        (key.rank > rank).then_some(*key)
+    pub fn last_after(&mut self, rank: Rank) -> Option<Key> {
+        let place = (u128::BITS as usize - 1).checked_sub(self.occupied.leading_zeros() as usize)?;
+        if place <= rank.place() {
+            return None;
+        }
+        let list = self.ranks.get_mut(place)?;
+        while let Some(number) = list.numbers.back().copied() {
+            if is_waiting(&self.waiting, number) {
+                let rank = Rank::at(place);
+                return Some(Key { rank, number });
+            }
+            list.numbers.pop_back();
+        }
+        None
     }
 
     /// Returns the request that gives up next, and when.
-    pub fn next_leaving(&self) -> Option<(Moment, Key)> {
-        self.by_leaving.first().copied()
-    }
-
-    fn count(&mut self, key: Key, cost: u64, comes: bool, now: Moment) {
-        let place = key.rank.place();
-        let tier = key.tier() as usize;
-        if let (Some(costs), Some(len), Some(busy_since)) = (
-            self.costs.get_mut(place),
-            self.lens.get_mut(tier),
-            self.busy_since.get_mut(tier),
-        ) {
-            if comes {
-                (*costs, self.cost) = (*costs + cost, self.cost + cost);
-                *len += 1;
-                busy_since.get_or_insert(now);
-            } else {
-                (*costs, self.cost) = (*costs - cost, self.cost - cost);
-                *len -= 1;
-                *busy_since = busy_since.filter(|_| *len > 0);
+    pub fn next_leaving(&mut self) -> Option<(Moment, Key)> {
+        while let Some(Reverse((at, number, rank))) = self.leaving.peek().copied() {
+            if is_waiting(&self.waiting, number) {
+                return Some((at, Key { rank, number }));
             }
+            self.leaving.pop();
         }
-        debug_assert_eq!(self.costs.iter().sum::<u64>(), self.cost, "sum of costs");
+        None
     }
 }
 
@@ -153,4 +227,10 @@ impl<W> Default for Queue<W> {
     fn default() -> Self {
         Self::new()
     }
+}
+
+fn is_waiting<W>(waiting: &Slab<(u64, Waiting<W>)>, number: Number) -> bool {
+    waiting
+        .get(number.slot)
+        .is_some_and(|(arrival, _)| *arrival == number.arrival)
 }

@@ -27,22 +27,25 @@ const INTERVAL_MIN: Duration = Duration::from_millis(100);
 /// The same time as a multiple of the usual latency.
 const INTERVAL: f64 = 20.0;
 
-/// Part of the interval for which a request waits then.
-const WAIT: f64 = 0.2;
+/// Divisor from that time to the longest wait then.
+const WAIT: u64 = 5;
 
 /// Latency of a request before one has ended.
 const FIRST_LATENCY: Duration = Duration::from_millis(10);
 
-/// Millionths of a unit of cost, so that sums are exact.
-const UNIT: f64 = 1e6;
+/// Thousandths of a unit of cost, so that sums are exact.
+const UNIT: f64 = 1e3;
 
-/// Largest cost of a request, so that no sum overflows: 2⁴⁰ units.
-const COST_MAX: f64 = (1u64 << 40) as f64;
+/// Largest cost of a request, in units of the service. With it, the sum of all waiting requests fits into 64 bits.
+const COST_MAX: f64 = 1e9;
+
+/// Largest number of waiting requests that a service may set.
+const WAITING_MAX: usize = 1 << 24;
 
 /// Shortest time after which a refused caller comes back.
 const RETRY_MIN: Duration = Duration::from_secs(1);
 
-/// Time constants over which the speed of the service is averaged.
+/// Time constant over which the speed of the service is averaged.
 const SPEED_SECONDS: f64 = 2.0;
 
 /// Settings, which few services need.
@@ -52,7 +55,7 @@ pub struct Config {
     pub percentile: Percentile,
     /// Longest wait of a request without a deadline. Default: 1 s.
     pub max_wait: Duration,
-    /// Largest number of waiting requests. Default: 10,000.
+    /// Largest number of waiting requests, at most 2²⁴. Default: 10,000.
     pub waiting_max: usize,
     /// Concurrency limit that never changes, for comparisons. Default: none.
     pub fixed_limit: Option<u32>,
@@ -76,7 +79,7 @@ pub struct Ask {
 #[must_use = "the request uses concurrency until its admission is given back"]
 pub struct Admission {
     operation: u64,
-    /// Predicted cost, in millionths of a unit.
+    /// Predicted cost, in thousandths of a unit.
     cost: u64,
     at: Moment,
 }
@@ -132,7 +135,7 @@ pub struct Throttler<W> {
     decided: VecDeque<(W, Result<Admission, Refusal>)>,
 }
 
-/// Cost that the service works off in a second, while requests wait.
+/// Speed at which the service works off cost while requests wait.
 #[derive(Debug, Default)]
 struct Speed {
     work: f64,
@@ -182,7 +185,10 @@ impl<W> Throttler<W> {
             speed: Speed::default(),
             arrivals: 0,
             decided: VecDeque::new(),
-            config,
+            config: Config {
+                waiting_max: config.waiting_max.min(WAITING_MAX),
+                ..config
+            },
         }
     }
 
@@ -217,7 +223,7 @@ impl<W> Throttler<W> {
         self.arrivals += 1;
         self.handle_timeout(now);
         let known = self.operations.of(ask.operation);
-        let cost = (known.cost.mean().min(COST_MAX) * UNIT) as u64;
+        let cost = (known.cost.mean() * UNIT) as u64;
         let latency = known.latency.mean();
         let operation = ask.operation;
         if self.queue.is_empty() && self.in_flight < self.limit() {
@@ -231,10 +237,10 @@ impl<W> Throttler<W> {
         }
         let rank = Rank::new(ask.criticality, ask.user.unwrap_or(self.arrivals), now);
         let patience = self.patience(ask, latency, now);
-        if patience.is_zero() {
+        if patience == 0 {
             return Offer::Refused(self.refuse(Reason::TooLate));
         }
-        let fits = patience.as_secs_f64() * self.speed.per_second();
+        let fits = patience as f64 * self.speed.per_nano();
         if self.queue.cost_before(rank) as f64 > fits {
             return Offer::Refused(self.refuse(Reason::Full));
         }
@@ -243,17 +249,16 @@ impl<W> Throttler<W> {
             let Some(last) = self.queue.last_after(rank) else {
                 return Offer::Refused(self.refuse(Reason::Full));
             };
-            self.send_away(last, Reason::PushedOut, now);
+            self.send_away(last, Reason::PushedOut);
         }
-        let key = Key::new(rank, self.arrivals);
-        let leaves_at = now.after(patience);
+        let leaves_at = now.after_nanos(patience);
         let waiting = Waiting {
             waiter: waiter(),
             operation,
             cost,
             leaves_at,
         };
-        self.queue.push(key, waiting, now);
+        let key = self.queue.push(rank, self.arrivals, waiting, now);
         self.admit(now);
         Offer::Queued(Place { key, leaves_at })
     }
@@ -270,7 +275,7 @@ impl<W> Throttler<W> {
         let usual = Duration::from_secs_f64(self.operations.all().latency.mean());
         self.limit
             .handle_end(latency / reference, usual, is_limited, now);
-        let cost = cost.unwrap_or(millis);
+        let cost = cost.unwrap_or(millis).min(COST_MAX);
         self.operations.record(admission.operation, cost, latency);
         self.speed.record(admission.cost, is_limited, now);
         self.handle_timeout(now);
@@ -284,8 +289,8 @@ impl<W> Throttler<W> {
     }
 
     /// Removes a waiting request whose caller has gone.
-    pub fn leave(&mut self, place: Place, now: Moment) {
-        self.queue.remove(place.key, now);
+    pub fn leave(&mut self, place: Place) {
+        self.queue.remove(place.key);
     }
 
     /// Refuses requests that cannot wait longer, and admits the next ones.
@@ -293,13 +298,13 @@ impl<W> Throttler<W> {
         while let Some((at, key)) = self.queue.next_leaving()
             && at <= now
         {
-            self.send_away(key, Reason::TooLate, now);
+            self.send_away(key, Reason::TooLate);
         }
         self.admit(now);
     }
 
     /// Returns when [`Throttler::handle_timeout`] is due.
-    pub fn poll_timeout(&self) -> Option<Moment> {
+    pub fn poll_timeout(&mut self) -> Option<Moment> {
         self.queue.next_leaving().map(|(at, _)| at)
     }
 
@@ -312,7 +317,7 @@ impl<W> Throttler<W> {
     fn admit(&mut self, now: Moment) {
         while self.in_flight < self.limit()
             && let Some(first) = self.queue.first()
-            && let Some(waiting) = self.queue.remove(first, now)
+            && let Some(waiting) = self.queue.remove(first)
         {
             self.in_flight += 1;
             let admission = Admission {
@@ -324,8 +329,8 @@ impl<W> Throttler<W> {
         }
     }
 
-    fn send_away(&mut self, key: Key, reason: Reason, now: Moment) {
-        if let Some(waiting) = self.queue.remove(key, now) {
+    fn send_away(&mut self, key: Key, reason: Reason) {
+        if let Some(waiting) = self.queue.remove(key) {
             let refusal = self.refuse(reason);
             self.decided.push_back((waiting.waiter, Err(refusal)));
         }
@@ -333,41 +338,43 @@ impl<W> Throttler<W> {
 
     /// Makes a refusal. A caller comes back when the queue of now is done, and as much later at most.
     fn refuse(&self, reason: Reason) -> Refusal {
-        let least = self.time_of(self.queue.cost()).max(RETRY_MIN);
+        let nanos = self.queue.cost() as f64 / self.speed.per_nano();
+        let nanos = nanos.max(RETRY_MIN.as_nanos() as f64);
         let part = (mix(self.arrivals) >> 40) as f64 / (1u64 << 24) as f64;
         Refusal {
             reason,
-            retry_after: least.mul_f64(1.0 + part),
+            retry_after: Duration::from_nanos((nanos * (1.0 + part)) as u64),
         }
     }
 
-    /// Returns how long a request can wait.
-    fn patience(&self, ask: &Ask, latency: f64, now: Moment) -> Duration {
-        let longest = ask.deadline.map_or(self.config.max_wait, |deadline| {
-            let left = Duration::from_nanos(deadline.nanos_since(now));
-            left.saturating_sub(Duration::from_secs_f64(latency))
-        });
-        let usual = self.operations.all().latency.mean();
-        let interval = Duration::from_secs_f64(INTERVAL * usual).max(INTERVAL_MIN);
+    /// Returns how long a request can wait, in nanoseconds. `usual`: seconds that its operation takes.
+    fn patience(&self, ask: &Ask, usual: f64, now: Moment) -> u64 {
+        let longest = match ask.deadline {
+            Some(deadline) => {
+                let left = deadline.nanos_since(now);
+                left.saturating_sub((usual * 1e9) as u64)
+            }
+            None => nanos(self.config.max_wait),
+        };
+        let interval = (INTERVAL * self.operations.all().latency.mean() * 1e9) as u64;
+        let interval = interval.max(nanos(INTERVAL_MIN));
         let busy_since = self.queue.busy_since(ask.criticality);
-        if busy_since.is_some_and(|since| now >= since.after(interval)) {
-            longest.min(interval.mul_f64(WAIT))
+        if busy_since.is_some_and(|since| now.nanos_since(since) >= interval) {
+            longest.min(interval / WAIT)
         } else {
             longest
         }
     }
+}
 
-    /// Returns the time in which the service works off a cost; zero if its speed is unknown.
-    fn time_of(&self, cost: u64) -> Duration {
-        let seconds = cost as f64 / self.speed.per_second();
-        Duration::try_from_secs_f64(seconds).unwrap_or_default()
-    }
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 impl Speed {
     fn record(&mut self, cost: u64, is_limited: bool, now: Moment) {
         if let Some(since) = self.since {
-            // A stall counts as little as any other time.
+            // However long a stall was, it counts as one time constant.
             let seconds = (now.nanos_since(since) as f64 / 1e9).min(SPEED_SECONDS);
             let kept = (-seconds / SPEED_SECONDS).exp();
             self.work = self.work * kept + cost as f64;
@@ -376,10 +383,10 @@ impl Speed {
         self.since = is_limited.then_some(now);
     }
 
-    /// Returns the speed; infinite if it is unknown.
-    fn per_second(&self) -> f64 {
+    /// Returns the cost in a nanosecond; infinite if it is unknown.
+    fn per_nano(&self) -> f64 {
         if self.seconds > 0.0 && self.work > 0.0 {
-            self.work / self.seconds
+            self.work / (self.seconds * 1e9)
         } else {
             f64::INFINITY
         }

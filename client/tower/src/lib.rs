@@ -59,3 +59,8 @@ pub use throttle::{Throttle, ThrottleError, ThrottleLayer};
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/services.md")]
 struct Guide;
+
+/// The guide of overload control.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/overload.md")]
+struct OverloadGuide;

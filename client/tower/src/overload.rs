@@ -105,7 +105,11 @@ impl Overload {
                     decision,
                     is_decided: false,
                 };
-                waiting.decision(now).await
+                let decision = waiting.decision(now).await;
+                if decision.is_ok() {
+                    shared.meters.count_waited(call.criticality);
+                }
+                decision
             }
             (Offer::Queued(_), None) => unreachable!("a request that waits has a waiter"),
         };
@@ -222,7 +226,7 @@ impl Drop for Waiting {
         let admission = self.decision.try_recv().ok().and_then(Result::ok);
         self.shared.with(|throttler| match admission {
             Some(admission) => throttler.cancel(admission, now),
-            None => throttler.leave(self.place, now),
+            None => throttler.leave(self.place),
         });
     }
 }

@@ -258,7 +258,7 @@ fn what_was_not_served_to_its_end_frees_its_place_and_teaches_nothing() {
     }
     let place = assert_waits(&stand.ask(103, NotCritical));
     assert_waits(&stand.ask(104, NotCritical));
-    stand.throttler.leave(place, stand.now);
+    stand.throttler.leave(place);
     assert_eq!(stand.throttler.waiting(NotCritical), 1);
     stand.after(Duration::from_millis(900));
     let (_, admission) = stand.served.remove(0);

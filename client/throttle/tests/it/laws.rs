@@ -93,7 +93,7 @@ impl World {
             Call::Leave(which) if !self.waiting.is_empty() => {
                 let number = *self.waiting.keys().nth(which % self.waiting.len()).unwrap();
                 let (place, _) = self.waiting.remove(&number).unwrap();
-                throttler.leave(place, now);
+                throttler.leave(place);
             }
             Call::Wait(millis) => {
                 self.now = now.after(Duration::from_millis(millis));
@@ -108,7 +108,7 @@ impl World {
         }
     }
 
-    fn check(&self, limit: Option<u32>) {
+    fn check(&mut self, limit: Option<u32>) {
         assert_eq!(self.served.len(), self.throttler.in_flight() as usize);
         for tier in Criticality::ALL {
             let waiting = self.waiting.values().filter(|(_, it)| *it == tier).count();

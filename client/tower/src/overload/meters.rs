@@ -1,6 +1,7 @@
 //! Metrics of overload control, through the `metrics` facade. All have the label `service`.
 //!
 //! - `doorward_overload_requests_total{tier, outcome}`: the outcomes are `admitted`, `full`, `pushed_out` and `too_late`.
+//! - `doorward_overload_waited_total{tier}`: admitted requests that had to wait.
 //! - `doorward_overload_limit`, `doorward_overload_in_flight`: requests at once.
 //! - `doorward_overload_waiting{tier}`: requests in the queue.
 //! - `doorward_overload_predicted_cost`, `doorward_overload_cost`: histograms in units of the service.
@@ -18,6 +19,7 @@ const OUTCOMES: [(&str, Option<Reason>); 4] = [
 
 pub(super) struct Meters {
     requests: [[Counter; OUTCOMES.len()]; Criticality::ALL.len()],
+    waited: [Counter; Criticality::ALL.len()],
     waiting: [Gauge; Criticality::ALL.len()],
     limit: Gauge,
     in_flight: Gauge,
@@ -32,10 +34,12 @@ impl Meters {
             let tier = tier.name();
             counter!("doorward_overload_requests_total", "service" => service(), "tier" => tier, "outcome" => outcome)
         };
+        let waited = |tier: Criticality| counter!("doorward_overload_waited_total", "service" => service(), "tier" => tier.name());
         let waiting = |tier: Criticality| gauge!("doorward_overload_waiting", "service" => service(), "tier" => tier.name());
         Self {
             requests: Criticality::ALL
                 .map(|tier| OUTCOMES.map(|(outcome, _)| requests(tier, outcome))),
+            waited: Criticality::ALL.map(waited),
             waiting: Criticality::ALL.map(waiting),
             limit: gauge!("doorward_overload_limit", "service" => service()),
             in_flight: gauge!("doorward_overload_in_flight", "service" => service()),
@@ -50,6 +54,13 @@ impl Meters {
         let outcome = OUTCOMES.iter().position(|(_, it)| *it == reason);
         let counters = self.requests.get(tier as usize);
         if let Some(counter) = counters.and_then(|counters| counters.get(outcome?)) {
+            counter.increment(1);
+        }
+    }
+
+    /// Counts a request that was admitted after a wait.
+    pub(super) fn count_waited(&self, tier: Criticality) {
+        if let Some(counter) = self.waited.get(tier as usize) {
             counter.increment(1);
         }
     }

@@ -288,7 +288,14 @@ fn metrics_tell_what_became_of_requests() {
     assert_eq!(count("NOT_CRITICAL", "pushed_out"), 1);
     assert_eq!(count("CRITICAL", "admitted"), 1);
     let names: Vec<_> = snapshot.iter().map(|(key, ..)| key.key().name()).collect();
-    for name in ["limit", "in_flight", "waiting", "predicted_cost", "cost"] {
+    for name in [
+        "waited_total",
+        "limit",
+        "in_flight",
+        "waiting",
+        "predicted_cost",
+        "cost",
+    ] {
         let name = format!("doorward_overload_{name}");
         assert!(names.contains(&name.as_str()), "{name}");
     }
