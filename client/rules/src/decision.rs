@@ -36,6 +36,8 @@ pub struct Status {
     pub why: Why,
     /// The answer of the limit. `None`: nothing is counted.
     pub answer: Option<Answer>,
+    /// Whether a lease has allowed it.
+    pub is_leased: bool,
 }
 
 /// Reason of an answer.
@@ -193,6 +195,7 @@ impl Status {
             rule,
             why,
             answer: None,
+            is_leased: false,
         }
     }
 
@@ -208,6 +211,7 @@ impl Status {
                 false => Why::Degraded,
             },
             rule: Some(rule.clone()),
+            is_leased: false,
             answer: Some(Answer {
                 decision,
                 standing: Standing {

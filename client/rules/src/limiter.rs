@@ -254,7 +254,9 @@ impl Limiter {
         let mut leased = Leased::new(terms.leases);
         for it in asked {
             let (rule, mut why, mut limit) = in_force.status(it.number, &names);
-            match leased.take(rule, why, it) {
+            let answer = leased.take(rule, why, it);
+            let is_leased = matches!(answer, Some(Ok(())));
+            match answer {
                 None => {}
                 Some(Ok(())) => (why, limit) = (Why::Within, in_force.counted(it.number)),
                 Some(Err(over)) => {
@@ -274,7 +276,10 @@ impl Limiter {
                     counts_refusals: counts_attempts || !rule.is_binding(),
                 });
             }
-            statuses.push(Status::free(rule.cloned(), why));
+            statuses.push(Status {
+                is_leased,
+                ..Status::free(rule.cloned(), why)
+            });
         }
         let locks = self.lock(&charges);
         for charge in &charges {

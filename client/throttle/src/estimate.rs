@@ -13,6 +13,9 @@ const PRIOR: u16 = 2;
 /// Number of values in a block.
 const BLOCK: u16 = 8;
 
+/// Largest value, so that no sum is infinite.
+const VALUE_MAX: f64 = 1e30;
+
 /// Estimate of the mean of values that are at least 0.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
@@ -42,10 +45,10 @@ impl Estimate {
 
     /// Takes a value into account. Negative values and those that are no number are ignored.
     pub fn record(&mut self, value: f64) {
-        let value = value as f32;
         if !value.is_finite() || value < 0.0 {
             return;
         }
+        let value = value.min(VALUE_MAX) as f32;
         self.weight = (self.weight + 1).min(MEMORY);
         self.mean += (value - self.mean) / f32::from(self.weight);
         self.block_sum += value;

@@ -46,7 +46,7 @@ const DOUBLINGS: u32 = 3;
 /// Smallest share of requests that end while others wait, for a window to count.
 const LIMITED: f64 = 0.75;
 
-/// Part of 1 whose multiples spread evenly, without their whole part.
+/// Fractional part of the golden ratio: the fractional parts of its multiples spread evenly.
 const GOLDEN: f64 = 0.618_033_988_749_894_9;
 
 /// Shortest length of a window.
@@ -93,9 +93,7 @@ pub struct ConcurrencyLimit {
 /// Requests that ended in one half.
 #[derive(Debug)]
 struct Window {
-    /// Latencies of earlier ends may be of the other half.
-    counts_from: Moment,
-    ends_from: Moment,
+    began: Moment,
     /// Logarithms of latencies, relative to their references.
     latencies: Vec<f64>,
     /// Number of ends while requests waited.
@@ -117,8 +115,7 @@ impl ConcurrencyLimit {
     /// Creates a limit that follows a percentile of latency.
     pub fn new(percentile: Percentile) -> Self {
         let window = Window {
-            counts_from: Moment::FIRST,
-            ends_from: Moment::FIRST,
+            began: Moment::FIRST,
             latencies: Vec::with_capacity(percentile.settings().1),
             limited: 0,
         };
@@ -162,16 +159,22 @@ impl ConcurrencyLimit {
     pub fn handle_end(&mut self, ratio: f64, usual: Duration, is_limited: bool, now: Moment) {
         self.dither = (self.dither + GOLDEN).fract();
         let (share, enough) = self.percentile.settings();
-        let enough = if self.is_starting { STARTING } else { enough };
+        let (share, enough) = match self.is_starting {
+            // So few requests tell only the median.
+            true => (0.5, STARTING),
+            false => (share, enough),
+        };
         let window = &mut self.window;
-        if now < window.counts_from || !ratio.is_normal() || ratio < 0.0 {
+        let age = Duration::from_nanos(now.nanos_since(window.began));
+        // A request that ends earlier has mostly run under the other half.
+        if age < usual || !ratio.is_normal() || ratio < 0.0 {
             return;
         }
         if window.latencies.len() < 4 * enough {
             window.latencies.push(ratio.ln());
             window.limited += usize::from(is_limited);
         }
-        if window.latencies.len() < enough || now < window.ends_from {
+        if window.latencies.len() < enough || age < usual + usual.max(WINDOW_MIN) {
             return;
         }
         let is_limited = window.limited as f64 >= LIMITED * window.latencies.len() as f64;
@@ -200,7 +203,7 @@ impl ConcurrencyLimit {
                 self.begin(self.half);
             }
         }
-        self.window.restart(usual, now);
+        self.window.restart(now);
     }
 
     /// Doubles the limit of a new service, or goes back if the last doubling has made requests slower.
@@ -255,9 +258,8 @@ impl Half {
 }
 
 impl Window {
-    fn restart(&mut self, usual: Duration, now: Moment) {
-        self.counts_from = now.after(usual);
-        self.ends_from = self.counts_from.after(usual.max(WINDOW_MIN));
+    fn restart(&mut self, now: Moment) {
+        self.began = now;
         self.latencies.clear();
         self.limited = 0;
     }

@@ -78,6 +78,18 @@ impl Operations {
         }
     }
 
+    /// Returns the predicted cost of an operation, which may be unknown.
+    pub fn cost(&self, operation: u64) -> f64 {
+        let known = self.young.get(&operation).or(self.old.get(&operation));
+        known.unwrap_or(&self.all).cost.mean()
+    }
+
+    /// Takes a request that has not ended into account: it would have taken longer than `latency` seconds.
+    pub fn record_cut(&mut self, operation: u64, latency: f64) {
+        self.all.latency.record(latency);
+        self.of(operation).latency.record(latency);
+    }
+
     /// Takes a request that has ended into account.
     pub fn record(&mut self, operation: u64, cost: f64, latency: f64) {
         self.all.record(cost, latency);

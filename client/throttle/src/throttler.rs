@@ -6,7 +6,8 @@
 //! are none.
 //!
 //! The queue is full for a request if the predicted cost of all that wait would take longer than the request can wait.
-//! A request can wait until its deadline, less the usual latency of its operation. If requests of its tier have waited
+//! A request can wait until its deadline, less the usual latency of its operation; at most the longest wait that is set, or
+//! 20 times the usual latency. If requests of its tier have waited
 //! without a pause for an interval, it can wait only for a fifth of that interval: a queue that never empties makes all
 //! requests late, and serves no more of them than a short one. Source: CoDel (Nichols and Jacobson, "Controlling Queue
 //! Delay", 2012), and its use for requests (Maurer, "Fail at Scale", 2015).
@@ -45,6 +46,9 @@ const WAITING_MAX: usize = 1 << 24;
 /// Shortest time after which a refused caller comes back.
 const RETRY_MIN: Duration = Duration::from_secs(1);
 
+/// Longest time after which a refused caller comes back, before it is spread.
+const RETRY_MAX: Duration = Duration::from_secs(60);
+
 /// Time constant over which the speed of the service is averaged.
 const SPEED_SECONDS: f64 = 2.0;
 
@@ -64,7 +68,7 @@ pub struct Config {
 /// A request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ask {
-    /// Hash of the name of the operation, with its class if there are some. Like requests have the same hash.
+    /// Hash of the name of the operation, and of its class if it has classes. Like requests have the same hash.
     pub operation: u64,
     /// Tier.
     pub criticality: Criticality,
@@ -132,6 +136,7 @@ pub struct Throttler<W> {
     in_flight: u32,
     speed: Speed,
     arrivals: u64,
+    refusals: u64,
     decided: VecDeque<(W, Result<Admission, Refusal>)>,
 }
 
@@ -184,6 +189,7 @@ impl<W> Throttler<W> {
             in_flight: 0,
             speed: Speed::default(),
             arrivals: 0,
+            refusals: 0,
             decided: VecDeque::new(),
             config: Config {
                 waiting_max: config.waiting_max.min(WAITING_MAX),
@@ -214,14 +220,17 @@ impl<W> Throttler<W> {
     }
 
     /// Returns the predicted cost of an operation, in units of the service.
-    pub fn predicted_cost(&mut self, operation: u64) -> f64 {
-        self.operations.of(operation).cost.mean()
+    pub fn predicted_cost(&self, operation: u64) -> f64 {
+        self.operations.cost(operation)
     }
 
     /// Decides about a request. `waiter` is called only if the request has to wait.
     pub fn offer(&mut self, ask: &Ask, waiter: impl FnOnce() -> W, now: Moment) -> Offer {
         self.arrivals += 1;
         self.handle_timeout(now);
+        if ask.deadline.is_some_and(|deadline| deadline <= now) {
+            return Offer::Refused(self.refuse(Reason::TooLate));
+        }
         let known = self.operations.of(ask.operation);
         let cost = (known.cost.mean() * UNIT) as u64;
         let latency = known.latency.mean();
@@ -244,12 +253,11 @@ impl<W> Throttler<W> {
         if self.queue.cost_before(rank) as f64 > fits {
             return Offer::Refused(self.refuse(Reason::Full));
         }
-        // All of a more critical request's predecessors fit, so this ends.
-        while self.queue.cost() as f64 > fits || self.queue.len() >= self.config.waiting_max {
-            let Some(last) = self.queue.last_after(rank) else {
-                return Offer::Refused(self.refuse(Reason::Full));
-            };
+        while let Some(last) = self.last_without_room(rank, cost, now) {
             self.send_away(last, Reason::PushedOut);
+        }
+        if self.queue.len() >= self.config.waiting_max {
+            return Offer::Refused(self.refuse(Reason::Full));
         }
         let leaves_at = now.after_nanos(patience);
         let waiting = Waiting {
@@ -259,33 +267,46 @@ impl<W> Throttler<W> {
             leaves_at,
         };
         let key = self.queue.push(rank, self.arrivals, waiting, now);
-        self.admit(now);
         Offer::Queued(Place { key, leaves_at })
     }
 
-    /// Takes the end of a request into account. `cost`: what it really cost, in units of the service; its latency in
-    /// milliseconds if none.
-    pub fn handle_end(&mut self, admission: Admission, cost: Option<f64>, now: Moment) {
+    /// Takes the end of a request into account, and returns its cost. `cost`: what it really cost, in units of the
+    /// service; its latency in milliseconds if none, or if it is no cost.
+    pub fn handle_end(&mut self, admission: Admission, cost: Option<f64>, now: Moment) -> f64 {
         let millis = admission.millis(now);
-        let latency = millis / 1e3;
-        let reference = self.operations.of(admission.operation);
-        let reference = reference.reference(self.limit.round());
-        self.in_flight = self.in_flight.saturating_sub(1);
-        let is_limited = !self.queue.is_empty();
-        let usual = Duration::from_secs_f64(self.operations.all().latency.mean());
-        self.limit
-            .handle_end(latency / reference, usual, is_limited, now);
+        let cost = cost.filter(|cost| cost.is_finite() && *cost >= 0.0);
         let cost = cost.unwrap_or(millis).min(COST_MAX);
-        self.operations.record(admission.operation, cost, latency);
-        self.speed.record(admission.cost, is_limited, now);
+        self.observe(&admission, admission.cost, now);
+        self.operations
+            .record(admission.operation, cost, millis / 1e3);
+        self.handle_timeout(now);
+        cost
+    }
+
+    /// Takes an admission back whose request was not served to its end. If that request was slower than usual, its
+    /// latency counts: otherwise a service whose callers all give up would seem quick.
+    pub fn cancel(&mut self, admission: Admission, now: Moment) {
+        let latency = admission.millis(now) / 1e3;
+        let operation = admission.operation;
+        if latency > self.operations.of(operation).latency.mean() {
+            self.observe(&admission, 0, now);
+            self.operations.record_cut(operation, latency);
+        } else {
+            self.in_flight = self.in_flight.saturating_sub(1);
+        }
         self.handle_timeout(now);
     }
 
-    /// Takes an admission back whose request was not served to its end. Nothing is learned from it.
-    pub fn cancel(&mut self, admission: Admission, now: Moment) {
+    /// Ends a request for the limit and the speed. `done`: the cost that is worked off.
+    fn observe(&mut self, admission: &Admission, done: u64, now: Moment) {
         debug_assert!(self.in_flight > 0, "{admission:?} is not in flight");
         self.in_flight = self.in_flight.saturating_sub(1);
-        self.handle_timeout(now);
+        let known = self.operations.of(admission.operation);
+        let ratio = admission.millis(now) / 1e3 / known.reference(self.limit.round());
+        let usual = Duration::from_secs_f64(self.operations.all().latency.mean());
+        let is_limited = !self.queue.is_empty();
+        self.limit.handle_end(ratio, usual, is_limited, now);
+        self.speed.record(done, is_limited, now);
     }
 
     /// Removes a waiting request whose caller has gone.
@@ -336,28 +357,42 @@ impl<W> Throttler<W> {
         }
     }
 
-    /// Makes a refusal. A caller comes back when the queue of now is done, and as much later at most.
-    fn refuse(&self, reason: Reason) -> Refusal {
+    /// Makes a refusal. A caller comes back when the queue of now is done, or up to three times as late.
+    fn refuse(&mut self, reason: Reason) -> Refusal {
+        self.refusals += 1;
         let nanos = self.queue.cost() as f64 / self.speed.per_nano();
-        let nanos = nanos.max(RETRY_MIN.as_nanos() as f64);
-        let part = (mix(self.arrivals) >> 40) as f64 / (1u64 << 24) as f64;
+        let nanos = nanos.clamp(RETRY_MIN.as_nanos() as f64, RETRY_MAX.as_nanos() as f64);
+        let part = (mix(self.refusals) >> 40) as f64 / (1u64 << 24) as f64;
         Refusal {
             reason,
-            retry_after: Duration::from_nanos((nanos * (1.0 + part)) as u64),
+            retry_after: Duration::from_nanos((nanos * (1.0 + 2.0 * part)) as u64),
         }
+    }
+
+    /// Returns the last waiting request if it has no room, or no time, behind a new one of a rank.
+    fn last_without_room(&mut self, rank: Rank, cost: u64, now: Moment) -> Option<Key> {
+        let has_room = self.queue.len() < self.config.waiting_max;
+        let before = self.queue.cost() + cost;
+        let (key, last) = self.queue.last_after(rank)?;
+        let left = last.leaves_at.nanos_since(now) as f64;
+        let has_time = (before - last.cost) as f64 <= left * self.speed.per_nano();
+        (!has_room || !has_time).then_some(key)
     }
 
     /// Returns how long a request can wait, in nanoseconds. `usual`: seconds that its operation takes.
     fn patience(&self, ask: &Ask, usual: f64, now: Moment) -> u64 {
+        let interval = (INTERVAL * self.operations.all().latency.mean() * 1e9) as u64;
+        let interval = interval.max(nanos(INTERVAL_MIN));
+        let max_wait = nanos(self.config.max_wait);
         let longest = match ask.deadline {
             Some(deadline) => {
                 let left = deadline.nanos_since(now);
-                left.saturating_sub((usual * 1e9) as u64)
+                let left = left.saturating_sub((usual * 1e9) as u64);
+                // A caller that claims to have time for ever does not fill the queue.
+                left.min(max_wait.max(interval))
             }
-            None => nanos(self.config.max_wait),
+            None => max_wait,
         };
-        let interval = (INTERVAL * self.operations.all().latency.mean() * 1e9) as u64;
-        let interval = interval.max(nanos(INTERVAL_MIN));
         let busy_since = self.queue.busy_since(ask.criticality);
         if busy_since.is_some_and(|since| now.nanos_since(since) >= interval) {
             longest.min(interval / WAIT)

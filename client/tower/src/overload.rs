@@ -1,7 +1,7 @@
 //! Overload control of a service: it admits the most critical requests that it can serve in time.
 //!
-//! An [`Overload`] is a [`Throttler`] with a clock, whose requests wait as futures. [`OverloadLayer`] is it as a layer. A
-//! service calls [`Overload::admit`] itself for work that comes in no request.
+//! An [`Overload`] is a [`Throttler`] with a clock, whose requests wait as futures. An [`OverloadLayer`] puts it in front of
+//! a service. For work that comes in no request, call [`Overload::admit`].
 //!
 //! A request is critical by its header `x-doorward-criticality`. A [`CriticalityLayer`] around a client passes that on to
 //! the calls on behalf of the request.
@@ -12,11 +12,11 @@ use std::time::Duration;
 
 use doorward_limits::Moment;
 use doorward_throttle::{Admission, Ask, Config, Offer, Place, Reason, Refusal, Throttler};
-use foldhash::fast::RandomState;
+use foldhash::fast::{FixedState, RandomState};
 use tokio::sync::oneshot;
 
 use crate::clock;
-use crate::overload::meters::Meters;
+use crate::overload::meters::{Meters, Seen};
 
 mod call;
 mod layer;
@@ -26,6 +26,9 @@ mod propagate;
 pub use call::{Cost, OverloadCall};
 pub use layer::{OverloadLayer, OverloadService};
 pub use propagate::{CriticalityLayer, CriticalityService, criticality, with_criticality};
+
+/// Hash of users, the same in all processes: a page that needs several of them gets all answers or none.
+const USERS: FixedState = FixedState::with_seed(0);
 
 type Waiter = oneshot::Sender<Result<Admission, Refusal>>;
 
@@ -37,11 +40,12 @@ pub struct Overload {
 
 struct Shared {
     throttler: Mutex<Throttler<Waiter>>,
-    hash: RandomState,
+    /// Hash of names of operations, whose seed no caller knows.
+    operations: RandomState,
     meters: Meters,
 }
 
-/// An admitted request. Dropped without [`Permit::end`], it frees its place, and nothing is learned from it.
+/// An admitted request. Dropped without [`Permit::end`], it frees its place, and counts only if it was slower than usual.
 #[must_use = "the request uses concurrency until its permit is dropped"]
 pub struct Permit {
     shared: Arc<Shared>,
@@ -62,11 +66,11 @@ impl Overload {
         Self::with_config(service, Config::default())
     }
 
-    /// Does the same with settings.
+    /// Creates it with other settings.
     pub fn with_config(service: &str, config: Config) -> Self {
         let shared = Shared {
             throttler: Mutex::new(Throttler::new(config)),
-            hash: RandomState::default(),
+            operations: RandomState::default(),
             meters: Meters::new(service),
         };
         Self {
@@ -83,9 +87,9 @@ impl Overload {
         let shared = &self.shared;
         let now = clock::moment();
         let ask = Ask {
-            operation: shared.hash.hash_one(call.operation),
+            operation: shared.operations.hash_one(call.operation),
             criticality: call.criticality,
-            user: call.user.map(|user| shared.hash.hash_one(user)),
+            user: call.user.map(|user| USERS.hash_one(user)),
             deadline: call.timeout.map(|timeout| now.after(timeout)),
         };
         let mut receiver = None;
@@ -125,14 +129,18 @@ impl Overload {
 
     /// Returns the predicted cost of an operation, in units of the service.
     pub fn predicted_cost(&self, operation: &str) -> f64 {
-        let operation = self.shared.hash.hash_one(operation);
+        let operation = self.shared.operations.hash_one(operation);
         self.shared.throttler().predicted_cost(operation)
     }
 
-    /// Returns the number of requests that are served at most at once, and that are served now.
-    pub fn concurrency(&self) -> (u32, u32) {
-        let throttler = self.shared.throttler();
-        (throttler.limit(), throttler.in_flight())
+    /// Returns the largest number of requests that are served at once.
+    pub fn limit(&self) -> u32 {
+        self.shared.throttler().limit()
+    }
+
+    /// Returns the number of requests that are served now.
+    pub fn in_flight(&self) -> u32 {
+        self.shared.throttler().in_flight()
     }
 }
 
@@ -154,23 +162,25 @@ impl Shared {
                 throttler.cancel(admission, clock::moment());
             }
         }
-        self.meters.show(&throttler);
+        let seen = Seen::new(&throttler);
+        drop(throttler);
+        self.meters.show(&seen);
         answer
     }
 }
 
 impl Permit {
-    /// Ends the request, and returns its cost. `cost`: what it cost, in any unit of the service; none: the time since it
-    /// was admitted, in milliseconds.
+    /// Ends the request, and returns its cost. `cost`: what it cost, in any unit of the service, at most 10⁹; none: the
+    /// time since it was admitted, in milliseconds.
     pub fn end(mut self, cost: Option<f64>) -> f64 {
         let Some(admission) = self.admission.take() else {
             return 0.0;
         };
         let now = clock::moment();
-        let used = cost.unwrap_or_else(|| admission.millis(now));
-        self.shared.meters.costs(&admission, used);
-        let shared = &self.shared;
-        shared.with(|throttler| throttler.handle_end(admission, Some(used), now));
+        let predicted = admission.predicted_cost();
+        let end = |throttler: &mut Throttler<Waiter>| throttler.handle_end(admission, cost, now);
+        let used = self.shared.with(end);
+        self.shared.meters.costs(predicted, used);
         used
     }
 
@@ -223,10 +233,11 @@ impl Drop for Waiting {
             return;
         }
         let now = clock::moment();
-        let admission = self.decision.try_recv().ok().and_then(Result::ok);
-        self.shared.with(|throttler| match admission {
-            Some(admission) => throttler.cancel(admission, now),
-            None => throttler.leave(self.place),
+        let (place, decision) = (self.place, &mut self.decision);
+        // Decisions are sent under the lock of the throttler, so none is lost between the look and the leave.
+        self.shared.with(|throttler| match decision.try_recv() {
+            Ok(Ok(admission)) => throttler.cancel(admission, now),
+            _ => throttler.leave(place),
         });
     }
 }

@@ -1,10 +1,11 @@
 //! Undoes the count of a request that passed all rules, and that something else refuses.
 
+use std::sync::Arc;
+
 use doorward_limits::{Algorithm as _, Moment, Units};
 
 use crate::decision::Decision;
 use crate::limiter::{Asked, InForce, Limiter};
-use crate::rule::Scope;
 use crate::shared::{self, Leases};
 
 impl Limiter {
@@ -21,14 +22,20 @@ impl Limiter {
             let Some(rule) = &status.rule else {
                 continue;
             };
+            // Other rules may be in force by now.
+            let in_force_now = it
+                .number
+                .and_then(|number| in_force.rules.rules().get(number));
+            if !in_force_now.is_some_and(|now| Arc::ptr_eq(now, rule)) {
+                continue;
+            }
             let cost = it.hits.unwrap_or(rule.cost);
-            if rule.scope == Scope::Shared
+            if status.is_leased
                 && let Some(leases) = leases
             {
                 leases.give_back(&shared::text(it.entries), cost);
             }
-            let was_counted = status.answer.is_some();
-            if was_counted
+            if status.answer.is_some()
                 && let Some((_, counter)) = in_force.counted(it.number)
                 && let Some(counter) = counter.get()
             {

@@ -5,11 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use doorward_limits::Moment;
 use doorward_throttle::Criticality;
 use doorward_throttle::criticality::HEADER;
 use http::request::Parts;
 use http::{Extensions, HeaderMap};
 
+use crate::clock;
 use crate::request::{Login, is_grpc, peer};
 
 /// Milliseconds that Envoy waits for the answer to a request.
@@ -18,7 +20,7 @@ const ENVOY_TIMEOUT: &str = "x-envoy-expected-rq-timeout-ms";
 /// A request.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OverloadCall<'a> {
-    /// Name of the operation, with its class if there are some. Like requests have the same name.
+    /// Name of the operation, and of its class if it has classes. Like requests have the same name.
     pub operation: &'a str,
     /// Name of the user. Requests of one user are served or refused together, for a minute at a time.
     pub user: Option<&'a str>,
@@ -28,8 +30,8 @@ pub struct OverloadCall<'a> {
     pub timeout: Option<Duration>,
 }
 
-/// Report of what a request cost. A handler finds it in the extensions of the request. Without a report, a request costs
-/// the milliseconds that it takes.
+/// Report of what a request cost. A handler finds it in the extensions of the request, and reports before it answers: a
+/// report during the body of the answer is too late. Without a report, a request costs the milliseconds that it takes.
 #[derive(Clone, Debug)]
 pub struct Cost(Arc<AtomicU64>);
 
@@ -38,7 +40,8 @@ pub(super) struct Head {
     pub(super) operation: String,
     pub(super) user: Option<String>,
     pub(super) criticality: Criticality,
-    pub(super) timeout: Option<Duration>,
+    timeout: Option<Duration>,
+    came_at: Moment,
 }
 
 impl Cost {
@@ -68,15 +71,18 @@ impl Head {
                 Criticality::parse(name.as_bytes())
             }),
             timeout: timeout(&parts.headers),
+            came_at: clock::moment(),
         }
     }
 
+    /// Returns the call, whose timeout is what is left of it by now.
     pub(super) fn call(&self) -> OverloadCall<'_> {
+        let waited = Duration::from_nanos(clock::moment().nanos_since(self.came_at));
         OverloadCall {
             operation: &self.operation,
             user: self.user.as_deref(),
             criticality: self.criticality,
-            timeout: self.timeout,
+            timeout: self.timeout.map(|it| it.saturating_sub(waited)),
         }
     }
 }

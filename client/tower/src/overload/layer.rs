@@ -1,8 +1,8 @@
 //! The layer of a server: rules, a lease and overload control together.
 //!
-//! A request passes all of them or none: if a later one refuses it, the earlier ones get back what it took. Rules decide
-//! first, so a caller that is over its limit takes no room in the queue. When the service has answered, the lease and the
-//! prediction are settled by the real cost.
+//! A request passes all of them or none: if a later one refuses it, or its caller goes away, the earlier ones get back what
+//! it took. Rules decide first, so a caller that is over its limit takes no room in the queue. When the service has
+//! answered, the lease and the prediction are settled by the real cost.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use doorward_client::{AcquireError, RateLimiter};
+use doorward_rules::Decision;
 use doorward_rules::answer::PROBLEM_TYPE;
 use doorward_throttle::{Reason, Refusal};
 use http::header::{CONTENT_TYPE, RETRY_AFTER};
@@ -23,9 +24,13 @@ use tower_service::Service;
 
 use super::call::{Cost, Head};
 use super::{Overload, Permit, with_criticality};
-use crate::limits::Limits;
-use crate::request::is_grpc;
+use crate::clock;
+use crate::limits::{Inner, Limits};
+use crate::request::{Decided, is_grpc};
 use crate::server::{self, RefusableBody};
+
+/// Shortest time after which a refused caller comes back.
+const RETRY_MIN: Duration = Duration::from_secs(1);
 
 /// A layer that refuses requests which the service cannot serve in time. Place it outside of slow layers, and inside of
 /// those that find out who the caller is.
@@ -43,10 +48,24 @@ pub struct OverloadService<S> {
     layer: OverloadLayer,
 }
 
-/// Amount that a request has taken from the lease. It goes back if the request is not served.
-struct Taken {
-    lease: Option<(RateLimiter, f64)>,
+/// Count of a request by the rules. It is undone if the request is not served.
+struct Ruled<'a> {
+    limits: &'a Inner,
+    request: &'a Request<()>,
+    decision: Decision,
     is_served: bool,
+}
+
+/// Refusal of a request that the rules allow.
+enum Refused {
+    Overload(Refusal),
+    Lease(Duration),
+}
+
+/// An admitted request, and the cost that the lease has paid for it.
+struct Admitted {
+    permit: Permit,
+    paid: f64,
 }
 
 impl OverloadLayer {
@@ -59,60 +78,53 @@ impl OverloadLayer {
         }
     }
 
-    /// Decides by rules too. Give the service no `RulesLayer` of the same limits.
+    /// Decides by rules too. A request that a `RulesLayer` of the same limits has decided is not counted again.
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = Some(limits);
         self
     }
 
     /// Takes the cost of each request from a lease too, whose unit is that of the costs: first the predicted one, and at
-    /// the end the rest.
+    /// the end the rest. A lease that is not in debt admits a request of any cost.
     pub fn lease(mut self, lease: RateLimiter) -> Self {
         self.lease = Some(lease);
         self
     }
 
-    /// Takes the predicted cost from the lease.
-    fn take_lease(&self, operation: &str) -> Result<Taken, Refusal> {
-        let taken = |lease| Taken {
-            lease,
-            is_served: false,
-        };
+    /// Waits for the throttler, and then takes the predicted cost from the lease. So no waiting request holds an amount
+    /// that a more critical one needs.
+    async fn admit(&self, head: &Head) -> Result<Admitted, Refused> {
+        let admitted = self.overload.admit(&head.call()).await;
+        let permit = admitted.map_err(Refused::Overload)?;
         let Some(lease) = &self.lease else {
-            return Ok(taken(None));
+            return Ok(Admitted { permit, paid: 0.0 });
         };
-        let estimate = self.overload.predicted_cost(operation);
-        match lease.try_acquire(estimate) {
-            Ok(()) => Ok(taken(Some((lease.clone(), estimate)))),
-            Err(error) => Err(Refusal {
-                reason: Reason::Full,
-                retry_after: match error {
-                    AcquireError::RetryAfter { retry_after } => retry_after,
-                    _ => Duration::from_secs(1),
-                },
-            }),
+        let paid = permit.predicted_cost();
+        // A lease that is not in debt pays for any request, and later ones wait until it is paid back. Otherwise, a cost
+        // above the burst would never be paid, and its prediction never be corrected.
+        let first = paid.min(1.0);
+        if let Err(error) = lease.try_acquire(first) {
+            self.overload.shared.meters.count_no_lease(head.criticality);
+            return Err(Refused::Lease(match error {
+                AcquireError::RetryAfter { retry_after } => retry_after,
+                _ => RETRY_MIN,
+            }));
         }
-    }
-
-    async fn admit(&self, head: &Head) -> Result<(Permit, Taken), Refusal> {
-        let taken = self.take_lease(&head.operation)?;
-        let permit = self.overload.admit(&head.call()).await?;
-        Ok((permit, taken))
+        lease.settle(first, paid);
+        Ok(Admitted { permit, paid })
     }
 }
 
-impl Taken {
-    fn settle(&self, used: f64) {
-        if let Some((lease, estimate)) = &self.lease {
-            lease.settle(*estimate, used);
-        }
+impl Ruled<'_> {
+    fn keep(mut self) {
+        self.is_served = true;
     }
 }
 
-impl Drop for Taken {
+impl Drop for Ruled<'_> {
     fn drop(&mut self) {
-        if let (false, Some((lease, estimate))) = (self.is_served, &self.lease) {
-            lease.settle(*estimate, 0.0);
+        if !self.is_served {
+            self.limits.undo(self.request, &self.decision);
         }
     }
 }
@@ -162,25 +174,31 @@ where
     let head = Head::read(&parts);
     // Only the head is shared with a wait, because a body need not be `Sync`.
     let mut request = Request::from_parts(parts, ());
-    let mut ruled = None;
+    let mut decision = None;
     let mut headers = HeaderMap::new();
-    if let Some(limits) = &layer.limits {
-        match server::pass(&limits.inner, &mut request, None).await {
-            Ok((decision, passed)) => (ruled, headers) = (Some((&limits.inner, decision)), passed),
+    let limits = layer.limits.as_ref().map(|limits| &*limits.inner);
+    if let Some(limits) = limits
+        && !Decided::is_marked(request.extensions_mut(), limits.number)
+    {
+        match server::pass(limits, &mut request, None).await {
+            Ok(passed) => (decision, headers) = (Some(passed.0), passed.1),
             Err(response) => return Ok(response.map(|body| Either::Left(Full::new(body)))),
         }
     }
-    let (permit, mut taken) = match layer.admit(&head).await {
+    let ruled = limits.zip(decision).map(|(limits, decision)| Ruled {
+        limits,
+        request: &request,
+        decision,
+        is_served: false,
+    });
+    let admitted = match layer.admit(&head).await {
         Ok(admitted) => admitted,
-        Err(refusal) => {
-            if let Some((limits, decision)) = &ruled {
-                limits.undo(&request, decision);
-            }
-            let response = answer(&refusal, is_grpc(request.headers()));
+        Err(refused) => {
+            let response = answer(&refused, is_grpc(request.headers()));
             return Ok(response.map(|body| Either::Left(Full::new(body))));
         }
     };
-    taken.is_served = true;
+    ruled.into_iter().for_each(Ruled::keep);
     let cost = Cost::new();
     let extensions = request.extensions_mut();
     extensions.insert(cost.clone());
@@ -189,30 +207,48 @@ where
         poll_fn(|context| service.poll_ready(context)).await?;
         service.call(request.map(|()| body)).await
     });
-    let response = served.await;
-    let used = permit.end(cost.get());
-    taken.settle(used);
-    Ok(server::with_headers(response?, headers))
+    let response = served.await?;
+    // A failure says nothing about the cost of an answer. Its permit is dropped.
+    if !response.status().is_server_error() {
+        let used = admitted.permit.end(cost.get());
+        if let Some(lease) = &layer.lease {
+            lease.settle(admitted.paid, used);
+        }
+    }
+    Ok(server::with_headers(response, headers))
 }
 
 /// Makes the answer to a refused request: 503, or UNAVAILABLE with RetryInfo.
-fn answer(refusal: &Refusal, is_grpc: bool) -> Response<Bytes> {
-    let detail = match refusal.reason {
-        Reason::Full => "the service is overloaded",
-        Reason::PushedOut => "a more critical request took the place of this one",
-        Reason::TooLate => "the service cannot answer in time",
+fn answer(refused: &Refused, is_grpc: bool) -> Response<Bytes> {
+    let (detail, retry_after) = match refused {
+        Refused::Overload(refusal) => (detail(refusal.reason), refusal.retry_after),
+        Refused::Lease(retry_after) => {
+            let spread = clock::part_of(RETRY_MIN * 2);
+            (
+                "the lease of the service is used up",
+                *retry_after.max(&RETRY_MIN) + spread,
+            )
+        }
     };
     if is_grpc {
         let mut details = ErrorDetails::new();
-        details.set_retry_info(Some(refusal.retry_after));
+        details.set_retry_info(Some(retry_after));
         return Status::with_error_details(Code::Unavailable, detail, details).into_http();
     }
     let problem = format!("{{\"title\":\"overloaded\",\"status\":503,\"detail\":\"{detail}\"}}");
     let mut response = Response::new(problem.into());
     *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
-    let seconds = refusal.retry_after.as_secs_f64().ceil();
+    let seconds = retry_after.as_secs_f64().ceil();
     let headers = response.headers_mut();
     headers.insert(RETRY_AFTER, HeaderValue::from(seconds as u64));
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(PROBLEM_TYPE));
     response
+}
+
+const fn detail(reason: Reason) -> &'static str {
+    match reason {
+        Reason::Full => "the service is overloaded",
+        Reason::PushedOut => "a more critical request took the place of this one",
+        Reason::TooLate => "the service cannot answer in time",
+    }
 }

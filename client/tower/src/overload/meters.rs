@@ -2,11 +2,12 @@
 //!
 //! - `doorward_overload_requests_total{tier, outcome}`: the outcomes are `admitted`, `full`, `pushed_out` and `too_late`.
 //! - `doorward_overload_waited_total{tier}`: admitted requests that had to wait.
+//! - `doorward_overload_no_lease_total{tier}`: admitted requests that the lease then refused.
 //! - `doorward_overload_limit`, `doorward_overload_in_flight`: requests at once.
 //! - `doorward_overload_waiting{tier}`: requests in the queue.
 //! - `doorward_overload_predicted_cost`, `doorward_overload_cost`: histograms in units of the service.
 
-use doorward_throttle::{Admission, Criticality, Reason, Refusal, Throttler};
+use doorward_throttle::{Criticality, Reason, Refusal, Throttler};
 use metrics::{Counter, Gauge, Histogram, counter, gauge, histogram};
 
 /// Outcomes of a request.
@@ -20,11 +21,29 @@ const OUTCOMES: [(&str, Option<Reason>); 4] = [
 pub(super) struct Meters {
     requests: [[Counter; OUTCOMES.len()]; Criticality::ALL.len()],
     waited: [Counter; Criticality::ALL.len()],
+    no_lease: [Counter; Criticality::ALL.len()],
     waiting: [Gauge; Criticality::ALL.len()],
     limit: Gauge,
     in_flight: Gauge,
     predicted_cost: Histogram,
     cost: Histogram,
+}
+
+/// State of a throttler at one moment.
+pub(super) struct Seen {
+    limit: u32,
+    in_flight: u32,
+    waiting: [usize; Criticality::ALL.len()],
+}
+
+impl Seen {
+    pub(super) fn new<W>(throttler: &Throttler<W>) -> Self {
+        Self {
+            limit: throttler.limit(),
+            in_flight: throttler.in_flight(),
+            waiting: Criticality::ALL.map(|tier| throttler.waiting(tier)),
+        }
+    }
 }
 
 impl Meters {
@@ -35,11 +54,13 @@ impl Meters {
             counter!("doorward_overload_requests_total", "service" => service(), "tier" => tier, "outcome" => outcome)
         };
         let waited = |tier: Criticality| counter!("doorward_overload_waited_total", "service" => service(), "tier" => tier.name());
+        let no_lease = |tier: Criticality| counter!("doorward_overload_no_lease_total", "service" => service(), "tier" => tier.name());
         let waiting = |tier: Criticality| gauge!("doorward_overload_waiting", "service" => service(), "tier" => tier.name());
         Self {
             requests: Criticality::ALL
                 .map(|tier| OUTCOMES.map(|(outcome, _)| requests(tier, outcome))),
             waited: Criticality::ALL.map(waited),
+            no_lease: Criticality::ALL.map(no_lease),
             waiting: Criticality::ALL.map(waiting),
             limit: gauge!("doorward_overload_limit", "service" => service()),
             in_flight: gauge!("doorward_overload_in_flight", "service" => service()),
@@ -65,18 +86,25 @@ impl Meters {
         }
     }
 
+    /// Counts a request that has no lease.
+    pub(super) fn count_no_lease(&self, tier: Criticality) {
+        if let Some(counter) = self.no_lease.get(tier as usize) {
+            counter.increment(1);
+        }
+    }
+
     /// Shows the state of the throttler.
-    pub(super) fn show<W>(&self, throttler: &Throttler<W>) {
-        self.limit.set(f64::from(throttler.limit()));
-        self.in_flight.set(f64::from(throttler.in_flight()));
-        for (tier, gauge) in Criticality::ALL.into_iter().zip(&self.waiting) {
-            gauge.set(throttler.waiting(tier) as f64);
+    pub(super) fn show(&self, seen: &Seen) {
+        self.limit.set(f64::from(seen.limit));
+        self.in_flight.set(f64::from(seen.in_flight));
+        for (waiting, gauge) in seen.waiting.iter().zip(&self.waiting) {
+            gauge.set(*waiting as f64);
         }
     }
 
     /// Records the costs of a request that has ended.
-    pub(super) fn costs(&self, admission: &Admission, cost: f64) {
-        self.predicted_cost.record(admission.predicted_cost());
+    pub(super) fn costs(&self, predicted: f64, cost: f64) {
+        self.predicted_cost.record(predicted);
         self.cost.record(cost);
     }
 }

@@ -92,11 +92,11 @@ async fn a_request_waits_for_its_turn_and_the_handler_knows_its_criticality() {
     let gated = Gated::new(10, |layer| layer);
     let first = gated.start(&[]).await;
     let second = gated.start(&[CRITICAL]).await;
-    assert_eq!(gated.overload.concurrency(), (1, 1));
+    assert_eq!((gated.overload.limit(), gated.overload.in_flight()), (1, 1));
     gated.let_go(2);
     assert_eq!(text(first.await.unwrap()).await, "NOT_CRITICAL");
     assert_eq!(text(second.await.unwrap()).await, "CRITICAL");
-    assert_eq!(gated.overload.concurrency(), (1, 0));
+    assert_eq!((gated.overload.limit(), gated.overload.in_flight()), (1, 0));
 }
 
 #[tokio::test]
@@ -163,23 +163,33 @@ async fn a_caller_that_goes_frees_its_place() {
     assert!(first.await.is_err());
     gated.let_go(1);
     assert_eq!(last.await.unwrap().status(), 200);
-    assert_eq!(gated.overload.concurrency(), (1, 0));
+    assert_eq!((gated.overload.limit(), gated.overload.in_flight()), (1, 0));
 }
 
 #[tokio::test]
 async fn a_request_that_overload_refuses_costs_nothing_of_its_limit() {
     let two = "- key: user\n  rate_limit: {rate: 2/h, algorithm: token_bucket, burst: 2}\n";
     let limits: Limits = limits(two);
-    let gated = Gated::new(0, |layer| layer.limits(limits));
+    let gated = Gated::new(1, |layer| layer.limits(limits));
     let ann = ("x-user", "ann");
     let first = gated.start(&[ann]).await;
+    let waiting = gated.start(&[("x-user", "eve"), CRITICAL]).await;
     for _ in 0..5 {
         let refused = gated.start(&[ann]).await;
         assert_eq!(refused.await.unwrap().status(), 503);
     }
     gated.let_go(2);
     assert_eq!(first.await.unwrap().status(), 200);
+    assert_eq!(waiting.await.unwrap().status(), 200);
+    // Nor does one whose caller goes away while it waits.
+    let first = gated.start(&[("x-user", "bob")]).await;
+    let gone = gated.start(&[ann]).await;
+    gone.abort();
+    assert!(gone.await.is_err());
+    gated.let_go(1);
+    assert_eq!(first.await.unwrap().status(), 200);
     let second = gated.start(&[ann]).await;
+    gated.let_go(1);
     assert_eq!(second.await.unwrap().status(), 200);
     let third = gated.start(&[ann]).await;
     assert_eq!(third.await.unwrap().status(), 429);
