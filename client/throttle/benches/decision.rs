@@ -3,6 +3,7 @@
 //! `cargo bench -p doorward-throttle --bench decision`
 
 #![allow(missing_docs, reason = "the macros of divan write some items")]
+#![allow(clippy::indexing_slicing, reason = "a bench may panic")]
 
 use std::hint::black_box;
 
@@ -67,7 +68,7 @@ impl Loaded {
 
     /// Ends one request in ten, so nine of ten are refused.
     fn end(&mut self) {
-        if self.number % 10 == 0 && !self.served.is_empty() {
+        if self.number.is_multiple_of(10) && !self.served.is_empty() {
             let admission = self.served.swap_remove(0);
             let now = Moment::from_nanos(self.micros * 1_000);
             self.throttler.handle_end(admission, Some(10.0), now);

@@ -201,17 +201,7 @@ fn diagram(svg: &mut String, name: &str, config: Config, (left, top): (f64, f64)
     };
     let x = |second: f64| left + second / end * WIDTH;
     let y = |part: f64| top + HEIGHT * (1.0 - part / 1.2);
-    let area = |is: fn(&Ended) -> bool| {
-        let mut points = format!("{},{} ", x(0.0), y(0.0));
-        for second in 0..end as u32 {
-            let from = f64::from(second);
-            let good = run.ended.iter().filter(|it| it.is_good() && is(it));
-            let good = good.filter(|it| (from..from + 1.0).contains(&it.ended_at));
-            let part = good.map(|it| it.cost).sum::<f64>() / service.cores;
-            let _ = write!(points, "{:.1},{:.1} ", x(from + 0.5), y(part));
-        }
-        points + &format!("{},{}", x(end), y(0.0))
-    };
+    let area = |is| area(&run, end, is, x, y);
     let line = |svg: &mut String, from: (f64, f64), to: (f64, f64), style: &str| {
         let ((x1, y1), (x2, y2)) = (from, to);
         let _ = writeln!(
@@ -255,4 +245,23 @@ fn diagram(svg: &mut String, name: &str, config: Config, (left, top): (f64, f64)
             y(0.0) + 15.0
         );
     }
+}
+
+/// Returns the points of the work of requests that were served in time and match, in each second.
+fn area(
+    run: &Run,
+    end: f64,
+    is: fn(&Ended) -> bool,
+    x: impl Fn(f64) -> f64,
+    y: impl Fn(f64) -> f64,
+) -> String {
+    let mut points = format!("{},{} ", x(0.0), y(0.0));
+    for second in 0..end as u32 {
+        let from = f64::from(second);
+        let good = run.ended.iter().filter(|it| it.is_good() && is(it));
+        let good = good.filter(|it| (from..from + 1.0).contains(&it.ended_at));
+        let part = good.map(|it| it.cost).sum::<f64>() / service().cores;
+        let _ = write!(points, "{:.1},{:.1} ", x(from + 0.5), y(part));
+    }
+    points + &format!("{},{}", x(end), y(0.0))
 }
