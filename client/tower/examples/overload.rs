@@ -1,4 +1,4 @@
-//! A service with a cheap and an expensive operation, which stays useful under overload. Nothing is configured.
+//! A service with a cheap and an expensive operation, which stays useful under overload without any configuration.
 //!
 //! ```sh
 //! cargo run -p doorward-tower --example overload

@@ -1,4 +1,4 @@
-//! What the throttler promises, on a service in virtual time.
+//! Promises of the throttler, on a service in virtual time.
 //!
 //! A fact is measured after twenty seconds of the load, in which the throttler finds its limit. The tests play the first
 //! seeds; `cargo run --release -p doorward-throttle --example overload` plays 20.
