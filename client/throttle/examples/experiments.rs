@@ -1,9 +1,9 @@
 //! Four experiments on a service under overload, as a picture, and the throttler's promises for many seeds.
 //!
 //! ```sh
-//! cargo run --release -p doorward-throttle --example overload -- picture docs/overload.svg   # seconds
-//! cargo run --release -p doorward-throttle --example overload -- facts                       # a minute
-//! cargo run --release -p doorward-throttle --example overload -- day                         # half an hour
+//! cargo run --release -p doorward-throttle --example experiments -- picture docs/overload.svg   # seconds
+//! cargo run --release -p doorward-throttle --example experiments -- facts                       # a minute
+//! cargo run --release -p doorward-throttle --example experiments -- day                         # half an hour
 //! ```
 
 #![allow(
