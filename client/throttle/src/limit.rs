@@ -20,7 +20,7 @@ use doorward_limits::Moment;
 const FIRST: f64 = 4.0;
 
 /// Number of requests that end before the limit of a new service doubles.
-const STARTING: usize = 16;
+const STARTING: usize = 32;
 
 /// Elasticity at which it doubles no more.
 const STARTED: f64 = 0.5;
