@@ -7,7 +7,7 @@
 //!
 //! The queue is full for a request if the predicted cost of all that wait would take longer than the request can wait.
 //! A request can wait until its deadline, less the usual latency of its operation; at most the longest wait that is set, or
-//! 20 times the usual latency. If requests of its tier have waited
+//! 10 times the usual latency. If requests of its tier have waited
 //! without a pause for an interval, it can wait only for a fifth of that interval: a queue that never empties makes all
 //! requests late, and serves no more of them than a short one. Source: CoDel (Nichols and Jacobson, "Controlling Queue
 //! Delay", 2012), and its use for requests (Maurer, "Fail at Scale", 2015).
@@ -26,7 +26,7 @@ use crate::queue::{Key, Queue, Waiting};
 const INTERVAL_MIN: Duration = Duration::from_millis(100);
 
 /// The same time as a multiple of the usual latency.
-const INTERVAL: f64 = 20.0;
+const INTERVAL: f64 = 10.0;
 
 /// Divisor from that time to the longest wait then.
 const WAIT: u64 = 5;
@@ -47,7 +47,7 @@ const WAITING_MAX: usize = 1 << 24;
 const RETRY_MIN: Duration = Duration::from_secs(1);
 
 /// Longest time after which a refused caller comes back, before it is spread.
-const RETRY_MAX: Duration = Duration::from_secs(60);
+const RETRY_MAX: Duration = Duration::from_secs(10);
 
 /// Time constant over which the speed of the service is averaged.
 const SPEED_SECONDS: f64 = 2.0;
@@ -276,7 +276,8 @@ impl<W> Throttler<W> {
         let millis = admission.millis(now);
         let cost = cost.filter(|cost| cost.is_finite() && *cost >= 0.0);
         let cost = cost.unwrap_or(millis).min(COST_MAX);
-        self.observe(&admission, admission.cost, now);
+        // The real cost: the predictions of a new service are far off.
+        self.observe(&admission, (cost * UNIT) as u64, now);
         self.operations
             .record(admission.operation, cost, millis / 1e3);
         self.handle_timeout(now);

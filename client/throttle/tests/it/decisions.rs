@@ -260,6 +260,42 @@ fn a_report_that_is_no_cost_counts_as_the_time() {
 }
 
 #[test]
+fn a_new_service_soon_knows_its_speed_whatever_the_unit_of_costs() {
+    for report in [Some(0.05), None, Some(5_000.0)] {
+        let config = Config {
+            fixed_limit: Some(2),
+            ..Config::default()
+        };
+        let mut stand = Stand {
+            throttler: Throttler::new(config),
+            now: Moment::ORIGIN,
+            served: Vec::new(),
+        };
+        let mut served = Vec::new();
+        for burst in 0..4 {
+            for number in 0..60 {
+                stand.ask(100 * burst + number, Critical);
+            }
+            let mut count = 0;
+            while !stand.served.is_empty() {
+                stand.after(50 * MILLI);
+                let (_, admission) = stand.served.remove(0);
+                stand.throttler.handle_end(admission, report, stand.now);
+                stand.decided();
+                count += 1;
+            }
+            stand.after(Duration::from_secs(5));
+            served.push(count);
+        }
+        // In the second for which a request waits, 20 are served.
+        assert!(
+            served.iter().all(|count| (18..=24).contains(count)),
+            "{report:?}: {served:?}"
+        );
+    }
+}
+
+#[test]
 fn the_number_of_waiting_requests_is_bounded() {
     let (mut stand, _) = full(Config {
         waiting_max: 5,
@@ -304,10 +340,10 @@ fn a_queue_that_never_empties_lets_new_requests_wait_for_less() {
         stand.ask(number, NotCritical);
     }
     assert_waits(&stand.ask(103, NotCritical));
-    // 20 times the usual latency of 100 ms.
-    assert_eq!(stand.timeout(2_100 * MILLI), []);
+    // 10 times the usual latency of 100 ms.
+    assert_eq!(stand.timeout(1_100 * MILLI), []);
     assert_waits(&stand.ask(104, NotCritical));
-    assert_eq!(stand.timeout(350 * MILLI), []);
+    assert_eq!(stand.timeout(150 * MILLI), []);
     assert_eq!(stand.timeout(100 * MILLI), [(104, Some(Reason::TooLate))]);
     // Another tier has not waited so long.
     assert_waits(&stand.ask(105, High));

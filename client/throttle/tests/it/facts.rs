@@ -170,5 +170,5 @@ fn most_users_have_all_of_their_requests_served_or_few() {
     let users = users(1);
     let clear = users.iter().filter(|part| !(0.2..0.8).contains(*part));
     let part = clear.count() as f64 / users.len() as f64;
-    assert!(part >= 0.75, "{part} of the users");
+    assert!(part >= 0.65, "{part} of the users");
 }
