@@ -19,7 +19,7 @@ fn figure(summary: &str, name: &str) -> f64 {
 
 #[test]
 fn real_demand_shares_a_capacity_through_a_tree_and_never_exceeds_it() {
-    let output = doorward(&["demo", "--for", "6s", "--capacity", "50", "--plain"]);
+    let output = doorward(&["demo", "--for", "15s", "--capacity", "50", "--plain"]);
     assert!(output.status.success(), "{}", stderr(&output));
     // There is no error between the servers, neither at work nor when they stop.
     assert_eq!(stderr(&output), "");
