@@ -67,7 +67,7 @@ pub struct ServerConfig {
     pub templates_history: Option<DocumentKeys>,
     /// The node's own settings.
     pub node: node::Config,
-    /// What the node counts time by.
+    /// Clock of the node.
     pub clock: Clock,
     /// Where capacity is leased from. Absent: this is the root.
     pub parent: Option<upstream::UpstreamConfig>,
