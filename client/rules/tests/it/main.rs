@@ -15,6 +15,7 @@ mod decisions;
 mod documents;
 mod service;
 mod story;
+mod undo;
 mod vectors;
 mod who;
 
