@@ -264,10 +264,9 @@ pub struct Why {
 }
 
 /// Divides what there is by the template's algorithm, as far as the holder is concerned whose
-/// demand is given. Its claims must be in `bands`, under the bands that
-/// [`crate::bands::band_of`] gives.
+/// demand is given. Its claims must be in `bands`.
 pub fn solve(algorithm: &Algorithm, bands: &Bands, supply: &Supply, demand: &Demand) -> Rule {
-    let asked = || demand.bands(algorithm.kind);
+    let asked = || demand.bands();
     solve_for(algorithm, bands, supply, asked)
 }
 
@@ -292,8 +291,8 @@ fn solve_for<I: Iterator<Item = i64>>(
     match algorithm.kind {
         AlgorithmKind::NoAlgorithm => no_algorithm::solve(),
         AlgorithmKind::Static => static_share::solve(bands, supply),
-        AlgorithmKind::ProportionalShare => proportional_share::solve(bands.only(), supply),
-        AlgorithmKind::FairShare => fair_share::solve(bands.only(), supply.capacity),
+        AlgorithmKind::ProportionalShare => proportional_share::solve(bands, supply),
+        AlgorithmKind::FairShare => fair_share::solve(bands, supply.capacity),
         AlgorithmKind::PriorityBands => {
             priority_bands::solve(bands, &algorithm.min_shares, supply, asked())
         }

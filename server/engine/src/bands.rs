@@ -1,72 +1,67 @@
-//! The claims on a resource by priority band: one index for each.
+//! The claims on a resource by priority: an index for each, which is a band.
 //!
-//! Only PRIORITY_BANDS looks at priorities; for every other algorithm all claims are in one band.
+//! Claims are in bands whatever the algorithm is, so another algorithm finds them where they are. An algorithm that does
+//! not look at priorities divides among all bands together: their demand curves add up, and the level at which the sum
+//! reaches the capacity is found by Newton's method ([`Bands::level_for`]).
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
-use std::ops::Bound;
 
 use crate::amount::Amount;
 use crate::claim::Claim;
-use crate::claim_index::{ClaimIndex, EmptiedTree};
+use crate::claim_index::{ClaimIndex, EmptiedTree, Level, Line};
 use crate::rounding::is_enough;
-use crate::template::AlgorithmKind;
 
 /// Claim indexes by band, sorted. A band without claims is not there.
 #[derive(Clone, Debug, Default)]
 pub struct Bands {
-    /// The band of priority 0: of most resources the only one.
-    only: ClaimIndex,
-    /// All others.
-    #[expect(clippy::box_collection, reason = "without it, it takes one word")]
-    others: Option<Box<BTreeMap<i64, ClaimIndex>>>,
+    /// The band of [the usual priority](Bands::USUAL): of most resources the only one.
+    usual: ClaimIndex,
+    /// Absent: there are no others.
+    others: Option<Box<Others>>,
 }
 
-/// What another demand of a holder does to its claims.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum ClaimChange {
-    /// That claim of that band is there no more.
-    Goes(i64, Claim),
-    /// That claim of that band is new.
-    Comes(i64, Claim),
+/// The bands of all other priorities.
+#[derive(Clone, Debug, Default)]
+struct Others {
+    bands: BTreeMap<i64, ClaimIndex>,
+    /// The level for all bands that was found last: the next one is near it.
+    level: Cell<f64>,
 }
 
 impl Bands {
-    /// The band of algorithms that do not look at priorities.
-    pub(crate) const ONLY: i64 = 0;
-
-    /// All claims of an algorithm that does not look at priorities.
-    pub fn only(&self) -> &ClaimIndex {
-        debug_assert!(self.others.is_none());
-        &self.only
-    }
+    /// The priority that most holders have.
+    pub(crate) const USUAL: i64 = 0;
 
     /// The claims in a band, if there are any.
     pub fn get(&self, band: i64) -> Option<&ClaimIndex> {
-        if band == Self::ONLY {
-            return Some(&self.only).filter(|only| !only.is_empty());
+        if band == Self::USUAL {
+            return Some(&self.usual).filter(|usual| !usual.is_empty());
         }
-        self.others.as_ref()?.get(&band)
+        self.others.as_ref()?.bands.get(&band)
     }
 
     /// Bands by rising priority.
     pub fn iter(&self) -> impl Iterator<Item = (i64, &ClaimIndex)> {
-        let others = self.others.iter().flat_map(|others| others.iter());
-        self.with_only(others, |band| band > Self::ONLY)
+        let others = self.others.iter();
+        let others = others.flat_map(|others| others.bands.iter());
+        self.with_usual(others, |band| band > Self::USUAL)
     }
 
     /// Bands by falling priority.
     pub(crate) fn iter_falling(&self) -> impl Iterator<Item = (i64, &ClaimIndex)> {
-        let others = self.others.iter().flat_map(|others| others.iter().rev());
-        self.with_only(others, |band| band < Self::ONLY)
+        let others = self.others.iter();
+        let others = others.flat_map(|others| others.bands.iter().rev());
+        self.with_usual(others, |band| band < Self::USUAL)
     }
 
     /// Merges the band that is kept by itself into the others: it comes just before the first band that `is_behind` it.
-    fn with_only<'a>(
+    fn with_usual<'a>(
         &'a self,
         mut others: impl Iterator<Item = (&'a i64, &'a ClaimIndex)>,
         is_behind: impl Fn(i64) -> bool,
     ) -> impl Iterator<Item = (i64, &'a ClaimIndex)> {
-        let mut only = self.get(Self::ONLY).map(|only| (Self::ONLY, only));
+        let mut usual = self.get(Self::USUAL).map(|usual| (Self::USUAL, usual));
         // The first of those behind it.
         let mut next = None;
         std::iter::from_fn(move || {
@@ -74,32 +69,20 @@ impl Bands {
                 return next.take();
             }
             match others.next().map(|(band, index)| (*band, index)) {
-                Some(other) if only.is_some() && is_behind(other.0) => {
+                Some(other) if usual.is_some() && is_behind(other.0) => {
                     next = Some(other);
-                    only.take()
+                    usual.take()
                 }
-                None => only.take(),
+                None => usual.take(),
                 other => other,
             }
         })
     }
 
-    /// The band of the lowest priority above that one. Absent: of all.
-    pub(crate) fn next_after(&self, band: Option<i64>) -> Option<(i64, &ClaimIndex)> {
-        let from = band.map_or(Bound::Unbounded, Bound::Excluded);
-        let others = self.others.as_ref();
-        let next = others.and_then(|others| others.range((from, Bound::Unbounded)).next());
-        let only = band.is_none_or(|band| band < Self::ONLY);
-        let only = self.get(Self::ONLY).filter(|_| only);
-        let only = only.map(|only| (Self::ONLY, only));
-        let next = next.map(|(band, index)| (*band, index));
-        next.into_iter().chain(only).min_by_key(|(band, _)| *band)
-    }
-
     /// How many bands have claims.
     pub fn len(&self) -> usize {
-        let others = self.others.as_ref().map_or(0, |others| others.len());
-        others + usize::from(!self.only.is_empty())
+        let others = self.others.as_ref().map_or(0, |it| it.bands.len());
+        others + usize::from(!self.usual.is_empty())
     }
 
     /// Whether nobody claims anything.
@@ -114,10 +97,10 @@ impl Bands {
 
     /// Takes a claim out that was put in. Returns the tree of the band that is empty now, if it was a large one.
     pub fn remove(&mut self, band: i64, claim: Claim) -> Option<EmptiedTree> {
-        if band == Self::ONLY {
-            return self.only.remove(claim);
+        if band == Self::USUAL {
+            return self.usual.remove(claim);
         }
-        let others = self.others.as_mut()?;
+        let others = &mut self.others.as_mut()?.bands;
         let index = others.get_mut(&band)?;
         let emptied = index.remove(claim);
         if index.is_empty() {
@@ -134,58 +117,97 @@ impl Bands {
         self.index_mut(band).replace(before, after);
     }
 
-    /// A claim that was put in goes, or another one comes. Returns the tree of the band that is empty now, if it was a
-    /// large one.
-    pub(crate) fn change(&mut self, change: ClaimChange) -> Option<EmptiedTree> {
-        match change {
-            ClaimChange::Goes(band, claim) => self.remove(band, claim),
-            ClaimChange::Comes(band, claim) => {
-                self.insert(band, claim);
-                None
-            }
-        }
-    }
-
     /// Whether the capacity is enough for all bands together.
     pub(crate) fn are_satisfied_by(&self, capacity: Amount) -> bool {
-        let others = self.others.iter().flat_map(|others| others.values());
-        let others: f64 = others.map(ClaimIndex::total_wants).sum();
-        is_enough(capacity.get(), self.only.total_wants() + others)
+        is_enough(capacity.get(), self.total_wants())
+    }
+
+    /// Σ wants of all bands.
+    pub fn total_wants(&self) -> f64 {
+        let others: f64 = self.other_bands().map(ClaimIndex::total_wants).sum();
+        self.usual.total_wants() + others
     }
 
     /// Σ subclients of all bands.
     pub fn total_subclients(&self) -> f64 {
-        let others = self.others.iter().flat_map(|others| others.values());
-        self.only.total_subclients() + others.map(ClaimIndex::total_subclients).sum::<f64>()
+        let others: f64 = self.other_bands().map(ClaimIndex::total_subclients).sum();
+        self.usual.total_subclients() + others
+    }
+
+    /// What all bands together take at a level. O(bands · log n).
+    pub(crate) fn demand_at(&self, level: f64) -> f64 {
+        self.line_at(level).demand_at(level)
+    }
+
+    /// The level at which all bands together get `capacity`. O(log n) of one band.
+    ///
+    /// Of several bands, it is found by [Newton's method](https://en.wikipedia.org/wiki/Newton%27s_method). The sum of
+    /// demand curves is concave, so a tangent is above it, and wherever the search begins, every later level is below the
+    /// one looked for and nearer to it. Each step halves the distance to the capacity or the slope at least, so there are
+    /// few hundred at most; from the level that was found last, it takes one or two.
+    pub(crate) fn level_for(&self, capacity: Amount) -> Level {
+        let Some(others) = &self.others else {
+            return self.usual.level_for(capacity.get());
+        };
+        if self.are_satisfied_by(capacity) {
+            return Level::AboveAll;
+        }
+        let level = self.search_level(capacity.get(), others.level.get());
+        others.level.set(level);
+        Level::At(level)
+    }
+
+    fn search_level(&self, capacity: f64, first: f64) -> f64 {
+        let mut line = self.line_at(first);
+        if line.subclients <= 0.0 {
+            // It is above all claims, where the curve is flat.
+            line = self.line_at(0.0);
+        }
+        let mut level = line.level_for(capacity);
+        loop {
+            let next = self.line_at(level);
+            if next == line || next.subclients <= 0.0 {
+                return level;
+            }
+            let nearer = next.level_for(capacity);
+            if nearer <= level {
+                return level;
+            }
+            (line, level) = (next, nearer);
+        }
+    }
+
+    fn line_at(&self, level: f64) -> Line {
+        let lines = self.other_bands().map(|index| index.line_at(level));
+        lines.fold(self.usual.line_at(level), Line::plus)
+    }
+
+    fn other_bands(&self) -> impl Iterator<Item = &ClaimIndex> {
+        let others = self.others.iter();
+        others.flat_map(|others| others.bands.values())
     }
 
     /// Bytes of memory behind it.
     pub fn memory_bytes(&self) -> usize {
-        let others = self.others.iter().flat_map(|others| others.values());
         let bytes = |index: &ClaimIndex| size_of::<(i64, ClaimIndex)>() + index.memory_bytes();
-        self.only.memory_bytes() + others.map(bytes).sum::<usize>()
+        self.usual.memory_bytes() + self.other_bands().map(bytes).sum::<usize>()
     }
 
     fn index_mut(&mut self, band: i64) -> &mut ClaimIndex {
-        if band == Self::ONLY {
-            return &mut self.only;
+        if band == Self::USUAL {
+            return &mut self.usual;
         }
         let others = self.others.get_or_insert_default();
-        others.entry(band).or_default()
-    }
-}
-
-/// The band a claim of that priority is kept in: its own for PRIORITY_BANDS, one for all else.
-pub fn band_of(kind: AlgorithmKind, priority: i64) -> i64 {
-    match kind {
-        AlgorithmKind::PriorityBands => priority,
-        _ => Bands::ONLY,
+        others.bands.entry(band).or_default()
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+    use crate::claim::Subclients;
 
     fn bands(wants: &[(i64, f64)]) -> Bands {
         let mut bands = Bands::default();
@@ -248,5 +270,66 @@ mod tests {
         let bands = bands(&[(-2, 1.0), (0, 1.0), (0, 2.0), (7, 1.0)]);
         assert_eq!(bands.total_subclients(), 4.0);
         assert_eq!(Bands::default().total_subclients(), 0.0);
+    }
+
+    #[test]
+    fn all_bands_together_get_the_capacity_whatever_was_found_before() {
+        let wants = [
+            (-2, 1.0),
+            (0, 0.0),
+            (0, 5.0),
+            (3, 9.0),
+            (3, 5.0),
+            (7, 100.0),
+        ];
+        let bands = bands(&wants);
+        assert_eq!(
+            bands.level_for(Amount::new(120.0).unwrap()),
+            Level::AboveAll
+        );
+        // Each after the others, so that the search begins below the level, above it, and above all.
+        let levels = [0.0, 0.5, 5.0, 99.0, 1.0, 7.0, 60.0, 9.0, 0.1];
+        for level in levels.into_iter().chain(levels.into_iter().rev()) {
+            let takes = |(_, wants): &(i64, f64)| wants.min(level);
+            let capacity: f64 = wants.iter().map(takes).sum();
+            let found = bands.level_for(Amount::new(capacity).unwrap());
+            let Level::At(found) = found else {
+                panic!("{capacity} is not enough for all");
+            };
+            assert!(
+                (found - level).abs() <= 1e-12 * level,
+                "{found}, not {level}"
+            );
+            assert!((bands.demand_at(found) - capacity).abs() <= 1e-12 * capacity);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_level_for_all_bands_is_that_of_one_index_with_all_claims(
+            claims in prop::collection::vec((-2..6_i64, -6.0..6.0f64, -4.0..4.0f64), 1..200),
+            capacities in prop::collection::vec(0.0..1.1f64, 1..8),
+        ) {
+            let (mut bands, mut all) = (Bands::default(), ClaimIndex::default());
+            for (band, wants, subclients) in claims {
+                let claim = Claim {
+                    wants: Amount::new(10f64.powf(wants)).unwrap(),
+                    subclients: Subclients::new(10f64.powf(subclients)).unwrap(),
+                };
+                bands.insert(band, claim);
+                all.insert(claim);
+            }
+            for part in capacities {
+                let capacity = Amount::new(part * all.total_wants()).unwrap();
+                match (bands.level_for(capacity), all.level_for(capacity.get())) {
+                    (Level::At(found), Level::At(_)) => {
+                        // A small part of a client moves a level far: it is right if it gives the capacity away.
+                        let given = all.demand_at(found);
+                        prop_assert!((given - capacity.get()).abs() <= 1e-12 * capacity.get());
+                    }
+                    (found, expected) => prop_assert_eq!(found, expected),
+                }
+            }
+        }
     }
 }

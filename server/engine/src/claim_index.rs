@@ -27,6 +27,7 @@ mod tree;
 
 use crate::claim::Claim;
 use crate::claim_index::leaf::Leaf;
+pub(crate) use crate::claim_index::sums::Line;
 use crate::claim_index::sums::{Key, Sums};
 use crate::claim_index::tree::Tree;
 use crate::rounding::is_enough;
@@ -188,15 +189,20 @@ impl ClaimIndex {
 
     /// D(w) = Σ min(wants, w·subclients), for w ≥ 0. O(log n).
     pub fn demand_at(&self, level: f64) -> f64 {
+        self.line_at(level).demand_at(level)
+    }
+
+    /// The piece of the demand curve around a level. O(log n).
+    pub(crate) fn line_at(&self, level: f64) -> Line {
         match &self.claims {
-            Claims::One(leaf) => leaf.demand_at(level, 0.0, 0.0),
-            Claims::Few(leaf) => leaf.demand_at(level, 0.0, 0.0),
-            Claims::Many(tree) => tree.demand_at(level),
+            Claims::One(leaf) => leaf.line_at(level, 0.0, 0.0),
+            Claims::Few(leaf) => leaf.line_at(level, 0.0, 0.0),
+            Claims::Many(tree) => tree.line_at(level),
         }
     }
 
     /// Whether the capacity is enough for all claims.
-    pub(crate) fn is_satisfied_by(&self, capacity: f64) -> bool {
+    fn is_satisfied_by(&self, capacity: f64) -> bool {
         is_enough(capacity, self.total_wants())
     }
 

@@ -6,11 +6,9 @@ pub(crate) mod changes;
 use std::sync::Arc;
 
 use crate::amount::Amount;
-use crate::bands::band_of;
 use crate::claim::Claim;
 use crate::claim_index::Level;
 use crate::demand_curve::DemandCurve;
-use crate::template::AlgorithmKind;
 
 /// What a holder asks for. Cheap to copy.
 #[derive(Clone, Debug, PartialEq)]
@@ -143,32 +141,23 @@ impl Demand {
     }
 
     /// The bands it has claims in.
-    pub fn bands(&self, kind: AlgorithmKind) -> impl Iterator<Item = i64> {
+    pub fn bands(&self) -> impl Iterator<Item = i64> {
         let (client, server) = match self {
-            Self::Client { priority, .. } => (Some(band_of(kind, *priority)), &[][..]),
+            Self::Client { priority, .. } => (Some(*priority), &[][..]),
             Self::Server(demand) => (None, demand.bands.as_slice()),
         };
-        let of_server = server.iter().map(move |band| band_of(kind, band.priority));
-        client.into_iter().chain(of_server)
+        client
+            .into_iter()
+            .chain(server.iter().map(|band| band.priority))
     }
 
-    /// A client's claim, and the band it belongs to.
-    pub(crate) fn only_claim(&self, kind: AlgorithmKind) -> Option<(i64, Claim)> {
+    /// Each claim it stands for, and its priority. Always the same ones in the same order for the same demand.
+    pub(crate) fn for_each_claim(&self, mut each: impl FnMut(i64, Claim)) {
         match self {
-            Self::Client { priority, claim } => Some((band_of(kind, *priority), *claim)),
-            Self::Server(_) => None,
-        }
-    }
-
-    /// Each claim it stands for, and the band it belongs to. Always the same ones in the same
-    /// order for the same demand.
-    pub(crate) fn for_each_claim(&self, kind: AlgorithmKind, mut each: impl FnMut(i64, Claim)) {
-        match self {
-            Self::Client { priority, claim } => each(band_of(kind, *priority), *claim),
+            Self::Client { priority, claim } => each(*priority, *claim),
             Self::Server(demand) => {
                 for band in &demand.bands {
-                    let number = band_of(kind, band.priority);
-                    band.for_each_claim(|claim| each(number, claim));
+                    band.for_each_claim(|claim| each(band.priority, claim));
                 }
             }
         }

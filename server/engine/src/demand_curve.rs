@@ -29,7 +29,8 @@ use crate::rounding::{BEND, FROM_OUTSIDE, IDLE, ON_THE_CURVE, ROUNDED_AWAY};
 /// client is then within 0.4 % of flat max-min (`docs/algorithms.md`); it is 1 KiB a band.
 pub const POINTS_MAX: usize = 64;
 
-/// Corners in a curve, at most, that a server takes from a child.
+/// Corners in a curve, at most, that a server takes from a child; and in all curves of a child's demand together, that
+/// count.
 pub(crate) const POINTS_ACCEPTED_MAX: usize = 1024;
 
 /// A corner of the curve.

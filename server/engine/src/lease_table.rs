@@ -295,7 +295,7 @@ impl LeaseTable {
         if !alive {
             return self
                 .remove(slot)
-                .map_or(Expired::Nobody, |h| Expired::Holder(slot, Box::new(h)));
+                .map_or(Expired::Nobody, |h| Expired::Holder(Box::new(h)));
         }
         if let Some(holding) = self.get_mut(slot) {
             let next_expiry = holding.leases.next_expiry();
@@ -321,12 +321,6 @@ impl LeaseTable {
     /// The holders in these places.
     pub(crate) fn in_places(&self, places: Range<usize>) -> impl Iterator<Item = &Holding> {
         places.filter_map(|place| self.get(Slot::of(place)))
-    }
-
-    /// Every slot from that one on, in order, with its holder, if it has one.
-    pub(crate) fn places_from(&self, from: Slot) -> impl Iterator<Item = (Slot, Option<&Holding>)> {
-        let slots = self.places.slots_from(from);
-        slots.map(|slot| (slot, self.get(slot)))
     }
 
     /// Whether there were so many holders that dropping it takes long.
@@ -427,7 +421,7 @@ pub(crate) enum Expired {
     /// An older lease has ended, and frees something; there may be more.
     Part,
     /// This holder's last lease has ended, and its slot is free; there may be more.
-    Holder(Slot, Box<Holding>),
+    Holder(Box<Holding>),
 }
 
 #[cfg(test)]

@@ -186,9 +186,8 @@ impl Node {
                 self.timeouts.remove(&first);
                 continue;
             };
-            let done = resource.handle_timeout(steps_left, now);
-            let learned = done.learned.then(|| resource.id().clone());
-            self.note_steps(done.claim_steps);
+            let learned = resource.handle_timeout(steps_left, now);
+            let learned = learned.then(|| resource.id().clone());
             if let Some(resource) = learned {
                 self.push_event(NodeEvent::LearningEnded { resource });
             }

@@ -11,10 +11,9 @@
 //! due when; [`aggregate`] what goes up of what holders ask for. Here is what else happens to a resource: templates and time.
 
 mod admit;
-pub(crate) mod aggregate;
+mod aggregate;
 mod arrivals;
 pub mod ask;
-mod bounded_reports;
 pub(crate) mod child_lease;
 mod decide;
 mod grant;
@@ -40,25 +39,23 @@ mod view;
 
 pub(crate) use view::Ends;
 
-use std::borrow::Cow;
-use std::num::NonZeroU16;
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::admission::weight::counted;
-use crate::algorithm::{self, Rule, static_share};
+use crate::algorithm::{self, Rule};
 use crate::demand::Demand;
 use crate::garbage::{Garbage, Heap};
 use crate::id::{MastershipId, ResourceId};
 use crate::refresh::Invitations;
 use crate::resource::learning_mode::{LearningMode, Relearns};
-use crate::resource::ledger::{Ledger, regrouping};
+use crate::resource::ledger::Ledger;
 use crate::resource::lowering::Lowerings;
 use crate::resource::parent_request::ParentFacts;
 use crate::resource::policy::Policy;
 use crate::snapshot::Conflict;
 use crate::supply::Supply;
-use crate::template::{Algorithm, AlgorithmKind, Template};
+use crate::template::{Algorithm, Template};
 use crate::time::Time;
 use doorward_time::tolerance::Tolerance;
 
@@ -68,9 +65,6 @@ const EXPIRIES_PER_REQUEST: usize = 32;
 
 /// What it takes to look at a lease that may have ended, in steps.
 pub(crate) const STEPS_PER_EXPIRY: usize = 4;
-
-/// What it takes to put a claim in another band that has a million of them.
-const STEPS_PER_CLAIM: usize = 3;
 
 /// How a mastership of the node began, in which a resource is decided about.
 #[derive(Clone, Copy, Debug)]
@@ -88,15 +82,6 @@ pub(crate) struct Beginning {
 /// When leases of that length are over which were granted before a node became vacant.
 pub(crate) fn over_after(vacant_since: Option<Time>, lasts: Duration) -> Time {
     vacant_since.map_or(Time::ZERO, |since| since + lasts)
-}
-
-/// What the node's [configuration](crate::node::Config) says of each resource.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Chosen {
-    /// See [`crate::node::Config::seed`].
-    pub(crate) seed: u64,
-    /// See [`crate::node::Config::claims_at_once`].
-    pub(crate) claims_at_once: NonZeroU16,
 }
 
 /// A resource with holders, or about to have one. A request of many resources waits for the memory of each, so what every
@@ -122,15 +107,6 @@ pub(crate) struct Resource {
     invitations: Invitations,
 }
 
-/// What a resource did by itself.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Done {
-    /// Learning mode ended.
-    pub(crate) learned: bool,
-    /// How many steps it took to put claims where they belong.
-    pub(crate) claim_steps: usize,
-}
-
 impl Heap for Resource {
     fn drop_some(&mut self, pieces: usize) -> bool {
         self.ledger.drop_some(pieces)
@@ -143,12 +119,12 @@ impl Resource {
         id: ResourceId,
         template: Arc<Template>,
         beginning: Beginning,
-        chosen: Chosen,
+        seed: u64,
         now: Time,
     ) -> Self {
         let supply = Supply::of_root(template.capacity);
         let policy = Policy::of_root(template);
-        let mut resource = Self::new(id, policy, supply, beginning, chosen);
+        let mut resource = Self::new(id, policy, supply, beginning, seed);
         resource.learning = resource.learning_from(now);
         resource
     }
@@ -159,7 +135,7 @@ impl Resource {
         id: ResourceId,
         template: Option<Arc<Template>>,
         beginning: Beginning,
-        chosen: Chosen,
+        seed: u64,
     ) -> Self {
         let beginning = Beginning {
             // The parent sends how long leases last that it granted.
@@ -167,7 +143,7 @@ impl Resource {
             ..beginning
         };
         let policy = Policy::of_parent(template);
-        let mut resource = Self::new(id, policy, Supply::NONE, beginning, chosen);
+        let mut resource = Self::new(id, policy, Supply::NONE, beginning, seed);
         resource.upstream = Some(Box::new(ParentFacts::new()));
         resource.learning = LearningMode::Undecided;
         resource
@@ -178,19 +154,14 @@ impl Resource {
         policy: Policy,
         supply: Supply,
         beginning: Beginning,
-        chosen: Chosen,
+        seed: u64,
     ) -> Self {
-        let Chosen {
-            seed,
-            claims_at_once,
-        } = chosen;
-        let ledger = Ledger::new(policy.algorithm().kind, claims_at_once, seed);
         Self {
             id,
             policy,
             supply,
             upstream: None,
-            ledger,
+            ledger: Ledger::new(seed),
             beginning,
             learning: LearningMode::Over,
             conflict: None,
@@ -239,40 +210,38 @@ impl Resource {
 
     /// The template that is in force from now on; None: it is gone. Below the root it counts only
     /// as long as no parent says how to divide. At the root, `longer_leases` is the longest lease of
-    /// predecessors by templates other than those in force. Returns how many claims were put elsewhere.
+    /// predecessors by templates other than those in force.
     pub(crate) fn handle_template(
         &mut self,
         template: Option<Arc<Template>>,
         longer_leases: Duration,
         now: Time,
-    ) -> usize {
+    ) {
         // While the template was removed, nothing was lowered: no holder was cut.
         self.ledger.note_changed();
         let was_overcommitted = self.policy.is_in_force() && self.overcommitted().is_some();
         let capacity = template.as_ref().map(|template| template.capacity);
         let algorithm = self.policy.change_template(template);
         if self.upstream.is_some() {
-            return algorithm.map_or(0, |algorithm| self.set_algorithm(algorithm, now));
+            if let Some(algorithm) = algorithm {
+                self.set_algorithm(algorithm, now);
+            }
+            return;
         }
         let (Some(capacity), Some(algorithm)) = (capacity, algorithm) else {
             // What is out runs down; nothing new is given, whatever comes.
             self.set_supply(Supply::NONE);
-            return 0;
+            return;
         };
         self.beginning.longer_leases = longer_leases;
-        let moved = self.set_algorithm(algorithm, now);
+        self.set_algorithm(algorithm, now);
         self.change_supply(Supply::of_root(capacity), was_overcommitted);
-        moved
     }
 
-    /// Does up to `steps_max` steps of taking out ended leases and putting claims where they belong, and ends
-    /// learning mode and the server's own lease.
-    pub(crate) fn handle_timeout(&mut self, steps_max: usize, now: Time) -> Done {
-        let expired = self.expire(steps_max / STEPS_PER_EXPIRY, now);
-        let steps_left = steps_max.saturating_sub(expired * STEPS_PER_EXPIRY);
-        let settled = self.settle(now);
-        let steps_left = steps_left.saturating_sub(settled);
-        let regrouped = self.ledger.regroup(steps_left / STEPS_PER_CLAIM, now);
+    /// Does up to `steps_max` steps of taking out ended leases, and ends learning mode and the server's own lease. Returns
+    /// whether learning mode ended.
+    pub(crate) fn handle_timeout(&mut self, steps_max: usize, now: Time) -> bool {
+        self.expire(steps_max / STEPS_PER_EXPIRY, now);
         if self.supply.expires_at.is_some_and(|end| end <= now) {
             self.set_supply(Supply::NONE);
         }
@@ -284,27 +253,12 @@ impl Resource {
         if learned {
             self.end_learning();
         }
-        Done {
-            learned,
-            claim_steps: settled + regrouped * STEPS_PER_CLAIM,
-        }
+        learned
     }
 
-    /// Puts in some of the claims that are on their way. Returns how many steps that took.
-    pub(crate) fn settle(&mut self, now: Time) -> usize {
-        self.ledger.settle(now) * STEPS_PER_CLAIM
-    }
-
-    /// Whether all claims are there. If not, a child server that asks is decided about later.
-    pub(crate) fn is_settled(&self) -> bool {
-        self.ledger.is_settled()
-    }
-
-    /// How many steps it took to look at leases that may have ended, and to change claims of child servers, since this was
-    /// last asked.
+    /// How many steps it took to look at leases that may have ended, since this was last asked.
     pub(crate) fn take_expiry_steps(&mut self) -> usize {
-        let moved = self.ledger.take_moved() * STEPS_PER_CLAIM;
-        moved + std::mem::take(&mut self.looked_at) as usize * STEPS_PER_EXPIRY
+        std::mem::take(&mut self.looked_at) as usize * STEPS_PER_EXPIRY
     }
 
     /// What is not needed any more, and takes too long to drop here.
@@ -312,7 +266,7 @@ impl Resource {
         self.ledger.take_waste()
     }
 
-    /// Whether there were so many holders, or are so many claims, that dropping it takes long.
+    /// Whether there were so many holders that dropping it takes long.
     pub(crate) fn has_had_many(&self) -> bool {
         self.ledger.has_had_many()
     }
@@ -379,48 +333,25 @@ impl Resource {
 
     /// How what there is is divided, as far as that demand is concerned.
     fn rule_for(&self, demand: &Demand) -> Rule {
-        algorithm::solve(
-            &self.divides_by(),
-            self.ledger.bands(),
-            &self.supply,
-            demand,
-        )
-    }
-
-    /// The algorithm in force; while claims are put in other bands, one that the bands in use allow.
-    fn divides_by(&self) -> Cow<'_, Algorithm> {
         let algorithm = self.policy.algorithm();
-        let kind = match algorithm.kind {
-            AlgorithmKind::NoAlgorithm => AlgorithmKind::NoAlgorithm,
-            AlgorithmKind::Static if !static_share::looks_at_claims(&self.supply) => {
-                AlgorithmKind::Static
-            }
-            kind => regrouping::divides_by(kind, self.ledger.kind()),
-        };
-        if kind == algorithm.kind {
-            return Cow::Borrowed(algorithm);
-        }
-        let guarantees = self.ledger.former_min_shares();
-        let guarantees = guarantees.unwrap_or(&algorithm.min_shares);
-        Cow::Owned(Algorithm {
-            kind,
-            min_shares: guarantees.clone(),
-            ..algorithm.clone()
-        })
+        algorithm::solve(algorithm, self.ledger.bands(), &self.supply, demand)
     }
 
     /// How what there is is divided among everyone.
     fn rule_for_all(&self) -> Rule {
-        algorithm::solve_for_all(&self.divides_by(), self.ledger.bands(), &self.supply)
+        let algorithm = self.policy.algorithm();
+        algorithm::solve_for_all(algorithm, self.ledger.bands(), &self.supply)
     }
 
-    /// Divides by another algorithm from now on. Returns how many claims were put elsewhere.
-    fn set_algorithm(&mut self, algorithm: Algorithm, now: Time) -> usize {
+    /// Divides by another algorithm from now on.
+    fn set_algorithm(&mut self, algorithm: Algorithm, now: Time) {
         self.ledger.note_changed();
         let before = self.policy.replace_algorithm(algorithm);
-        let kind = self.policy.algorithm().kind;
+        if before.kind != self.policy.algorithm().kind {
+            // Below the root, the parent hears by what its answer was understood.
+            self.ledger.note_clients_changed();
+        }
         let promised_total = before.kind.promises_total();
-        let moved = self.ledger.change_kind(kind, before.min_shares, now);
         let relearns = if !promised_total {
             Relearns::Anew
         } else if self.upstream.is_some() && self.policy.algorithm().learns() {
@@ -435,7 +366,6 @@ impl Resource {
             self.ledger.forget_reported();
         }
         self.ledger.note_unsettled();
-        moved
     }
 
     pub(super) fn end_learning(&mut self) {

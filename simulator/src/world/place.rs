@@ -2,7 +2,6 @@
 //! knows itself whether it is master.
 
 use std::collections::VecDeque;
-use std::num::NonZeroU16;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -134,16 +133,6 @@ impl ParentLink {
     }
 }
 
-/// Returns how many claims of children a server restores at once. Half of the servers restore one
-/// or two, because worlds are small: other clients' requests come in between.
-fn claims_at_once(seed: u64) -> NonZeroU16 {
-    match seed % 4 {
-        0 => NonZeroU16::MIN,
-        1 => NonZeroU16::MIN.saturating_add(1),
-        _ => Config::default().claims_at_once,
-    }
-}
-
 impl ServerProcess {
     pub(crate) fn new(
         place: &Place,
@@ -159,7 +148,6 @@ impl ServerProcess {
             incarnation: Incarnation::new(seed).unwrap_or(Incarnation::FIRST),
             seed,
             refresh_floor: settings.refresh_floor,
-            claims_at_once: claims_at_once(seed),
             ..Config::default()
         };
         Self {

@@ -7,11 +7,12 @@
 
 use crate::algorithm::Rule;
 use crate::amount::Amount;
-use crate::claim_index::{ClaimIndex, Level};
+use crate::bands::Bands;
+use crate::claim_index::Level;
 
-/// The level at which all claims in `index` together get `capacity`.
-pub fn solve(index: &ClaimIndex, capacity: Amount) -> Rule {
-    match index.level_for(capacity.get()) {
+/// The level at which all claims together get `capacity`.
+pub fn solve(bands: &Bands, capacity: Amount) -> Rule {
+    match bands.level_for(capacity) {
         Level::AboveAll => Rule::EnoughForAll,
         Level::At(level) => Rule::Level(level),
     }

@@ -9,26 +9,26 @@
 //! from the capacity. So what is handed out is the capacity, whatever e is.
 
 use crate::algorithm::{Rule, fair_share};
-use crate::claim_index::ClaimIndex;
+use crate::bands::Bands;
 use crate::supply::Supply;
 
 /// min(q, e·s) + max(0, q − e·s) · (C − D(e)) / (Q − D(e)), or q if there is enough for all.
-pub fn solve(index: &ClaimIndex, supply: &Supply) -> Rule {
+pub fn solve(bands: &Bands, supply: &Supply) -> Rule {
     let capacity = supply.capacity.get();
-    if index.is_satisfied_by(capacity) {
+    if bands.are_satisfied_by(supply.capacity) {
         return Rule::EnoughForAll;
     }
-    let of_all = capacity / index.total_subclients();
+    let of_all = capacity / bands.total_subclients();
     let of_parent = supply.per_client();
     let equal_share = of_parent.unwrap_or(of_all);
-    let demand = index.demand_at(equal_share);
+    let demand = bands.demand_at(equal_share);
     if demand > capacity {
         // Only below the root: e is from before the capacity shrank or claims came. Nobody gets
         // more than e, and those who want less than the others are served first, as ever.
-        return fair_share::solve(index, supply.capacity);
+        return fair_share::solve(bands, supply.capacity);
     }
     // Q > C ≥ D(e), so the denominator is above zero but for rounding.
-    let wanted_beyond = index.total_wants() - demand;
+    let wanted_beyond = bands.total_wants() - demand;
     let top_up = if wanted_beyond > 0.0 {
         ((capacity - demand) / wanted_beyond).min(1.0)
     } else {

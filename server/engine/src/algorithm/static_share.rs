@@ -10,18 +10,13 @@ use crate::bands::Bands;
 use crate::claim_index::Level;
 use crate::supply::Supply;
 
-/// Whether it has to know what others claim.
-pub(crate) fn looks_at_claims(supply: &Supply) -> bool {
-    supply.terms.is_some() && supply.per_client().is_none()
-}
-
 /// min(q, C·s).
 pub fn solve(bands: &Bands, supply: &Supply) -> Rule {
     let of_parent = supply.per_client();
     let given = supply.terms.is_some();
     match of_parent {
         Some(capacity) => Rule::PerClient(capacity),
-        None if given => match bands.only().level_for(supply.capacity.get()) {
+        None if given => match bands.level_for(supply.capacity) {
             Level::AboveAll => Rule::EnoughForAll,
             Level::At(level) => Rule::PerClient(level),
         },

@@ -9,7 +9,7 @@
 )]
 
 use crate::claim_index::leaf_subclients::LeafSubclients;
-use crate::claim_index::sums::{Key, Sums, narrow};
+use crate::claim_index::sums::{Key, Line, Sums, narrow};
 
 /// Different claims in a leaf of a tree, at most.
 pub(super) const LEAF_MAX: usize = 16;
@@ -286,8 +286,9 @@ impl<const MAX: usize> Leaf<MAX> {
         merge
     }
 
-    /// D(level), given Σ wants of all leaves before this one and Σ subclients of all after it.
-    pub(super) fn demand_at(&self, level: f64, wants_before: f64, subclients_after: f64) -> f64 {
+    /// The piece of the demand curve around a level, given Σ wants of all leaves before this one and Σ subclients of all
+    /// after it.
+    pub(super) fn line_at(&self, level: f64, wants_before: f64, subclients_after: f64) -> Line {
         let mut wants = wants_before;
         let mut subclients = 0.0;
         for position in 0..self.len() {
@@ -297,7 +298,10 @@ impl<const MAX: usize> Leaf<MAX> {
                 subclients += self.subclients_at(position);
             }
         }
-        wants + level * (subclients + subclients_after)
+        Line {
+            wants,
+            subclients: subclients + subclients_after,
+        }
     }
 
     /// The first claim after which no more than `slope` subclients are left, given what stands

@@ -39,6 +39,35 @@ pub(super) struct Sums {
     pub(super) subclients: f64,
 }
 
+/// A piece of a demand curve, around a level: D(w) = `wants` + w · `subclients`.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Line {
+    /// Σ wants of all claims that have what they want there.
+    pub(crate) wants: f64,
+    /// Σ subclients of all others.
+    pub(crate) subclients: f64,
+}
+
+impl Line {
+    /// D(level), on this piece.
+    pub(crate) fn demand_at(self, level: f64) -> f64 {
+        self.wants + level * self.subclients
+    }
+
+    /// The level at which this straight line reaches `capacity`.
+    pub(crate) fn level_for(self, capacity: f64) -> f64 {
+        ((capacity - self.wants) / self.subclients).max(0.0)
+    }
+
+    /// Both together.
+    pub(crate) fn plus(self, other: Self) -> Self {
+        Self {
+            wants: self.wants + other.wants,
+            subclients: self.subclients + other.subclients,
+        }
+    }
+}
+
 /// A length or a position as it is stored: of a leaf or an inner node, which have few places.
 pub(super) fn narrow(len: usize) -> u8 {
     debug_assert!(len <= usize::from(u8::MAX));

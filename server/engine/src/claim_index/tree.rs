@@ -5,7 +5,7 @@ use std::cell::Cell;
 use crate::claim_index::arena::Arena;
 use crate::claim_index::inner::{Found, INNER_MAX, Inner};
 use crate::claim_index::leaf::{LEAF_MAX, Leaf};
-use crate::claim_index::sums::{Key, Sums, narrow};
+use crate::claim_index::sums::{Key, Line, Sums, narrow};
 use crate::garbage::FEW;
 
 /// The claims, in leaves below inner nodes.
@@ -26,8 +26,8 @@ struct LastFound {
     sums: Cell<Option<Sums>>,
     /// The level for a capacity.
     level: Cell<Option<(f64, Option<f64>)>>,
-    /// D at a level.
-    demand: Cell<Option<(f64, f64)>>,
+    /// The piece of the demand curve at a level.
+    line: Cell<Option<(f64, Line)>>,
 }
 
 /// Inner nodes above a leaf, at most: each has a quarter of its children, and nodes are counted in 32 bits.
@@ -184,19 +184,19 @@ impl Tree {
         [left, entered]
     }
 
-    /// D(w) = Σ min(wants, w·subclients), for w ≥ 0. O(log n).
-    pub(super) fn demand_at(&self, level: f64) -> f64 {
-        if let Some((at, demand)) = self.known.demand.get()
+    /// The piece of the demand curve around a level. O(log n).
+    pub(super) fn line_at(&self, level: f64) -> Line {
+        if let Some((at, line)) = self.known.line.get()
             && at == level
         {
-            return demand;
+            return line;
         }
-        let demand = self.find_demand_at(level);
-        self.known.demand.set(Some((level, demand)));
-        demand
+        let line = self.find_line_at(level);
+        self.known.line.set(Some((level, line)));
+        line
     }
 
-    fn find_demand_at(&self, level: f64) -> f64 {
+    fn find_line_at(&self, level: f64) -> Line {
         let (mut node, mut before, mut after) = (self.root, 0.0, 0.0);
         for _ in 0..self.height {
             let inner = &self.inners[node];
@@ -208,7 +208,7 @@ impl Tree {
                 ..
             } = found;
         }
-        self.leaves[node].demand_at(level, before, after)
+        self.leaves[node].line_at(level, before, after)
     }
 
     /// The level at which all claims together get `capacity`. None: it is above every claim. O(log n).

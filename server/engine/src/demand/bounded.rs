@@ -1,13 +1,15 @@
-//! A child server's demand, as far as it counts: each client up to what a client can have, and no more
-//! clients than a child server can stand for.
+//! A child server's demand, as far as it counts: each client up to what a client can have, no more clients than a child
+//! server can stand for, and few enough points that all its claims are put in at once.
 //!
 //! Cut at a level b, a curve D(w) becomes D(min(w, b)): what its clients would take if none could have more
 //! than b. That is exact for a curve that was not compressed, and never too much. A demand of too many
-//! clients is made smaller as a whole: each level stays, with fewer clients at it.
+//! clients is made smaller as a whole: each level stays, with fewer clients at it. Curves of too many points are thinned,
+//! which is never too much, either.
 
 use crate::amount::Amount;
 use crate::claim::{Claim, Subclients};
 use crate::demand::{BandDemand, Demand, ServerDemand};
+use crate::demand_curve::POINTS_ACCEPTED_MAX;
 
 /// The most that counts.
 #[derive(Clone, Copy, Debug)]
@@ -36,13 +38,16 @@ impl Demand {
 
 impl ServerDemand {
     fn bounded(&self, bounds: DemandBounds) -> Option<Self> {
+        let points_max = points_per_band(self.bands.len());
         let is_above = |band: &BandDemand| {
             let highest = band.curve.points().last().map_or(0.0, |last| last.level);
             bounds.wants_max.is_some_and(|most| most.get() < highest)
         };
+        let has_many = |band: &BandDemand| band.curve.points().len() > points_max;
         let part = Some(bounds.subclients_max.max(Subclients::ONE.get()) / self.clients);
         let part = part.filter(|part| *part < 1.0);
-        if part.is_none() && !self.bands.iter().any(is_above) {
+        let counts = |band: &BandDemand| !is_above(band) && !has_many(band);
+        if part.is_none() && self.bands.iter().all(counts) {
             return None;
         }
         let bounded = self.bands.iter().map(|band| {
@@ -51,6 +56,9 @@ impl ServerDemand {
                 band.curve = band.curve.cut_at(most.get());
                 let last = band.curve.points().last().map_or(0.0, |last| last.demand);
                 band.wants = band.wants.min(Amount::from_computed(last));
+            }
+            if has_many(&band) {
+                band.curve = band.curve.thinned(points_max);
             }
             if let Some(part) = part {
                 band.clients *= part;
@@ -61,6 +69,11 @@ impl ServerDemand {
         });
         Some(Self::new(bounded.collect()))
     }
+}
+
+/// Points that count of the curve of each of so many bands: as many as of one curve, together.
+pub(crate) fn points_per_band(bands: usize) -> usize {
+    (POINTS_ACCEPTED_MAX / bands.max(1)).max(1)
 }
 
 #[cfg(test)]
@@ -163,5 +176,34 @@ mod tests {
         check(crowd(), bounds(None, 2e6), 2e6, 6e6, &at);
         check(crowd(), bounds(Some(1.0), 2e6), 2e6, 2e6, &[(9.0, 2e6)]);
         check(crowd(), bounds(None, 1e12), 1e12, 3e12, &[(3.0, 3e12)]);
+    }
+
+    #[test]
+    fn of_all_bands_together_no_more_points_count_than_of_one_curve() {
+        // Levels 1 to 100, each wanted by one client.
+        let demand_at = |level: u32| f64::from(level) * (100.0 - f64::from(level - 1) / 2.0);
+        let curve: Vec<_> = (1..=100)
+            .map(|level| (f64::from(level), demand_at(level)))
+            .collect();
+        for (bands, points) in [(1, 100), (10, 100), (11, 93), (1_000, 1)] {
+            let bands = (0..bands).map(|priority| BandDemand {
+                priority,
+                ..band(100.0, demand_at(100), &curve)
+            });
+            let demand = Demand::Server(ServerDemand::new(bands.collect()).into());
+            let bounded = demand.bounded(bounds(None, 1e9));
+            let counts = bounded.as_ref().unwrap_or(&demand);
+            assert_eq!(counts.wants(), demand.wants());
+            assert_eq!(counts.clients(), demand.clients());
+            let Demand::Server(counts) = counts else {
+                panic!("a server's")
+            };
+            for counted in counts.bands() {
+                assert_eq!(counted.curve.points().len(), points);
+                for (level, demand) in &curve {
+                    assert!(counted.at(Level::At(*level)) <= *demand);
+                }
+            }
+        }
     }
 }

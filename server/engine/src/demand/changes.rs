@@ -1,121 +1,94 @@
-//! The claims that go and those that come when another demand of a child server takes the place of one.
+//! The claims of a holder in [`Bands`]: what its demand puts there, and what another demand changes.
 //!
-//! A child whose clients have many priorities has thousands of claims: too many to change them all while everybody waits.
-//! So the changes are an iterator, which is left where it is and gone on with later.
+//! Of a child server, bands that are the same stay: most priorities change seldom, and each has dozens of claims. What
+//! comes is put in before anything goes, so that no band is emptied that is filled again.
 
 use std::cmp::Ordering;
-use std::sync::Arc;
 
-use crate::bands::{ClaimChange, band_of};
-use crate::claim::Claim;
-use crate::demand::{BandDemand, ServerDemand};
-use crate::template::AlgorithmKind;
+use crate::bands::Bands;
+use crate::claim_index::EmptiedTree;
+use crate::demand::{BandDemand, Demand, ServerDemand};
 
-/// The changes that are still to be made, band by band. Of bands that are the same, nothing changes: most priorities
-/// change seldom, and each has dozens of claims.
-#[derive(Debug)]
-pub(crate) struct ClaimChanges {
-    kind: AlgorithmKind,
-    before: Arc<ServerDemand>,
-    after: Arc<ServerDemand>,
-    /// The next band of each.
-    next: [usize; 2],
-    of_band: std::vec::IntoIter<ClaimChange>,
-}
-
-impl ClaimChanges {
-    /// All that takes the claims of the one to those of the other, by an algorithm of that kind.
-    pub(crate) fn new(
-        before: Arc<ServerDemand>,
-        after: Arc<ServerDemand>,
-        kind: AlgorithmKind,
-    ) -> Self {
-        Self {
-            kind,
-            before,
-            after,
-            next: [0; 2],
-            of_band: Vec::new().into_iter(),
-        }
+impl Bands {
+    /// Puts in the claims of a holder.
+    pub(crate) fn insert_all(&mut self, demand: &Demand) {
+        demand.for_each_claim(|band, claim| self.insert(band, claim));
     }
 
-    /// Whether there are any left.
-    pub(crate) fn has_next(&mut self) -> bool {
-        while self.of_band.len() == 0 {
-            if !self.next_band() {
-                return false;
+    /// Takes out the claims of a holder. Large trees of bands that are empty now are `emptied`.
+    pub(crate) fn remove_all(&mut self, demand: &Demand, mut emptied: impl FnMut(EmptiedTree)) {
+        demand.for_each_claim(|band, claim| {
+            self.remove(band, claim).map(&mut emptied);
+        });
+    }
+
+    /// Puts the claims of another demand of a holder in the place of those it had. Large trees of bands that are empty now
+    /// are `emptied`.
+    pub(crate) fn replace_all(
+        &mut self,
+        before: &Demand,
+        after: &Demand,
+        emptied: impl FnMut(EmptiedTree),
+    ) {
+        match (before, after) {
+            (
+                Demand::Client { priority, claim },
+                Demand::Client {
+                    priority: same,
+                    claim: after,
+                },
+            ) if priority == same => self.replace(*priority, *claim, *after),
+            (Demand::Server(before), Demand::Server(after)) => {
+                self.replace_changed(before, after, emptied);
+            }
+            _ => {
+                self.insert_all(after);
+                self.remove_all(before, emptied);
             }
         }
-        true
     }
 
-    /// How many more claims come than go. O(claims), for tests.
-    pub(crate) fn growth(&self) -> isize {
-        let rest = Self {
-            kind: self.kind,
-            before: Arc::clone(&self.before),
-            after: Arc::clone(&self.after),
-            next: self.next,
-            of_band: self.of_band.clone(),
-        };
-        rest.map(|change| match change {
-            ClaimChange::Goes(..) => -1,
-            ClaimChange::Comes(..) => 1,
-        })
-        .sum()
+    fn replace_changed(
+        &mut self,
+        before: &ServerDemand,
+        after: &ServerDemand,
+        mut emptied: impl FnMut(EmptiedTree),
+    ) {
+        let changed: Vec<_> = changed_bands(before, after).collect();
+        for band in changed.iter().filter_map(|(_, comes)| *comes) {
+            band.for_each_claim(|claim| self.insert(band.priority, claim));
+        }
+        for band in changed.iter().filter_map(|(goes, _)| *goes) {
+            band.for_each_claim(|claim| {
+                self.remove(band.priority, claim).map(&mut emptied);
+            });
+        }
     }
+}
 
-    /// Goes on to the next priority that either has. Returns whether there was one.
-    fn next_band(&mut self) -> bool {
-        let [at_before, at_after] = self.next;
-        let (before, after) = (
-            self.before.bands.get(at_before),
-            self.after.bands.get(at_after),
-        );
-        let order = match (before, after) {
+/// The bands with other claims than before: what goes, and what comes.
+fn changed_bands<'a>(
+    before: &'a ServerDemand,
+    after: &'a ServerDemand,
+) -> impl Iterator<Item = (Option<&'a BandDemand>, Option<&'a BandDemand>)> {
+    let (mut before, mut after) = (
+        before.bands().iter().peekable(),
+        after.bands().iter().peekable(),
+    );
+    let all = std::iter::from_fn(move || {
+        let order = match (before.peek(), after.peek()) {
             (Some(before), Some(after)) => before.priority.cmp(&after.priority),
             (Some(_), None) => Ordering::Less,
             (None, Some(_)) => Ordering::Greater,
-            (None, None) => return false,
+            (None, None) => return None,
         };
-        let before = before.filter(|_| order.is_le());
-        let after = after.filter(|_| order.is_ge());
-        self.next = [
-            at_before + usize::from(before.is_some()),
-            at_after + usize::from(after.is_some()),
-        ];
-        let stay = before.zip(after);
-        if stay.is_none_or(|(before, after)| !before.has_claims_of(after)) {
-            let mut changes = Vec::new();
-            let kind = self.kind;
-            // In between there is too much of it rather than nothing: the level is too low, not too high.
-            add_claims(&mut changes, after, kind, ClaimChange::Comes);
-            add_claims(&mut changes, before, kind, ClaimChange::Goes);
-            self.of_band = changes.into_iter();
-        }
-        true
-    }
-}
-
-/// Adds the claims of a band.
-fn add_claims(
-    changes: &mut Vec<ClaimChange>,
-    band: Option<&BandDemand>,
-    kind: AlgorithmKind,
-    change: impl Fn(i64, Claim) -> ClaimChange,
-) {
-    if let Some(band) = band {
-        let number = band_of(kind, band.priority);
-        band.for_each_claim(|claim| changes.push(change(number, claim)));
-    }
-}
-
-impl Iterator for ClaimChanges {
-    type Item = ClaimChange;
-
-    fn next(&mut self) -> Option<ClaimChange> {
-        self.has_next().then(|| self.of_band.next())?
-    }
+        let goes = before.next_if(|_| order.is_le());
+        Some((goes, after.next_if(|_| order.is_ge())))
+    });
+    all.filter(|(goes, comes)| {
+        let both = goes.zip(*comes);
+        both.is_none_or(|(goes, comes)| !goes.has_claims_of(comes))
+    })
 }
 
 #[cfg(test)]

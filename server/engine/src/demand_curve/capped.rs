@@ -1,4 +1,4 @@
-//! Less of a demand curve: up to a level, or a part of it.
+//! Less of a demand curve: up to a level, fewer points, or a part of it.
 
 use crate::demand_curve::{DemandCurve, Point};
 
@@ -14,6 +14,17 @@ impl DemandCurve {
             });
         }
         Self::concave(points)
+    }
+
+    /// The curve in at most that many of its points, evenly taken; the last one is among them. A chord lies below the
+    /// curve.
+    pub(crate) fn thinned(&self, points_max: usize) -> Self {
+        let len = self.points.len();
+        let last_of = |group: usize| self.points.get((group * len / points_max).checked_sub(1)?);
+        let kept = (1..=points_max).filter_map(last_of).copied();
+        Self {
+            points: kept.collect(),
+        }
     }
 
     /// The curve of so large a part of its clients.

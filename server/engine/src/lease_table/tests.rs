@@ -169,7 +169,7 @@ fn few_holders_and_many_are_found_scheduled_and_taken_out_alike() {
             } else {
                 let end = table.get(slot).unwrap().reserved_until();
                 let is_over =
-                    |expired| matches!(expired, Expired::Holder(_, it) if it.name.as_str() == name);
+                    |expired| matches!(expired, Expired::Holder(it) if it.name.as_str() == name);
                 assert!(is_over(table.expire_one(end)), "{name}");
             }
             assert_eq!(table.find(HolderKind::Client, &name), None);
@@ -198,7 +198,7 @@ fn entries_of_those_who_are_gone_do_not_pile_up() {
             loop {
                 match table.expire_one(at(second)) {
                     Expired::NothingDue => break,
-                    Expired::Holder(_, it) => gone.push((second, it.name.to_string())),
+                    Expired::Holder(it) => gone.push((second, it.name.to_string())),
                     Expired::Nobody | Expired::Part => {}
                 }
             }

@@ -3,14 +3,13 @@
 //! A resource without holders is added when it is asked for. The resource decides; clients and child servers differ only
 //! in their requests and answers.
 
-use std::task::Poll;
 use std::time::Duration;
 
 use crate::admission::{AdmissionGate, CallerSlot, From};
 use crate::amount::Amount;
 use crate::claim::Claim;
 use crate::demand::Demand;
-use crate::id::{Caller, HolderId, ResourceId};
+use crate::id::{Caller, ResourceId};
 use crate::lease_table::{Asker, ServerReport};
 use crate::node::mentions::Mentions;
 use crate::node::parts::{STEPS_PER_POINT, STEPS_PER_RESOURCE};
@@ -20,8 +19,7 @@ use crate::node::{Entry, Node};
 use crate::request::server::{GetServerCapacity, ServerAsk, ServerLease, Via};
 use crate::request::{Ask, ClientLease, GetCapacity, Refusal, RefusalReason};
 use crate::resource::Resource;
-use crate::resource::ask::{AnswerKind, HolderAsk};
-use crate::resource::child_lease::{ChildAnswer, Unsettled};
+use crate::resource::ask::{AnswerKind, HolderAsk, InUse};
 use crate::time::Time;
 
 /// What is answered to a request: leases, and what is refused.
@@ -42,8 +40,6 @@ pub(super) struct Progress<L> {
     mentions: Mentions,
     /// The position of the next ask.
     next: usize,
-    /// Whether that one was begun in an earlier part.
-    is_begun: bool,
 }
 
 impl<L> Progress<L> {
@@ -54,7 +50,6 @@ impl<L> Progress<L> {
             refused: Vec::new(),
             mentions: Mentions::of_request(asks),
             next: 0,
-            is_begun: false,
         }
     }
 
@@ -69,13 +64,13 @@ impl<L> Progress<L> {
 
 impl Node {
     /// Answers the next asks of a request, each separately, until the part is over; a resource that is named twice is
-    /// answered once. An ask that is not answered yet is gone on with in the next part. Returns whether all are answered.
+    /// answered once. Returns whether all are answered.
     pub(super) fn answer_some<A, L>(
         &mut self,
         progress: &mut Progress<L>,
         asks: &[A],
         resource_of: impl Fn(&A) -> &ResourceId,
-        mut answer: impl FnMut(&mut Self, HashedAsk<'_, A>) -> Poll<Result<L, RefusalReason>>,
+        mut answer: impl FnMut(&mut Self, HashedAsk<'_, A>) -> Result<L, RefusalReason>,
     ) -> bool {
         while let Some(ask) = asks.get(progress.next) {
             if !self.has_steps_left() {
@@ -85,18 +80,12 @@ impl Node {
             let resource = resource_of(ask);
             let hash = self.resources.hash(resource);
             let is_same = |at: usize| asks.get(at).map(&resource_of) == Some(resource);
-            let is_duplicate =
-                !progress.is_begun && progress.mentions.note(position, hash, is_same);
-            let result = if is_duplicate {
-                Poll::Ready(Err(RefusalReason::Duplicate))
+            let result = if progress.mentions.note(position, hash, is_same) {
+                Err(RefusalReason::Duplicate)
             } else {
                 answer(self, HashedAsk { ask, hash })
             };
             self.note_steps(STEPS_PER_RESOURCE);
-            progress.is_begun = result.is_pending();
-            let Poll::Ready(result) = result else {
-                return false;
-            };
             progress.next += 1;
             match result {
                 Ok(lease) => progress.leases.push(lease),
@@ -127,16 +116,21 @@ impl Node {
                 priority: ask.priority,
                 claim: Claim::of_client(ask.wants),
             },
-            has: ask.has.map(|has| tolerance.has(has)),
-            outstanding: None,
+            wants_more: false,
+            in_use: InUse {
+                has: ask.has.map(|has| tolerance.has(has)),
+                outstanding: None,
+            },
+            believed: InUse::default(),
             reported: &[],
             unreported: Amount::ZERO,
             report: None,
             floor: self.config.refresh_floor,
             caller: CallerSlot::NOBODY,
+            is_held: false,
         };
         let decide = |resource: &mut Resource, gate: &mut AdmissionGate<'_>| {
-            let answer = resource.handle_ask(&holder_ask, gate, now)?;
+            let answer = resource.handle_ask(holder_ask, gate, now)?;
             Ok((answer.kind, answer))
         };
         let id = &ask.resource;
@@ -155,38 +149,29 @@ impl Node {
         }))
     }
 
-    /// A child server asks for something, on behalf of its holders. If that takes longer, `unsettled` is what is known so
-    /// far, and the answer comes in a later part.
+    /// A child server asks for something, on behalf of its holders.
     pub(super) fn handle_server_ask(
         &mut self,
         asker: &Asker,
         request: &GetServerCapacity,
         asked: HashedAsk<'_, ServerAsk>,
         via: Via,
-        unsettled: &mut Option<Unsettled>,
         now: Time,
-    ) -> Poll<Result<ServerLease, RefusalReason>> {
+    ) -> Result<ServerLease, RefusalReason> {
         let HashedAsk { ask, hash } = asked;
-        // What others ask for comes first, so that what is on its way does not pile up.
-        if self.settle_some(&ask.resource, hash, now) {
-            return Poll::Pending;
-        }
         let tolerance = self.config.clock_tolerance;
-        let known = unsettled.take();
-        let holder = asker.holder();
-        let again =
-            known.and_then(|known| self.answer_settled(holder, &ask.resource, hash, known, now));
-        if let Some(answer) = again {
-            return Poll::Ready(answer.map(|lease| tolerance.server_lease(lease)));
-        }
         self.note_steps(ask.demand.points() * STEPS_PER_POINT);
         let holder_ask = HolderAsk {
             asker,
             incarnation: request.incarnation,
             sequence: request.sequence,
             demand: Demand::Server(ask.demand.clone()),
-            has: ask.has.map(|has| tolerance.has(has)),
-            outstanding: ask.outstanding.map(|has| tolerance.has(has)),
+            wants_more: false,
+            in_use: InUse {
+                has: ask.has.map(|has| tolerance.has(has)),
+                outstanding: ask.outstanding.map(|has| tolerance.has(has)),
+            },
+            believed: InUse::default(),
             reported: &ask.reported,
             unreported: ask.unreported,
             report: Some(report_of(request, ask, via, now)),
@@ -195,52 +180,14 @@ impl Node {
                 Via::Stream => Duration::ZERO,
             },
             caller: CallerSlot::NOBODY,
+            is_held: false,
         };
         let decide = |resource: &mut Resource, gate: &mut AdmissionGate<'_>| {
-            resource.handle_server_ask(&holder_ask, gate, now)
+            resource.handle_server_ask(holder_ask, gate, now)
         };
         let id = &ask.resource;
-        match self.ask_resource(id, hash, From::Child, request.caller, decide, now)? {
-            ChildAnswer::Lease(lease) => Poll::Ready(Ok(tolerance.server_lease(*lease))),
-            ChildAnswer::Unsettled(known) => {
-                *unsettled = Some(known);
-                Poll::Pending
-            }
-        }
-    }
-
-    /// Puts in claims on a resource that are on their way. Returns whether there were any.
-    fn settle_some(&mut self, id: &ResourceId, hash: IdHash, now: Time) -> bool {
-        let Some(slot) = self.resources.find_hashed(id, hash) else {
-            return false;
-        };
-        let Some(Entry { resource, .. }) = self.resources.at_mut(slot) else {
-            return false;
-        };
-        if resource.is_settled() {
-            return false;
-        }
-        let steps = resource.settle(now);
-        self.note_steps(steps);
-        self.settle_at(slot);
-        true
-    }
-
-    /// What is answered to a child server that has asked, now that all claims are there. None: it is not there any more.
-    fn answer_settled(
-        &mut self,
-        holder: &HolderId,
-        id: &ResourceId,
-        hash: IdHash,
-        known: Unsettled,
-        now: Time,
-    ) -> Option<Result<ServerLease, RefusalReason>> {
-        self.bring_up_to_date(id, now);
-        let slot = self.resources.find_hashed(id, hash)?;
-        let Entry { resource, .. } = self.resources.at_mut(slot)?;
-        let answer = resource.answer_settled(&holder.name, known, now);
-        self.settle_at(slot);
-        answer
+        let lease = self.ask_resource(id, hash, From::Child, request.caller, decide, now)?;
+        Ok(tolerance.server_lease(lease))
     }
 
     /// A holder asks for a resource, which is added if needed. `decide` returns how the answer came about,

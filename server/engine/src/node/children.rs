@@ -15,7 +15,6 @@ use crate::node::parts::{DoneIn, InParts, STEPS_PER_RESOURCE};
 use crate::node::spans::Spans;
 use crate::request::server::{GetServerCapacity, GetServerCapacityReply, ServerLease, Via};
 use crate::resource::Resource;
-use crate::resource::child_lease::Unsettled;
 use crate::snapshot::LeaseSnapshot;
 use crate::time::Time;
 
@@ -103,8 +102,6 @@ pub struct GetServerCapacityCall<'a> {
     request: &'a GetServerCapacity,
     via: Via,
     progress: Progress<ServerLease>,
-    /// What is known of the next ask, before all claims are there.
-    unsettled: Option<Unsettled>,
     done_in: DoneIn,
 }
 
@@ -115,7 +112,6 @@ impl<'a> GetServerCapacityCall<'a> {
             request,
             via,
             progress: Progress::of_request(request.asks.len()),
-            unsettled: None,
             done_in: DoneIn::default(),
         }
     }
@@ -142,7 +138,6 @@ impl InParts for GetServerCapacityCall<'_> {
         node.begin_part();
         if self.done_in.is_another(node) {
             self.progress = Progress::of_request(request.asks.len());
-            self.unsettled = None;
         }
         node.children.known = true;
         let asker = Asker::new(HolderId::server(request.server.clone()));
@@ -150,9 +145,7 @@ impl InParts for GetServerCapacityCall<'_> {
             &mut self.progress,
             &request.asks,
             |ask| &ask.resource,
-            |node, asked| {
-                node.handle_server_ask(&asker, request, asked, self.via, &mut self.unsettled, now)
-            },
+            |node, asked| node.handle_server_ask(&asker, request, asked, self.via, now),
         );
         is_done.then(|| {
             let (leases, refused) = self.progress.take();
@@ -261,9 +254,8 @@ impl Node {
         self.bring_up_to_date(&id, now);
         self.note_steps(STEPS_PER_RESOURCE);
         let tolerance = self.config.clock_tolerance;
-        // Once all claims are there, it is unsettled again.
         let resource = self.resources.get_mut(&id).map(|entry| &mut entry.resource);
-        let Some(resource) = resource.filter(|resource| resource.is_settled()) else {
+        let Some(resource) = resource else {
             self.children.place = PushPlace::After(id);
             pushes.note_done();
             return true;

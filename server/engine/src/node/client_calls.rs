@@ -2,7 +2,6 @@
 //! [parts](super::parts).
 
 use std::borrow::Borrow;
-use std::task::Poll;
 
 use crate::id::HolderId;
 use crate::lease_table::Asker;
@@ -57,7 +56,7 @@ impl<R: Borrow<GetCapacity>> InParts for GetCapacityCall<R> {
             &mut self.progress,
             &request.asks,
             |ask| &ask.resource,
-            |node, asked| Poll::Ready(node.handle_client_ask(&asker, request, asked, now)),
+            |node, asked| node.handle_client_ask(&asker, request, asked, now),
         );
         is_done.then(|| {
             let (leases, mut refused) = self.progress.take();

@@ -1,6 +1,5 @@
 //! How a node is set up.
 
-use std::num::NonZeroU16;
 use std::time::Duration;
 
 use crate::admission::limits::Limits;
@@ -26,14 +25,7 @@ pub struct Config {
     pub clock_tolerance: Tolerance,
     /// How much a node takes on.
     pub limits: Limits,
-    /// Claims of child servers on one resource that come, go or change while everybody waits; more of them take several
-    /// turns. For tests, which have few claims: what is decided in between is to be seen, too.
-    pub claims_at_once: NonZeroU16,
 }
-
-/// Both curves of a child server with one priority and the [most points](crate::demand_curve::POINTS_MAX), the one that
-/// goes and the one that comes, and some more: some tens of microseconds.
-const CLAIMS_AT_ONCE: NonZeroU16 = NonZeroU16::new(144).unwrap();
 
 impl Default for Config {
     fn default() -> Self {
@@ -45,7 +37,6 @@ impl Default for Config {
             refresh_floor: Duration::from_secs(1),
             clock_tolerance: Tolerance::default(),
             limits: Limits::default(),
-            claims_at_once: CLAIMS_AT_ONCE,
         }
     }
 }

@@ -247,11 +247,9 @@ fn next_timeout(resource: &Resource, pace: Pace) -> Option<(Time, TimeoutReason)
     let (at, timer) = resource.next_timeout(pace)?;
     let reason = match timer {
         Timer::LearningEnd => TimeoutReason::LearningEnd,
-        Timer::LeaseExpiry
-        | Timer::OwnLeaseEnd
-        | Timer::RefusalEnd
-        | Timer::Claims
-        | Timer::ParentRequest => TimeoutReason::LeaseExpiry,
+        Timer::LeaseExpiry | Timer::OwnLeaseEnd | Timer::RefusalEnd | Timer::ParentRequest => {
+            TimeoutReason::LeaseExpiry
+        }
     };
     Some((at, reason))
 }

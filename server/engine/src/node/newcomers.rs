@@ -12,7 +12,7 @@ use crate::node::event::NodeEvent;
 use crate::node::resources::ResourceSlot;
 use crate::node::{Entry, Node};
 use crate::request::RefusalReason;
-use crate::resource::{Beginning, Chosen, Resource};
+use crate::resource::{Beginning, Resource};
 use crate::time::Time;
 
 /// So many globs are tried for most resources, which [`STEPS_PER_RESOURCE`](crate::node::parts::STEPS_PER_RESOURCE)
@@ -71,15 +71,12 @@ impl Node {
             longer_leases: self.longer_leases,
             clock_tolerance: self.config.clock_tolerance,
         };
-        let chosen = Chosen {
-            seed: self.config.seed,
-            claims_at_once: self.config.claims_at_once,
-        };
+        let seed = self.config.seed;
         let resource = match template {
             Some(template) if !self.config.has_parent => {
-                Resource::of_root(id.clone(), template, beginning, chosen, now)
+                Resource::of_root(id.clone(), template, beginning, seed, now)
             }
-            template => Resource::of_parent(id.clone(), template, beginning, chosen),
+            template => Resource::of_parent(id.clone(), template, beginning, seed),
         };
         let slot = self
             .resources

@@ -184,7 +184,7 @@ impl Node {
         Ok(())
     }
 
-    /// A resource hears of the templates in force. Returns how many claims that put elsewhere.
+    /// A resource hears of the templates in force. Returns how many globs were tried.
     pub(super) fn apply_template(&mut self, place: ResourceSlot, now: Time) -> usize {
         let Some(entry) = self.resources.at_mut(place) else {
             return 0;
@@ -196,7 +196,7 @@ impl Node {
         self.admission.move_resource(before, slot, leases);
         let resource = &mut entry.resource;
         let had_source = resource.has_source();
-        let moved = resource.handle_template(template, self.sweep.longer_leases(), now);
+        resource.handle_template(template, self.sweep.longer_leases(), now);
         let over = resource.overcommitted();
         if had_source && !resource.has_source() {
             let resource = resource.id().clone();
@@ -209,6 +209,6 @@ impl Node {
                 reserved,
             });
         }
-        moved + tried
+        tried
     }
 }

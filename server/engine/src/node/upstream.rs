@@ -159,8 +159,7 @@ impl Node {
             Ok(Applied::Behind(sequence)) => {
                 self.upstream.sequence = self.upstream.sequence.max(sequence);
             }
-            Ok(Applied::InForce { moved }) => self.note_steps(moved),
-            Ok(Applied::Stale) => {}
+            Ok(Applied::InForce | Applied::Stale) => {}
             Err(problem) => self.handle_invalid_upstream_answer(&lease.resource, problem, now),
         }
         self.settle(&lease.resource);

@@ -4,12 +4,11 @@
 use std::time::Duration;
 
 use crate::id::ResourceId;
-use crate::node::parts::{DoneIn, InParts, STEPS_PER_PART, STEPS_PER_RESOURCE};
+use crate::node::parts::{DoneIn, InParts, STEPS_PER_RESOURCE};
 use crate::node::spans::Spans;
 use crate::node::{Entry, Node};
 use crate::request::RefusalReason;
 use crate::request::server::{GetServerCapacity, GetServerCapacityReply, ServerLease};
-use crate::resource::aggregate::Aggregate;
 use crate::time::Time;
 
 /// Resources in one request, at most.
@@ -21,12 +20,6 @@ const POINTS_PER_REQUEST_MAX: usize = 64 * 1024;
 
 /// What a point takes of a curve that is made.
 const STEPS_PER_CURVE_POINT: usize = 2;
-
-/// Points of the curves that are made for a resource before others have their turn, but for the last curve.
-const POINTS_PER_PART: usize = STEPS_PER_PART / STEPS_PER_CURVE_POINT;
-
-/// How often a request waits for the claims of a resource that are on their way. After that, what is there goes up.
-const WAITS_MAX: usize = 512;
 
 /// Resources that are only found to be due, in a step.
 const FOUND_PER_STEP: usize = 4;
@@ -48,18 +41,6 @@ struct BegunRequest {
     sequence: u64,
     due: std::vec::IntoIter<ResourceId>,
     points: usize,
-    /// The resource that is put in now.
-    begun: Option<Begun>,
-}
-
-/// A resource that is put in.
-#[derive(Debug)]
-struct Begun {
-    id: ResourceId,
-    /// Absent: claims are on their way still.
-    aggregate: Option<Aggregate>,
-    /// How often that was waited for.
-    waited: usize,
 }
 
 impl UpstreamRequestCall {
@@ -88,69 +69,34 @@ impl InParts for UpstreamRequestCall {
             return Some(None);
         };
         while node.has_steps_left() {
-            if let Some(resource) = begun.begun.take() {
-                begun.go_on(node, resource, now);
-                continue;
-            }
             // Beyond that many points, the others are due still.
             let next = begun.due.next();
             let Some(id) = next.filter(|_| begun.points <= POINTS_PER_REQUEST_MAX) else {
                 let request = self.begun.take().map(|begun| begun.request);
                 return Some(request.filter(|request| !request.asks.is_empty()));
             };
-            begun.begin(node, id, now);
+            begun.put_in(node, &id, now);
         }
         None
     }
 }
 
 impl BegunRequest {
-    /// Begins to put in what is asked of a resource.
-    fn begin(&mut self, node: &mut Node, id: ResourceId, now: Time) {
-        node.bring_up_to_date(&id, now);
+    /// Puts in what is asked of a resource.
+    fn put_in(&mut self, node: &mut Node, id: &ResourceId, now: Time) {
+        node.bring_up_to_date(id, now);
         node.note_steps(STEPS_PER_RESOURCE);
-        let begun = Begun {
-            id,
-            aggregate: None,
-            waited: 0,
-        };
-        self.go_on(node, begun, now);
-    }
-
-    /// Puts in some of the curves, and when all are there, what else is asked.
-    fn go_on(&mut self, node: &mut Node, mut begun: Begun, now: Time) {
-        let Some(slot) = node.resources.find(&begun.id) else {
+        let Some(slot) = node.resources.find(id) else {
             return;
         };
         let Some(Entry { resource, .. }) = node.resources.at_mut(slot) else {
             return;
         };
-        if begun.aggregate.is_none() && !resource.is_settled() && begun.waited < WAITS_MAX {
-            let settled = resource.settle(now);
-            node.note_steps(settled);
-            node.settle_at(slot);
-            begun.waited += 1;
-            self.begun = Some(begun);
-            return;
-        }
-        let mut aggregate = begun
-            .aggregate
-            .take()
-            .unwrap_or_else(|| resource.begin_aggregate());
-        let mut points = 0;
-        while let Some(more) = resource.aggregate_next(&mut aggregate) {
-            points += more.max(1);
-            if points >= POINTS_PER_PART {
-                node.note_steps(points * STEPS_PER_CURVE_POINT);
-                begun.aggregate = Some(aggregate);
-                self.begun = Some(begun);
-                return;
-            }
-        }
         self.request.height = self.request.height.max(resource.height());
-        let ask = resource.ask_upstream(aggregate, self.sequence, now);
+        let ask = resource.ask_upstream(self.sequence, now);
         let ask = ask.map(|ask| node.config.clock_tolerance.server_ask(ask));
-        self.points += ask.as_ref().map_or(0, |ask| ask.demand.points());
+        let points = ask.as_ref().map_or(0, |ask| ask.demand.points());
+        self.points += points;
         self.request.asks.extend(ask);
         node.note_steps(points * STEPS_PER_CURVE_POINT);
         node.settle_at(slot);
@@ -171,7 +117,6 @@ impl Node {
             sequence,
             due: due.into_iter(),
             points: 0,
-            begun: None,
         })
     }
 }

@@ -11,7 +11,8 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::admission::weight::Weight;
-use crate::admission::{AdmissionGate, HolderChange, points_of};
+use crate::admission::{AdmissionGate, CallerSlot, HolderChange, points_of};
+use crate::bands::Bands;
 use crate::demand::Demand;
 use crate::id::HolderKind;
 use crate::lease_table::Slot;
@@ -25,14 +26,14 @@ use crate::time::Time;
 const PUT_OFF_MIN: Duration = Duration::from_secs(12);
 
 /// What is let in of a request.
-#[derive(Debug)]
-pub(super) enum Admitted<'a> {
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Admitted {
     /// What is asked.
     AsAsked,
-    /// A new holder.
-    New(HolderAsk<'a>),
-    /// The request, but for more demand than before.
-    WithoutGrowth(HolderAsk<'a>),
+    /// A new holder, which that caller brings.
+    New(CallerSlot),
+    /// The request, but its former demand counts, for there is no room for more.
+    WithoutGrowth,
 }
 
 impl Resource {
@@ -68,30 +69,24 @@ impl Resource {
     /// # Errors
     ///
     /// What is full, and when to come back; nothing is changed then.
-    pub(super) fn admit<'a>(
+    pub(super) fn admit(
         &mut self,
         slot: Option<Slot>,
-        ask: &HolderAsk<'a>,
+        ask: &HolderAsk<'_>,
         gate: &mut AdmissionGate<'_>,
         now: Time,
-    ) -> Result<Admitted<'a>, RefusalReason> {
-        if slot.is_some()
-            && ask.holder().kind == HolderKind::Client
-            && !self.policy.algorithm().kind.has_bands()
+    ) -> Result<Admitted, RefusalReason> {
+        let kind = ask.holder().kind;
+        let known = slot.and_then(|slot| self.ledger.get(slot));
+        if kind == HolderKind::Client
+            && known.is_some_and(|it| it.demand.priority() == ask.demand.priority())
         {
             // There is nothing that it could bring.
             return Ok(Admitted::AsAsked);
         }
-        let mut new = self.new_priorities(&ask.demand);
-        let known = slot.and_then(|slot| self.ledger.get(slot));
-        let known = known.map(|holding| (holding.caller, holding.demand.clone()));
-        if let Some((_, before)) = known.as_ref().filter(|_| !new.is_empty()) {
-            // It may be on its way into its bands.
-            let has: BTreeSet<i64> = before.bands(self.policy.algorithm().kind).collect();
-            new.retain(|band| !has.contains(band));
-        }
-        let kind = ask.holder().kind;
-        let Some((caller, before)) = known else {
+        let new = self.new_priorities(&ask.demand);
+        let known = known.map(|it| (it.caller, points_of(&it.demand)));
+        let Some((caller, points)) = known else {
             if !new.is_empty() {
                 let caller = gate.enter(now);
                 self.admit_priorities((kind, caller), new.len(), gate)?;
@@ -99,12 +94,9 @@ impl Resource {
             let holders = self.ledger.table().len();
             let caller = gate.admit_lease(ask.holder(), &ask.demand, holders, now)?;
             self.ledger.arrivals.note_priorities(&new, (kind, caller));
-            return Ok(Admitted::New(HolderAsk {
-                caller,
-                ..ask.clone()
-            }));
+            return Ok(Admitted::New(caller));
         };
-        let more = points_of(&ask.demand).saturating_sub(points_of(&before));
+        let more = points_of(&ask.demand).saturating_sub(points);
         let fits = if new.is_empty() {
             Ok(())
         } else {
@@ -121,26 +113,20 @@ impl Resource {
             }
             (Err(reason), HolderKind::Client) => Err(reason),
             // It asks on behalf of many: none of them is to lose anything.
-            (Err(_), HolderKind::Server) => Ok(Admitted::WithoutGrowth(HolderAsk {
-                demand: before,
-                ..ask.clone()
-            })),
+            (Err(_), HolderKind::Server) => Ok(Admitted::WithoutGrowth),
         }
     }
 
-    /// The priorities of a demand that nobody has, and the template does not name.
+    /// The priorities of a demand that nobody has, and the template does not name. If the algorithm does not look at them,
+    /// the usual one is always there.
     fn new_priorities(&self, demand: &Demand) -> BTreeSet<i64> {
-        let kind = self.policy.algorithm().kind;
-        if !kind.has_bands() {
-            return BTreeSet::new();
-        }
-        let named = &self.policy.algorithm().min_shares;
-        demand
-            .bands(kind)
-            .filter(|band| {
-                self.ledger.bands_to_be().get(*band).is_none() && !named.contains_key(band)
-            })
-            .collect()
+        let algorithm = self.policy.algorithm();
+        let usual = (!algorithm.kind.has_bands()).then_some(Bands::USUAL);
+        let is_new = |band: &i64| {
+            let is_named = algorithm.min_shares.contains_key(band);
+            !is_named && usual != Some(*band) && self.ledger.bands().get(*band).is_none()
+        };
+        demand.bands().filter(is_new).collect()
     }
 
     fn admit_priorities(

@@ -1,17 +1,29 @@
-//! A holder's request for one resource, and the answer.
+//! A holder's request for one resource, as it counts, and the answer.
+//!
+//! What is said is not always what counts: a client may want more than a client can have, a child server may know less
+//! than the books here, and a new master does not believe all that holders say they have. All of that is applied to one
+//! value, here and nowhere else, in two steps. What is asked for counts as soon as the request is there
+//! ([`Resource::count_demand`]). What the holder reports counts once it is known which process it is, and what is let in
+//! ([`Resource::count_reports`]). From then on the request is only read.
 
 use std::time::Duration;
 
 use crate::admission::CallerSlot;
+use crate::admission::limits::Limits;
 use crate::amount::Amount;
 use crate::demand::Demand;
-use crate::id::{HolderId, Incarnation, MastershipId};
+use crate::demand::bounded::DemandBounds;
+use crate::exact_sum::ExactSum;
+use crate::id::{HolderId, HolderKind, Incarnation, MastershipId};
 use crate::lease::Lease;
-use crate::lease_table::{Asker, ServerReport};
+use crate::lease_table::{Asker, Holding, ServerReport, Slot};
 use crate::past::Identity;
 use crate::request::server::ReportedLeases;
 use crate::request::{Has, LimitedBy};
-use crate::template::SafeCapacity;
+use crate::resource::Resource;
+use crate::resource::admit::Admitted;
+use crate::template::{HolderBounds, SafeCapacity};
+use crate::time::Time;
 
 /// What a holder asks of this resource.
 #[derive(Clone, Debug)]
@@ -24,10 +36,12 @@ pub(crate) struct HolderAsk<'a> {
     pub(crate) sequence: Option<u64>,
     /// What it asks for.
     pub(crate) demand: Demand,
-    /// What it has by a lease, or may be using still.
-    pub(crate) has: Option<Has>,
-    /// What its own holders may be using, if it is a child server that reports it.
-    pub(crate) outstanding: Option<Has>,
+    /// Whether it wants more than that, which does not count.
+    pub(crate) wants_more: bool,
+    /// What it reports that it may be using.
+    pub(crate) in_use: InUse,
+    /// As much of that as is believed.
+    pub(crate) believed: InUse,
     /// See [`crate::request::server::ServerAsk::reported`].
     pub(crate) reported: &'a [ReportedLeases],
     /// See [`crate::request::server::ServerAsk::unreported`].
@@ -38,36 +52,77 @@ pub(crate) struct HolderAsk<'a> {
     pub(crate) floor: Duration,
     /// Who brings the holder, if it is a new one.
     pub(crate) caller: CallerSlot,
+    /// Whether its former demand counts, since there is no room for more.
+    pub(crate) is_held: bool,
+}
+
+/// What a holder reports that it may be using. The larger counts, each for as long as it lasts.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct InUse {
+    /// What it has by a lease, or may be using still.
+    pub(crate) has: Option<Has>,
+    /// What its own holders may be using, if it is a child server that reports it.
+    pub(crate) outstanding: Option<Has>,
+}
+
+impl InUse {
+    /// Both.
+    pub(crate) fn each(&self) -> impl Iterator<Item = Has> {
+        self.has.into_iter().chain(self.outstanding)
+    }
+
+    /// The most it may be using now.
+    pub(crate) fn most(&self) -> Amount {
+        let most = self.each().map(|has| has.capacity).max();
+        most.unwrap_or(Amount::ZERO)
+    }
+
+    /// The same, limited to that amount.
+    fn up_to(self, most: Amount) -> Self {
+        let bounded = |has: Has| Has {
+            capacity: has.capacity.min(most),
+            ..has
+        };
+        Self {
+            has: self.has.map(bounded),
+            outstanding: self.outstanding.map(bounded),
+        }
+    }
 }
 
 impl<'a> HolderAsk<'a> {
+    /// What the node asks on behalf of a holder that is there: what it asked last. It acknowledges nothing.
+    pub(super) fn on_behalf_of(asker: &'a Asker, holding: &Holding) -> Self {
+        let report = holding.report.as_deref();
+        let in_use = InUse {
+            has: Some(Has::untimed(holding.own())),
+            outstanding: None,
+        };
+        Self {
+            asker,
+            incarnation: holding.incarnation,
+            sequence: None,
+            demand: holding.demand.clone(),
+            wants_more: holding.wants_more,
+            in_use,
+            believed: in_use,
+            reported: &[],
+            unreported: report.map_or(Amount::ZERO, |report| report.unreported),
+            report: report.cloned(),
+            floor: Duration::ZERO,
+            caller: holding.caller,
+            is_held: false,
+        }
+    }
+
     /// Who asks.
     pub(crate) fn holder(&self) -> &'a HolderId {
         self.asker.holder()
     }
 
-    /// The same, with its reports limited to that amount.
-    pub(crate) fn with_reports_up_to(&self, most: Amount) -> HolderAsk<'a> {
-        let bounded = |has: Has| Has {
-            capacity: has.capacity.min(most),
-            ..has
-        };
-        HolderAsk {
-            has: self.has.map(bounded),
-            outstanding: self.outstanding.map(bounded),
-            ..self.clone()
-        }
-    }
-
-    /// What it reports that it may be using. The larger counts, each for as long as it lasts.
-    pub(crate) fn reports(&self) -> impl Iterator<Item = Has> {
-        self.has.into_iter().chain(self.outstanding)
-    }
-
     /// The most it may be using now, as far as it knows.
     pub(crate) fn in_use(&self) -> Amount {
-        let most = self.reports().map(|has| has.capacity).max();
-        most.unwrap_or(Amount::ZERO)
+        self.in_use.most()
     }
 
     /// The part of it to confirm in learning mode. What a child server keeps for holders that have not reported is part of
@@ -75,14 +130,21 @@ impl<'a> HolderAsk<'a> {
     /// was granted it would grant it on. If a child knows all its holders, what is out beyond its lease is only reserved,
     /// too: a predecessor has taken that back, perhaps for others, and it runs down.
     pub(crate) fn to_confirm(&self) -> Amount {
-        let has = match self.has {
+        let InUse { has, outstanding } = self.in_use;
+        let has = match has {
             Some(has) if self.acknowledges() => return has.capacity,
             has => has.map_or(Amount::ZERO, |has| has.capacity),
         };
-        let outstanding = self.outstanding.map_or(Amount::ZERO, |has| has.capacity);
+        let outstanding = outstanding.map_or(Amount::ZERO, |has| has.capacity);
         has.max(Amount::from_computed(
             outstanding.get() - self.unreported.get(),
         ))
+    }
+
+    /// What it counts for holders that are no part of its demand, since it has not heard of them yet.
+    pub(crate) fn without_demand(&self) -> Amount {
+        let report = self.report.as_ref();
+        report.map_or(Amount::ZERO, |report| report.unreported)
     }
 
     /// The epoch of the mastership by which it asks, if it is a child server that says so.
@@ -109,6 +171,107 @@ impl<'a> HolderAsk<'a> {
     pub(crate) fn acknowledges(&self) -> bool {
         !self.report.as_ref().is_some_and(|report| report.learning)
     }
+}
+
+impl Resource {
+    /// What is asked for counts up to what a holder can have: a client's wants, a child server's clients, and the points of
+    /// its curves. What is said beyond is not refused.
+    pub(super) fn count_demand(&self, ask: &mut HolderAsk<'_>, limits: &Limits) {
+        let HolderBounds {
+            wants_max,
+            subclients_max,
+        } = self.policy.holder_bounds();
+        let leases_max = || limits.leases_per_resource_max as f64;
+        let bounds = DemandBounds {
+            wants_max,
+            subclients_max: subclients_max.map_or_else(leases_max, |most| most.get()),
+        };
+        if let Some(counts) = ask.demand.bounded(bounds) {
+            ask.wants_more = counts.wants() < ask.demand.wants();
+            ask.demand = counts;
+        }
+    }
+
+    /// What a holder reports counts together with what is known of it, as far as it is let in.
+    pub(super) fn count_reports(
+        &self,
+        slot: Option<Slot>,
+        ask: &mut HolderAsk<'_>,
+        admitted: Admitted,
+        now: Time,
+    ) {
+        let known = slot.and_then(|slot| self.ledger.get(slot));
+        match admitted {
+            Admitted::AsAsked => {}
+            Admitted::New(caller) => ask.caller = caller,
+            Admitted::WithoutGrowth => ask.is_held = true,
+        }
+        if let Some(known) = known.filter(|known| counts_as_before(known, ask)) {
+            ask.demand = known.demand.clone();
+            if let Some(report) = ask.report.as_mut().filter(|_| !ask.is_held) {
+                // They are in it.
+                report.unreported = Amount::ZERO;
+            }
+        }
+        if let Some(outstanding) = known.and_then(|known| with_books(known, ask, now)) {
+            ask.in_use.outstanding = Some(outstanding);
+        }
+        let own = known.map_or(Amount::ZERO, Holding::own);
+        if let Some(most) = self.client_max(ask, now) {
+            ask.in_use = ask.in_use.up_to(most.max(own));
+        }
+        let most = self.believed_max(ask, now);
+        ask.believed = ask.in_use.up_to(most.max(own));
+    }
+
+    /// In learning mode: the most that counts of what a client says that it has. None: all of it.
+    fn client_max(&self, ask: &HolderAsk<'_>, now: Time) -> Option<Amount> {
+        let is_client = ask.holder().kind == HolderKind::Client;
+        let most = self.policy.holder_bounds().wants_max;
+        most.filter(|_| is_client && self.learns(now))
+    }
+}
+
+/// Whether a holder's former demand counts: if there is no room for another one; and a child server in learning mode does
+/// not know all its holders yet: as long as it asks on behalf of fewer clients than before, what it asked for before
+/// counts, here and towards our own parent.
+fn counts_as_before(known: &Holding, ask: &HolderAsk<'_>) -> bool {
+    let looks_small = !ask.acknowledges() && ask.demand.clients() < known.demand.clients();
+    (ask.is_held || looks_small) && known.demand != ask.demand
+}
+
+/// What a child server in learning mode reports as outstanding, plus what the books here have of its predecessors. None:
+/// nothing besides.
+fn with_books(known: &Holding, ask: &HolderAsk<'_>, now: Time) -> Option<Has> {
+    ask.mastership()?;
+    if ask.acknowledges() {
+        return None;
+    }
+    let masterships = known.past.as_ref()?.masterships();
+    let inherited = masterships.inherited(now)?;
+    // What the child keeps for holders that have not reported is part of its report.
+    let mut reported = ExactSum::from(ask.unreported);
+    let parts = ask.reported.iter();
+    parts
+        .filter(|part| masterships.is_accounted(part.granted_by))
+        .for_each(|part| reported.add(part.capacity));
+    let mut outstanding = ExactSum::from(inherited.reserved()).without(&reported);
+    if outstanding.is_zero() {
+        return None;
+    }
+    let sent = ask.in_use.outstanding.unwrap_or(Has::untimed(Amount::ZERO));
+    let lasts = inherited.last_expiry().since(now);
+    let expires_in = match sent.expires_in {
+        Some(sent) => Some(sent.max(lasts)),
+        None if sent.capacity.is_zero() => Some(lasts),
+        None => None,
+    };
+    outstanding.add(sent.capacity);
+    Some(Has {
+        capacity: outstanding.rounded_up(),
+        expires_in,
+        ..sent
+    })
 }
 
 /// The answer to a holder.

@@ -7,14 +7,11 @@ use crate::admission::AdmissionGate;
 use crate::amount::Amount;
 use crate::demand::Demand;
 use crate::id::HolderName;
-use crate::lease_table::{Holding, Slot};
+use crate::lease_table::{Asker, Holding, Slot};
 use crate::request::RefusalReason;
 use crate::request::server::ServerLease;
 use crate::resource::Resource;
 use crate::resource::ask::{Answer, AnswerKind, HolderAsk};
-use crate::resource::decide::without_apart;
-use crate::resource::grant::{self, Grant};
-use crate::resource::pace::Before;
 use crate::rounding::SHORTFALL;
 use crate::supply::ParentTerms;
 use crate::time::Time;
@@ -22,131 +19,45 @@ use crate::time::Time;
 /// A child server that is pushed to may be silent for so long, and twice its refresh interval.
 const SILENT_MIN: Duration = Duration::from_secs(5);
 
-/// What comes of a request of a child server.
-#[derive(Debug)]
-pub(crate) enum ChildAnswer {
-    /// The answer.
-    Lease(Box<ServerLease>),
-    /// Some of its claims are on their way: it is decided about and answered when they are there
-    /// ([`Resource::answer_settled`]). Until then it has what it had.
-    Unsettled(Unsettled),
-}
-
-/// What is known of an answer before all claims are there.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Unsettled {
-    /// How long what the child was granted before lasted, when it asked.
-    inherited_for: Duration,
-    /// What it had and wanted before it asked.
-    had: Option<Before>,
-    /// What it could keep then, if the capacity was lowered ([`lowering`](super::lowering)).
-    kept: Option<Amount>,
-    /// The latest lowering then.
-    lowering: u32,
-    /// See [`HolderAsk::floor`].
-    floor: Duration,
-    /// Whether nothing was decided yet: not in learning mode, where what it has is confirmed at once.
-    is_undecided: bool,
-    /// Whether what it asks for was decided about, but for that.
-    decided: bool,
-}
-
 impl Resource {
-    /// A request of a child server: how the answer came about, and the answer, or what is known of it.
+    /// A request of a child server: how the answer came about, and the answer.
     ///
     /// # Errors
     ///
     /// As [`Resource::handle_ask`].
     pub(crate) fn handle_server_ask(
         &mut self,
-        ask: &HolderAsk<'_>,
+        ask: HolderAsk<'_>,
         gate: &mut AdmissionGate<'_>,
         now: Time,
-    ) -> Result<(AnswerKind, ChildAnswer), RefusalReason> {
+    ) -> Result<(AnswerKind, ServerLease), RefusalReason> {
         let name = &ask.holder().name;
         // Of a child that does not say by which mastership it speaks: before it is granted anything.
         let is_silent = ask.mastership().is_none();
         let before = is_silent.then(|| self.granted_for(name, now));
-        let known = self.ledger.child(name);
-        let had = known.map(Before::of);
-        // By the claims it had when the capacity was lowered, so before they change.
-        let kept = known.and_then(|holding| self.lowering.kept(holding));
         let answer = self.handle_ask(ask, gate, now)?;
-        let is_undecided = self.waits_for_claims(ask, now);
         let inherited_for = before.unwrap_or_else(|| self.granted_for(name, now));
-        if answer.kind == AnswerKind::Decided && !self.is_settled() {
-            let unsettled = Unsettled {
-                inherited_for,
-                had,
-                kept,
-                lowering: self.lowering.number(),
-                floor: ask.floor,
-                is_undecided,
-                decided: answer.decided,
-            };
-            if let Some(slot) = self.ledger.children().get(name).copied() {
-                // Should it give up, it is not too early when it asks again.
-                self.ledger.note(slot, |holding| {
-                    holding.decided_at = now - ask.floor;
-                });
-            }
-            return Ok((answer.kind, ChildAnswer::Unsettled(unsettled)));
-        }
         let lease = self.server_lease(name, &answer, now, Some(inherited_for), now);
         if let Some(slot) = self.ledger.children().get(name).copied() {
             self.note_former_gone(slot, now);
         }
         // It was just found or put in.
         let lease = lease.ok_or(RefusalReason::NotReady)?;
-        Ok((answer.kind, ChildAnswer::Lease(Box::new(lease))))
+        Ok((answer.kind, lease))
     }
 
-    /// The answer to a child server that has asked, now that all claims are there. None: it is not there any more.
-    ///
-    /// # Errors
-    ///
-    /// [`RefusalReason::NotReady`] if nothing can be decided any more: it keeps what it has.
-    pub(crate) fn answer_settled(
-        &mut self,
-        name: &HolderName,
-        known: Unsettled,
-        now: Time,
-    ) -> Option<Result<ServerLease, RefusalReason>> {
-        let slot = self.ledger.children().get(name).copied()?;
-        let asked_at = self.ledger.get(slot)?.report.as_ref()?.asked_at;
-        let kept = if self.lowering.number() == known.lowering {
-            known.kept
-        } else {
-            let kept = self.lowering.kept(self.ledger.get(slot)?);
-            kept.into_iter().chain(known.kept).min()
-        };
-        match self.grant_anew(slot, kept, now) {
-            Some(grant) => self.give(slot, &grant, now),
-            None if known.is_undecided => return Some(Err(RefusalReason::NotReady)),
-            None => {}
-        }
-        let after = self.ledger.get(slot).map(Before::of)?;
-        let grew = known.had.is_none_or(|had| after.wants > had.wants);
-        let waited = known.had.and_then(|had| had.waited_for(after));
-        let refresh_in = self.plan(slot, grew, waited, known.floor, now);
-        self.ledger.note_unsettled();
-        let answer = Answer {
-            decided: known.decided,
-            ..self.current(slot, refresh_in, AnswerKind::Decided, now)
-        };
-        self.note_former_gone(slot, now);
-        let inherited_for = Some(known.inherited_for);
-        let lease = self.server_lease(name, &answer, asked_at, inherited_for, now)?;
-        Some(Ok(lease))
-    }
-
-    /// Decides anew for a child server with a stream that did not ask, by what it last asked. None:
-    /// the answer would not differ from the last one, or it has been silent for too long.
+    /// Asks on behalf of a child server with a stream, what it last asked itself. None: the answer would not differ from
+    /// the last one, or the child has been silent for too long.
     pub(crate) fn regrant(&mut self, slot: Slot, now: Time) -> Option<Answer> {
         let holding = self.ledger.get(slot)?;
+        if !self.may_regrant(holding, now) {
+            return None;
+        }
+        let asker = Asker::new(holding.holder());
+        let ask = HolderAsk::on_behalf_of(&asker, holding);
         let (held, newest, share_before) = (holding.own(), holding.newest(), holding.share);
         let safe_fell = self.safe_fell(holding, now);
-        let grant = self.grant_anew(slot, self.lowering.kept(holding), now)?;
+        let grant = self.grant_known(holding, &ask, self.lowering.kept(holding), now);
         let same = |a: Amount, b: Amount| (a.get() - b.get()).abs() <= a.get() * SHORTFALL;
         if same(grant.gets, newest.capacity) && same(grant.share.amount, share_before) && !safe_fell
         {
@@ -168,16 +79,12 @@ impl Resource {
         Some(self.current(slot, refresh_in, AnswerKind::Decided, now))
     }
 
-    /// What a child server gets by what it last asked, which may keep `kept` if the capacity was lowered. None: nothing can be
-    /// decided about it.
-    fn grant_anew(&self, slot: Slot, kept: Option<Amount>, now: Time) -> Option<Grant> {
-        let holding = self.ledger.get(slot)?;
-        if holding.pending || self.learning_remaining(now).is_some() || !self.has_lease(now) {
-            return None;
-        }
-        // A template that is gone takes nothing back: what is out runs down.
-        if !self.has_source() {
-            return None;
+    /// Whether something can be decided for a child server that did not ask: not in learning mode, without a lease of our
+    /// own, nor when its template is gone, which takes nothing back: what is out runs down.
+    fn may_regrant(&self, holding: &Holding, now: Time) -> bool {
+        let learns = self.learning_remaining(now).is_some();
+        if holding.pending || learns || !self.has_lease(now) || !self.has_source() {
+            return false;
         }
         // A silent child may have ended: what it has must end.
         let asked_at = holding
@@ -186,21 +93,7 @@ impl Resource {
             .map_or(now, |report| report.asked_at);
         let interval = self.interval_of(holding, Duration::ZERO);
         let interval = interval.max(self.policy.algorithm().refresh_interval);
-        if now.since(asked_at) > 2 * interval + SILENT_MIN {
-            return None;
-        }
-        let (held, newest) = (holding.own(), holding.newest());
-        let kept = kept.map_or(newest.capacity, |kept| kept.min(held));
-        let kept = without_apart(holding, kept);
-        let report = holding.report.as_ref().filter(|report| report.learning);
-        let unreported = report.map(|report| report.unreported);
-        let demand = &holding.demand;
-        let share = self.rule_for(demand).share_of(demand);
-        let keeps =
-            unreported.map(|unreported| grant::keeps(newest.capacity, share, unreported.min(held)));
-        let mut grant = self.grant_share(share, held, kept, keeps);
-        grant.leave_apart(holding);
-        Some(grant)
+        now.since(asked_at) <= 2 * interval + SILENT_MIN
     }
 
     /// The answer that is made now says of no former process that it may live: the child confirms from then on what that one

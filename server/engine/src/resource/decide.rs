@@ -20,13 +20,11 @@ use std::time::Duration;
 use crate::admission::AdmissionGate;
 use crate::amount::Amount;
 use crate::demand::Demand;
-use crate::id::HolderKind;
 use crate::lease::{Lease, Leases};
 use crate::lease_table::{Holding, Slot};
 use crate::past::Precedence;
 use crate::refresh;
 use crate::request::{LimitedBy, RefusalReason};
-use crate::resource::admit::Admitted;
 use crate::resource::ask::{Answer, AnswerKind, HolderAsk};
 use crate::resource::grant::Grant;
 use crate::resource::ledger::{Decision, grant_by_kind};
@@ -43,7 +41,7 @@ impl Resource {
     /// changed then. [`RefusalReason::NotReady`] if this server has no lease itself yet.
     pub(crate) fn handle_ask(
         &mut self,
-        ask: &HolderAsk<'_>,
+        mut ask: HolderAsk<'_>,
         gate: &mut AdmissionGate<'_>,
         now: Time,
     ) -> Result<Answer, RefusalReason> {
@@ -54,13 +52,11 @@ impl Resource {
             return Err(reason);
         }
         let looked_at = self.expire(EXPIRIES_PER_REQUEST, now);
-        let bounded = self.bounded_ask(ask, gate.limits);
-        let wants_more = bounded.is_some();
-        let ask = bounded.as_ref().unwrap_or(ask);
-        let slot = self.ledger.find_asker(ask);
-        self.admit_request(slot, ask, gate, now)?;
+        self.count_demand(&mut ask, gate.limits);
+        let slot = self.ledger.find_asker(&ask);
+        self.admit_request(slot, &ask, gate, now)?;
         if let Some(slot) = slot {
-            if let Some(answer) = self.repeat(slot, ask, wants_more, now) {
+            if let Some(answer) = self.repeat(slot, &ask, now) {
                 // Leases that ended, or were only looked at, have changed when the resource is due.
                 let kind = if looked_at == 0 {
                     AnswerKind::Repeated
@@ -69,26 +65,14 @@ impl Resource {
                 };
                 return Ok(Answer { kind, ..answer });
             }
-            if let Some(answer) = self.hear_again(slot, ask, now)? {
+            if let Some(answer) = self.hear_again(slot, &ask, now)? {
                 return Ok(answer);
             }
         }
-        let admitted = self.admit(slot, ask, gate, now)?;
-        let (ask, is_held) = match &admitted {
-            Admitted::AsAsked => (ask, false),
-            Admitted::New(ask) => (ask, false),
-            Admitted::WithoutGrowth(ask) => (ask, true),
-        };
-        let merged = self.merge_reports(slot, ask, now);
-        let ask = merged.as_ref().unwrap_or(ask);
-        let bounded = self.bounded_report(slot, ask, now);
-        let ask = bounded.as_ref().unwrap_or(ask);
-        self.note_reports(slot, ask, now)?;
-        let answer = self.decide(slot, ask, wants_more, now);
-        Ok(Answer {
-            decided: answer.decided && !is_held,
-            ..answer
-        })
+        let admitted = self.admit(slot, &ask, gate, now)?;
+        self.count_reports(slot, &mut ask, admitted, now);
+        self.note_reports(slot, &ask, now)?;
+        Ok(self.decide(slot, &ask, now))
     }
 
     /// A request under a known name. None: it has to be decided.
@@ -148,11 +132,9 @@ impl Resource {
         if self.upstream.is_none() {
             self.count_report(slot, ask, now);
         }
-        let believed = self.believed(slot, ask, now);
-        let believed = believed.as_ref().unwrap_or(ask);
-        self.note_learned(slot, believed, now);
-        if self.must_wait_for_parent(slot, ask, believed, now) {
-            self.note_pending(slot, ask, believed, now);
+        self.note_learned(slot, ask, now);
+        if self.must_wait_for_parent(slot, ask, now) {
+            self.note_pending(slot, ask, now);
             return Err(RefusalReason::NotReady);
         }
         if self.upstream.is_some() {
@@ -161,13 +143,7 @@ impl Resource {
         Ok(())
     }
 
-    fn decide(
-        &mut self,
-        slot: Option<Slot>,
-        ask: &HolderAsk<'_>,
-        wants_more: bool,
-        now: Time,
-    ) -> Answer {
+    fn decide(&mut self, slot: Option<Slot>, ask: &HolderAsk<'_>, now: Time) -> Answer {
         let before = slot.and_then(|slot| self.ledger.get(slot)).map(Before::of);
         let was_overcommitted = cfg!(debug_assertions) && self.is_overcommitted();
         let version = self.ledger.version();
@@ -186,12 +162,16 @@ impl Resource {
         let repeats_in = Some(version).filter(|it| *it == self.ledger.version());
         self.ledger.note(slot, |holding| {
             holding.repeats_in = repeats_in;
-            holding.wants_more = wants_more;
+            holding.wants_more = ask.wants_more;
         });
         self.ledger.note_request(slot, ask);
         let refresh_in = self.plan(slot, grew, waited, ask.floor, now);
         self.ledger.note_unsettled();
-        self.current(slot, refresh_in, AnswerKind::Decided, now)
+        let answer = self.current(slot, refresh_in, AnswerKind::Decided, now);
+        Answer {
+            decided: !ask.is_held,
+            ..answer
+        }
     }
 
     /// Whether what holders say they have counts, whatever we have ourselves.
@@ -239,16 +219,14 @@ impl Resource {
         }
     }
 
-    /// A child server in learning mode does not know all its holders yet: as long as it asks on
-    /// behalf of fewer clients than before, what it asked for before counts, here and towards our
-    /// own parent.
-    pub(super) fn change_demand(&mut self, slot: Slot, ask: &HolderAsk<'_>, now: Time) {
-        let Some(holding) = self.ledger.get(slot) else {
-            return;
-        };
-        let looks_small = !ask.acknowledges() && ask.demand.clients() < holding.demand.clients();
-        if holding.demand != ask.demand && !looks_small {
-            self.ledger.change_demand(slot, &ask.demand, now);
+    /// A holder asks for something else.
+    pub(super) fn change_demand(&mut self, slot: Slot, ask: &HolderAsk<'_>) {
+        if self
+            .ledger
+            .get(slot)
+            .is_some_and(|it| it.demand != ask.demand)
+        {
+            self.ledger.change_demand(slot, &ask.demand);
         }
     }
 
@@ -258,7 +236,7 @@ impl Resource {
         };
         // By the claim it had when the capacity was lowered, so before that changes.
         let kept_if_lowered = self.lowering.kept(holding);
-        self.change_demand(slot, ask, now);
+        self.change_demand(slot, ask);
         // Whoever has all that it may use says nothing new.
         if ask.acknowledges()
             && ask.in_use() < self.ledger.get(slot).map_or(Amount::ZERO, Holding::own)
@@ -269,14 +247,8 @@ impl Resource {
         let Some(holding) = self.ledger.get(slot) else {
             return slot;
         };
-        if self.waits_for_claims(ask, now) {
-            return slot;
-        }
-        let (held, newest) = (holding.own(), holding.newest().capacity);
-        let kept = kept_if_lowered.map_or(newest, |kept| kept.min(held));
-        let kept = without_apart(holding, kept);
-        let mut grant = self.grant(ask, &holding.demand, held, kept, newest, now);
-        grant.leave_apart(holding);
+        let grant = self.grant_known(holding, ask, kept_if_lowered, now);
+        let held = holding.own();
         let may_use_more = ask.in_use() > held.max(grant.gets);
         let learns = self.learning_remaining(now).is_some();
         if learns && (may_use_more || ask.in_use() > ask.to_confirm()) {
@@ -291,12 +263,9 @@ impl Resource {
     }
 
     fn decide_for_new(&mut self, ask: &HolderAsk<'_>, now: Time) -> Slot {
-        self.ledger.claim(&ask.demand, now);
+        self.ledger.claim(&ask.demand);
         let nothing = Amount::ZERO;
-        let mut grant = self.grant(ask, &ask.demand, nothing, nothing, nothing, now);
-        if self.waits_for_claims(ask, now) {
-            grant.gets = nothing;
-        }
+        let grant = self.grant(ask, nothing, nothing, nothing, now);
         let mut words = Vec::new();
         if self.learning_remaining(now).is_some() {
             // It wants less than it has: until it says that it has shrunk, what it has counts.
@@ -313,13 +282,6 @@ impl Resource {
         let slot = self.insert(ask, leases, &decision, now);
         self.note_granted(ask.holder(), &grant);
         slot
-    }
-
-    /// Whether claims of a child server that asks are on their way still. Until they are there, it has what it had: it is
-    /// [decided about then](Resource::answer_settled).
-    pub(super) fn waits_for_claims(&self, ask: &HolderAsk<'_>, now: Time) -> bool {
-        let is_server = ask.holder().kind == HolderKind::Server;
-        is_server && !self.is_settled() && self.learning_remaining(now).is_none()
     }
 
     /// Puts in a holder that is not there yet, and has claimed.
@@ -366,14 +328,4 @@ impl Resource {
         let expiry = now + self.policy.algorithm().lease_length;
         self.supply.expires_at.map_or(expiry, |end| expiry.min(end))
     }
-}
-
-/// What of that a holder may keep, if more is out than there is: not what another process under its
-/// name has besides.
-pub(super) fn without_apart(holding: &Holding, kept: Amount) -> Amount {
-    let leases = holding.leases();
-    if !leases.has_apart() {
-        return kept;
-    }
-    leases.apart_sum().left_of(kept)
 }

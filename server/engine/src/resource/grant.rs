@@ -29,7 +29,7 @@ pub(super) struct Grant {
 impl Grant {
     /// One that is started again and again must not take what is free each time: what all but one of the processes may be
     /// using that had its name counts as its own.
-    pub(super) fn leave_apart(&mut self, holding: &Holding) {
+    fn leave_apart(&mut self, holding: &Holding) {
         let others = holding.leases().apart_but_one();
         if !others.is_zero() {
             let most = Amount::from_computed(self.share.amount.get() - others.get());
@@ -40,32 +40,41 @@ impl Grant {
 }
 
 impl Resource {
-    /// What a holder gets, whose claims are in the index, who has `held` reserved and `newest` as its
-    /// newest lease, and who may keep `kept` should the capacity be lowered below what is out.
+    /// What a holder gets that is there and whose claims are those of the ask. `lowered` is what it may keep if the capacity
+    /// was lowered since it last asked.
+    pub(super) fn grant_known(
+        &self,
+        holding: &Holding,
+        ask: &HolderAsk<'_>,
+        lowered: Option<Amount>,
+        now: Time,
+    ) -> Grant {
+        let (held, newest) = (holding.own(), holding.newest().capacity);
+        let kept = lowered.map_or(newest, |kept| kept.min(held));
+        let kept = without_apart(holding, kept);
+        let mut grant = self.grant(ask, held, kept, newest, now);
+        grant.leave_apart(holding);
+        grant
+    }
+
+    /// What a holder gets whose claims are in the index. It has `held` reserved and `newest` as its newest lease, and may
+    /// keep `kept` should the capacity be lowered below what is out.
     pub(super) fn grant(
         &self,
         ask: &HolderAsk<'_>,
-        demand: &Demand,
         held: Amount,
         kept: Amount,
         newest: Amount,
         now: Time,
     ) -> Grant {
         let learns = self.learning_remaining(now).is_some();
-        let confirmed = learns.then(|| self.confirm(ask, demand, held, kept, newest, now));
+        let confirmed = learns.then(|| self.confirm(ask, held, kept, newest, now));
         if let Some(confirmed) = confirmed.filter(|_| !self.may_grant_growth(now)) {
             return confirmed;
         }
-        let share = self.rule_for(demand).share_of(demand);
-        let keeps = (!ask.acknowledges()).then(|| {
-            // If its demand looks small, that of before counts, and theirs is in it.
-            let unreported = if *demand == ask.demand {
-                ask.unreported
-            } else {
-                Amount::ZERO
-            };
-            keeps(newest, share, unreported.min(held))
-        });
+        let share = self.rule_for(&ask.demand).share_of(&ask.demand);
+        let keeps =
+            (!ask.acknowledges()).then(|| keeps(newest, share, ask.without_demand().min(held)));
         let shared = self.grant_share(share, held, kept, keeps);
         // Reports come first; what is left then is free.
         match confirmed {
@@ -82,7 +91,7 @@ impl Resource {
         else {
             return share.amount;
         };
-        let algorithm = self.divides_by();
+        let algorithm = self.policy.algorithm();
         if algorithm.kind.has_bands() {
             // How what is to come splits over the bands is not known: as what there is, say.
             let wants = demand.wants();
@@ -97,7 +106,7 @@ impl Resource {
             capacity: terms.share,
             ..self.supply.clone()
         };
-        let rule = algorithm::solve(&algorithm, self.ledger.bands(), &expected, demand);
+        let rule = algorithm::solve(algorithm, self.ledger.bands(), &expected, demand);
         rule.share_of(demand).amount.max(share.amount)
     }
 
@@ -112,12 +121,12 @@ impl Resource {
     fn confirm(
         &self,
         ask: &HolderAsk<'_>,
-        demand: &Demand,
         held: Amount,
         kept: Amount,
         newest: Amount,
         now: Time,
     ) -> Grant {
+        let demand = &ask.demand;
         let room = self.room(held, kept, self.is_overcommitted());
         let holder = self.ledger.key_of(ask.holder());
         let reported = self.ledger.reported();
@@ -157,7 +166,7 @@ impl Resource {
 
     /// A share, bounded by what others hold, and not below `keeps`: what a child server in
     /// learning mode has, whose demand looks smaller than it is.
-    pub(super) fn grant_share(
+    fn grant_share(
         &self,
         mut share: Share,
         held: Amount,
@@ -202,7 +211,17 @@ impl Resource {
 
 /// What a child server in learning mode keeps: what it has, and no less than its share by what it has
 /// heard and what others of its holders have, which is no more than it has itself.
-pub(super) fn keeps(newest: Amount, share: Share, unreported: Amount) -> Amount {
+fn keeps(newest: Amount, share: Share, unreported: Amount) -> Amount {
     let share = share.amount.get() + unreported.get();
     newest.max(Amount::from_computed(share))
+}
+
+/// What of that a holder may keep, if more is out than there is: not what another process under its
+/// name has besides.
+fn without_apart(holding: &Holding, kept: Amount) -> Amount {
+    let leases = holding.leases();
+    if !leases.has_apart() {
+        return kept;
+    }
+    leases.apart_sum().left_of(kept)
 }

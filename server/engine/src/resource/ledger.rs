@@ -4,20 +4,18 @@
 //! A claim comes, goes and changes here and nowhere else, so that all of these are in step. Whoever is
 //! about to come claims first ([`Ledger::claim`]): what it gets is decided with its claim among the others.
 
-mod claims;
 mod news;
-pub(super) mod regrouping;
 mod waste;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::num::NonZeroU16;
 
-use crate::admission::AdmissionGate;
 use crate::admission::weight::{Weight, counted};
+use crate::admission::{AdmissionGate, points_of};
 use crate::algorithm::Why;
 use crate::amount::Amount;
 use crate::bands::Bands;
 use crate::demand::Demand;
+use crate::garbage::Whole;
 use crate::id::{HolderId, HolderKind, HolderName};
 use crate::lease::{Lease, Leases};
 use crate::lease_table::{Expired, Holding, KnownWhy, LeaseTable, Slot, Version};
@@ -25,11 +23,9 @@ use crate::request::RefusalReason;
 use crate::resource::arrivals::{Arrivals, Brings};
 use crate::resource::ask::HolderAsk;
 use crate::resource::learned::Learned;
-use crate::resource::ledger::claims::Claims;
-use crate::resource::ledger::regrouping::Regrouping;
 use crate::resource::ledger::waste::Waste;
 use crate::resource::reported::Reported;
-use crate::template::{AlgorithmKind, Shrink};
+use crate::template::Shrink;
 use crate::time::Time;
 
 /// What was decided for a holder, as it is remembered.
@@ -51,8 +47,8 @@ pub(super) struct Decision {
 #[derive(Debug)]
 #[repr(C)]
 pub(super) struct Ledger {
-    /// Those of everybody in the table.
-    claims: Claims,
+    /// The claims of everybody in the table.
+    claims: Bands,
     table: LeaseTable,
     /// The child servers among the holders. Absent: there are none.
     #[expect(clippy::box_collection, reason = "without it, it takes one word")]
@@ -64,32 +60,26 @@ pub(super) struct Ledger {
     /// In learning mode, below the root: who granted them that. Absent: nobody has said anything.
     pub(super) learned: Option<Box<Learned>>,
     demand_version: u64,
-    /// Claims put in or taken out since that was last asked.
-    moved: u32,
     is_unsettled: bool,
     /// Other clients may be served since that was last asked.
     has_new_clients: bool,
-    /// Claims on their way into other bands.
-    regrouping: Option<Box<Regrouping>>,
     /// What is not needed any more, and is not to be dropped here.
     waste: Waste,
 }
 
 impl Ledger {
     /// There are no holders.
-    pub(super) fn new(kind: AlgorithmKind, claims_at_once: NonZeroU16, seed: u64) -> Self {
+    pub(super) fn new(seed: u64) -> Self {
         Self {
             table: LeaseTable::new(seed),
-            claims: Claims::new(kind, claims_at_once),
+            claims: Bands::default(),
             children: None,
             arrivals: Arrivals::default(),
             reported: None,
             learned: None,
             demand_version: 0,
-            moved: 0,
             is_unsettled: false,
             has_new_clients: false,
-            regrouping: None,
             waste: Waste::default(),
         }
     }
@@ -99,9 +89,9 @@ impl Ledger {
         &self.table
     }
 
-    /// Their claims, as far as they are there.
+    /// Their claims.
     pub(super) fn bands(&self) -> &Bands {
-        self.claims.bands()
+        &self.claims
     }
 
     /// What is in a slot.
@@ -170,17 +160,11 @@ impl Ledger {
     /// What takes memory.
     pub(super) fn weight(&self) -> Weight {
         let children = self.children().len();
-        // When nobody is left, claims are on their way out at most.
-        let bands = if self.is_empty() {
-            0
-        } else {
-            self.bands().len()
-        };
         Weight {
             leases: counted(self.table.len() - children),
             curves: counted(children),
             points: self.arrivals.points(),
-            bands: counted(bands.saturating_sub(1)),
+            bands: counted(self.bands().len().saturating_sub(1)),
             name_bytes: self.arrivals.name_bytes(),
         }
     }
@@ -204,19 +188,14 @@ impl Ledger {
         named: &BTreeMap<i64, f64>,
         gate: &mut AdmissionGate<'_>,
     ) -> Result<(), RefusalReason> {
-        let regrouping = self.regrouping.as_ref();
-        let claims = regrouping.map_or(&self.claims, |regrouping| regrouping.claims());
-        if claims.are_settled() {
-            self.arrivals.forget_priorities(claims.bands());
-        }
-        let bands = claims.bands();
-        self.arrivals.admit_priorities(by, more, bands, named, gate)
+        self.arrivals.forget_priorities(&self.claims);
+        self.arrivals
+            .admit_priorities(by, more, &self.claims, named, gate)
     }
 
     /// Who comes claims this, before it is put in.
-    pub(super) fn claim(&mut self, demand: &Demand, now: Time) {
-        self.claims.insert(demand);
-        self.settle_some(now);
+    pub(super) fn claim(&mut self, demand: &Demand) {
+        self.claims.insert_all(demand);
         self.note_clients_changed();
     }
 
@@ -235,9 +214,6 @@ impl Ledger {
         decision.write_to(&mut holding);
         self.arrivals.note_came(&holding);
         let slot = self.table.insert(holding);
-        if let Some(regrouping) = self.regrouping.as_mut().filter(|it| it.has(slot)) {
-            regrouping.claims_mut().insert(&ask.demand);
-        }
         if ask.holder().kind == HolderKind::Server {
             let children = self.children.get_or_insert_default();
             children.insert(ask.holder().name.clone(), slot);
@@ -270,35 +246,23 @@ impl Ledger {
             holding.incarnation = ask.incarnation;
             holding.pending = false;
             holding.report = ask.report.clone().map(Box::new);
-            if let Some(report) = &mut holding.report
-                && holding.demand != ask.demand
-            {
-                // It looks smaller than what counts, in which theirs is.
-                report.unreported = Amount::ZERO;
-            }
         });
     }
 
     /// A holder asks for something else from now on.
-    pub(super) fn change_demand(&mut self, slot: Slot, demand: &Demand, now: Time) {
+    pub(super) fn change_demand(&mut self, slot: Slot, demand: &Demand) {
         let Some(holding) = self.table.get(slot) else {
             return;
         };
         let before = &holding.demand;
         self.arrivals.note_demand(holding.caller, before, demand);
-        self.claims.change(before, demand, &mut self.waste);
-        if let Some(regrouping) = self.regrouping.as_mut().filter(|it| it.has(slot)) {
-            regrouping
-                .claims_mut()
-                .change(before, demand, &mut self.waste);
-        }
+        let waste = &mut self.waste;
+        self.claims
+            .replace_all(before, demand, |tree| waste.push(Whole(tree)));
         // Behind the claims of a child server are fractions of clients, whose sum depends on the order. Clients alone are
         // whole numbers, and as many as before.
-        let are_whole_clients = matches!(demand, Demand::Client { .. })
-            && self.children.is_none()
-            && self.claims.are_settled();
+        let are_whole_clients = matches!(demand, Demand::Client { .. }) && self.children.is_none();
         self.table.change_demand(slot, demand.clone());
-        self.settle_some(now);
         if are_whole_clients {
             self.note_demand_changed();
         } else {
@@ -307,64 +271,30 @@ impl Ledger {
     }
 
     /// Takes a holder out.
-    pub(super) fn remove(&mut self, slot: Slot, now: Time) {
+    pub(super) fn remove(&mut self, slot: Slot) {
         if let Some(gone) = self.table.remove(slot) {
-            self.note_gone(slot, &gone);
-            self.settle_some(now);
+            self.note_gone(&gone);
         }
     }
 
     /// Takes out leases that have ended, in up to so many steps, but for what the last one takes. Returns how many holders
     /// are gone, and how many steps that took.
     pub(super) fn expire(&mut self, steps_max: usize, now: Time) -> (usize, usize) {
-        let (mut gone, mut children, mut steps) = (0, 0, 0);
+        let (mut gone, mut steps) = (0, 0);
         while steps < steps_max {
             match self.table.expire_one(now) {
                 Expired::NothingDue => break,
                 Expired::Nobody => {}
-                Expired::Holder(slot, holding) => {
-                    self.note_gone(slot, &holding);
+                Expired::Holder(holding) => {
+                    self.note_gone(&holding);
                     gone += 1;
-                    if let Demand::Server(demand) = &holding.demand {
-                        children += 1;
-                        steps += demand.bands().len();
-                    }
+                    steps += points_of(&holding.demand);
                 }
                 Expired::Part => self.note_unsettled(),
             }
             steps += 1;
         }
-        if children > 0 {
-            self.settle_some(now);
-        }
         (gone, steps)
-    }
-
-    /// Puts in, or takes out, some claims that are [on their way](claims). Returns how many.
-    pub(super) fn settle(&mut self, now: Time) -> usize {
-        let was_settled = self.is_settled();
-        let moved = self.claims.settle(now, &mut self.waste);
-        if !was_settled {
-            self.note_clients_changed();
-        }
-        moved
-    }
-
-    /// The same for who has changed claims: what that takes is counted.
-    fn settle_some(&mut self, now: Time) {
-        self.moved += counted(self.claims.settle(now, &mut self.waste));
-    }
-
-    /// Whether all claims are there.
-    pub(super) fn is_settled(&self) -> bool {
-        self.claims.are_settled()
-    }
-
-    /// When to go on with claims that are on their way, to where they are or into other bands.
-    pub(super) fn claims_due(&self) -> Option<Time> {
-        let regroups_at = self.regrouping.as_ref().map(|regrouping| regrouping.due());
-        let due = self.claims.due().into_iter().chain(regroups_at);
-        due.min()
     }
 
     /// Ends every lease by then, at the latest: a few at once, and the others as leases are that have ended
@@ -416,14 +346,12 @@ impl Ledger {
         let mut children = 0;
         let mut keys = BTreeSet::new();
         for holding in self.table.iter() {
-            holding
-                .demand
-                .for_each_claim(self.kind(), |_, _| claims += 1);
+            holding.demand.for_each_claim(|_, _| claims += 1);
             children += usize::from(holding.kind == HolderKind::Server);
             keys.insert(self.key_of(&holding.holder()));
         }
-        assert_eq!(self.claims.len_to_be(), claims, "claims in the index");
-        self.assert_regrouped();
+        let there = self.claims.iter().map(|(_, index)| index.len());
+        assert_eq!(there.sum::<usize>(), claims, "claims in the index");
         assert_eq!(self.children().len(), children, "child servers");
         if let Some(reported) = &self.reported {
             reported.assert_consistent(|holder| keys.contains(&holder));
@@ -431,12 +359,10 @@ impl Ledger {
     }
 
     /// A holder was taken out of the table.
-    fn note_gone(&mut self, slot: Slot, gone: &Holding) {
-        let demand = &gone.demand;
-        self.claims.remove(demand, &mut self.waste);
-        if let Some(regrouping) = self.regrouping.as_mut().filter(|it| it.has(slot)) {
-            regrouping.claims_mut().remove(demand, &mut self.waste);
-        }
+    fn note_gone(&mut self, gone: &Holding) {
+        let waste = &mut self.waste;
+        self.claims
+            .remove_all(&gone.demand, |tree| waste.push(Whole(tree)));
         self.arrivals.note_gone(gone);
         if self.reported.is_some() || self.learned.is_some() {
             let holder = gone.holder();
@@ -453,8 +379,8 @@ impl Ledger {
         self.note_clients_changed();
     }
 
-    /// Claims have come or gone.
-    fn note_clients_changed(&mut self) {
+    /// Claims have come or gone, or count by another algorithm.
+    pub(super) fn note_clients_changed(&mut self) {
         self.note_demand_changed();
         self.has_new_clients = true;
     }

@@ -48,55 +48,13 @@ impl Resource {
         });
     }
 
-    /// What a child server in learning mode reports as outstanding, plus what the books here have of its predecessors.
-    /// None: nothing besides.
-    pub(super) fn merge_reports<'a>(
-        &self,
-        slot: Option<Slot>,
-        ask: &HolderAsk<'a>,
-        now: Time,
-    ) -> Option<HolderAsk<'a>> {
-        ask.mastership()?;
-        if ask.acknowledges() {
-            return None;
-        }
-        let past = self.ledger.get(slot?)?.past.as_ref()?;
-        let masterships = past.masterships();
-        let inherited = masterships.inherited(now)?;
-        // What the child keeps for holders that have not reported is part of its report.
-        let mut known = ExactSum::from(ask.unreported);
-        let parts = ask.reported.iter();
-        parts
-            .filter(|part| masterships.is_accounted(part.granted_by))
-            .for_each(|part| known.add(part.capacity));
-        let mut outstanding = ExactSum::from(inherited.reserved()).without(&known);
-        if outstanding.is_zero() {
-            return None;
-        }
-        let sent = ask.outstanding.unwrap_or(Has::untimed(Amount::ZERO));
-        let lasts = inherited.last_expiry().since(now);
-        let expires_in = match sent.expires_in {
-            Some(sent) => Some(sent.max(lasts)),
-            None if sent.capacity.is_zero() => Some(lasts),
-            None => None,
-        };
-        outstanding.add(sent.capacity);
-        Some(HolderAsk {
-            outstanding: Some(Has {
-                capacity: outstanding.rounded_up(),
-                expires_in,
-                ..sent
-            }),
-            ..ask.clone()
-        })
-    }
-
     /// Remembers which mastership granted what a holder reports, in learning mode below the root.
     pub(super) fn note_learned(&mut self, slot: Option<Slot>, ask: &HolderAsk<'_>, now: Time) {
-        if self.upstream.is_none() || !self.is_learning() || ask.in_use().is_zero() {
+        let in_use = ask.believed;
+        if self.upstream.is_none() || !self.is_learning() || in_use.most().is_zero() {
             return;
         }
-        let granted_by = ask.has.and_then(|has| has.granted_by);
+        let granted_by = in_use.has.and_then(|has| has.granted_by);
         let holding = slot.and_then(|slot| self.ledger.get(slot));
         // A lease of this mastership says nothing about its predecessors.
         let may_be_ours = holding.is_some_and(|holding| !holding.pending);
@@ -114,16 +72,16 @@ impl Resource {
             let lasts = has.expires_in.map_or(Duration::ZERO, time::at_least);
             lasts.saturating_sub(TRAVEL_MAX)
         };
-        let lasts = ask.reports().map(lasts_of).max().unwrap_or_default();
+        let lasts = in_use.each().map(lasts_of).max().unwrap_or_default();
         // Work that continues after its lease counts, but is not part of what earlier masterships had granted: they
         // may have granted that to others. Nor is a lease that may have ended while the report travelled.
         let is_over = |has: Has| has.expires_in.is_some_and(|lasts| lasts <= TRAVEL_MAX);
-        let part = match ask.reports().all(is_over) {
+        let part = match in_use.each().all(is_over) {
             true => Amount::ZERO,
-            false => ask.in_use(),
+            false => in_use.most(),
         };
         // What a child server has out is a sum, of which only the last part ends when it says.
-        let has = ask
+        let has = in_use
             .has
             .map(|has| (has.capacity.min(part), now + lasts_of(has)));
         let report = ReportedLease {

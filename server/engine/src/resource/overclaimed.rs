@@ -152,28 +152,20 @@ impl Resource {
         }
     }
 
-    /// The believed part of a holder's report, if that is more than will be confirmed; never less than is reserved for it
-    /// already. None: all of it.
-    pub(super) fn believed<'a>(
-        &self,
-        slot: Option<Slot>,
-        ask: &HolderAsk<'a>,
-        now: Time,
-    ) -> Option<HolderAsk<'a>> {
-        self.upstream.as_ref()?;
-        let level = self.believed_level(now)?;
-        let counts = self
-            .ledger
-            .reported()?
-            .counts(self.ledger.key_of(ask.holder()))?;
+    /// The most of a holder's report that is believed, if that is more than will be confirmed.
+    pub(super) fn believed_max(&self, ask: &HolderAsk<'_>, now: Time) -> Amount {
+        let all = Amount::MAX;
+        let (Some(_), Some(level)) = (&self.upstream, self.believed_level(now)) else {
+            return all;
+        };
+        let holder = self.ledger.key_of(ask.holder());
+        let reported = self.ledger.reported();
+        let Some(counts) = reported.and_then(|it| it.counts(holder)) else {
+            return all;
+        };
         let part = part_of(counts, level);
-        let is_settled = ask.in_use() <= counts.wants || part < counts.wants;
-        let own = slot.and_then(|slot| Some(self.ledger.get(slot)?.own()));
-        let most = part.max(own.unwrap_or(Amount::ZERO));
-        if !is_settled || ask.in_use() <= most {
-            return None;
-        }
-        Some(ask.with_reports_up_to(most))
+        let is_counted = ask.in_use() <= counts.wants || part < counts.wants;
+        if is_counted { part } else { all }
     }
 
     /// The most that a holder is confirmed of what it says, however much there is. A child server in
@@ -220,7 +212,7 @@ impl Resource {
         let short = short_lease(self.policy.algorithm().refresh_interval);
         let hands_out = ask.holder().kind == HolderKind::Server;
         let mut leases = Vec::new();
-        for has in ask.reports() {
+        for has in ask.in_use.each() {
             let lasts = self.report_lasts(has.expires_in, now);
             let mut lease = |capacity: Amount, lasts: Duration| {
                 leases.push(Lease {

@@ -41,12 +41,10 @@ impl Resource {
 
     /// Whether a holder can only get *not ready*: there is no lease yet, or a lease that does not cover its report, which
     /// the parent may not know yet; or the predecessor's lease was shrunk below what was granted, and that runs down.
-    /// What is not believed of its report is not new to the parent.
     pub(super) fn must_wait_for_parent(
         &self,
         slot: Option<Slot>,
         ask: &HolderAsk<'_>,
-        believed: &HolderAsk<'_>,
         now: Time,
     ) -> bool {
         let Some(upstream) = &self.upstream else {
@@ -64,7 +62,8 @@ impl Resource {
         }
         let holding = slot.and_then(|slot| self.ledger.get(slot));
         let held = holding.map_or(Amount::ZERO, Holding::own);
-        let news = believed.in_use() > held;
+        // What is not believed of its report is not new to the parent.
+        let news = ask.believed.most() > held;
         if !news && !holding.is_some_and(|holding| holding.pending) {
             return false;
         }
@@ -77,19 +76,13 @@ impl Resource {
         let room = self.room_beside_others(held);
         let unreported = news || !upstream.reports().are_all_answered();
         let lasts_on = |has: Has| has.expires_in.is_none_or(|lasts| lasts > WORD_MIN);
-        let has_time = ask.reports().any(lasts_on);
+        let has_time = ask.in_use.each().any(lasts_on);
         let far_off = room.get() < ask.in_use().get() * NEARLY;
         ask.in_use() > room && (unreported || has_time && far_off)
     }
 
     /// Remembers a holder's request and report, as far as it is believed, without a decision.
-    pub(super) fn note_pending(
-        &mut self,
-        slot: Option<Slot>,
-        ask: &HolderAsk<'_>,
-        believed: &HolderAsk<'_>,
-        now: Time,
-    ) {
+    pub(super) fn note_pending(&mut self, slot: Option<Slot>, ask: &HolderAsk<'_>, now: Time) {
         let nothing = Lease {
             capacity: Amount::ZERO,
             expires_at: now + PENDING_LENGTH,
@@ -100,8 +93,8 @@ impl Resource {
         let held = held.unwrap_or(Amount::ZERO);
         let slot = match slot {
             Some(slot) => {
-                self.change_demand(slot, ask, now);
-                let words: Vec<_> = self.reported_leases(believed, now).collect();
+                self.change_demand(slot, ask);
+                let words: Vec<_> = self.reported_leases(ask, now).collect();
                 self.ledger.change_leases(slot, |leases| {
                     if ask.acknowledges() {
                         leases.acknowledge(ask.in_use());
@@ -118,11 +111,11 @@ impl Resource {
             }
             None => {
                 let mut leases = Leases::new(nothing);
-                for lease in self.reported_leases(believed, now) {
+                for lease in self.reported_leases(ask, now) {
                     leases.grant(lease);
                 }
                 leases.grant(nothing);
-                self.ledger.claim(&ask.demand, now);
+                self.ledger.claim(&ask.demand);
                 let Share { amount, reason } = Share::WAITING_FOR_PARENT;
                 let bound = Bound::Share;
                 let decision = Decision {
@@ -154,7 +147,7 @@ impl Resource {
 
     /// What a holder reports, as leases; none if there is nothing to learn.
     fn reported_leases(&self, ask: &HolderAsk<'_>, now: Time) -> impl Iterator<Item = Lease> {
-        let words = ask.reports().filter(|_| self.is_learning());
+        let words = ask.believed.each().filter(|_| self.is_learning());
         words.map(move |has| Lease {
             capacity: has.capacity,
             expires_at: now + self.report_lasts(has.expires_in, now),

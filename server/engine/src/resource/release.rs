@@ -37,11 +37,11 @@ impl Resource {
             sequence,
         };
         match holding.precedence(asks, now) {
-            Precedence::Next if is_its_own(holding, caller) => self.free(slot, holder, now),
+            Precedence::Next if is_its_own(holding, caller) => self.free(slot, holder),
             Precedence::Next | Precedence::Started => {
                 let expected_by = holding.overdue_at();
                 if expected_by <= now {
-                    return self.free(slot, holder, now);
+                    return self.free(slot, holder);
                 }
                 self.ledger
                     .change_leases(slot, |leases| leases.end_own_by(expected_by));
@@ -64,7 +64,7 @@ impl Resource {
         }
     }
 
-    fn free(&mut self, slot: Slot, holder: &HolderId, now: Time) -> Released {
+    fn free(&mut self, slot: Slot, holder: &HolderId) -> Released {
         if self
             .ledger
             .get(slot)
@@ -74,7 +74,7 @@ impl Resource {
             self.release_own(slot);
             self.ledger.forget_report(holder);
         } else {
-            self.ledger.remove(slot, now);
+            self.ledger.remove(slot);
         }
         Released::Freed
     }

@@ -16,13 +16,7 @@ use crate::time::Time;
 
 impl Resource {
     /// The answer to a request that repeats what was decided. None: it has to be decided.
-    pub(super) fn repeat(
-        &mut self,
-        slot: Slot,
-        ask: &HolderAsk<'_>,
-        wants_more: bool,
-        now: Time,
-    ) -> Option<Answer> {
+    pub(super) fn repeat(&mut self, slot: Slot, ask: &HolderAsk<'_>, now: Time) -> Option<Answer> {
         if self.upstream.is_some() || self.learning.is_on() {
             return None;
         }
@@ -38,7 +32,7 @@ impl Resource {
         let expires_at = self.expiry_from(now);
         self.ledger.renew(slot, expires_at);
         self.ledger
-            .note(slot, |holding| holding.wants_more = wants_more);
+            .note(slot, |holding| holding.wants_more = ask.wants_more);
         self.ledger.note_request(slot, ask);
         let refresh_in = self.plan(slot, false, waited, ask.floor, now);
         Some(self.current(slot, refresh_in, AnswerKind::Repeated, now))
@@ -48,7 +42,7 @@ impl Resource {
     fn assert_decides_the_same(&self, holding: &Holding, ask: &HolderAsk<'_>, now: Time) {
         if cfg!(debug_assertions) {
             let newest = holding.newest().capacity;
-            let grant = self.grant(ask, &holding.demand, newest, newest, newest, now);
+            let grant = self.grant(ask, newest, newest, newest, now);
             let known = (newest, holding.share, holding.why, holding.waits);
             let fresh = (
                 grant.gets,

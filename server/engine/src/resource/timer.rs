@@ -14,8 +14,6 @@ pub(crate) enum Timer {
     OwnLeaseEnd,
     /// When to forget that the parent refused the resource, which has no holders any more.
     RefusalEnd,
-    /// When to go on with claims that are on their way.
-    Claims,
     /// When to end learning mode: what predecessors granted is over.
     LearningEnd,
     /// When to ask the parent.
@@ -23,7 +21,7 @@ pub(crate) enum Timer {
 }
 
 impl Timer {
-    /// Those that [`Resource::handle_timeout`] is for, besides the ends of leases and of learning, and claims on their way: only below the root.
+    /// Those that [`Resource::handle_timeout`] is for, besides the ends of leases and of learning: only below the root.
     const OF_PARENT: [Self; 2] = [Self::OwnLeaseEnd, Self::RefusalEnd];
 }
 
@@ -38,7 +36,6 @@ impl Resource {
                 let upstream = upstream.filter(|_| self.ledger.is_empty());
                 upstream.and_then(|upstream| upstream.lease.refused_until())
             }
-            Timer::Claims => self.ledger.claims_due(),
             Timer::LearningEnd => self.learning.until(),
             Timer::ParentRequest => self.next_request(pace),
         }
@@ -52,7 +49,6 @@ impl Resource {
             (one, other) => one.or(other),
         };
         let own = earlier(due(Timer::LeaseExpiry), due(Timer::LearningEnd));
-        let own = earlier(own, due(Timer::Claims));
         if self.upstream.is_none() {
             return own;
         }

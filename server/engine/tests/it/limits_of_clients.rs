@@ -239,7 +239,7 @@ fn who_is_refused_comes_back_at_another_time_than_the_others() {
 #[test]
 fn whoever_has_something_keeps_it_whatever_is_full() {
     let mut world = LimitedNode::with(|_| {});
-    world.ask_for(1, "c", "a", 1.0, 0).unwrap();
+    world.ask_for(1, "c", "a", 1.0, 7).unwrap();
     world.ask_for(1, "c", "prio", 1.0, 7).unwrap();
     let nothing_more = Limits {
         resources_max: 0,

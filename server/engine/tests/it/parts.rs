@@ -146,22 +146,6 @@ fn globs_that_are_tried_for_resources_nobody_has_yet_make_a_part_shorter() {
 }
 
 #[test]
-fn claims_that_must_be_put_in_other_bands_first_make_a_part_shorter() {
-    let mut node = node(false);
-    let resources: Vec<usize> = (0..PER_PART).collect();
-    for client in 0..100 {
-        node.handle_get_capacity(&asks(client, &resources, 1.0), at(1));
-    }
-    let other = templates(AlgorithmKind::PriorityBands, CAPACITY);
-    let prepared = PreparedTemplates::new(node.in_force(), other);
-    node.handle_prepared_templates(prepared, at(2)).unwrap();
-    let call = asks(0, &resources, 1.0);
-    let (reply, parts) = with_others(&mut node, GetCapacityCall::new(&call), at(2), |_| {});
-    assert_eq!(served(reply).leases.len(), PER_PART);
-    assert!(parts > 3, "{parts} parts for {PER_PART} times 100 claims");
-}
-
-#[test]
 fn an_answer_of_the_parent_names_all_that_begin_to_learn_by_it() {
     let mut node = node(true);
     let all: Vec<usize> = (0..100).collect();

@@ -1,7 +1,5 @@
-//! Child servers whose clients have many priorities: their claims come, change and go a few at a time, others are served
-//! in between, and what each gets in the end does not depend on that.
+//! Child servers whose clients have many priorities: what they get, what is pushed to them, and what goes up.
 
-use std::num::NonZeroU16;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,22 +8,16 @@ use doorward_engine::claim_index::ClaimIndex;
 use doorward_engine::demand::{BandDemand, ServerDemand};
 use doorward_engine::demand_curve::{DemandCurve, POINTS_MAX};
 use doorward_engine::id::{HolderName, ResourceId};
-use doorward_engine::node::children::GetServerCapacityCall;
-use doorward_engine::node::mastership::Mastership;
-use doorward_engine::node::parts::InParts;
 use doorward_engine::node::{Config, Node};
-use doorward_engine::request::server::{
-    GetServerCapacity, GetServerCapacityReply, ServerAsk, ServerLease, Via,
-};
-use doorward_engine::request::{Has, RefusalReason};
-use doorward_engine::supply::ParentTerms;
+use doorward_engine::request::Has;
+use doorward_engine::request::server::{GetServerCapacity, GetServerCapacityReply, ServerAsk, Via};
 use doorward_engine::template::{AlgorithmKind, Templates};
 use doorward_engine::time::Time;
 use proptest::prelude::*;
 
 mod upstream;
 
-use crate::asking::{self, amount, holder, served, server_ask, server_request, with_others};
+use crate::asking::{self, amount, holder, served, server_ask, server_request};
 use crate::parents::{LEASE, templates};
 
 const CAPACITY: f64 = 100.0;
@@ -43,26 +35,17 @@ fn at(seconds: u64) -> Time {
     Time::from_secs(seconds)
 }
 
-/// Of a node that puts in so many claims at once; all of them if none is given.
-fn config(claims_at_once: Option<u16>, has_parent: bool) -> Config {
-    Config {
+fn node(has_parent: bool) -> Node {
+    let config = Config {
         refresh_floor: Duration::ZERO,
         has_parent,
-        claims_at_once: NonZeroU16::new(claims_at_once.unwrap_or(u16::MAX)).unwrap(),
         ..Config::default()
-    }
-}
-
-fn master(config: Config) -> Node {
-    let templates = match config.has_parent {
+    };
+    let templates = match has_parent {
         true => Templates::default(),
         false => templates(AlgorithmKind::PriorityBands, CAPACITY),
     };
     asking::master(config, templates)
-}
-
-fn node(claims_at_once: Option<u16>, has_parent: bool) -> Node {
-    master(config(claims_at_once, has_parent))
 }
 
 fn demand(wants: &Wants) -> Arc<ServerDemand> {
@@ -121,24 +104,16 @@ impl Child {
         }
     }
 
-    /// Asks, with something else between the parts. Returns the answer, and how many parts it took.
-    fn asks(
-        &mut self,
-        node: &mut Node,
-        wants: &Wants,
-        now: Time,
-        others: impl FnMut(&mut Node),
-    ) -> (GetServerCapacityReply, usize) {
+    fn asks(&mut self, node: &mut Node, wants: &Wants, now: Time) -> GetServerCapacityReply {
         let request = self.request(wants);
-        let call = GetServerCapacityCall::new(&request, Via::Stream);
-        let (answer, parts) = with_others(node, call, now, others);
+        let answer = node.handle_get_server_capacity(&request, Via::Stream, now);
         let reply = served(answer.unwrap());
         self.has = Some(Has {
             capacity: reply.leases[0].capacity,
             expires_in: Some(reply.leases[0].expires_in),
             granted_by: reply.leases[0].granted_by,
         });
-        (reply, parts)
+        reply
     }
 }
 
@@ -156,149 +131,77 @@ fn assert_not_too_much(node: &Node, now: Time) {
     }
 }
 
-/// Does what is due. Returns how many times there was something.
-fn do_due(node: &mut Node, now: Time) -> usize {
-    let is_due = |node: &Node| node.poll_timeout().is_some_and(|it| it.at <= now);
-    let mut times = 0;
-    while is_due(node) {
+fn do_due(node: &mut Node, now: Time) {
+    while node.poll_timeout().is_some_and(|it| it.at <= now) {
         node.handle_timeout(now);
         node.assert_consistent();
-        times += 1;
-    }
-    times
-}
-
-/// What is granted and how it is divided, without when to come back.
-fn terms(reply: &GetServerCapacityReply) -> Vec<(ResourceId, f64, ParentTerms)> {
-    let of = |lease: &ServerLease| {
-        let capacity = lease.capacity.get();
-        (lease.resource.clone(), capacity, lease.terms.clone())
-    };
-    reply.leases.iter().map(of).collect()
-}
-
-#[test]
-fn others_are_served_while_the_claims_of_a_child_are_put_in() {
-    let mut node = node(Some(10), false);
-    let mut children = [Child::new(0), Child::new(1)];
-    let mut served = 0;
-    for (turn, child) in [0, 1, 0, 1].into_iter().enumerate() {
-        let now = at(1 + turn as u64);
-        let wants = many(1 + turn as u8);
-        let (_, parts) = children[child].asks(&mut node, &wants, now, |node| {
-            client_asks(node, 1 + served % 5, 1.0 + (served % 3) as f64, now);
-            served += 1;
-            assert_not_too_much(node, now);
-        });
-        assert!(parts > 5, "{parts}");
-        assert_not_too_much(&node, now);
-    }
-    assert!(served > 20);
-}
-
-#[test]
-fn who_gives_up_gets_what_is_right_when_it_asks_again() {
-    let now = at(1);
-    let ask = |claims_at_once, gives_up_after: usize| {
-        let mut node = node(claims_at_once, false);
-        let (mut child, mut other) = (Child::new(0), Child::new(1));
-        other.asks(&mut node, &many(3), now, |_| ());
-        let request = child.request(&many(1));
-        let mut call = GetServerCapacityCall::new(&request, Via::Stream);
-        for _ in 0..gives_up_after {
-            assert!(call.next_part(&mut node, now).is_none());
-        }
-        // Whoever asks next waits for the claims that are on their way, or time brings them there.
-        assert_eq!(do_due(&mut node, now) > 0, gives_up_after > 0);
-        for _ in 0..4 {
-            other.asks(&mut node, &many(3), now, |_| ());
-            child.asks(&mut node, &many(1), now, |_| ());
-        }
-        assert_not_too_much(&node, now);
-        child.has.unwrap().capacity
-    };
-    let expected = ask(None, 0);
-    for gives_up_after in 1..5 {
-        assert_eq!(ask(Some(5), gives_up_after), expected);
     }
 }
 
 #[test]
-fn who_gives_up_does_not_come_back_too_early() {
-    let mut config = config(Some(5), false);
-    config.refresh_floor = Duration::from_secs(1);
-    let mut node = master(config);
+fn the_claims_of_a_child_that_is_gone_go_with_it() {
+    let mut node = node(false);
     let mut child = Child::new(0);
-    let request = child.request(&many(1));
-    let mut call = GetServerCapacityCall::new(&request, Via::Poll);
-    assert!(call.next_part(&mut node, at(1)).is_none());
-    do_due(&mut node, at(1));
-    let request = child.request(&many(1));
-    let answer = node.handle_get_server_capacity(&request, Via::Poll, at(1));
-    let reply = served(answer.unwrap());
-    assert_eq!(reply.leases[0].capacity.get(), CAPACITY);
-}
-
-#[test]
-fn a_child_about_which_nothing_can_be_decided_any_more_is_not_answered_that_it_gets_nothing() {
-    let mut node = node(Some(5), false);
-    let request = Child::new(0).request(&many(1));
-    let mut call = GetServerCapacityCall::new(&request, Via::Stream);
-    assert!(call.next_part(&mut node, at(1)).is_none());
-    node.handle_templates(Templates::default(), at(1));
-    let (answer, _) = with_others(&mut node, call, at(1), |_| ());
-    let reply = served(answer.unwrap());
-    assert!(reply.leases.is_empty());
-    assert_eq!(reply.refused[0].reason, RefusalReason::NotReady);
-    node.assert_consistent();
-}
-
-#[test]
-fn a_new_mastership_between_two_parts_knows_nothing_of_the_claims_of_the_former_one() {
-    let mut node = node(Some(5), false);
-    let mut child = Child::new(0);
-    let mut epochs = 2..3;
-    let (reply, _) = child.asks(&mut node, &many(2), at(1), |node| {
-        for epoch in epochs.by_ref() {
-            node.handle_mastership(Mastership::Unknown, at(1));
-            node.handle_mastership(Mastership::Master { epoch: Some(epoch) }, at(1));
-        }
-    });
-    assert_eq!(reply.leases[0].capacity.get(), CAPACITY);
-    assert_not_too_much(&node, at(1));
-}
-
-#[test]
-fn the_claims_of_a_child_that_is_gone_go_a_few_at_a_time() {
-    let mut node = node(Some(10), false);
-    let mut child = Child::new(0);
-    child.asks(&mut node, &many(2), at(1), |_| ());
+    child.asks(&mut node, &many(2), at(1));
     // It lasts longer than the child.
     assert_eq!(client_asks(&mut node, 1, 5.0, at(300)), 0.0);
     let gone = at(1) + LEASE + Duration::from_secs(1);
-    let times = do_due(&mut node, gone);
-    assert!(times > 1, "{times}");
+    do_due(&mut node, gone);
     assert_eq!(node.snapshot(gone).resources[0].wants, 5.0);
     assert_eq!(client_asks(&mut node, 1, 5.0, gone), 5.0);
     assert_not_too_much(&node, gone);
 }
 
 #[test]
-fn nobody_is_pushed_what_half_of_the_claims_would_come_to() {
-    let mut node = node(Some(5), false);
+fn who_has_less_since_another_one_came_hears_of_it_once() {
+    let mut node = node(false);
     let (mut first, mut second) = (Child::new(0), Child::new(1));
-    first.asks(&mut node, &many(2), at(1), |_| ());
+    first.asks(&mut node, &many(2), at(1));
     node.handle_subscription(&first.name, true);
     while node.has_pushes() {
         node.poll_pushes(at(1));
     }
+    second.asks(&mut node, &many(2), at(2));
     let mut pushed = Vec::new();
-    second.asks(&mut node, &many(2), at(2), |node| {
+    while node.has_pushes() {
         pushed.extend(node.poll_pushes(at(2)));
-    });
-    pushed.extend(node.poll_pushes(at(2)));
-    assert_eq!(pushed.len(), 1, "it is to shrink, which it hears once");
+    }
+    assert_eq!(pushed.len(), 1, "it is to shrink");
     assert_eq!(pushed[0].1.leases[0].capacity.get(), CAPACITY / 2.0);
+}
+
+#[test]
+fn another_algorithm_finds_all_claims_where_they_are() {
+    let mut node = node(false);
+    let mut children = [Child::new(0), Child::new(1)];
+    for (child, step) in children.iter_mut().zip([1, 3]) {
+        child.asks(&mut node, &many(step), at(1));
+    }
+    for kind in [
+        AlgorithmKind::FairShare,
+        AlgorithmKind::ProportionalShare,
+        AlgorithmKind::PriorityBands,
+    ] {
+        node.handle_templates(templates(kind, CAPACITY), at(2));
+        let mut anew = asking::master(
+            Config {
+                refresh_floor: Duration::ZERO,
+                ..Config::default()
+            },
+            templates(kind, CAPACITY),
+        );
+        for (child, step) in children.iter().zip([1, 3]) {
+            let mut same = Child::new(0);
+            same.name.clone_from(&child.name);
+            same.asks(&mut anew, &many(step), at(2));
+        }
+        let shares = |node: &Node| -> Vec<f64> {
+            let children = node.child_snapshots(&resource(), at(2));
+            children.iter().map(|child| child.share).collect()
+        };
+        assert_eq!(shares(&node), shares(&anew), "{kind}");
+        assert_not_too_much(&node, at(2));
+    }
 }
 
 /// What happens to a node.
@@ -329,45 +232,31 @@ fn event() -> impl Strategy<Value = Event> {
     ]
 }
 
-/// What becomes of a node and its children.
-fn play(claims_at_once: Option<u16>, events: &[Event]) -> Vec<String> {
-    let mut node = node(claims_at_once, false);
-    let mut children: Vec<Child> = (0..CHILDREN).map(Child::new).collect();
-    let (mut now, mut capacity, mut kind) = (at(1), CAPACITY, AlgorithmKind::PriorityBands);
-    let mut course = Vec::new();
-    for event in events {
-        match event {
-            Event::Asks(child, wants) => {
-                let (reply, _) =
-                    children[*child].asks(&mut node, wants, now, |node| node.assert_consistent());
-                course.push(format!("{:?}", terms(&reply)));
-            }
-            Event::ClientAsks(client, wants) => {
-                let capacity = client_asks(&mut node, *client, f64::from(*wants), now);
-                course.push(format!("{capacity}"));
-            }
-            Event::Capacity(to) => capacity = f64::from(*to),
-            Event::Kind(to) => kind = *to,
-            Event::Passes(seconds) => now = now + Duration::from_secs(u64::from(*seconds)),
-        }
-        if matches!(event, Event::Capacity(_) | Event::Kind(_)) {
-            node.handle_templates(templates(kind, capacity), now);
-        }
-        do_due(&mut node, now);
-        assert_not_too_much(&node, now);
-    }
-    course
-}
-
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
-    /// If nobody asks in between.
     #[test]
-    fn what_each_gets_does_not_depend_on_how_many_claims_are_put_in_at_once(
+    fn whatever_comes_no_more_is_granted_than_there_is(
         events in prop::collection::vec(event(), 1..20),
-        claims_at_once in 1..8_u16,
     ) {
-        prop_assert_eq!(play(Some(claims_at_once), &events), play(None, &events));
+        let mut node = node(false);
+        let mut children: Vec<Child> = (0..CHILDREN).map(Child::new).collect();
+        let (mut now, mut capacity, mut kind) = (at(1), CAPACITY, AlgorithmKind::PriorityBands);
+        for event in &events {
+            match event {
+                Event::Asks(child, wants) => drop(children[*child].asks(&mut node, wants, now)),
+                Event::ClientAsks(client, wants) => {
+                    client_asks(&mut node, *client, f64::from(*wants), now);
+                }
+                Event::Capacity(to) => capacity = f64::from(*to),
+                Event::Kind(to) => kind = *to,
+                Event::Passes(seconds) => now = now + Duration::from_secs(u64::from(*seconds)),
+            }
+            if matches!(event, Event::Capacity(_) | Event::Kind(_)) {
+                node.handle_templates(templates(kind, capacity), now);
+            }
+            do_due(&mut node, now);
+            assert_not_too_much(&node, now);
+        }
     }
 }

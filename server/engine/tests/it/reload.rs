@@ -1,5 +1,5 @@
-//! Other templates, another mastership and a million claims in other bands, a little at a time: what is decided
-//! meanwhile is decided as if all of it had been done at once.
+//! Other templates and another mastership, a little at a time: what is decided meanwhile is decided as if all of it had
+//! been done at once. Another algorithm counts at once.
 
 use std::time::Duration;
 
@@ -217,14 +217,10 @@ fn share_of(client: usize, node: &Node, now: Time) -> f64 {
     own.map_or(0.0, |(_, _, share)| *share)
 }
 
-/// More than are put in other bands at once.
 const CROWD: usize = 1_000;
 
-/// Of whom that takes many calls.
-const LARGE_CROWD: usize = 4 * CROWD;
-
 #[test]
-fn while_claims_are_put_in_other_bands_they_change_and_no_more_is_granted_than_there_is() {
+fn another_algorithm_divides_as_if_there_had_never_been_another_one() {
     let now = Time::from_secs(1);
     let of = |kind| of_all(kind, 700.0);
     use AlgorithmKind::{FairShare, NoAlgorithm, PriorityBands, ProportionalShare};
@@ -236,29 +232,21 @@ fn while_claims_are_put_in_other_bands_they_change_and_no_more_is_granted_than_t
     ] {
         let mut node = master(of(from));
         let mut chance = Chance(7);
-        let wants: Vec<f64> = (0..LARGE_CROWD).map(|_| chance.below(4) as f64).collect();
+        let wants: Vec<f64> = (0..CROWD).map(|_| chance.below(4) as f64).collect();
         for (client, wants) in wants.iter().enumerate() {
             ask(&mut node, client, 0, *wants, None, now);
         }
         node.handle_templates(of(to), now);
-        let mut steps = 0;
-        while node.poll_timeout().unwrap().at <= now {
-            node.handle_timeout(now);
-            // Of those that are in other bands already, and those that are not: some want something else, some
-            // go, some come.
-            for client in [steps, LARGE_CROWD - 1 - steps] {
-                gets(&mut node, client, wants[client] + 1.0, None, now);
-            }
-            release(&mut node, LARGE_CROWD / 2 + steps, 0, now);
-            gets(&mut node, LARGE_CROWD + steps, 2.0, None, now);
+        // Some want something else, some go, some come.
+        for client in 0..20 {
+            gets(&mut node, client, wants[client] + 1.0, None, now);
+            release(&mut node, CROWD / 2 + client, 0, now);
+            gets(&mut node, CROWD + client, 2.0, None, now);
             node.assert_consistent();
-            steps += 1;
         }
-        assert!(steps > 10, "{steps}");
         let seen = node.resource_snapshot(&id(0), now).unwrap();
         let fits = seen.reserved <= seen.capacity || !from.promises_total();
         assert!(fits, "{from} to {to}");
-        // As if there had never been anything else.
         let mut anew = master(of(to));
         for lease in node.lease_snapshots(&id(0), usize::MAX, now) {
             let client = lease.holder.name.as_str().strip_prefix("client-");
@@ -276,32 +264,28 @@ fn while_claims_are_put_in_other_bands_they_change_and_no_more_is_granted_than_t
 }
 
 #[test]
-fn until_all_claims_are_in_their_bands_everything_else_of_a_template_counts() {
+fn another_template_counts_for_the_next_request_with_all_that_it_says() {
     let now = Time::from_secs(1);
-    let bands = spec("*", AlgorithmKind::PriorityBands, 100.0);
+    let mut bands = spec("*", AlgorithmKind::PriorityBands, 100.0);
+    bands.parameters = vec![("min_share.0".to_owned(), Some("0.5".to_owned()))];
     let fair = spec("*", AlgorithmKind::FairShare, 10_000.0);
     let mut node = master(templates(std::slice::from_ref(&fair)));
     for client in 0..CROWD {
         assert_eq!(gets(&mut node, client, 10.0, None, now), 10.0);
     }
-    node.handle_templates(templates(std::slice::from_ref(&bands)), now);
-    // Alike for all priorities, and a hundredth as much: the capacity is that of the new template.
-    for client in 0..6 {
-        let got = gets(&mut node, client, 10.0, Some(10.0), now);
-        assert!((got - 0.1).abs() < 1e-6, "{got}");
-    }
-    do_due(&mut node, now);
-    // The most important ones alone get something.
-    for (client, expected) in [(2, 100.0 / 333.0), (1, 0.0), (0, 0.0)] {
+    // 334 clients of priority 0 have half of it; the most important ones have the other half.
+    node.handle_templates(templates(&[bands]), now);
+    let expected = [50.0 / 334.0, 0.0, 50.0 / 333.0];
+    for (client, expected) in expected.into_iter().enumerate() {
+        gets(&mut node, client, 10.0, Some(10.0), now);
         let share = share_of(client, &node, now);
         assert!((share - expected).abs() < 1e-6, "{client}: {share}");
     }
-    // And back, given up on the way.
-    node.handle_templates(templates(&[fair]), now);
-    node.handle_templates(templates(&[bands]), now);
-    node.assert_consistent();
-    do_due(&mut node, now);
-    node.assert_consistent();
+    let half = spec("*", AlgorithmKind::ProportionalShare, 50.0);
+    node.handle_templates(templates(&[half]), now);
+    gets(&mut node, 0, 10.0, Some(0.0), now);
+    let share = share_of(0, &node, now);
+    assert!((share - 50.0 / CROWD as f64).abs() < 1e-6, "{share}");
 }
 
 #[test]
@@ -353,51 +337,25 @@ fn the_claims_of_those_who_are_gone_are_dropped_where_nobody_waits() {
 }
 
 #[test]
-fn guarantees_of_priorities_count_until_all_claims_are_together() {
-    let now = Time::from_secs(1);
-    let mut bands = spec("*", AlgorithmKind::PriorityBands, 100.0);
-    bands.parameters = vec![("min_share.0".to_owned(), Some("0.5".to_owned()))];
-    let fair = spec("*", AlgorithmKind::FairShare, 100.0);
-    let mut node = master(templates(&[bands]));
-    for client in 0..CROWD {
-        gets(&mut node, client, 1.0, None, now);
-    }
-    let share = |node: &mut Node| {
-        gets(node, 0, 1.0, None, now);
-        share_of(0, node, now)
-    };
-    // 334 clients have half of it, whatever the others want.
-    let guaranteed = 50.0 / 334.0;
-    assert!((share(&mut node) - guaranteed).abs() < 1e-6);
-    // The second one comes while the first is under way, with another capacity.
-    let half = spec("*", AlgorithmKind::ProportionalShare, 50.0);
-    for (spec, expected) in [(&fair, guaranteed), (&half, guaranteed / 2.0)] {
-        node.handle_templates(templates(std::slice::from_ref(spec)), now);
-        let got = share(&mut node);
-        assert!((got - expected).abs() < 1e-6, "{got}, not {expected}");
-    }
-    do_due(&mut node, now);
-    let got = share(&mut node);
-    assert!((got - 50.0 / CROWD as f64).abs() < 1e-6, "{got}");
-}
-
-#[test]
-fn whoever_has_a_priority_keeps_it_while_claims_are_put_in_their_bands() {
+fn priorities_are_bounded_whatever_the_algorithm_is_and_known_ones_stay() {
     let now = Time::from_secs(1);
     let fair = spec("*", AlgorithmKind::FairShare, 1e6);
     let bands = spec("*", AlgorithmKind::PriorityBands, 1e6);
     let mut config = no_floor();
-    config.limits.priorities_max = 1;
+    config.limits.priorities_max = 3;
     let mut node = asking::master(config, templates(&[fair]));
-    // Those of one priority first: theirs is full when others of it are not in their band yet.
-    for client in (0..CROWD).map(|number| number * 3).chain([1, 2]) {
-        gets(&mut node, client, 1.0, None, now);
+    let asks = |node: &mut Node, client: usize, priority: i64| {
+        let ask = asking::ask(id(0), priority, amount(1.0), None);
+        let request = asking::request(name(client), vec![ask]);
+        served(node.handle_get_capacity(&request, now)).leases.len()
+    };
+    for client in 0..4 {
+        let served = usize::from(client < 3);
+        assert_eq!(asks(&mut node, client, client as i64), served, "{client}");
     }
     node.handle_templates(templates(&[bands]), now);
-    for client in [1, 2] {
-        let reply = ask(&mut node, client, 0, 1.0, None, now);
-        assert_eq!(reply.leases.len(), 1, "{client}: {reply:?}");
+    for client in 0..3 {
+        assert_eq!(asks(&mut node, client, client as i64), 1, "{client}");
     }
-    do_due(&mut node, now);
     node.assert_consistent();
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use doorward_engine::algorithm;
 use doorward_engine::amount::Amount;
-use doorward_engine::bands::{Bands, band_of};
+use doorward_engine::bands::Bands;
 use doorward_engine::claim::{Claim, Subclients};
 use doorward_engine::demand::Demand;
 use doorward_engine::node::Node;
@@ -122,7 +122,7 @@ fn by_algorithm(kind: AlgorithmKind, case: &Case) -> BTreeMap<String, f64> {
     };
     let mut bands = Bands::default();
     for client in &case.clients {
-        bands.insert(band_of(kind, client.priority), claim(client));
+        bands.insert(client.priority, claim(client));
     }
     let share = |client: &ClientCase| {
         let demand = Demand::Client {

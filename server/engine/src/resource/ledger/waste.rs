@@ -42,9 +42,9 @@ impl Ledger {
         self.waste.push(heap);
     }
 
-    /// Whether there were so many holders, or are so many claims, that dropping it takes long.
+    /// Whether there were so many holders that dropping it takes long.
     pub(in crate::resource) fn has_had_many(&self) -> bool {
-        self.table.has_had_many() || !self.is_settled()
+        self.table.has_had_many()
     }
 
     /// Drops about so many holders, which are not needed any more. Returns whether none is left.
