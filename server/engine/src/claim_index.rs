@@ -195,8 +195,8 @@ impl ClaimIndex {
     /// The piece of the demand curve around a level. O(log n).
     pub(crate) fn line_at(&self, level: f64) -> Line {
         match &self.claims {
-            Claims::One(leaf) => leaf.line_at(level, 0.0, 0.0),
-            Claims::Few(leaf) => leaf.line_at(level, 0.0, 0.0),
+            Claims::One(leaf) => leaf.piece_at(level, 0.0, 0.0).line,
+            Claims::Few(leaf) => leaf.piece_at(level, 0.0, 0.0).line,
             Claims::Many(tree) => tree.line_at(level),
         }
     }

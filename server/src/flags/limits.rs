@@ -182,8 +182,7 @@ pub struct LimitFlags {
     )]
     pub memory_max: Option<Bytes>,
 
-    /// How many different priorities of one PRIORITY_BANDS resource clients may use that its template does
-    /// not name (min_share).
+    /// How many different priorities of one resource clients may use that its template does not name (min_share).
     #[arg(
         long,
         help_heading = "Limits",

@@ -34,8 +34,8 @@ pub struct Limits {
     pub requests_per_template: Rate,
     /// Memory behind all that, in bytes. None: as much as it takes.
     pub memory_max: Option<usize>,
-    /// Different priorities of one PRIORITY_BANDS resource that clients bring and its template does not
-    /// name; each costs every decision a little.
+    /// Different priorities of one resource that clients bring and its template does not name; each costs every
+    /// decision a little.
     pub priorities_max: usize,
     /// Those that one caller brings.
     pub priorities_per_caller_max: usize,

@@ -9,7 +9,7 @@
 )]
 
 use crate::claim_index::leaf_subclients::LeafSubclients;
-use crate::claim_index::sums::{Key, Line, Sums, narrow};
+use crate::claim_index::sums::{Key, Line, Piece, Sums, narrow};
 
 /// Different claims in a leaf of a tree, at most.
 pub(super) const LEAF_MAX: usize = 16;
@@ -288,19 +288,27 @@ impl<const MAX: usize> Leaf<MAX> {
 
     /// The piece of the demand curve around a level, given Σ wants of all leaves before this one and Σ subclients of all
     /// after it.
-    pub(super) fn line_at(&self, level: f64, wants_before: f64, subclients_after: f64) -> Line {
-        let mut wants = wants_before;
-        let mut subclients = 0.0;
+    pub(super) fn piece_at(&self, level: f64, wants_before: f64, subclients_after: f64) -> Piece {
+        let (mut wants, mut subclients) = (wants_before, 0.0);
+        // Where the neighbours end is not known here.
+        let (mut from, mut to) = (level, level.next_up());
         for position in 0..self.len() {
-            if self.ratio_at(position) <= level {
+            let ratio = self.ratio_at(position);
+            if ratio <= level {
                 wants += self.wants_at(position);
+                from = ratio;
             } else {
+                if subclients == 0.0 {
+                    to = ratio;
+                }
                 subclients += self.subclients_at(position);
             }
         }
-        Line {
-            wants,
-            subclients: subclients + subclients_after,
+        let subclients = subclients + subclients_after;
+        Piece {
+            from,
+            to,
+            line: Line { wants, subclients },
         }
     }
 

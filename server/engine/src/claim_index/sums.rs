@@ -48,6 +48,15 @@ pub(crate) struct Line {
     pub(crate) subclients: f64,
 }
 
+/// A [`Line`], and the levels at which the demand curve is known to be on it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Piece {
+    pub(super) from: f64,
+    /// Not included.
+    pub(super) to: f64,
+    pub(super) line: Line,
+}
+
 impl Line {
     /// D(level), on this piece.
     pub(crate) fn demand_at(self, level: f64) -> f64 {

@@ -5,7 +5,7 @@ use std::cell::Cell;
 use crate::claim_index::arena::Arena;
 use crate::claim_index::inner::{Found, INNER_MAX, Inner};
 use crate::claim_index::leaf::{LEAF_MAX, Leaf};
-use crate::claim_index::sums::{Key, Line, Sums, narrow};
+use crate::claim_index::sums::{Key, Line, Piece, Sums, narrow};
 use crate::garbage::FEW;
 
 /// The claims, in leaves below inner nodes.
@@ -26,8 +26,8 @@ struct LastFound {
     sums: Cell<Option<Sums>>,
     /// The level for a capacity.
     level: Cell<Option<(f64, Option<f64>)>>,
-    /// The piece of the demand curve at a level.
-    line: Cell<Option<(f64, Line)>>,
+    /// A piece of the demand curve. Of no levels: none.
+    piece: Cell<Piece>,
 }
 
 /// Inner nodes above a leaf, at most: each has a quarter of its children, and nodes are counted in 32 bits.
@@ -186,17 +186,15 @@ impl Tree {
 
     /// The piece of the demand curve around a level. O(log n).
     pub(super) fn line_at(&self, level: f64) -> Line {
-        if let Some((at, line)) = self.known.line.get()
-            && at == level
-        {
-            return line;
+        let mut piece = self.known.piece.get();
+        if level < piece.from || level >= piece.to {
+            piece = self.find_piece_at(level);
+            self.known.piece.set(piece);
         }
-        let line = self.find_line_at(level);
-        self.known.line.set(Some((level, line)));
-        line
+        piece.line
     }
 
-    fn find_line_at(&self, level: f64) -> Line {
+    fn find_piece_at(&self, level: f64) -> Piece {
         let (mut node, mut before, mut after) = (self.root, 0.0, 0.0);
         for _ in 0..self.height {
             let inner = &self.inners[node];
@@ -208,7 +206,7 @@ impl Tree {
                 ..
             } = found;
         }
-        self.leaves[node].line_at(level, before, after)
+        self.leaves[node].piece_at(level, before, after)
     }
 
     /// The level at which all claims together get `capacity`. None: it is above every claim. O(log n).

@@ -10,9 +10,6 @@
 //! won again, all is answered by the new one. A call that is given up has done what it has done, as if its answer had
 //! been lost.
 //!
-//! A resource of a child server may itself take several parts: its claims are put in a few at a time, and its demand goes up
-//! curve by curve. It is answered when all are there.
-//!
 //! What a part takes is counted in *steps*, and so is what [`Node::handle_timeout`] takes. What must be done first to a
 //! resource that is asked for counts too: other templates that it has to hear of, leases that have ended.
 

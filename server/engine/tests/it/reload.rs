@@ -238,8 +238,8 @@ fn another_algorithm_divides_as_if_there_had_never_been_another_one() {
         }
         node.handle_templates(of(to), now);
         // Some want something else, some go, some come.
-        for client in 0..20 {
-            gets(&mut node, client, wants[client] + 1.0, None, now);
+        for (client, wants) in wants.iter().enumerate().take(20) {
+            gets(&mut node, client, wants + 1.0, None, now);
             release(&mut node, CROWD / 2 + client, 0, now);
             gets(&mut node, CROWD + client, 2.0, None, now);
             node.assert_consistent();
