@@ -21,7 +21,7 @@ use crate::demand::Demand;
 use crate::id::{HolderId, HolderKind, HolderName};
 use crate::lease::{Lease, Leases};
 use crate::lease_table::{Expired, Holding, KnownWhy, LeaseTable, Slot, Version};
-use crate::request::RefusalReason;
+use crate::limit::Full;
 use crate::resource::arrivals::{Arrivals, Brings};
 use crate::resource::ask::HolderAsk;
 use crate::resource::learned::Learned;
@@ -203,7 +203,7 @@ impl Ledger {
         more: usize,
         named: &BTreeMap<i64, f64>,
         gate: &mut AdmissionGate<'_>,
-    ) -> Result<(), RefusalReason> {
+    ) -> Result<(), Full> {
         let regrouping = self.regrouping.as_ref();
         let claims = regrouping.map_or(&self.claims, |regrouping| regrouping.claims());
         if claims.are_settled() {
@@ -285,7 +285,7 @@ impl Ledger {
             return;
         };
         let before = &holding.demand;
-        self.arrivals.note_demand(holding.caller, before, demand);
+        self.arrivals.note_demand(holding, demand);
         self.claims.change(before, demand, &mut self.waste);
         if let Some(regrouping) = self.regrouping.as_mut().filter(|it| it.has(slot)) {
             regrouping
