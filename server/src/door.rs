@@ -73,6 +73,10 @@ pub struct DoorConfig {
     pub http_requests_per_second_per_address_max: u64,
     /// How long pages, metrics and the status may take each second for one address.
     pub look_time_per_second_per_address_max: Duration,
+    /// Open streams of child servers.
+    pub child_servers_max: usize,
+    /// The same, of one address.
+    pub child_servers_per_address_max: usize,
 }
 
 /// File descriptors that are kept back for parents, etcd, templates and logs; half of them if there are few.
@@ -115,6 +119,8 @@ impl DoorConfig {
             calls_per_second_per_address_max: 20_000,
             http_requests_per_second_per_address_max: 1_000,
             look_time_per_second_per_address_max: Duration::from_millis(250),
+            child_servers_max: 1_000,
+            child_servers_per_address_max: 64,
         }
     }
 }
@@ -175,6 +181,11 @@ impl Door {
             (
                 ServerLimit::ControlFrames,
                 config.control_frames_per_second_max.get().into(),
+            ),
+            (ServerLimit::ChildServers, count(config.child_servers_max)),
+            (
+                ServerLimit::ChildServersPerAddress,
+                count(config.child_servers_per_address_max),
             ),
             (ServerLimit::MessageBytes, count(config.message_bytes_max)),
             (

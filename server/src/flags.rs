@@ -9,11 +9,12 @@ mod parent;
 pub mod starts;
 
 use std::net::SocketAddr;
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{ArgAction, Args, Parser, Subcommand};
 use clap_complete::Shell;
 use doorward_engine::id::{HolderName, IdError};
 use doorward_etcd::DocumentPlace;
@@ -24,8 +25,8 @@ use thiserror::Error;
 pub use crate::flags::logs::LogFlags;
 pub use crate::flags::parent::{ParentError, ParentServers, parent_source};
 
+use crate::door::LISTEN_BACKLOG;
 use crate::flags::clock::ClockFlags;
-use crate::flags::door::DoorFlags;
 use crate::flags::limits::LimitFlags;
 use crate::flags::parent::parent_servers;
 
@@ -46,6 +47,7 @@ Examples:
   doorward-server --node eu --parent etcd://etcd-0:2379,etcd-1:2379/root
       The same, below whichever servers of the node root are registered in etcd.
 
+More flags, most of them limits: --help-all.
 Every flag can be given as an environment variable, named beside it; a flag wins over its variable.
 DOORWARD_ETCD_ENDPOINTS is for the command line, doorward. A server that finds it does not start,
 unless it has endpoints of its own: DOORWARD_SERVER_ETCD_ENDPOINTS, which makes it a candidate.
@@ -63,6 +65,7 @@ pub const DEFAULT_NODE: &str = "root";
     version,
     about = "Shares capacity among clients, by leases: exactly fair, never over capacity.",
     after_help = EXAMPLES,
+    disable_help_flag = true,
     subcommand_negates_reqs = true,
     args_conflicts_with_subcommands = true,
     max_term_width = 100,
@@ -75,6 +78,14 @@ pub struct Flags {
     /// How to serve.
     #[command(flatten)]
     pub serve: ServeFlags,
+
+    /// Prints the flags that most servers need.
+    #[arg(short = 'h', long = "help", action = ArgAction::HelpShort)]
+    help: Option<bool>,
+
+    /// Prints all flags.
+    #[arg(long = "help-all", action = ArgAction::HelpLong)]
+    help_all: Option<bool>,
 }
 
 /// What to do instead of serving.
@@ -239,9 +250,17 @@ pub struct ServeFlags {
     #[command(flatten)]
     pub limits: LimitFlags,
 
-    /// How much is taken on over the network.
-    #[command(flatten)]
-    pub door: DoorFlags,
+    /// Connections that wait to be accepted. Linux keeps no more than net.core.somaxconn, usually 4096. It drops
+    /// further connections, and clients retry them seconds later.
+    #[arg(
+        long,
+        help_heading = "Addresses",
+        value_name = "COUNT",
+        env = "DOORWARD_LISTEN_BACKLOG",
+        hide_env_values = true,
+        default_value_t = LISTEN_BACKLOG
+    )]
+    pub listen_backlog: NonZeroU32,
 
     /// How long a shutdown waits for calls in flight.
     #[arg(

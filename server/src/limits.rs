@@ -1,22 +1,23 @@
-//! Everything here is bounded that an address can cause: each limit by name, with its use, its bound and
-//! how often it refused something.
+//! The limits of a server. One table has all that is said of each limit: its name in metrics, its flag, unit and default,
+//! and the texts for people. Flags, refusals, metrics, pages and `docs/configuration.md` follow the table.
 //!
-//! Who keeps a limit says here what it uses and what it refuses; pages, metrics and `doorward status
-//! --limits` read it. A refusal is counted always, and logged once a minute at most for each limit: who
-//! floods the server must not flood its log.
+//! The code that keeps a limit reports its use and its refusals here; pages, metrics and `doorward status --limits` read
+//! them. Every refusal is counted, and logged once a minute at most for each limit: a flood must not flood the log.
 //!
-//! What the engine keeps (resources, leases, child servers) it counts itself; [`Board::limits`] reads
-//! that from the node.
+//! The engine counts its own limits; [`Board::limits`] reads them from the node.
 //!
 //! [`Board::limits`]: crate::status::Board
 
 mod node;
+mod removed;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use doorward_session::time::millis;
 use tracing::warn;
+
+pub use crate::limits::removed::{REMOVED, Removed};
 
 /// How long a limit that refuses is not logged again.
 const LOG_INTERVAL: Duration = Duration::from_secs(60);
@@ -34,12 +35,23 @@ pub enum Unit {
     Millis,
 }
 
+/// The bound without a flag.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DefaultBound {
+    /// As a flag would give it.
+    Fixed(&'static str),
+    /// Computed at the start; the text says how.
+    Computed(&'static str),
+}
+
+/// A row of the table: name in metrics, flag, unit, default, what is limited, and the whole description for the help and
+/// the docs.
 macro_rules! limits {
-    ($($(#[$doc:meta])* $limit:ident { $name:literal, $flag:literal, $unit:ident, $what:literal })*) => {
+    ($($limit:ident { $name:literal, $flag:literal, $unit:ident, $kind:ident($default:literal), $what:literal, $help:literal })*) => {
         /// A limit of a server.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum ServerLimit {
-            $($(#[$doc])* $limit,)*
+            $(#[doc = $help] $limit,)*
         }
 
         impl ServerLimit {
@@ -67,10 +79,24 @@ macro_rules! limits {
                 }
             }
 
-            /// What is limited, for people.
+            /// The bound without a flag.
+            pub const fn default_bound(self) -> DefaultBound {
+                match self {
+                    $(Self::$limit => DefaultBound::$kind($default),)*
+                }
+            }
+
+            /// What is limited, in a few words.
             pub const fn what(self) -> &'static str {
                 match self {
                     $(Self::$limit => $what,)*
+                }
+            }
+
+            /// What is limited, and what happens at the limit.
+            pub const fn help(self) -> &'static str {
+                match self {
+                    $(Self::$limit => $help,)*
                 }
             }
         }
@@ -78,82 +104,149 @@ macro_rules! limits {
 }
 
 limits! {
-    /// gRPC connections in all.
-    Connections { "connections", "--connections-max", Count, "gRPC connections" }
-    /// gRPC connections from one address.
-    ConnectionsPerAddress { "connections_per_address", "--connections-per-address-max", Count, "gRPC connections from one address" }
-    /// HTTP connections in all.
-    HttpConnections { "http_connections", "--http-connections-max", Count, "HTTP connections" }
-    /// HTTP connections from one address.
-    HttpConnectionsPerAddress { "http_connections_per_address", "--http-connections-per-address-max", Count, "HTTP connections from one address" }
-    /// HTTP requests each second from one address.
-    HttpRequestsPerAddress { "http_requests_per_address", "--http-requests-per-second-per-address-max", PerSecond, "HTTP requests from one address" }
-    /// Calls in progress on one connection. HTTP/2 tells the peer, and resets what comes beyond.
-    StreamsPerConnection { "streams_per_connection", "--streams-per-connection-max", Count, "calls in progress on one connection" }
-    /// Frames of a connection that carry no call.
-    ControlFrames { "control_frames", "--control-frames-per-second-max", PerSecond, "HTTP/2 frames of one connection that carry no call" }
-    /// How long something that has begun to arrive, or to leave, may take.
-    Patience { "patience_ms", "--patience", Millis, "time for what has begun to arrive or to leave" }
-    /// The size of a client's message.
-    MessageBytes { "message_bytes", "--message-bytes-max", Bytes, "a message of a client" }
-    /// The size of a child server's message.
-    ChildMessageBytes { "child_message_bytes", "--child-message-bytes-max", Bytes, "a message of a child server" }
-    /// Bytes of messages that have not arrived in full, in all.
-    IncomingBytes { "incoming_bytes", "--incoming-bytes-max", Bytes, "messages that have not arrived in full" }
-    /// Bytes of messages that have not arrived in full, of one address.
-    IncomingBytesPerAddress { "incoming_bytes_per_address", "--incoming-bytes-per-address-max", Bytes, "messages from one address that have not arrived in full" }
-    /// Bytes of answers that were not read yet, in all.
-    OutgoingBytes { "outgoing_bytes", "--outgoing-bytes-max", Bytes, "answers that are not read yet" }
-    /// Bytes of answers that were not read yet, of one address.
-    OutgoingBytesPerAddress { "outgoing_bytes_per_address", "--outgoing-bytes-per-address-max", Bytes, "answers that one address has not read yet" }
-    /// `GetCapacity` calls in progress.
-    Calls { "calls", "--calls-max", Count, "GetCapacity calls in progress" }
-    /// Calls each second from one address.
-    CallsPerAddress { "calls_per_address", "--calls-per-second-per-address-max", PerSecond, "calls from one address" }
-    /// How long pages, metrics and the status may take each second for one address.
-    LookTimePerAddress { "look_time_per_address_ms", "--look-time-per-second-per-address-max", Millis, "pages, metrics and statuses that one address looks at" }
-    /// Resources with leases out.
-    Resources { "resources", "--resources-max", Count, "resources" }
-    /// Resources that one address brought.
-    ResourcesPerAddress { "resources_per_address", "--resources-per-address-max", Count, "resources that one address brought" }
-    /// Resources of one template.
-    ResourcesPerTemplate { "resources_per_template", "--resources-per-template-max", Count, "resources of one template" }
-    /// New resources each second from one address.
-    NewResourcesPerAddress { "new_resources_per_address", "--new-resources-per-second-per-address-max", PerSecond, "new resources from one address" }
-    /// New resources each second of one template.
-    NewResourcesPerTemplate { "new_resources_per_template", "--new-resources-per-second-per-template-max", PerSecond, "new resources of one template" }
-    /// Leases in all.
-    Leases { "leases", "--leases-max", Count, "leases" }
-    /// Holders of one resource.
-    LeasesPerResource { "leases_per_resource", "--leases-per-resource-max", Count, "leases of one resource" }
-    /// Leases that one address brought.
-    LeasesPerAddress { "leases_per_address", "--leases-per-address-max", Count, "leases that one address brought" }
-    /// Leases of all resources of one template.
-    LeasesPerTemplate { "leases_per_template", "--leases-per-template-max", Count, "leases of one template" }
-    /// New leases each second from one address.
-    NewLeasesPerAddress { "new_leases_per_address", "--new-leases-per-second-per-address-max", PerSecond, "new leases from one address" }
-    /// New leases each second of one template.
-    NewLeasesPerTemplate { "new_leases_per_template", "--new-leases-per-second-per-template-max", PerSecond, "new leases of one template" }
-    /// Requests each second for resources of one template.
-    RequestsPerTemplate { "requests_per_template", "--requests-per-second-per-template-max", PerSecond, "requests for resources of one template" }
-    /// Memory behind resources, leases and curves.
-    Memory { "memory_bytes", "--memory-max", Bytes, "memory behind resources and leases" }
-    /// Priorities of one resource.
-    Priorities { "priorities", "--priorities-max", Count, "priorities of one resource that its template does not name" }
-    /// Priorities of one resource that one address brought.
-    PrioritiesPerAddress { "priorities_per_address", "--priorities-per-address-max", Count, "priorities of one resource that one address brought and its template does not name" }
-    /// Child servers.
-    ChildServers { "child_servers", "--child-servers-max", Count, "child servers" }
-    /// Child servers of one address.
-    ChildServersPerAddress { "child_servers_per_address", "--child-servers-per-address-max", Count, "child servers of one address" }
-    /// Leases of child servers, each of which has demand curves.
-    Curves { "curves", "--curves-max", Count, "demand curves of child servers" }
-    /// Leases of the child servers of one address.
-    CurvesPerAddress { "curves_per_address", "--curves-per-address-max", Count, "demand curves of the child servers of one address" }
-    /// Points of all demand curves.
-    CurvePoints { "curve_points", "--curve-points-max", Count, "points of the demand curves of child servers" }
-    /// Points of the demand curves of one address.
-    CurvePointsPerAddress { "curve_points_per_address", "--curve-points-per-address-max", Count, "points of the demand curves of the child servers of one address" }
+    Connections {
+        "connections", "--connections-max", Count, Computed("as many as files may be open, less those for HTTP and 64, at most 65,536"),
+        "gRPC connections",
+        "gRPC connections. The server closes the one that is silent for longest, and accepts the new one; first it closes those that never got an answer."
+    }
+    ConnectionsPerAddress {
+        "connections_per_address", "--connections-per-address-max", Count, Computed("three quarters of --connections-max, at most 20,000"),
+        "gRPC connections from one address",
+        "gRPC connections from one address, likewise."
+    }
+    HttpConnections {
+        "http_connections", "--http-connections-max", Count, Computed("a quarter of the files that may be open, at most 1,024"),
+        "HTTP connections",
+        "Connections to pages and metrics, likewise."
+    }
+    HttpConnectionsPerAddress {
+        "http_connections_per_address", "--http-connections-per-address-max", Count, Computed("three quarters of --http-connections-max"),
+        "HTTP connections from one address",
+        "Connections from one address to pages and metrics, likewise."
+    }
+    HttpRequestsPerAddress {
+        "http_requests_per_address", "--http-requests-per-second-per-address-max", PerSecond, Fixed("1000"),
+        "HTTP requests from one address",
+        "Requests from one address for pages and metrics. The answer is 503. `/healthz` and `/readyz` are counted apart."
+    }
+    LookTimePerAddress {
+        "look_time_per_address_ms", "--look-time-per-second-per-address-max", Millis, Fixed("250ms"),
+        "pages, metrics and statuses that one address looks at",
+        "Time for pages, metrics and `GetStatus` for one address; four times as long at once, and one of them at a time."
+    }
+    StreamsPerConnection {
+        "streams_per_connection", "--streams-per-connection-max", Count, Fixed("64"),
+        "calls in progress on one connection",
+        "Calls in progress on one connection. Others are reset."
+    }
+    ControlFrames {
+        "control_frames", "--control-frames-per-second-max", PerSecond, Fixed("200"),
+        "HTTP/2 frames of one connection that carry no call",
+        "HTTP/2 frames of one connection that carry no call, on average over 10 s. The connection is closed. It may give up `--streams-per-connection-max` calls a second, likewise."
+    }
+    Patience {
+        "patience_ms", "--patience", Millis, Fixed("10s"),
+        "time for what has begun to arrive or to leave",
+        "Time until a greeting, headers or a message are complete, and until an answer is read. The connection is closed."
+    }
+    MessageBytes {
+        "message_bytes", "--message-bytes-max", Bytes, Fixed("256KiB"),
+        "a message of a client",
+        "A message of a client: a thousand resources with ids of 150 bytes fit."
+    }
+    ChildMessageBytes {
+        "child_message_bytes", "--child-message-bytes-max", Bytes, Fixed("4MiB"),
+        "a message of a child server",
+        "A message of a child server."
+    }
+    IncomingBytes {
+        "incoming_bytes", "--incoming-bytes-max", Bytes, Fixed("256MiB"),
+        "messages that have not arrived in full",
+        "Received parts of incomplete messages."
+    }
+    IncomingBytesPerAddress {
+        "incoming_bytes_per_address", "--incoming-bytes-per-address-max", Bytes, Fixed("64MiB"),
+        "messages from one address that have not arrived in full",
+        "Received parts of incomplete messages from one address."
+    }
+    OutgoingBytes {
+        "outgoing_bytes", "--outgoing-bytes-max", Bytes, Fixed("256MiB"),
+        "answers that are not read yet",
+        "Answers that are not read yet. The connection with most of them is closed."
+    }
+    OutgoingBytesPerAddress {
+        "outgoing_bytes_per_address", "--outgoing-bytes-per-address-max", Bytes, Fixed("64MiB"),
+        "answers that one address has not read yet",
+        "Answers that one address has not read yet, likewise."
+    }
+    Calls {
+        "calls", "--calls-max", Count, Fixed("10000"),
+        "GetCapacity calls in progress",
+        "`GetCapacity` calls in progress. Further calls are refused."
+    }
+    CallsPerAddress {
+        "calls_per_address", "--calls-per-second-per-address-max", PerSecond, Fixed("20000"),
+        "calls from one address",
+        "Calls from one address. Discovery, releases, health and child servers have as many of their own."
+    }
+    ChildServers {
+        "child_servers", "--child-servers-max", Count, Fixed("1000"),
+        "child servers",
+        "Open streams of child servers."
+    }
+    ChildServersPerAddress {
+        "child_servers_per_address", "--child-servers-per-address-max", Count, Fixed("64"),
+        "child servers of one address",
+        "Open streams of child servers of one address."
+    }
+    Memory {
+        "memory_bytes", "--memory-max", Bytes, Computed("half of what the machine or its control group has"),
+        "bytes of memory behind resources and leases",
+        "Estimated memory of all resources, leases, demand curves, priorities and names."
+    }
+    MemoryPerAddress {
+        "memory_per_address_bytes", "--memory-per-address-max", Bytes, Computed("a quarter of --memory-max, at most 512MiB"),
+        "bytes of memory that one address brought",
+        "The part of it that one address brought."
+    }
+    MemoryPerTemplate {
+        "memory_per_template_bytes", "--memory-per-template-max", Bytes, Computed("--memory-max"),
+        "bytes of memory of one template",
+        "The part of it that belongs to resources of one template."
+    }
+    NewcomersPerAddress {
+        "newcomers_per_address", "--newcomers-per-second-per-address-max", PerSecond, Fixed("20000"),
+        "new resources and leases from one address",
+        "New resources and new leases of clients from one address; 5 times as many at once."
+    }
+    RequestsPerTemplate {
+        "requests_per_template", "--requests-per-second-per-template-max", PerSecond, Fixed("200000"),
+        "requests for resources of one template",
+        "Requests of clients for resources of one template; twice as many at once. Refreshes wait at most as long as their leases last."
+    }
+    LeasesPerResource {
+        "leases_per_resource", "--leases-per-resource-max", Count, Fixed("2000000"),
+        "holders of one resource",
+        "Holders of one resource; a child server is one."
+    }
+    Priorities {
+        "priorities", "--priorities-max", Count, Fixed("64"),
+        "priorities of one resource that its template does not name",
+        "Priorities of one PRIORITY_BANDS resource that its template does not name. One address may bring a quarter of them. Child servers have 64 times as many of their own."
+    }
+}
+
+impl ServerLimit {
+    /// The refusal of a newcomer, for people.
+    pub fn refusal(self, max: u64) -> String {
+        let (what, flag) = (self.what(), self.flag());
+        let rate = if self.unit() == Unit::PerSecond {
+            " a second"
+        } else {
+            ""
+        };
+        format!("there are too many {what}, of at most {max}{rate}; see {flag}")
+    }
 }
 
 /// Use and bound of a limit.
@@ -356,17 +449,17 @@ mod tests {
     #[test]
     fn a_limit_counts_what_it_refuses() {
         let limits = ServerLimits::default();
-        limits.set_max(ServerLimit::Leases, 7);
+        limits.set_max(ServerLimit::LeasesPerResource, 7);
         for before in 0..3 {
-            assert_eq!(limits.refuse(ServerLimit::Leases, Duration::ZERO), before);
+            assert_eq!(limits.refuse(ServerLimit::LeasesPerResource, Duration::ZERO), before);
         }
         let figures = limits.figures();
         let of_leases = figures
             .iter()
-            .find(|it| it.limit == ServerLimit::Leases)
+            .find(|it| it.limit == ServerLimit::LeasesPerResource)
             .unwrap();
         let expected = LimitFigure {
-            limit: ServerLimit::Leases,
+            limit: ServerLimit::LeasesPerResource,
             used: None,
             max: Some(7),
             refused: 3,

@@ -69,6 +69,7 @@ fn main() -> ExitCode {
         Ok(logs) => logs,
         Err(error) => return complain(error.into(), MISUSED),
     };
+    flags.serve.limits.warn_of_removed();
     if let Some(path) = &flags.serve.check {
         return check(path);
     }
@@ -393,8 +394,10 @@ fn config(
             limits: flags.limits.of_node(),
             ..node::Config::default()
         },
-        calls_max: flags.limits.calls_max,
-        door: flags.door.config(files::raise_limit()),
+        calls_max: flags.limits.calls_max(),
+        door: flags
+            .limits
+            .of_door(files::raise_limit(), flags.listen_backlog),
         shutdown_grace: flags.shutdown_grace,
         ..ServerConfig::default()
     }

@@ -95,8 +95,6 @@ fn fill(resources: u32, each: u32) -> Node {
     let fast = Rate::new(NonZeroU32::MAX, 1);
     let config = Config {
         limits: Limits {
-            new_resources_per_template: fast,
-            new_leases_per_template: fast,
             requests_per_template: fast,
             ..Limits::default()
         },
@@ -126,7 +124,10 @@ fn fill(resources: u32, each: u32) -> Node {
             while node.poll_event().is_some() {}
         }
     }
-    assert_eq!(node.load().leases, resources as usize * each as usize);
+    assert_eq!(
+        node.totals(Time::from_secs(1)).leases,
+        resources as usize * each as usize
+    );
     node
 }
 

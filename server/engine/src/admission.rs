@@ -1,17 +1,17 @@
 //! Which newcomers a node accepts, and which it refuses until later.
 //!
-//! Everything that one caller can cause is limited: per caller, per template, and in all. Only **newcomers** are refused: a
+//! A caller can bring resources, holders, child servers, demand curves, priorities and names. Each of them is counted in
+//! bytes ([`weight`]): in all, for its caller, and for the template of its resource. Only **newcomers** are refused: a
 //! resource without holders, a holder without a lease, an unused priority, a curve that grows. A holder with a lease keeps
-//! and refreshes it, whatever is full. So a refresh costs only a token of its template, and if there is none, the refresh
-//! is put off only while the lease lasts for long.
+//! and refreshes it, whatever is full. A refresh costs a token of its template; without a token, the refresh is put off
+//! only while the lease lasts for long.
 //!
-//! Everything counts for the caller that brought it until it ends. A child server asks on behalf of many:
-//! its resources and leases are not counted as those of a caller, nor its newcomers each second, for a leaf
-//! that was started brings all of them at once. It is bounded by how many child servers there are, and by
-//! their leases and the points of their curves.
+//! The bytes of a resource, and of a holder, count for the caller that brought them until they end. A child server asks
+//! on behalf of many clients: a leaf brings all of its resources at once when it starts. So the rate of newcomers does not
+//! apply to child servers. Their bytes count like those of clients.
 //!
-//! A bound of 0 means none at all, except where [`Option`] says otherwise. All state is about leases that are
-//! known: when mastership is won or lost, it begins anew.
+//! A bound of 0 means none at all. All state is about leases that are known: it starts empty whenever mastership is won or
+//! lost.
 
 pub(crate) mod bucket;
 mod callers;
@@ -26,55 +26,38 @@ use std::time::Duration;
 
 pub use bucket::Rate;
 pub use callers::CallerSlot;
-pub(crate) use gate::{AdmissionGate, From, points_of};
+pub(crate) use gate::AdmissionGate;
 pub use load::{Load, LoadFrom};
 pub use template_books::TemplateSlot;
 
 use crate::admission::callers::{CallerBook, Callers};
-use crate::admission::limits::Limits;
-use crate::admission::template_books::{TemplateBook, TemplateBooks};
-use crate::admission::weight::{RESOURCE_BYTES, TotalWeight, Weight};
-use crate::id::{Caller, HolderName};
+use crate::admission::template_books::TemplateBooks;
+use crate::admission::weight::Weight;
+use crate::id::Caller;
 use crate::limit::{Full, Limit};
-use crate::request::RefusalReason;
-use crate::time::Time;
 use doorward_time::spread;
 
-/// Who is refused comes back after so long, and not all at once.
+/// A refused caller comes back after so long; callers do not return together.
 const COME_BACK: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(5));
 
-/// A child server.
-#[derive(Clone, Debug)]
-struct ChildBook {
-    leases: usize,
-    caller: CallerSlot,
+/// Change of the bytes that a caller has brought to one resource.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Charge {
+    /// The caller.
+    pub caller: CallerSlot,
+    /// Bytes of the holder before; 0: it is new.
+    pub before: usize,
+    /// Bytes of the holder now; 0: it is gone.
+    pub after: usize,
 }
 
-/// What came or went of a resource's holders.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum HolderChange {
-    /// A client has its first lease.
-    ClientCame(CallerSlot),
-    /// A client's last lease is over.
-    ClientGone(CallerSlot),
-    /// A child server has its first lease of the resource, with so many points.
-    ChildCame(HolderName, CallerSlot, usize),
-    /// A child server's last lease of the resource is over.
-    ChildGone(HolderName, CallerSlot, usize),
-    /// A child server's curve had so many points, and has so many now.
-    Points(CallerSlot, usize, usize),
-}
-
-/// The books of what is there, by caller, by template and in all.
+/// The bytes in use, by caller, by template and in all.
 #[derive(Debug)]
 pub struct Admission {
     callers: Callers,
     templates: TemplateBooks,
-    children: BTreeMap<HolderName, ChildBook>,
-    resources: usize,
-    weight: TotalWeight,
-    /// Names of resources that are not kept in place.
-    name_bytes: usize,
+    /// Bytes of all resources and their holders.
+    bytes: usize,
     refused: [u64; Limit::ALL.len()],
     refusals: u64,
 }
@@ -85,16 +68,13 @@ impl Admission {
         Self {
             callers: Callers::new(seed),
             templates: TemplateBooks::default(),
-            children: BTreeMap::new(),
-            resources: 0,
-            weight: TotalWeight::default(),
-            name_bytes: 0,
+            bytes: 0,
             refused: [0; Limit::ALL.len()],
             refusals: 0,
         }
     }
 
-    /// All that was there is forgotten, but not what was refused. Returns the former books.
+    /// Forgets everything but the number of refusals. Returns what it knew.
     pub(crate) fn forget(&mut self, seed: u64) -> Self {
         let anew = Self {
             refused: self.refused,
@@ -104,279 +84,130 @@ impl Admission {
         std::mem::replace(self, anew)
     }
 
-    /// A resource with so many leases belongs to another template now.
-    pub(crate) fn move_resource(&mut self, from: TemplateSlot, to: TemplateSlot, leases: usize) {
+    /// A resource of so many bytes belongs to another template now.
+    pub(crate) fn move_resource(&mut self, from: TemplateSlot, to: TemplateSlot, bytes: usize) {
         if from != to {
-            self.templates.move_resource(from, to, leases);
+            self.templates.get_mut(from).bytes -= bytes;
+            self.templates.get_mut(to).bytes += bytes;
         }
     }
 
-    /// That template is in force no more, and no resource belongs to it.
+    /// The template is not in force any more, and no resource belongs to it.
     pub(crate) fn forget_template(&mut self, slot: TemplateSlot) {
         self.templates.forget(slot);
     }
 
-    /// Whether one more resource is taken on. If so, it is counted; who brought it is returned.
-    ///
-    /// # Errors
-    ///
-    /// What is full, and when to come back.
-    pub(crate) fn admit_resource(
-        &mut self,
-        name_bytes: usize,
-        from: From,
-        template: TemplateSlot,
-        limits: &Limits,
-        now: Time,
-    ) -> Result<CallerSlot, RefusalReason> {
-        self.check(Limit::Resources, self.resources, limits.resources_max)?;
-        let more = RESOURCE_BYTES + name_bytes;
-        self.check_memory(more, limits)?;
-        if let Some((of, _)) = self.templates.counts(template) {
-            let max = limits.resources_per_template_max;
-            self.check(Limit::ResourcesPerTemplate, of, max)?;
-        }
-        let caller = match from {
-            From::Client(caller) => {
-                let slot = self.callers.enter(caller, now);
-                self.admit_new_resource(slot, template, limits, now)?;
-                slot
-            }
-            From::Child => CallerSlot::NOBODY,
-        };
-        self.resources += 1;
-        self.name_bytes += name_bytes;
-        if let Some(book) = self.callers.get_mut(caller) {
-            book.brought.resources += 1;
-        }
-        self.templates.get_mut(template).resources += 1;
-        Ok(caller)
-    }
-
-    /// What is asked of a client's new resource only: whether its caller brings too many, or too fast.
-    fn admit_new_resource(
-        &mut self,
-        caller: CallerSlot,
-        template: TemplateSlot,
-        limits: &Limits,
-        now: Time,
-    ) -> Result<(), RefusalReason> {
-        if let Some(has) = self.of_caller(caller).map(|book| book.brought.resources) {
-            let max = limits.resources_per_caller_max;
-            self.check(Limit::ResourcesPerCaller, has, max)?;
-        }
-        // The caller's first: what it is refused takes nothing from others.
-        let rate = limits.new_resources_per_caller;
-        if let Some(book) = self.callers.get_mut(caller)
-            && let Err(wait) = book.new_resources.take(rate, now)
-        {
-            return Err(self.too_fast(Limit::NewResourcesPerCaller, rate, wait));
-        }
-        let rate = limits.new_resources_per_template;
-        if let Some(book) = self.bounding(template)
-            && let Err(wait) = book.new_resources.take(rate, now)
-        {
-            return Err(self.too_fast(Limit::NewResourcesPerTemplate, rate, wait));
-        }
-        Ok(())
-    }
-
-    /// A resource is no more; all of its holders are gone before.
+    /// A resource is gone; its holders have left before.
     pub(crate) fn note_resource_gone(
         &mut self,
         caller: CallerSlot,
         template: TemplateSlot,
-        name_bytes: usize,
+        bytes: usize,
     ) {
-        self.resources -= 1;
-        self.name_bytes -= name_bytes;
-        if let Some(book) = self.callers.get_mut(caller) {
-            book.brought.resources -= 1;
-        }
-        self.templates.get_mut(template).resources -= 1;
+        self.replace_bytes(template, bytes, 0);
+        self.charge(Charge {
+            caller,
+            before: bytes,
+            after: 0,
+        });
     }
 
-    /// What came and went of a resource's holders since it was last looked at, and what it weighs.
+    /// The holders of a resource have changed, and its weight with them.
     pub(crate) fn note_changes(
         &mut self,
-        changes: Vec<HolderChange>,
+        charges: Vec<Charge>,
         before: Weight,
         after: Weight,
         template: TemplateSlot,
     ) {
-        self.weight.replace(before, after);
-        let leases = &mut self.templates.get_mut(template).leases;
-        *leases = *leases + after.holders() - before.holders();
-        for change in changes {
-            self.note(change);
+        self.replace_bytes(template, before.bytes(), after.bytes());
+        for charge in charges {
+            self.charge(charge);
         }
     }
 
-    fn note(&mut self, change: HolderChange) {
-        match change {
-            HolderChange::ClientCame(caller) => {
-                if let Some(book) = self.callers.get_mut(caller) {
-                    book.brought.leases += 1;
-                }
-            }
-            HolderChange::ClientGone(caller) => {
-                if let Some(book) = self.callers.get_mut(caller) {
-                    book.brought.leases -= 1;
-                }
-            }
-            HolderChange::ChildCame(name, caller, points) => {
-                if let Some(book) = self.callers.get_mut(caller) {
-                    book.brought.curves += 1;
-                    book.brought.points += points;
-                }
-                if let Some(child) = self.children.get_mut(&name) {
-                    child.leases += 1;
-                    return;
-                }
-                self.children.insert(name, ChildBook { leases: 1, caller });
-                if let Some(book) = self.callers.get_mut(caller) {
-                    book.brought.children += 1;
-                }
-            }
-            HolderChange::ChildGone(name, caller, points) => {
-                if let Some(book) = self.callers.get_mut(caller) {
-                    book.brought.curves -= 1;
-                    book.brought.points -= points;
-                }
-                let Some(child) = self.children.get_mut(&name) else {
-                    return;
-                };
-                child.leases -= 1;
-                if child.leases == 0 {
-                    let first = child.caller;
-                    self.children.remove(&name);
-                    if let Some(book) = self.callers.get_mut(first) {
-                        book.brought.children -= 1;
-                    }
-                }
-            }
-            HolderChange::Points(caller, before, after) => {
-                if let Some(book) = self.callers.get_mut(caller) {
-                    book.brought.points = book.brought.points + after - before;
-                }
-            }
+    fn charge(&mut self, charge: Charge) {
+        if let Some(book) = self.callers.get_mut(charge.caller) {
+            book.bytes = book.bytes + charge.after - charge.before;
         }
     }
 
-    /// Memory behind all that is there, in bytes, roughly. Costs nothing.
+    fn replace_bytes(&mut self, template: TemplateSlot, before: usize, after: usize) {
+        self.bytes = self.bytes + after - before;
+        let of_template = &mut self.templates.get_mut(template).bytes;
+        *of_template = *of_template + after - before;
+    }
+
+    /// Estimated memory of all resources, holders and callers, in bytes. O(1).
     pub fn memory_bytes(&self) -> usize {
-        self.resources * RESOURCE_BYTES
-            + self.name_bytes
-            + self.weight.bytes()
-            + self.callers.count() * size_of::<CallerBook>()
+        self.bytes + self.callers.count() * size_of::<CallerBook>()
     }
 
-    /// How often each limit refused something since the node came to be.
+    /// Number of refusals by each limit since the node came to be.
     pub fn refused(&self) -> &[u64; Limit::ALL.len()] {
         &self.refused
     }
 
-    /// How often any did.
+    /// Number of refusals by all limits.
     pub fn refusals(&self) -> u64 {
         self.refusals
     }
 
-    /// Where a caller is in the books, if it has come before.
+    /// Finds a caller that has come before.
     pub(crate) fn find_caller(&self, caller: Option<Caller>) -> Option<CallerSlot> {
         self.callers.find(caller)
     }
 
-    /// Asserts that what is counted is there: resources by who brought them, what is out, and how many child
-    /// servers. For tests.
+    /// Asserts that the bytes are those of the resources that are there. For tests.
     ///
     /// # Panics
     ///
-    /// If it is not.
+    /// If they are not.
     pub(crate) fn assert_counts(
         &self,
-        resources: impl Iterator<Item = CallerSlot>,
-        weight: TotalWeight,
-        name_bytes: usize,
-        children: usize,
+        by_caller: &BTreeMap<CallerSlot, usize>,
+        by_template: &BTreeMap<TemplateSlot, usize>,
     ) {
-        let mut by_caller = BTreeMap::new();
-        let mut count = 0;
-        for caller in resources {
-            *by_caller.entry(caller).or_insert(0) += 1;
-            count += 1;
-        }
-        assert_eq!(count, self.resources, "resources");
-        for (caller, brought) in by_caller {
-            if let Some(book) = self.of_caller(caller) {
-                assert_eq!(book.brought.resources, brought, "resources of {caller:?}");
+        let mut of_callers = 0;
+        for (caller, bytes) in by_caller {
+            if *caller != CallerSlot::NOBODY {
+                let book = self.callers.get(*caller).map(|book| book.bytes);
+                assert_eq!(book, Some(*bytes), "bytes of {caller:?}");
+                of_callers += bytes;
             }
         }
-        assert_eq!(weight, self.weight, "what is out");
-        assert_eq!(name_bytes, self.name_bytes, "names of resources");
-        assert_eq!(children, self.children.len(), "child servers");
+        let all: usize = self.callers.iter().map(|book| book.bytes).sum();
+        assert_eq!(all, of_callers, "bytes of all callers");
+        for (template, bytes) in by_template {
+            let book = self.templates.bytes(*template);
+            assert_eq!(book, *bytes, "bytes of {template:?}");
+        }
         assert_eq!(
-            self.templates.leases(),
-            weight.holders(),
-            "leases of templates"
+            self.bytes,
+            by_template.values().sum::<usize>(),
+            "bytes in all"
         );
-        let most = self.callers.iter().map(|book| book.brought);
-        let (leases, points) = most.fold((0, 0), |(leases, points), brought| {
-            (leases + brought.leases, points + brought.points)
-        });
-        assert!(
-            leases <= weight.leases && points <= weight.points,
-            "by callers"
-        );
+        assert_eq!(self.templates.all_bytes(), self.bytes, "bytes of templates");
     }
 
-    fn of_caller(&self, slot: CallerSlot) -> Option<&CallerBook> {
-        let book = self.callers.get(slot);
-        book.filter(|_| slot != CallerSlot::NOBODY)
-    }
-
-    /// The books of a template that bounds what comes.
-    fn bounding(&mut self, slot: TemplateSlot) -> Option<&mut TemplateBook> {
-        let is_bounding = slot != TemplateSlot::NONE;
-        is_bounding.then(|| self.templates.get_mut(slot))
-    }
-
-    /// Whether there is room for one more.
-    fn check(&mut self, limit: Limit, has: usize, max: usize) -> Result<(), RefusalReason> {
-        self.check_more(limit, has, 1, max)
-    }
-
-    fn check_more(
-        &mut self,
-        limit: Limit,
-        has: usize,
-        more: usize,
-        max: usize,
-    ) -> Result<(), RefusalReason> {
+    /// Checks that there is room for so much more.
+    fn check(&mut self, limit: Limit, has: usize, more: usize, max: usize) -> Result<(), Full> {
         if has.saturating_add(more) <= max {
             return Ok(());
         }
         Err(self.full(limit, max, Duration::ZERO))
     }
 
-    fn check_memory(&mut self, more: usize, limits: &Limits) -> Result<(), RefusalReason> {
-        let max = limits.memory_max.unwrap_or(usize::MAX);
-        self.check_more(Limit::Memory, self.memory_bytes(), more, max)
-    }
-
-    fn too_fast(&mut self, limit: Limit, rate: Rate, wait: Duration) -> RefusalReason {
-        self.full(limit, rate.per_second.get() as usize, wait)
-    }
-
-    /// Refuses, and says when to come back: not before `at_least`, and others at other times.
-    fn full(&mut self, limit: Limit, max: usize, at_least: Duration) -> RefusalReason {
+    /// Refuses, with the time to come back: not before `at_least`, and spread for those who are refused together.
+    fn full(&mut self, limit: Limit, max: usize, at_least: Duration) -> Full {
         if let Some(refused) = self.refused.get_mut(limit as usize) {
             *refused += 1;
         }
         self.refusals += 1;
-        RefusalReason::Full(Full {
+        Full {
             limit,
             max: u64::try_from(max).unwrap_or(u64::MAX),
             retry_in: at_least + spread::evenly(self.refusals, COME_BACK),
-        })
+        }
     }
 }

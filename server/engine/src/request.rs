@@ -211,6 +211,12 @@ pub enum RefusalReason {
     Full(Full),
 }
 
+impl From<Full> for RefusalReason {
+    fn from(full: Full) -> Self {
+        Self::Full(full)
+    }
+}
+
 impl RefusalReason {
     /// When to ask again, if the reason tells.
     pub const fn retry_in(self) -> Option<Duration> {

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use doorward_engine::admission::limits::Limits;
+use doorward_engine::admission::limits::{Limits, NO_BOUND};
 use doorward_engine::amount::Amount;
 use doorward_engine::claim::Claim;
 use doorward_engine::claim_index::ClaimIndex;
@@ -109,7 +109,7 @@ fn node(kind: AlgorithmKind) -> Node {
     .unwrap();
     let config = Config {
         limits: Limits {
-            child_servers_per_caller_max: 1_000,
+            memory_per_caller_max: NO_BOUND,
             ..Limits::default()
         },
         ..Config::default()
@@ -153,7 +153,10 @@ fn clients(resources: u32, leases_each: u32, name_bytes: usize, priorities: u32)
             while node.poll_event().is_some() {}
         }
     }
-    assert_eq!(node.load().leases, (resources * leases_each) as usize);
+    assert_eq!(
+        node.totals(Time::from_secs(1)).leases,
+        (resources * leases_each) as usize
+    );
     node
 }
 
@@ -200,8 +203,10 @@ fn children(children: u32, resources: u32, points: u32, priorities: u32) -> Node
             while node.poll_event().is_some() {}
         }
     }
-    assert_eq!(node.load().curves, (children * resources) as usize);
-    println!("{} points", node.load().curve_points);
+    assert_eq!(
+        node.totals(Time::from_secs(1)).children,
+        (children * resources) as usize
+    );
     node
 }
 

@@ -1,339 +1,210 @@
-//! The flags that bound how much a server takes on. What each of them bounds, [`crate::limits`] says, and how,
-//! [`doorward_engine::admission`].
+//! The flags of limits, built from the [table of limits](crate::limits): each has a flag, a variable and a help text. The
+//! help that `--help` prints has few of them; `--help-all` prints all.
 //!
-//! None of them may be 0: a server that takes on nothing is not meant.
+//! No bound may be 0: a server that accepts nothing is not meant.
 
 use std::num::{NonZeroU32, NonZeroUsize};
+use std::sync::LazyLock;
+use std::time::Duration;
 
-use clap::Args;
+use clap::builder::ValueParser;
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use doorward_engine::admission::Rate;
-use doorward_engine::admission::limits::Limits as NodeLimits;
+use doorward_engine::admission::limits::{Limits as NodeLimits, NO_BOUND};
+use tracing::warn;
 
 use crate::flags::bytes::Bytes;
+use crate::limits::{DefaultBound, REMOVED, Removed, ServerLimit, Unit};
 use crate::memory;
-use crate::rpc::overload::CALLS_MAX;
 
-/// A default that is not 0; 0 would read as 1.
-const fn count(count: usize) -> NonZeroUsize {
-    match NonZeroUsize::new(count) {
-        Some(count) => count,
-        None => NonZeroUsize::MIN,
-    }
-}
+/// The most memory that one address may bring by default.
+const MEMORY_PER_ADDRESS_MAX: usize = 512 << 20;
 
-/// The same, of things each second.
-const fn each_second(count: u32) -> NonZeroU32 {
-    match NonZeroU32::new(count) {
-        Some(count) => count,
-        None => NonZeroU32::MIN,
-    }
-}
+/// Limits that `--help` shows.
+const SHOWN: [ServerLimit; 2] = [ServerLimit::Memory, ServerLimit::MemoryPerAddress];
 
-/// How much a server takes on at most.
-#[derive(Clone, Copy, Debug, Args)]
+/// The names of all variables, as the flags come.
+static VARIABLES: LazyLock<Vec<(&str, String)>> = LazyLock::new(|| {
+    let removed = REMOVED.iter().map(|it| it.flag);
+    let flags = ServerLimit::ALL.iter().map(|limit| limit.flag());
+    let variable = |flag: &'static str| (flag, variable_of(flag));
+    flags.chain(removed).map(variable).collect()
+});
+
+/// The bounds that were given.
+#[derive(Clone, Debug)]
 pub struct LimitFlags {
-    /// How many resources may have leases out. At this limit, as at all below, newcomers are refused and
-    /// asked to come back later; nobody who has something loses it.
-    #[arg(
-        long,
-        help_heading = "Limits",
-        value_name = "COUNT",
-        env = "DOORWARD_RESOURCES_MAX",
-        hide_env_values = true,
-        default_value_t = count(100_000)
-    )]
-    pub resources_max: NonZeroUsize,
+    /// By limit. None: the default, which is computed.
+    bounds: Vec<Option<u64>>,
+    /// Flags or variables without effect.
+    removed: Vec<Removed>,
+}
 
-    /// How many resources may be there that clients of one address brought. IPv6 addresses count by their
-    /// first 64 bits.
-    #[arg(
-        long,
-        help_heading = "Limits",
-        value_name = "COUNT",
-        env = "DOORWARD_RESOURCES_PER_ADDRESS_MAX",
-        hide_env_values = true,
-        default_value_t = count(25_000)
-    )]
-    pub resources_per_address_max: NonZeroUsize,
+impl Args for LimitFlags {
+    fn augment_args(command: Command) -> Command {
+        let limits = ServerLimit::ALL.iter().map(|limit| argument(*limit));
+        command.args(limits).args(REMOVED.map(removed_argument))
+    }
 
-    /// How many resources of one template may have leases out.
-    #[arg(
-        long,
-        help_heading = "Limits",
-        value_name = "COUNT",
-        env = "DOORWARD_RESOURCES_PER_TEMPLATE_MAX",
-        hide_env_values = true,
-        default_value_t = count(100_000)
-    )]
-    pub resources_per_template_max: NonZeroUsize,
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
 
-    /// How many new resources clients of one address may bring each second; after a rest, 25 times as many
-    /// at once.
-    #[arg(
-        long,
-        help_heading = "Limits",
-        value_name = "COUNT",
-        env = "DOORWARD_NEW_RESOURCES_PER_SECOND_PER_ADDRESS_MAX",
-        hide_env_values = true,
-        default_value_t = each_second(1_000)
-    )]
-    pub new_resources_per_second_per_address_max: NonZeroU32,
+impl FromArgMatches for LimitFlags {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let bound = |limit: &ServerLimit| matches.get_one::<u64>(id(limit.flag())).copied();
+        let is_given = |removed: &&Removed| matches.contains_id(id(removed.flag));
+        Ok(Self {
+            bounds: ServerLimit::ALL.iter().map(bound).collect(),
+            removed: REMOVED.iter().filter(is_given).copied().collect(),
+        })
+    }
 
-    /// How many new resources of one template there may be each second; after a rest, 10 times as many at
-    /// once.
-    #[arg(
-        long,
-        help_heading = "Limits",
-        value_name = "COUNT",
-        env = "DOORWARD_NEW_RESOURCES_PER_SECOND_PER_TEMPLATE_MAX",
-        hide_env_values = true,
-        default_value_t = each_second(5_000)
-    )]
-    pub new_resources_per_second_per_template_max: NonZeroU32,
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
 
-    /// How many leases may be out in all.
-    #[arg(
-        long,
-        help_heading = "Limits",
-        value_name = "COUNT",
-        env = "DOORWARD_LEASES_MAX",
-        hide_env_values = true,
-        default_value_t = count(4_000_000)
-    )]
-    pub leases_max: NonZeroUsize,
+fn id(flag: &'static str) -> &'static str {
+    flag.trim_start_matches('-')
+}
 
-    /// How many holders one resource may have; a child server is one.
-    #[arg(
-        long,
-        help_heading = "Limits",
-        value_name = "COUNT",
-        env = "DOORWARD_LEASES_PER_RESOURCE_MAX",
-        hide_env_values = true,
-        default_value_t = count(2_000_000)
-    )]
-    pub leases_per_resource_max: NonZeroUsize,
+fn variable_of(flag: &str) -> String {
+    let name = flag.trim_start_matches('-').replace('-', "_");
+    format!("DOORWARD_{}", name.to_uppercase())
+}
 
-    /// How many leases clients of one address may have.
-    #[arg(
-        long,
-        help_heading = "Limits",
-        value_name = "COUNT",
-        env = "DOORWARD_LEASES_PER_ADDRESS_MAX",
-        hide_env_values = true,
-        default_value_t = count(1_000_000)
-    )]
-    pub leases_per_address_max: NonZeroUsize,
+fn flag_with_variable(flag: &'static str) -> Arg {
+    let variables: &'static Vec<(&str, String)> = &VARIABLES;
+    let argument = Arg::new(id(flag))
+        .long(id(flag))
+        .action(ArgAction::Set)
+        .hide_env_values(true);
+    match variables.iter().find(|(of, _)| *of == flag) {
+        Some((_, variable)) => argument.env(variable.as_str()),
+        None => argument,
+    }
+}
 
-    /// How many leases of all resources of one template may be out.
-    #[arg(
-        long,
-        help_heading = "Limits",
-        value_name = "COUNT",
-        env = "DOORWARD_LEASES_PER_TEMPLATE_MAX",
-        hide_env_values = true,
-        default_value_t = count(4_000_000)
-    )]
-    pub leases_per_template_max: NonZeroUsize,
+fn argument(limit: ServerLimit) -> Arg {
+    let (value_name, parser): (_, ValueParser) = match limit.unit() {
+        Unit::Count => ("COUNT", clap::value_parser!(u64).range(1..).into()),
+        Unit::PerSecond => {
+            let range = 1..=u64::from(u32::MAX);
+            ("COUNT", clap::value_parser!(u64).range(range).into())
+        }
+        Unit::Bytes => ("BYTES", ValueParser::new(bytes)),
+        Unit::Millis if limit == ServerLimit::Patience => ("DURATION", ValueParser::new(patience)),
+        Unit::Millis => ("DURATION", ValueParser::new(look_time)),
+    };
+    let argument = flag_with_variable(limit.flag())
+        .help_heading("Limits")
+        .value_name(value_name)
+        .value_parser(parser)
+        .hide_short_help(!SHOWN.contains(&limit));
+    match limit.default_bound() {
+        DefaultBound::Fixed(value) => argument.help(limit.help()).default_value(value),
+        DefaultBound::Computed(how) => argument.help(format!("{} [default: {how}]", limit.help())),
+    }
+}
 
-    /// How many new leases clients of one address may get each second; after a rest, 5 times as many at
-    /// once.
-    #[arg(
-        long,
-        help_heading = "Limits",
-        value_name = "COUNT",
-        env = "DOORWARD_NEW_LEASES_PER_SECOND_PER_ADDRESS_MAX",
-        hide_env_values = true,
-        default_value_t = each_second(20_000)
-    )]
-    pub new_leases_per_second_per_address_max: NonZeroU32,
+fn removed_argument(removed: Removed) -> Arg {
+    flag_with_variable(removed.flag)
+        .hide(true)
+        .help(format!("No effect; see {}", removed.successor))
+}
 
-    /// How many new leases of one template there may be each second; after a rest, 10 times as many at
-    /// once.
-    #[arg(
-        long,
-        help_heading = "Limits",
-        value_name = "COUNT",
-        env = "DOORWARD_NEW_LEASES_PER_SECOND_PER_TEMPLATE_MAX",
-        hide_env_values = true,
-        default_value_t = each_second(100_000)
-    )]
-    pub new_leases_per_second_per_template_max: NonZeroU32,
+fn bytes(text: &str) -> Result<u64, &'static str> {
+    text.parse().map(|Bytes(bytes)| bytes.get())
+}
 
-    /// How many requests for resources of one template there may be each second; after a rest, twice as
-    /// many at once. Beyond it, refreshes are put off as long as their leases last.
-    #[arg(
-        long,
-        help_heading = "Limits",
-        value_name = "COUNT",
-        env = "DOORWARD_REQUESTS_PER_SECOND_PER_TEMPLATE_MAX",
-        hide_env_values = true,
-        default_value_t = each_second(200_000)
-    )]
-    pub requests_per_second_per_template_max: NonZeroU32,
+fn millis_within(text: &str, least: u64, most: u64, advice: &str) -> Result<u64, String> {
+    let time = doorward_documents::parse_duration(text).map_err(|error| error.to_string())?;
+    let range = Duration::from_millis(least)..=Duration::from_millis(most);
+    if range.contains(&time) {
+        Ok(u64::try_from(time.as_millis()).unwrap_or(most))
+    } else {
+        Err(advice.to_owned())
+    }
+}
 
-    /// How much memory resources, leases and demand curves may take, roughly, as in 512MiB or 2GiB
-    /// [default: half of what the machine has, or of what the control group may use].
-    #[arg(
-        long,
-        help_heading = "Limits",
-        value_name = "BYTES",
-        env = "DOORWARD_MEMORY_MAX",
-        hide_env_values = true
-    )]
-    pub memory_max: Option<Bytes>,
+fn look_time(text: &str) -> Result<u64, String> {
+    millis_within(text, 1, 1_000, "give a duration from 1ms to 1s")
+}
 
-    /// How many different priorities of one resource clients may use that its template does not name (min_share).
-    #[arg(
-        long,
-        help_heading = "Limits",
-        value_name = "COUNT",
-        env = "DOORWARD_PRIORITIES_MAX",
-        hide_env_values = true,
-        default_value_t = count(64)
-    )]
-    pub priorities_max: NonZeroUsize,
-
-    /// How many of those one address may bring.
-    #[arg(
-        long,
-        help_heading = "Limits",
-        value_name = "COUNT",
-        env = "DOORWARD_PRIORITIES_PER_ADDRESS_MAX",
-        hide_env_values = true,
-        default_value_t = count(16)
-    )]
-    pub priorities_per_address_max: NonZeroUsize,
-
-    /// How many child servers may have leases.
-    #[arg(
-        long,
-        help_heading = "Limits",
-        value_name = "COUNT",
-        env = "DOORWARD_CHILD_SERVERS_MAX",
-        hide_env_values = true,
-        default_value_t = count(1_000)
-    )]
-    pub child_servers_max: NonZeroUsize,
-
-    /// How many of those may come from one address.
-    #[arg(
-        long,
-        help_heading = "Limits",
-        value_name = "COUNT",
-        env = "DOORWARD_CHILD_SERVERS_PER_ADDRESS_MAX",
-        hide_env_values = true,
-        default_value_t = count(64)
-    )]
-    pub child_servers_per_address_max: NonZeroUsize,
-
-    /// How many leases child servers may have in all, each with its demand curve.
-    #[arg(
-        long,
-        help_heading = "Limits",
-        value_name = "COUNT",
-        env = "DOORWARD_CURVES_MAX",
-        hide_env_values = true,
-        default_value_t = count(1_000_000)
-    )]
-    pub curves_max: NonZeroUsize,
-
-    /// How many leases the child servers of one address may have.
-    #[arg(
-        long,
-        help_heading = "Limits",
-        value_name = "COUNT",
-        env = "DOORWARD_CURVES_PER_ADDRESS_MAX",
-        hide_env_values = true,
-        default_value_t = count(500_000)
-    )]
-    pub curves_per_address_max: NonZeroUsize,
-
-    /// How many points the demand curves of all child servers may have together.
-    #[arg(
-        long,
-        help_heading = "Limits",
-        value_name = "COUNT",
-        env = "DOORWARD_CURVE_POINTS_MAX",
-        hide_env_values = true,
-        default_value_t = count(8_000_000)
-    )]
-    pub curve_points_max: NonZeroUsize,
-
-    /// How many points the demand curves of the child servers of one address may have.
-    #[arg(
-        long,
-        help_heading = "Limits",
-        value_name = "COUNT",
-        env = "DOORWARD_CURVE_POINTS_PER_ADDRESS_MAX",
-        hide_env_values = true,
-        default_value_t = count(4_000_000)
-    )]
-    pub curve_points_per_address_max: NonZeroUsize,
-
-    /// How many GetCapacity calls may be in progress at once. Further ones are refused, with a
-    /// time to come back: one to five seconds, not the same for all.
-    #[arg(
-        long,
-        help_heading = "Limits",
-        value_name = "COUNT",
-        env = "DOORWARD_CALLS_MAX",
-        hide_env_values = true,
-        default_value_t = CALLS_MAX
-    )]
-    pub calls_max: NonZeroUsize,
+fn patience(text: &str) -> Result<u64, String> {
+    millis_within(text, 100, 600_000, "give a duration from 100ms to 10m")
 }
 
 impl LimitFlags {
-    /// The bounds of the node. How many come at once after a rest is always so many seconds' worth.
-    pub fn of_node(&self) -> NodeLimits {
-        let default = NodeLimits::default();
-        let rate = |per_second, like: Rate| Rate { per_second, ..like };
-        NodeLimits {
-            resources_max: self.resources_max.get(),
-            resources_per_caller_max: self.resources_per_address_max.get(),
-            resources_per_template_max: self.resources_per_template_max.get(),
-            new_resources_per_caller: rate(
-                self.new_resources_per_second_per_address_max,
-                default.new_resources_per_caller,
-            ),
-            new_resources_per_template: rate(
-                self.new_resources_per_second_per_template_max,
-                default.new_resources_per_template,
-            ),
-            leases_max: self.leases_max.get(),
-            leases_per_resource_max: self.leases_per_resource_max.get(),
-            leases_per_caller_max: self.leases_per_address_max.get(),
-            leases_per_template_max: self.leases_per_template_max.get(),
-            new_leases_per_caller: rate(
-                self.new_leases_per_second_per_address_max,
-                default.new_leases_per_caller,
-            ),
-            new_leases_per_template: rate(
-                self.new_leases_per_second_per_template_max,
-                default.new_leases_per_template,
-            ),
-            requests_per_template: rate(
-                self.requests_per_second_per_template_max,
-                default.requests_per_template,
-            ),
-            memory_max: self.memory_max(),
-            priorities_max: self.priorities_max.get(),
-            priorities_per_caller_max: self.priorities_per_address_max.get(),
-            child_servers_max: self.child_servers_max.get(),
-            child_servers_per_caller_max: self.child_servers_per_address_max.get(),
-            curves_max: self.curves_max.get(),
-            curves_per_caller_max: self.curves_per_address_max.get(),
-            curve_points_max: self.curve_points_max.get(),
-            curve_points_per_caller_max: self.curve_points_per_address_max.get(),
+    /// Warns of each flag without effect, with the name of its successor.
+    pub fn warn_of_removed(&self) {
+        for Removed { flag, successor } in &self.removed {
+            warn!(flag, successor, "this flag has no effect any more, and will be an error: use its successor");
         }
     }
 
-    fn memory_max(&self) -> Option<usize> {
-        let given = self.memory_max.map(|Bytes(bytes)| bytes.get());
-        let bytes = given.or_else(|| memory::available().map(|bytes| bytes / 2));
-        // More than this machine can address is no bound.
-        bytes.and_then(|bytes| usize::try_from(bytes).ok())
+    /// The bound that was given. None: the default, which is computed.
+    pub(super) fn given(&self, limit: ServerLimit) -> Option<u64> {
+        self.bounds.get(limit as usize).copied().flatten()
     }
+
+    /// A bound with a fixed default.
+    pub(super) fn bound(&self, limit: ServerLimit) -> u64 {
+        self.given(limit).unwrap_or(u64::MAX)
+    }
+
+    /// The same as a number of things.
+    pub(super) fn count(&self, limit: ServerLimit) -> usize {
+        usize::try_from(self.bound(limit)).unwrap_or(usize::MAX)
+    }
+
+    /// The same where few are enough.
+    pub(super) fn small(&self, limit: ServerLimit) -> NonZeroU32 {
+        let bound = u32::try_from(self.bound(limit)).unwrap_or(u32::MAX);
+        NonZeroU32::new(bound).unwrap_or(NonZeroU32::MIN)
+    }
+
+    /// `GetCapacity` calls in progress.
+    pub fn calls_max(&self) -> NonZeroUsize {
+        NonZeroUsize::new(self.count(ServerLimit::Calls)).unwrap_or(NonZeroUsize::MIN)
+    }
+
+    /// The bounds of the node. Bursts are those of the engine's defaults.
+    pub fn of_node(&self) -> NodeLimits {
+        let default = NodeLimits::default();
+        let rate = |limit, like: Rate| Rate {
+            per_second: self.small(limit),
+            ..like
+        };
+        let given = |limit| self.given(limit).map(|_| self.count(limit));
+        let memory_max = given(ServerLimit::Memory).unwrap_or_else(half_of_memory);
+        let per_address = || (memory_max / 4).min(MEMORY_PER_ADDRESS_MAX);
+        NodeLimits {
+            memory_max,
+            memory_per_caller_max: given(ServerLimit::MemoryPerAddress).unwrap_or_else(per_address),
+            memory_per_template_max: given(ServerLimit::MemoryPerTemplate).unwrap_or(memory_max),
+            newcomers_per_caller: rate(
+                ServerLimit::NewcomersPerAddress,
+                default.newcomers_per_caller,
+            ),
+            requests_per_template: rate(
+                ServerLimit::RequestsPerTemplate,
+                default.requests_per_template,
+            ),
+            leases_per_resource_max: self.count(ServerLimit::LeasesPerResource),
+            priorities_max: self.count(ServerLimit::Priorities),
+        }
+    }
+}
+
+fn half_of_memory() -> usize {
+    let half = memory::available().map(|bytes| bytes / 2);
+    // More than this machine can address is no bound.
+    half.and_then(|bytes| usize::try_from(bytes).ok())
+        .unwrap_or(NO_BOUND)
 }
 
 #[cfg(test)]

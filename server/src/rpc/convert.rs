@@ -214,9 +214,7 @@ fn refusal_message(refused: Refusal) -> wire::Refusal {
         resource_id: Some(refused.resource.to_string()),
         reason: Some(reason.into()),
         message: Some(match refused.reason {
-            RefusalReason::Full(full) => {
-                format!("{full}; see {}", ServerLimit::of(full.limit).flag())
-            }
+            RefusalReason::Full(full) => ServerLimit::of(full.limit).refusal(full.max),
             reason => reason.to_string(),
         }),
     }

@@ -314,8 +314,6 @@ fn master(has_parent: bool, kind: AlgorithmKind) -> Node {
     };
     // All come at once.
     let at_once = Rate::new(NonZeroU32::MAX, 1);
-    config.limits.new_resources_per_template = at_once;
-    config.limits.new_leases_per_template = at_once;
     config.limits.requests_per_template = at_once;
     let mut node = Node::new(config, templates(kind, has_parent));
     node.handle_mastership(Mastership::Master { epoch: Some(1) }, Time::ZERO);

@@ -33,39 +33,20 @@ impl CallerSlot {
     const SHARED: Self = Self(1);
 }
 
-/// What a caller has brought that is still there.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Brought {
-    /// Resources of which its client was the first holder.
-    pub(super) resources: usize,
-    /// Leases of clients.
-    pub(super) leases: usize,
-    /// Child servers.
-    pub(super) children: usize,
-    /// Leases of child servers.
-    pub(super) curves: usize,
-    /// Points of their demand curves.
-    pub(super) points: usize,
-}
-
 /// A caller.
 #[derive(Clone, Debug, Default)]
 pub(super) struct CallerBook {
     caller: Option<Caller>,
-    /// What it has brought.
-    pub(super) brought: Brought,
-    /// New resources lately.
-    pub(super) new_resources: Bucket,
-    /// New leases lately.
-    pub(super) new_leases: Bucket,
+    /// Bytes of the resources and holders that it has brought.
+    pub(super) bytes: usize,
+    /// New resources and leases lately.
+    pub(super) newcomers: Bucket,
 }
 
 impl CallerBook {
     /// Whether forgetting it changes nothing.
     fn is_idle(&self, now: Time) -> bool {
-        self.brought == Brought::default()
-            && self.new_resources.is_full(now)
-            && self.new_leases.is_full(now)
+        self.bytes == 0 && self.newcomers.is_full(now)
     }
 }
 
@@ -225,7 +206,7 @@ mod tests {
         let mut callers = Callers::new(7);
         let first = enter(&mut callers, 1, 0);
         let book = callers.get_mut(first).unwrap();
-        book.brought.leases = 1;
+        book.bytes = 1;
         let second = enter(&mut callers, 2, 0);
         assert_ne!(first, second);
         assert_eq!(enter(&mut callers, 1, 0), first);
@@ -251,9 +232,9 @@ mod tests {
             let slot = enter(&mut callers, number, 0);
             let book = callers.get_mut(slot).unwrap();
             if number % 2 == 0 {
-                book.brought.leases = 1;
+                book.bytes = 1;
             } else {
-                book.new_leases.take(RATE, Time::ZERO).unwrap();
+                book.newcomers.take(RATE, Time::ZERO).unwrap();
             }
             slots.push(slot);
         }

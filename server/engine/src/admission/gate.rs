@@ -3,204 +3,164 @@
 use std::time::Duration;
 
 use crate::admission::limits::Limits;
-use crate::admission::weight::{self, BAND_BYTES, CURVE_BYTES, LEASE_BYTES, POINT_BYTES};
-use crate::admission::{Admission, CallerSlot, TemplateSlot};
-use crate::demand::Demand;
-use crate::id::{Caller, HolderId, HolderKind, HolderName};
-use crate::limit::Limit;
-use crate::request::RefusalReason;
+use crate::admission::{Admission, CallerSlot, Charge, Rate, TemplateSlot};
+use crate::id::{Caller, HolderKind};
+use crate::limit::{Full, Limit};
 use crate::time::Time;
 
-/// Whose newcomer it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum From {
-    /// A client's of that caller.
-    Client(Option<Caller>),
-    /// A child server's.
-    Child,
-}
-
-/// What one request passes on its way into a resource.
+/// The checks of one request for one resource.
 #[derive(Debug)]
 pub(crate) struct AdmissionGate<'a> {
-    /// The books.
+    /// The bytes in use.
     pub admission: &'a mut Admission,
     /// The bounds.
     pub limits: &'a Limits,
-    /// Whose request it is.
+    /// The caller of the request.
     pub caller: Option<Caller>,
-    /// What the resource belongs to.
+    /// The template of the resource.
     pub template: TemplateSlot,
 }
 
 impl AdmissionGate<'_> {
-    /// Where the caller is in the books.
+    /// Finds or adds the caller.
     pub(crate) fn enter(&mut self, now: Time) -> CallerSlot {
         self.admission.callers.enter(self.caller, now)
     }
 
-    /// Takes a token for a client's request.
+    /// Takes a token for a client's request. A resource without a template is bounded by none.
     ///
     /// # Errors
     ///
     /// If there is none: how long until there is.
     pub(crate) fn take_request(&mut self, now: Time) -> Result<(), Duration> {
-        let rate = self.limits.requests_per_template;
-        match self.admission.bounding(self.template) {
-            Some(book) => book.requests.take(rate, now),
-            None => Ok(()),
+        if self.template == TemplateSlot::NONE {
+            return Ok(());
         }
-    }
-
-    /// What is said to who is refused for want of such a token.
-    pub(crate) fn too_many_requests(&mut self, wait: Duration) -> RefusalReason {
         let rate = self.limits.requests_per_template;
-        self.admission
-            .too_fast(Limit::RequestsPerTemplate, rate, wait)
+        let book = self.admission.templates.get_mut(self.template);
+        book.requests.take(rate, now)
     }
 
-    /// Whether a resource with so many holders gets one more. Returns who brings it.
+    /// Returns the refusal of a request without a token.
+    pub(crate) fn too_many_requests(&mut self, wait: Duration) -> Full {
+        self.too_fast(
+            Limit::RequestsPerTemplate,
+            self.limits.requests_per_template,
+            wait,
+        )
+    }
+
+    /// Accepts a new resource of so many bytes, and counts them. Returns the caller that brings it.
     ///
     /// # Errors
     ///
-    /// What is full, and when to come back.
-    pub(crate) fn admit_lease(
+    /// The limit that is reached.
+    pub(crate) fn admit_resource(
         &mut self,
-        holder: &HolderId,
-        demand: &Demand,
+        kind: HolderKind,
+        bytes: usize,
+        now: Time,
+    ) -> Result<CallerSlot, Full> {
+        self.admit_bytes_in_all(bytes)?;
+        let caller = self.enter(now);
+        self.admit_bytes_of(caller, bytes)?;
+        self.admit_newcomer(kind, caller, now)?;
+        self.admission.replace_bytes(self.template, 0, bytes);
+        self.admission.charge(Charge {
+            caller,
+            before: 0,
+            after: bytes,
+        });
+        Ok(caller)
+    }
+
+    /// Accepts a new holder of so many bytes, of a resource with so many holders. Returns the caller that brings it.
+    ///
+    /// # Errors
+    ///
+    /// The limit that is reached.
+    pub(crate) fn admit_holder(
+        &mut self,
+        kind: HolderKind,
+        bytes: usize,
         holders: usize,
         now: Time,
-    ) -> Result<CallerSlot, RefusalReason> {
-        let (admission, limits) = (&mut *self.admission, self.limits);
-        let leases = admission.weight.holders();
-        admission.check(Limit::Leases, leases, limits.leases_max)?;
-        let max = limits.leases_per_resource_max;
-        admission.check(Limit::LeasesPerResource, holders, max)?;
-        if let Some((_, of)) = admission.templates.counts(self.template) {
-            let max = limits.leases_per_template_max;
-            admission.check(Limit::LeasesPerTemplate, of, max)?;
-        }
-        let name = weight::name_bytes(holder.name.as_str());
-        match holder.kind {
-            HolderKind::Client => {
-                admission.check_memory(LEASE_BYTES + name, limits)?;
-                let caller = admission.callers.enter(self.caller, now);
-                self.admit_new_lease(caller, now)?;
-                Ok(caller)
-            }
-            HolderKind::Server => {
-                let points = points_of(demand);
-                let more = CURVE_BYTES + points * POINT_BYTES + name;
-                admission.check_memory(more, limits)?;
-                let caller = admission.callers.enter(self.caller, now);
-                self.admit_curve(&holder.name, caller, points)?;
-                Ok(caller)
-            }
-        }
-    }
-
-    fn admit_new_lease(&mut self, caller: CallerSlot, now: Time) -> Result<(), RefusalReason> {
-        let (admission, limits) = (&mut *self.admission, self.limits);
-        if let Some(has) = admission.of_caller(caller).map(|it| it.brought.leases) {
-            let max = limits.leases_per_caller_max;
-            admission.check(Limit::LeasesPerCaller, has, max)?;
-        }
-        let rate = limits.new_leases_per_caller;
-        if let Some(book) = admission.callers.get_mut(caller)
-            && let Err(wait) = book.new_leases.take(rate, now)
-        {
-            return Err(admission.too_fast(Limit::NewLeasesPerCaller, rate, wait));
-        }
-        let rate = limits.new_leases_per_template;
-        if let Some(book) = admission.bounding(self.template)
-            && let Err(wait) = book.new_leases.take(rate, now)
-        {
-            return Err(admission.too_fast(Limit::NewLeasesPerTemplate, rate, wait));
-        }
-        Ok(())
-    }
-
-    /// Whether a child server gets a lease more.
-    fn admit_curve(
-        &mut self,
-        child: &HolderName,
-        caller: CallerSlot,
-        points: usize,
-    ) -> Result<(), RefusalReason> {
-        let (admission, limits) = (&mut *self.admission, self.limits);
-        let of_caller = admission.of_caller(caller).map(|book| book.brought);
-        if !admission.children.contains_key(child) {
-            let (has, max) = (admission.children.len(), limits.child_servers_max);
-            admission.check(Limit::ChildServers, has, max)?;
-            if let Some(brought) = of_caller {
-                let max = limits.child_servers_per_caller_max;
-                admission.check(Limit::ChildServersPerCaller, brought.children, max)?;
-            }
-        }
-        let (has, max) = (admission.weight.curves, limits.curves_max);
-        admission.check(Limit::Curves, has, max)?;
-        if let Some(brought) = of_caller {
-            let max = limits.curves_per_caller_max;
-            admission.check(Limit::CurvesPerCaller, brought.curves, max)?;
-        }
-        self.admit_points(caller, points)
-    }
-
-    fn admit_points(&mut self, caller: CallerSlot, more: usize) -> Result<(), RefusalReason> {
-        let (admission, limits) = (&mut *self.admission, self.limits);
-        let (has, max) = (admission.weight.points, limits.curve_points_max);
-        admission.check_more(Limit::CurvePoints, has, more, max)?;
-        if let Some(has) = admission.of_caller(caller).map(|it| it.brought.points) {
-            let max = limits.curve_points_per_caller_max;
-            admission.check_more(Limit::CurvePointsPerCaller, has, more, max)?;
-        }
-        Ok(())
-    }
-
-    /// Whether the curve of a child server that has a lease may grow by so many points.
-    ///
-    /// # Errors
-    ///
-    /// What is full.
-    pub(crate) fn admit_growth(
-        &mut self,
-        caller: CallerSlot,
-        more: usize,
-    ) -> Result<(), RefusalReason> {
+    ) -> Result<CallerSlot, Full> {
+        let max = self.limits.leases_per_resource_max;
         self.admission
-            .check_memory(more * POINT_BYTES, self.limits)?;
-        self.admit_points(caller, more)
+            .check(Limit::LeasesPerResource, holders, 1, max)?;
+        self.admit_bytes_in_all(bytes)?;
+        let caller = self.enter(now);
+        self.admit_bytes_of(caller, bytes)?;
+        self.admit_newcomer(kind, caller, now)?;
+        Ok(caller)
     }
 
-    /// Whether there is memory for so many more priorities.
+    /// Checks that a caller may bring so many bytes more.
     ///
     /// # Errors
     ///
-    /// There is none left.
-    pub(crate) fn admit_bands(&mut self, more: usize) -> Result<(), RefusalReason> {
-        self.admission.check_memory(more * BAND_BYTES, self.limits)
+    /// The limit that is reached.
+    pub(crate) fn admit_bytes(&mut self, caller: CallerSlot, more: usize) -> Result<(), Full> {
+        self.admit_bytes_in_all(more)?;
+        self.admit_bytes_of(caller, more)
     }
 
-    /// Whether a resource that has so many priorities of its kind gets so many more.
+    fn admit_bytes_in_all(&mut self, more: usize) -> Result<(), Full> {
+        let (admission, limits) = (&mut *self.admission, self.limits);
+        let has = admission.memory_bytes();
+        admission.check(Limit::Memory, has, more, limits.memory_max)?;
+        if self.template == TemplateSlot::NONE {
+            return Ok(());
+        }
+        let has = admission.templates.bytes(self.template);
+        let max = limits.memory_per_template_max;
+        admission.check(Limit::MemoryPerTemplate, has, more, max)
+    }
+
+    fn admit_bytes_of(&mut self, caller: CallerSlot, more: usize) -> Result<(), Full> {
+        if caller == CallerSlot::NOBODY {
+            return Ok(());
+        }
+        let book = self.admission.callers.get(caller);
+        let has = book.map_or(0, |book| book.bytes);
+        let max = self.limits.memory_per_caller_max;
+        self.admission.check(Limit::MemoryPerCaller, has, more, max)
+    }
+
+    /// Checks that a resource with so many priorities may get so many more.
     ///
     /// # Errors
     ///
-    /// What is full.
+    /// The limit is reached.
     pub(crate) fn admit_priorities(
         &mut self,
-        limit: Limit,
         has: usize,
         more: usize,
         max: usize,
-    ) -> Result<(), RefusalReason> {
-        self.admission.check_more(limit, has, more, max)
+    ) -> Result<(), Full> {
+        self.admission.check(Limit::Priorities, has, more, max)
     }
-}
 
-/// Points of the curves of a demand.
-pub(crate) fn points_of(demand: &Demand) -> usize {
-    match demand {
-        Demand::Client { .. } => 0,
-        Demand::Server(demand) => demand.points(),
+    fn admit_newcomer(
+        &mut self,
+        kind: HolderKind,
+        caller: CallerSlot,
+        now: Time,
+    ) -> Result<(), Full> {
+        let rate = self.limits.newcomers_per_caller;
+        let book = self.admission.callers.get_mut(caller);
+        let Some(book) = book.filter(|_| kind == HolderKind::Client) else {
+            return Ok(());
+        };
+        match book.newcomers.take(rate, now) {
+            Ok(()) => Ok(()),
+            Err(wait) => Err(self.too_fast(Limit::NewcomersPerCaller, rate, wait)),
+        }
+    }
+
+    fn too_fast(&mut self, limit: Limit, rate: Rate, wait: Duration) -> Full {
+        let max = rate.per_second.get() as usize;
+        self.admission.full(limit, max, wait)
     }
 }

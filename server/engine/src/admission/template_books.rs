@@ -1,4 +1,4 @@
-//! What there is of each template: resources, leases, and what came lately.
+//! The bytes of each template, and its requests lately.
 //!
 //! A book belongs to a number, which a template keeps for as long as one with its glob is in force
 //! ([`InForce`](crate::node::reload::InForce)). So other templates change no book: each resource moves from one
@@ -29,10 +29,8 @@ impl TemplateSlot {
 /// What there is of a template.
 #[derive(Clone, Debug, Default)]
 pub(super) struct TemplateBook {
-    pub(super) resources: usize,
-    pub(super) leases: usize,
-    pub(super) new_resources: Bucket,
-    pub(super) new_leases: Bucket,
+    /// Bytes of its resources and their holders.
+    pub(super) bytes: usize,
     pub(super) requests: Bucket,
 }
 
@@ -46,11 +44,9 @@ impl TemplateBooks {
         self.0.entry(slot).or_default()
     }
 
-    /// How many resources and leases there are of a template. None: of what none matches, nobody asks.
-    pub(super) fn counts(&self, slot: TemplateSlot) -> Option<(usize, usize)> {
-        let counts = |book: &TemplateBook| (book.resources, book.leases);
-        let of = self.0.get(&slot).map_or((0, 0), counts);
-        (slot != TemplateSlot::NONE).then_some(of)
+    /// The bytes of a template.
+    pub(super) fn bytes(&self, slot: TemplateSlot) -> usize {
+        self.0.get(&slot).map_or(0, |book| book.bytes)
     }
 
     /// The books of templates after that one. The first one is after [`TemplateSlot::NONE`].
@@ -62,24 +58,14 @@ impl TemplateBooks {
         self.0.range(after).map(|(slot, book)| (*slot, book))
     }
 
-    /// Leases in all.
-    pub(super) fn leases(&self) -> usize {
-        self.0.values().map(|book| book.leases).sum()
+    /// The bytes of all templates.
+    pub(super) fn all_bytes(&self) -> usize {
+        self.0.values().map(|book| book.bytes).sum()
     }
 
-    /// A resource with so many leases belongs to another template now.
-    pub(super) fn move_resource(&mut self, from: TemplateSlot, to: TemplateSlot, leases: usize) {
-        let before = self.get_mut(from);
-        before.resources -= 1;
-        before.leases -= leases;
-        let after = self.get_mut(to);
-        after.resources += 1;
-        after.leases += leases;
-    }
-
-    /// That template is in force no more, and nothing belongs to it.
+    /// The template is not in force any more, and nothing belongs to it.
     pub(super) fn forget(&mut self, slot: TemplateSlot) {
         let gone = self.0.remove(&slot);
-        debug_assert!(gone.is_none_or(|book| (book.resources, book.leases) == (0, 0)));
+        debug_assert!(gone.is_none_or(|book| book.bytes == 0));
     }
 }

@@ -4,7 +4,7 @@
 //! within 10 % of what the process grows by, whatever resources clients have leases of; within 30 % for child servers.
 
 /// A resource with its first lease, without what that lease weighs by itself.
-pub(crate) const RESOURCE_BYTES: usize = 720;
+const RESOURCE_BYTES: usize = 720;
 
 /// The tables of a resource that has more than a few leases, and what they begin with.
 const TABLES_BYTES: usize = 540;
@@ -26,13 +26,13 @@ const TREE_BYTES: usize = 1_400;
 const ONE_LEAF: usize = 16;
 
 /// A lease of a client, its claim and its place in line; its name, if it is short.
-pub(crate) const LEASE_BYTES: usize = 260;
+const LEASE_BYTES: usize = 260;
 
 /// A lease of a child server, without the points of its curve.
-pub(crate) const CURVE_BYTES: usize = 550;
+const CURVE_BYTES: usize = 550;
 
 /// A point of a demand curve, and the claim that it stands for.
-pub(crate) const POINT_BYTES: usize = 55;
+const POINT_BYTES: usize = 55;
 
 /// A further priority of a resource.
 pub(crate) const BAND_BYTES: usize = 190;
@@ -44,12 +44,28 @@ const ALLOCATION_BYTES: usize = 32;
 const NAME_INLINE_MAX: usize = 23;
 
 /// What a name takes that is not kept in place.
-pub fn name_bytes(name: &str) -> usize {
+pub(crate) fn name_bytes(name: &str) -> usize {
     if name.len() > NAME_INLINE_MAX {
         name.len() + ALLOCATION_BYTES
     } else {
         0
     }
+}
+
+/// Bytes of a resource of that id, without its holders.
+pub(crate) fn resource_bytes(id: &str) -> usize {
+    RESOURCE_BYTES + name_bytes(id)
+}
+
+/// Bytes of a client of that name.
+pub(crate) fn client_bytes(name: &str) -> usize {
+    LEASE_BYTES + name_bytes(name)
+}
+
+/// Bytes of a child server of that name, with so many points and priorities. Every priority but one counts, although
+/// other holders may share it.
+pub(crate) fn child_bytes(name: &str, points: usize, bands: usize) -> usize {
+    CURVE_BYTES + points * POINT_BYTES + bands.saturating_sub(1) * BAND_BYTES + name_bytes(name)
 }
 
 /// What takes memory of one resource. Each resource keeps one, so it is small.
@@ -71,6 +87,20 @@ impl Weight {
     /// Leases of clients and of child servers.
     pub(crate) const fn holders(self) -> usize {
         self.leases as usize + self.curves as usize
+    }
+
+    /// In bytes, without the resource itself.
+    pub(crate) fn bytes(self) -> usize {
+        let tables = if self.has_tables() { TABLES_BYTES } else { 0 };
+        let tree = if self.has_tree() { TREE_BYTES } else { 0 };
+        tables
+            + tree
+            + self.early() * EARLY_BYTES
+            + self.leases as usize * LEASE_BYTES
+            + self.curves as usize * CURVE_BYTES
+            + self.points as usize * POINT_BYTES
+            + self.bands as usize * BAND_BYTES
+            + self.name_bytes as usize
     }
 
     /// Whether it has tables that are counted by themselves.
@@ -97,61 +127,4 @@ impl Weight {
 /// A number of what one resource has, as its weight keeps it.
 pub(crate) fn counted(count: usize) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
-}
-
-/// What takes memory of all resources.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct TotalWeight {
-    /// Leases of clients.
-    pub(crate) leases: usize,
-    /// Leases of child servers.
-    pub(crate) curves: usize,
-    /// Resources with tables.
-    tables: usize,
-    /// Resources whose claims are more than a leaf.
-    trees: usize,
-    /// Leases that are among the first ones in them.
-    early: usize,
-    /// Points of demand curves.
-    pub(crate) points: usize,
-    /// Priorities of resources, but for the first of each.
-    bands: usize,
-    /// Names of holders that are not kept in place.
-    name_bytes: usize,
-}
-
-impl TotalWeight {
-    /// Leases of clients and of child servers.
-    pub(crate) const fn holders(self) -> usize {
-        self.leases + self.curves
-    }
-
-    /// In bytes.
-    pub(crate) const fn bytes(self) -> usize {
-        self.leases * LEASE_BYTES
-            + self.curves * CURVE_BYTES
-            + self.tables * TABLES_BYTES
-            + self.trees * TREE_BYTES
-            + self.early * EARLY_BYTES
-            + self.points * POINT_BYTES
-            + self.bands * BAND_BYTES
-            + self.name_bytes
-    }
-
-    /// A resource weighs this instead of what it did before.
-    pub(crate) fn replace(&mut self, before: Weight, after: Weight) {
-        let replace = |sum: &mut usize, before: u32, after: u32| {
-            *sum = *sum + after as usize - before as usize;
-        };
-        replace(&mut self.leases, before.leases, after.leases);
-        replace(&mut self.curves, before.curves, after.curves);
-        replace(&mut self.points, before.points, after.points);
-        replace(&mut self.bands, before.bands, after.bands);
-        replace(&mut self.name_bytes, before.name_bytes, after.name_bytes);
-        self.early = self.early + after.early() - before.early();
-        let (had, has) = (before.has_tables(), after.has_tables());
-        self.tables = self.tables + usize::from(has) - usize::from(had);
-        let (had, has) = (before.has_tree(), after.has_tree());
-        self.trees = self.trees + usize::from(has) - usize::from(had);
-    }
 }

@@ -5,11 +5,11 @@
 
 use std::time::Duration;
 
-use crate::admission::{AdmissionGate, CallerSlot, From};
+use crate::admission::{AdmissionGate, CallerSlot};
 use crate::amount::Amount;
 use crate::claim::Claim;
 use crate::demand::Demand;
-use crate::id::{Caller, ResourceId};
+use crate::id::{Caller, HolderKind, ResourceId};
 use crate::lease_table::{Asker, ServerReport};
 use crate::node::mentions::Mentions;
 use crate::node::parts::{STEPS_PER_POINT, STEPS_PER_RESOURCE};
@@ -134,8 +134,8 @@ impl Node {
             Ok((answer.kind, answer))
         };
         let id = &ask.resource;
-        let from = From::Client(request.caller);
-        let answer = self.ask_resource(id, hash, from, request.caller, decide, now)?;
+        let kind = HolderKind::Client;
+        let answer = self.ask_resource(id, hash, kind, request.caller, decide, now)?;
         Ok(tolerance.lease(ClientLease {
             resource: id.clone(),
             capacity: answer.lease.capacity,
@@ -186,7 +186,7 @@ impl Node {
             resource.handle_server_ask(holder_ask, gate, now)
         };
         let id = &ask.resource;
-        let lease = self.ask_resource(id, hash, From::Child, request.caller, decide, now)?;
+        let lease = self.ask_resource(id, hash, HolderKind::Server, request.caller, decide, now)?;
         Ok(tolerance.server_lease(lease))
     }
 
@@ -196,7 +196,7 @@ impl Node {
         &mut self,
         id: &ResourceId,
         hash: IdHash,
-        from: From,
+        kind: HolderKind,
         caller: Option<Caller>,
         decide: impl FnOnce(
             &mut Resource,
@@ -207,7 +207,7 @@ impl Node {
         self.bring_up_to_date(id, now);
         let slot = match self.resources.find_hashed(id, hash) {
             Some(slot) => slot,
-            None => self.add_resource(id, from, now)?,
+            None => self.add_resource(id, kind, caller, now)?,
         };
         let Some(Entry {
             resource, template, ..

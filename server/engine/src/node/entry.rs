@@ -56,6 +56,11 @@ impl Entry {
         }
     }
 
+    /// Bytes of the resource and its holders, as they were counted.
+    pub(super) fn bytes(&self) -> usize {
+        weight::resource_bytes(self.resource.id().as_str()) + self.weighed.bytes()
+    }
+
     /// Asserts that it is where it should be, if it has heard what concerns all. O(leases), for tests.
     ///
     /// # Panics
@@ -148,11 +153,11 @@ impl Node {
         self.counters.expired += entry.resource.take_expired();
         self.steps += entry.resource.take_expiry_steps();
         let weight = entry.resource.weight();
-        let changes = entry.resource.take_changes();
+        let charges = entry.resource.take_charges();
         let before = std::mem::replace(&mut entry.weighed, weight);
-        if weight != before || !changes.is_empty() {
+        if weight != before || !charges.is_empty() {
             self.admission
-                .note_changes(changes, before, weight, entry.template);
+                .note_changes(charges, before, weight, entry.template);
         }
         let has_new_clients = entry.resource.take_new_clients();
         self.sums.note(
@@ -231,9 +236,9 @@ impl Node {
         if let Some(entry) = self.resources.remove(slot) {
             self.sums.note_gone(&entry.counted, entry.weighed);
             let id = entry.resource.id().clone();
-            let name = weight::name_bytes(id.as_str());
+            let bytes = weight::resource_bytes(id.as_str());
             self.admission
-                .note_resource_gone(entry.caller, entry.template, name);
+                .note_resource_gone(entry.caller, entry.template, bytes);
             if entry.resource.has_had_many() {
                 self.garbage.push(entry.resource);
             }

@@ -1,12 +1,12 @@
 //! A node's bounds: resources that are taken on, and what is in use.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::admission::From;
+use crate::admission::AdmissionGate;
 use crate::admission::limits::Limits;
-use crate::admission::weight::{self, TotalWeight, Weight};
-use crate::id::ResourceId;
+use crate::admission::weight;
+use crate::id::{Caller, HolderKind, ResourceId};
 use crate::limit::Limit;
 use crate::node::event::NodeEvent;
 use crate::node::resources::ResourceSlot;
@@ -48,7 +48,8 @@ impl Node {
     pub(super) fn add_resource(
         &mut self,
         id: &ResourceId,
-        from: From,
+        kind: HolderKind,
+        caller: Option<Caller>,
         now: Time,
     ) -> Result<ResourceSlot, RefusalReason> {
         let (of, template, tried) = self.in_force.find(id);
@@ -58,10 +59,13 @@ impl Node {
         if !is_known {
             return Err(RefusalReason::UnknownResource);
         }
-        let name = weight::name_bytes(id.as_str());
-        let caller = self
-            .admission
-            .admit_resource(name, from, of, &self.config.limits, now)?;
+        let mut gate = AdmissionGate {
+            admission: &mut self.admission,
+            limits: &self.config.limits,
+            caller,
+            template: of,
+        };
+        let caller = gate.admit_resource(kind, weight::resource_bytes(id.as_str()), now)?;
         let glob = template
             .as_ref()
             .map(|template| template.identifier_glob.clone());
@@ -90,15 +94,15 @@ impl Node {
 
     /// Asserts that what is counted for limits is there.
     pub(super) fn assert_counted(&self) {
-        let mut weight = TotalWeight::default();
-        let (mut names, mut children) = (0, BTreeSet::new());
-        for (id, entry) in self.resources.iter() {
-            weight.replace(Weight::default(), entry.weighed);
-            names += weight::name_bytes(id.as_str());
-            children.extend(entry.resource.children().map(|(name, _)| name));
+        let (mut by_caller, mut by_template) = (BTreeMap::new(), BTreeMap::new());
+        for entry in self.resources.values() {
+            *by_template.entry(entry.template).or_insert(0) += entry.bytes();
+            let itself = weight::resource_bytes(entry.resource.id().as_str());
+            *by_caller.entry(entry.caller).or_insert(0) += itself;
+            for (caller, bytes) in entry.resource.brought() {
+                *by_caller.entry(caller).or_insert(0) += bytes;
+            }
         }
-        let brought = self.resources.values().map(|entry| entry.caller);
-        self.admission
-            .assert_counts(brought, weight, names, children.len());
+        self.admission.assert_counts(&by_caller, &by_template);
     }
 }

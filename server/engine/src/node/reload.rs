@@ -192,8 +192,7 @@ impl Node {
         let (slot, template, tried) = self.in_force.find(entry.resource.id());
         let template = template.map(Arc::clone);
         let before = std::mem::replace(&mut entry.template, slot);
-        let leases = entry.weighed.holders();
-        self.admission.move_resource(before, slot, leases);
+        self.admission.move_resource(before, slot, entry.bytes());
         let resource = &mut entry.resource;
         let had_source = resource.has_source();
         resource.handle_template(template, self.sweep.longer_leases(), now);

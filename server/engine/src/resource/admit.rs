@@ -10,15 +10,16 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crate::admission::weight::Weight;
-use crate::admission::{AdmissionGate, CallerSlot, HolderChange, points_of};
+use crate::admission::weight::{BAND_BYTES, Weight};
+use crate::admission::{AdmissionGate, CallerSlot, Charge};
 use crate::bands::Bands;
 use crate::demand::Demand;
 use crate::id::HolderKind;
 use crate::lease_table::Slot;
+use crate::limit::Full;
 use crate::request::RefusalReason;
 use crate::resource::Resource;
-use crate::resource::arrivals::Brings;
+use crate::resource::arrivals::{Brings, bytes_of, holder_bytes};
 use crate::resource::ask::HolderAsk;
 use crate::time::Time;
 
@@ -61,7 +62,7 @@ impl Resource {
         if lasts.is_some_and(|lasts| lasts <= enough) {
             return Ok(());
         }
-        Err(gate.too_many_requests(wait))
+        Err(gate.too_many_requests(wait).into())
     }
 
     /// What is let in of a request.
@@ -85,18 +86,23 @@ impl Resource {
             return Ok(Admitted::AsAsked);
         }
         let new = self.new_priorities(&ask.demand);
-        let known = known.map(|it| (it.caller, points_of(&it.demand)));
-        let Some((caller, points)) = known else {
+        let known = known.map(|it| (it.caller, bytes_of(it)));
+        let mut bytes = holder_bytes(ask.holder().name.as_str(), &ask.demand);
+        if kind == HolderKind::Client {
+            // The bytes of a child server have its priorities in them.
+            bytes += new.len() * BAND_BYTES;
+        }
+        let Some((caller, bytes_before)) = known else {
             if !new.is_empty() {
                 let caller = gate.enter(now);
                 self.admit_priorities((kind, caller), new.len(), gate)?;
             }
             let holders = self.ledger.table().len();
-            let caller = gate.admit_lease(ask.holder(), &ask.demand, holders, now)?;
+            let caller = gate.admit_holder(kind, bytes, holders, now)?;
             self.ledger.arrivals.note_priorities(&new, (kind, caller));
             return Ok(Admitted::New(caller));
         };
-        let more = points_of(&ask.demand).saturating_sub(points);
+        let more = bytes.saturating_sub(bytes_before);
         let fits = if new.is_empty() {
             Ok(())
         } else {
@@ -104,14 +110,14 @@ impl Resource {
         };
         let fits = fits.and_then(|()| match more {
             0 => Ok(()),
-            more => gate.admit_growth(caller, more),
+            more => gate.admit_bytes(caller, more),
         });
         match (fits, kind) {
             (Ok(()), _) => {
                 self.ledger.arrivals.note_priorities(&new, (kind, caller));
                 Ok(Admitted::AsAsked)
             }
-            (Err(reason), HolderKind::Client) => Err(reason),
+            (Err(full), HolderKind::Client) => Err(full.into()),
             // It asks on behalf of many: none of them is to lose anything.
             (Err(_), HolderKind::Server) => Ok(Admitted::WithoutGrowth),
         }
@@ -134,14 +140,20 @@ impl Resource {
         by: Brings,
         more: usize,
         gate: &mut AdmissionGate<'_>,
-    ) -> Result<(), RefusalReason> {
+    ) -> Result<(), Full> {
         let named = &self.policy.algorithm().min_shares;
         self.ledger.admit_priorities(by, more, named, gate)
     }
 
-    /// Which holders came and went since that was last asked.
-    pub(crate) fn take_changes(&mut self) -> Vec<HolderChange> {
-        self.ledger.take_changes()
+    /// Changes of the bytes of callers since that was last asked.
+    pub(crate) fn take_charges(&mut self) -> Vec<Charge> {
+        self.ledger.take_charges()
+    }
+
+    /// Bytes of each holder, by the caller that brought it. For assertions.
+    pub(crate) fn brought(&self) -> impl Iterator<Item = (CallerSlot, usize)> {
+        let holders = self.ledger.table().iter();
+        holders.map(|holding| (holding.caller, bytes_of(holding)))
     }
 
     /// What takes memory.

@@ -1,34 +1,33 @@
-//! Who brought what of one resource: priorities that its template does not name, points of demand curves, long names;
-//! and who came and went since that was last asked, for the books of the node.
+//! Who brought what of one resource: the bytes of holders by caller, and priorities that the template does not name.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::admission::weight::{self, counted};
-use crate::admission::{AdmissionGate, CallerSlot, HolderChange, points_of};
+use crate::admission::{AdmissionGate, CallerSlot, Charge};
 use crate::bands::Bands;
 use crate::demand::Demand;
 use crate::id::HolderKind;
 use crate::lease_table::Holding;
-use crate::limit::Limit;
-use crate::request::RefusalReason;
+use crate::limit::Full;
 
-/// How many times as many priorities child servers may bring together as clients may.
+/// How many times as many priorities child servers may bring together as clients may: a child server asks on behalf of
+/// many clients.
 const CHILDREN_PRIORITIES_FACTOR: usize = 64;
 
-/// Priorities that the child servers of one caller may bring: those of one child, which may be 1,000.
-const CHILDREN_PRIORITIES_PER_CALLER: usize = 1_024;
+/// One caller may bring this part of the priorities, so that it cannot use them up.
+const PART_OF_ONE_CALLER: usize = 4;
 
-/// Who brings something: what kind of holder, of which caller.
+/// Who brings something: a kind of holder, of a caller.
 pub(super) type Brings = (HolderKind, CallerSlot);
 
 /// What a resource knows of who brought what.
 #[derive(Debug, Default)]
 pub(super) struct Arrivals {
-    /// Who brought which priority, that the template did not name then. Absent: nobody has brought any.
+    /// Who brought which priority that the template did not name then. Absent: there are none.
     #[expect(clippy::box_collection, reason = "without it, it takes one word")]
     priorities: Option<Box<BTreeMap<i64, Brings>>>,
-    /// What came and went since that was last asked.
-    changes: Vec<HolderChange>,
+    /// Changes of bytes since that was last asked.
+    charges: Vec<Charge>,
     /// Points of all demand curves.
     points: u32,
     /// Names of holders that are not kept in place.
@@ -36,12 +35,11 @@ pub(super) struct Arrivals {
 }
 
 impl Arrivals {
-    /// Whether so many priorities more may be brought, of which nobody has any. `named` are those of the
-    /// template.
+    /// Whether so many priorities more may be brought, which nobody has. `named` are those of the template.
     ///
     /// # Errors
     ///
-    /// What is full.
+    /// The limit is reached.
     pub(super) fn admit_priorities(
         &mut self,
         by: Brings,
@@ -49,34 +47,27 @@ impl Arrivals {
         bands: &Bands,
         named: &BTreeMap<i64, f64>,
         gate: &mut AdmissionGate<'_>,
-    ) -> Result<(), RefusalReason> {
+    ) -> Result<(), Full> {
         let brought = self.priorities.get_or_insert_default();
         let (kind, caller) = by;
-        let (has, most, of_one) = match kind {
+        let max = gate.limits.priorities_max;
+        let (has, max) = match kind {
             HolderKind::Client => {
                 let named = named.keys().filter(|band| bands.get(**band).is_some());
                 let by_children = brought
                     .iter()
                     .filter(|(_, (kind, _))| *kind != HolderKind::Client)
                     .filter(|(band, _)| bands.get(**band).is_some());
-                let others = bands
-                    .len()
-                    .saturating_sub(named.count() + by_children.count());
-                let of_one = gate.limits.priorities_per_caller_max;
-                (others, gate.limits.priorities_max, of_one)
+                let others = named.count() + by_children.count();
+                (bands.len().saturating_sub(others), max)
             }
-            HolderKind::Server => (
-                bands.len(),
-                gate.limits.priorities_max * CHILDREN_PRIORITIES_FACTOR,
-                CHILDREN_PRIORITIES_PER_CALLER,
-            ),
+            HolderKind::Server => (bands.len(), max * CHILDREN_PRIORITIES_FACTOR),
         };
-        let mine = brought.values().filter(|it| **it == by).count();
         if caller != CallerSlot::NOBODY {
-            gate.admit_priorities(Limit::PrioritiesPerCaller, mine, more, of_one)?;
+            let mine = brought.values().filter(|it| **it == by).count();
+            gate.admit_priorities(mine, more, max.div_ceil(PART_OF_ONE_CALLER))?;
         }
-        gate.admit_priorities(Limit::Priorities, has, more, most)?;
-        gate.admit_bands(more)
+        gate.admit_priorities(has, more, max)
     }
 
     /// Forgets who brought the priorities that nobody has any more. `bands` are all that somebody has.
@@ -97,49 +88,44 @@ impl Arrivals {
     /// A holder was put in.
     pub(super) fn note_came(&mut self, holding: &Holding) {
         self.name_bytes += name_bytes(holding);
-        let change = match holding.kind {
-            HolderKind::Client => HolderChange::ClientCame(holding.caller),
-            HolderKind::Server => {
-                let points = points_of(&holding.demand);
-                self.points += counted(points);
-                HolderChange::ChildCame(holding.name.clone(), holding.caller, points)
-            }
-        };
-        self.changes.push(change);
+        self.points += points(&holding.demand);
+        self.charge(holding, 0, bytes_of(holding));
     }
 
     /// A holder was taken out.
     pub(super) fn note_gone(&mut self, gone: &Holding) {
         self.name_bytes -= name_bytes(gone);
-        let change = match gone.kind {
-            HolderKind::Client => HolderChange::ClientGone(gone.caller),
-            HolderKind::Server => {
-                let points = points_of(&gone.demand);
-                self.points -= counted(points);
-                HolderChange::ChildGone(gone.name.clone(), gone.caller, points)
-            }
-        };
-        self.changes.push(change);
+        self.points -= points(&gone.demand);
+        self.charge(gone, bytes_of(gone), 0);
     }
 
-    /// A holder asks for something else than before.
-    pub(super) fn note_demand(&mut self, caller: CallerSlot, before: &Demand, after: &Demand) {
-        let (before, after) = (points_of(before), points_of(after));
-        if before != after {
-            self.points = self.points + counted(after) - counted(before);
-            self.changes
-                .push(HolderChange::Points(caller, before, after));
+    /// A holder asks for something else from now on.
+    pub(super) fn note_demand(&mut self, holding: &Holding, after: &Demand) {
+        if holding.kind == HolderKind::Server {
+            self.points = self.points + points(after) - points(&holding.demand);
+            let bytes = holder_bytes(holding.name.as_str(), after);
+            self.charge(holding, bytes_of(holding), bytes);
         }
     }
 
-    /// Whether anybody came or went since that was last asked.
-    pub(super) fn has_changes(&self) -> bool {
-        !self.changes.is_empty()
+    fn charge(&mut self, holding: &Holding, before: usize, after: usize) {
+        if before != after && holding.caller != CallerSlot::NOBODY {
+            self.charges.push(Charge {
+                caller: holding.caller,
+                before,
+                after,
+            });
+        }
     }
 
-    /// Who came and went since that was last asked.
-    pub(super) fn take_changes(&mut self) -> Vec<HolderChange> {
-        std::mem::take(&mut self.changes)
+    /// Whether there are charges.
+    pub(super) fn has_charges(&self) -> bool {
+        !self.charges.is_empty()
+    }
+
+    /// Changes of bytes since that was last asked.
+    pub(super) fn take_charges(&mut self) -> Vec<Charge> {
+        std::mem::take(&mut self.charges)
     }
 
     /// Points of all demand curves.
@@ -158,14 +144,35 @@ impl Arrivals {
     ///
     /// If it is not.
     pub(super) fn assert_consistent<'a>(&self, holders: impl Iterator<Item = &'a Holding>) {
-        let of = |it: &Holding| (counted(points_of(&it.demand)), name_bytes(it));
+        let of = |it: &Holding| (points(&it.demand), name_bytes(it));
         let sums = holders
             .map(of)
             .fold((0, 0), |(points, names), (more, name)| {
                 (points + more, names + name)
             });
         assert_eq!((self.points, self.name_bytes), sums, "points and names");
-        assert!(self.changes.is_empty(), "changes that nobody has counted");
+        assert!(self.charges.is_empty(), "charges that nobody has counted");
+    }
+}
+
+/// Bytes that a holder of that name brings with that demand.
+pub(super) fn holder_bytes(name: &str, demand: &Demand) -> usize {
+    match demand {
+        Demand::Client { .. } => weight::client_bytes(name),
+        Demand::Server(demand) => weight::child_bytes(name, demand.points(), demand.bands().len()),
+    }
+}
+
+/// Bytes that a holder has brought.
+pub(super) fn bytes_of(holding: &Holding) -> usize {
+    holder_bytes(holding.name.as_str(), &holding.demand)
+}
+
+/// Points of the curves of a demand.
+pub(super) fn points(demand: &Demand) -> u32 {
+    match demand {
+        Demand::Client { .. } => 0,
+        Demand::Server(demand) => counted(demand.points()),
     }
 }
 

@@ -9,8 +9,8 @@ mod waste;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::admission::AdmissionGate;
 use crate::admission::weight::{Weight, counted};
-use crate::admission::{AdmissionGate, points_of};
 use crate::algorithm::Why;
 use crate::amount::Amount;
 use crate::bands::Bands;
@@ -19,8 +19,8 @@ use crate::garbage::Whole;
 use crate::id::{HolderId, HolderKind, HolderName};
 use crate::lease::{Lease, Leases};
 use crate::lease_table::{Expired, Holding, KnownWhy, LeaseTable, Slot, Version};
-use crate::request::RefusalReason;
-use crate::resource::arrivals::{Arrivals, Brings};
+use crate::limit::Full;
+use crate::resource::arrivals::{self, Arrivals, Brings};
 use crate::resource::ask::HolderAsk;
 use crate::resource::learned::Learned;
 use crate::resource::ledger::waste::Waste;
@@ -187,7 +187,7 @@ impl Ledger {
         more: usize,
         named: &BTreeMap<i64, f64>,
         gate: &mut AdmissionGate<'_>,
-    ) -> Result<(), RefusalReason> {
+    ) -> Result<(), Full> {
         self.arrivals.forget_priorities(&self.claims);
         self.arrivals
             .admit_priorities(by, more, &self.claims, named, gate)
@@ -255,7 +255,7 @@ impl Ledger {
             return;
         };
         let before = &holding.demand;
-        self.arrivals.note_demand(holding.caller, before, demand);
+        self.arrivals.note_demand(holding, demand);
         let waste = &mut self.waste;
         self.claims
             .replace_all(before, demand, |tree| waste.push(Whole(tree)));
@@ -288,7 +288,7 @@ impl Ledger {
                 Expired::Holder(holding) => {
                     self.note_gone(&holding);
                     gone += 1;
-                    steps += points_of(&holding.demand);
+                    steps += arrivals::points(&holding.demand) as usize;
                 }
                 Expired::Part => self.note_unsettled(),
             }

@@ -1,4 +1,4 @@
-//! Bounds on child servers: how many, how many curves and points, and that none of them loses what it has.
+//! Bounds on child servers: the bytes of their leases, curves and priorities; and that none of them loses what it has.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -110,52 +110,78 @@ fn a_leaf_that_brings_very_many_resources_at_once_is_served() {
         assert_eq!((reply.leases.len(), reply.refused.len()), (part.len(), 0));
     }
     assert_eq!(root.refused_by_limits(), 0);
-    assert_eq!(root.load().curves, 26_000);
+    assert_eq!(root.totals(NOW).children, 26_000);
     root.assert_consistent();
 }
 
 #[test]
 fn forged_children_of_one_address_are_few_and_an_honest_one_comes_in() {
-    let mut root = root_with(|limits| limits.curves_per_caller_max = 3_000);
+    const PART: usize = 3 << 20;
+    let mut root = root_with(|limits| limits.memory_per_caller_max = PART);
     let demand = demand(8, 0..1);
     let resources = names(90);
-    let mut served = 0;
+    let (mut served, mut refused) = (0, 0);
     for child in 0..117 {
         let child = format!("forged-{child}");
         let reply = ask(&mut root, 1, &child, &resources, &demand, NOW);
         served += reply.leases.len();
+        refused += reply.refused.len();
     }
-    assert_eq!(served, 3_000);
+    assert!(served > 1_000 && refused > 1_000, "{served} {refused}");
+    let by_caller = root.refused_by_limit()[Limit::MemoryPerCaller as usize];
+    assert_eq!(usize::try_from(by_caller).unwrap(), refused);
     let load = root.load();
-    assert!(load.child_servers_per_caller <= 64, "{load:?}");
-    assert_eq!(load.curves_per_caller, 3_000);
+    assert!(load.memory_per_caller <= PART, "{load:?}");
     let reply = ask(&mut root, 2, "honest", &resources, &demand, NOW);
     assert_eq!(reply.leases.len(), resources.len());
     root.assert_consistent();
 }
 
 #[test]
-fn child_servers_are_counted_once_and_leave_with_their_last_lease() {
-    let mut root = root_with(|limits| {
-        limits.child_servers_max = 3;
-        limits.child_servers_per_caller_max = 2;
-    });
-    let demand = demand(1, 0..1);
-    for resource in ["r", "s", "t"] {
-        one(&mut root, 1, "a", resource, &demand, NOW).unwrap();
-        one(&mut root, 1, "b", resource, &demand, NOW).unwrap();
+fn whatever_a_child_of_one_address_brings_it_fills_a_part() {
+    const PART: usize = 1 << 20;
+    for (kind, demand) in [
+        ("resources", demand(1, 0..1)),
+        ("points", demand(60, 0..1)),
+        ("priorities", demand(1, 0..1_000)),
+    ] {
+        let mut root = root_with(|limits| limits.memory_per_caller_max = PART);
+        let mut number = 0;
+        let full = loop {
+            number += 1;
+            let resource = format!("r{number}");
+            if let Err(full) = one(&mut root, 1, "forged", &resource, &demand, NOW) {
+                break full;
+            }
+        };
+        assert_eq!(full, Limit::MemoryPerCaller, "{kind}");
+        let load = root.load();
+        assert!(load.memory_per_caller <= PART, "{kind}: {load:?}");
+        assert!(load.memory_bytes <= 2 * PART, "{kind}: {load:?}");
+        one(&mut root, 2, "honest", "r1", &demand, NOW).unwrap();
+        root.assert_consistent();
     }
+}
+
+#[test]
+fn child_servers_leave_room_with_their_last_lease() {
+    let mut root = root();
+    let demand = demand(1, 0..1);
+    one(&mut root, 1, "a", "r", &demand, NOW).unwrap();
+    one(&mut root, 1, "b", "r", &demand, NOW).unwrap();
+    let limits = Limits {
+        memory_per_caller_max: root.load().memory_per_caller,
+        ..*root.limits()
+    };
+    root.handle_limits(limits);
     let refused = one(&mut root, 1, "c", "r", &demand, NOW);
-    assert_eq!(refused.unwrap_err(), Limit::ChildServersPerCaller);
+    assert_eq!(refused.unwrap_err(), Limit::MemoryPerCaller);
     one(&mut root, 2, "c", "r", &demand, NOW).unwrap();
-    let refused = one(&mut root, 3, "d", "r", &demand, NOW);
-    assert_eq!(refused.unwrap_err(), Limit::ChildServers);
-    assert_eq!(root.load().child_servers, 3);
     let later = Time::from_secs(70);
     do_due(&mut root, later);
     root.assert_consistent();
-    assert_eq!(root.load().child_servers, 0);
-    one(&mut root, 3, "d", "r", &demand, later).unwrap();
+    assert_eq!(root.load().memory_per_caller, 0);
+    one(&mut root, 1, "c", "r", &demand, later).unwrap();
 }
 
 /// Lowers a limit.
@@ -163,19 +189,23 @@ type Change = fn(&mut Limits);
 
 #[test]
 fn a_curve_that_may_not_grow_is_served_by_what_it_was() {
+    const MAX: usize = 4_000;
     let small = demand(1, 0..1);
     let large = demand(60, 0..1);
-    let (of_all, of_caller) = (Limit::CurvePoints, Limit::CurvePointsPerCaller);
     let cases: [(Limit, Change); 3] = [
-        (of_all, |limits| limits.curve_points_max = 40),
-        (of_caller, |limits| limits.curve_points_per_caller_max = 40),
-        (Limit::Memory, |limits| limits.memory_max = Some(4_000)),
+        (Limit::Memory, |limits| limits.memory_max = MAX),
+        (Limit::MemoryPerCaller, |limits| {
+            limits.memory_per_caller_max = MAX;
+        }),
+        (Limit::MemoryPerTemplate, |limits| {
+            limits.memory_per_template_max = MAX;
+        }),
     ];
     for (limit, change) in cases {
         let mut root = root_with(change);
         assert_eq!(one(&mut root, 1, "a", "r", &large, NOW).unwrap_err(), limit);
         let first = one(&mut root, 1, "a", "r", &small, NOW).unwrap();
-        let points = root.load().curve_points;
+        let load = root.load();
         for second in [6, 30, 59, 80, 130] {
             let now = Time::from_secs(second);
             let refused = root.refused_by_limit()[limit as usize];
@@ -183,7 +213,7 @@ fn a_curve_that_may_not_grow_is_served_by_what_it_was() {
             assert_eq!(lease.capacity, first.capacity, "it keeps what it has");
             assert_eq!(lease.decided, Some(false), "nor is its new demand");
             assert_eq!(root.refused_by_limit()[limit as usize], refused + 1);
-            assert_eq!(root.load().curve_points, points);
+            assert_eq!(root.load(), load);
             root.assert_consistent();
             if second == 59 {
                 // It goes on with what it had, and is refreshed by it.
@@ -195,13 +225,14 @@ fn a_curve_that_may_not_grow_is_served_by_what_it_was() {
 
 #[test]
 fn a_child_that_grows_and_shrinks_is_counted_as_it_is() {
-    let mut root = root();
+    let mut changing = root();
     for (second, clients) in [(1, 3), (10, 40), (20, 7), (30, 60), (40, 1)] {
-        let demand = demand(clients, 0..2);
-        one(&mut root, 1, "a", "r", &demand, Time::from_secs(second)).unwrap();
-        assert_eq!(root.load().curve_points, demand.points());
-        assert_eq!(root.load().curve_points_per_caller, demand.points());
-        root.assert_consistent();
+        let (demand, now) = (demand(clients, 0..2), Time::from_secs(second));
+        one(&mut changing, 1, "a", "r", &demand, now).unwrap();
+        changing.assert_consistent();
+        let mut fresh = root();
+        one(&mut fresh, 1, "a", "r", &demand, now).unwrap();
+        assert_eq!(changing.load(), fresh.load(), "{clients} clients");
     }
 }
 
@@ -210,7 +241,7 @@ fn children_of_one_address_do_not_use_up_the_priorities() {
     let mut root = root();
     one(&mut root, 1, "a", "r", &demand(1, 0..1_000), NOW).unwrap();
     let refused = one(&mut root, 1, "b", "r", &demand(1, 1_000..2_000), NOW);
-    assert_eq!(refused.unwrap_err(), Limit::PrioritiesPerCaller);
+    assert_eq!(refused.unwrap_err(), Limit::Priorities);
     // The same ones as another are no new ones.
     one(&mut root, 1, "b", "r", &demand(1, 0..1_000), NOW).unwrap();
     one(&mut root, 2, "c", "r", &demand(1, 1_000..2_000), NOW).unwrap();
@@ -230,7 +261,7 @@ fn priorities_of_children_are_none_of_those_that_clients_bring() {
     for priority in 2_000..2_010 {
         client(&mut root, &format!("c{priority}"), 1.0, priority).unwrap();
     }
-    assert_eq!(root.load().leases, 11);
+    assert_eq!(root.totals(NOW).leases, 11);
     root.assert_consistent();
 }
 

@@ -9,6 +9,7 @@ use doorward_engine::admission::limits::Limits;
 use doorward_engine::id::Caller;
 use doorward_engine::limit::{Full, Limit};
 use doorward_engine::node::mastership::Mastership;
+use doorward_engine::node::totals::Totals;
 use doorward_engine::node::{Config, Node};
 use doorward_engine::request::{
     ClientLease, GetCapacity, RefusalReason, ReleaseCapacity, Released,
@@ -46,6 +47,10 @@ impl LimitedNode {
             node: master(config, templates(&["a*", "b*", "prio*"])),
             now: Time::from_secs(1),
         }
+    }
+
+    fn totals(&self) -> Totals {
+        self.node.totals(self.now)
     }
 
     fn advance(&mut self, seconds: u64) {
@@ -133,93 +138,138 @@ fn ten_thousand_honest_clients_behind_one_address_are_never_refused() {
         world.advance(5);
     }
     assert_eq!(world.node.refused_by_limits(), 0);
-    assert_eq!(world.node.load().leases, 40_000);
-    assert_eq!(world.node.load().resources, 10_300);
+    assert_eq!(world.totals().leases, 40_000);
+    assert_eq!(world.totals().resources, 10_300);
     world.node.assert_consistent();
 }
 
 #[test]
 fn who_invents_resources_fills_a_part_and_others_go_on() {
-    let mut world = LimitedNode::with(|_| {});
+    const PART: usize = 4 << 20;
+    let mut world = LimitedNode::with(|limits| limits.memory_per_caller_max = PART);
     world.ask(2, "honest", "b").unwrap();
     let mut served = 0;
-    for number in 0..60_000 {
+    for number in 0..10_000 {
         served += usize::from(world.ask(1, "liar", &format!("a{number}")).is_ok());
     }
-    assert_eq!(served, Limits::default().resources_per_caller_max);
-    world.check_full(1, "liar", "a60001", Limit::ResourcesPerCaller);
+    assert!((2_000..10_000).contains(&served), "{served}");
+    assert!(world.node.load().memory_per_caller <= PART);
+    world.check_full(1, "liar", "a10001", Limit::MemoryPerCaller);
     world.ask(2, "honest", "b").unwrap();
-    world.ask(2, "honest", "a60001").unwrap();
+    world.ask(2, "honest", "a10001").unwrap();
     world.ask(3, "another", "b-too").unwrap();
     world.node.assert_consistent();
     world.advance(LEASE.as_secs() + 1);
-    assert_eq!(world.node.load().resources, 0, "nothing is left of it");
+    assert_eq!(world.totals().resources, 0, "nothing is left of it");
+    assert_eq!(world.node.load().memory_per_caller, 0);
     world.ask(1, "liar", "a1").unwrap();
 }
 
 #[test]
-fn counts_are_bounded_in_all_by_template_and_by_caller() {
+fn whatever_one_caller_invents_it_fills_a_part_and_others_come_in() {
+    const PART: usize = 1 << 20;
+    let long = "x".repeat(200);
+    let kinds: [(&str, &dyn Fn(usize) -> (String, String, i64)); 4] = [
+        ("resources", &|it| ("c".to_owned(), format!("a{it}"), 0)),
+        ("holders", &|it| (format!("c{it}"), "a".to_owned(), 0)),
+        ("long names", &|it| {
+            (format!("{it}{long}"), "a".to_owned(), 0)
+        }),
+        ("priorities", &|it| {
+            let priority = i64::try_from(it % 10).unwrap();
+            (format!("c{it}"), format!("prio{}", it / 10), priority)
+        }),
+    ];
+    for (kind, invented) in kinds {
+        let mut world = LimitedNode::with(|limits| limits.memory_per_caller_max = PART);
+        let mut number = 0;
+        loop {
+            let (client, resource, priority) = invented(number);
+            match world.ask_for(1, &client, &resource, 1.0, priority) {
+                Ok(_) => number += 1,
+                Err(RefusalReason::Full(full)) => {
+                    assert_eq!(full.limit, Limit::MemoryPerCaller, "{kind}");
+                    break;
+                }
+                Err(other) => panic!("{kind}: {other:?}"),
+            }
+        }
+        let load = world.node.load();
+        assert!(load.memory_per_caller <= PART, "{kind}: {load:?}");
+        assert!(load.memory_bytes <= 2 * PART, "{kind}: {load:?}");
+        world.ask(2, "honest", "a").unwrap();
+        world.node.assert_consistent();
+    }
+}
+
+/// Bytes of so many resources with one lease each, of one caller.
+fn bytes_of(resources: usize) -> usize {
+    let mut world = LimitedNode::with(|_| {});
+    for number in 0..resources {
+        world.ask(1, "c", &format!("a{number}")).unwrap();
+    }
+    world.node.load().memory_per_caller
+}
+
+#[test]
+fn bytes_are_bounded_in_all_by_template_and_by_caller() {
+    // Less than a lease.
+    const SLACK: usize = 200;
+    let books = {
+        let mut world = LimitedNode::with(|_| {});
+        for caller in 1..=4 {
+            world.ask(caller, "c", &format!("a{caller}")).unwrap();
+        }
+        world.node.load().memory_bytes - bytes_of(4)
+    };
     let mut world = LimitedNode::with(|limits| {
-        limits.resources_max = 4;
-        limits.resources_per_template_max = 3;
-        limits.resources_per_caller_max = 2;
+        limits.memory_max = bytes_of(4) + books + SLACK;
+        limits.memory_per_template_max = bytes_of(3) + SLACK;
+        limits.memory_per_caller_max = bytes_of(2) + SLACK;
     });
     world.ask(1, "c", "a1").unwrap();
     world.ask(1, "c", "a2").unwrap();
-    world.check_full(1, "c", "a3", Limit::ResourcesPerCaller);
+    world.check_full(1, "c", "a3", Limit::MemoryPerCaller);
+    world.check_full(1, "d", "a2", Limit::MemoryPerCaller);
     world.ask(2, "c", "a3").unwrap();
-    world.check_full(2, "c", "a4", Limit::ResourcesPerTemplate);
+    world.check_full(2, "c", "a4", Limit::MemoryPerTemplate);
+    world.check_full(2, "d", "a3", Limit::MemoryPerTemplate);
     world.ask(3, "c", "b1").unwrap();
-    world.check_full(4, "c", "b2", Limit::Resources);
+    world.check_full(4, "c", "b2", Limit::Memory);
     assert_eq!(world.release(1, "c", "a1"), Released::Freed);
     world.ask(4, "c", "b2").unwrap();
-    let mut world = LimitedNode::with(|limits| {
-        limits.leases_max = 6;
-        limits.leases_per_template_max = 5;
-        limits.leases_per_resource_max = 4;
-        limits.leases_per_caller_max = 3;
-    });
-    for client in ["1", "2", "3"] {
+    world.advance(LEASE.as_secs());
+    world.ask(1, "c", "a3").unwrap();
+    world.node.assert_consistent();
+}
+
+#[test]
+fn holders_of_one_resource_are_bounded() {
+    let mut world = LimitedNode::with(|limits| limits.leases_per_resource_max = 4);
+    for client in ["1", "2", "3", "4"] {
         world.ask(1, client, "a1").unwrap();
     }
-    world.check_full(1, "4", "a1", Limit::LeasesPerCaller);
-    world.ask(2, "4", "a1").unwrap();
     world.check_full(2, "5", "a1", Limit::LeasesPerResource);
     world.ask(2, "5", "a2").unwrap();
-    world.check_full(2, "6", "a2", Limit::LeasesPerTemplate);
-    world.ask(2, "6", "b1").unwrap();
-    world.check_full(3, "7", "b1", Limit::Leases);
     world.advance(LEASE.as_secs());
-    world.ask(3, "7", "b1").unwrap();
+    world.ask(2, "5", "a1").unwrap();
     world.node.assert_consistent();
 }
 
 #[test]
 fn newcomers_each_second_are_bounded_and_served_when_they_were_told_to_come_back() {
-    let mut world = LimitedNode::with(|limits| {
-        limits.new_resources_per_caller = rate(2, 1);
-        limits.new_resources_per_template = rate(3, 1);
-    });
-    world.ask(1, "c", "a1").unwrap();
-    world.ask(1, "c", "a2").unwrap();
-    let full = world.check_full(1, "c", "a3", Limit::NewResourcesPerCaller);
-    world.ask(2, "c", "a3").unwrap();
-    world.check_full(2, "c", "a4", Limit::NewResourcesPerTemplate);
-    world.ask(3, "c", "b1").unwrap();
-    world.now = world.now + full.retry_in;
-    world.ask(1, "c", "a4").unwrap();
-    let mut world = LimitedNode::with(|limits| {
-        limits.new_leases_per_caller = rate(2, 1);
-        limits.new_leases_per_template = rate(3, 1);
-    });
+    let mut world = LimitedNode::with(|limits| limits.newcomers_per_caller = rate(4, 1));
+    // A resource and its first holder are two newcomers.
     world.ask(1, "1", "a").unwrap();
     world.ask(1, "2", "a").unwrap();
-    let full = world.check_full(1, "3", "a", Limit::NewLeasesPerCaller);
-    world.ask(2, "3", "a").unwrap();
-    world.check_full(2, "4", "a", Limit::NewLeasesPerTemplate);
+    world.ask(1, "3", "a").unwrap();
+    let full = world.check_full(1, "4", "a", Limit::NewcomersPerCaller);
+    world.check_full(1, "4", "b", Limit::NewcomersPerCaller);
+    world.ask(2, "4", "a").unwrap();
     world.ask(1, "1", "a").unwrap();
     world.now = world.now + full.retry_in;
     world.ask(1, "5", "a").unwrap();
+    world.ask(1, "5", "b").unwrap();
 }
 
 #[test]
@@ -242,27 +292,13 @@ fn whoever_has_something_keeps_it_whatever_is_full() {
     world.ask_for(1, "c", "a", 1.0, 7).unwrap();
     world.ask_for(1, "c", "prio", 1.0, 7).unwrap();
     let nothing_more = Limits {
-        resources_max: 0,
-        resources_per_caller_max: 0,
-        resources_per_template_max: 0,
-        leases_max: 0,
-        leases_per_resource_max: 0,
-        leases_per_caller_max: 0,
-        leases_per_template_max: 0,
-        memory_max: Some(0),
-        priorities_max: 0,
-        priorities_per_caller_max: 0,
-        child_servers_max: 0,
-        child_servers_per_caller_max: 0,
-        curves_max: 0,
-        curves_per_caller_max: 0,
-        curve_points_max: 0,
-        curve_points_per_caller_max: 0,
+        memory_max: 0,
+        memory_per_caller_max: 0,
+        memory_per_template_max: 0,
+        newcomers_per_caller: rate(1, 1),
         requests_per_template: rate(1, 1),
-        new_resources_per_caller: rate(1, 1),
-        new_resources_per_template: rate(1, 1),
-        new_leases_per_caller: rate(1, 1),
-        new_leases_per_template: rate(1, 1),
+        leases_per_resource_max: 0,
+        priorities_max: 0,
     };
     world.node.handle_limits(nothing_more);
     for round in 0..40 {
@@ -279,18 +315,18 @@ fn whoever_has_something_keeps_it_whatever_is_full() {
 #[test]
 fn what_a_caller_brought_is_forgotten_with_the_mastership() {
     let mut world = LimitedNode::with(|limits| {
-        limits.leases_per_caller_max = 1;
-        limits.new_leases_per_caller = rate(1, 2);
+        limits.memory_per_caller_max = bytes_of(1);
+        limits.newcomers_per_caller = rate(2, 2);
     });
     world.ask(1, "1", "a").unwrap();
-    world.check_full(1, "2", "a", Limit::LeasesPerCaller);
+    world.check_full(1, "2", "a", Limit::MemoryPerCaller);
     for epoch in 2..4 {
         let master = Mastership::Master { epoch: Some(epoch) };
         world.node.handle_mastership(Mastership::Unknown, world.now);
         world.node.handle_mastership(master, world.now);
         world.ask(1, "2", "a").unwrap();
         world.node.assert_consistent();
-        assert_eq!(world.node.load().leases, 1);
+        assert_eq!(world.totals().leases, 1);
     }
     let refused = world.node.refused_by_limits();
     assert_eq!(refused, 1, "what was refused stays counted");
@@ -298,27 +334,33 @@ fn what_a_caller_brought_is_forgotten_with_the_mastership() {
 
 #[test]
 fn what_there_is_of_a_template_moves_with_its_resources() {
-    let mut world = LimitedNode::with(|limits| limits.leases_per_template_max = 2);
+    let two = bytes_of(2);
+    let mut world = LimitedNode::with(|limits| limits.memory_per_template_max = two);
     world.ask(1, "1", "a1").unwrap();
     world.ask(1, "2", "a2").unwrap();
-    world.check_full(1, "3", "a2", Limit::LeasesPerTemplate);
+    world.check_full(1, "3", "a2", Limit::MemoryPerTemplate);
     let others = templates(&["a1", "b*", "a*", "prio*"]);
     world.node.handle_templates(others, world.now);
     world.node.assert_consistent();
+    assert_eq!(world.node.load().memory_per_template, two / 2);
     world.ask(1, "3", "a2").unwrap();
-    world.check_full(1, "4", "a2", Limit::LeasesPerTemplate);
+    for number in 4..10 {
+        let _fits_or_not = world.ask(1, &format!("{number}-th"), "a2");
+    }
+    world.check_full(1, "4", "a2", Limit::MemoryPerTemplate);
     world.ask(1, "4", "a1").unwrap();
     // One whose template is gone is bounded by none, and runs down.
     world.node.handle_templates(templates(&["b*"]), world.now);
     world.node.assert_consistent();
     world.advance(LEASE.as_secs());
     world.node.assert_consistent();
-    assert_eq!(world.node.load().leases, 0);
+    assert_eq!(world.totals().leases, 0);
+    assert_eq!(world.node.load().memory_per_template, 0);
 }
 
 #[test]
 fn above_the_mark_of_memory_newcomers_are_refused_until_something_is_free() {
-    let mut world = LimitedNode::with(|limits| limits.memory_max = Some(40_000));
+    let mut world = LimitedNode::with(|limits| limits.memory_max = 40_000);
     let mut clients = 0;
     while world.ask(1, &format!("c{clients}"), "a").is_ok() {
         clients += 1;
@@ -348,7 +390,7 @@ fn one_caller_does_not_use_up_the_priorities_and_those_of_the_template_are_alway
     for priority in 0..16 {
         ask(1, priority).unwrap();
     }
-    assert!(is_full(ask(1, 16), Limit::PrioritiesPerCaller));
+    assert!(is_full(ask(1, 16), Limit::Priorities));
     // The template names it, and somebody else brought it.
     ask(1, 1000).unwrap();
     ask(2, 16).unwrap();
@@ -364,7 +406,7 @@ fn one_caller_does_not_use_up_the_priorities_and_those_of_the_template_are_alway
     ask(7, 1000).unwrap();
     // A known client that wants another priority keeps its lease.
     let answer = world.ask_for(1, "1-3", "prio", 1.0, 99);
-    assert!(is_full(answer, Limit::PrioritiesPerCaller));
+    assert!(is_full(answer, Limit::Priorities));
     world.ask_for(1, "1-3", "prio", 2.0, 3).unwrap();
     world.node.assert_consistent();
 }

@@ -194,10 +194,10 @@ fn whatever_concerns_everything_is_done_a_bounded_part_at_a_time() {
     }
     assert_eq!(before, RESOURCES);
     let later = now + 2 * LEASE;
-    let mut leases = node.load().leases;
+    let mut leases = node.totals(later).leases;
     while leases > 0 {
         node.handle_timeout(later);
-        let left = node.load().leases;
+        let left = node.totals(later).leases;
         assert!(left < leases && leases - left <= 48, "{leases} to {left}");
         leases = left;
     }

@@ -1,6 +1,6 @@
 //! Flags of limits against the limits of the engine.
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 
 use super::*;
 
@@ -10,49 +10,57 @@ struct Flags {
     limits: LimitFlags,
 }
 
-fn parse(arguments: &[&str]) -> Result<NodeLimits, clap::Error> {
+fn parse(arguments: &[&str]) -> Result<LimitFlags, clap::Error> {
     let all = std::iter::once(&"program").chain(arguments);
-    Flags::try_parse_from(all).map(|flags| flags.limits.of_node())
+    Flags::try_parse_from(all).map(|flags| flags.limits)
 }
 
 #[test]
 fn the_defaults_of_the_flags_are_those_of_the_engine() {
-    let limits = parse(&["--memory-max", "1KiB"]).expect("valid");
+    let limits = parse(&["--memory-max", "1GiB"]).expect("valid").of_node();
     let expected = NodeLimits {
-        memory_max: Some(1024),
+        memory_max: 1 << 30,
+        memory_per_caller_max: 1 << 28,
+        memory_per_template_max: 1 << 30,
         ..NodeLimits::default()
     };
     assert_eq!(limits, expected);
+    let limits = parse(&["--memory-max", "100GiB"]).expect("valid").of_node();
+    let default = NodeLimits::default().memory_per_caller_max;
+    assert_eq!(limits.memory_per_caller_max, default);
+    let given = [
+        "--memory-per-address-max=7",
+        "--memory-per-template-max=8",
+        "--newcomers-per-second-per-address-max=9",
+    ];
+    let limits = parse(&given).expect("valid").of_node();
+    assert_eq!(
+        (limits.memory_per_caller_max, limits.memory_per_template_max),
+        (7, 8)
+    );
+    assert_eq!(limits.newcomers_per_caller.per_second.get(), 9);
 }
 
 #[test]
 fn no_limit_may_be_0() {
-    use clap::CommandFactory;
-    let command = Flags::command();
-    let mut seen = 0;
-    for argument in command.get_arguments() {
-        let Some(long) = argument.get_long().filter(|long| long.ends_with("-max")) else {
-            continue;
-        };
-        let refused = parse(&[&format!("--{long}"), "0"]);
-        assert!(refused.is_err(), "--{long} 0");
-        assert!(parse(&[&format!("--{long}"), "7"]).is_ok(), "--{long} 7");
-        seen += 1;
+    for limit in ServerLimit::ALL {
+        let flag = limit.flag();
+        let valid = if limit.unit() == Unit::Millis { "200ms" } else { "7" };
+        assert!(parse(&[flag, "0"]).is_err(), "{flag} 0");
+        assert!(parse(&[flag, "0s"]).is_err(), "{flag} 0s");
+        assert!(parse(&[flag, valid]).is_ok(), "{flag} {valid}");
     }
-    assert!(seen > 20, "{seen}");
 }
 
 #[test]
-fn every_limit_of_the_node_has_its_flag() {
-    use crate::limits::ServerLimit;
-    use clap::CommandFactory;
+fn a_removed_flag_is_accepted_and_names_one_that_exists() {
     let command = Flags::command();
-    for limit in doorward_engine::limit::Limit::ALL {
-        let flag = ServerLimit::of(limit).flag();
-        let found = command.get_arguments().any(|it| {
-            it.get_long()
-                .is_some_and(|long| format!("--{long}") == flag)
-        });
-        assert!(found, "{flag}");
+    let is_there = |flag: &str| command.get_arguments().any(|it| it.get_long() == Some(flag));
+    for removed in REMOVED {
+        let limits = parse(&[removed.flag, "whatever"]).expect("accepted");
+        assert_eq!(limits.removed, [removed]);
+        assert_eq!(limits.of_node(), parse(&[]).expect("valid").of_node());
+        assert!(is_there(id(removed.successor)), "{}", removed.successor);
     }
+    assert_eq!(parse(&[]).expect("valid").removed, []);
 }

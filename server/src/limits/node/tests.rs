@@ -6,9 +6,9 @@ use crate::limits::Unit;
 #[test]
 fn every_limit_of_a_node_is_one_of_the_server_with_a_bound() {
     let limits = ServerLimits::default();
-    let memory_max = Some(1);
     limits.set_of_node(&NodeLimits {
-        memory_max,
+        memory_max: 3,
+        memory_per_template_max: 2,
         ..NodeLimits::default()
     });
     let mut seen = Vec::new();
@@ -27,11 +27,7 @@ fn what_is_counted_by_a_node_is_shown() {
     limits.set_used_by_node(&Load::default());
     for limit in engine::Limit::ALL.map(ServerLimit::of) {
         let figure = limits.figures()[limit as usize];
-        let counted = limit.unit() != Unit::PerSecond
-            && !matches!(
-                limit,
-                ServerLimit::Priorities | ServerLimit::PrioritiesPerAddress
-            );
+        let counted = limit.unit() != Unit::PerSecond && limit != ServerLimit::Priorities;
         assert_eq!(figure.used.is_some(), counted, "{limit:?}");
     }
 }
@@ -40,9 +36,9 @@ fn what_is_counted_by_a_node_is_shown() {
 fn what_a_node_refuses_is_counted() {
     let limits = ServerLimits::default();
     let mut before = [0; engine::Limit::ALL.len()];
-    before[engine::Limit::Leases as usize] = 7;
+    before[engine::Limit::LeasesPerResource as usize] = 7;
     let mut after = before;
-    after[engine::Limit::Leases as usize] = 12;
+    after[engine::Limit::LeasesPerResource as usize] = 12;
     after[engine::Limit::Memory as usize] = 1;
     limits.refuse_by_node(&before, &after, Duration::ZERO);
     let refused: Vec<_> = limits
@@ -53,6 +49,6 @@ fn what_a_node_refuses_is_counted() {
     let counted: Vec<_> = refused.iter().map(|it| (it.limit, it.refused)).collect();
     assert_eq!(
         counted,
-        [(ServerLimit::Leases, 5), (ServerLimit::Memory, 1)]
+        [(ServerLimit::Memory, 1), (ServerLimit::LeasesPerResource, 5)]
     );
 }

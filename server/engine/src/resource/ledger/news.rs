@@ -1,6 +1,6 @@
 //! What has happened to a ledger that the node is still to be told of: each of it is taken once.
 
-use crate::admission::HolderChange;
+use crate::admission::Charge;
 use crate::resource::ledger::Ledger;
 
 impl Ledger {
@@ -22,11 +22,11 @@ impl Ledger {
     /// Whether any `take_…` of this file would return something. For assertions.
     pub(in crate::resource) fn has_untaken(&self) -> bool {
         let has_waste = !self.waste.is_empty();
-        self.is_unsettled || self.has_new_clients || has_waste || self.arrivals.has_changes()
+        self.is_unsettled || self.has_new_clients || has_waste || self.arrivals.has_charges()
     }
 
-    /// Who came and went since that was last asked.
-    pub(in crate::resource) fn take_changes(&mut self) -> Vec<HolderChange> {
-        self.arrivals.take_changes()
+    /// Changes of the bytes of callers since that was last asked.
+    pub(in crate::resource) fn take_charges(&mut self) -> Vec<Charge> {
+        self.arrivals.take_charges()
     }
 }
