@@ -3,7 +3,6 @@
 //! Only PRIORITY_BANDS looks at priorities; for every other algorithm all claims are in one band.
 
 use std::collections::BTreeMap;
-use std::ops::Bound;
 
 use crate::amount::Amount;
 use crate::claim::Claim;
@@ -82,18 +81,6 @@ impl Bands {
                 other => other,
             }
         })
-    }
-
-    /// The band of the lowest priority above that one. Absent: of all.
-    pub(crate) fn next_after(&self, band: Option<i64>) -> Option<(i64, &ClaimIndex)> {
-        let from = band.map_or(Bound::Unbounded, Bound::Excluded);
-        let others = self.others.as_ref();
-        let next = others.and_then(|others| others.range((from, Bound::Unbounded)).next());
-        let only = band.is_none_or(|band| band < Self::ONLY);
-        let only = self.get(Self::ONLY).filter(|_| only);
-        let only = only.map(|only| (Self::ONLY, only));
-        let next = next.map(|(band, index)| (*band, index));
-        next.into_iter().chain(only).min_by_key(|(band, _)| *band)
     }
 
     /// How many bands have claims.

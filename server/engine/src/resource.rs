@@ -11,7 +11,7 @@
 //! due when; [`aggregate`] what goes up of what holders ask for. Here is what else happens to a resource: templates and time.
 
 mod admit;
-pub(crate) mod aggregate;
+mod aggregate;
 mod arrivals;
 pub mod ask;
 mod bounded_reports;
@@ -66,11 +66,11 @@ use doorward_time::tolerance::Tolerance;
 /// what is left is done by the timer, and until then counts as in use, which is the safe side.
 const EXPIRIES_PER_REQUEST: usize = 32;
 
-/// What it takes to look at a lease that may have ended, in steps.
-pub(crate) const STEPS_PER_EXPIRY: usize = 4;
+/// The same by the timer, which looks again at once if there are more.
+const EXPIRIES_PER_TIMEOUT: usize = 256;
 
-/// What it takes to put a claim in another band that has a million of them.
-const STEPS_PER_CLAIM: usize = 3;
+/// Claims that the timer puts in other bands before it looks again.
+const CLAIMS_PER_TIMEOUT: usize = 256;
 
 /// How a mastership of the node began, in which a resource is decided about.
 #[derive(Clone, Copy, Debug)]
@@ -112,23 +112,12 @@ pub(crate) struct Resource {
     upstream: Option<Box<ParentFacts>>,
     /// Holders whose last leases have ended since that was last asked.
     expired: u32,
-    /// Entries of ended leases looked at since that was last asked.
-    looked_at: u32,
     ledger: Ledger,
     beginning: Beginning,
     /// Two live processes under one name were seen, which is not reported yet.
     conflict: Option<Box<Conflict>>,
     lowering: Lowerings,
     invitations: Invitations,
-}
-
-/// What a resource did by itself.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Done {
-    /// Learning mode ended.
-    pub(crate) learned: bool,
-    /// How many steps it took to put claims where they belong.
-    pub(crate) claim_steps: usize,
 }
 
 impl Heap for Resource {
@@ -197,7 +186,6 @@ impl Resource {
             lowering: Lowerings::default(),
             invitations: Invitations::new(seed),
             expired: 0,
-            looked_at: 0,
         }
     }
 
@@ -239,40 +227,40 @@ impl Resource {
 
     /// The template that is in force from now on; None: it is gone. Below the root it counts only
     /// as long as no parent says how to divide. At the root, `longer_leases` is the longest lease of
-    /// predecessors by templates other than those in force. Returns how many claims were put elsewhere.
+    /// predecessors by templates other than those in force.
     pub(crate) fn handle_template(
         &mut self,
         template: Option<Arc<Template>>,
         longer_leases: Duration,
         now: Time,
-    ) -> usize {
+    ) {
         // While the template was removed, nothing was lowered: no holder was cut.
         self.ledger.note_changed();
         let was_overcommitted = self.policy.is_in_force() && self.overcommitted().is_some();
         let capacity = template.as_ref().map(|template| template.capacity);
         let algorithm = self.policy.change_template(template);
         if self.upstream.is_some() {
-            return algorithm.map_or(0, |algorithm| self.set_algorithm(algorithm, now));
+            if let Some(algorithm) = algorithm {
+                self.set_algorithm(algorithm, now);
+            }
+            return;
         }
         let (Some(capacity), Some(algorithm)) = (capacity, algorithm) else {
             // What is out runs down; nothing new is given, whatever comes.
             self.set_supply(Supply::NONE);
-            return 0;
+            return;
         };
         self.beginning.longer_leases = longer_leases;
-        let moved = self.set_algorithm(algorithm, now);
+        self.set_algorithm(algorithm, now);
         self.change_supply(Supply::of_root(capacity), was_overcommitted);
-        moved
     }
 
-    /// Does up to `steps_max` steps of taking out ended leases and putting claims where they belong, and ends
-    /// learning mode and the server's own lease.
-    pub(crate) fn handle_timeout(&mut self, steps_max: usize, now: Time) -> Done {
-        let expired = self.expire(steps_max / STEPS_PER_EXPIRY, now);
-        let steps_left = steps_max.saturating_sub(expired * STEPS_PER_EXPIRY);
-        let settled = self.settle(now);
-        let steps_left = steps_left.saturating_sub(settled);
-        let regrouped = self.ledger.regroup(steps_left / STEPS_PER_CLAIM, now);
+    /// Takes out some leases that have ended and puts claims where they belong, and ends learning mode and the server's
+    /// own lease. Returns whether learning mode ended. If there is more to do, that is due at once.
+    pub(crate) fn handle_timeout(&mut self, now: Time) -> bool {
+        self.expire(EXPIRIES_PER_TIMEOUT, now);
+        self.settle(now);
+        self.ledger.regroup(CLAIMS_PER_TIMEOUT, now);
         if self.supply.expires_at.is_some_and(|end| end <= now) {
             self.set_supply(Supply::NONE);
         }
@@ -284,27 +272,19 @@ impl Resource {
         if learned {
             self.end_learning();
         }
-        Done {
-            learned,
-            claim_steps: settled + regrouped * STEPS_PER_CLAIM,
-        }
+        learned
     }
 
-    /// Puts in some of the claims that are on their way. Returns how many steps that took.
-    pub(crate) fn settle(&mut self, now: Time) -> usize {
-        self.ledger.settle(now) * STEPS_PER_CLAIM
+    /// Puts in the claims that are on their way.
+    pub(crate) fn settle(&mut self, now: Time) {
+        while !self.is_settled() {
+            self.ledger.settle(now);
+        }
     }
 
     /// Whether all claims are there. If not, a child server that asks is decided about later.
     pub(crate) fn is_settled(&self) -> bool {
         self.ledger.is_settled()
-    }
-
-    /// How many steps it took to look at leases that may have ended, and to change claims of child servers, since this was
-    /// last asked.
-    pub(crate) fn take_expiry_steps(&mut self) -> usize {
-        let moved = self.ledger.take_moved() * STEPS_PER_CLAIM;
-        moved + std::mem::take(&mut self.looked_at) as usize * STEPS_PER_EXPIRY
     }
 
     /// What is not needed any more, and takes too long to drop here.
@@ -329,8 +309,7 @@ impl Resource {
 
     /// Whether something has happened that is still to be asked for: see what is taken.
     pub(crate) fn has_untaken(&self) -> bool {
-        let is_looked_at = self.expired > 0 || self.looked_at > 0;
-        is_looked_at || self.conflict.is_some() || self.ledger.has_untaken()
+        self.expired > 0 || self.conflict.is_some() || self.ledger.has_untaken()
     }
 
     /// Whether other clients may be served since this was last asked.
@@ -414,13 +393,13 @@ impl Resource {
         algorithm::solve_for_all(&self.divides_by(), self.ledger.bands(), &self.supply)
     }
 
-    /// Divides by another algorithm from now on. Returns how many claims were put elsewhere.
-    fn set_algorithm(&mut self, algorithm: Algorithm, now: Time) -> usize {
+    /// Divides by another algorithm from now on.
+    fn set_algorithm(&mut self, algorithm: Algorithm, now: Time) {
         self.ledger.note_changed();
         let before = self.policy.replace_algorithm(algorithm);
         let kind = self.policy.algorithm().kind;
         let promised_total = before.kind.promises_total();
-        let moved = self.ledger.change_kind(kind, before.min_shares, now);
+        self.ledger.change_kind(kind, before.min_shares, now);
         let relearns = if !promised_total {
             Relearns::Anew
         } else if self.upstream.is_some() && self.policy.algorithm().learns() {
@@ -435,7 +414,6 @@ impl Resource {
             self.ledger.forget_reported();
         }
         self.ledger.note_unsettled();
-        moved
     }
 
     pub(super) fn end_learning(&mut self) {
@@ -465,12 +443,11 @@ impl Resource {
         self.learning.remaining(now)
     }
 
-    /// Takes out leases that have ended, in up to so many steps. Returns how many it took.
-    fn expire(&mut self, steps_max: usize, now: Time) -> usize {
-        let (expired, steps) = self.ledger.expire(steps_max, now);
+    /// Takes out leases that have ended, and looks at up to so many for that. Returns how many.
+    fn expire(&mut self, most: usize, now: Time) -> usize {
+        let (expired, looked_at) = self.ledger.expire(most, now);
         self.expired += counted(expired);
-        self.looked_at += counted(steps);
-        steps
+        looked_at
     }
 
     fn set_supply(&mut self, supply: Supply) {

@@ -146,7 +146,6 @@ impl Node {
             return;
         };
         self.counters.expired += entry.resource.take_expired();
-        self.steps += entry.resource.take_expiry_steps();
         let weight = entry.resource.weight();
         let changes = entry.resource.take_changes();
         let before = std::mem::replace(&mut entry.weighed, weight);

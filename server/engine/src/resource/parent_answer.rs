@@ -13,14 +13,11 @@ use crate::resource::parent_lease::AnswerTo;
 use crate::supply::{ParentTerms, Supply};
 use crate::time::{self, Time};
 
-/// What an answer of the parent did.
+/// Effect of an answer of the parent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Applied {
     /// It is in force.
-    InForce {
-        /// How many claims that put in other bands.
-        moved: usize,
-    },
+    InForce,
     /// It is to an older request, and nothing was changed.
     Stale,
     /// The parent has seen a request of this node with a higher sequence.
@@ -64,7 +61,9 @@ impl Resource {
         let algorithm = self
             .policy
             .apply_parent(lease.algorithm.as_ref(), &lease.terms);
-        let moved = algorithm.map_or(0, |algorithm| self.set_algorithm(algorithm, now));
+        if let Some(algorithm) = algorithm {
+            self.set_algorithm(algorithm, now);
+        }
         if is_first {
             self.decide_learning(&lease.terms, now);
         }
@@ -83,7 +82,7 @@ impl Resource {
                 .followed_by(lease.capacity, expires_at, terms, is_same_granter, now);
         self.change_supply(supply, was_overcommitted);
         self.count_answered_reports(now);
-        Ok(Applied::InForce { moved })
+        Ok(Applied::InForce)
     }
 
     /// By the parent's first answer: until now, how long to learn was not known, nor how long leases are.

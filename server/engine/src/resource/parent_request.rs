@@ -10,14 +10,12 @@ pub use crate::resource::parent_lease::Pace;
 use std::sync::Arc;
 
 use crate::amount::Amount;
-use crate::demand::ServerDemand;
 use crate::exact_sum::ExactSum;
 use crate::id::MastershipId;
 use crate::refresh;
 use crate::request::Has;
 use crate::request::server::{ServerAsk, ServerLease};
 use crate::resource::Resource;
-use crate::resource::aggregate::Aggregate;
 use crate::resource::parent_lease::{Changes, LeaseRequest, Needs, ParentLease};
 use crate::resource::policy::Policy;
 use crate::snapshot::UpstreamSnapshot;
@@ -196,12 +194,8 @@ impl Resource {
     }
 
     /// The request to the parent, with that sequence, for what holders ask for together.
-    pub(crate) fn ask_upstream(
-        &mut self,
-        aggregate: Aggregate,
-        sequence: u64,
-        now: Time,
-    ) -> Option<ServerAsk> {
+    pub(crate) fn ask_upstream(&mut self, sequence: u64, now: Time) -> Option<ServerAsk> {
+        self.settle(now);
         let learning = self.is_learning();
         let gives_back = self.ledger.is_empty() && !learning;
         if gives_back {
@@ -211,13 +205,9 @@ impl Resource {
         let holding = self.holding();
         let has = self.supply.expires_at.filter(|end| *end > now);
         let unreported = self.unreported();
-        let demand_version = aggregate.demand_version();
-        let (demand, wants) = if gives_back {
-            // Claims of those who are gone may be on their way out still.
-            (ServerDemand::default(), 0.0)
-        } else {
-            aggregate.finish()
-        };
+        let demand_version = self.ledger.demand_version();
+        let demand = self.aggregate();
+        let wants = self.ledger.table().wants().rounded_down();
         let clients = demand.clients();
         let ask = ServerAsk {
             resource: self.id.clone(),

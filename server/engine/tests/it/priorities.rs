@@ -1,5 +1,4 @@
-//! Child servers whose clients have many priorities: their claims come, change and go a few at a time, others are served
-//! in between, and what each gets in the end does not depend on that.
+//! Child servers whose clients have many priorities.
 
 use std::num::NonZeroU16;
 use std::sync::Arc;
@@ -10,14 +9,11 @@ use doorward_engine::claim_index::ClaimIndex;
 use doorward_engine::demand::{BandDemand, ServerDemand};
 use doorward_engine::demand_curve::{DemandCurve, POINTS_MAX};
 use doorward_engine::id::{HolderName, ResourceId};
-use doorward_engine::node::children::GetServerCapacityCall;
-use doorward_engine::node::mastership::Mastership;
-use doorward_engine::node::parts::InParts;
 use doorward_engine::node::{Config, Node};
+use doorward_engine::request::Has;
 use doorward_engine::request::server::{
     GetServerCapacity, GetServerCapacityReply, ServerAsk, ServerLease, Via,
 };
-use doorward_engine::request::{Has, RefusalReason};
 use doorward_engine::supply::ParentTerms;
 use doorward_engine::template::{AlgorithmKind, Templates};
 use doorward_engine::time::Time;
@@ -25,7 +21,7 @@ use proptest::prelude::*;
 
 mod upstream;
 
-use crate::asking::{self, amount, holder, served, server_ask, server_request, with_others};
+use crate::asking::{self, amount, holder, served, server_ask, server_request};
 use crate::parents::{LEASE, templates};
 
 const CAPACITY: f64 = 100.0;
@@ -121,24 +117,17 @@ impl Child {
         }
     }
 
-    /// Asks, with something else between the parts. Returns the answer, and how many parts it took.
-    fn asks(
-        &mut self,
-        node: &mut Node,
-        wants: &Wants,
-        now: Time,
-        others: impl FnMut(&mut Node),
-    ) -> (GetServerCapacityReply, usize) {
+    /// Asks, and returns the answer.
+    fn asks(&mut self, node: &mut Node, wants: &Wants, now: Time) -> GetServerCapacityReply {
         let request = self.request(wants);
-        let call = GetServerCapacityCall::new(&request, Via::Stream);
-        let (answer, parts) = with_others(node, call, now, others);
+        let answer = node.handle_get_server_capacity(&request, Via::Stream, now);
         let reply = served(answer.unwrap());
         self.has = Some(Has {
             capacity: reply.leases[0].capacity,
             expires_in: Some(reply.leases[0].expires_in),
             granted_by: reply.leases[0].granted_by,
         });
-        (reply, parts)
+        reply
     }
 }
 
@@ -156,16 +145,13 @@ fn assert_not_too_much(node: &Node, now: Time) {
     }
 }
 
-/// Does what is due. Returns how many times there was something.
-fn do_due(node: &mut Node, now: Time) -> usize {
+/// Does what is due.
+fn do_due(node: &mut Node, now: Time) {
     let is_due = |node: &Node| node.poll_timeout().is_some_and(|it| it.at <= now);
-    let mut times = 0;
     while is_due(node) {
         node.handle_timeout(now);
         node.assert_consistent();
-        times += 1;
     }
-    times
 }
 
 /// What is granted and how it is divided, without when to come back.
@@ -178,126 +164,32 @@ fn terms(reply: &GetServerCapacityReply) -> Vec<(ResourceId, f64, ParentTerms)> 
 }
 
 #[test]
-fn others_are_served_while_the_claims_of_a_child_are_put_in() {
-    let mut node = node(Some(10), false);
-    let mut children = [Child::new(0), Child::new(1)];
-    let mut served = 0;
-    for (turn, child) in [0, 1, 0, 1].into_iter().enumerate() {
-        let now = at(1 + turn as u64);
-        let wants = many(1 + turn as u8);
-        let (_, parts) = children[child].asks(&mut node, &wants, now, |node| {
-            client_asks(node, 1 + served % 5, 1.0 + (served % 3) as f64, now);
-            served += 1;
-            assert_not_too_much(node, now);
-        });
-        assert!(parts > 5, "{parts}");
-        assert_not_too_much(&node, now);
-    }
-    assert!(served > 20);
-}
-
-#[test]
-fn who_gives_up_gets_what_is_right_when_it_asks_again() {
-    let now = at(1);
-    let ask = |claims_at_once, gives_up_after: usize| {
-        let mut node = node(claims_at_once, false);
-        let (mut child, mut other) = (Child::new(0), Child::new(1));
-        other.asks(&mut node, &many(3), now, |_| ());
-        let request = child.request(&many(1));
-        let mut call = GetServerCapacityCall::new(&request, Via::Stream);
-        for _ in 0..gives_up_after {
-            assert!(call.next_part(&mut node, now).is_none());
-        }
-        // Whoever asks next waits for the claims that are on their way, or time brings them there.
-        assert_eq!(do_due(&mut node, now) > 0, gives_up_after > 0);
-        for _ in 0..4 {
-            other.asks(&mut node, &many(3), now, |_| ());
-            child.asks(&mut node, &many(1), now, |_| ());
-        }
-        assert_not_too_much(&node, now);
-        child.has.unwrap().capacity
-    };
-    let expected = ask(None, 0);
-    for gives_up_after in 1..5 {
-        assert_eq!(ask(Some(5), gives_up_after), expected);
-    }
-}
-
-#[test]
-fn who_gives_up_does_not_come_back_too_early() {
-    let mut config = config(Some(5), false);
-    config.refresh_floor = Duration::from_secs(1);
-    let mut node = master(config);
-    let mut child = Child::new(0);
-    let request = child.request(&many(1));
-    let mut call = GetServerCapacityCall::new(&request, Via::Poll);
-    assert!(call.next_part(&mut node, at(1)).is_none());
-    do_due(&mut node, at(1));
-    let request = child.request(&many(1));
-    let answer = node.handle_get_server_capacity(&request, Via::Poll, at(1));
-    let reply = served(answer.unwrap());
-    assert_eq!(reply.leases[0].capacity.get(), CAPACITY);
-}
-
-#[test]
-fn a_child_about_which_nothing_can_be_decided_any_more_is_not_answered_that_it_gets_nothing() {
-    let mut node = node(Some(5), false);
-    let request = Child::new(0).request(&many(1));
-    let mut call = GetServerCapacityCall::new(&request, Via::Stream);
-    assert!(call.next_part(&mut node, at(1)).is_none());
-    node.handle_templates(Templates::default(), at(1));
-    let (answer, _) = with_others(&mut node, call, at(1), |_| ());
-    let reply = served(answer.unwrap());
-    assert!(reply.leases.is_empty());
-    assert_eq!(reply.refused[0].reason, RefusalReason::NotReady);
-    node.assert_consistent();
-}
-
-#[test]
-fn a_new_mastership_between_two_parts_knows_nothing_of_the_claims_of_the_former_one() {
-    let mut node = node(Some(5), false);
-    let mut child = Child::new(0);
-    let mut epochs = 2..3;
-    let (reply, _) = child.asks(&mut node, &many(2), at(1), |node| {
-        for epoch in epochs.by_ref() {
-            node.handle_mastership(Mastership::Unknown, at(1));
-            node.handle_mastership(Mastership::Master { epoch: Some(epoch) }, at(1));
-        }
-    });
-    assert_eq!(reply.leases[0].capacity.get(), CAPACITY);
-    assert_not_too_much(&node, at(1));
-}
-
-#[test]
-fn the_claims_of_a_child_that_is_gone_go_a_few_at_a_time() {
+fn the_claims_of_a_child_that_is_gone_go() {
     let mut node = node(Some(10), false);
     let mut child = Child::new(0);
-    child.asks(&mut node, &many(2), at(1), |_| ());
+    child.asks(&mut node, &many(2), at(1));
     // It lasts longer than the child.
     assert_eq!(client_asks(&mut node, 1, 5.0, at(300)), 0.0);
     let gone = at(1) + LEASE + Duration::from_secs(1);
-    let times = do_due(&mut node, gone);
-    assert!(times > 1, "{times}");
+    do_due(&mut node, gone);
     assert_eq!(node.snapshot(gone).resources[0].wants, 5.0);
     assert_eq!(client_asks(&mut node, 1, 5.0, gone), 5.0);
     assert_not_too_much(&node, gone);
 }
 
 #[test]
-fn nobody_is_pushed_what_half_of_the_claims_would_come_to() {
+fn who_is_to_shrink_hears_it_once() {
     let mut node = node(Some(5), false);
     let (mut first, mut second) = (Child::new(0), Child::new(1));
-    first.asks(&mut node, &many(2), at(1), |_| ());
+    first.asks(&mut node, &many(2), at(1));
     node.handle_subscription(&first.name, true);
     while node.has_pushes() {
         node.poll_pushes(at(1));
     }
-    let mut pushed = Vec::new();
-    second.asks(&mut node, &many(2), at(2), |node| {
-        pushed.extend(node.poll_pushes(at(2)));
-    });
+    second.asks(&mut node, &many(2), at(2));
+    let mut pushed = node.poll_pushes(at(2));
     pushed.extend(node.poll_pushes(at(2)));
-    assert_eq!(pushed.len(), 1, "it is to shrink, which it hears once");
+    assert_eq!(pushed.len(), 1);
     assert_eq!(pushed[0].1.leases[0].capacity.get(), CAPACITY / 2.0);
 }
 
@@ -338,8 +230,8 @@ fn play(claims_at_once: Option<u16>, events: &[Event]) -> Vec<String> {
     for event in events {
         match event {
             Event::Asks(child, wants) => {
-                let (reply, _) =
-                    children[*child].asks(&mut node, wants, now, |node| node.assert_consistent());
+                let reply = children[*child].asks(&mut node, wants, now);
+                node.assert_consistent();
                 course.push(format!("{:?}", terms(&reply)));
             }
             Event::ClientAsks(client, wants) => {

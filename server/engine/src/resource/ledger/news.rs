@@ -4,12 +4,6 @@ use crate::admission::HolderChange;
 use crate::resource::ledger::Ledger;
 
 impl Ledger {
-    /// How many claims were put in or taken out since that was last asked, but for those that
-    /// [`Ledger::settle`] told of.
-    pub(in crate::resource) fn take_moved(&mut self) -> usize {
-        std::mem::take(&mut self.moved) as usize
-    }
-
     /// Something changed that may change what child servers should have.
     pub(in crate::resource) fn note_unsettled(&mut self) {
         self.is_unsettled = true;
@@ -28,11 +22,7 @@ impl Ledger {
     /// Whether any `take_…` of this file would return something. For assertions.
     pub(in crate::resource) fn has_untaken(&self) -> bool {
         let has_waste = !self.waste.is_empty();
-        self.moved > 0
-            || self.is_unsettled
-            || self.has_new_clients
-            || has_waste
-            || self.arrivals.has_changes()
+        self.is_unsettled || self.has_new_clients || has_waste || self.arrivals.has_changes()
     }
 
     /// Who came and went since that was last asked.
