@@ -89,7 +89,7 @@ impl CapacityService {
     ///
     /// # Errors
     ///
-    /// What is wrong with the request as a whole.
+    /// If the request is invalid as a whole.
     fn answer(
         &self,
         request: wire::GetCapacityRequest,

@@ -13,8 +13,8 @@
 //! Below the root, what there is to share is leased from a parent ([`upstream`]); a holder may be a
 //! client or a child server ([`children`]).
 //!
-//! Only a master decides anything; *not the master* is an [`Outcome`](mastership::Outcome), not an error. What is known
-//! of leases is dropped whenever mastership is won or lost.
+//! Only a master decides anything; *not the master* is an [`Outcome`](mastership::Outcome), not an error. A node
+//! drops all knowledge of leases whenever mastership is won or lost.
 
 pub mod ancestry;
 pub mod asking;

@@ -246,7 +246,7 @@ impl Resource {
             return;
         }
         let (Some(capacity), Some(algorithm)) = (capacity, algorithm) else {
-            // What is out runs down; nothing new is given, whatever comes.
+            // The leases that are out run down, and no new one is given.
             self.set_supply(Supply::NONE);
             return;
         };

@@ -1,12 +1,12 @@
 //! The streams of child servers as a process holds them: behind a lock, on the real clock.
 //!
-//! Who has a stream, when changes go out, and when and why a stream ends, is decided in
-//! [`doorward_session::child_streams`]. Here that is done to the node and the streams.
+//! The session decides who has a stream, when changes go out, and when and why a stream ends
+//! ([`doorward_session::child_streams`]). Here that is done to the node and the streams.
 //!
-//! A child hears everything in the order in which it was decided. Its requests are answered one after the other. What
-//! is pushed is decided, and put on the streams, while nobody is being answered: calls of clients go
-//! first in between, so who has to wait for that awaits it. The lock over the streams is held for moments
-//! only, and nothing is awaited under it.
+//! A child hears everything in the order in which it was decided. Its requests are answered one after the other. Pushes
+//! are decided, and put on the streams, while no child is being answered. Calls of clients go first in between, so a task
+//! that has to wait for that awaits it. The lock over the streams is held for moments only, and nothing is awaited under
+//! it.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,5 +1,5 @@
-//! What is said to the parent and by it, as far as the session does not look at it: the node decides
-//! what to ask, and what an answer does.
+//! Requests to the parent and its answers, as far as the session does not look at them: the node writes the requests, and
+//! brings the answers into force.
 
 use std::time::Duration;
 

@@ -27,7 +27,7 @@ pub struct Children {
     after: Option<HolderName>,
     /// Whether any has asked for anything, of this master.
     known: bool,
-    /// Those that were refused as ancestors: each is logged once.
+    /// Child servers that were refused as ancestors: each is logged once.
     refused: BTreeSet<HolderName>,
 }
 

@@ -122,8 +122,8 @@ impl Node {
         self.upstream.due.first().map(|(time, _)| *time)
     }
 
-    /// Returns the request to the parent that is due now, if any. There may be more: ask again. `wall_micros` is the wall clock, from
-    /// which sequences start: they grow over restarts, and over the servers of a node.
+    /// Returns the request to the parent that is due now, if any. There may be more: ask again. Sequences start from the
+    /// wall clock, `wall_micros`: they grow over restarts, and over the servers of a node.
     pub fn poll_upstream_request(
         &mut self,
         wall_micros: u64,

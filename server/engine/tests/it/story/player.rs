@@ -157,7 +157,7 @@ impl Player {
         output
     }
 
-    /// What happened at the nodes.
+    /// Returns the events of the nodes.
     pub fn events(&mut self) -> String {
         let mut output = String::new();
         for server in &mut self.world.servers {
