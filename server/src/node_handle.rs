@@ -1,6 +1,6 @@
 //! The node as a process holds it: behind a lock, on the real clock.
 //!
-//! The lock is taken for a pure call of the engine (microseconds) and never across an await. Each
+//! The lock is taken for pure calls of the engine, for a millisecond or two at most, and never across an await. Each
 //! time the node was changed, what it has to tell goes to the log, and the timer learns if the
 //! next timeout has moved forward.
 //!
@@ -9,11 +9,12 @@
 //! in learning mode. That costs a learning period, and never capacity that is not there.
 
 mod disposal;
+mod holds;
 mod lock;
-mod parts;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, MutexGuard, PoisonError};
+use std::task::Poll;
 use std::time::Duration;
 
 use doorward_engine::admission::LoadFrom;
@@ -125,7 +126,6 @@ impl NodeHandle {
     /// Changes the node, and drains what it has to tell.
     pub fn change<T>(&self, change: impl FnOnce(&mut Node, Time) -> T) -> T {
         let mut events = Vec::new();
-        let mut learning = Vec::new();
         let mut refused = None;
         let (answer, moved, upstream_moved, unsettled, mastership, garbage) = {
             let mut node = self.lock();
@@ -141,11 +141,6 @@ impl NodeHandle {
             }
             let after = node.poll_timeout().map(|timeout| timeout.at);
             while let Some(event) = node.poll_event() {
-                if let NodeEvent::ResourceAdded { resource, .. } = &event
-                    && let Some(left) = node.learning_left(resource, now)
-                {
-                    learning.push((resource.clone(), left));
-                }
                 events.push(event);
             }
             let moved = is_earlier(after, before);
@@ -184,9 +179,6 @@ impl NodeHandle {
         }
         for event in events {
             log(&event);
-        }
-        for (resource, left) in learning {
-            learning::log_beginning(&resource, left);
         }
         answer
     }
@@ -256,13 +248,14 @@ impl NodeHandle {
     /// Calls the node whenever one of its timeouts is due. Runs for ever: spawn it.
     pub async fn run_timer(self: Arc<Self>) {
         loop {
-            let next = self.read(|node, _| node.poll_timeout());
-            match next {
-                Some(timeout) if timeout.at <= self.clock.now() => {
-                    self.change(Node::handle_timeout);
-                    // More may be due at once: let requests in between.
-                    tokio::task::yield_now().await;
+            let next = self.finish(|node, now| match node.poll_timeout() {
+                Some(timeout) if timeout.at <= now => {
+                    node.handle_timeout(now);
+                    Poll::Pending
                 }
+                later => Poll::Ready(later),
+            });
+            match next.await {
                 Some(timeout) => {
                     tokio::select! {
                         () = self.clock.sleep_until(timeout.at) => {}
@@ -346,6 +339,7 @@ pub(crate) fn log(event: &NodeEvent) {
         NodeEvent::CycleRefused(cycle) => error!(%cycle, "a child server is refused"),
         NodeEvent::CycleEnded => info!("this server is its own ancestor no more"),
         NodeEvent::ResourceDropped { resource } => debug!(%resource, "resource dropped"),
+        NodeEvent::LearningBegan { resource, left } => learning::log_beginning(resource, *left),
         NodeEvent::LearningEnded { resource } => info!(%resource, "learning mode ended"),
         NodeEvent::CapacityBelowReserved {
             resource,

@@ -24,13 +24,13 @@ pub mod streams_handle;
 mod unary;
 
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use doorward_engine::id::Caller;
-use doorward_engine::node::client_calls::{GetCapacityCall, ReleaseCall};
+use doorward_engine::node::asking::Answers;
 use doorward_engine::node::mastership::Outcome;
-use doorward_engine::node::parts::InParts;
-use doorward_engine::request::{GetCapacity, GetCapacityReply};
+use doorward_engine::request::{ClientLease, GetCapacity, GetCapacityReply};
 use doorward_engine::time::Time;
 use doorward_proto::admin::v1::rules_server::RulesServer;
 use doorward_proto::doorman as wire;
@@ -72,9 +72,10 @@ enum Answer {
 /// A client's request that is not answered yet.
 #[derive(Debug)]
 struct Unfinished {
-    call: GetCapacityCall<GetCapacity>,
-    /// What was decided. None: it was not decided about all of it.
-    outcome: Option<Outcome<GetCapacityReply>>,
+    request: GetCapacity,
+    answers: Answers<ClientLease>,
+    /// Pending: some asks are not answered yet.
+    decided: Poll<Outcome<GetCapacityReply>>,
     came_at: Time,
     /// How often the parent had answered before.
     answered: u64,
@@ -88,29 +89,30 @@ impl CapacityService {
     ///
     /// # Errors
     ///
-    /// What is wrong with the request as a whole.
+    /// If the request is invalid as a whole.
     fn answer(
         &self,
         request: wire::GetCapacityRequest,
         caller: Option<Caller>,
     ) -> Result<Answer, RpcStatus> {
-        // Read once: the lease ends no later for whoever goes by it.
+        // Read before the decision: by the wall clock, the lease ends no later.
         let wall = clock::wall();
         let (request, refused) = convert::get_capacity(request, caller, wall)?;
         self.metrics.count_malformed(refused.len());
         let node = self.board.node();
         // From before the node is asked: what the parent answers since counts.
         let answered = node.answered();
-        let mut call = GetCapacityCall::new(request);
-        let (outcome, came_at) = node.change(|node, now| (call.next_part(node, now), now));
-        Ok(match outcome {
-            Some(outcome) if !Self::waits(&outcome) => {
+        let mut answers = Answers::to_client(&request);
+        let decided = node.hold(|node, now| node.answer_client_next(&request, &mut answers, now));
+        Ok(match decided {
+            Poll::Ready(outcome) if !Self::waits(&outcome) => {
                 Answer::Ready(convert::get_capacity_outcome(outcome, refused, wall))
             }
-            outcome => Answer::Later(Box::new(Unfinished {
-                call,
-                outcome,
-                came_at,
+            decided => Answer::Later(Box::new(Unfinished {
+                request,
+                answers,
+                decided,
+                came_at: node.clock().now(),
                 answered,
                 refused,
                 wall,
@@ -118,30 +120,41 @@ impl CapacityService {
         })
     }
 
-    /// Does the rest of a call, and waits a little for the parent should this server have no lease yet: whoever asks first
-    /// for a resource would else have to come back.
+    /// Does the rest of a call, and waits a little for the parent should this server have no lease yet: else the first
+    /// client that asks for a resource would have to come back.
     async fn finish(&self, unfinished: Unfinished) -> wire::GetCapacityResponse {
         let Unfinished {
-            mut call,
-            outcome,
+            request,
+            mut answers,
+            decided,
             came_at,
             answered,
             refused,
             wall,
         } = unfinished;
-        let outcome = match outcome {
-            Some(outcome) => outcome,
-            None => self.board.node().change_in_parts(&mut call).await,
+        let outcome = match decided {
+            Poll::Ready(outcome) => outcome,
+            Poll::Pending => self.rest_of(&request, &mut answers).await,
         };
         let outcome = match outcome {
             Outcome::Served(reply) => {
-                let request = call.request();
-                self.wait_for_parent(request, reply, came_at, answered)
+                self.wait_for_parent(&request, reply, came_at, answered)
                     .await
             }
             not_master @ Outcome::NotMaster(_) => not_master,
         };
         convert::get_capacity_outcome(outcome, refused, wall)
+    }
+
+    /// Answers what is not answered yet.
+    async fn rest_of(
+        &self,
+        request: &GetCapacity,
+        answers: &mut Answers<ClientLease>,
+    ) -> Outcome<GetCapacityReply> {
+        let node = self.board.node();
+        let next = node.finish(|node, now| node.answer_client_next(request, answers, now));
+        next.await
     }
 
     /// Asks again for what was not ready when the call came, whenever the parent has answered, but not for long.
@@ -162,7 +175,8 @@ impl CapacityService {
                 Some(CallAction::Answer) => return Outcome::Served(reply),
                 Some(CallAction::AskAgain { waited }) => {
                     let again = request.again(&mut reply, waited);
-                    match node.change_in_parts(GetCapacityCall::new(again)).await {
+                    let mut answers = Answers::to_client(&again);
+                    match self.rest_of(&again, &mut answers).await {
                         Outcome::Served(more) => reply.add(more),
                         not_master @ Outcome::NotMaster(_) => return not_master,
                     }
@@ -237,8 +251,10 @@ impl Capacity for CapacityService {
         request: Request<wire::ReleaseCapacityRequest>,
     ) -> Result<Response<wire::ReleaseCapacityResponse>, RpcStatus> {
         let request = convert::release_capacity(request.get_ref(), caller::of(&request))?;
-        let call = ReleaseCall::new(&request);
-        let outcome = self.board.node().change_in_parts(call).await;
+        let mut released = Vec::with_capacity(request.resources.len());
+        let node = self.board.node();
+        let outcome = node.finish(|node, now| node.release_next(&request, &mut released, now));
+        let outcome = outcome.await;
         Ok(Response::new(convert::release_capacity_response(
             &request, outcome,
         )))

@@ -8,6 +8,7 @@ pub mod file;
 mod reading;
 
 use std::sync::Arc;
+use std::task::Poll;
 
 use doorward_documents::{DocumentError, locate_bytes};
 use doorward_engine::node::reload::PreparedTemplates;
@@ -56,16 +57,14 @@ pub async fn apply(
         return;
     }
     let node = board.node();
-    let hear = || {
-        node.change(|node, now| {
-            node.handle_timeout(now);
-            node.is_swept()
-        })
-    };
-    while !hear() {
-        // Requests go first.
-        tokio::task::yield_now().await;
-    }
+    let swept = node.finish(|node, now| {
+        node.handle_timeout(now);
+        if node.is_swept() {
+            return Poll::Ready(());
+        }
+        Poll::Pending
+    });
+    swept.await;
     board.post_templates(None);
     metrics.count_template_load(true, clock::wall());
     info!(templates = count, "new templates are in force");

@@ -5,16 +5,20 @@
 //! views for pages, metrics and tests). The contract: one mutation, then drain the `poll_*`; time
 //! never runs backwards.
 //!
+//! A message may name a thousand resources. A method whose name ends in `_next` handles one of them, and is called until
+//! it is ready. In between, the shell may give its lock back, and other calls may come. Each resource is asked for and
+//! answered by itself, so a request of many resources is the same as one request for each of them. `handle_*` and
+//! `poll_*` of such a message make all of these calls.
+//!
 //! Below the root, what there is to share is leased from a parent ([`upstream`]); a holder may be a
 //! client or a child server ([`children`]).
 //!
-//! Only a master decides anything; *not the master* is an [`Outcome`](mastership::Outcome), not an error. What is known
-//! of leases is dropped whenever mastership is won or lost.
+//! Only a master decides anything; *not the master* is an [`Outcome`](mastership::Outcome), not an error. A node
+//! drops all knowledge of leases whenever mastership is won or lost.
 
 pub mod ancestry;
-mod asking;
+pub mod asking;
 pub mod children;
-pub mod client_calls;
 mod config;
 mod conflicts;
 mod entry;
@@ -22,20 +26,18 @@ pub mod event;
 pub mod learning;
 mod looks;
 pub mod mastership;
-mod mentions;
 mod newcomers;
-pub mod parts;
 pub mod reload;
 mod resources;
 mod spans;
 mod sweep;
 pub mod totals;
 pub mod upstream;
-pub mod upstream_calls;
 
 pub use config::Config;
 
 use std::collections::{BTreeSet, VecDeque};
+use std::task::Poll;
 use std::time::Duration;
 
 use crate::admission::Admission;
@@ -46,7 +48,6 @@ use crate::node::conflicts::Conflicts;
 use crate::node::entry::Entry;
 use crate::node::event::NodeEvent;
 use crate::node::mastership::Mastership;
-use crate::node::parts::STEPS_PER_RESOURCE;
 use crate::node::reload::InForce;
 use crate::node::resources::{ResourceSlot, Resources};
 use crate::node::sweep::Sweep;
@@ -117,8 +118,6 @@ pub struct Node {
     counters: Counters,
     /// Over all resources.
     sums: NodeSums,
-    /// What was done since the [part](parts) began that is under way.
-    steps: usize,
 }
 
 impl Node {
@@ -151,7 +150,6 @@ impl Node {
             garbage: Garbage::default(),
             counters: Counters::default(),
             sums: NodeSums::default(),
-            steps: 0,
         }
     }
 
@@ -167,32 +165,25 @@ impl Node {
         node
     }
 
-    /// The time of [`Node::poll_timeout`] has come. Does a bounded amount of work, some tens of microseconds; more
-    /// may be due at once.
+    /// Handles one due resource, and one that has not heard yet of what concerns all. More may be due at the same time.
     pub fn handle_timeout(&mut self, now: Time) {
         self.end_term_if_over(now);
-        self.begin_part();
-        self.sweep_some(now);
-        while self.has_steps_left() {
-            let Some(&first) = self.timeouts.first().filter(|(at, ..)| *at <= now) else {
-                return;
-            };
-            let (_, _, slot) = first;
-            self.bring_slot_up_to_date(slot, now);
-            self.note_steps(STEPS_PER_RESOURCE);
-            let steps_left = self.steps_left();
-            let Some(Entry { resource, .. }) = self.resources.at_mut(slot) else {
-                // Nobody held anything of it when it heard what concerns all.
-                self.timeouts.remove(&first);
-                continue;
-            };
-            let learned = resource.handle_timeout(steps_left, now);
-            let learned = learned.then(|| resource.id().clone());
-            if let Some(resource) = learned {
-                self.push_event(NodeEvent::LearningEnded { resource });
-            }
-            self.settle_at(slot);
+        self.sweep_next(now);
+        let Some(&first) = self.timeouts.first().filter(|(at, ..)| *at <= now) else {
+            return;
+        };
+        let (_, _, slot) = first;
+        self.bring_slot_up_to_date(slot, now);
+        let Some(Entry { resource, .. }) = self.resources.at_mut(slot) else {
+            // It had no holders when it heard what concerns all.
+            self.timeouts.remove(&first);
+            return;
+        };
+        if resource.handle_timeout(now) {
+            let resource = resource.id().clone();
+            self.push_event(NodeEvent::LearningEnded { resource });
         }
+        self.settle_at(slot);
     }
 
     /// When to call [`Node::handle_timeout`] next.
@@ -303,5 +294,14 @@ impl Node {
             self.events.pop_front();
         }
         self.events.push_back(event);
+    }
+}
+
+/// Calls a method for one resource after the other, until it is ready.
+fn to_end<T>(mut next: impl FnMut() -> Poll<T>) -> T {
+    loop {
+        if let Poll::Ready(answer) = next() {
+            return answer;
+        }
     }
 }

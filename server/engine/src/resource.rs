@@ -63,8 +63,8 @@ use doorward_time::tolerance::Tolerance;
 /// what is left is done by the timer, and until then counts as in use, which is the safe side.
 const EXPIRIES_PER_REQUEST: usize = 32;
 
-/// What it takes to look at a lease that may have ended, in steps.
-pub(crate) const STEPS_PER_EXPIRY: usize = 4;
+/// The same by the timer, which looks again at once if there are more.
+const EXPIRIES_PER_TIMEOUT: usize = 256;
 
 /// How a mastership of the node began, in which a resource is decided about.
 #[derive(Clone, Copy, Debug)]
@@ -97,8 +97,6 @@ pub(crate) struct Resource {
     upstream: Option<Box<ParentFacts>>,
     /// Holders whose last leases have ended since that was last asked.
     expired: u32,
-    /// Entries of ended leases looked at since that was last asked.
-    looked_at: u32,
     ledger: Ledger,
     beginning: Beginning,
     /// Two live processes under one name were seen, which is not reported yet.
@@ -168,7 +166,6 @@ impl Resource {
             lowering: Lowerings::default(),
             invitations: Invitations::new(seed),
             expired: 0,
-            looked_at: 0,
         }
     }
 
@@ -229,7 +226,7 @@ impl Resource {
             return;
         }
         let (Some(capacity), Some(algorithm)) = (capacity, algorithm) else {
-            // What is out runs down; nothing new is given, whatever comes.
+            // The leases that are out run down, and no new one is given.
             self.set_supply(Supply::NONE);
             return;
         };
@@ -238,10 +235,10 @@ impl Resource {
         self.change_supply(Supply::of_root(capacity), was_overcommitted);
     }
 
-    /// Does up to `steps_max` steps of taking out ended leases, and ends learning mode and the server's own lease. Returns
-    /// whether learning mode ended.
-    pub(crate) fn handle_timeout(&mut self, steps_max: usize, now: Time) -> bool {
-        self.expire(steps_max / STEPS_PER_EXPIRY, now);
+    /// Takes out some leases that have ended, and ends learning mode and the server's own lease. Returns whether learning
+    /// mode ended. If there is more to do, that is due at once.
+    pub(crate) fn handle_timeout(&mut self, now: Time) -> bool {
+        self.expire(EXPIRIES_PER_TIMEOUT, now);
         if self.supply.expires_at.is_some_and(|end| end <= now) {
             self.set_supply(Supply::NONE);
         }
@@ -254,11 +251,6 @@ impl Resource {
             self.end_learning();
         }
         learned
-    }
-
-    /// How many steps it took to look at leases that may have ended, since this was last asked.
-    pub(crate) fn take_expiry_steps(&mut self) -> usize {
-        std::mem::take(&mut self.looked_at) as usize * STEPS_PER_EXPIRY
     }
 
     /// What is not needed any more, and takes too long to drop here.
@@ -283,8 +275,7 @@ impl Resource {
 
     /// Whether something has happened that is still to be asked for: see what is taken.
     pub(crate) fn has_untaken(&self) -> bool {
-        let is_looked_at = self.expired > 0 || self.looked_at > 0;
-        is_looked_at || self.conflict.is_some() || self.ledger.has_untaken()
+        self.expired > 0 || self.conflict.is_some() || self.ledger.has_untaken()
     }
 
     /// Whether other clients may be served since this was last asked.
@@ -395,12 +386,11 @@ impl Resource {
         self.learning.remaining(now)
     }
 
-    /// Takes out leases that have ended, in up to so many steps. Returns how many it took.
-    fn expire(&mut self, steps_max: usize, now: Time) -> usize {
-        let (expired, steps) = self.ledger.expire(steps_max, now);
+    /// Takes out leases that have ended, and looks at up to so many for that. Returns how many.
+    fn expire(&mut self, most: usize, now: Time) -> usize {
+        let (expired, looked_at) = self.ledger.expire(most, now);
         self.expired += counted(expired);
-        self.looked_at += counted(steps);
-        steps
+        looked_at
     }
 
     fn set_supply(&mut self, supply: Supply) {

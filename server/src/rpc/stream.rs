@@ -7,8 +7,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use doorward_engine::id::Caller;
+use doorward_engine::node::Node;
 use doorward_engine::node::ancestry::Cycle;
-use doorward_engine::node::children::GetServerCapacityCall;
+use doorward_engine::node::asking::Answers;
 use doorward_engine::node::mastership::Outcome;
 use doorward_engine::request::server::{GetServerCapacity, Via};
 use doorward_proto::doorman as wire;
@@ -138,11 +139,11 @@ pub(super) async fn decide(
     (request, refused): Parsed,
     via: Via,
 ) -> Result<wire::GetServerCapacityResponse, Cycle> {
-    // Read before the first part: the leases end no later for whoever goes by it.
+    // Read before the decision: by the wall clock, leases end no later.
     let wall = clock::wall();
-    let call = GetServerCapacityCall::new(&request, via);
-    let outcome = board.node().change_in_parts(call).await?;
-    Ok(match outcome {
+    let mut answers = Answers::to_child(&request);
+    let next = |node: &mut Node, now| node.answer_child_next(&request, via, &mut answers, now);
+    Ok(match board.node().finish(next).await? {
         Outcome::Served(reply) => {
             convert::server_capacity::get_server_capacity_response(reply, refused, wall)
         }

@@ -1,12 +1,12 @@
 //! The streams of child servers as a process holds them: behind a lock, on the real clock.
 //!
-//! Who has a stream, when changes go out, and when and why a stream ends, is decided in
-//! [`doorward_session::child_streams`]. Here that is done to the node and the streams.
+//! The session decides who has a stream, when changes go out, and when and why a stream ends
+//! ([`doorward_session::child_streams`]). Here that is done to the node and the streams.
 //!
-//! A child hears everything in the order in which it was decided. Its requests are answered one after the other. What
-//! is pushed is decided, and put on the streams, while nobody is being answered: a decision may come in parts, between
-//! which calls of clients go first, so who has to wait for that awaits it. The lock over the streams is held for moments
-//! only, and nothing is awaited under it.
+//! A child hears everything in the order in which it was decided. Its requests are answered one after the other. Pushes
+//! are decided, and put on the streams, while no child is being answered. Calls of clients go first in between, so a task
+//! that has to wait for that awaits it. The lock over the streams is held for moments only, and nothing is awaited under
+//! it.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use doorward_engine::id::{Caller, HolderName, Incarnation};
 use doorward_engine::node::ancestry::Cycle;
-use doorward_engine::node::children::PushesCall;
+use doorward_engine::node::children::Pushes;
 use doorward_proto::doorman as wire;
 use doorward_session::child_streams::{
     ChildStreams, Hello, StreamAction, StreamLimits, StreamState,
@@ -200,10 +200,11 @@ impl StreamsHandle {
     async fn push(&self) {
         let _alone = self.turns.write().await;
         let wall = clock::wall();
-        let pushes = PushesCall::default();
-        let replies = self.board.node().change_in_parts(pushes).await;
+        let mut pushes = Pushes::default();
+        let node = self.board.node();
+        let replies = node.finish(|node, now| node.push_next(&mut pushes, now));
         let mut converted = 0;
-        for (child, reply) in replies {
+        for (child, reply) in replies.await {
             converted += reply.leases.len();
             let response =
                 convert::server_capacity::get_server_capacity_response(reply, Vec::new(), wall);

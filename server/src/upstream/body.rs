@@ -1,11 +1,11 @@
-//! What is said to the parent and by it, as far as the session does not look at it: the node decides
-//! what to ask, and what an answer does.
+//! Requests to the parent and its answers, as far as the session does not look at them: the node writes the requests, and
+//! brings the answers into force.
 
 use std::time::Duration;
 
 use doorward_engine::node::Node;
 use doorward_engine::node::event::NodeEvent;
-use doorward_engine::node::upstream_calls::{BeganToLearn, UpstreamReplyCall, UpstreamRequestCall};
+use doorward_engine::node::upstream::UpstreamAnswered;
 use doorward_engine::request::server::{GetServerCapacity, GetServerCapacityReply};
 use doorward_engine::resource::parent_request::Pace;
 use doorward_proto::doorman as wire;
@@ -17,7 +17,6 @@ use crate::clock;
 use crate::node_handle::log;
 use crate::rpc::convert::server_capacity::{self, ReadAnswer};
 use crate::rpc::cycle;
-use crate::status::learning;
 
 /// Resources of which it is looked up at once when their leases end.
 const RESOURCES_PER_LOOK: usize = 128;
@@ -55,12 +54,14 @@ pub(super) fn answered(answer: &ReadAnswer) -> Vec<AnsweredResource> {
 }
 
 impl Upstream {
-    /// What is to be asked now.
+    /// Returns the request that is due now.
     // Here and below, `&mut`: others may go first in between, and what is under way on a link cannot be shared.
     pub(super) async fn due(&mut self) -> Option<GetServerCapacity> {
         let micros = u64::try_from(clock::wall().as_micros()).unwrap_or(u64::MAX);
-        let call = UpstreamRequestCall::new(micros);
-        self.node.change_in_parts(call).await
+        let begin = |node: &mut Node, now| node.begin_upstream_request(micros, now);
+        let mut begun = self.node.change(begin)?;
+        let next = |node: &mut Node, now| node.upstream_request_next(&mut begun, now);
+        self.node.finish(next).await
     }
 
     /// What a stream begins with if there is nothing to ask.
@@ -87,15 +88,14 @@ impl Upstream {
 
     /// Hands an answer to the node.
     pub(super) async fn apply(&mut self, answer: ReadAnswer) {
-        let call = UpstreamReplyCall::new(&answer.reply);
-        if let Some(begun) = self.node.change_in_parts(call).await {
+        let mut answered = UpstreamAnswered::default();
+        let next =
+            |node: &mut Node, now| node.upstream_reply_next(&answer.reply, &mut answered, now);
+        if self.node.finish(next).await {
             for (resource, problem) in answer.nonsense {
                 self.node.change(|node, now| {
                     node.handle_invalid_upstream_answer(&resource, problem, now);
                 });
-            }
-            for BeganToLearn { resource, left } in begun {
-                learning::log_beginning(&resource, left);
             }
         }
         self.node.note_answered();

@@ -20,6 +20,9 @@ use crate::world::place::ServerProcess;
 /// Timeout of a client's call, as in the client library.
 pub(super) const CLIENT_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// Calls of a node, at most, while a server holds its lock for what is due.
+const CALLS_PER_HOLD: usize = 256;
+
 impl World<'_> {
     pub(super) fn server_of(&mut self, id: ServerId) -> Option<&mut ServerProcess> {
         self.places[id.place].server(id.term)
@@ -248,8 +251,11 @@ impl World<'_> {
         let Some(server) = self.server_of(id) else {
             return;
         };
-        let due = server.node.poll_timeout();
-        if due.is_some_and(|due| due.at <= local) {
+        for _ in 0..CALLS_PER_HOLD {
+            let due = server.node.poll_timeout();
+            if due.is_none_or(|due| due.at > local) {
+                break;
+            }
             server.node.handle_timeout(local);
         }
         self.drive_parent_link(id);

@@ -1,9 +1,10 @@
-//! The longest that anybody holds the lock of a node for calls that name many resources, or concern many holders: such
-//! a call is done in parts, and others have the lock in between.
+//! The longest call of a node for messages that name many resources, or concern many holders. The shell handles such a
+//! message one resource a call, and gives its lock back after a call when it has held it for a millisecond. So the lock is
+//! held for a millisecond and the longest call, at most.
 //!
-//! Each call is made several times. Of each of its parts the fastest time counts: on a machine that does something
+//! Each message is handled several times. Of each of its calls the fastest time counts: on a machine that does something
 //! else, too, the others were interrupted. Of these times, the sum is printed (*at once*: for so long the lock would be
-//! held without parts), the median, and the longest.
+//! held for the whole message), the median, and the longest.
 //!
 //! `cargo bench -p doorward-engine --bench parts`; with `-- --test`, a few leases only.
 
@@ -18,6 +19,7 @@
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use doorward_engine::admission::Rate;
@@ -27,15 +29,14 @@ use doorward_engine::claim_index::ClaimIndex;
 use doorward_engine::demand::{BandDemand, ServerDemand};
 use doorward_engine::demand_curve::{DemandCurve, POINTS_MAX};
 use doorward_engine::id::{HolderName, ResourceId};
-use doorward_engine::node::children::{GetServerCapacityCall, PushesCall};
-use doorward_engine::node::client_calls::{GetCapacityCall, ReleaseCall};
+use doorward_engine::node::asking::Answers;
+use doorward_engine::node::children::Pushes;
 use doorward_engine::node::mastership::{Mastership, Outcome};
-use doorward_engine::node::parts::InParts;
 use doorward_engine::node::reload::PreparedTemplates;
-use doorward_engine::node::upstream_calls::{UpstreamReplyCall, UpstreamRequestCall};
+use doorward_engine::node::upstream::UpstreamAnswered;
 use doorward_engine::node::{Config, Node};
-use doorward_engine::request::server::{GetServerCapacity, ServerAsk, Via};
-use doorward_engine::request::{Ask, GetCapacity, ReleaseCapacity};
+use doorward_engine::request::server::{GetServerCapacity, GetServerCapacityReply, ServerAsk, Via};
+use doorward_engine::request::{Ask, GetCapacity, GetCapacityReply, ReleaseCapacity};
 use doorward_engine::template::{AlgorithmKind, Templates};
 use doorward_engine::time::Time;
 
@@ -110,7 +111,7 @@ fn clients(sizes: &Sizes) {
         let first = (turn * named) % resources;
         let range = first..resources.min(first + named);
         let request = asks(turn, range.clone(), 2.0);
-        let answer = asked.all(&mut node, at, GetCapacityCall::new(&request));
+        let answer = asked.client(&mut node, at, &request);
         let is_served = matches!(answer, Outcome::Served(reply) if reply.refused.is_empty());
         assert!(is_served, "otherwise it measures refusals");
         let kind = match turn % 2 {
@@ -120,7 +121,7 @@ fn clients(sizes: &Sizes) {
         let prepared = PreparedTemplates::new(node.in_force(), templates(kind, false));
         node.handle_prepared_templates(prepared, at).unwrap();
         let request = asks(turn + 1, range.clone(), 3.0);
-        moved.all(&mut node, at, GetCapacityCall::new(&request));
+        moved.client(&mut node, at, &request);
         while node.poll_timeout().is_some_and(|it| it.at <= at) {
             node.handle_timeout(at);
         }
@@ -131,7 +132,9 @@ fn clients(sizes: &Sizes) {
             sequence: None,
             resources: range.map(resource).collect(),
         };
-        released.all(&mut node, at, ReleaseCall::new(&request));
+        let mut done = Vec::new();
+        released.begin();
+        released.all(|| node.release_next(&request, &mut done, at));
         forget(&mut node);
     }
     asked.print();
@@ -154,13 +157,13 @@ fn children(sizes: &Sizes) {
             let demand = &demands[(child + turn) % demands.len()];
             let request = child_request(child, turn, resources, demand);
             node.handle_subscription(&request.server, true);
-            let call = GetServerCapacityCall::new(&request, Via::Stream);
-            asked.all(&mut node, at, call).unwrap();
+            asked.child(&mut node, at, &request);
         }
         let at = at + Duration::from_millis(100);
         pushed.begin();
         while node.has_pushes() {
-            pushed.more(&mut node, at, PushesCall::default());
+            let mut pushes = Pushes::default();
+            pushed.all(|| node.push_next(&mut pushes, at));
         }
         forget(&mut node);
     }
@@ -188,9 +191,9 @@ fn parent(sizes: &Sizes) {
             }
         }
         now = now + Duration::from_secs(5);
-        while let Some(request) = asked.all(&mut node, now, UpstreamRequestCall::new(1)) {
+        while let Some(request) = asked.request(&mut node, now) {
             let reply = answer(&request, AlgorithmKind::FairShare);
-            answered.all(&mut node, now, UpstreamReplyCall::new(&reply));
+            answered.reply(&mut node, now, &reply);
         }
         forget(&mut node);
     }
@@ -216,7 +219,7 @@ fn first_answer(sizes: &Sizes) {
         let at = now + Duration::from_secs(5);
         let request = node.poll_upstream_request(1, at).unwrap();
         let reply = answer(&request, AlgorithmKind::FairShare);
-        answered.all(&mut node, at, UpstreamReplyCall::new(&reply));
+        answered.reply(&mut node, at, &reply);
         later.timeouts(&mut node, at);
     }
     answered.print();
@@ -233,71 +236,95 @@ fn newcomers(sizes: &Sizes) {
         came.begin();
         for holder in 0..sizes.most {
             let request = asks(holder, 0..1, 1.0);
-            came.part(|| node.handle_get_capacity(&request, now));
+            came.call(|| node.handle_get_capacity(&request, now));
         }
     }
     came.print();
 }
 
-/// How long the parts of calls lasted.
+/// Durations of the calls for some messages.
 struct Calls {
     what: &'static str,
-    calls: Vec<Vec<Duration>>,
+    messages: Vec<Vec<Duration>>,
 }
 
 impl Calls {
     fn new(what: &'static str) -> Self {
-        let calls = Vec::new();
-        Self { what, calls }
+        let messages = Vec::new();
+        Self { what, messages }
     }
 
     fn begin(&mut self) {
-        self.calls.push(Vec::new());
+        self.messages.push(Vec::new());
     }
 
-    fn part<T>(&mut self, part: impl FnOnce() -> T) -> T {
+    fn call<T>(&mut self, call: impl FnOnce() -> T) -> T {
         let began = Instant::now();
-        let answer = std::hint::black_box(part());
+        let answer = std::hint::black_box(call());
         let lasted = began.elapsed();
-        self.calls.last_mut().unwrap().push(lasted);
+        self.messages.last_mut().unwrap().push(lasted);
         answer
     }
 
-    /// All parts of a call.
-    fn all<C: InParts>(&mut self, node: &mut Node, now: Time, call: C) -> C::Answer {
-        self.begin();
-        self.more(node, now, call)
-    }
-
-    /// The same, of a call that belongs to the one before.
-    fn more<C: InParts>(&mut self, node: &mut Node, now: Time, mut call: C) -> C::Answer {
+    /// All calls for a message.
+    fn all<T>(&mut self, mut next: impl FnMut() -> Poll<T>) -> T {
         loop {
-            if let Some(answer) = self.part(|| call.next_part(node, now)) {
+            if let Poll::Ready(answer) = self.call(&mut next) {
                 return answer;
             }
         }
+    }
+
+    fn client(
+        &mut self,
+        node: &mut Node,
+        now: Time,
+        request: &GetCapacity,
+    ) -> Outcome<GetCapacityReply> {
+        let mut answers = Answers::to_client(request);
+        self.begin();
+        self.all(|| node.answer_client_next(request, &mut answers, now))
+    }
+
+    fn child(&mut self, node: &mut Node, now: Time, request: &GetServerCapacity) {
+        let mut answers = Answers::to_child(request);
+        self.begin();
+        self.all(|| node.answer_child_next(request, Via::Stream, &mut answers, now))
+            .unwrap();
+    }
+
+    fn request(&mut self, node: &mut Node, now: Time) -> Option<GetServerCapacity> {
+        self.begin();
+        let mut begun = self.call(|| node.begin_upstream_request(1, now))?;
+        self.all(|| node.upstream_request_next(&mut begun, now))
+    }
+
+    fn reply(&mut self, node: &mut Node, now: Time, reply: &GetServerCapacityReply) {
+        let mut answered = UpstreamAnswered::default();
+        self.begin();
+        self.all(|| node.upstream_reply_next(reply, &mut answered, now));
     }
 
     /// Everything that is due.
     fn timeouts(&mut self, node: &mut Node, now: Time) {
         self.begin();
         while node.poll_timeout().is_some_and(|it| it.at <= now) {
-            self.part(|| node.handle_timeout(now));
+            self.call(|| node.handle_timeout(now));
         }
     }
 
     fn print(&self) {
-        let count = self.calls.iter().map(Vec::len).max().unwrap_or_default();
-        let fastest = |part| {
-            let times = self.calls.iter().filter_map(|call| call.get(part));
+        let count = self.messages.iter().map(Vec::len).max().unwrap_or_default();
+        let fastest = |call| {
+            let times = self.messages.iter().filter_map(|calls| calls.get(call));
             times.min().copied().unwrap_or_default()
         };
-        let mut parts: Vec<Duration> = (0..count).map(fastest).collect();
-        let at_once: Duration = parts.iter().sum();
-        parts.sort_unstable();
-        let at = |part: f64| parts[((count as f64 * part) as usize).min(count - 1)];
+        let mut calls: Vec<Duration> = (0..count).map(fastest).collect();
+        let at_once: Duration = calls.iter().sum();
+        calls.sort_unstable();
+        let at = |part: f64| calls[((count as f64 * part) as usize).min(count - 1)];
         println!(
-            "{:26} {at_once:9.1?} at once; {count:7} parts, half of them up to {:7.1?}, 99.9 % {:7.1?}, the longest {:7.1?}",
+            "{:26} {at_once:9.1?} at once; {count:7} calls, half of them up to {:7.1?}, 99.9 % {:7.1?}, the longest {:7.1?}",
             self.what,
             at(0.5),
             at(0.999),

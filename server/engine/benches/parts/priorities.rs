@@ -28,9 +28,8 @@ pub(super) fn all(sizes: &Sizes, priorities: usize) {
             let at = now + Duration::from_secs(turn as u64);
             for child in 0..children {
                 let request = child_request(child, turn, resources, &demands[turn % 2]);
-                let call = GetServerCapacityCall::new(&request, Via::Stream);
                 let calls = if turn == 0 { &mut first } else { &mut *calls };
-                calls.all(&mut node, at, call).unwrap();
+                calls.child(&mut node, at, &request);
             }
             forget(&mut node);
         }
@@ -49,12 +48,11 @@ pub(super) fn all(sizes: &Sizes, priorities: usize) {
         ));
         for child in 0..children {
             let request = child_request(child, turn, resources, &demand);
-            let call = GetServerCapacityCall::new(&request, Via::Stream);
-            ignored.all(&mut node, at, call).unwrap();
+            ignored.child(&mut node, at, &request);
         }
         at = at + Duration::from_secs(5);
         let calls = if turn == 0 { &mut ignored } else { &mut asked };
-        while let Some(request) = calls.all(&mut node, at, UpstreamRequestCall::new(1)) {
+        while let Some(request) = calls.request(&mut node, at) {
             let reply = answer(&request, AlgorithmKind::PriorityBands);
             node.handle_upstream_reply(&reply, at);
         }

@@ -29,10 +29,14 @@ impl Node {
     /// If it is one of those above, or this one.
     pub(super) fn check_cycle(&self, child: &HolderName) -> Result<(), Cycle> {
         let node = &self.config.name;
+        let child = child.as_str();
+        if child != node && self.ancestors().iter().all(|name| name != child) {
+            return Ok(());
+        }
         let up: Vec<&str> = std::iter::once(node.as_str())
             .chain(self.ancestors().iter().map(String::as_str))
             .collect();
-        match up.iter().position(|name| *name == child.as_str()) {
+        match up.iter().position(|name| *name == child) {
             None => Ok(()),
             Some(position) => Err(Cycle {
                 child: child.to_string(),

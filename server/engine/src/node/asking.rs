@@ -1,60 +1,102 @@
-//! One entry for the requests of all holders, clients and child servers, resource by resource.
+//! Requests of clients and child servers, and releases: one resource a call.
 //!
-//! A resource without holders is added when it is asked for. The resource decides; clients and child servers differ only
-//! in their requests and answers.
+//! [`Answers`] collects the answers to a request. A resource without holders is added when it is asked for. The
+//! resource decides; clients and child servers differ only in their requests and answers.
+//!
+//! All answers to a request are of one mastership. If another one begins in between, it answers all of the request. A
+//! request that is given up has done what it has done, as if its answer had been lost.
 
+use std::task::Poll;
 use std::time::Duration;
+
+use hashbrown::HashTable;
 
 use crate::admission::{AdmissionGate, CallerSlot};
 use crate::amount::Amount;
 use crate::claim::Claim;
 use crate::demand::Demand;
-use crate::id::{Caller, HolderKind, ResourceId};
+use crate::id::{Caller, HolderId, HolderKind, MastershipId, ResourceId};
 use crate::lease_table::{Asker, ServerReport};
-use crate::node::mentions::Mentions;
-use crate::node::parts::{STEPS_PER_POINT, STEPS_PER_RESOURCE};
+use crate::node::ancestry::Cycle;
+use crate::node::mastership::{Mastership, Outcome};
 use crate::node::resources::IdHash;
 use crate::node::spans::Spans;
-use crate::node::{Entry, Node};
-use crate::request::server::{GetServerCapacity, ServerAsk, ServerLease, Via};
-use crate::request::{Ask, ClientLease, GetCapacity, Refusal, RefusalReason};
+use crate::node::{Entry, Node, to_end};
+use crate::request::server::{
+    GetServerCapacity, GetServerCapacityReply, ServerAsk, ServerLease, Via,
+};
+use crate::request::{
+    Ask, ClientLease, GetCapacity, GetCapacityReply, Refusal, RefusalReason, ReleaseCapacity,
+    Released,
+};
 use crate::resource::Resource;
 use crate::resource::ask::{AnswerKind, HolderAsk, InUse};
 use crate::time::Time;
 
-/// What is answered to a request: leases, and what is refused.
-pub(super) type LeasesAndRefusals<L> = (Vec<L>, Vec<Refusal>);
-
-/// What is asked of a resource, and the hash that the resource is found by.
+/// The answers to a request so far.
 #[derive(Debug)]
-pub(super) struct HashedAsk<'a, A> {
-    ask: &'a A,
-    hash: IdHash,
-}
-
-/// How far a request has come: what was answered so far.
-#[derive(Debug)]
-pub(super) struct Progress<L> {
+pub struct Answers<L> {
+    asker: Asker,
+    /// None: nothing is answered yet.
+    mastership: Option<MastershipId>,
+    /// Position of the next ask.
+    next: usize,
+    /// Positions of the asks so far, by resource: a resource that is named twice is answered once.
+    named: HashTable<(IdHash, usize)>,
     leases: Vec<L>,
     refused: Vec<Refusal>,
-    mentions: Mentions,
-    /// The position of the next ask.
-    next: usize,
 }
 
-impl<L> Progress<L> {
-    /// Nothing of so many asks is answered.
-    pub(super) fn of_request(asks: usize) -> Self {
+impl Answers<ClientLease> {
+    /// None yet, to a client.
+    pub fn to_client(request: &GetCapacity) -> Self {
+        Self::none(HolderId::client(request.client.clone()), request.asks.len())
+    }
+}
+
+impl Answers<ServerLease> {
+    /// None yet, to a child server.
+    pub fn to_child(request: &GetServerCapacity) -> Self {
+        Self::none(HolderId::server(request.server.clone()), request.asks.len())
+    }
+}
+
+impl<L> Answers<L> {
+    fn none(holder: HolderId, asks: usize) -> Self {
         Self {
+            asker: Asker::new(holder),
+            mastership: None,
+            next: 0,
+            // A single ask is not noted.
+            named: HashTable::with_capacity(if asks > 1 { asks } else { 0 }),
             leases: Vec::with_capacity(asks),
             refused: Vec::new(),
-            mentions: Mentions::of_request(asks),
-            next: 0,
         }
     }
 
-    /// What was answered.
-    pub(super) fn take(&mut self) -> LeasesAndRefusals<L> {
+    /// Drops the answers of another mastership.
+    fn keep_only_of(&mut self, mastership: MastershipId) {
+        if self.mastership.replace(mastership) != Some(mastership) {
+            self.next = 0;
+            self.named.clear();
+            self.leases.clear();
+            self.refused.clear();
+        }
+    }
+
+    /// Notes the resource of the next ask. Returns whether an earlier ask names it, too. `is_same` says so of one position.
+    fn note_name(&mut self, hash: IdHash, is_same: impl Fn(usize) -> bool) -> bool {
+        let is_named = |(named, at): &(IdHash, usize)| *named == hash && is_same(*at);
+        let is_again = self.named.find(hash.spread(), is_named).is_some();
+        if !is_again {
+            let of = |(named, _): &(IdHash, usize)| named.spread();
+            self.named
+                .insert_unique(hash.spread(), (hash, self.next), of);
+        }
+        is_again
+    }
+
+    fn take(&mut self) -> (Vec<L>, Vec<Refusal>) {
         (
             std::mem::take(&mut self.leases),
             std::mem::take(&mut self.refused),
@@ -63,48 +105,184 @@ impl<L> Progress<L> {
 }
 
 impl Node {
-    /// Answers the next asks of a request, each separately, until the part is over; a resource that is named twice is
-    /// answered once. Returns whether all are answered.
-    pub(super) fn answer_some<A, L>(
+    /// A client asks for capacity. Every ask is answered by a lease or refused by name, each on its
+    /// own; a refused ask changes nothing.
+    pub fn handle_get_capacity(
         &mut self,
-        progress: &mut Progress<L>,
+        request: &GetCapacity,
+        now: Time,
+    ) -> Outcome<GetCapacityReply> {
+        let mut answers = Answers::to_client(request);
+        to_end(|| self.answer_client_next(request, &mut answers, now))
+    }
+
+    /// Answers the next ask of a client.
+    pub fn answer_client_next(
+        &mut self,
+        request: &GetCapacity,
+        answers: &mut Answers<ClientLease>,
+        now: Time,
+    ) -> Poll<Outcome<GetCapacityReply>> {
+        if let Err(mastership) = self.check_serves(now) {
+            return Poll::Ready(Outcome::NotMaster(mastership));
+        }
+        let is_ready = self.answer_next(
+            answers,
+            &request.asks,
+            |ask| &ask.resource,
+            |node, asker, ask, hash| node.handle_client_ask(asker, request, ask, hash, now),
+        );
+        if !is_ready {
+            return Poll::Pending;
+        }
+        let (leases, mut refused) = answers.take();
+        self.retries.tell(&mut refused);
+        Poll::Ready(Outcome::Served(GetCapacityReply { leases, refused }))
+    }
+
+    /// A child server asks for capacity, on behalf of its holders.
+    ///
+    /// # Errors
+    ///
+    /// If the child is an ancestor of this node; nothing is changed then.
+    pub fn handle_get_server_capacity(
+        &mut self,
+        request: &GetServerCapacity,
+        via: Via,
+        now: Time,
+    ) -> Result<Outcome<GetServerCapacityReply>, Cycle> {
+        let mut answers = Answers::to_child(request);
+        to_end(|| self.answer_child_next(request, via, &mut answers, now))
+    }
+
+    /// Answers the next ask of a child server. It is refused as a whole if it is an ancestor of this node: asks that were
+    /// answered before that was known stay answered.
+    pub fn answer_child_next(
+        &mut self,
+        request: &GetServerCapacity,
+        via: Via,
+        answers: &mut Answers<ServerLease>,
+        now: Time,
+    ) -> Poll<Result<Outcome<GetServerCapacityReply>, Cycle>> {
+        if let Err(cycle) = self.check_child(&request.server) {
+            return Poll::Ready(Err(cycle));
+        }
+        if let Err(mastership) = self.check_serves(now) {
+            return Poll::Ready(Ok(Outcome::NotMaster(mastership)));
+        }
+        self.note_child_asks();
+        let is_ready = self.answer_next(
+            answers,
+            &request.asks,
+            |ask| &ask.resource,
+            |node, asker, ask, hash| node.handle_server_ask(asker, request, ask, hash, via, now),
+        );
+        if !is_ready {
+            return Poll::Pending;
+        }
+        let (leases, refused) = answers.take();
+        Poll::Ready(Ok(Outcome::Served(GetServerCapacityReply {
+            leases,
+            refused,
+            ..self.empty_reply()
+        })))
+    }
+
+    /// A client gives back what it holds. The answer says of each resource, in the order of the request, what
+    /// became of it.
+    pub fn handle_release_capacity(
+        &mut self,
+        request: &ReleaseCapacity,
+        now: Time,
+    ) -> Outcome<Vec<Released>> {
+        let mut released = Vec::with_capacity(request.resources.len());
+        to_end(|| self.release_next(request, &mut released, now))
+    }
+
+    /// Takes back the next resource that a client releases.
+    pub fn release_next(
+        &mut self,
+        request: &ReleaseCapacity,
+        released: &mut Vec<Released>,
+        now: Time,
+    ) -> Poll<Outcome<Vec<Released>>> {
+        if let Err(mastership) = self.check_serves(now) {
+            return Poll::Ready(Outcome::NotMaster(mastership));
+        }
+        if let Some(id) = request.resources.get(released.len()) {
+            released.push(self.release(request, id, now));
+        }
+        if released.len() < request.resources.len() {
+            return Poll::Pending;
+        }
+        Poll::Ready(Outcome::Served(std::mem::take(released)))
+    }
+
+    fn release(&mut self, request: &ReleaseCapacity, id: &ResourceId, now: Time) -> Released {
+        self.bring_up_to_date(id, now);
+        let caller = self.admission.find_caller(request.caller);
+        let mut result = Released::NotThere;
+        if let Some(slot) = self.resources.find(id)
+            && let Some(Entry { resource, .. }) = self.resources.at_mut(slot)
+        {
+            let holder = HolderId::client(request.client.clone());
+            let (process, sequence) = (request.incarnation, request.sequence);
+            result = resource.handle_release(&holder, process, sequence, caller, now);
+            self.settle_at(slot);
+        }
+        match result {
+            Released::Freed => self.counters.released += 1,
+            Released::OutOfOrder => self.counters.out_of_order += 1,
+            Released::UnlessHeard(_) | Released::NotThere => {}
+        }
+        result
+    }
+
+    /// Returns an error, with the master if it is known, if this node does not serve requests. Counts the request then.
+    fn check_serves(&mut self, now: Time) -> Result<(), Mastership> {
+        let checked = self.check_master(now);
+        self.counters.redirected += u64::from(checked.is_err());
+        checked
+    }
+
+    /// Answers the next ask of a request. Returns whether all are answered.
+    fn answer_next<A, L>(
+        &mut self,
+        answers: &mut Answers<L>,
         asks: &[A],
         resource_of: impl Fn(&A) -> &ResourceId,
-        mut answer: impl FnMut(&mut Self, HashedAsk<'_, A>) -> Result<L, RefusalReason>,
+        answer: impl FnOnce(&mut Self, &Asker, &A, IdHash) -> Result<L, RefusalReason>,
     ) -> bool {
-        while let Some(ask) = asks.get(progress.next) {
-            if !self.has_steps_left() {
-                return false;
-            }
-            let position = progress.next;
-            let resource = resource_of(ask);
-            let hash = self.resources.hash(resource);
-            let is_same = |at: usize| asks.get(at).map(&resource_of) == Some(resource);
-            let result = if progress.mentions.note(position, hash, is_same) {
-                Err(RefusalReason::Duplicate)
-            } else {
-                answer(self, HashedAsk { ask, hash })
-            };
-            self.note_steps(STEPS_PER_RESOURCE);
-            progress.next += 1;
-            match result {
-                Ok(lease) => progress.leases.push(lease),
-                Err(reason) => {
-                    self.counters.refused += 1;
-                    let resource = resource.clone();
-                    progress.refused.push(Refusal::new(resource, reason));
-                }
+        answers.keep_only_of(self.mastership_id);
+        let Some(ask) = asks.get(answers.next) else {
+            return true;
+        };
+        let resource = resource_of(ask);
+        let hash = self.resources.hash(resource);
+        let is_same = |at: usize| asks.get(at).map(&resource_of) == Some(resource);
+        let result = if asks.len() > 1 && answers.note_name(hash, is_same) {
+            Err(RefusalReason::Duplicate)
+        } else {
+            answer(self, &answers.asker, ask, hash)
+        };
+        answers.next += 1;
+        match result {
+            Ok(lease) => answers.leases.push(lease),
+            Err(reason) => {
+                self.counters.refused += 1;
+                answers.refused.push(Refusal::new(resource.clone(), reason));
             }
         }
-        true
+        answers.next == asks.len()
     }
 
     /// A client asks for something.
-    pub(super) fn handle_client_ask(
+    fn handle_client_ask(
         &mut self,
         asker: &Asker,
         request: &GetCapacity,
-        HashedAsk { ask, hash }: HashedAsk<'_, Ask>,
+        ask: &Ask,
+        hash: IdHash,
         now: Time,
     ) -> Result<ClientLease, RefusalReason> {
         let tolerance = self.config.clock_tolerance;
@@ -150,17 +328,16 @@ impl Node {
     }
 
     /// A child server asks for something, on behalf of its holders.
-    pub(super) fn handle_server_ask(
+    fn handle_server_ask(
         &mut self,
         asker: &Asker,
         request: &GetServerCapacity,
-        asked: HashedAsk<'_, ServerAsk>,
+        ask: &ServerAsk,
+        hash: IdHash,
         via: Via,
         now: Time,
     ) -> Result<ServerLease, RefusalReason> {
-        let HashedAsk { ask, hash } = asked;
         let tolerance = self.config.clock_tolerance;
-        self.note_steps(ask.demand.points() * STEPS_PER_POINT);
         let holder_ask = HolderAsk {
             asker,
             incarnation: request.incarnation,

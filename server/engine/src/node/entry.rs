@@ -151,7 +151,6 @@ impl Node {
             return;
         };
         self.counters.expired += entry.resource.take_expired();
-        self.steps += entry.resource.take_expiry_steps();
         let weight = entry.resource.weight();
         let charges = entry.resource.take_charges();
         let before = std::mem::replace(&mut entry.weighed, weight);

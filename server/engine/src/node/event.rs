@@ -1,4 +1,6 @@
-//! What a node reports, for logs.
+//! Events of a node, for logs.
+
+use std::time::Duration;
 
 use crate::id::{HolderId, ResourceId};
 use crate::node::ancestry::Cycle;
@@ -18,6 +20,13 @@ pub enum NodeEvent {
     ResourceDropped {
         /// Which.
         resource: ResourceId,
+    },
+    /// A resource's learning mode began.
+    LearningBegan {
+        /// Which.
+        resource: ResourceId,
+        /// For how long from then on.
+        left: Duration,
     },
     /// A resource's learning mode ended.
     LearningEnded {

@@ -197,9 +197,10 @@ impl Node {
         }
         let books = self.admission.forget(self.config.seed);
         self.garbage.push(Whole(books));
-        let (due, unsettled) = (self.upstream.forget(), self.children.forget());
-        self.garbage.push(due);
-        self.garbage.push(unsettled);
+        self.garbage.push(self.upstream.forget());
+        for unsettled in self.children.forget() {
+            self.garbage.push(unsettled);
+        }
         self.garbage.push(Whole(self.conflicts.forget()));
         self.sweep.forget();
     }

@@ -15,10 +15,6 @@ use crate::request::RefusalReason;
 use crate::resource::{Beginning, Resource};
 use crate::time::Time;
 
-/// So many globs are tried for most resources, which [`STEPS_PER_RESOURCE`](crate::node::parts::STEPS_PER_RESOURCE)
-/// includes. Each further one is a step.
-const GLOBS_PER_RESOURCE: usize = 4;
-
 impl Node {
     /// How often each limit refused something since the node came to be, in the order of [`Limit::ALL`].
     pub fn refused_by_limit(&self) -> &[u64; Limit::ALL.len()] {
@@ -52,9 +48,8 @@ impl Node {
         caller: Option<Caller>,
         now: Time,
     ) -> Result<ResourceSlot, RefusalReason> {
-        let (of, template, tried) = self.in_force.find(id);
+        let (of, template) = self.in_force.find(id);
         let template = template.map(Arc::clone);
-        self.note_steps(tried.saturating_sub(GLOBS_PER_RESOURCE));
         let is_known = template.is_some() || self.config.has_parent;
         if !is_known {
             return Err(RefusalReason::UnknownResource);
@@ -82,6 +77,7 @@ impl Node {
             }
             template => Resource::of_parent(id.clone(), template, beginning, seed),
         };
+        let learning_left = resource.learning_left(now);
         let slot = self
             .resources
             .insert(Entry::new(resource, of, caller, self.sweep.news()));
@@ -89,6 +85,10 @@ impl Node {
             resource: id.clone(),
             template: glob,
         });
+        if let Some(left) = learning_left {
+            let resource = id.clone();
+            self.push_event(NodeEvent::LearningBegan { resource, left });
+        }
         Ok(slot)
     }
 

@@ -77,13 +77,11 @@ impl InForce {
     }
 
     /// The template for a resource, and its number.
-    ///
-    /// Also how many globs were tried for that: each counts as a step.
-    pub(super) fn find(&self, id: &ResourceId) -> (TemplateSlot, Option<&Arc<Template>>, usize) {
-        let (found, tried) = self.0.templates.find_with_position(id);
+    pub(super) fn find(&self, id: &ResourceId) -> (TemplateSlot, Option<&Arc<Template>>) {
+        let (found, _) = self.0.templates.find_with_position(id);
         let slot = found.and_then(|(position, _)| self.0.slots.get(position));
         let slot = slot.copied().unwrap_or(TemplateSlot::NONE);
-        (slot, found.map(|(_, template)| template), tried)
+        (slot, found.map(|(_, template)| template))
     }
 }
 
@@ -179,17 +177,16 @@ impl Node {
         self.in_force = next;
         self.begin_sweep_of_templates(gone, now);
         self.garbage.push(Whole(former));
-        // Of few resources, all.
         self.sweep_some(now);
         Ok(())
     }
 
-    /// A resource hears of the templates in force. Returns how many globs were tried.
-    pub(super) fn apply_template(&mut self, place: ResourceSlot, now: Time) -> usize {
+    /// A resource hears of the templates in force.
+    pub(super) fn apply_template(&mut self, place: ResourceSlot, now: Time) {
         let Some(entry) = self.resources.at_mut(place) else {
-            return 0;
+            return;
         };
-        let (slot, template, tried) = self.in_force.find(entry.resource.id());
+        let (slot, template) = self.in_force.find(entry.resource.id());
         let template = template.map(Arc::clone);
         let before = std::mem::replace(&mut entry.template, slot);
         self.admission.move_resource(before, slot, entry.bytes());
@@ -208,6 +205,5 @@ impl Node {
                 reserved,
             });
         }
-        tried
     }
 }

@@ -1,16 +1,16 @@
-//! What concerns every resource reaches them one by one: other templates, a parent that was lost, another pace.
+//! Some events concern every resource: other templates, a parent that was lost, another pace. They reach the resources
+//! one by one.
 //!
 //! A node may have a hundred thousand resources, and changing all of them at once would hold up every request
 //! meanwhile. So there is a number for what happened last, and each resource knows up to which number it has heard.
 //! It hears of the rest before anything else happens to it ([`Node::bring_up_to_date`]), and if nothing does, when
-//! it is its turn: that is due at once, and each [`Node::handle_timeout`] does a part ([`Node::sweep_some`]).
+//! it is its turn: that is due at once, and each [`Node::handle_timeout`] is the turn of one ([`Node::sweep_next`]).
 
 use std::time::Duration;
 
 use crate::admission::TemplateSlot;
 use crate::id::ResourceId;
 use crate::node::Node;
-use crate::node::parts::{STEPS_PER_PART, STEPS_PER_RESOURCE};
 use crate::node::resources::ResourceSlot;
 use crate::time::Time;
 
@@ -25,10 +25,10 @@ pub(super) struct Sweep {
     lost: News,
     /// The longest leases of predecessors, as known when there were other templates.
     longer_leases: Duration,
-    /// None: everybody has heard.
+    /// None: all resources have heard.
     under_way: Option<UnderWay>,
     /// Numbers of templates that are in force no more. Resources may belong to them that have not heard yet.
-    gone: Vec<Vec<TemplateSlot>>,
+    gone: Vec<TemplateSlot>,
 }
 
 /// Up to which number a resource has heard what happened.
@@ -42,13 +42,8 @@ struct UnderWay {
     after: Option<ResourceId>,
 }
 
-/// Steps that one [`Node::handle_timeout`] spends on turns, but for what the last of them costs: half of its
-/// [part](super::parts), so that what else is due is done beside it. A turn costs as much as any resource that is
-/// changed, and a step for each claim that is put elsewhere and each glob that is tried.
-const STEPS_MAX: usize = STEPS_PER_PART / 2;
-
-/// Turns that take all of these steps, each of which takes as little as it can. Only if there are fewer left is it over.
-const TURNS_MAX: usize = STEPS_MAX.div_ceil(STEPS_PER_RESOURCE);
+/// Resources that hear at once, before the others are due.
+const AT_ONCE: usize = 8;
 
 impl Sweep {
     /// What somebody has heard who begins now.
@@ -87,7 +82,7 @@ impl Node {
     pub(super) fn begin_sweep_of_templates(&mut self, gone: Vec<TemplateSlot>, now: Time) {
         self.sweep.templates = self.sweep.begin(now);
         self.sweep.longer_leases = self.longer_leases;
-        self.sweep.gone.push(gone);
+        self.sweep.gone.extend(gone);
     }
 
     /// The connection to the parent broke.
@@ -108,83 +103,60 @@ impl Node {
 
     /// Before anything happens to a resource: it hears of what concerns every resource.
     pub(super) fn bring_up_to_date(&mut self, id: &ResourceId, now: Time) {
-        if self.sweep.under_way.is_some() {
-            let spent = self.visit(id, now);
-            self.note_steps(spent);
+        if self.sweep.under_way.is_some()
+            && let Some(slot) = self.resources.find(id)
+        {
+            self.visit(slot, now);
         }
     }
 
     /// The same of what is in a slot.
     pub(super) fn bring_slot_up_to_date(&mut self, slot: ResourceSlot, now: Time) {
         if self.sweep.under_way.is_some() {
-            let spent = self.visit_at(slot, now);
-            self.note_steps(spent);
+            self.visit(slot, now);
         }
     }
 
-    /// Lets some resources hear of what concerns all. Bounded.
+    /// Lets a few resources hear at once: of few, all.
     pub(super) fn sweep_some(&mut self, now: Time) {
-        let Some(under_way) = &self.sweep.under_way else {
+        for _ in 0..AT_ONCE {
+            self.sweep_next(now);
+        }
+    }
+
+    /// Lets the next resource hear of what concerns all.
+    pub(super) fn sweep_next(&mut self, now: Time) {
+        let Some(under_way) = &mut self.sweep.under_way else {
             return;
         };
-        // Those that have heard already cost next to nothing, but are looked at.
-        let after = under_way.after.clone();
-        let turns = self.resources.after(after.as_ref()).take(TURNS_MAX);
-        let ids: Vec<ResourceId> = turns.map(|(id, _)| id.clone()).collect();
-        let mut spent = 0;
-        for id in ids {
-            if spent >= STEPS_MAX {
-                return;
-            }
-            let turn = self.visit(&id, now);
-            self.note_steps(turn);
-            spent += turn;
-            if let Some(under_way) = &mut self.sweep.under_way {
-                under_way.after = Some(id);
-            }
-        }
-        if spent < STEPS_MAX && self.forget_templates(STEPS_MAX - spent) {
+        let next = self.resources.after(under_way.after.as_ref()).next();
+        if let Some((id, _)) = next {
+            let id = id.clone();
+            under_way.after = Some(id.clone());
+            self.bring_up_to_date(&id, now);
+        } else if let Some(gone) = self.sweep.gone.pop() {
+            // All have heard: none belongs to templates any more that are not in force.
+            self.admission.forget_template(gone);
+        } else {
             self.sweep.under_way = None;
         }
     }
 
-    /// It is the turn of a resource. Returns what that cost.
-    fn visit(&mut self, id: &ResourceId, now: Time) -> usize {
-        let slot = self.resources.find(id);
-        slot.map_or(STEPS_PER_RESOURCE, |slot| self.visit_at(slot, now))
-    }
-
-    fn visit_at(&mut self, slot: ResourceSlot, now: Time) -> usize {
+    fn visit(&mut self, slot: ResourceSlot, now: Time) {
         let news = self.sweep.news;
         let Some(entry) = self.resources.at_mut(slot) else {
-            return STEPS_PER_RESOURCE;
+            return;
         };
         let heard = std::mem::replace(&mut entry.heard, news);
         if heard == news {
-            return STEPS_PER_RESOURCE;
+            return;
         }
-        let mut spent = STEPS_PER_RESOURCE;
         if heard < self.sweep.lost {
             entry.resource.handle_upstream_lost(now);
         }
         if heard < self.sweep.templates {
-            spent += self.apply_template(slot, now);
+            self.apply_template(slot, now);
         }
         self.settle_at(slot);
-        spent
-    }
-
-    /// All have heard: nobody belongs to templates any more that are not in force. Returns whether that is done.
-    fn forget_templates(&mut self, steps: usize) -> bool {
-        for _ in 0..steps {
-            let Some(gone) = self.sweep.gone.last_mut() else {
-                return true;
-            };
-            match gone.pop() {
-                Some(slot) => self.admission.forget_template(slot),
-                None => drop(self.sweep.gone.pop()),
-            }
-        }
-        self.sweep.gone.is_empty()
     }
 }

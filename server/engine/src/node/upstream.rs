@@ -1,22 +1,29 @@
 //! A node and its parent: which resources to ask for and when, and the answers.
 
 use std::collections::BTreeSet;
+use std::task::Poll;
 use std::time::Duration;
 
-use crate::id::{HolderName, ResourceId};
+use crate::id::{HolderName, MastershipId, ResourceId};
 use crate::node::event::NodeEvent;
 use crate::node::spans::Spans;
-use crate::node::upstream_calls::{UpstreamReplyCall, UpstreamRequestCall};
-use crate::node::{Entry, Node};
+use crate::node::{Entry, Node, to_end};
 use crate::request::RefusalReason;
 use crate::request::server::{GetServerCapacity, GetServerCapacityReply, ServerLease};
 use crate::resource::parent_answer::Applied;
 use crate::resource::parent_request::Pace;
 use crate::time::{Due, Time};
 
-/// How far ahead of ours the clock of another server of the node may be, from which it numbers its
+/// Time by which the clock of another server of the node may be ahead of ours, from which it numbers its
 /// requests: a day, in microseconds.
 const AHEAD_MICROS: u64 = 86_400_000_000;
+
+/// Resources in one request, at most.
+const RESOURCES_PER_REQUEST_MAX: usize = 500;
+
+/// Points of demand curves in one request, at most, but for the last resource in it: 16 bytes each,
+/// so that a message stays well within what servers take (4 MiB).
+const POINTS_PER_REQUEST_MAX: usize = 64 * 1024;
 
 /// What a node knows of its parent.
 #[derive(Debug)]
@@ -30,6 +37,27 @@ pub(crate) struct NodeUpstream {
     /// The nodes from the parent up to the root.
     ancestors: Vec<String>,
     in_cycle: bool,
+}
+
+/// A request to the parent, and the resources that are still to be put in.
+#[derive(Debug)]
+pub struct UpstreamRequest {
+    request: GetServerCapacity,
+    mastership: MastershipId,
+    sequence: u64,
+    due: std::vec::IntoIter<ResourceId>,
+    points: usize,
+}
+
+/// Progress of an answer of the parent that is brought into force.
+#[derive(Debug, Default)]
+pub struct UpstreamAnswered {
+    /// None: nothing of it is in force yet.
+    mastership: Option<MastershipId>,
+    /// Whether this node is its own ancestor: then the leases do not count.
+    in_cycle: bool,
+    leases: usize,
+    refused: usize,
 }
 
 impl Default for NodeUpstream {
@@ -94,13 +122,70 @@ impl Node {
         self.upstream.due.first().map(|(time, _)| *time)
     }
 
-    /// What to ask the parent now: an [`UpstreamRequestCall`], all at once.
+    /// Returns the request to the parent that is due now, if any. There may be more: ask again. Sequences start from the
+    /// wall clock, `wall_micros`: they grow over restarts, and over the servers of a node.
     pub fn poll_upstream_request(
         &mut self,
         wall_micros: u64,
         now: Time,
     ) -> Option<GetServerCapacity> {
-        self.do_all(UpstreamRequestCall::new(wall_micros), now)
+        let mut request = self.begin_upstream_request(wall_micros, now)?;
+        to_end(|| self.upstream_request_next(&mut request, now))
+    }
+
+    /// Begins a request to the parent with nothing in it. None: nothing is due.
+    pub fn begin_upstream_request(
+        &mut self,
+        wall_micros: u64,
+        now: Time,
+    ) -> Option<UpstreamRequest> {
+        self.check_master(now).ok()?;
+        self.poll_upstream_timeout().filter(|first| *first <= now)?;
+        let mut request = self.upstream_greeting(now)?;
+        let due = self.upstream.due_by(now, RESOURCES_PER_REQUEST_MAX);
+        let sequence = self.upstream.next_sequence(wall_micros);
+        request.sequence = Some(sequence);
+        Some(UpstreamRequest {
+            request,
+            mastership: self.mastership_id,
+            sequence,
+            due: due.into_iter(),
+            points: 0,
+        })
+    }
+
+    /// Puts in the next resource. None: nothing is to be asked, or another mastership has begun.
+    pub fn upstream_request_next(
+        &mut self,
+        begun: &mut UpstreamRequest,
+        now: Time,
+    ) -> Poll<Option<GetServerCapacity>> {
+        if self.check_master(now).is_err() || self.mastership_id != begun.mastership {
+            return Poll::Ready(None);
+        }
+        // Beyond that many points, the others are due still.
+        let next = begun.due.next();
+        let Some(id) = next.filter(|_| begun.points <= POINTS_PER_REQUEST_MAX) else {
+            let asks = std::mem::take(&mut begun.request.asks);
+            return Poll::Ready((!asks.is_empty()).then(|| GetServerCapacity {
+                asks,
+                ..begun.request.clone()
+            }));
+        };
+        self.bring_up_to_date(&id, now);
+        let slot = self.resources.find(&id);
+        if let Some(slot) = slot
+            && let Some(Entry { resource, .. }) = self.resources.at_mut(slot)
+        {
+            begun.request.height = begun.request.height.max(resource.height());
+            if let Some(ask) = resource.ask_upstream(begun.sequence, now) {
+                begun.points += ask.demand.points();
+                let ask = self.config.clock_tolerance.server_ask(ask);
+                begun.request.asks.push(ask);
+            }
+            self.settle_at(slot);
+        }
+        Poll::Pending
     }
 
     /// The first message of a stream to the parent if there is nothing to ask: it names this node.
@@ -118,13 +203,48 @@ impl Node {
         })
     }
 
-    /// The parent answered, or pushed a change: an [`UpstreamReplyCall`], all at once.
+    /// The parent answered, or pushed a change. Every resource is handled by itself: an invalid answer changes nothing and
+    /// becomes a [`NodeEvent`].
     pub fn handle_upstream_reply(&mut self, reply: &GetServerCapacityReply, now: Time) {
-        self.do_all(UpstreamReplyCall::new(reply), now);
+        let mut answered = UpstreamAnswered::default();
+        to_end(|| self.upstream_reply_next(reply, &mut answered, now));
     }
 
-    /// What the parent says of those above it. Returns whether this node is among them.
-    pub(super) fn note_ancestors(&mut self, reply: &GetServerCapacityReply) -> bool {
+    /// Brings the next lease or refusal into force. Returns whether all of them are; not if another mastership has begun
+    /// meanwhile, which has asked for none of it.
+    pub fn upstream_reply_next(
+        &mut self,
+        reply: &GetServerCapacityReply,
+        answered: &mut UpstreamAnswered,
+        now: Time,
+    ) -> Poll<bool> {
+        match answered.mastership {
+            None => {
+                answered.mastership = Some(self.mastership_id);
+                answered.in_cycle = self.note_ancestors(reply);
+            }
+            Some(begun) if begun != self.mastership_id => return Poll::Ready(false),
+            Some(_) => {}
+        }
+        if let Some(lease) = reply.leases.get(answered.leases) {
+            answered.leases += 1;
+            if answered.in_cycle {
+                let reason = RefusalReason::RefusedByParent;
+                self.handle_upstream_refusal(&lease.resource, reason, now);
+            } else {
+                self.handle_upstream_lease(lease, now);
+            }
+        } else if let Some(refusal) = reply.refused.get(answered.refused) {
+            answered.refused += 1;
+            self.handle_upstream_refusal(&refusal.resource, refusal.reason, now);
+        } else {
+            return Poll::Ready(true);
+        }
+        Poll::Pending
+    }
+
+    /// Notes the ancestors that the parent names. Returns whether this node is among them.
+    fn note_ancestors(&mut self, reply: &GetServerCapacityReply) -> bool {
         let is_in_cycle = reply.ancestors.contains(&self.config.name);
         let was_in_cycle = std::mem::replace(&mut self.upstream.in_cycle, is_in_cycle);
         match (was_in_cycle, is_in_cycle) {
@@ -140,13 +260,21 @@ impl Node {
         is_in_cycle
     }
 
-    pub(super) fn handle_upstream_lease(&mut self, lease: &ServerLease, now: Time) {
+    fn handle_upstream_lease(&mut self, lease: &ServerLease, now: Time) {
         self.bring_up_to_date(&lease.resource, now);
         let Some(Entry { resource, .. }) = self.resources.get_mut(&lease.resource) else {
             return;
         };
         let received = self.config.clock_tolerance.received_server_lease(lease);
-        match resource.handle_upstream_lease(&received, now) {
+        let learned_before = resource.learning_left(now).is_some();
+        let result = resource.handle_upstream_lease(&received, now);
+        if let Some(left) = resource.learning_left(now).filter(|_| !learned_before) {
+            self.push_event(NodeEvent::LearningBegan {
+                resource: lease.resource.clone(),
+                left,
+            });
+        }
+        match result {
             Ok(Applied::Behind(sequence))
                 if sequence > self.upstream.wall_micros.saturating_add(AHEAD_MICROS) =>
             {
@@ -229,12 +357,7 @@ impl Node {
         self.upstream.in_cycle
     }
 
-    pub(super) fn handle_upstream_refusal(
-        &mut self,
-        id: &ResourceId,
-        reason: RefusalReason,
-        now: Time,
-    ) {
+    fn handle_upstream_refusal(&mut self, id: &ResourceId, reason: RefusalReason, now: Time) {
         self.bring_up_to_date(id, now);
         let Some(Entry { resource, .. }) = self.resources.get_mut(id) else {
             return;

@@ -169,7 +169,7 @@ pub(super) fn bytes_of(holding: &Holding) -> usize {
 }
 
 /// Points of the curves of a demand.
-pub(super) fn points(demand: &Demand) -> u32 {
+fn points(demand: &Demand) -> u32 {
     match demand {
         Demand::Client { .. } => 0,
         Demand::Server(demand) => counted(demand.points()),

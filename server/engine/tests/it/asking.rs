@@ -1,13 +1,13 @@
 //! Templates, nodes and requests that tests share: plain ones, of which a test changes what it is about.
 
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use doorward_engine::amount::Amount;
 use doorward_engine::demand::ServerDemand;
 use doorward_engine::id::{HolderName, ResourceId};
 use doorward_engine::node::mastership::{Mastership, Outcome};
-use doorward_engine::node::parts::InParts;
 use doorward_engine::node::{Config, Node};
 use doorward_engine::request::server::{GetServerCapacity, ServerAsk};
 use doorward_engine::request::{Ask, GetCapacity, Has, ReleaseCapacity};
@@ -149,19 +149,19 @@ pub(crate) fn do_due(node: &mut Node, now: Time) -> usize {
     calls
 }
 
-/// Does a call in parts, with something else in between. Returns the answer, and how many parts it took.
-pub(crate) fn with_others<C: InParts>(
+/// Calls a method for one resource after the other, with something else in between. Returns the answer and the number of
+/// calls.
+pub(crate) fn with_others<T>(
     node: &mut Node,
-    mut call: C,
-    now: Time,
+    mut next: impl FnMut(&mut Node) -> Poll<T>,
     mut others: impl FnMut(&mut Node),
-) -> (C::Answer, usize) {
-    let mut parts = 1;
+) -> (T, usize) {
+    let mut calls = 1;
     loop {
-        if let Some(answer) = call.next_part(node, now) {
-            return (answer, parts);
+        if let Poll::Ready(answer) = next(node) {
+            return (answer, calls);
         }
         others(node);
-        parts += 1;
+        calls += 1;
     }
 }

@@ -1,34 +1,31 @@
-//! Calls that name many resources, a part at a time: whatever happens between two parts, each resource is answered as if
-//! it had been asked for alone, no part is long, and there is never too much.
+//! Messages that name many resources, one resource a call: whatever happens between two calls, each resource is answered
+//! as if it had been asked for alone, and there is never too much.
 
 use std::collections::BTreeSet;
+use std::task::Poll;
 use std::time::Duration;
 
 use doorward_engine::amount::Amount;
 use doorward_engine::id::{HolderName, ResourceId};
-use doorward_engine::node::children::PushesCall;
-use doorward_engine::node::client_calls::{GetCapacityCall, ReleaseCall};
+use doorward_engine::node::asking::Answers;
+use doorward_engine::node::children::Pushes;
+use doorward_engine::node::event::NodeEvent;
 use doorward_engine::node::mastership::Outcome;
-use doorward_engine::node::parts::InParts as _;
 use doorward_engine::node::reload::PreparedTemplates;
-use doorward_engine::node::upstream_calls::{BeganToLearn, UpstreamReplyCall, UpstreamRequestCall};
+use doorward_engine::node::upstream::UpstreamAnswered;
 use doorward_engine::node::{Config, Node};
-use doorward_engine::request::server::GetServerCapacity;
-use doorward_engine::request::server::Via;
+use doorward_engine::request::server::{GetServerCapacity, GetServerCapacityReply, Via};
 use doorward_engine::request::{
     GetCapacity, GetCapacityReply, Has, RefusalReason, ReleaseCapacity, Released,
 };
-use doorward_engine::template::{AlgorithmKind, TemplateSpec, Templates};
+use doorward_engine::template::{AlgorithmKind, Templates};
 use doorward_engine::time::Time;
 use proptest::prelude::*;
 
 mod masterships;
 
 use crate::asking::{self, amount, do_due, master, release_request, served, with_others};
-use crate::parents::{LEASE, answer, template_of, templates};
-
-/// No part does more resources than that.
-const PER_PART: usize = 10;
+use crate::parents::{LEASE, answer, templates};
 
 const CAPACITY: f64 = 100.0;
 
@@ -98,55 +95,83 @@ fn with_children(children: usize, resources: usize) -> Node {
     node
 }
 
+/// Answers a request of a client, with something else between two calls.
+fn client_with_others(
+    node: &mut Node,
+    request: &GetCapacity,
+    now: Time,
+    others: impl FnMut(&mut Node),
+) -> (Outcome<GetCapacityReply>, usize) {
+    let mut answers = Answers::to_client(request);
+    let next = |node: &mut Node| node.answer_client_next(request, &mut answers, now);
+    with_others(node, next, others)
+}
+
+/// Brings an answer of the parent into force, with something else between two calls.
+fn reply_with_others(
+    node: &mut Node,
+    reply: &GetServerCapacityReply,
+    now: Time,
+    others: impl FnMut(&mut Node),
+) -> (bool, usize) {
+    let mut answered = UpstreamAnswered::default();
+    let next = |node: &mut Node| node.upstream_reply_next(reply, &mut answered, now);
+    with_others(node, next, others)
+}
+
+/// Decides what to ask the parent, with something else between two calls.
+fn request_with_others(
+    node: &mut Node,
+    now: Time,
+    others: impl FnMut(&mut Node),
+) -> (Option<GetServerCapacity>, usize) {
+    let mut begun = node.begin_upstream_request(7, now).unwrap();
+    let next = |node: &mut Node| node.upstream_request_next(&mut begun, now);
+    with_others(node, next, others)
+}
+
+/// Decides what to push, with something else between two calls.
+fn pushes_with_others(
+    node: &mut Node,
+    now: Time,
+    others: impl FnMut(&mut Node),
+) -> (Vec<(HolderName, GetServerCapacityReply)>, usize) {
+    let mut pushes = Pushes::default();
+    with_others(node, |node| node.push_next(&mut pushes, now), others)
+}
+
 #[test]
-fn a_request_of_ten_resources_is_one_part_and_one_of_a_thousand_is_many() {
+fn a_request_of_a_thousand_resources_takes_a_thousand_calls() {
     let mut node = node(false);
-    let call = asks(0, &(0..10).collect::<Vec<_>>(), 1.0);
-    let (_, parts) = with_others(&mut node, GetCapacityCall::new(&call), at(1), |_| {});
-    assert_eq!(parts, 1);
     let many: Vec<usize> = (0..1_000).collect();
-    let call = asks(0, &many, 1.0);
-    let (reply, parts) = with_others(&mut node, GetCapacityCall::new(&call), at(2), |_| {});
+    let (reply, calls) = client_with_others(&mut node, &asks(0, &many, 1.0), at(2), |_| {});
     assert_eq!(served(reply).leases.len(), 1_000);
-    assert!(parts >= 1_000 / PER_PART, "{parts}");
-    let call = release(0, &many);
-    let (released, parts) = with_others(&mut node, ReleaseCall::new(&call), at(3), |_| {});
+    assert_eq!(calls, 1_000);
+    let request = release(0, &many);
+    let mut released = Vec::new();
+    let next = |node: &mut Node| node.release_next(&request, &mut released, at(3));
+    let (released, calls) = with_others(&mut node, next, |_| {});
     assert_eq!(served(released), vec![Released::Freed; 1_000]);
-    assert!(parts >= 1_000 / PER_PART, "{parts}");
+    assert_eq!(calls, 1_000);
     assert_eq!(node.resources_count(), 0);
 }
 
 #[test]
-fn globs_that_are_tried_for_resources_nobody_has_yet_make_a_part_shorter() {
-    // Alike in how they begin and end, and without any text between: they are tried one by one.
-    let alike = |number: usize| {
-        let classes = (0..10).map(|bit| ["[xy]", "[xz]"][number >> bit & 1]);
-        format!("r{}*", classes.collect::<String>())
-    };
-    let globs = (0..1_000).map(alike).chain(["*".to_owned()]);
-    let specs: Vec<TemplateSpec> = globs
-        .map(|glob| TemplateSpec {
-            identifier_glob: Some(glob),
-            ..template_of(AlgorithmKind::FairShare, CAPACITY)
-        })
-        .collect();
+fn a_resource_that_is_named_twice_is_answered_once() {
     let mut node = node(false);
-    node.handle_templates(Templates::parse(&specs).unwrap(), at(1));
-    let resources: Vec<usize> = (0..PER_PART).collect();
-    let call = asks(0, &resources, 1.0);
-    let mut check = |parts_min, parts_max, seconds| {
-        let call = GetCapacityCall::new(&call);
-        let (reply, parts) = with_others(&mut node, call, at(seconds), |_| {});
-        assert_eq!(served(reply).leases.len(), PER_PART);
-        assert!((parts_min..=parts_max).contains(&parts), "{parts} parts");
-    };
-    check(PER_PART, PER_PART, 2);
-    // Now they are known.
-    check(1, 2, 3);
+    let request = asks(0, &[1, 2, 1, 3, 2, 1], 1.0);
+    let reply = served(node.handle_get_capacity(&request, at(1)));
+    let leases = reply.leases.iter().map(|it| it.resource.clone());
+    assert!(leases.eq([1, 2, 3].map(id)));
+    let refused = reply
+        .refused
+        .iter()
+        .map(|it| (it.resource.clone(), it.reason));
+    assert!(refused.eq([1, 2, 1].map(|number| (id(number), RefusalReason::Duplicate))));
 }
 
 #[test]
-fn an_answer_of_the_parent_names_all_that_begin_to_learn_by_it() {
+fn all_that_begin_to_learn_by_an_answer_of_the_parent_are_reported() {
     let mut node = node(true);
     let all: Vec<usize> = (0..100).collect();
     node.handle_get_capacity(&asks(0, &all, 1.0), at(1));
@@ -156,32 +181,36 @@ fn an_answer_of_the_parent_names_all_that_begin_to_learn_by_it() {
         lease.terms.inherited_for = None;
         lease.algorithm.as_mut().unwrap().learning_mode_duration = Duration::from_secs(60);
     }
-    let (begun, parts) = with_others(&mut node, UpstreamReplyCall::new(&reply), at(1), |_| {});
-    assert!(parts >= 100 / PER_PART, "{parts}");
+    let began_to_learn = |node: &mut Node| {
+        let events = std::iter::from_fn(|| node.poll_event());
+        let began = |event: &NodeEvent| matches!(event, NodeEvent::LearningBegan { .. });
+        events.filter(began).collect::<Vec<_>>()
+    };
+    assert_eq!(began_to_learn(&mut node), []);
+    node.handle_upstream_reply(&reply, at(1));
     // Since mastership began.
     let left = Duration::from_secs(59);
     let ids = all.iter().map(|number| id(*number));
-    let expected = ids.map(|resource| BeganToLearn { resource, left });
-    assert_eq!(begun, Some(expected.collect()));
-    let (again, _) = with_others(&mut node, UpstreamReplyCall::new(&reply), at(2), |_| {});
-    assert_eq!(again, Some(Vec::new()), "they learn already");
+    let expected = ids.map(|resource| NodeEvent::LearningBegan { resource, left });
+    assert!(began_to_learn(&mut node).into_iter().eq(expected));
+    node.handle_upstream_reply(&reply, at(2));
+    assert_eq!(began_to_learn(&mut node), [], "they learn already");
 }
 
 #[test]
-fn a_request_to_the_parent_and_its_answer_in_parts_are_those_of_the_whole() {
-    let (mut whole, mut in_parts) = (node(true), node(true));
+fn a_request_to_the_parent_and_its_answer_one_by_one_are_those_of_the_whole() {
+    let (mut whole, mut single) = (node(true), node(true));
     let all: Vec<usize> = (0..300).collect();
-    for node in [&mut whole, &mut in_parts] {
+    for node in [&mut whole, &mut single] {
         node.handle_get_capacity(&asks(0, &all, 1.0), at(1));
     }
     let expected = whole.poll_upstream_request(7, at(10)).unwrap();
-    let call = UpstreamRequestCall::new(7);
-    // What is asked for the first time in between is due later.
-    let (request, parts) = with_others(&mut in_parts, call, at(10), |node| {
+    // A resource that is asked for the first time in between is due later.
+    let (request, calls) = request_with_others(&mut single, at(10), |node| {
         node.handle_get_capacity(&asks(1, &[999], 1.0), at(10));
     });
     let request = request.unwrap();
-    assert!(parts >= 300 / PER_PART, "{parts}");
+    assert!(calls >= 300, "{calls}");
     let of = |request: &GetServerCapacity| {
         let asks = request.asks.iter();
         let asks = asks.map(|ask| (ask.resource.clone(), ask.demand.wants()));
@@ -191,11 +220,9 @@ fn a_request_to_the_parent_and_its_answer_in_parts_are_those_of_the_whole() {
 
     let reply = answer(&request, AlgorithmKind::FairShare);
     whole.handle_upstream_reply(&reply, at(10));
-    let call = UpstreamReplyCall::new(&reply);
-    let (begun, parts) = with_others(&mut in_parts, call, at(10), |_| {});
-    assert!(parts >= 300 / PER_PART, "{parts}");
-    assert_eq!(begun, Some(Vec::new()), "the parent lets nobody learn");
-    for node in [&mut whole, &mut in_parts] {
+    let (is_in_force, calls) = reply_with_others(&mut single, &reply, at(10), |_| {});
+    assert!(is_in_force && calls >= 300, "{calls}");
+    for node in [&mut whole, &mut single] {
         node.assert_consistent();
         let asks = asks(0, &all, 1.0);
         let reply = served(node.handle_get_capacity(&asks, at(11)));
@@ -206,14 +233,12 @@ fn a_request_to_the_parent_and_its_answer_in_parts_are_those_of_the_whole() {
 }
 
 #[test]
-fn pushes_in_parts_reach_every_child_once_for_each_resource_that_changed() {
+fn pushes_one_by_one_reach_every_child_once_for_each_resource_that_changed() {
     let resources = 5;
     let mut node = with_children(20, resources);
     let mut heard = BTreeSet::new();
-    let (pushes, parts) = with_others(&mut node, PushesCall::default(), at(11), |node| {
-        assert!(node.has_pushes(), "a call is under way");
-    });
-    assert!(parts > 5, "{parts}");
+    let (pushes, calls) = pushes_with_others(&mut node, at(11), |_| {});
+    assert!(calls > 100, "{calls}");
     for (child, reply) in pushes {
         for lease in reply.leases {
             assert!(heard.insert((child.clone(), lease.resource)), "twice");
@@ -227,22 +252,22 @@ fn pushes_in_parts_reach_every_child_once_for_each_resource_that_changed() {
 }
 
 #[test]
-fn a_change_between_two_parts_is_pushed_afterwards() {
+fn a_change_between_two_calls_is_pushed_afterwards() {
     let mut node = with_children(40, 1);
     let mut others = vec![child_asks("another", 1, 50.0)];
-    let (_, parts) = with_others(&mut node, PushesCall::default(), at(11), |node| {
+    let (_, calls) = pushes_with_others(&mut node, at(11), |node| {
         for request in others.drain(..) {
             let reply = node.handle_get_server_capacity(&request, Via::Stream, at(11));
             assert!(reply.is_ok());
         }
     });
-    assert!(parts > 1, "it came in between");
+    assert!(calls > 1, "it came in between");
     let pushes = node.poll_pushes(at(12));
     assert!(!pushes.is_empty(), "each has less since the other one came");
     assert!(!node.has_pushes());
 }
 
-/// What happens between two parts.
+/// An event between two calls.
 #[derive(Clone, Debug)]
 enum Meanwhile {
     Asks(usize, usize, f64),
@@ -294,9 +319,9 @@ fn outcome(reply: &GetCapacityReply) -> Vec<(ResourceId, Result<Amount, RefusalR
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
-    /// Of a request in parts and one request for each of its resources, with the same in between.
+    /// Of one request and one request for each of its resources, with the same in between.
     #[test]
-    fn a_request_in_parts_is_a_request_for_each_resource(
+    fn a_request_of_many_resources_is_a_request_for_each(
         before in prop::collection::vec(meanwhile(), 0..60),
         between in prop::collection::vec(meanwhile(), 0..30),
         resources in prop::collection::vec(0..60_usize, 1..60),
@@ -307,25 +332,22 @@ proptest! {
             before.iter().for_each(|it| play(node, it, at(1)));
         }
         let request = asks(0, &resources, wants);
-        let mut call = GetCapacityCall::new(&request);
+        let mut answers = Answers::to_client(&request);
         let mut meanwhile = between.iter();
         let mut asked = 0;
         let reply = loop {
             let before = whole.snapshot(at(2)).counters;
-            let reply = call.next_part(&mut whole, at(2));
+            let reply = whole.answer_client_next(&request, &mut answers, at(2));
             let after = whole.snapshot(at(2)).counters;
             let done = after.decisions + after.refused - before.decisions - before.refused;
-            prop_assert!(done as usize <= PER_PART);
-            // The same one by one; what is named again is refused, and changes nothing.
-            for _ in 0..done {
-                let is_again = resources[..asked].contains(&resources[asked]);
-                if !is_again {
-                    let one = asks(0, &resources[asked..=asked], wants);
-                    single.handle_get_capacity(&one, at(2));
-                }
-                asked += 1;
+            prop_assert_eq!(done, 1);
+            // A resource that is named again is refused, and changes nothing.
+            if !resources[..asked].contains(&resources[asked]) {
+                let one = asks(0, &resources[asked..=asked], wants);
+                single.handle_get_capacity(&one, at(2));
             }
-            if let Some(reply) = reply {
+            asked += 1;
+            if let Poll::Ready(reply) = reply {
                 break served(reply);
             }
             if let Some(it) = meanwhile.next() {

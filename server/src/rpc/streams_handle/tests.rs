@@ -1,8 +1,10 @@
-//! What children hear of decisions in many parts, and who is served in between.
+//! Messages of many resources: children hear the last decisions, and others are served in between.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Poll;
 
+use doorward_clock::Instant;
 use doorward_engine::id::ResourceId;
 use doorward_engine::node::Config;
 use doorward_engine::node::mastership::Mastership;
@@ -18,8 +20,15 @@ use crate::node_handle::NodeHandle;
 use crate::rpc::child_outbox::{Outgoing, channel};
 use crate::rpc::stream;
 
-/// Far more than are decided before the thread is given away.
+/// More than are read before the thread is given away. By a slow clock, the lock is given back after each.
 const RESOURCES: usize = 200;
+
+/// Shows a millisecond more each time: for the node, each resource takes long.
+fn slow() -> Instant {
+    static READ: AtomicU64 = AtomicU64::new(0);
+    let beginning = Instant::now() - Duration::MAX;
+    beginning + Duration::from_millis(READ.fetch_add(1, Ordering::Relaxed))
+}
 
 /// A master with 100 of each resource, and the streams of its children.
 struct Parent {
@@ -44,7 +53,7 @@ impl Parent {
             refresh_floor: Duration::ZERO,
             ..Config::default()
         };
-        let node = Arc::new(NodeHandle::new(config, templates, Clock::start()));
+        let node = Arc::new(NodeHandle::new(config, templates, Clock::start_by(slow)));
         let master = Mastership::Master { epoch: Some(1) };
         node.change(|node, now| node.handle_mastership(master, now));
         let text = String::new;
@@ -156,14 +165,18 @@ async fn what_a_child_heard_last_is_what_was_decided_last() {
     assert_eq!(first.has.values().sum::<f64>(), 100.0 * RESOURCES as f64);
     // Each asks, and is pushed to, while the other one takes more or less.
     let push = || parent.streams.push();
+    let asks = async |child: &Child<'_>, wants: [f64; 2]| {
+        // A child's requests are answered one after the other.
+        for wants in wants {
+            child.ask(wants).await;
+        }
+    };
     tokio::join!(
-        second.ask(80.0),
+        asks(&second, [80.0, 30.0]),
         push(),
-        first.ask(90.0),
         push(),
-        second.ask(30.0),
+        asks(&first, [90.0, 60.0]),
         push(),
-        first.ask(60.0),
         push(),
     );
     while parent.board.node().read(|node, _| node.has_pushes()) {
@@ -189,7 +202,7 @@ async fn what_is_pushed_waits_for_an_answer_that_has_begun() {
         let mut asks = task::spawn(first.ask(90.0));
         // It is read first, a little at a time.
         while decisions() == before {
-            assert_pending!(asks.poll(), "a part of it is decided");
+            assert_pending!(asks.poll(), "some of it is decided");
         }
         // Another child takes its share of all, by a call of its own.
         let request = asks_of("second", 80.0);
@@ -220,7 +233,6 @@ async fn clients_are_served_in_the_middle_of_an_answer() {
     let node = parent.board.node();
     let looks = async {
         let mut seen = Vec::new();
-        // As many as there are parts, and more.
         for _ in 0..RESOURCES {
             seen.push(node.read(|node, _| node.resources_count()));
             tokio::task::yield_now().await;

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use doorward_engine::node::Config;
+use doorward_engine::node::event::NodeEvent;
 use doorward_engine::node::mastership::{Mastership, Term};
 use doorward_engine::request::server::Via;
 use doorward_engine::template::Templates;
@@ -156,11 +157,15 @@ impl Player {
         output
     }
 
-    /// What happened at the nodes.
+    /// Returns the events of the nodes.
     pub fn events(&mut self) -> String {
         let mut output = String::new();
         for server in &mut self.world.servers {
             while let Some(event) = server.node.poll_event() {
+                // The template says so already, and `inspect` says for how long.
+                if matches!(event, NodeEvent::LearningBegan { .. }) {
+                    continue;
+                }
                 if self.has_names {
                     writeln!(output, "event at {}: {event:?}", server.name).unwrap();
                 } else {
