@@ -182,7 +182,7 @@ impl Node {
             self.note_steps(STEPS_PER_RESOURCE);
             let steps_left = self.steps_left();
             let Some(Entry { resource, .. }) = self.resources.at_mut(slot) else {
-                // Nobody held anything of it when it heard what concerns all.
+                // It had no holders when it heard what concerns all.
                 self.timeouts.remove(&first);
                 continue;
             };

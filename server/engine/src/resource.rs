@@ -229,7 +229,7 @@ impl Resource {
             return;
         }
         let (Some(capacity), Some(algorithm)) = (capacity, algorithm) else {
-            // What is out runs down; nothing new is given, whatever comes.
+            // Leases run down, and no request is granted anything new.
             self.set_supply(Supply::NONE);
             return;
         };
@@ -256,7 +256,7 @@ impl Resource {
         learned
     }
 
-    /// How many steps it took to look at leases that may have ended, since this was last asked.
+    /// Number of steps spent on leases that may have ended, since this was last asked.
     pub(crate) fn take_expiry_steps(&mut self) -> usize {
         std::mem::take(&mut self.looked_at) as usize * STEPS_PER_EXPIRY
     }

@@ -182,7 +182,7 @@ pub struct LimitFlags {
     )]
     pub memory_max: Option<Bytes>,
 
-    /// How many different priorities of one resource clients may use that its template does not name (min_share).
+    /// Number of different priorities of one resource that clients may use and its template does not name (min_share).
     #[arg(
         long,
         help_heading = "Limits",

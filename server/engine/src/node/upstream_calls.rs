@@ -1,4 +1,4 @@
-//! What a node asks its parent, and what its answers do. Both may name hundreds of resources, and are done in
+//! Requests of a node to its parent, and the answers. Both may name hundreds of resources, and are done in
 //! [parts](super::parts).
 
 use std::time::Duration;

@@ -25,10 +25,10 @@ use crate::time::Time;
 /// A lease that lasts for longer, and for more than half of its length, may be refreshed later.
 const PUT_OFF_MIN: Duration = Duration::from_secs(12);
 
-/// What is let in of a request.
+/// The part of a request that is let in.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Admitted {
-    /// What is asked.
+    /// All of it.
     AsAsked,
     /// A new holder, which that caller brings.
     New(CallerSlot),
@@ -64,11 +64,11 @@ impl Resource {
         Err(gate.too_many_requests(wait))
     }
 
-    /// What is let in of a request.
+    /// Decides which part of a request is let in.
     ///
     /// # Errors
     ///
-    /// What is full, and when to come back; nothing is changed then.
+    /// The limit that is reached, and when to come back; nothing is changed then.
     pub(super) fn admit(
         &mut self,
         slot: Option<Slot>,
@@ -117,7 +117,7 @@ impl Resource {
         }
     }
 
-    /// The priorities of a demand that nobody has, and the template does not name. If the algorithm does not look at them,
+    /// The priorities of a demand that no holder has, and the template does not name. If the algorithm does not look at them,
     /// the usual one is always there.
     fn new_priorities(&self, demand: &Demand) -> BTreeSet<i64> {
         let algorithm = self.policy.algorithm();
