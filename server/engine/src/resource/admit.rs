@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::admission::weight::Weight;
-use crate::admission::{AdmissionGate, CallerSlot, HolderChange, points_of};
+use crate::admission::{AdmissionGate, HolderChange, points_of};
 use crate::bands::Bands;
 use crate::demand::Demand;
 use crate::id::HolderKind;
@@ -19,22 +19,11 @@ use crate::lease_table::Slot;
 use crate::request::RefusalReason;
 use crate::resource::Resource;
 use crate::resource::arrivals::Brings;
-use crate::resource::ask::HolderAsk;
+use crate::resource::ask::{Admitted, HolderAsk};
 use crate::time::Time;
 
 /// A lease that lasts for longer, and for more than half of its length, may be refreshed later.
 const PUT_OFF_MIN: Duration = Duration::from_secs(12);
-
-/// The part of a request that is let in.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Admitted {
-    /// All of it.
-    AsAsked,
-    /// A new holder, which that caller brings.
-    New(CallerSlot),
-    /// The request, but its former demand counts, for there is no room for more.
-    WithoutGrowth,
-}
 
 impl Resource {
     /// A client's request takes one of those that there may be of its template. If there are too many, new

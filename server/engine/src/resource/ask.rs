@@ -21,7 +21,6 @@ use crate::past::Identity;
 use crate::request::server::ReportedLeases;
 use crate::request::{Has, LimitedBy};
 use crate::resource::Resource;
-use crate::resource::admit::Admitted;
 use crate::template::{HolderBounds, SafeCapacity};
 use crate::time::Time;
 
@@ -272,6 +271,17 @@ fn with_books(known: &Holding, ask: &HolderAsk<'_>, now: Time) -> Option<Has> {
         expires_in,
         ..sent
     })
+}
+
+/// The part of a request that is let in.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Admitted {
+    /// All of it.
+    AsAsked,
+    /// A new holder, which that caller brings.
+    New(CallerSlot),
+    /// The request, but its former demand counts, for there is no room for more.
+    WithoutGrowth,
 }
 
 /// The answer to a holder.
