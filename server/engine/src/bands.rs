@@ -42,44 +42,16 @@ impl Bands {
     }
 
     /// Bands by rising priority.
-    pub fn iter(&self) -> impl Iterator<Item = (i64, &ClaimIndex)> {
-        let others = self.others.iter();
-        let others = others.flat_map(|others| others.bands.iter());
-        self.with_usual(others, |band| band > Self::USUAL)
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = (i64, &ClaimIndex)> {
+        let others = || self.others.iter();
+        let below = others().flat_map(|others| others.bands.range(..Self::USUAL));
+        let above = others().flat_map(|others| others.bands.range(Self::USUAL..));
+        let usual = self.get(Self::USUAL).map(|usual| (&Self::USUAL, usual));
+        let all = below.chain(usual).chain(above);
+        all.map(|(band, index)| (*band, index))
     }
 
-    /// Bands by falling priority.
-    pub(crate) fn iter_falling(&self) -> impl Iterator<Item = (i64, &ClaimIndex)> {
-        let others = self.others.iter();
-        let others = others.flat_map(|others| others.bands.iter().rev());
-        self.with_usual(others, |band| band < Self::USUAL)
-    }
-
-    /// Merges the band that is kept by itself into the others: it comes just before the first band that `is_behind` it.
-    fn with_usual<'a>(
-        &'a self,
-        mut others: impl Iterator<Item = (&'a i64, &'a ClaimIndex)>,
-        is_behind: impl Fn(i64) -> bool,
-    ) -> impl Iterator<Item = (i64, &'a ClaimIndex)> {
-        let mut usual = self.get(Self::USUAL).map(|usual| (Self::USUAL, usual));
-        // The first of those behind it.
-        let mut next = None;
-        std::iter::from_fn(move || {
-            if next.is_some() {
-                return next.take();
-            }
-            match others.next().map(|(band, index)| (*band, index)) {
-                Some(other) if usual.is_some() && is_behind(other.0) => {
-                    next = Some(other);
-                    usual.take()
-                }
-                None => usual.take(),
-                other => other,
-            }
-        })
-    }
-
-    /// How many bands have claims.
+    /// Number of bands with claims.
     pub fn len(&self) -> usize {
         let others = self.others.as_ref().map_or(0, |it| it.bands.len());
         others + usize::from(!self.usual.is_empty())
@@ -134,7 +106,7 @@ impl Bands {
         self.usual.total_subclients() + others
     }
 
-    /// What all bands together take at a level. O(bands · log n).
+    /// Demand of all bands together at a level. O(bands · log n).
     pub(crate) fn demand_at(&self, level: f64) -> f64 {
         self.line_at(level).demand_at(level)
     }
@@ -260,7 +232,7 @@ mod tests {
             let bands = bands(&claims);
             let rising: Vec<i64> = bands.iter().map(|(band, _)| band).collect();
             assert_eq!(rising, present);
-            let falling = bands.iter_falling().map(|(band, _)| band);
+            let falling = bands.iter().rev().map(|(band, _)| band);
             assert!(falling.eq(present.iter().copied().rev()), "{present:?}");
         }
     }

@@ -411,12 +411,12 @@ impl Reserved {
     }
 }
 
-/// What came of looking at a due entry.
+/// Result of looking at a due entry.
 #[derive(Debug)]
 pub(crate) enum Expired {
     /// No entry is due.
     NothingDue,
-    /// The entry was of nobody whose last lease has ended; there may be more.
+    /// The last lease of the entry's holder lasts on; there may be more entries.
     Nobody,
     /// An older lease has ended, and frees something; there may be more.
     Part,

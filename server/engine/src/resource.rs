@@ -226,7 +226,7 @@ impl Resource {
             return;
         }
         let (Some(capacity), Some(algorithm)) = (capacity, algorithm) else {
-            // The leases that are out run down, and no new one is given.
+            // Leases run down, and no request is granted anything new.
             self.set_supply(Supply::NONE);
             return;
         };

@@ -1,6 +1,6 @@
 //! FAIR_SHARE: max-min fairness weighted by subclients, exactly.
 //!
-//! Everyone gets min(q, w*·s) at the water level w*: nobody can gain without somebody losing who
+//! Each holder gets min(q, w*·s) at the water level w*: no holder can gain unless another one loses that
 //! has no more per subclient (Bertsekas & Gallager, *Data Networks*, §6.5). A child server gets
 //! what its demand curve says at that level; sharing that out among its own holders, it finds the
 //! same level again.

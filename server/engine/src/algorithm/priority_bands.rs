@@ -105,7 +105,7 @@ fn band_capacities<'a>(
         left -= guaranteed(band, index.total_wants());
     }
     left = left.max(0.0);
-    bands.iter_falling().map(move |(band, index)| {
+    bands.iter().rev().map(move |(band, index)| {
         let wants = index.total_wants();
         let minimum = guaranteed(band, wants);
         let beyond = wants - minimum;

@@ -23,8 +23,8 @@ pub fn solve(bands: &Bands, supply: &Supply) -> Rule {
     let equal_share = of_parent.unwrap_or(of_all);
     let demand = bands.demand_at(equal_share);
     if demand > capacity {
-        // Only below the root: e is from before the capacity shrank or claims came. Nobody gets
-        // more than e, and those who want less than the others are served first, as ever.
+        // Only below the root: e is from before the capacity shrank or claims came. No client
+        // gets more than e, and those who want less than the others are served first, as ever.
         return fair_share::solve(bands, supply.capacity);
     }
     // Q > C ≥ D(e), so the denominator is above zero but for rounding.

@@ -19,7 +19,7 @@ pub(super) struct Tree {
     known: LastFound,
 }
 
-/// What was found since a claim last came or went. Most requests change no claim and divide the same capacity, so it is
+/// Results of searches since a claim last came or went. Most requests change no claim and divide the same capacity, so it is
 /// the same again.
 #[derive(Clone, Debug, Default)]
 struct LastFound {

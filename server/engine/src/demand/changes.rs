@@ -1,7 +1,7 @@
 //! The claims of a holder in [`Bands`]: what its demand puts there, and what another demand changes.
 //!
-//! Of a child server, bands that are the same stay: most priorities change seldom, and each has dozens of claims. What
-//! comes is put in before anything goes, so that no band is emptied that is filled again.
+//! Of a child server, bands that are the same stay: most priorities change seldom, and each has dozens of claims. New
+//! claims are put in before old ones are taken out, so that no band is emptied that is filled again.
 
 use std::cmp::Ordering;
 

@@ -20,22 +20,11 @@ use crate::limit::Full;
 use crate::request::RefusalReason;
 use crate::resource::Resource;
 use crate::resource::arrivals::{Brings, bytes_of, holder_bytes};
-use crate::resource::ask::HolderAsk;
+use crate::resource::ask::{Admitted, HolderAsk};
 use crate::time::Time;
 
 /// A lease that lasts for longer, and for more than half of its length, may be refreshed later.
 const PUT_OFF_MIN: Duration = Duration::from_secs(12);
-
-/// What is let in of a request.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Admitted {
-    /// What is asked.
-    AsAsked,
-    /// A new holder, which that caller brings.
-    New(CallerSlot),
-    /// The request, but its former demand counts, for there is no room for more.
-    WithoutGrowth,
-}
 
 impl Resource {
     /// A client's request takes one of those that there may be of its template. If there are too many, new
@@ -65,11 +54,11 @@ impl Resource {
         Err(gate.too_many_requests(wait).into())
     }
 
-    /// What is let in of a request.
+    /// Decides which part of a request is let in.
     ///
     /// # Errors
     ///
-    /// What is full, and when to come back; nothing is changed then.
+    /// The limit that is reached, and when to come back; nothing is changed then.
     pub(super) fn admit(
         &mut self,
         slot: Option<Slot>,
@@ -123,7 +112,7 @@ impl Resource {
         }
     }
 
-    /// The priorities of a demand that nobody has, and the template does not name. If the algorithm does not look at them,
+    /// The priorities of a demand that no holder has, and the template does not name. If the algorithm does not look at them,
     /// the usual one is always there.
     fn new_priorities(&self, demand: &Demand) -> BTreeSet<i64> {
         let algorithm = self.policy.algorithm();

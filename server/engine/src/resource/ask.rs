@@ -1,10 +1,10 @@
 //! A holder's request for one resource, as it counts, and the answer.
 //!
-//! What is said is not always what counts: a client may want more than a client can have, a child server may know less
-//! than the books here, and a new master does not believe all that holders say they have. All of that is applied to one
-//! value, here and nowhere else, in two steps. What is asked for counts as soon as the request is there
-//! ([`Resource::count_demand`]). What the holder reports counts once it is known which process it is, and what is let in
-//! ([`Resource::count_reports`]). From then on the request is only read.
+//! A request does not always count as it was sent: a client may want more than a client can have, a child server may know
+//! less than the books here, and a new master does not believe all reports. All of that is applied to one value, here and
+//! nowhere else, in two steps. The demand is counted when the request arrives ([`Resource::count_demand`]). The reports are
+//! counted when the process is known and the request is let in ([`Resource::count_reports`]). From then on the request is
+//! only read.
 
 use std::time::Duration;
 
@@ -21,26 +21,25 @@ use crate::past::Identity;
 use crate::request::server::ReportedLeases;
 use crate::request::{Has, LimitedBy};
 use crate::resource::Resource;
-use crate::resource::admit::Admitted;
 use crate::template::{HolderBounds, SafeCapacity};
 use crate::time::Time;
 
-/// What a holder asks of this resource.
+/// A holder's request for this resource.
 #[derive(Clone, Debug)]
 pub(crate) struct HolderAsk<'a> {
-    /// Who asks.
+    /// The holder that asks.
     pub(crate) asker: &'a Asker,
     /// Which process asks in that name.
     pub(crate) incarnation: Option<Incarnation>,
     /// See [`crate::request::GetCapacity::sequence`].
     pub(crate) sequence: Option<u64>,
-    /// What it asks for.
+    /// Its demand.
     pub(crate) demand: Demand,
     /// Whether it wants more than that, which does not count.
     pub(crate) wants_more: bool,
-    /// What it reports that it may be using.
+    /// Its report of what it may be using.
     pub(crate) in_use: InUse,
-    /// As much of that as is believed.
+    /// The believed part of that.
     pub(crate) believed: InUse,
     /// See [`crate::request::server::ServerAsk::reported`].
     pub(crate) reported: &'a [ReportedLeases],
@@ -50,18 +49,18 @@ pub(crate) struct HolderAsk<'a> {
     pub(crate) report: Option<ServerReport>,
     /// Asks faster than this get the current lease again.
     pub(crate) floor: Duration,
-    /// Who brings the holder, if it is a new one.
+    /// The caller that brings the holder, if it is a new one.
     pub(crate) caller: CallerSlot,
     /// Whether its former demand counts, since there is no room for more.
     pub(crate) is_held: bool,
 }
 
-/// What a holder reports that it may be using. The larger counts, each for as long as it lasts.
+/// A holder's report of what it may be using. The larger amount counts, each for as long as it lasts.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct InUse {
-    /// What it has by a lease, or may be using still.
+    /// The amount that it has by a lease, or may be using still.
     pub(crate) has: Option<Has>,
-    /// What its own holders may be using, if it is a child server that reports it.
+    /// The amount that its own holders may be using, if it is a child server that reports it.
     pub(crate) outstanding: Option<Has>,
 }
 
@@ -91,7 +90,7 @@ impl InUse {
 }
 
 impl<'a> HolderAsk<'a> {
-    /// What the node asks on behalf of a holder that is there: what it asked last. It acknowledges nothing.
+    /// An ask that the node makes on behalf of a known holder: its last one. It acknowledges nothing.
     pub(super) fn on_behalf_of(asker: &'a Asker, holding: &Holding) -> Self {
         let report = holding.report.as_deref();
         let in_use = InUse {
@@ -115,7 +114,7 @@ impl<'a> HolderAsk<'a> {
         }
     }
 
-    /// Who asks.
+    /// The holder that asks.
     pub(crate) fn holder(&self) -> &'a HolderId {
         self.asker.holder()
     }
@@ -125,7 +124,7 @@ impl<'a> HolderAsk<'a> {
         self.in_use.most()
     }
 
-    /// The part of it to confirm in learning mode. What a child server keeps for holders that have not reported is part of
+    /// The part of it to confirm in learning mode. A child server's reserve for holders that have not reported is part of
     /// its lease, if it still has one; beyond that, it is only reserved. It may be counted twice, and a server that
     /// was granted it would grant it on. If a child knows all its holders, what is out beyond its lease is only reserved,
     /// too: a predecessor has taken that back, perhaps for others, and it runs down.
@@ -141,7 +140,7 @@ impl<'a> HolderAsk<'a> {
         ))
     }
 
-    /// What it counts for holders that are no part of its demand, since it has not heard of them yet.
+    /// The amount that it counts for holders that are no part of its demand, since it has not heard of them yet.
     pub(crate) fn without_demand(&self) -> Amount {
         let report = self.report.as_ref();
         report.map_or(Amount::ZERO, |report| report.unreported)
@@ -174,8 +173,8 @@ impl<'a> HolderAsk<'a> {
 }
 
 impl Resource {
-    /// What is asked for counts up to what a holder can have: a client's wants, a child server's clients, and the points of
-    /// its curves. What is said beyond is not refused.
+    /// Limits the demand to what a holder can have: a client's wants, a child server's clients, and the points of its
+    /// curves. The rest is not refused; it does not count.
     pub(super) fn count_demand(&self, ask: &mut HolderAsk<'_>, limits: &Limits) {
         let HolderBounds {
             wants_max,
@@ -192,7 +191,7 @@ impl Resource {
         }
     }
 
-    /// What a holder reports counts together with what is known of it, as far as it is let in.
+    /// Merges the reports with what is known of the holder, as far as the request is let in.
     pub(super) fn count_reports(
         &self,
         slot: Option<Slot>,
@@ -240,8 +239,8 @@ fn counts_as_before(known: &Holding, ask: &HolderAsk<'_>) -> bool {
     (ask.is_held || looks_small) && known.demand != ask.demand
 }
 
-/// What a child server in learning mode reports as outstanding, plus what the books here have of its predecessors. None:
-/// nothing besides.
+/// The outstanding amount of a child server in learning mode, plus the amount that the books here have of its
+/// predecessors. None: nothing besides.
 fn with_books(known: &Holding, ask: &HolderAsk<'_>, now: Time) -> Option<Has> {
     ask.mastership()?;
     if ask.acknowledges() {
@@ -249,7 +248,7 @@ fn with_books(known: &Holding, ask: &HolderAsk<'_>, now: Time) -> Option<Has> {
     }
     let masterships = known.past.as_ref()?.masterships();
     let inherited = masterships.inherited(now)?;
-    // What the child keeps for holders that have not reported is part of its report.
+    // The amount that the child keeps for holders that have not reported is part of its report.
     let mut reported = ExactSum::from(ask.unreported);
     let parts = ask.reported.iter();
     parts
@@ -272,6 +271,17 @@ fn with_books(known: &Holding, ask: &HolderAsk<'_>, now: Time) -> Option<Has> {
         expires_in,
         ..sent
     })
+}
+
+/// The part of a request that is let in.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Admitted {
+    /// All of it.
+    AsAsked,
+    /// A new holder, which that caller brings.
+    New(CallerSlot),
+    /// The request, but its former demand counts, for there is no room for more.
+    WithoutGrowth,
 }
 
 /// The answer to a holder.

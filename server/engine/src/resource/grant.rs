@@ -40,7 +40,7 @@ impl Grant {
 }
 
 impl Resource {
-    /// What a holder gets that is there and whose claims are those of the ask. `lowered` is what it may keep if the capacity
+    /// Decides what a known holder gets, whose claims are those of the ask. `lowered` is what it may keep if the capacity
     /// was lowered since it last asked.
     pub(super) fn grant_known(
         &self,
@@ -57,7 +57,7 @@ impl Resource {
         grant
     }
 
-    /// What a holder gets whose claims are in the index. It has `held` reserved and `newest` as its newest lease, and may
+    /// Decides what a holder gets, whose claims are in the index. It has `held` reserved and `newest` as its newest lease, and may
     /// keep `kept` should the capacity be lowered below what is out.
     pub(super) fn grant(
         &self,
@@ -209,14 +209,14 @@ impl Resource {
     }
 }
 
-/// What a child server in learning mode keeps: what it has, and no less than its share by what it has
+/// The part that a child server in learning mode keeps: its lease, and no less than its share by what it has
 /// heard and what others of its holders have, which is no more than it has itself.
 fn keeps(newest: Amount, share: Share, unreported: Amount) -> Amount {
     let share = share.amount.get() + unreported.get();
     newest.max(Amount::from_computed(share))
 }
 
-/// What of that a holder may keep, if more is out than there is: not what another process under its
+/// The part of that which a holder may keep, if more is out than there is: without what another process under its
 /// name has besides.
 fn without_apart(holding: &Holding, kept: Amount) -> Amount {
     let leases = holding.leases();

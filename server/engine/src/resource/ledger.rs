@@ -47,7 +47,7 @@ pub(super) struct Decision {
 #[derive(Debug)]
 #[repr(C)]
 pub(super) struct Ledger {
-    /// The claims of everybody in the table.
+    /// The claims of all holders in the table.
     claims: Bands,
     table: LeaseTable,
     /// The child servers among the holders. Absent: there are none.
@@ -157,7 +157,7 @@ impl Ledger {
         self.table.name_hash(holder)
     }
 
-    /// What takes memory.
+    /// Weight in memory.
     pub(super) fn weight(&self) -> Weight {
         let children = self.children().len();
         Weight {
@@ -193,7 +193,7 @@ impl Ledger {
             .admit_priorities(by, more, &self.claims, named, gate)
     }
 
-    /// Who comes claims this, before it is put in.
+    /// Puts in the claims of a holder that is about to come.
     pub(super) fn claim(&mut self, demand: &Demand) {
         self.claims.insert_all(demand);
         self.note_clients_changed();

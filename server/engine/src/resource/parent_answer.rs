@@ -13,7 +13,7 @@ use crate::resource::parent_lease::AnswerTo;
 use crate::supply::{ParentTerms, Supply};
 use crate::time::{self, Time};
 
-/// Effect of an answer of the parent.
+/// The effect of an answer of the parent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Applied {
     /// It is in force.

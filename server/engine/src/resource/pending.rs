@@ -62,7 +62,7 @@ impl Resource {
         }
         let holding = slot.and_then(|slot| self.ledger.get(slot));
         let held = holding.map_or(Amount::ZERO, Holding::own);
-        // What is not believed of its report is not new to the parent.
+        // A part of its report that is not believed is not new to the parent.
         let news = ask.believed.most() > held;
         if !news && !holding.is_some_and(|holding| holding.pending) {
             return false;
@@ -145,7 +145,7 @@ impl Resource {
         });
     }
 
-    /// What a holder reports, as leases; none if there is nothing to learn.
+    /// A holder's reports, as leases; none if there is nothing to learn.
     fn reported_leases(&self, ask: &HolderAsk<'_>, now: Time) -> impl Iterator<Item = Lease> {
         let words = ask.believed.each().filter(|_| self.is_learning());
         words.map(move |has| Lease {

@@ -21,7 +21,7 @@ pub(crate) enum Timer {
 }
 
 impl Timer {
-    /// Those that [`Resource::handle_timeout`] is for, besides the ends of leases and of learning: only below the root.
+    /// Timers that [`Resource::handle_timeout`] is for, besides the ends of leases and of learning: only below the root.
     const OF_PARENT: [Self; 2] = [Self::OwnLeaseEnd, Self::RefusalEnd];
 }
 

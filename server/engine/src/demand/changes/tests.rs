@@ -1,4 +1,4 @@
-//! What goes and what comes when another demand of a child server takes the place of one.
+//! Claims in bands after other demands of a holder.
 
 use std::sync::Arc;
 
@@ -52,7 +52,7 @@ fn demand() -> impl Strategy<Value = Demand> {
     ]
 }
 
-/// How many claims there are by priority, and what they want.
+/// Number of claims by priority, and their wants.
 fn seen(bands: &Bands) -> Vec<(i64, usize, f64)> {
     let of = |(band, index): (i64, &ClaimIndex)| (band, index.len(), index.total_wants());
     bands.iter().map(of).collect()

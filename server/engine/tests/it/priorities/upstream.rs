@@ -1,4 +1,4 @@
-//! What goes up to the parent of demand that has many priorities.
+//! Demand of many priorities, as it goes up to the parent.
 
 use doorward_engine::claim_index::Level;
 
