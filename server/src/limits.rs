@@ -451,7 +451,10 @@ mod tests {
         let limits = ServerLimits::default();
         limits.set_max(ServerLimit::LeasesPerResource, 7);
         for before in 0..3 {
-            assert_eq!(limits.refuse(ServerLimit::LeasesPerResource, Duration::ZERO), before);
+            assert_eq!(
+                limits.refuse(ServerLimit::LeasesPerResource, Duration::ZERO),
+                before
+            );
         }
         let figures = limits.figures();
         let of_leases = figures

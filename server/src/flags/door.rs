@@ -50,7 +50,8 @@ impl LimitFlags {
             outgoing_bytes_max: self.bound(ServerLimit::OutgoingBytes),
             outgoing_bytes_per_address_max: self.bound(ServerLimit::OutgoingBytesPerAddress),
             calls_per_second_per_address_max: self.bound(ServerLimit::CallsPerAddress),
-            http_requests_per_second_per_address_max: self.bound(ServerLimit::HttpRequestsPerAddress),
+            http_requests_per_second_per_address_max: self
+                .bound(ServerLimit::HttpRequestsPerAddress),
             look_time_per_second_per_address_max: time(ServerLimit::LookTimePerAddress),
             child_servers_max: self.count(ServerLimit::ChildServers),
             child_servers_per_address_max: self.count(ServerLimit::ChildServersPerAddress),

@@ -142,7 +142,11 @@ impl LimitFlags {
     /// Warns of each flag without effect, with the name of its successor.
     pub fn warn_of_removed(&self) {
         for Removed { flag, successor } in &self.removed {
-            warn!(flag, successor, "this flag has no effect any more, and will be an error: use its successor");
+            warn!(
+                flag,
+                successor,
+                "this flag has no effect any more, and will be an error: use its successor"
+            );
         }
     }
 

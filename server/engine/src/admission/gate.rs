@@ -125,8 +125,7 @@ impl AdmissionGate<'_> {
         let book = self.admission.callers.get(caller);
         let has = book.map_or(0, |book| book.bytes);
         let max = self.limits.memory_per_caller_max;
-        self.admission
-            .check(Limit::MemoryPerCaller, has, more, max)
+        self.admission.check(Limit::MemoryPerCaller, has, more, max)
     }
 
     /// Checks that a resource with so many priorities may get so many more.

@@ -66,7 +66,10 @@ impl Admission {
                 if end < all {
                     return (load, Some(LoadFrom::Caller(end)));
                 }
-                (TemplateSlot::NONE, max.saturating_sub(end.saturating_sub(from)))
+                (
+                    TemplateSlot::NONE,
+                    max.saturating_sub(end.saturating_sub(from)),
+                )
             }
             LoadFrom::TemplateAfter(slot) => (slot, max),
         };

@@ -65,10 +65,7 @@ pub(crate) fn client_bytes(name: &str) -> usize {
 /// Bytes of a child server of that name, with so many points and priorities. Every priority but one counts, although
 /// other holders may share it.
 pub(crate) fn child_bytes(name: &str, points: usize, bands: usize) -> usize {
-    CURVE_BYTES
-        + points * POINT_BYTES
-        + bands.saturating_sub(1) * BAND_BYTES
-        + name_bytes(name)
+    CURVE_BYTES + points * POINT_BYTES + bands.saturating_sub(1) * BAND_BYTES + name_bytes(name)
 }
 
 /// What takes memory of one resource. Each resource keeps one, so it is small.

@@ -159,9 +159,7 @@ impl Arrivals {
 pub(super) fn holder_bytes(name: &str, demand: &Demand) -> usize {
     match demand {
         Demand::Client { .. } => weight::client_bytes(name),
-        Demand::Server(demand) => {
-            weight::child_bytes(name, demand.points(), demand.bands().len())
-        }
+        Demand::Server(demand) => weight::child_bytes(name, demand.points(), demand.bands().len()),
     }
 }
 

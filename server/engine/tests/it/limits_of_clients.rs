@@ -172,7 +172,9 @@ fn whatever_one_caller_invents_it_fills_a_part_and_others_come_in() {
     let kinds: [(&str, &dyn Fn(usize) -> (String, String, i64)); 4] = [
         ("resources", &|it| ("c".to_owned(), format!("a{it}"), 0)),
         ("holders", &|it| (format!("c{it}"), "a".to_owned(), 0)),
-        ("long names", &|it| (format!("{it}{long}"), "a".to_owned(), 0)),
+        ("long names", &|it| {
+            (format!("{it}{long}"), "a".to_owned(), 0)
+        }),
         ("priorities", &|it| {
             let priority = i64::try_from(it % 10).unwrap();
             (format!("c{it}"), format!("prio{}", it / 10), priority)
