@@ -246,7 +246,7 @@ pub struct ServeFlags {
     #[command(flatten)]
     pub clock: ClockFlags,
 
-    /// How much is taken on at most.
+    /// Bounds of everything that callers bring.
     #[command(flatten)]
     pub limits: LimitFlags,
 

@@ -72,7 +72,7 @@ macro_rules! limits {
                 }
             }
 
-            /// What its numbers count.
+            /// The unit of its numbers.
             pub const fn unit(self) -> Unit {
                 match self {
                     $(Self::$limit => Unit::$unit,)*
@@ -86,14 +86,14 @@ macro_rules! limits {
                 }
             }
 
-            /// What is limited, in a few words.
+            /// A few words for people.
             pub const fn what(self) -> &'static str {
                 match self {
                     $(Self::$limit => $what,)*
                 }
             }
 
-            /// What is limited, and what happens at the limit.
+            /// The whole description: the limit, and the answer at the limit.
             pub const fn help(self) -> &'static str {
                 match self {
                     $(Self::$limit => $help,)*

@@ -11,7 +11,7 @@ use crate::flags::limits::LimitFlags;
 use crate::limits::ServerLimit;
 
 impl LimitFlags {
-    /// How much a process accepts that may open so many files. Flags beyond that are lowered to it, with a warning.
+    /// The configuration of a process that may open so many files. Flags beyond that are lowered to it, with a warning.
     pub fn of_door(&self, files: usize, listen_backlog: NonZeroU32) -> DoorConfig {
         let defaults = DoorConfig::for_files(files);
         let given = |limit, default| self.given(limit).map_or(default, |_| self.count(limit));

@@ -7,7 +7,7 @@ use crate::admission::bucket::Rate;
 /// A number of bytes that is no bound.
 pub const NO_BOUND: usize = usize::MAX;
 
-/// How much a node accepts. [`crate::admission`] says what each bound is about; each has a name of its own
+/// The bounds of a node. [`crate::admission`] says what each bound is about; each has a name of its own
 /// ([`crate::limit::Limit`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
