@@ -21,7 +21,7 @@ use crate::memory;
 const MEMORY_PER_ADDRESS_MAX: usize = 512 << 20;
 
 /// Limits that `--help` shows.
-const SHOWN: [ServerLimit; 2] = [ServerLimit::Memory, ServerLimit::MemoryPerAddress];
+const SHOWN: [ServerLimit; 1] = [ServerLimit::Memory];
 
 /// The names of all variables, as the flags come.
 static VARIABLES: LazyLock<Vec<(&str, String)>> = LazyLock::new(|| {
