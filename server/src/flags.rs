@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-use clap::{ArgAction, Args, Parser, Subcommand};
+use clap::{Arg, ArgAction, Args, Parser, Subcommand};
 use clap_complete::Shell;
 use doorward_engine::id::{HolderName, IdError};
 use doorward_etcd::DocumentPlace;
@@ -29,6 +29,20 @@ use crate::door::LISTEN_BACKLOG;
 use crate::flags::clock::ClockFlags;
 use crate::flags::limits::LimitFlags;
 use crate::flags::parent::parent_servers;
+
+const SHORT_EXAMPLES: &str = "\
+Examples:
+  doorward-server
+      A root on loopback with built-in example templates.
+  doorward-server --listen 0.0.0.0:6970 --advertise quota.example.com:6970 \\
+      --templates /etc/doorward/templates.yaml
+      A root for others to reach. It reloads the file when it changes and on SIGHUP.
+  doorward-server --node eu --parent quota.example.com:6970 --listen 0.0.0.0:6970
+      A server of a region, or a leaf.
+
+More flags, most of them limits, and more examples: --help-all.
+Every flag can be given as an environment variable; a flag wins over its variable.
+Exit codes: 0 done or stopped; 1 failed; 2 wrong usage, or invalid templates.";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -47,7 +61,6 @@ Examples:
   doorward-server --node eu --parent etcd://etcd-0:2379,etcd-1:2379/root
       The same, below whichever servers of the node root are registered in etcd.
 
-More flags, most of them limits: --help-all.
 Every flag can be given as an environment variable, named beside it; a flag wins over its variable.
 DOORWARD_ETCD_ENDPOINTS is for the command line, doorward. A server that finds it does not start,
 unless it has endpoints of its own: DOORWARD_SERVER_ETCD_ENDPOINTS, which makes it a candidate.
@@ -64,7 +77,8 @@ pub const DEFAULT_NODE: &str = "root";
     name = "doorward-server",
     version,
     about = "Shares capacity among clients, by leases: exactly fair, never over capacity.",
-    after_help = EXAMPLES,
+    after_help = SHORT_EXAMPLES,
+    after_long_help = EXAMPLES,
     disable_help_flag = true,
     subcommand_negates_reqs = true,
     args_conflicts_with_subcommands = true,
@@ -105,9 +119,25 @@ pub enum Command {
     },
 }
 
+/// Flags that `--help` does not show, besides limits.
+const HIDDEN: [&str; 11] = [
+    "ca",
+    "cert",
+    "key",
+    "user",
+    "password_file",
+    "prefix",
+    "push_round",
+    "election_ttl",
+    "refresh_floor",
+    "listen_backlog",
+    "tolerance",
+];
+
 /// How to serve.
 #[derive(Clone, Debug, Args)]
 #[command(mut_arg("endpoints", |endpoints| endpoints.env(etcd_flags::SERVER_ENDPOINTS)))]
+#[command(mut_args(hidden_from_short_help))]
 pub struct ServeFlags {
     /// Where to serve gRPC.
     #[arg(
@@ -246,7 +276,7 @@ pub struct ServeFlags {
     #[command(flatten)]
     pub clock: ClockFlags,
 
-    /// How much is taken on at most.
+    /// Bounds of everything that callers bring.
     #[command(flatten)]
     pub limits: LimitFlags,
 
@@ -275,6 +305,14 @@ pub struct ServeFlags {
     /// What is logged, and how.
     #[command(flatten)]
     pub logs: LogFlags,
+}
+
+fn hidden_from_short_help(argument: Arg) -> Arg {
+    if HIDDEN.contains(&argument.get_id().as_str()) {
+        argument.hide_short_help(true)
+    } else {
+        argument
+    }
 }
 
 /// Where the pages are.

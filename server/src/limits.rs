@@ -72,7 +72,7 @@ macro_rules! limits {
                 }
             }
 
-            /// What its numbers count.
+            /// The unit of its numbers.
             pub const fn unit(self) -> Unit {
                 match self {
                     $(Self::$limit => Unit::$unit,)*
@@ -86,14 +86,14 @@ macro_rules! limits {
                 }
             }
 
-            /// What is limited, in a few words.
+            /// A few words for people.
             pub const fn what(self) -> &'static str {
                 match self {
                     $(Self::$limit => $what,)*
                 }
             }
 
-            /// What is limited, and what happens at the limit.
+            /// The whole description: the limit, and the answer at the limit.
             pub const fn help(self) -> &'static str {
                 match self {
                     $(Self::$limit => $help,)*
@@ -232,7 +232,7 @@ limits! {
     Priorities {
         "priorities", "--priorities-max", Count, Fixed("64"),
         "priorities of one resource that its template does not name",
-        "Priorities of one PRIORITY_BANDS resource that its template does not name. One address may bring a quarter of them. Child servers have 64 times as many of their own."
+        "Priorities of one resource that its template does not name. One address may bring a quarter of them. Child servers have 64 times as many of their own."
     }
 }
 
@@ -451,7 +451,10 @@ mod tests {
         let limits = ServerLimits::default();
         limits.set_max(ServerLimit::LeasesPerResource, 7);
         for before in 0..3 {
-            assert_eq!(limits.refuse(ServerLimit::LeasesPerResource, Duration::ZERO), before);
+            assert_eq!(
+                limits.refuse(ServerLimit::LeasesPerResource, Duration::ZERO),
+                before
+            );
         }
         let figures = limits.figures();
         let of_leases = figures

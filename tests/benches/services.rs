@@ -193,12 +193,7 @@ async fn tenants() {
     let server = Server::start(&[
         "--templates",
         &file.path,
-        "--resources-max=200000",
-        "--resources-per-address-max=200000",
-        "--resources-per-template-max=200000",
-        "--new-resources-per-second-per-address-max=100000",
-        "--new-resources-per-second-per-template-max=100000",
-        "--leases-per-address-max=200000",
+        "--newcomers-per-second-per-address-max=200000",
     ]);
     let client = Client::builder("api-0").address(&server.address);
     let client = client.connect().await.unwrap();

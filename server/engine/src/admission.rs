@@ -63,7 +63,7 @@ pub struct Admission {
 }
 
 impl Admission {
-    /// Nothing is there yet.
+    /// Makes one without bytes or callers.
     pub fn new(seed: u64) -> Self {
         Self {
             callers: Callers::new(seed),

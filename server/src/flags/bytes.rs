@@ -7,7 +7,7 @@ use bytesize::ByteSize;
 
 /// Number of bytes, at least one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Bytes(pub NonZeroU64);
+pub(super) struct Bytes(pub(super) NonZeroU64);
 
 impl FromStr for Bytes {
     type Err = &'static str;

@@ -11,7 +11,7 @@ use crate::flags::limits::LimitFlags;
 use crate::limits::ServerLimit;
 
 impl LimitFlags {
-    /// How much a process accepts that may open so many files. Flags beyond that are lowered to it, with a warning.
+    /// The configuration of a process that may open so many files. Flags beyond that are lowered to it, with a warning.
     pub fn of_door(&self, files: usize, listen_backlog: NonZeroU32) -> DoorConfig {
         let defaults = DoorConfig::for_files(files);
         let given = |limit, default| self.given(limit).map_or(default, |_| self.count(limit));
@@ -50,7 +50,8 @@ impl LimitFlags {
             outgoing_bytes_max: self.bound(ServerLimit::OutgoingBytes),
             outgoing_bytes_per_address_max: self.bound(ServerLimit::OutgoingBytesPerAddress),
             calls_per_second_per_address_max: self.bound(ServerLimit::CallsPerAddress),
-            http_requests_per_second_per_address_max: self.bound(ServerLimit::HttpRequestsPerAddress),
+            http_requests_per_second_per_address_max: self
+                .bound(ServerLimit::HttpRequestsPerAddress),
             look_time_per_second_per_address_max: time(ServerLimit::LookTimePerAddress),
             child_servers_max: self.count(ServerLimit::ChildServers),
             child_servers_per_address_max: self.count(ServerLimit::ChildServersPerAddress),

@@ -21,7 +21,7 @@ use crate::memory;
 const MEMORY_PER_ADDRESS_MAX: usize = 512 << 20;
 
 /// Limits that `--help` shows.
-const SHOWN: [ServerLimit; 2] = [ServerLimit::Memory, ServerLimit::MemoryPerAddress];
+const SHOWN: [ServerLimit; 1] = [ServerLimit::Memory];
 
 /// The names of all variables, as the flags come.
 static VARIABLES: LazyLock<Vec<(&str, String)>> = LazyLock::new(|| {
@@ -142,7 +142,11 @@ impl LimitFlags {
     /// Warns of each flag without effect, with the name of its successor.
     pub fn warn_of_removed(&self) {
         for Removed { flag, successor } in &self.removed {
-            warn!(flag, successor, "this flag has no effect any more, and will be an error: use its successor");
+            warn!(
+                flag,
+                successor,
+                "this flag has no effect any more, and will be an error: use its successor"
+            );
         }
     }
 

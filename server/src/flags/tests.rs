@@ -3,6 +3,7 @@
 use clap::CommandFactory;
 
 use super::*;
+use crate::limits::{DefaultBound, REMOVED, ServerLimit};
 
 #[test]
 fn the_flags_are_consistent() {
@@ -13,6 +14,9 @@ fn the_flags_are_consistent() {
 fn every_flag_has_an_environment_variable_and_a_help_text() {
     for argument in Flags::command().get_arguments() {
         let name = argument.get_id().as_str();
+        if name.starts_with("help") {
+            continue;
+        }
         let variable = argument
             .get_env()
             .unwrap_or_else(|| panic!("{name} has no environment variable"));
@@ -21,6 +25,36 @@ fn every_flag_has_an_environment_variable_and_a_help_text() {
             "{name}"
         );
         assert!(argument.get_help().is_some(), "{name}");
+    }
+}
+
+#[test]
+fn the_help_is_short_and_the_long_one_has_every_limit_as_the_table_says() {
+    let mut command = Flags::command().term_width(100);
+    let short = command.render_help().to_string();
+    let lines = short.lines().count();
+    assert!(lines <= 100, "{lines} lines:\n{short}");
+    assert!(short.contains("--memory-max") && short.contains("--help-all"));
+    let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let long = words(&command.render_long_help().to_string());
+    for limit in ServerLimit::ALL {
+        let help = match limit.default_bound() {
+            DefaultBound::Fixed(value) => {
+                let variable = limit.flag().trim_start_matches('-').replace('-', "_");
+                let variable = format!("DOORWARD_{}", variable.to_uppercase());
+                format!("{} [env: {variable}] [default: {value}]", limit.help())
+            }
+            DefaultBound::Computed(how) => format!("{} [default: {how}]", limit.help()),
+        };
+        assert!(long.contains(limit.flag()), "{}", limit.flag());
+        assert!(long.contains(&words(&help)), "{help}");
+    }
+    for removed in REMOVED {
+        assert!(
+            !long.contains(&format!("{} ", removed.flag)),
+            "{}",
+            removed.flag
+        );
     }
 }
 

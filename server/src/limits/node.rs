@@ -32,11 +32,26 @@ impl ServerLimits {
         let per_second = |rate: Rate| rate.per_second.get().into();
         for (limit, max) in [
             (ServerLimit::Memory, number(limits.memory_max)),
-            (ServerLimit::MemoryPerAddress, number(limits.memory_per_caller_max)),
-            (ServerLimit::MemoryPerTemplate, number(limits.memory_per_template_max)),
-            (ServerLimit::NewcomersPerAddress, per_second(limits.newcomers_per_caller)),
-            (ServerLimit::RequestsPerTemplate, per_second(limits.requests_per_template)),
-            (ServerLimit::LeasesPerResource, number(limits.leases_per_resource_max)),
+            (
+                ServerLimit::MemoryPerAddress,
+                number(limits.memory_per_caller_max),
+            ),
+            (
+                ServerLimit::MemoryPerTemplate,
+                number(limits.memory_per_template_max),
+            ),
+            (
+                ServerLimit::NewcomersPerAddress,
+                per_second(limits.newcomers_per_caller),
+            ),
+            (
+                ServerLimit::RequestsPerTemplate,
+                per_second(limits.requests_per_template),
+            ),
+            (
+                ServerLimit::LeasesPerResource,
+                number(limits.leases_per_resource_max),
+            ),
             (ServerLimit::Priorities, number(limits.priorities_max)),
         ] {
             self.set_max(limit, max);

@@ -182,9 +182,14 @@ impl StreamsHandle {
     }
 
     fn post(&self, held: &HeldStreams) {
+        let snapshot = held.streams.snapshot();
+        let is_open = |it: &&(StreamState, usize)| it.0 == StreamState::Open;
+        let open = snapshot.streams.iter().find(is_open).map_or(0, |it| it.1);
+        let open = u64::try_from(open).unwrap_or(u64::MAX);
         self.board
-            .sessions()
-            .post_child_streams(held.streams.snapshot());
+            .limits()
+            .set_used(ServerLimit::ChildServers, open);
+        self.board.sessions().post_child_streams(snapshot);
     }
 
     fn subscribe(&self, child: &str, open: bool) {

@@ -107,6 +107,32 @@ fn the_help_teaches_every_flag_with_its_variable() {
 }
 
 #[test]
+fn the_help_is_short_and_another_one_has_all_flags() {
+    let lines = |arguments: &[&str]| text(&run(arguments).stdout).lines().count();
+    let (short, long) = (lines(&["--help"]), lines(&["--help-all"]));
+    assert!(short <= 100 && long > 200, "{short} {long}");
+    assert_eq!(lines(&["-h"]), short);
+}
+
+#[test]
+fn a_removed_flag_has_no_effect_and_the_log_names_its_successor() {
+    let mut command = command(&["--leases-max", "many", "--check", "/nowhere"]);
+    command.env("DOORWARD_CURVES_PER_ADDRESS_MAX", "7");
+    let output = command.output().expect("it runs");
+    let said = text(&output.stderr);
+    for line in [
+        ["flag=\"--leases-max\"", "successor=\"--memory-max\""],
+        [
+            "flag=\"--curves-per-address-max\"",
+            "successor=\"--memory-per-address-max\"",
+        ],
+    ] {
+        let is_there = |it: &str| line.iter().all(|part| it.contains(part));
+        assert!(said.lines().any(is_there), "{line:?} in {said}");
+    }
+}
+
+#[test]
 fn wrong_usage_is_exit_code_2_and_says_what_to_give() {
     for (arguments, message) in [
         (["--listen", "nowhere"], "--listen"),

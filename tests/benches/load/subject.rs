@@ -16,15 +16,11 @@ use tokio::task::block_in_place;
 use crate::cores::Cores;
 
 /// Limits that would refuse the load of a single address, raised.
-const FLAGS: [&str; 10] = [
+const FLAGS: [&str; 6] = [
     "--calls-per-second-per-address-max=100000000",
     "--requests-per-second-per-template-max=100000000",
-    "--new-leases-per-second-per-address-max=100000000",
-    "--new-leases-per-second-per-template-max=100000000",
-    "--new-resources-per-second-per-address-max=100000000",
-    "--new-resources-per-second-per-template-max=100000000",
-    "--leases-per-address-max=4000000",
-    "--resources-per-address-max=100000",
+    "--newcomers-per-second-per-address-max=100000000",
+    "--memory-per-address-max=8GiB",
     "--look-time-per-second-per-address-max=1s",
     // Every request gets a decision.
     "--refresh-floor=0s",

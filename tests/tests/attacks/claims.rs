@@ -7,38 +7,48 @@ use doorward_tests::honest::{HonestClient, channel};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn invented_resources_of_one_address_leave_room_for_others() {
-    let mut besieged = Besieged::start(&[]).await;
+    // A resource and its first lease are some 1,000 bytes.
+    let mut besieged = Besieged::start(&["--memory-per-address-max=25MiB"]).await;
     let attack = invented_resources(besieged.target, "invented", 100_000, 1_000);
     let outcome = besieged.attacked(attack).await;
     assert!(outcome.refused > 50_000, "{outcome}");
     besieged.assert_unmoved(MEMORY_MAX).await;
-    besieged.assert_counted(&["new_resources_per_address", "resources_per_address"]);
+    besieged.assert_counted(&["memory_per_address_bytes"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn newcomers_of_one_address_are_as_many_each_second_as_it_may_bring() {
+    let few = ["--newcomers-per-second-per-address-max=1000"];
+    let mut besieged = Besieged::start(&few).await;
+    let attack = invented_resources(besieged.target, "invented", 50_000, 1_000);
+    let outcome = besieged.attacked(attack).await;
+    assert!(outcome.refused > 0, "{outcome}");
+    besieged.assert_unmoved(MEMORY_MAX).await;
+    besieged.assert_counted(&["newcomers_per_address"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn invented_resources_do_not_take_the_place_of_a_newcomer() {
     // As after a long attack: the address has used up its limits.
     let small = [
-        "--resources-max=1000",
-        "--resources-per-address-max=500",
-        "--new-resources-per-second-per-address-max=100000",
-        "--new-resources-per-second-per-template-max=100000",
+        "--memory-max=1000kB",
+        "--memory-per-address-max=480kB",
+        "--newcomers-per-second-per-address-max=100000",
     ];
     let mut besieged = Besieged::start(&small).await;
     let attack = invented_resources(besieged.target, "invented", 5_000, 100);
     let outcome = besieged.attacked(attack).await;
     assert!((1..=500).contains(&outcome.granted), "{outcome}");
     besieged.assert_unmoved(MEMORY_MAX).await;
-    besieged.assert_counted(&["resources_per_address"]);
+    besieged.assert_counted(&["memory_per_address_bytes"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn invented_clients_of_one_address_leave_room_for_others() {
     let small = [
-        "--leases-max=4000",
-        "--leases-per-address-max=2000",
-        "--new-leases-per-second-per-address-max=100000",
-        "--new-leases-per-second-per-template-max=100000",
+        "--memory-max=1040kB",
+        "--memory-per-address-max=520kB",
+        "--newcomers-per-second-per-address-max=100000",
         "--calls-per-second-per-address-max=100000",
     ];
     let mut besieged = Besieged::start(&small).await;
@@ -51,7 +61,7 @@ async fn invented_clients_of_one_address_leave_room_for_others() {
     let less = newcomer.ask().await;
     assert!(newcomer.has.is_some(), "{less:?}");
     besieged.assert_unmoved(MEMORY_MAX).await;
-    besieged.assert_counted(&["leases_per_address"]);
+    besieged.assert_counted(&["memory_per_address_bytes"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -66,10 +76,10 @@ async fn calls_of_one_address_are_as_many_as_it_may_make() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn forged_child_servers_are_bounded() {
-    let mut besieged = Besieged::start(&[]).await;
+    let mut besieged = Besieged::start(&["--memory-per-address-max=64MiB"]).await;
     let attack = forged_children(besieged.target, "attacked/curve", 117, 900);
     let outcome = besieged.attacked(attack).await;
     assert!(outcome.refused > 0, "{outcome}");
     besieged.assert_unmoved(MEMORY_MAX).await;
-    besieged.assert_counted(&["child_servers_per_address", "curves", "curve_points"]);
+    besieged.assert_counted(&["memory_per_address_bytes"]);
 }

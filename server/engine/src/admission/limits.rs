@@ -7,7 +7,7 @@ use crate::admission::bucket::Rate;
 /// A number of bytes that is no bound.
 pub const NO_BOUND: usize = usize::MAX;
 
-/// How much a node accepts. [`crate::admission`] says what each bound is about; each has a name of its own
+/// The bounds of a node. [`crate::admission`] says what each bound is about; each has a name of its own
 /// ([`crate::limit::Limit`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
@@ -23,7 +23,7 @@ pub struct Limits {
     pub requests_per_template: Rate,
     /// Holders of one resource.
     pub leases_per_resource_max: usize,
-    /// Different priorities of one PRIORITY_BANDS resource that clients bring and its template does not name; each costs
+    /// Different priorities of one resource that clients bring and its template does not name; each costs
     /// every decision a little.
     pub priorities_max: usize,
 }

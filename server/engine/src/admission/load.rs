@@ -1,4 +1,4 @@
-//! How much of each limit is in use.
+//! The use of each limit.
 //!
 //! The use in all is known at any time. Of a limit for each caller or template, the highest use by one of them is looked
 //! for, and there may be tens of thousands of them: one look is at a given number of them.
@@ -6,7 +6,7 @@
 use crate::admission::Admission;
 use crate::admission::template_books::TemplateSlot;
 
-/// How much is in use. Of a limit for each caller, template or resource: the highest use by one of them.
+/// The use of each limit. Of a limit for each caller, template or resource: the highest use by one of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Load {
     /// Estimated memory of all resources, holders and callers, in bytes.

@@ -26,7 +26,7 @@ impl TemplateSlot {
     }
 }
 
-/// What there is of a template.
+/// The book of a template.
 #[derive(Clone, Debug, Default)]
 pub(super) struct TemplateBook {
     /// Bytes of its resources and their holders.

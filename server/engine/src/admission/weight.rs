@@ -1,4 +1,4 @@
-//! How much memory what is out takes, roughly, without looking at it: counts times weights.
+//! Estimates of memory without a look at it: counts times weights.
 //!
 //! The weights are measured (`cargo bench -p doorward-engine --bench memory`), and a test holds the figure
 //! within 10 % of what the process grows by, whatever resources clients have leases of; within 30 % for child servers.
@@ -19,7 +19,7 @@ const EARLY_MAX: usize = 100;
 /// A resource with so many leases has no tables.
 const FEW: usize = 4;
 
-/// What the claims of a resource take in addition once they are more than a leaf of their tree holds.
+/// Further bytes of the claims of a resource that do not fit into one leaf of their tree.
 const TREE_BYTES: usize = 1_400;
 
 /// A resource with so many leases has no more than one leaf of claims.
@@ -37,13 +37,13 @@ const POINT_BYTES: usize = 55;
 /// A further priority of a resource.
 pub(crate) const BAND_BYTES: usize = 190;
 
-/// What an allocation costs besides what it holds.
+/// Bytes of an allocation besides its content.
 const ALLOCATION_BYTES: usize = 32;
 
 /// A name of up to so many bytes needs no allocation.
 const NAME_INLINE_MAX: usize = 23;
 
-/// What a name takes that is not kept in place.
+/// Bytes of a name that is not kept in place.
 pub(crate) fn name_bytes(name: &str) -> usize {
     if name.len() > NAME_INLINE_MAX {
         name.len() + ALLOCATION_BYTES

@@ -230,7 +230,7 @@ impl Node {
         }
     }
 
-    /// Nobody holds anything of it.
+    /// Removes a resource without holders.
     fn drop_resource(&mut self, slot: ResourceSlot) {
         if let Some(entry) = self.resources.remove(slot) {
             self.sums.note_gone(&entry.counted, entry.weighed);

@@ -1,4 +1,4 @@
-//! Who brought what of one resource: the bytes of holders by caller, and priorities that the template does not name.
+//! The things that callers brought to one resource: bytes of holders, and priorities that the template does not name.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,20 +10,19 @@ use crate::id::HolderKind;
 use crate::lease_table::Holding;
 use crate::limit::Full;
 
-/// How many times as many priorities child servers may bring together as clients may: a child server asks on behalf of
-/// many clients.
+/// Priorities of child servers for each priority of clients: a child server asks on behalf of many clients.
 const CHILDREN_PRIORITIES_FACTOR: usize = 64;
 
 /// One caller may bring this part of the priorities, so that it cannot use them up.
 const PART_OF_ONE_CALLER: usize = 4;
 
-/// Who brings something: a kind of holder, of a caller.
+/// The origin of a priority: a kind of holder, of a caller.
 pub(super) type Brings = (HolderKind, CallerSlot);
 
-/// What a resource knows of who brought what.
+/// The things that callers brought to one resource.
 #[derive(Debug, Default)]
 pub(super) struct Arrivals {
-    /// Who brought which priority that the template did not name then. Absent: there are none.
+    /// Priorities that the template did not name when they came, with their origin. Absent: there are none.
     #[expect(clippy::box_collection, reason = "without it, it takes one word")]
     priorities: Option<Box<BTreeMap<i64, Brings>>>,
     /// Changes of bytes since that was last asked.
@@ -35,7 +34,7 @@ pub(super) struct Arrivals {
 }
 
 impl Arrivals {
-    /// Whether so many priorities more may be brought, which nobody has. `named` are those of the template.
+    /// Checks that so many new priorities may be brought. `named` are those of the template.
     ///
     /// # Errors
     ///

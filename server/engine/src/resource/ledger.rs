@@ -180,7 +180,7 @@ impl Ledger {
     ///
     /// # Errors
     ///
-    /// What is full.
+    /// The limit is reached.
     pub(super) fn admit_priorities(
         &mut self,
         by: Brings,

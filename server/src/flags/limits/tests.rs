@@ -45,7 +45,11 @@ fn the_defaults_of_the_flags_are_those_of_the_engine() {
 fn no_limit_may_be_0() {
     for limit in ServerLimit::ALL {
         let flag = limit.flag();
-        let valid = if limit.unit() == Unit::Millis { "200ms" } else { "7" };
+        let valid = if limit.unit() == Unit::Millis {
+            "200ms"
+        } else {
+            "7"
+        };
         assert!(parse(&[flag, "0"]).is_err(), "{flag} 0");
         assert!(parse(&[flag, "0s"]).is_err(), "{flag} 0s");
         assert!(parse(&[flag, valid]).is_ok(), "{flag} {valid}");
@@ -55,7 +59,11 @@ fn no_limit_may_be_0() {
 #[test]
 fn a_removed_flag_is_accepted_and_names_one_that_exists() {
     let command = Flags::command();
-    let is_there = |flag: &str| command.get_arguments().any(|it| it.get_long() == Some(flag));
+    let is_there = |flag: &str| {
+        command
+            .get_arguments()
+            .any(|it| it.get_long() == Some(flag))
+    };
     for removed in REMOVED {
         let limits = parse(&[removed.flag, "whatever"]).expect("accepted");
         assert_eq!(limits.removed, [removed]);

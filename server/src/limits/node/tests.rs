@@ -49,6 +49,9 @@ fn what_a_node_refuses_is_counted() {
     let counted: Vec<_> = refused.iter().map(|it| (it.limit, it.refused)).collect();
     assert_eq!(
         counted,
-        [(ServerLimit::Memory, 1), (ServerLimit::LeasesPerResource, 5)]
+        [
+            (ServerLimit::Memory, 1),
+            (ServerLimit::LeasesPerResource, 5)
+        ]
     );
 }

@@ -1,4 +1,4 @@
-//! What has happened to a ledger that the node is still to be told of: each of it is taken once.
+//! News of a ledger for the node: each of them is taken once.
 
 use crate::admission::Charge;
 use crate::resource::ledger::Ledger;
