@@ -29,23 +29,13 @@ impl Node {
     /// If it is one of those above, or this one.
     pub(super) fn check_cycle(&self, child: &HolderName) -> Result<(), Cycle> {
         let node = &self.config.name;
-        let child = child.as_str();
-        if child != node && self.ancestors().iter().all(|name| name != child) {
-            return Ok(());
-        }
-        let up: Vec<&str> = std::iter::once(node.as_str())
-            .chain(self.ancestors().iter().map(String::as_str))
-            .collect();
-        match up.iter().position(|name| *name == child) {
+        let up = std::iter::once(node).chain(self.ancestors());
+        match up.clone().position(|name| name == child.as_str()) {
             None => Ok(()),
             Some(position) => Err(Cycle {
                 child: child.to_string(),
                 node: node.clone(),
-                path: up
-                    .iter()
-                    .take(position + 1)
-                    .map(|n| (*n).to_owned())
-                    .collect(),
+                path: up.take(position + 1).cloned().collect(),
             }),
         }
     }
