@@ -12,6 +12,7 @@ mod disposal;
 mod lock;
 mod parts;
 
+use std::iter;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -153,7 +154,8 @@ impl NodeHandle {
             let masterships = self.count_masterships(&node);
             let mastership = (masterships != masterships_before)
                 .then(|| (masterships, node.mastership(now).clone()));
-            let (unsettled, garbage) = (node.has_pushes(), node.poll_garbage());
+            let unsettled = node.has_pushes();
+            let garbage: Vec<_> = iter::from_fn(|| node.poll_garbage()).collect();
             (
                 answer,
                 moved,
@@ -167,9 +169,7 @@ impl NodeHandle {
             let since_start = now.since(Time::ZERO);
             self.limits.refuse_by_node(&before, &after, since_start);
         }
-        if let Some(garbage) = garbage {
-            disposal::dispose(garbage);
-        }
+        garbage.into_iter().for_each(disposal::dispose);
         if let Some(mastership) = mastership {
             self.announce_mastership(mastership);
         }
@@ -288,7 +288,7 @@ impl NodeHandle {
         let masterships = self.count_masterships(&node) + 1;
         let anew = node.anew(clock::incarnation());
         let former = std::mem::replace(&mut *node, anew);
-        disposal::dispose_whole(former);
+        disposal::dispose(Box::new(former));
         // It counts from the beginning; those who follow it must see that there is another one.
         self.masterships_before
             .store(masterships, Ordering::Relaxed);

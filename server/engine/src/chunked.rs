@@ -107,20 +107,6 @@ impl<T: Copy> Chunked<T> {
     }
 }
 
-impl<T> Chunked<Option<T>> {
-    /// Takes out the last entry that is there, and forgets the empty ones behind it.
-    pub(crate) fn pop_filled(&mut self) -> Option<T> {
-        while let Some(last) = self.len.checked_sub(1) {
-            let entry = self.place_mut(last).and_then(Option::take);
-            self.shorten();
-            if entry.is_some() {
-                return entry;
-            }
-        }
-        None
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -139,15 +125,6 @@ mod tests {
             assert_eq!(list.pop(), Some(entry));
         }
         assert!(list.memory_bytes() < most / 3);
-    }
-
-    #[test]
-    fn what_is_there_is_taken_out_from_behind() {
-        let mut list = Chunked::default();
-        (0..2 * CHUNK).for_each(|entry| list.push((entry % 3 == 0).then(|| Box::new(entry))));
-        let taken = std::iter::from_fn(|| list.pop_filled().map(|entry| *entry));
-        assert!(taken.eq((0..2 * CHUNK).rev().filter(|entry| entry % 3 == 0)));
-        assert_eq!(list.len(), 0);
     }
 
     proptest! {

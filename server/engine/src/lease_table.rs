@@ -334,12 +334,6 @@ impl LeaseTable {
         self.places.are_in_chunks()
     }
 
-    /// Drops about so many holders, which are not needed any more; after that, it is not to be used. Returns
-    /// whether none is left.
-    pub(crate) fn drop_some(&mut self, holders: usize) -> bool {
-        self.places.drop_some(holders)
-    }
-
     /// Bytes of memory behind it, names included (roughly: what the allocator adds is not known).
     pub(crate) fn memory_bytes(&self) -> usize {
         let names: usize = self.iter().map(|h| h.name.as_str().len() + 16).sum();

@@ -40,6 +40,7 @@ mod view;
 
 pub(crate) use view::Ends;
 
+use std::any::Any;
 use std::borrow::Cow;
 use std::num::NonZeroU16;
 use std::sync::Arc;
@@ -48,7 +49,6 @@ use std::time::Duration;
 use crate::admission::weight::counted;
 use crate::algorithm::{self, Rule, static_share};
 use crate::demand::Demand;
-use crate::garbage::{Garbage, Heap};
 use crate::id::{MastershipId, ResourceId};
 use crate::refresh::Invitations;
 use crate::resource::learning_mode::{LearningMode, Relearns};
@@ -122,6 +122,9 @@ pub(crate) struct Resource {
     invitations: Invitations,
 }
 
+/// Values that are not needed any more, and may be large. To drop a million leases takes a good part of a second.
+pub(crate) type Garbage = Vec<Box<dyn Any + Send>>;
+
 /// What a resource did by itself.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Done {
@@ -129,12 +132,6 @@ pub(crate) struct Done {
     pub(crate) learned: bool,
     /// How many steps it took to put claims where they belong.
     pub(crate) claim_steps: usize,
-}
-
-impl Heap for Resource {
-    fn drop_some(&mut self, pieces: usize) -> bool {
-        self.ledger.drop_some(pieces)
-    }
 }
 
 impl Resource {
@@ -307,8 +304,8 @@ impl Resource {
         moved + std::mem::take(&mut self.looked_at) as usize * STEPS_PER_EXPIRY
     }
 
-    /// What is not needed any more, and takes too long to drop here.
-    pub(crate) fn take_waste(&mut self) -> Option<Box<Garbage>> {
+    /// Values that may be large, and are to be dropped elsewhere.
+    pub(crate) fn take_waste(&mut self) -> Garbage {
         self.ledger.take_waste()
     }
 

@@ -213,23 +213,6 @@ impl Places {
         matches!(self, Self::Many(many) if !many.others.is_empty())
     }
 
-    /// Drops about so many holders, which are not needed any more; after that, this is not to be used. Returns
-    /// whether none is left.
-    pub(super) fn drop_some(&mut self, holders: usize) -> bool {
-        match self {
-            Self::Few(_) => true,
-            Self::Many(many) => {
-                let chunks = holders.div_ceil(CHUNK);
-                if many.others.len() < chunks {
-                    many.first = Vec::new();
-                }
-                many.others
-                    .truncate(many.others.len().saturating_sub(chunks));
-                many.first.is_empty()
-            }
-        }
-    }
-
     /// All places, taken or not.
     #[cfg(test)]
     pub(super) fn slots(&self) -> impl Iterator<Item = Slot> + use<> {

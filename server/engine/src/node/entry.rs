@@ -3,10 +3,9 @@
 
 use crate::admission::weight::{self, Weight};
 use crate::admission::{CallerSlot, TemplateSlot};
-use crate::garbage::Heap;
 use crate::id::ResourceId;
 use crate::node::event::NodeEvent;
-use crate::node::resources::{ResourceSlot, Resources};
+use crate::node::resources::ResourceSlot;
 use crate::node::sweep::News;
 use crate::node::totals::Counted;
 use crate::node::{Node, TimeoutReason};
@@ -98,47 +97,6 @@ impl Entry {
     }
 }
 
-/// Resources that are not needed any more.
-#[derive(Debug)]
-pub(super) struct Forgotten {
-    resources: Resources,
-    /// One with many holders, of which a part is dropped.
-    large: Option<Resource>,
-}
-
-impl Forgotten {
-    pub(super) fn new(resources: Resources) -> Self {
-        Self {
-            resources,
-            large: None,
-        }
-    }
-}
-
-impl Heap for Forgotten {
-    fn drop_some(&mut self, pieces: usize) -> bool {
-        if let Some(large) = &mut self.large {
-            if large.drop_some(pieces) {
-                self.large = None;
-            }
-            return false;
-        }
-        let mut dropped = 0;
-        while dropped < pieces {
-            let Some(entry) = self.resources.pop() else {
-                return true;
-            };
-            let resource = entry.resource;
-            if resource.has_had_many() {
-                self.large = Some(resource);
-                return false;
-            }
-            dropped += 1 + resource.holders();
-        }
-        false
-    }
-}
-
 impl Node {
     /// After a resource has changed: puts it in its place, or forgets it if nobody holds anything of it.
     pub(super) fn settle_at(&mut self, slot: ResourceSlot) {
@@ -165,9 +123,7 @@ impl Node {
             let resource = &entry.resource;
             self.children.note_unsettled(resource.id(), resource);
         }
-        if let Some(waste) = entry.resource.take_waste() {
-            self.garbage.append(*waste);
-        }
+        let waste = entry.resource.take_waste();
         let conflict = entry.resource.take_conflict();
         let is_gone = entry.resource.is_empty();
         let (mut next, mut ask) = (None, Due::NEVER);
@@ -192,6 +148,7 @@ impl Node {
             let id = entry.resource.id().clone();
             self.note_conflict(id, *conflict);
         }
+        waste.into_iter().for_each(|value| self.discard(value));
         if is_gone {
             self.drop_resource(slot);
         }
@@ -235,7 +192,7 @@ impl Node {
             self.admission
                 .note_resource_gone(entry.caller, entry.template, name);
             if entry.resource.has_had_many() {
-                self.garbage.push(entry.resource);
+                self.discard(entry);
             }
             self.push_event(NodeEvent::ResourceDropped { resource: id });
         }

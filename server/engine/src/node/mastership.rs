@@ -9,10 +9,8 @@
 
 use std::time::Duration;
 
-use crate::garbage::Whole;
 use crate::id::MastershipId;
 use crate::node::Node;
-use crate::node::entry::Forgotten;
 use crate::node::event::NodeEvent;
 use crate::resource::over_after;
 use crate::time::Time;
@@ -190,17 +188,13 @@ impl Node {
     /// All that is known of leases is dropped, elsewhere. O(1).
     fn forget_leases(&mut self) {
         let resources = self.resources.take();
-        self.garbage.push(Whole(std::mem::take(&mut self.sums)));
-        if resources.len() > 0 {
-            self.garbage.push(Forgotten::new(resources));
-            self.garbage.push(std::mem::take(&mut self.timeouts));
-        }
+        let sums = std::mem::take(&mut self.sums);
+        let timeouts = std::mem::take(&mut self.timeouts);
         let books = self.admission.forget(self.config.seed);
-        self.garbage.push(Whole(books));
         let (due, unsettled) = (self.upstream.forget(), self.children.forget());
-        self.garbage.push(due);
-        self.garbage.push(unsettled);
-        self.garbage.push(Whole(self.conflicts.forget()));
+        let conflicts = self.conflicts.forget();
+        self.discard(Box::new((resources, sums, timeouts)));
+        self.discard(Box::new((books, due, unsettled, conflicts)));
         self.sweep.forget();
     }
 

@@ -7,7 +7,6 @@
 mod claims;
 mod news;
 pub(super) mod regrouping;
-mod waste;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU16;
@@ -22,12 +21,12 @@ use crate::id::{HolderId, HolderKind, HolderName};
 use crate::lease::{Lease, Leases};
 use crate::lease_table::{Expired, Holding, KnownWhy, LeaseTable, Slot, Version};
 use crate::request::RefusalReason;
+use crate::resource::Garbage;
 use crate::resource::arrivals::{Arrivals, Brings};
 use crate::resource::ask::HolderAsk;
 use crate::resource::learned::Learned;
 use crate::resource::ledger::claims::Claims;
 use crate::resource::ledger::regrouping::Regrouping;
-use crate::resource::ledger::waste::Waste;
 use crate::resource::reported::Reported;
 use crate::template::{AlgorithmKind, Shrink};
 use crate::time::Time;
@@ -71,8 +70,8 @@ pub(super) struct Ledger {
     has_new_clients: bool,
     /// Claims on their way into other bands.
     regrouping: Option<Box<Regrouping>>,
-    /// What is not needed any more, and is not to be dropped here.
-    waste: Waste,
+    /// Values that may be large, and are dropped elsewhere.
+    waste: Garbage,
 }
 
 impl Ledger {
@@ -90,7 +89,7 @@ impl Ledger {
             is_unsettled: false,
             has_new_clients: false,
             regrouping: None,
-            waste: Waste::default(),
+            waste: Garbage::new(),
         }
     }
 
@@ -402,6 +401,31 @@ impl Ledger {
         if let Some(reported) = self.reported.as_mut().filter(|it| !it.is_empty()) {
             reported.forget(self.table.name_hash(holder));
         }
+    }
+
+    /// Learning is over: reports of holders do not count any more.
+    pub(super) fn forget_reports(&mut self) {
+        if let Some(learned) = self.learned.take() {
+            self.waste.push(learned);
+        }
+        self.forget_reported();
+    }
+
+    /// Reports of what holders have do not count any more.
+    pub(super) fn forget_reported(&mut self) {
+        if let Some(reported) = self.reported.take() {
+            self.waste.push(reported);
+        }
+    }
+
+    /// Values that may be large, and are to be dropped elsewhere.
+    pub(super) fn take_waste(&mut self) -> Garbage {
+        std::mem::take(&mut self.waste)
+    }
+
+    /// Whether there were so many holders, or are so many claims, that dropping it takes long.
+    pub(super) fn has_had_many(&self) -> bool {
+        self.table.has_had_many() || !self.is_settled()
     }
 
     /// Asserts that all that is kept agrees. O(n), for tests.

@@ -16,8 +16,7 @@ use std::sync::Arc;
 use crate::bands::Bands;
 use crate::demand::changes::ClaimChanges;
 use crate::demand::{Demand, ServerDemand};
-use crate::garbage::Whole;
-use crate::resource::ledger::waste::Waste;
+use crate::resource::Garbage;
 use crate::template::AlgorithmKind;
 use crate::time::Time;
 
@@ -90,13 +89,13 @@ impl Claims {
     }
 
     /// A holder is gone.
-    pub(super) fn remove(&mut self, demand: &Demand, waste: &mut Waste) {
+    pub(super) fn remove(&mut self, demand: &Demand, waste: &mut Garbage) {
         match demand {
             Demand::Client { .. } => {
                 if let Some((band, claim)) = demand.only_claim(self.kind)
                     && let Some(emptied) = self.bands.remove(band, claim)
                 {
-                    waste.push(Whole(emptied));
+                    waste.push(Box::new(emptied));
                 }
             }
             Demand::Server(before) => self.send_off(Arc::clone(before), Arc::default()),
@@ -104,7 +103,7 @@ impl Claims {
     }
 
     /// A holder asks for something else.
-    pub(super) fn change(&mut self, before: &Demand, after: &Demand, waste: &mut Waste) {
+    pub(super) fn change(&mut self, before: &Demand, after: &Demand, waste: &mut Garbage) {
         if let (Demand::Server(before), Demand::Server(after)) = (before, after) {
             self.send_off(Arc::clone(before), Arc::clone(after));
             return;
@@ -122,7 +121,7 @@ impl Claims {
 
     /// Puts in, or takes out, some claims that are on their way: as many as may be at once. The rest is due, after what
     /// was due before. Returns how many.
-    pub(super) fn settle(&mut self, now: Time, waste: &mut Waste) -> usize {
+    pub(super) fn settle(&mut self, now: Time, waste: &mut Garbage) -> usize {
         let Some(all) = &mut self.on_their_way else {
             return 0;
         };
@@ -135,7 +134,7 @@ impl Claims {
             }
             for change in changes.by_ref().take(most - moved) {
                 if let Some(emptied) = self.bands.change(change) {
-                    waste.push(Whole(emptied));
+                    waste.push(Box::new(emptied));
                 }
                 moved += 1;
             }

@@ -14,7 +14,6 @@ use std::collections::BTreeMap;
 
 use crate::bands::Bands;
 use crate::demand::Demand;
-use crate::garbage::{FEW, Whole};
 use crate::lease_table::Slot;
 use crate::resource::ledger::Ledger;
 use crate::resource::ledger::claims::Claims;
@@ -103,7 +102,7 @@ impl Ledger {
         if kind.has_bands() == self.kind().has_bands() {
             self.claims.change_kind(kind);
             if let Some(given_up) = self.regrouping.take() {
-                self.discard(Whole(given_up));
+                self.waste.push(given_up);
             }
             return 0;
         }
@@ -140,10 +139,7 @@ impl Ledger {
         }
         drop(places);
         let former = std::mem::replace(&mut self.claims, regrouping.claims);
-        let claims = former.bands().iter().map(|(_, index)| index.len());
-        if claims.sum::<usize>() > FEW {
-            self.discard(Whole(former));
-        }
+        self.waste.push(Box::new(former));
         self.note_clients_changed();
         steps
     }
