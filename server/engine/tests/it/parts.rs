@@ -118,7 +118,7 @@ fn a_request_of_ten_resources_is_one_part_and_one_of_a_thousand_is_many() {
 
 #[test]
 fn globs_that_are_tried_for_resources_nobody_has_yet_make_a_part_shorter() {
-    // Alike in how they begin and end, and without any text between: they are tried one by one.
+    // They begin alike, so they are tried one by one.
     let alike = |number: usize| {
         let classes = (0..10).map(|bit| ["[xy]", "[xz]"][number >> bit & 1]);
         format!("r{}*", classes.collect::<String>())
