@@ -88,8 +88,8 @@ impl NodeHandle {
         &self.limits
     }
 
-    /// Says how much of what the node bounds is in use now.
-    pub fn post_load(&self) {
+    /// Says how much of what the node bounds is in use now, and that one resource has so many holders.
+    pub fn post_load(&self, leases_per_resource: usize) {
         let part = |from| self.look(|node, _| node.load_from(from, LOAD_PER_LOOK));
         let (mut load, mut next) = part(LoadFrom::START);
         while let Some(from) = next {
@@ -97,6 +97,7 @@ impl NodeHandle {
             (more, next) = part(from);
             load.include(&more);
         }
+        load.leases_per_resource = leases_per_resource;
         self.limits.set_used_by_node(&load);
     }
 

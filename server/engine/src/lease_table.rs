@@ -267,8 +267,8 @@ impl LeaseTable {
         }
     }
 
-    /// Looks at the holder that is due first, if there is one, or ends leases that are to end by a time. A holder whose last
-    /// lease has ended is taken out.
+    /// Looks at the holder that is due first, if there is one, or ends leases that are to end by a time. A holder whose
+    /// last lease has ended is taken out.
     pub(crate) fn expire_one(&mut self, now: Time) -> Expired {
         if let Some(ended) = self.end_some() {
             return ended;
@@ -398,7 +398,7 @@ impl Reserved {
     }
 }
 
-/// What came of looking at a due entry.
+/// Result of looking at a holder that is due.
 #[derive(Debug)]
 pub(crate) enum Expired {
     /// No holder is due.

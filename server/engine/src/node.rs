@@ -50,7 +50,6 @@ use crate::node::parts::STEPS_PER_RESOURCE;
 use crate::node::reload::InForce;
 use crate::node::resources::{ResourceSlot, Resources};
 use crate::node::sweep::Sweep;
-use crate::node::totals::NodeSums;
 use crate::node::upstream::NodeUpstream;
 use crate::resource::Garbage;
 use crate::retry::Retries;
@@ -119,8 +118,6 @@ pub struct Node {
     events: VecDeque<NodeEvent>,
     garbage: Garbage,
     counters: Counters,
-    /// Over all resources.
-    sums: NodeSums,
     /// What was done since the [part](parts) began that is under way.
     steps: usize,
 }
@@ -154,7 +151,6 @@ impl Node {
             events: VecDeque::new(),
             garbage: Garbage::new(),
             counters: Counters::default(),
-            sums: NodeSums::default(),
             steps: 0,
         }
     }
@@ -297,7 +293,6 @@ impl Node {
             entry.assert_consistent(pace, has_parent, has_heard);
         }
         self.assert_counted();
-        self.assert_summed();
         self.resources.assert_consistent();
         let scheduled = self.resources.slots().filter_map(|slot| {
             let (time, reason) = self.resources.at(slot)?.scheduled?;

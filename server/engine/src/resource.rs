@@ -38,8 +38,6 @@ mod safe;
 pub(crate) mod timer;
 mod view;
 
-pub(crate) use view::Ends;
-
 use std::any::Any;
 use std::borrow::Cow;
 use std::num::NonZeroU16;
@@ -328,11 +326,6 @@ impl Resource {
     pub(crate) fn has_untaken(&self) -> bool {
         let is_looked_at = self.expired > 0 || self.looked_at > 0;
         is_looked_at || self.conflict.is_some() || self.ledger.has_untaken()
-    }
-
-    /// Whether other clients may be served since this was last asked.
-    pub(crate) fn take_new_clients(&mut self) -> bool {
-        self.ledger.take_new_clients()
     }
 
     /// Whether something changed since this was last asked that may change what child servers

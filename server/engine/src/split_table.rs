@@ -41,7 +41,7 @@ fn part_of(hash: u32) -> usize {
 }
 
 impl SplitTable {
-    /// How many entries there are.
+    /// Returns the number of entries.
     pub(crate) fn len(&self) -> usize {
         self.tables().map(HashTable::len).sum()
     }

@@ -17,7 +17,7 @@ use std::time::Duration;
 use doorward_clock::Instant;
 use tracing::warn;
 
-/// How often memory is given back.
+/// Pause between two attempts to give memory back.
 const REST: Duration = Duration::from_millis(2);
 
 /// For how long memory is given back after the last value was dropped: longer than the allocator keeps it.

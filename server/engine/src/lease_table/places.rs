@@ -28,7 +28,7 @@ pub(super) struct Places {
     index: Option<Box<Index>>,
 }
 
-/// How many holders are found.
+/// Finds holders by name and by schedule.
 #[derive(Debug, Default)]
 struct Index {
     /// The slot, and 32 bits of the hash: growing the table does not touch the holders.
@@ -104,7 +104,7 @@ impl Places {
         index.by_name.find(hash(), is_it).map(Slot)
     }
 
-    /// What is in a slot.
+    /// Returns the holder in a slot.
     pub(super) fn get(&self, slot: Slot) -> Option<&Holding> {
         let (chunk, place) = slot.place();
         match chunk.checked_sub(1) {
@@ -174,7 +174,7 @@ impl Places {
         first.flatten().map(|(_, slot)| slot)
     }
 
-    /// How many places there are, taken or not.
+    /// Returns the number of places, taken or not.
     pub(super) fn len(&self) -> usize {
         let others = self.index.as_ref().map_or(&[][..], |index| &index.others);
         let last = others.last().map_or(self.first.len(), Vec::len);
@@ -192,7 +192,7 @@ impl Places {
         self.slots_from(Slot::FIRST)
     }
 
-    /// Those from that one on.
+    /// Places from that one on.
     pub(super) fn slots_from(&self, from: Slot) -> impl Iterator<Item = Slot> + use<> {
         (from.0 as usize..self.len()).map(Slot::of)
     }

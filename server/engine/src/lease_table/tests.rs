@@ -35,8 +35,8 @@ fn holding(name: &str, capacity: f64, until: u64) -> Holding {
     Holding::new(holder, demand, leases, why, Time::ZERO)
 }
 
-/// A table of few holders, which are looked through, and one of many, which has indexes. Those that are there
-/// have nothing, and stay.
+/// A table of few holders, which are looked through, and one of many, which has indexes. Their first
+/// holders have nothing, and stay.
 fn tables() -> [LeaseTable; 2] {
     let few = LeaseTable::new(7);
     let mut many = LeaseTable::new(7);

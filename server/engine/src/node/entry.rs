@@ -7,7 +7,6 @@ use crate::id::ResourceId;
 use crate::node::event::NodeEvent;
 use crate::node::resources::ResourceSlot;
 use crate::node::sweep::News;
-use crate::node::totals::Counted;
 use crate::node::{Node, TimeoutReason};
 use crate::resource::Resource;
 use crate::resource::parent_request::Pace;
@@ -31,8 +30,6 @@ pub(super) struct Entry {
     pub(super) scheduled: Option<(Time, TimeoutReason)>,
     /// Among what the parent is to be asked.
     asks_parent_at: Due,
-    /// With what it is in the sums.
-    pub(super) counted: Counted,
 }
 
 impl Entry {
@@ -50,7 +47,6 @@ impl Entry {
             template,
             caller,
             weighed: Weight::default(),
-            counted: Counted::default(),
             heard,
         }
     }
@@ -112,13 +108,6 @@ impl Node {
             self.admission
                 .note_changes(changes, before, weight, entry.template);
         }
-        let has_new_clients = entry.resource.take_new_clients();
-        self.sums.note(
-            &mut entry.counted,
-            [before, weight],
-            &entry.resource,
-            has_new_clients,
-        );
         if entry.resource.take_unsettled() {
             let resource = &entry.resource;
             self.children.note_unsettled(resource.id(), resource);
@@ -162,7 +151,6 @@ impl Node {
             let (resource, id) = (&entry.resource, entry.resource.id());
             assert!(!resource.has_untaken(), "{id} has changed");
             assert_eq!(entry.weighed, resource.weight(), "what {id} weighs");
-            entry.counted.assert_is_of(resource);
             entry.assert_scheduled(self.upstream.pace());
         }
     }
@@ -186,7 +174,6 @@ impl Node {
     /// Nobody holds anything of it.
     fn drop_resource(&mut self, slot: ResourceSlot) {
         if let Some(entry) = self.resources.remove(slot) {
-            self.sums.note_gone(&entry.counted, entry.weighed);
             let id = entry.resource.id().clone();
             let name = weight::name_bytes(id.as_str());
             self.admission

@@ -185,15 +185,14 @@ impl Node {
             .max(over_after(self.vacant_since, lasts))
     }
 
-    /// All that is known of leases is dropped, elsewhere. O(1).
+    /// Discards everything that is known of leases. O(1).
     fn forget_leases(&mut self) {
         let resources = self.resources.take();
-        let sums = std::mem::take(&mut self.sums);
         let timeouts = std::mem::take(&mut self.timeouts);
         let books = self.admission.forget(self.config.seed);
         let (due, unsettled) = (self.upstream.forget(), self.children.forget());
         let conflicts = self.conflicts.forget();
-        self.discard(Box::new((resources, sums, timeouts)));
+        self.discard(Box::new((resources, timeouts)));
         self.discard(Box::new((books, due, unsettled, conflicts)));
         self.sweep.forget();
     }

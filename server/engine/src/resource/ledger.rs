@@ -66,8 +66,6 @@ pub(super) struct Ledger {
     /// Claims put in or taken out since that was last asked.
     moved: u32,
     is_unsettled: bool,
-    /// Other clients may be served since that was last asked.
-    has_new_clients: bool,
     /// Claims on their way into other bands.
     regrouping: Option<Box<Regrouping>>,
     /// Values that may be large, and are dropped elsewhere.
@@ -87,7 +85,6 @@ impl Ledger {
             demand_version: 0,
             moved: 0,
             is_unsettled: false,
-            has_new_clients: false,
             regrouping: None,
             waste: Garbage::new(),
         }
@@ -216,7 +213,7 @@ impl Ledger {
     pub(super) fn claim(&mut self, demand: &Demand, now: Time) {
         self.claims.insert(demand);
         self.settle_some(now);
-        self.note_clients_changed();
+        self.note_demand_changed();
     }
 
     /// Puts in a holder that is not there yet, and has claimed.
@@ -291,18 +288,9 @@ impl Ledger {
                 .claims_mut()
                 .change(before, demand, &mut self.waste);
         }
-        // Behind the claims of a child server are fractions of clients, whose sum depends on the order. Clients alone are
-        // whole numbers, and as many as before.
-        let are_whole_clients = matches!(demand, Demand::Client { .. })
-            && self.children.is_none()
-            && self.claims.are_settled();
         self.table.change_demand(slot, demand.clone());
         self.settle_some(now);
-        if are_whole_clients {
-            self.note_demand_changed();
-        } else {
-            self.note_clients_changed();
-        }
+        self.note_demand_changed();
     }
 
     /// Takes a holder out.
@@ -344,7 +332,7 @@ impl Ledger {
         let was_settled = self.is_settled();
         let moved = self.claims.settle(now, &mut self.waste);
         if !was_settled {
-            self.note_clients_changed();
+            self.note_demand_changed();
         }
         moved
     }
@@ -474,16 +462,10 @@ impl Ledger {
         {
             children.remove(&gone.name);
         }
-        self.note_clients_changed();
-    }
-
-    /// Claims have come or gone.
-    fn note_clients_changed(&mut self) {
         self.note_demand_changed();
-        self.has_new_clients = true;
     }
 
-    /// The same clients want something else.
+    /// Claims have come, gone or changed.
     fn note_demand_changed(&mut self) {
         self.demand_version += 1;
         self.note_changed();

@@ -55,6 +55,11 @@ impl Resource {
         }
     }
 
+    /// How many holders there are.
+    pub(crate) fn holders(&self) -> usize {
+        self.ledger.table().len()
+    }
+
     /// How many holders get less than their share because of what others hold.
     pub(crate) fn waiting(&self) -> usize {
         self.ledger.table().waiting()

@@ -98,7 +98,7 @@ impl Ledger {
         if kind == claims.kind() {
             return 0;
         }
-        self.note_clients_changed();
+        self.note_demand_changed();
         if kind.has_bands() == self.kind().has_bands() {
             self.claims.change_kind(kind);
             if let Some(given_up) = self.regrouping.take() {
@@ -140,7 +140,7 @@ impl Ledger {
         drop(places);
         let former = std::mem::replace(&mut self.claims, regrouping.claims);
         self.waste.push(Box::new(former));
-        self.note_clients_changed();
+        self.note_demand_changed();
         steps
     }
 
