@@ -158,9 +158,9 @@ struct NodeCollector(Arc<Board>);
 impl Collector for NodeCollector {
     fn encode(&self, mut encoder: DescriptorEncoder) -> Result<(), fmt::Error> {
         let listed = self.0.snapshots(RESOURCES_MAX);
-        let (totals, counted, is_master, templates, memory) = self.0.node().look(|node, now| {
+        let totals = self.0.totals();
+        let (counted, is_master, templates, memory) = self.0.node().look(|node, now| {
             (
-                node.totals(now),
                 node.counters(),
                 node.mastership(now).is_master(),
                 node.templates().len(),
@@ -199,7 +199,7 @@ impl Collector for NodeCollector {
         }
         election::encode(&self.0, &mut encoder)?;
         limits::encode(&self.0, &mut encoder)?;
-        sessions::encode(&self.0, &mut encoder)?;
+        sessions::encode(&self.0, &totals, &mut encoder)?;
         locks::encode(&self.0, &mut encoder)?;
         let dropped = (
             "log_lines_dropped",

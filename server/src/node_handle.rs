@@ -12,6 +12,7 @@ mod disposal;
 mod holds;
 mod lock;
 
+use std::iter;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::task::Poll;
@@ -88,8 +89,8 @@ impl NodeHandle {
         &self.limits
     }
 
-    /// Says how much of what the node bounds is in use now.
-    pub fn post_load(&self) {
+    /// Says how much of what the node bounds is in use now, and that one resource has so many holders.
+    pub fn post_load(&self, leases_per_resource: usize) {
         let part = |from| self.look(|node, _| node.load_from(from, LOAD_PER_LOOK));
         let (mut load, mut next) = part(LoadFrom::START);
         while let Some(from) = next {
@@ -97,6 +98,7 @@ impl NodeHandle {
             (more, next) = part(from);
             load.include(&more);
         }
+        load.leases_per_resource = leases_per_resource;
         self.limits.set_used_by_node(&load);
     }
 
@@ -148,7 +150,8 @@ impl NodeHandle {
             let masterships = self.count_masterships(&node);
             let mastership = (masterships != masterships_before)
                 .then(|| (masterships, node.mastership(now).clone()));
-            let (unsettled, garbage) = (node.has_pushes(), node.poll_garbage());
+            let unsettled = node.has_pushes();
+            let garbage: Vec<_> = iter::from_fn(|| node.poll_garbage()).collect();
             (
                 answer,
                 moved,
@@ -162,9 +165,7 @@ impl NodeHandle {
             let since_start = now.since(Time::ZERO);
             self.limits.refuse_by_node(&before, &after, since_start);
         }
-        if let Some(garbage) = garbage {
-            disposal::dispose(garbage);
-        }
+        garbage.into_iter().for_each(disposal::dispose);
         if let Some(mastership) = mastership {
             self.announce_mastership(mastership);
         }
@@ -281,7 +282,7 @@ impl NodeHandle {
         let masterships = self.count_masterships(&node) + 1;
         let anew = node.anew(clock::incarnation());
         let former = std::mem::replace(&mut *node, anew);
-        disposal::dispose_whole(former);
+        disposal::dispose(Box::new(former));
         // It counts from the beginning; those who follow it must see that there is another one.
         self.masterships_before
             .store(masterships, Ordering::Relaxed);

@@ -146,13 +146,13 @@ impl Board {
         status
     }
 
-    /// What is said of the server as a whole. It costs the same whatever it holds.
+    /// Describes the server as a whole.
     fn head(&self) -> Status {
         let templates = self.templates_news();
         let etcd = self.etcd_health();
+        let totals = self.totals();
         let (mastership, learning, mut status) = self.node().look(|node, now| {
             let master_for = node.valid_until().map(|until| until.since(now));
-            let totals = node.totals(now);
             let status = Status {
                 uptime_ms: millis(now.since(Time::ZERO)),
                 templates_count: u32::try_from(node.templates().len()).unwrap_or(u32::MAX),
@@ -165,7 +165,8 @@ impl Board {
                 waiting_count: Some(count(totals.waiting)),
                 ..Status::default()
             };
-            (node.mastership(now).clone(), node.learning(now), status)
+            let learning = node.learning(&totals, now);
+            (node.mastership(now).clone(), learning, status)
         });
         status.is_master = mastership.is_master();
         match mastership {

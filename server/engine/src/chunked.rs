@@ -81,11 +81,6 @@ impl<T> Chunked<T> {
         self.chunks.iter().flatten().take(self.len)
     }
 
-    /// Forgets all entries. O(1): their memory is given back later, a chunk at a time.
-    pub(crate) fn clear(&mut self) {
-        self.len = 0;
-    }
-
     /// Bytes of memory behind it.
     pub(crate) fn memory_bytes(&self) -> usize {
         let entries: usize = self.chunks.iter().map(Vec::capacity).sum();
@@ -107,20 +102,6 @@ impl<T: Copy> Chunked<T> {
     }
 }
 
-impl<T> Chunked<Option<T>> {
-    /// Takes out the last entry that is there, and forgets the empty ones behind it.
-    pub(crate) fn pop_filled(&mut self) -> Option<T> {
-        while let Some(last) = self.len.checked_sub(1) {
-            let entry = self.place_mut(last).and_then(Option::take);
-            self.shorten();
-            if entry.is_some() {
-                return entry;
-            }
-        }
-        None
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -132,22 +113,8 @@ mod tests {
         let mut list = Chunked::default();
         (0..10 * CHUNK).for_each(|entry| list.push(entry));
         let most = list.memory_bytes();
-        list.clear();
-        assert_eq!(list.memory_bytes(), most);
-        for entry in 0..10 {
-            list.push(entry);
-            assert_eq!(list.pop(), Some(entry));
-        }
+        while list.pop().is_some() {}
         assert!(list.memory_bytes() < most / 3);
-    }
-
-    #[test]
-    fn what_is_there_is_taken_out_from_behind() {
-        let mut list = Chunked::default();
-        (0..2 * CHUNK).for_each(|entry| list.push((entry % 3 == 0).then(|| Box::new(entry))));
-        let taken = std::iter::from_fn(|| list.pop_filled().map(|entry| *entry));
-        assert!(taken.eq((0..2 * CHUNK).rev().filter(|entry| entry % 3 == 0)));
-        assert_eq!(list.len(), 0);
     }
 
     proptest! {
@@ -158,11 +125,7 @@ mod tests {
             let (mut list, mut expected) = (Chunked::default(), Vec::new());
             for (step, entry) in steps {
                 match step {
-                    0 => {
-                        list.clear();
-                        expected.clear();
-                    }
-                    1..20 => prop_assert_eq!(list.pop(), expected.pop()),
+                    ..20 => prop_assert_eq!(list.pop(), expected.pop()),
                     20..40 if !expected.is_empty() => {
                         let at = entry as usize % expected.len();
                         list.set(at, entry);

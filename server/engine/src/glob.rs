@@ -19,9 +19,6 @@
 
 mod covers;
 mod first_match;
-mod fragments;
-mod ordered;
-mod prefixes;
 
 pub(crate) use first_match::FirstMatch;
 use thiserror::Error;

@@ -8,7 +8,6 @@
 
 mod asker;
 mod ending;
-mod expiries;
 mod holding;
 mod known_why;
 mod places;
@@ -165,8 +164,6 @@ impl LeaseTable {
         self.waiting -= u32::from(holding.waits);
         self.len -= 1;
         if self.is_empty() {
-            // Entries of holders long gone are all that is left.
-            self.places.note_empty();
             self.in_use_until = Time::ZERO;
             self.ending = None;
         }
@@ -191,9 +188,7 @@ impl LeaseTable {
         let reserved_now = Reserved::of(&holding.leases);
         let next_expiry = holding.leases.next_expiry();
         let in_use_until = holding.leases.in_use_until();
-        let earlier = next_expiry < holding.scheduled;
-        if earlier {
-            holding.scheduled = next_expiry;
+        if next_expiry < holding.scheduled {
             self.places.schedule(slot, next_expiry);
         }
         if granted_now != granted {
@@ -272,22 +267,15 @@ impl LeaseTable {
         }
     }
 
-    /// Looks at one holder that is due, if there is one, or ends leases that are to end by a time. A holder whose last
-    /// lease has ended is taken out.
+    /// Looks at the holder that is due first, if there is one, or ends leases that are to end by a time. A holder whose
+    /// last lease has ended is taken out.
     pub(crate) fn expire_one(&mut self, now: Time) -> Expired {
         if let Some(ended) = self.end_some() {
             return ended;
         }
-        let Some((time, slot)) = self.places.pop_scheduled(now) else {
+        let Some(slot) = self.places.scheduled_by(now) else {
             return Expired::NothingDue;
         };
-        // The entry may be of a holder that is gone, or was scheduled earlier since.
-        if self
-            .get(slot)
-            .is_none_or(|holding| holding.scheduled != time)
-        {
-            return Expired::Nobody;
-        }
         let before = self.get(slot).map(Holding::reserved);
         let alive = self
             .change_leases(slot, |leases| leases.expire(now))
@@ -297,9 +285,8 @@ impl LeaseTable {
                 .remove(slot)
                 .map_or(Expired::Nobody, |h| Expired::Holder(Box::new(h)));
         }
-        if let Some(holding) = self.get_mut(slot) {
+        if let Some(holding) = self.get(slot) {
             let next_expiry = holding.leases.next_expiry();
-            holding.scheduled = next_expiry;
             self.places.schedule(slot, next_expiry);
         }
         if self.get(slot).map(Holding::reserved) < before {
@@ -326,12 +313,6 @@ impl LeaseTable {
     /// Whether there were so many holders that dropping it takes long.
     pub(crate) fn has_had_many(&self) -> bool {
         self.places.are_in_chunks()
-    }
-
-    /// Drops about so many holders, which are not needed any more; after that, it is not to be used. Returns
-    /// whether none is left.
-    pub(crate) fn drop_some(&mut self, holders: usize) -> bool {
-        self.places.drop_some(holders)
     }
 
     /// Bytes of memory behind it, names included (roughly: what the allocator adds is not known).
@@ -411,12 +392,12 @@ impl Reserved {
     }
 }
 
-/// Result of looking at a due entry.
+/// Result of looking at a holder that is due.
 #[derive(Debug)]
 pub(crate) enum Expired {
-    /// No entry is due.
+    /// No holder is due.
     NothingDue,
-    /// The last lease of the entry's holder lasts on; there may be more entries.
+    /// No last lease has ended; there may be more.
     Nobody,
     /// An older lease has ended, and frees something; there may be more.
     Part,

@@ -63,7 +63,6 @@ pub mod claim_index;
 pub mod demand;
 pub mod demand_curve;
 pub mod exact_sum;
-pub mod garbage;
 pub mod glob;
 pub mod id;
 mod lease;

@@ -36,12 +36,12 @@ pub mod upstream;
 
 pub use config::Config;
 
+use std::any::Any;
 use std::collections::{BTreeSet, VecDeque};
 use std::task::Poll;
 use std::time::Duration;
 
 use crate::admission::Admission;
-use crate::garbage::Garbage;
 use crate::id::{Incarnation, MastershipId, ResourceId};
 use crate::node::children::Children;
 use crate::node::conflicts::Conflicts;
@@ -51,8 +51,8 @@ use crate::node::mastership::Mastership;
 use crate::node::reload::InForce;
 use crate::node::resources::{ResourceSlot, Resources};
 use crate::node::sweep::Sweep;
-use crate::node::totals::NodeSums;
 use crate::node::upstream::NodeUpstream;
+use crate::resource::Garbage;
 use crate::retry::Retries;
 use crate::snapshot::{Conflict, Counters, LeaseSnapshot, NodeSnapshot, ResourceSnapshot};
 use crate::template::Templates;
@@ -82,6 +82,9 @@ pub enum TimeoutReason {
 
 /// Events kept for [`Node::poll_event`]; the oldest are dropped if it is not called.
 const EVENTS_MAX: usize = 4096;
+
+/// Values kept for [`Node::poll_garbage`]; further ones are dropped at once if it is not called.
+const GARBAGE_MAX: usize = 64;
 
 /// The state machine of a server node. See the [module](self).
 #[derive(Debug)]
@@ -116,8 +119,6 @@ pub struct Node {
     events: VecDeque<NodeEvent>,
     garbage: Garbage,
     counters: Counters,
-    /// Over all resources.
-    sums: NodeSums,
 }
 
 impl Node {
@@ -147,9 +148,8 @@ impl Node {
             upstream: NodeUpstream::default(),
             children: Children::default(),
             events: VecDeque::new(),
-            garbage: Garbage::default(),
+            garbage: Garbage::new(),
             counters: Counters::default(),
-            sums: NodeSums::default(),
         }
     }
 
@@ -211,9 +211,16 @@ impl Node {
         self.events.pop_front()
     }
 
-    /// What the node does not need any more, and whoever drives it is to drop where that holds nobody up.
-    pub fn poll_garbage(&mut self) -> Option<Garbage> {
-        (!self.garbage.is_empty()).then(|| std::mem::take(&mut self.garbage))
+    /// Returns a large value that the node does not need any more. Its driver drops it where no request waits for that.
+    pub fn poll_garbage(&mut self) -> Option<Box<dyn Any + Send>> {
+        self.garbage.pop()
+    }
+
+    /// Leaves a value to [`Node::poll_garbage`].
+    fn discard(&mut self, value: Box<dyn Any + Send>) {
+        if self.garbage.len() < GARBAGE_MAX {
+            self.garbage.push(value);
+        }
     }
 
     /// A view of the node without its leases. O(resources).
@@ -276,7 +283,6 @@ impl Node {
             entry.assert_consistent(pace, has_parent, has_heard);
         }
         self.assert_counted();
-        self.assert_summed();
         self.resources.assert_consistent();
         let scheduled = self.resources.slots().filter_map(|slot| {
             let (time, reason) = self.resources.at(slot)?.scheduled?;

@@ -37,15 +37,13 @@ mod safe;
 pub(crate) mod timer;
 mod view;
 
-pub(crate) use view::Ends;
-
+use std::any::Any;
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::admission::weight::counted;
 use crate::algorithm::{self, Rule};
 use crate::demand::Demand;
-use crate::garbage::{Garbage, Heap};
 use crate::id::{MastershipId, ResourceId};
 use crate::refresh::Invitations;
 use crate::resource::learning_mode::{LearningMode, Relearns};
@@ -105,11 +103,8 @@ pub(crate) struct Resource {
     invitations: Invitations,
 }
 
-impl Heap for Resource {
-    fn drop_some(&mut self, pieces: usize) -> bool {
-        self.ledger.drop_some(pieces)
-    }
-}
+/// Values that are not needed any more, and may be large. To drop a million leases takes a good part of a second.
+pub(crate) type Garbage = Vec<Box<dyn Any + Send>>;
 
 impl Resource {
     /// A resource of the root, without holders yet.
@@ -253,8 +248,8 @@ impl Resource {
         learned
     }
 
-    /// What is not needed any more, and takes too long to drop here.
-    pub(crate) fn take_waste(&mut self) -> Option<Box<Garbage>> {
+    /// Values that may be large, and are to be dropped elsewhere.
+    pub(crate) fn take_waste(&mut self) -> Garbage {
         self.ledger.take_waste()
     }
 
@@ -276,11 +271,6 @@ impl Resource {
     /// Whether something has happened that is still to be asked for: see what is taken.
     pub(crate) fn has_untaken(&self) -> bool {
         self.expired > 0 || self.conflict.is_some() || self.ledger.has_untaken()
-    }
-
-    /// Whether other clients may be served since this was last asked.
-    pub(crate) fn take_new_clients(&mut self) -> bool {
-        self.ledger.take_new_clients()
     }
 
     /// Whether something changed since this was last asked that may change what child servers
@@ -340,7 +330,7 @@ impl Resource {
         let before = self.policy.replace_algorithm(algorithm);
         if before.kind != self.policy.algorithm().kind {
             // Below the root, the parent hears by what its answer was understood.
-            self.ledger.note_clients_changed();
+            self.ledger.note_demand_changed();
         }
         let promised_total = before.kind.promises_total();
         let relearns = if !promised_total {

@@ -5,6 +5,7 @@
 use std::fmt;
 
 use doorward_engine::node::learning::Learning;
+use doorward_engine::node::totals::Totals;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
@@ -14,8 +15,12 @@ use crate::metrics::float;
 use crate::status::Board;
 use crate::status::sessions::Machine;
 
-pub(super) fn encode(board: &Board, encoder: &mut DescriptorEncoder) -> Result<(), fmt::Error> {
-    let learning = board.node().look(|node, now| node.learning(now));
+pub(super) fn encode(
+    board: &Board,
+    totals: &Totals,
+    encoder: &mut DescriptorEncoder,
+) -> Result<(), fmt::Error> {
+    let learning = board.node().look(|node, now| node.learning(totals, now));
     let learning = Machine::new(learning, &Learning::ALL, Learning::as_str);
     let sessions = board.sessions();
     for (name, help, machine) in [

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use doorward_engine::node::totals::Totals;
 use doorward_engine::time::Time;
 use tokio::sync::watch;
 
@@ -39,6 +40,8 @@ pub struct Board {
     parent_answered: watch::Sender<bool>,
     /// The parent refuses this node as its own ancestor.
     refused_as_ancestor: AtomicBool,
+    /// Sums over all resources, and when they were added up.
+    pub(super) totals: Mutex<(Time, Totals)>,
 }
 
 /// What is known of the templates.
@@ -119,6 +122,7 @@ impl Board {
             ready: Mutex::new(ReadyState::new(Duration::ZERO)),
             parent_answered: watch::Sender::new(false),
             refused_as_ancestor: AtomicBool::new(false),
+            totals: Mutex::default(),
         }
     }
 
@@ -153,7 +157,7 @@ impl Board {
 
     /// The same as figures, with what is in use at this moment.
     pub fn limit_figures(&self) -> Vec<LimitFigure> {
-        self.node.post_load();
+        self.node.post_load(self.totals().leases_per_resource);
         self.limits.figures()
     }
 

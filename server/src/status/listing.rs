@@ -5,8 +5,11 @@
 //! requests are let in between. A page ends where as many are listed as were asked for, or as fit in an answer.
 
 use std::collections::BTreeMap;
+use std::sync::PoisonError;
+use std::time::Duration;
 
 use doorward_engine::id::{HolderId, ResourceId};
+use doorward_engine::node::totals::Totals;
 use doorward_engine::snapshot::{Conflict, LeaseSnapshot, LeasesFrom, ResourceSnapshot};
 use doorward_engine::time::Time;
 use doorward_proto::admin::v1::{ConflictStatus, LeaseStatus, ResourceStatus};
@@ -17,6 +20,15 @@ use crate::unhurried::Steps;
 
 /// Resources that are looked at while requests wait.
 pub const RESOURCES_PER_LOOK: usize = 32;
+
+/// Resources that are added up while requests wait.
+pub const RESOURCES_ADDED_PER_LOOK: usize = 512;
+
+/// Up to this number, resources are added up for each reader.
+const RESOURCES_ADDED_EACH_TIME: usize = 10_000;
+
+/// Of more resources, sums are kept for so long.
+const TOTALS_AGE_MAX: Duration = Duration::from_secs(5);
 
 /// Leases that are looked at while requests wait.
 pub const LEASES_PER_LOOK: usize = 64;
@@ -132,6 +144,27 @@ impl Board {
                 return seen;
             }
         }
+    }
+
+    /// Sums over all resources. If there are many, they are up to [`TOTALS_AGE_MAX`] old.
+    pub fn totals(&self) -> Totals {
+        let mut known = self.totals.lock().unwrap_or_else(PoisonError::into_inner);
+        let (since, totals) = *known;
+        let now = self.node().clock().now();
+        if totals.resources > RESOURCES_ADDED_EACH_TIME && now.since(since) < TOTALS_AGE_MAX {
+            return totals;
+        }
+        let (mut totals, mut after) = (Totals::default(), None);
+        loop {
+            after = self.node().look(|node, now| {
+                node.add_to_totals(&mut totals, after.as_ref(), RESOURCES_ADDED_PER_LOOK, now)
+            });
+            if after.is_none() {
+                break;
+            }
+        }
+        *known = (now, totals);
+        totals
     }
 
     /// A resource with as many of its leases as there is room for.

@@ -200,6 +200,7 @@ impl World<'_> {
             while let Some(event) = server.node.poll_event() {
                 is_over |= matches!(event, NodeEvent::TermEnded { .. });
             }
+            while server.node.poll_garbage().is_some() {}
             server.tend_streams(local);
         }
         self.drain_streams(id);

@@ -11,8 +11,7 @@ use std::path::{Path, PathBuf};
 
 /// Allowed dependencies of the engine. It uses no clock, network, logging, wire format or YAML, and this list proves
 /// it.
-const ENGINE_DEPENDENCIES: [&str; 6] = [
-    "aho-corasick",
+const ENGINE_DEPENDENCIES: [&str; 5] = [
     "doorward-time",
     "hashbrown",
     "siphasher",

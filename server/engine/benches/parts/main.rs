@@ -356,7 +356,7 @@ fn templates(kind: AlgorithmKind, has_parent: bool) -> Templates {
 
 fn forget(node: &mut Node) {
     while node.poll_event().is_some() {}
-    drop(node.poll_garbage());
+    while node.poll_garbage().is_some() {}
 }
 
 fn resource(number: usize) -> ResourceId {

@@ -6,7 +6,6 @@ use crate::claim_index::arena::Arena;
 use crate::claim_index::inner::{Found, INNER_MAX, Inner};
 use crate::claim_index::leaf::{LEAF_MAX, Leaf};
 use crate::claim_index::sums::{Key, Line, Piece, Sums, narrow};
-use crate::garbage::FEW;
 
 /// The claims, in leaves below inner nodes.
 #[derive(Clone, Debug)]
@@ -29,6 +28,9 @@ struct LastFound {
     /// A piece of the demand curve. Of no levels: none.
     piece: Cell<Piece>,
 }
+
+/// Dropping more leaves than this takes long.
+const MANY_LEAVES: usize = 256;
 
 /// Inner nodes above a leaf, at most: each has a quarter of its children, and nodes are counted in 32 bits.
 const PATH_MAX: usize = 12;
@@ -67,7 +69,7 @@ impl Tree {
 
     /// Whether there were once so many claims that dropping it takes long. O(chunks).
     pub(super) fn has_had_many(&self) -> bool {
-        self.leaves.places() > FEW
+        self.leaves.places() > MANY_LEAVES
     }
 
     /// Σ wants and Σ subclients of all claims.

@@ -3,12 +3,10 @@
 
 use crate::admission::weight::{self, Weight};
 use crate::admission::{CallerSlot, TemplateSlot};
-use crate::garbage::Heap;
 use crate::id::ResourceId;
 use crate::node::event::NodeEvent;
-use crate::node::resources::{ResourceSlot, Resources};
+use crate::node::resources::ResourceSlot;
 use crate::node::sweep::News;
-use crate::node::totals::Counted;
 use crate::node::{Node, TimeoutReason};
 use crate::resource::Resource;
 use crate::resource::parent_request::Pace;
@@ -32,8 +30,6 @@ pub(super) struct Entry {
     pub(super) scheduled: Option<(Time, TimeoutReason)>,
     /// Among what the parent is to be asked.
     asks_parent_at: Due,
-    /// With what it is in the sums.
-    pub(super) counted: Counted,
 }
 
 impl Entry {
@@ -51,7 +47,6 @@ impl Entry {
             template,
             caller,
             weighed: Weight::default(),
-            counted: Counted::default(),
             heard,
         }
     }
@@ -103,47 +98,6 @@ impl Entry {
     }
 }
 
-/// Resources that are not needed any more.
-#[derive(Debug)]
-pub(super) struct Forgotten {
-    resources: Resources,
-    /// One with many holders, of which a part is dropped.
-    large: Option<Resource>,
-}
-
-impl Forgotten {
-    pub(super) fn new(resources: Resources) -> Self {
-        Self {
-            resources,
-            large: None,
-        }
-    }
-}
-
-impl Heap for Forgotten {
-    fn drop_some(&mut self, pieces: usize) -> bool {
-        if let Some(large) = &mut self.large {
-            if large.drop_some(pieces) {
-                self.large = None;
-            }
-            return false;
-        }
-        let mut dropped = 0;
-        while dropped < pieces {
-            let Some(entry) = self.resources.pop() else {
-                return true;
-            };
-            let resource = entry.resource;
-            if resource.has_had_many() {
-                self.large = Some(resource);
-                return false;
-            }
-            dropped += 1 + resource.holders();
-        }
-        false
-    }
-}
-
 impl Node {
     /// After a resource has changed: puts it in its place, or forgets it if nobody holds anything of it.
     pub(super) fn settle_at(&mut self, slot: ResourceSlot) {
@@ -158,20 +112,11 @@ impl Node {
             self.admission
                 .note_changes(charges, before, weight, entry.template);
         }
-        let has_new_clients = entry.resource.take_new_clients();
-        self.sums.note(
-            &mut entry.counted,
-            [before, weight],
-            &entry.resource,
-            has_new_clients,
-        );
         if entry.resource.take_unsettled() {
             let resource = &entry.resource;
             self.children.note_unsettled(resource.id(), resource);
         }
-        if let Some(waste) = entry.resource.take_waste() {
-            self.garbage.append(*waste);
-        }
+        let waste = entry.resource.take_waste();
         let conflict = entry.resource.take_conflict();
         let is_gone = entry.resource.is_empty();
         let (mut next, mut ask) = (None, Due::NEVER);
@@ -196,6 +141,7 @@ impl Node {
             let id = entry.resource.id().clone();
             self.note_conflict(id, *conflict);
         }
+        waste.into_iter().for_each(|value| self.discard(value));
         if is_gone {
             self.drop_resource(slot);
         }
@@ -209,7 +155,6 @@ impl Node {
             let (resource, id) = (&entry.resource, entry.resource.id());
             assert!(!resource.has_untaken(), "{id} has changed");
             assert_eq!(entry.weighed, resource.weight(), "what {id} weighs");
-            entry.counted.assert_is_of(resource);
             entry.assert_scheduled(self.upstream.pace());
         }
     }
@@ -233,13 +178,12 @@ impl Node {
     /// Removes a resource without holders.
     fn drop_resource(&mut self, slot: ResourceSlot) {
         if let Some(entry) = self.resources.remove(slot) {
-            self.sums.note_gone(&entry.counted, entry.weighed);
             let id = entry.resource.id().clone();
             let bytes = weight::resource_bytes(id.as_str());
             self.admission
                 .note_resource_gone(entry.caller, entry.template, bytes);
             if entry.resource.has_had_many() {
-                self.garbage.push(entry.resource);
+                self.discard(entry);
             }
             self.push_event(NodeEvent::ResourceDropped { resource: id });
         }

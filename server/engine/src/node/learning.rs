@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use crate::node::Node;
+use crate::node::totals::Totals;
 use crate::resource::over_after;
 use crate::time::Time;
 
@@ -66,22 +67,38 @@ impl Node {
         Some(until.since(now)).filter(|left| !left.is_zero())
     }
 
-    /// Whether this node learns, and why. Costs the same however many resources there are.
-    pub fn learning(&self, now: Time) -> Learning {
+    /// Whether this node learns, and why, by the totals of its resources.
+    pub fn learning(&self, totals: &Totals, now: Time) -> Learning {
         let mastership = self.mastership(now);
         if !mastership.is_master() {
             return Learning::Standby;
         }
         // One that learns anyway says more than one that does so for longer leases.
-        let has_parent = self.config.has_parent;
-        let held = self.sums.learn_for_longer_leases(has_parent, now);
+        let held = self.learns_of_held(totals);
         let why = [held, self.learns_of_others(now)];
         match why.into_iter().flatten().min() {
             Some(true) => Learning::LongerLeases,
             Some(false) if mastership.epoch().is_none() => Learning::Started,
             Some(false) => Learning::Elected,
-            None if self.sums.learn_above(now) => Learning::Above,
+            None if totals.learns_above => Learning::Above,
             None => Learning::Over,
+        }
+    }
+
+    /// Returns whether resources learn only because longer leases may be out; false says more than true. None: none
+    /// learns, or only as long as a server above does.
+    fn learns_of_held(&self, totals: &Totals) -> Option<bool> {
+        if totals.learns_usually {
+            return Some(false);
+        }
+        if !totals.learns {
+            return None;
+        }
+        if self.config.has_parent {
+            // The parent's accounts show how long leases of its predecessor last.
+            (!totals.learns_above).then_some(false)
+        } else {
+            Some(true)
         }
     }
 

@@ -56,22 +56,22 @@ impl Node {
         shown.take(max).cloned().collect()
     }
 
-    /// How much of each limit is in use, as far as up to `max` callers or templates tell, from there on; and where to go
-    /// on if there are more. What is in use in all is said each time. O(max + log templates).
+    /// Returns how much of each limit is in use, as far as up to `max` callers or templates tell, from there on; and where
+    /// to go on if there are more. Sums over all are complete each time. The [totals](Node::totals) have the largest
+    /// resource. O(max + log templates).
     pub fn load_from(&self, from: LoadFrom, max: usize) -> (Load, Option<LoadFrom>) {
-        let (load, next) = self.admission.load_from(from, max);
-        let leases_per_resource = self.sums.leases_per_resource();
-        let load = Load {
-            leases_per_resource,
-            ..load
-        };
-        (load, next)
+        self.admission.load_from(from, max)
     }
 
-    /// How much of each limit is in use. O(callers + templates): [`Node::load_from`] is for who must not hold up
+    /// Returns how much of each limit is in use. O(callers + templates + resources): [`Node::load_from`] does not hold up
     /// requests.
     pub fn load(&self) -> Load {
-        self.load_from(LoadFrom::START, usize::MAX).0
+        let resources = self.resources.values();
+        let leases_per_resource = resources.map(|entry| entry.resource.holders()).max();
+        Load {
+            leases_per_resource: leases_per_resource.unwrap_or(0),
+            ..self.load_from(LoadFrom::START, usize::MAX).0
+        }
     }
 
     /// For how long a resource still is in learning mode. None: it is not, or nobody holds anything of it.

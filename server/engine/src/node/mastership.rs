@@ -9,10 +9,8 @@
 
 use std::time::Duration;
 
-use crate::garbage::Whole;
 use crate::id::MastershipId;
 use crate::node::Node;
-use crate::node::entry::Forgotten;
 use crate::node::event::NodeEvent;
 use crate::resource::over_after;
 use crate::time::Time;
@@ -187,21 +185,15 @@ impl Node {
             .max(over_after(self.vacant_since, lasts))
     }
 
-    /// All that is known of leases is dropped, elsewhere. O(1).
+    /// Discards everything that is known of leases. O(1).
     fn forget_leases(&mut self) {
         let resources = self.resources.take();
-        self.garbage.push(Whole(std::mem::take(&mut self.sums)));
-        if resources.len() > 0 {
-            self.garbage.push(Forgotten::new(resources));
-            self.garbage.push(std::mem::take(&mut self.timeouts));
-        }
+        let timeouts = std::mem::take(&mut self.timeouts);
         let books = self.admission.forget(self.config.seed);
-        self.garbage.push(Whole(books));
-        self.garbage.push(self.upstream.forget());
-        for unsettled in self.children.forget() {
-            self.garbage.push(unsettled);
-        }
-        self.garbage.push(Whole(self.conflicts.forget()));
+        let (due, unsettled) = (self.upstream.forget(), self.children.forget());
+        let conflicts = self.conflicts.forget();
+        self.discard(Box::new((resources, timeouts)));
+        self.discard(Box::new((books, due, unsettled, conflicts)));
         self.sweep.forget();
     }
 

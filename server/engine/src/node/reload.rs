@@ -10,7 +10,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::admission::TemplateSlot;
-use crate::garbage::Whole;
 use crate::id::ResourceId;
 use crate::node::Node;
 use crate::node::event::NodeEvent;
@@ -176,7 +175,7 @@ impl Node {
         } = prepared;
         self.in_force = next;
         self.begin_sweep_of_templates(gone, now);
-        self.garbage.push(Whole(former));
+        self.discard(Box::new(former));
         self.sweep_some(now);
         Ok(())
     }

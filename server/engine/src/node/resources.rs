@@ -128,12 +128,6 @@ impl Resources {
         Some(entry)
     }
 
-    /// Takes one out of those that are not needed any more; after that, they are not to be used.
-    pub(super) fn pop(&mut self) -> Option<Box<Entry>> {
-        self.in_order.pop_first();
-        self.entries.pop_filled()
-    }
-
     /// All of them, in the order of their ids.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&ResourceId, &Entry)> {
         self.after(None)

@@ -21,7 +21,6 @@ use std::collections::BTreeMap;
 
 use crate::amount::Amount;
 use crate::exact_sum::ExactSum;
-use crate::garbage::Heap;
 use crate::id::MastershipId;
 use crate::request::server::ReportedLeases;
 use crate::supply::ParentTerms;
@@ -219,11 +218,6 @@ impl Learned {
         reported
     }
 
-    /// How many reports there are.
-    pub(crate) fn len(&self) -> usize {
-        self.reports.len()
-    }
-
     /// Whether there are no reports.
     pub(crate) fn is_empty(&self) -> bool {
         self.reports.is_empty()
@@ -252,12 +246,6 @@ impl Learned {
             capacity: there.rounded_up(),
         };
         self.there.iter().map(part).collect()
-    }
-}
-
-impl Heap for Learned {
-    fn drop_some(&mut self, pieces: usize) -> bool {
-        self.reports.drop_some(pieces)
     }
 }
 

@@ -5,7 +5,6 @@
 //! about to come claims first ([`Ledger::claim`]): what it gets is decided with its claim among the others.
 
 mod news;
-mod waste;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,15 +14,14 @@ use crate::algorithm::Why;
 use crate::amount::Amount;
 use crate::bands::Bands;
 use crate::demand::Demand;
-use crate::garbage::Whole;
 use crate::id::{HolderId, HolderKind, HolderName};
 use crate::lease::{Lease, Leases};
 use crate::lease_table::{Expired, Holding, KnownWhy, LeaseTable, Slot, Version};
 use crate::limit::Full;
+use crate::resource::Garbage;
 use crate::resource::arrivals::{Arrivals, Brings};
 use crate::resource::ask::HolderAsk;
 use crate::resource::learned::Learned;
-use crate::resource::ledger::waste::Waste;
 use crate::resource::reported::Reported;
 use crate::template::Shrink;
 use crate::time::Time;
@@ -61,10 +59,8 @@ pub(super) struct Ledger {
     pub(super) learned: Option<Box<Learned>>,
     demand_version: u64,
     is_unsettled: bool,
-    /// Other clients may be served since that was last asked.
-    has_new_clients: bool,
-    /// What is not needed any more, and is not to be dropped here.
-    waste: Waste,
+    /// Values that may be large, and are dropped elsewhere.
+    waste: Garbage,
 }
 
 impl Ledger {
@@ -79,8 +75,7 @@ impl Ledger {
             learned: None,
             demand_version: 0,
             is_unsettled: false,
-            has_new_clients: false,
-            waste: Waste::default(),
+            waste: Garbage::new(),
         }
     }
 
@@ -196,7 +191,7 @@ impl Ledger {
     /// Puts in the claims of a holder that is about to come.
     pub(super) fn claim(&mut self, demand: &Demand) {
         self.claims.insert_all(demand);
-        self.note_clients_changed();
+        self.note_demand_changed();
     }
 
     /// Puts in a holder that is not there yet, and has claimed.
@@ -258,16 +253,9 @@ impl Ledger {
         self.arrivals.note_demand(holding, demand);
         let waste = &mut self.waste;
         self.claims
-            .replace_all(before, demand, |tree| waste.push(Whole(tree)));
-        // Behind the claims of a child server are fractions of clients, whose sum depends on the order. Clients alone are
-        // whole numbers, and as many as before.
-        let are_whole_clients = matches!(demand, Demand::Client { .. }) && self.children.is_none();
+            .replace_all(before, demand, |tree| waste.push(Box::new(tree)));
         self.table.change_demand(slot, demand.clone());
-        if are_whole_clients {
-            self.note_demand_changed();
-        } else {
-            self.note_clients_changed();
-        }
+        self.note_demand_changed();
     }
 
     /// Takes a holder out.
@@ -334,6 +322,31 @@ impl Ledger {
         }
     }
 
+    /// Learning is over: reports of holders do not count any more.
+    pub(super) fn forget_reports(&mut self) {
+        if let Some(learned) = self.learned.take() {
+            self.waste.push(learned);
+        }
+        self.forget_reported();
+    }
+
+    /// Reports of what holders have do not count any more.
+    pub(super) fn forget_reported(&mut self) {
+        if let Some(reported) = self.reported.take() {
+            self.waste.push(reported);
+        }
+    }
+
+    /// Values that may be large, and are to be dropped elsewhere.
+    pub(super) fn take_waste(&mut self) -> Garbage {
+        std::mem::take(&mut self.waste)
+    }
+
+    /// Whether there were so many holders, or are so many claims, that dropping it takes long.
+    pub(super) fn has_had_many(&self) -> bool {
+        self.table.has_had_many()
+    }
+
     /// Asserts that all that is kept agrees. O(n), for tests.
     ///
     /// # Panics
@@ -362,7 +375,7 @@ impl Ledger {
     fn note_gone(&mut self, gone: &Holding) {
         let waste = &mut self.waste;
         self.claims
-            .remove_all(&gone.demand, |tree| waste.push(Whole(tree)));
+            .remove_all(&gone.demand, |tree| waste.push(Box::new(tree)));
         self.arrivals.note_gone(gone);
         if self.reported.is_some() || self.learned.is_some() {
             let holder = gone.holder();
@@ -376,17 +389,11 @@ impl Ledger {
         {
             children.remove(&gone.name);
         }
-        self.note_clients_changed();
-    }
-
-    /// Claims have come or gone, or count by another algorithm.
-    pub(super) fn note_clients_changed(&mut self) {
         self.note_demand_changed();
-        self.has_new_clients = true;
     }
 
-    /// The same clients want something else.
-    fn note_demand_changed(&mut self) {
+    /// Claims have come, gone or changed.
+    pub(super) fn note_demand_changed(&mut self) {
         self.demand_version += 1;
         self.note_changed();
         self.is_unsettled = true;

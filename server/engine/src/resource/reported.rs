@@ -18,7 +18,6 @@ use crate::amount::Amount;
 use crate::claim::{Claim, Subclients};
 use crate::claim_index::{ClaimIndex, Level};
 use crate::exact_sum::ExactSum;
-use crate::garbage::Heap;
 use crate::lease_table::Slot;
 use crate::refresh::REFRESH_IN_MAX;
 use crate::rounding::SHORTFALL;
@@ -80,12 +79,6 @@ pub(crate) fn part_of(claim: Claim, level: f64) -> Amount {
         return claim.wants;
     }
     Amount::from_computed(Level::At(level).share_of(claim))
-}
-
-impl Heap for Reported {
-    fn drop_some(&mut self, pieces: usize) -> bool {
-        self.reports.drop_some(pieces)
-    }
 }
 
 impl Reported {
@@ -202,11 +195,6 @@ impl Reported {
     pub(crate) fn memory_bytes(&self) -> usize {
         let reports = self.reports.len() * (size_of::<(u64, HolderReport)>() + size_of::<u64>());
         reports + self.unanswered.len() * size_of::<(u64, u64)>() + self.index.memory_bytes()
-    }
-
-    /// How many reports there are.
-    pub(crate) fn len(&self) -> usize {
-        self.reports.len()
     }
 
     /// Whether there are no reports.

@@ -133,18 +133,29 @@ fn a_resource_that_goes_while_it_learns_keeps_nobody_learning() {
         node.assert_consistent();
     }
     for number in 0..3 {
-        assert_eq!(node.learning(Time::ZERO), Learning::Elected);
+        assert_eq!(learning(&node, Time::ZERO), Learning::Elected);
         release(&mut node, "a", number);
         node.assert_consistent();
     }
     assert_eq!(node.totals(Time::ZERO), Totals::default());
 }
 
-/// The sums are those of a look at everything.
+fn learning(node: &Node, now: Time) -> Learning {
+    node.learning(&node.totals(now), now)
+}
+
+/// The sums are those of a look at everything, whatever the size of a page.
 #[track_caller]
 fn check_sums(node: &Node, now: Time) {
     node.assert_consistent();
     let (all, totals) = (node.snapshot(now).resources, node.totals(now));
+    for size in [1, 7, RESOURCES] {
+        let (mut by_pages, mut after) = (Totals::default(), None);
+        while let Some(last) = node.add_to_totals(&mut by_pages, after.as_ref(), size, now) {
+            after = Some(last);
+        }
+        assert_eq!(by_pages, totals, "by pages of {size}");
+    }
     let sum = |of: fn(&ResourceSnapshot) -> usize| all.iter().map(of).sum::<usize>();
     assert_eq!(totals.resources, all.len());
     assert_eq!(totals.leases, sum(|it| it.leases));
@@ -253,7 +264,7 @@ fn what_operators_wrote_is_not_copied_by_a_look() {
 #[test]
 fn a_node_that_is_no_master_does_not_learn() {
     let mut node = busy();
-    assert_eq!(node.learning(Time::ZERO), Learning::Over);
+    assert_eq!(learning(&node, Time::ZERO), Learning::Over);
     node.handle_mastership(Mastership::Unknown, Time::ZERO);
-    assert_eq!(node.learning(Time::ZERO), Learning::Standby);
+    assert_eq!(learning(&node, Time::ZERO), Learning::Standby);
 }

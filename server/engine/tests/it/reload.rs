@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use doorward_engine::claim_index::EmptiedTree;
 use doorward_engine::id::{HolderName, ResourceId};
 use doorward_engine::node::mastership::Mastership;
 use doorward_engine::node::reload::PreparedTemplates;
@@ -289,7 +290,7 @@ fn another_template_counts_for_the_next_request_with_all_that_it_says() {
 }
 
 #[test]
-fn whoever_drives_a_node_drops_what_it_has_forgotten_a_few_leases_at_a_time() {
+fn the_driver_of_a_node_drops_the_leases_that_it_has_forgotten() {
     let now = Time::from_secs(1);
     let mut node = shared_fairly();
     while node.poll_garbage().is_some() {}
@@ -301,10 +302,8 @@ fn whoever_drives_a_node_drops_what_it_has_forgotten_a_few_leases_at_a_time() {
     }
     assert!(node.poll_garbage().is_none());
     node.handle_mastership(Mastership::Unknown, now);
-    let mut garbage = node.poll_garbage().unwrap();
-    assert!(node.poll_garbage().is_none(), "it is handed out once");
-    let calls = (0..1_000).take_while(|_| garbage.drop_some(64)).count();
-    assert!((5..100).contains(&calls), "{calls}");
+    assert!(node.poll_garbage().is_some());
+    while node.poll_garbage().is_some() {}
     // One that had many holders is, too, when the last is gone.
     let mut node = shared_fairly();
     for client in 0..2_000 {
@@ -331,9 +330,9 @@ fn the_claims_of_those_who_are_gone_are_dropped_where_nobody_waits() {
     gets(&mut node, 0, 1.0, None, now + LEASE - second);
     do_due(&mut node, now + LEASE + second);
     assert_eq!(node.resources_count(), 1);
-    let garbage = format!("{:?}", node.poll_garbage());
-    let trees = garbage.matches("EmptiedTree").count();
-    assert_eq!(trees, 2, "of two priorities");
+    let trees = std::iter::from_fn(|| node.poll_garbage());
+    let trees = trees.filter(|value| value.is::<EmptiedTree>());
+    assert_eq!(trees.count(), 2, "of two priorities");
 }
 
 #[test]

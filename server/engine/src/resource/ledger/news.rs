@@ -14,15 +14,10 @@ impl Ledger {
         std::mem::take(&mut self.is_unsettled)
     }
 
-    /// Whether other clients may be served since this was last asked.
-    pub(in crate::resource) fn take_new_clients(&mut self) -> bool {
-        std::mem::take(&mut self.has_new_clients)
-    }
-
     /// Whether any `take_…` of this file would return something. For assertions.
     pub(in crate::resource) fn has_untaken(&self) -> bool {
         let has_waste = !self.waste.is_empty();
-        self.is_unsettled || self.has_new_clients || has_waste || self.arrivals.has_charges()
+        self.is_unsettled || has_waste || self.arrivals.has_charges()
     }
 
     /// Changes of the bytes of callers since that was last asked.

@@ -72,7 +72,7 @@ impl Player {
         let now = self.world.shown(number);
         let node = &self.world.servers[number].node;
         let left = node.learning_remaining(now);
-        let why = match node.learning(now) {
+        let why = match node.learning(&node.totals(now), now) {
             Learning::Standby => "not the master",
             Learning::Over => "does not learn",
             Learning::Started => "learns: it was started",
