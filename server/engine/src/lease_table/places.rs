@@ -189,7 +189,7 @@ impl Places {
     /// All places, taken or not.
     #[cfg(test)]
     pub(super) fn slots(&self) -> impl Iterator<Item = Slot> + use<> {
-        self.slots_from(Slot::FIRST)
+        (0..self.len()).map(Slot::of)
     }
 
     /// All holders, in no meaningful but always the same order.
