@@ -9,7 +9,8 @@ use tokio::sync::{Notify, watch};
 
 use crate::clock::{self, Clock};
 use crate::error::{ConnectError, ResourceError};
-use crate::fake::{FakeAnswers, FakeServer};
+use crate::fake::FakeServer;
+use crate::handle::CloseGuard;
 use crate::hooks::{Hooks, NoHooks};
 use crate::limiter::demand::AdaptiveWants;
 use crate::resource::{Resource, check_wants};
@@ -18,6 +19,7 @@ use crate::state::{ClientConfig, ClientState, Mode, come_back};
 use crate::time::Tolerance;
 use crate::transport::addresses::Addresses;
 use crate::transport::connection::{Connection, Reason};
+use crate::transport::fake_answers::FakeAnswers;
 use crate::transport::http_port;
 use crate::transport::task::{self, Book, Shared};
 
@@ -32,17 +34,6 @@ pub struct Client {
     shared: Arc<Shared>,
     guard: Arc<CloseGuard>,
     mode: Mode,
-}
-
-/// A guard that closes the client when it is dropped.
-pub(crate) struct CloseGuard {
-    shared: Arc<Shared>,
-}
-
-impl Drop for CloseGuard {
-    fn drop(&mut self) {
-        self.shared.close();
-    }
 }
 
 /// Settings of a client before it starts.
@@ -285,9 +276,7 @@ impl ClientBuilder {
             closed: watch::Sender::new(false),
             fake,
         });
-        let guard = Arc::new(CloseGuard {
-            shared: shared.clone(),
-        });
+        let guard = Arc::new(CloseGuard(shared.clone()));
         Client {
             shared,
             guard,

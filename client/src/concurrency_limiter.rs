@@ -6,8 +6,8 @@ use crate::capacity::Allowance;
 use crate::clock::Clock;
 use crate::error::AcquireError;
 use crate::gate::Gate;
+use crate::handle::Handle;
 use crate::limiter::concurrency::LeasedPermits;
-use crate::resource::Handle;
 use crate::slot::Slot;
 use crate::time::Time;
 

@@ -31,50 +31,18 @@
 //! feature `test-util`), a thousand acquisitions of a rate limiter take their time by that clock, and no real time. A
 //! lease lasts for a week by that clock, or until [`FakeServer::stop`].
 
-use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::sync::Arc;
 
-use crate::capacity::Capacity;
-use crate::slot::lock;
-use crate::state::{Granted, LimitedBy, RefusalKind, Refused, Response, SPAN_MAX, Step};
-use crate::transport::task::{self, Shared};
-
-/// Refresh interval of every lease; no test waits for it.
-const REFRESH_INTERVAL: Duration = Duration::from_secs(5);
-
-/// One test gets the same waits in every run.
-const CHANCE: f64 = 0.5;
+use crate::state::RefusalKind;
+use crate::transport::fake_answers::{Setting, Settings};
+use crate::transport::task::Shared;
 
 /// A server for a fake client. Each change reaches the client's resources and limiters before the call returns. Cheap
 /// to clone; clones are the same server. It does not keep the client open.
 #[derive(Clone)]
 pub struct FakeServer {
     shared: Arc<Shared>,
-}
-
-/// Answers to a fake client's requests.
-#[derive(Debug, Default)]
-pub(crate) struct FakeAnswers {
-    settings: Mutex<Settings>,
-}
-
-#[derive(Debug, Default)]
-struct Settings {
-    is_down: bool,
-    resources: BTreeMap<String, Setting>,
-}
-
-/// Settings of one resource.
-#[derive(Clone, Debug, Default)]
-struct Setting {
-    /// Capacity; None: no limit.
-    capacity: Option<f64>,
-    safe_capacity: Option<f64>,
-    /// Refusal: no lease, whatever the capacity.
-    refusal: Option<(RefusalKind, String)>,
 }
 
 impl FakeServer {
@@ -147,7 +115,7 @@ impl FakeServer {
 
     fn settings(&self, change: impl FnOnce(&mut Settings)) {
         if let Some(fake) = &self.shared.fake {
-            change(&mut lock(&fake.settings));
+            change(&mut fake.settings());
         }
         self.shared.wake();
     }
@@ -158,86 +126,5 @@ impl fmt::Debug for FakeServer {
         f.debug_struct("FakeServer")
             .field("answers", &self.shared.fake)
             .finish_non_exhaustive()
-    }
-}
-
-impl FakeAnswers {
-    /// Answers at once, as the background task of a real client does when it is woken.
-    pub(crate) fn serve(&self, shared: &Shared) {
-        if shared.closing.load(Ordering::SeqCst) {
-            shared.close_slots();
-            shared.closed.send_replace(true);
-            return;
-        }
-        let settings = lock(&self.settings);
-        let now = shared.clock.now();
-        let mut book = shared.book();
-        book.releases.clear();
-        if settings.is_down {
-            book.state.end_leases(now);
-            book.failure = Some("the fake server is stopped".to_owned());
-            let is_first = book.state.failures() == 0 && book.state.resources().next().is_some();
-            if is_first || book.state.next_step(now) == Step::Send {
-                let (sequence, _) = book.state.ask_at_once(now);
-                book.state.handle_failure(sequence, CHANCE, now);
-            }
-            drop((book, settings));
-        } else {
-            let (sequence, wanted) = book.state.ask_at_once(now);
-            let response = settings.response(&wanted);
-            // Releases the lock, because hooks may call the server.
-            drop(settings);
-            task::apply_answer(shared, book, sequence, &response, CHANCE, now);
-        }
-        shared.publish();
-    }
-
-    /// If the server is stopped: fails a request that is due by now. A real client's task does so by itself.
-    pub(crate) fn fail_if_due(&self, shared: &Shared) {
-        let is_down = lock(&self.settings).is_down;
-        if is_down {
-            self.serve(shared);
-        }
-    }
-}
-
-impl Settings {
-    fn response(&self, wanted: &BTreeMap<String, f64>) -> Response {
-        let mut response = Response::default();
-        for (resource, wants) in wanted {
-            let setting = self.resources.get(resource).cloned().unwrap_or_default();
-            match setting.refusal {
-                Some((kind, message)) => response.refused.push(Refused {
-                    resource: resource.clone(),
-                    kind,
-                    message,
-                    retry_in: None,
-                }),
-                None => response.granted.push(setting.lease(resource, *wants)),
-            }
-        }
-        response
-    }
-}
-
-impl Setting {
-    fn lease(&self, resource: &str, wants: f64) -> Granted {
-        let capacity = self.capacity.unwrap_or(wants);
-        let is_enough = capacity >= wants;
-        Granted {
-            resource: resource.to_owned(),
-            capacity: if is_enough { wants } else { capacity },
-            expires_in: SPAN_MAX,
-            refresh_in: REFRESH_INTERVAL,
-            safe_capacity: self.safe_capacity.map(Capacity::Limited),
-            granted_by: None,
-            limited_by: Some(if is_enough {
-                LimitedBy::Wants
-            } else {
-                LimitedBy::Share
-            }),
-            learning_for: None,
-            decided: Some(true),
-        }
     }
 }

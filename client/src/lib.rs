@@ -81,6 +81,8 @@ pub mod fake;
 #[cfg(feature = "transport")]
 mod gate;
 #[cfg(feature = "transport")]
+mod handle;
+#[cfg(feature = "transport")]
 mod holding;
 #[cfg(feature = "transport")]
 mod hooks;

@@ -1,11 +1,7 @@
 //! Queue of the callers that wait for a limiter, in order of arrival.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-
-use tokio::sync::MutexGuard;
-
-use crate::slot::lock;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Callers that wait for one limiter.
 #[derive(Debug, Default)]
@@ -61,7 +57,7 @@ impl Queue {
 
 impl<'a> Waiter<'a> {
     /// Waits until all earlier callers have been served, or have left.
-    pub(crate) async fn turn(&mut self) -> MutexGuard<'a, ()> {
+    pub(crate) async fn turn(&mut self) -> tokio::sync::MutexGuard<'a, ()> {
         let turn = self.queue.turn.lock().await;
         self.has_turn = true;
         lock(&self.queue.waiting).first = self.cost;
@@ -84,4 +80,9 @@ impl Drop for Waiter<'_> {
         };
         self.queue.length.store(waiting.count, Ordering::SeqCst);
     }
+}
+
+/// Locks a mutex. No code panics while it holds it; even after a panic, the value would be consistent.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

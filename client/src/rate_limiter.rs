@@ -12,8 +12,8 @@ use doorward_limits::{InvalidUnits, Moment, Units};
 use crate::capacity::Capacity;
 use crate::clock::Clock;
 use crate::error::AcquireError;
+use crate::handle::Handle;
 use crate::limiter::rate::{LeasedRate, NotNow};
-use crate::resource::Handle;
 use crate::slot::Slot;
 use crate::time::Time;
 

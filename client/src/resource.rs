@@ -7,16 +7,15 @@ use tokio_stream::wrappers::WatchStream;
 use tokio_stream::{Stream, StreamExt};
 
 use crate::capacity::Capacity;
-use crate::client::CloseGuard;
 use crate::concurrency_limiter::ConcurrencyLimiter;
-use crate::error::{AcquireError, ResourceError};
+use crate::error::ResourceError;
 use crate::gate::OpenGate;
+use crate::handle::{CloseGuard, Handle};
 use crate::holding::Holding;
 use crate::limiter::rate::{Burst, LeasedRate};
 use crate::rate_limiter::RateLimiter;
 use crate::slot::{Slot, View};
 use crate::state::{AMOUNT_MAX, Trouble};
-use crate::time::Time;
 use crate::transport::task::Shared;
 
 /// A resource that a client uses. Cheap to clone. When the last clone and its last limiter are
@@ -24,21 +23,6 @@ use crate::transport::task::Shared;
 #[derive(Clone)]
 pub struct Resource {
     handle: Arc<Handle>,
-}
-
-/// State that clones of a resource and its limiters share.
-pub(crate) struct Handle {
-    pub(crate) slot: Arc<Slot>,
-    pub(crate) shared: Arc<Shared>,
-    /// Keeps the client open.
-    guard: Arc<CloseGuard>,
-}
-
-/// A guard that closes the resource when it is dropped, after the last handle and the last permit.
-struct Closing {
-    slot: Arc<Slot>,
-    shared: Arc<Shared>,
-    _guard: Arc<CloseGuard>,
 }
 
 impl Resource {
@@ -216,61 +200,6 @@ impl Resource {
             (None, Some(trouble)) => ResourceError::NotConnected(trouble.message().to_owned()),
             (None, None) => ResourceError::NotConnected(otherwise.to_owned()),
         }
-    }
-}
-
-impl Handle {
-    pub(crate) fn rate_state(&self) -> &LeasedRate {
-        // Only `Resource::rate_limiter` makes limiters, and it has set the rate.
-        self.slot
-            .rate
-            .get_or_init(|| LeasedRate::new(Burst::default(), self.shared.clock.now()))
-    }
-
-    /// If nothing may be used, and waiting does not help: returns the reason.
-    pub(crate) fn permanent_failure(&self, view: &View, now: Time) -> Option<AcquireError> {
-        match view.permanent_failure(now)? {
-            Trouble::AnotherProcess { .. } => Some(AcquireError::AnotherProcess {
-                client_id: self.shared.client_id.clone(),
-            }),
-            trouble => Some(AcquireError::UnknownResource {
-                message: trouble.message().to_owned(),
-            }),
-        }
-    }
-
-    /// Applies the current allowance, which a limiter may have missed while it was made.
-    fn catch_up(&self) {
-        let view = self.slot.view.borrow();
-        self.slot.feed(&view, self.shared.clock.now());
-    }
-}
-
-impl Drop for Handle {
-    fn drop(&mut self) {
-        let closing = Closing {
-            slot: self.slot.clone(),
-            shared: self.shared.clone(),
-            _guard: self.guard.clone(),
-        };
-        match self.slot.concurrency.get() {
-            Some(gate) => gate.keep(Box::new(closing)),
-            None => drop(closing),
-        }
-    }
-}
-
-impl Drop for Closing {
-    fn drop(&mut self) {
-        let now = self.shared.clock.now();
-        let mut book = self.shared.book();
-        book.slots.remove(&self.slot.id);
-        if book.state.close(&self.slot.id, now) {
-            book.releases.insert(self.slot.id.clone());
-        }
-        drop(book);
-        self.slot.close();
-        self.shared.wake();
     }
 }
 

@@ -1,6 +1,6 @@
 //! Shared state of an open resource, for its handles and limiters.
 
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use doorward_limits::Units;
@@ -232,9 +232,4 @@ impl Slot {
             measured.interval(),
         ))
     }
-}
-
-/// Locks a mutex. No code panics while it holds one of these; even after a panic, the value would be consistent.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -3,6 +3,7 @@
 pub(crate) mod addresses;
 pub(crate) mod connection;
 pub mod convert;
+pub(crate) mod fake_answers;
 pub mod http_port;
 pub(crate) mod pushback;
 pub(crate) mod task;

@@ -56,9 +56,9 @@ use crate::checker::safe_use::SafeUse;
 use crate::checker::shortage::{MissingOverTime, is_short};
 use crate::checker::starvation::Starvation;
 use crate::checker::waits::WaitSums;
+use crate::local_clock::LocalClock;
 use crate::numbered::Numbered;
 use crate::recording::{ClientFigures, Sample, Wait};
-use crate::world::clock::LocalClock;
 
 pub use judge::judge;
 pub(crate) use nesting::NodeBook;

@@ -8,7 +8,7 @@ use clap_complete::Shell;
 use doorward_engine::id::ResourceId;
 use doorward_simulator::fuzz::Part;
 
-use crate::command::tree_flag::TreeFlag;
+use crate::tree_flag::TreeFlag;
 
 const EXAMPLES: &str = "\
 Examples:

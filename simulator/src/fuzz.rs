@@ -29,13 +29,23 @@ mod twins;
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
 
+use crate::chance::Chance;
+use crate::fuzz::draft::{Draft, FAULTY_FOR, Quality};
+use crate::fuzz::part::Strength;
 use crate::recording::{Checker, Recording};
-use crate::scenario::Scenario;
+use crate::scenario::{Limits, Scenario};
 use crate::world::World;
 
 pub use crate::fuzz::part::Part;
 pub use crate::fuzz::shrink::shrink;
+
+/// Largest deviation at rest, as a part of what can be used: the error of compressed curves.
+const AT_REST: f64 = 0.005;
+
+/// Value that separates the stream of random worlds from others.
+const STREAM: u64 = 0x5eed_0000_0000_0010;
 
 /// Failure of a random scenario.
 #[derive(Clone, Debug, PartialEq)]
@@ -55,8 +65,81 @@ impl fmt::Display for FoundFailure {
 
 /// Returns the scenario of a seed. It contains the part `focus` for certain, and strongly.
 pub fn scenario(seed: u64, focus: Option<Part>) -> Scenario {
-    let mut scenario = draft::scenario(seed, focus);
+    let chance = Chance::new(seed ^ STREAM);
+    let strengths = strengths(&mut chance.fork(0), focus);
+    let mut draft = Draft {
+        strengths,
+        quality: Quality::draw(&mut chance.fork(1)),
+        chance: chance.clone(),
+        specs: Vec::new(),
+        scenario: Scenario::default(),
+    };
+    twins::exclude(&mut draft);
+    topology::draw(&mut draft, &mut chance.fork(2));
+    templates::draw(&mut draft, &mut chance.fork(3));
+    clients::draw(&mut draft, &mut chance.fork(4));
+    network::draw(&mut draft, &mut chance.fork(5));
+    masters::draw(&mut draft);
+    cuts::draw(&mut draft);
+    etcd::draw(&mut draft);
+    clocks::draw(&mut draft);
+    edits::draw(&mut draft);
+    departures::draw(&mut draft);
+    addresses::draw(&mut draft);
+    twins::draw(&mut draft);
+    let mut scenario = finished(seed, draft);
     healed::demand_ideal_shares(&mut scenario);
+    scenario
+}
+
+fn strengths(chance: &mut Chance, focus: Option<Part>) -> [Strength; Part::ALL.len()] {
+    Part::ALL.map(|part| {
+        let drawn = Strength::draw(chance);
+        match focus == Some(part) {
+            true => Strength::Much,
+            false => drawn,
+        }
+    })
+}
+
+/// Completes a world, but for the demands on it after the heal: faults happen for a while and then stop.
+fn finished(seed: u64, draft: Draft) -> Scenario {
+    let drawn = Part::ALL
+        .into_iter()
+        .filter(|part| draft.strength(*part).is_some());
+    let drawn: Vec<&str> = drawn.map(Part::as_str).collect();
+    let mut scenario = Scenario {
+        name: format!("fuzz-{seed}"),
+        description: match drawn.is_empty() {
+            true => "A random world.".to_owned(),
+            false => format!("A random world: {}.", drawn.join(", ")),
+        },
+        seed,
+        duration: FAULTY_FOR,
+        sample_every: Duration::from_secs(5),
+        templates: templates::written(&draft.specs),
+        heal_at: Some(FAULTY_FOR),
+        idle_faults: true,
+        limits: Limits {
+            overshoot_max: Some(0.0),
+            nesting_max: Some(0.0),
+            mastership_max: Some(0.0),
+            utilisation_min: Some(1.0 - AT_REST),
+            unfairness_max: Some(AT_REST),
+            ..Limits::default()
+        },
+        ..draft.scenario
+    };
+    let (mut lease, mut refresh) = (Duration::ZERO, Duration::ZERO);
+    for template in scenario.templates_ever() {
+        lease = lease.max(template.algorithm.lease_length);
+        refresh = refresh.max(template.algorithm.refresh_interval);
+    }
+    // Old leases expire, and one level may learn after the other, on slow clocks too.
+    let levels = 1 + topology::depth(&scenario.nodes);
+    let rest = (lease * 4 + refresh * 4 * levels).mul_f64(1.2) + Duration::from_secs(30);
+    scenario.duration = FAULTY_FOR + rest;
+    scenario.settled_after = scenario.duration - refresh * 2;
     scenario
 }
 

@@ -13,6 +13,7 @@ pub mod chance;
 pub mod checker;
 pub mod fuzz;
 pub mod library;
+mod local_clock;
 mod numbered;
 pub mod recording;
 pub mod report;

@@ -1,4 +1,4 @@
-//! The scenarios that come with the program, and the traces they play: there wherever it runs.
+//! The scenarios that come with the program: there wherever it runs.
 //!
 //! They are the files in `simulator/scenarios`, read as any other; what they name beside
 //! themselves is looked up in the program instead of on disk.
@@ -44,12 +44,6 @@ pub const LIBRARY: &[LibraryEntry] = entries![
     "doorman-5",
     "doorman-6",
     "doorman-7",
-];
-
-/// The traces they play, by the names of their files.
-pub(crate) const TRACES: &[(&str, &str)] = &[
-    ("llm-tokens.csv", include_str!("../traces/llm-tokens.csv")),
-    ("fast-demand.csv", include_str!("../traces/fast-demand.csv")),
 ];
 
 impl LibraryEntry {

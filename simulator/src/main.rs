@@ -6,6 +6,7 @@
 mod command;
 mod failure;
 mod flags;
+mod tree_flag;
 
 use std::io::{self, Write};
 use std::process::ExitCode;

@@ -8,6 +8,7 @@
 pub mod clients;
 pub mod demand;
 pub mod fault;
+pub mod files;
 mod forms;
 mod names;
 pub mod network;
@@ -43,6 +44,9 @@ pub const NODES_MAX: usize = 10_000;
 
 /// The most clients, all groups together.
 pub const CLIENTS_MAX: usize = 5_000_000;
+
+/// A duration between these two, by chance.
+pub type Span = (Duration, Duration);
 
 /// A whole simulation.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]

@@ -23,9 +23,8 @@ use doorward_session::race::{self, HEAD_START};
 use doorward_session::visible;
 use tonic::transport::{Channel, Endpoint};
 
+use crate::common::{Common, hurried};
 use crate::failure::Failure;
-use crate::flags::Common;
-use crate::nodes::hurried;
 
 /// The largest answer, in bytes. Only a status may be larger.
 const ANSWER_BYTES_MAX: usize = 1024 * 1024;

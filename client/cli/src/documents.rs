@@ -37,8 +37,8 @@ pub(crate) use self::preview::ChangeLine;
 pub(crate) use self::show::counted;
 pub(crate) use self::store::Store;
 use self::store::{Standing, WriteResult};
+use crate::common::Common;
 use crate::failure::Failure;
-use crate::flags::Common;
 
 /// A kind of document, as the commands show it.
 pub(crate) trait Shown: Kind {

@@ -10,8 +10,9 @@ use doorward_session::visible;
 use serde::Serialize;
 
 use crate::caller::{MasterCaller, lease_on, new_client_id, sequence, spans};
+use crate::common::{Common, Output};
 use crate::failure::Failure;
-use crate::flags::{AskFlags, Common, GetFlags, Output};
+use crate::flags::{AskFlags, GetFlags};
 use crate::granted::tone_of;
 use crate::granted::{millis, number};
 use crate::output;

@@ -5,6 +5,7 @@
 
 mod caller;
 mod color;
+mod common;
 #[cfg(feature = "demo")]
 mod demo;
 mod documents;
@@ -30,8 +31,9 @@ use doorward_etcd::flags::unreadable_variable;
 use doorward_session::visible;
 use tokio::runtime::Builder;
 
+use crate::common::Common;
 use crate::failure::Failure;
-use crate::flags::{Command, Common, Flags};
+use crate::flags::{Command, Flags};
 use doorward_pages::terminal::palette::Tone;
 
 fn main() -> ExitCode {

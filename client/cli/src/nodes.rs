@@ -5,7 +5,6 @@
 
 use std::future::Future;
 use std::io::Write;
-use std::sync::Arc;
 use std::time::Duration;
 
 use doorward_etcd::address::{self, Etcd, NodeAddress};
@@ -13,8 +12,9 @@ use doorward_etcd::directory::{self, Forgotten, Registration, Servers};
 use doorward_etcd::layout::NodeKeys;
 use serde::Serialize;
 
+use crate::common::{Common, Output, hurried};
 use crate::failure::Failure;
-use crate::flags::{Common, NodesFlags, Output};
+use crate::flags::NodesFlags;
 use crate::output;
 use doorward_pages::terminal::palette::{Palette, Tone};
 use doorward_pages::terminal::table::{Cell, Table, cell};
@@ -131,14 +131,6 @@ async fn in_time<T>(
             Err(Failure::Unreachable(problem))
         }
     }
-}
-
-/// With so little time for each endpoint that all of them get their turn.
-pub(crate) fn hurried(mut etcd: Etcd, timeout: Duration) -> Etcd {
-    let config = Arc::make_mut(&mut etcd.config);
-    let endpoints = u32::try_from(config.endpoints.len().max(1)).unwrap_or(u32::MAX);
-    config.call_timeout = timeout / endpoints;
-    etcd
 }
 
 /// Which etcd is meant.

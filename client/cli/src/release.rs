@@ -10,8 +10,9 @@ use doorward_proto::doorman::release_result::Outcome;
 use serde::Serialize;
 
 use crate::caller::{MasterCaller, incarnation, sequence};
+use crate::common::{Common, Output};
 use crate::failure::Failure;
-use crate::flags::{Common, Output, ReleaseFlags};
+use crate::flags::ReleaseFlags;
 use crate::output;
 
 /// Outcome of a release, as `--output json` prints it. Its field names are an interface.

@@ -14,9 +14,9 @@ mod instances;
 mod request;
 mod try_requests;
 
+use crate::common::Common;
 use crate::documents;
 use crate::failure::Failure;
-use crate::flags::Common;
 use crate::rules::document::RuleDocument;
 use crate::rules::flags::{RulesCommand, RulesFlags};
 

@@ -17,8 +17,8 @@ use std::pin::pin;
 
 use crate::caller::MasterCaller;
 use crate::color::ColorFlag;
+use crate::common::{Common, Output};
 use crate::failure::Failure;
-use crate::flags::{Common, Output};
 use crate::interruption::{interruption, termination};
 use crate::output;
 use doorward_pages::terminal::palette::Tone;

@@ -18,9 +18,10 @@ use doorward_proto::admin::v1::{
 use doorward_session::visible::{self, line};
 
 use crate::caller::MasterCaller;
+use crate::common::{Common, Output};
 use crate::documents::author::plain;
 use crate::failure::Failure;
-use crate::flags::{Common, Output, StatusFlags};
+use crate::flags::StatusFlags;
 use crate::granted::number;
 use crate::granted::tone_of;
 use crate::output;

@@ -21,9 +21,9 @@ use doorward_pages::terminal::palette::Palette;
 use doorward_pages::terminal::table::Table;
 use serde_json::Value;
 
+use crate::common::Common;
 use crate::documents::{self, Change, ChangeLine, Shown};
 use crate::failure::Failure;
-use crate::flags::Common;
 use crate::templates::flags::TemplatesFlags;
 use crate::templates::forecast::Forecast;
 

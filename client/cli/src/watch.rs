@@ -13,8 +13,9 @@ use tokio::sync::mpsc;
 use tokio_stream::StreamExt;
 
 use crate::caller::new_client_id;
+use crate::common::Common;
 use crate::failure::Failure;
-use crate::flags::{self, Common, WatchFlags};
+use crate::flags::{self, WatchFlags};
 use crate::get;
 use crate::interruption::interruption;
 use crate::output;

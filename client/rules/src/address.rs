@@ -11,9 +11,9 @@ use std::str::FromStr;
 use smallvec::SmallVec;
 use thiserror::Error;
 
-use crate::forwarded;
+use crate::forwarded::{self, Entry};
+use crate::request::{Request, trimmed};
 use crate::value::{INLINE, Value};
-use crate::who::{Request, trimmed};
 
 /// Most entries that are read, from the right.
 pub const ENTRIES_MAX: usize = 64;
@@ -62,15 +62,6 @@ pub enum Network {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{0} is no network; write one such as 10.0.0.0/8, or unix")]
 pub struct InvalidNetwork(pub String);
-
-/// An entry of a list of proxies.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Entry<'a> {
-    Known(IpAddr),
-    /// `unknown`, or a name that starts with `_`.
-    Told(Value<'a>),
-    Invalid,
-}
 
 impl Address {
     /// Takes the peer of the connection as the client, for a service without proxies. IPv6 counts by /64.
@@ -227,51 +218,4 @@ impl FromStr for Network {
             _ => Ok(Self::Prefix(address, bits)),
         }
     }
-}
-
-impl<'a> Entry<'a> {
-    /// Reads `address`, `address:port`, `[IPv6]`, `[IPv6]:port`, `unknown` or `_name`.
-    pub(crate) fn read(text: &'a [u8]) -> Self {
-        let read = std::str::from_utf8(text).ok().and_then(Self::parse);
-        read.unwrap_or(Self::Invalid)
-    }
-
-    fn parse(text: &'a str) -> Option<Self> {
-        let known = |address: IpAddr| Self::Known(address.to_canonical());
-        if let Some(rest) = text.strip_prefix('[') {
-            let (address, rest) = rest.split_once(']')?;
-            let is_whole = rest.is_empty() || rest.strip_prefix(':').is_some_and(is_port);
-            return is_whole
-                .then(|| address.parse::<Ipv6Addr>().ok())?
-                .map(|it| known(it.into()));
-        }
-        if let Ok(address) = text.parse() {
-            return Some(known(address));
-        }
-        let (node, port) = text
-            .split_once(':')
-            .map_or((text, None), |(node, port)| (node, Some(port)));
-        if port.is_some_and(|port| !is_port(port) && !is_name(port)) {
-            return None;
-        }
-        if node.eq_ignore_ascii_case("unknown") {
-            return Some(Self::Told(Value::from("unknown")));
-        }
-        if is_name(node) {
-            return Some(Self::Told(Value::from(node)));
-        }
-        let address: std::net::Ipv4Addr = node.parse().ok()?;
-        port.is_some_and(is_port).then(|| known(address.into()))
-    }
-}
-
-fn is_port(text: &str) -> bool {
-    text.bytes().all(|byte| byte.is_ascii_digit()) && text.parse::<u16>().is_ok()
-}
-
-/// Returns whether a text is an obfuscated name of RFC 7239, section 6.3.
-fn is_name(text: &str) -> bool {
-    let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
-    text.strip_prefix('_')
-        .is_some_and(|name| !name.is_empty() && name.bytes().all(is_letter))
 }

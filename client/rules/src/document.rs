@@ -1,4 +1,4 @@
-//! Documents: YAML in, rules or problems out.
+//! The rules of all documents.
 //!
 //! [`Rules::load`] reads all documents or none. [`Rules::find`] returns the rules of a request.
 
@@ -10,8 +10,6 @@ use indexmap::IndexSet;
 use smallvec::SmallVec;
 
 use crate::form::DocumentForm;
-use crate::problem::Problem;
-use crate::reader::Reader;
 use crate::rule::Rule;
 use crate::tree::{Entry, Found, Node};
 
@@ -40,29 +38,6 @@ pub(crate) struct Domain {
 }
 
 impl Rules {
-    /// Reads documents, each with the name of its file. All load, or none does.
-    ///
-    /// # Errors
-    ///
-    /// The problems of all documents, in their order and by line.
-    pub fn load(documents: &[(&str, &str)]) -> Result<Self, Vec<Problem>> {
-        let mut rules = Self::default();
-        let mut problems = Vec::new();
-        let mut files = Vec::new();
-        for document in documents {
-            let mut reader = Reader::new(*document, &mut rules, &mut files);
-            reader.read();
-            let mut found = reader.into_problems();
-            found.sort_by_key(|problem| problem.line);
-            problems.append(&mut found);
-        }
-        if problems.is_empty() {
-            Ok(rules)
-        } else {
-            Err(problems)
-        }
-    }
-
     /// Returns the JSON Schema of a document.
     pub fn schema() -> schemars::Schema {
         schemars::schema_for!(DocumentForm)

@@ -50,6 +50,7 @@ pub mod limiter;
 pub mod path;
 pub mod problem;
 mod reader;
+mod request;
 pub mod rule;
 pub mod service;
 mod shared;

@@ -1,4 +1,4 @@
-//! Reads one document into rules.
+//! Documents: YAML in, rules or problems out.
 //!
 //! The YAML parser stops at its first problem: text that is no YAML, an unknown field, a field twice, a list in place of
 //! a value. All other problems of a document are reported together. An empty value is a bare key. A number as a value is its text
@@ -23,8 +23,39 @@ use crate::tree::Node;
 mod limit;
 mod parse;
 
+impl Rules {
+    /// Reads documents, each with the name of its file. All load, or none does.
+    ///
+    /// # Errors
+    ///
+    /// The problems of all documents, in their order and by line.
+    pub fn load(documents: &[(&str, &str)]) -> Result<Self, Vec<Problem>> {
+        let mut rules = Self::default();
+        let mut problems = Vec::new();
+        let mut files = Vec::new();
+        for (file, text) in documents {
+            let mut reader = Reader {
+                file,
+                text,
+                rules: &mut rules,
+                files: &mut files,
+                problems: Vec::new(),
+            };
+            reader.read();
+            let mut found = reader.problems;
+            found.sort_by_key(|problem| problem.line);
+            problems.append(&mut found);
+        }
+        if problems.is_empty() {
+            Ok(rules)
+        } else {
+            Err(problems)
+        }
+    }
+}
+
 /// Reader of one document.
-pub(crate) struct Reader<'a, 'f> {
+struct Reader<'a, 'f> {
     file: &'f str,
     text: &'f str,
     rules: &'a mut Rules,
@@ -37,26 +68,8 @@ pub(crate) struct Reader<'a, 'f> {
 type Levels<'f> = Vec<(&'f str, Option<&'f str>)>;
 
 impl<'a, 'f> Reader<'a, 'f> {
-    pub(crate) const fn new(
-        (file, text): (&'f str, &'f str),
-        rules: &'a mut Rules,
-        files: &'a mut Vec<(String, &'f str)>,
-    ) -> Self {
-        Self {
-            file,
-            text,
-            rules,
-            files,
-            problems: Vec::new(),
-        }
-    }
-
-    pub(crate) fn into_problems(self) -> Vec<Problem> {
-        self.problems
-    }
-
     /// Adds the rules of the document to the others.
-    pub(crate) fn read(&mut self) {
+    fn read(&mut self) {
         match parse::parse(self.text) {
             Ok(form) => self.document(&form),
             Err((line, message)) => self.problem(line, message),

@@ -13,13 +13,13 @@ use tokio::sync::{Notify, watch};
 use tracing::{debug, info, warn};
 
 use crate::clock::{self, Clock};
-use crate::fake::FakeAnswers;
 use crate::hooks::Hooks;
 use crate::slot::Slot;
 use crate::state::{ClientState, ResourceState, Response, Step, Trouble};
 use crate::time::Time;
 use crate::transport::connection::{Connection, Failure, Outcome, Reason};
 use crate::transport::convert;
+use crate::transport::fake_answers::FakeAnswers;
 
 /// Longest time of the last release when a client is closed.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -29,6 +29,9 @@ const RELEASES_MAX: usize = 800;
 
 /// Number of resources that are measured under one lock.
 const MEASURED_MAX: usize = 1_000;
+
+/// Waits of a fake client are the same in every run of a test.
+const FAKE_CHANCE: f64 = 0.5;
 
 /// State that handles, limiters and the task share.
 pub(crate) struct Shared {
@@ -75,15 +78,47 @@ impl Shared {
     pub(crate) fn wake(&self) {
         match &self.fake {
             None => self.wake.notify_one(),
-            Some(fake) => fake.serve(self),
+            Some(fake) => self.serve(fake),
         }
     }
 
     /// Lets a fake server that is stopped fail what is due by now.
     pub(crate) fn fail_if_fake(&self) {
-        if let Some(fake) = &self.fake {
-            fake.fail_if_due(self);
+        if let Some(fake) = &self.fake
+            && fake.settings().is_down
+        {
+            self.serve(fake);
         }
+    }
+
+    /// Answers at once, as the background task of a real client does when it is woken.
+    fn serve(&self, fake: &FakeAnswers) {
+        if self.closing.load(Ordering::SeqCst) {
+            self.close_slots();
+            self.closed.send_replace(true);
+            return;
+        }
+        let settings = fake.settings();
+        let now = self.clock.now();
+        let mut book = self.book();
+        book.releases.clear();
+        if settings.is_down {
+            book.state.end_leases(now);
+            book.failure = Some("the fake server is stopped".to_owned());
+            let is_first = book.state.failures() == 0 && book.state.resources().next().is_some();
+            if is_first || book.state.next_step(now) == Step::Send {
+                let (sequence, _) = book.state.ask_at_once(now);
+                book.state.handle_failure(sequence, FAKE_CHANCE, now);
+            }
+            drop((book, settings));
+        } else {
+            let (sequence, wanted) = book.state.ask_at_once(now);
+            let response = settings.response(&wanted);
+            // Releases the lock, because hooks may call the server.
+            drop(settings);
+            apply_answer(self, book, sequence, &response, FAKE_CHANCE, now);
+        }
+        self.publish();
     }
 
     /// Closes all handles and limiters.
@@ -334,7 +369,7 @@ fn handle(shared: &Shared, done: Done) {
 }
 
 /// Applies a server's answer, and logs each of its news once. `chance` is uniform in 0…1.
-pub(crate) fn apply_answer(
+fn apply_answer(
     shared: &Shared,
     mut book: MutexGuard<'_, Book>,
     sequence: u64,

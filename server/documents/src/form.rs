@@ -1,16 +1,13 @@
 //! Values out of a document, each checked where it stands.
 //!
-//! Whoever asks for a value gets it, or the problem is noted and the reading goes on without it: so
-//! everything that is wrong is found at once. A key that is there without a value counts as absent.
+//! A reader gets the value, or notes the problem and goes on without it. So one reading finds all
+//! problems. A key that is there without a value counts as absent.
 
 use std::time::Duration;
 
-use crate::keys::{key_problems, near};
-use crate::placed_value::{PlacedKey, PlacedValue, Position, Value};
-use crate::problem::Problem;
-
-/// How a key may be written: its name, and the names that it had before.
-pub type Names = [&'static str];
+use crate::keys::{Names, key_problems, near};
+use crate::placed_value::{PlacedKey, PlacedValue, Value};
+use crate::problem::{Position, Problem};
 
 /// What was found to be wrong.
 #[derive(Debug, Default)]

@@ -1,10 +1,12 @@
-//! Keys of maps: which are there for nobody, and what was meant.
+//! Keys of maps: unknown and repeated ones, and the words that were meant.
 
 use std::collections::BTreeSet;
 
-use crate::form::Names;
-use crate::placed_value::{PlacedKey, PlacedValue, Position};
-use crate::problem::shortened;
+use crate::placed_value::{PlacedKey, PlacedValue};
+use crate::problem::{Position, shortened};
+
+/// How a key may be written: its name, and the names that it had before.
+pub type Names = [&'static str];
 
 /// The keys of a map that nobody reads, because they are unknown or the second of their name: where,
 /// which, and what to do. A key may have older names, which stand behind its name.

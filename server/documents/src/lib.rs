@@ -36,7 +36,7 @@ pub use duration::{DurationError, parse_duration};
 pub use kind::Kind;
 pub use placed_value::DOCUMENT_BYTES_MAX;
 pub use places::{Located, TemplatePlaces};
-pub use problem::{DocumentError, PROBLEMS_SHOWN_MAX, Problem, shortened};
+pub use problem::{DocumentError, PROBLEMS_SHOWN_MAX, Position, Problem, shortened};
 
 use crate::reader::TemplateReader;
 

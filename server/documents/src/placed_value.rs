@@ -12,7 +12,7 @@ use serde_saphyr::budget::BudgetBreach;
 use serde_saphyr::options::{DuplicateKeyPolicy, NonFiniteFloatPolicy};
 use serde_saphyr::{Error as YamlError, Spanned};
 
-use crate::problem::{Problem, shortened};
+use crate::problem::{Position, Problem, shortened};
 
 /// The largest document, in bytes.
 pub const DOCUMENT_BYTES_MAX: usize = 1024 * 1024;
@@ -20,20 +20,6 @@ pub const DOCUMENT_BYTES_MAX: usize = 1024 * 1024;
 /// The most maps and lists in one another. Reading goes down the stack, tens of kilobytes a level in
 /// a debug build; what we read has a dozen levels.
 pub const DEPTH_MAX: usize = 32;
-
-/// Where something stands; both count from 1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Position {
-    /// The line.
-    pub line: u64,
-    /// The column, in characters.
-    pub column: u64,
-}
-
-impl Position {
-    /// The first character of the document.
-    pub const START: Self = Self { line: 1, column: 1 };
-}
 
 /// A value and where it stands.
 #[derive(Clone, Debug)]

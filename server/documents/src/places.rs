@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 
 use doorward_engine::template::{Field, Templates};
 
-use crate::placed_value::Position;
-use crate::problem::Problem;
+use crate::problem::{Position, Problem};
 
 /// Templates, and where they stand.
 #[derive(Clone, Debug, Default)]

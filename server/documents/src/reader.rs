@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use doorward_engine::template::{AlgorithmKind, Field, TemplateSpec, Templates};
 
-use crate::form::{At, Map, Names, Problems, hint};
-use crate::placed_value::{PlacedKey, PlacedValue, Position, Value};
+use crate::form::{At, Map, Problems, hint};
+use crate::keys::Names;
+use crate::placed_value::{PlacedKey, PlacedValue, Value};
 use crate::places::{Located, TemplatePlaces};
-use crate::problem::Problem;
+use crate::problem::{Position, Problem};
 
 const TEMPLATE_KEYS: [&Names; 7] = [
     &["identifier_glob"],

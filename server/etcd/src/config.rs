@@ -2,13 +2,14 @@
 
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use doorward_session::address::ipv6_advice;
 use thiserror::Error;
 
-use crate::credentials::{CredentialFiles, Credentials, CredentialsError, ReadCredentials};
+use crate::credentials::{
+    CredentialFiles, Credentials, CredentialsError, ReadCredentials, Tls, User,
+};
 
 /// How etcd is reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -154,100 +155,6 @@ pub struct EndpointError {
     text: String,
     /// Advice on a valid text.
     advice: &'static str,
-}
-
-/// Credentials for etcd's own users.
-#[derive(Clone, PartialEq, Eq)]
-pub struct User {
-    /// The name.
-    pub name: String,
-    /// The password. Never printed.
-    pub password: String,
-}
-
-impl fmt::Debug for User {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("User")
-            .field("name", &self.name)
-            .finish_non_exhaustive()
-    }
-}
-
-/// What TLS needs to know, as PEM.
-#[derive(Clone, Default, PartialEq, Eq)]
-pub struct Tls {
-    /// CA to verify etcd with.
-    pub ca: Option<Vec<u8>>,
-    /// Our own certificate and its key, if etcd asks for one.
-    pub identity: Option<(Vec<u8>, Vec<u8>)>,
-}
-
-impl fmt::Debug for Tls {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Tls")
-            .field("ca", &self.ca.is_some())
-            .field("identity", &self.identity.is_some())
-            .finish()
-    }
-}
-
-/// Files for TLS could not be used.
-#[derive(Debug, Error)]
-pub enum TlsFileError {
-    /// One cannot be read.
-    #[error("cannot read {path}: {why}")]
-    Read {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        why: std::io::Error,
-    },
-    /// One holds no PEM.
-    #[error("{path} holds no PEM: a line -----BEGIN … is missing")]
-    NoPem {
-        /// Which.
-        path: PathBuf,
-    },
-    /// A certificate without its key, or the other way round.
-    #[error("a client certificate and its key are needed both, or neither")]
-    HalfIdentity,
-}
-
-impl Tls {
-    /// Reads the files that are given.
-    ///
-    /// # Errors
-    ///
-    /// If one cannot be read or holds no PEM, or if only one of certificate and key is given.
-    pub fn read(
-        ca: Option<&Path>,
-        certificate: Option<&Path>,
-        key: Option<&Path>,
-    ) -> Result<Self, TlsFileError> {
-        let identity = match (certificate, key) {
-            (Some(certificate), Some(key)) => Some((pem(certificate)?, pem(key)?)),
-            (None, None) => None,
-            _ => return Err(TlsFileError::HalfIdentity),
-        };
-        Ok(Self {
-            ca: ca.map(pem).transpose()?,
-            identity,
-        })
-    }
-}
-
-fn pem(path: &Path) -> Result<Vec<u8>, TlsFileError> {
-    let content = crate::file::read(path).map_err(|why| TlsFileError::Read {
-        path: path.to_owned(),
-        why,
-    })?;
-    if String::from_utf8_lossy(&content).contains("-----BEGIN ") {
-        Ok(content)
-    } else {
-        Err(TlsFileError::NoPem {
-            path: path.to_owned(),
-        })
-    }
 }
 
 #[cfg(test)]

@@ -4,7 +4,8 @@
 //! file cannot be read, or a certificate does not fit its key, the last good credentials count. A warning says so once
 //! for each problem.
 
-use std::path::PathBuf;
+use std::fmt;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -16,7 +17,6 @@ use tokio::sync::oneshot;
 use tonic::transport::Endpoint;
 use tracing::{info, warn};
 
-use crate::config::{Tls, TlsFileError, User};
 use crate::error::innermost;
 
 /// Names of the files.
@@ -32,11 +32,68 @@ pub struct CredentialFiles {
     pub user: Option<(String, PathBuf)>,
 }
 
+/// Credentials for etcd's own users.
+#[derive(Clone, PartialEq, Eq)]
+pub struct User {
+    /// The name.
+    pub name: String,
+    /// The password. Never printed.
+    pub password: String,
+}
+
+impl fmt::Debug for User {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("User")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Certificates for TLS, as PEM.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Tls {
+    /// CA to verify etcd with.
+    pub ca: Option<Vec<u8>>,
+    /// Our own certificate and its key, if etcd asks for one.
+    pub identity: Option<(Vec<u8>, Vec<u8>)>,
+}
+
+impl fmt::Debug for Tls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tls")
+            .field("ca", &self.ca.is_some())
+            .field("identity", &self.identity.is_some())
+            .finish()
+    }
+}
+
 /// Certificates, and a user with a password.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Credentials {
     pub(crate) tls: Tls,
     pub(crate) user: Option<User>,
+}
+
+/// Files for TLS could not be used.
+#[derive(Debug, Error)]
+pub enum TlsFileError {
+    /// One cannot be read.
+    #[error("cannot read {path}: {why}")]
+    Read {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        why: std::io::Error,
+    },
+    /// One holds no PEM.
+    #[error("{path} holds no PEM: a line -----BEGIN … is missing")]
+    NoPem {
+        /// Which.
+        path: PathBuf,
+    },
+    /// A certificate without its key, or the other way round.
+    #[error("a client certificate and its key are needed both, or neither")]
+    HalfIdentity,
 }
 
 /// A file with credentials cannot be used.
@@ -78,6 +135,27 @@ impl CredentialFiles {
 }
 
 impl Tls {
+    /// Reads the files that are given.
+    ///
+    /// # Errors
+    ///
+    /// If one cannot be read or holds no PEM, or if only one of certificate and key is given.
+    pub fn read(
+        ca: Option<&Path>,
+        certificate: Option<&Path>,
+        key: Option<&Path>,
+    ) -> Result<Self, TlsFileError> {
+        let identity = match (certificate, key) {
+            (Some(certificate), Some(key)) => Some((pem(certificate)?, pem(key)?)),
+            (None, None) => None,
+            _ => return Err(TlsFileError::HalfIdentity),
+        };
+        Ok(Self {
+            ca: ca.map(pem).transpose()?,
+            identity,
+        })
+    }
+
     /// In the form that the client of etcd takes.
     pub(crate) fn options(&self) -> TlsOptions {
         let mut options = TlsOptions::new();
@@ -94,6 +172,20 @@ impl Tls {
     fn check(&self) -> Result<(), String> {
         let endpoint = Endpoint::from_static("https://etcd").tls_config(self.options());
         endpoint.map(drop).map_err(|error| innermost(&error))
+    }
+}
+
+fn pem(path: &Path) -> Result<Vec<u8>, TlsFileError> {
+    let content = crate::file::read(path).map_err(|why| TlsFileError::Read {
+        path: path.to_owned(),
+        why,
+    })?;
+    if String::from_utf8_lossy(&content).contains("-----BEGIN ") {
+        Ok(content)
+    } else {
+        Err(TlsFileError::NoPem {
+            path: path.to_owned(),
+        })
     }
 }
 
@@ -189,3 +281,6 @@ impl ReadCredentials {
         self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,8 +3,10 @@
 //! A [`Follow`] reads the range, watches it from there, and hands on every state through a watch
 //! channel. A watch may be cancelled (by compaction, by a member that lost its leader), break, or go
 //! silent without breaking; so the range is also read from time to time, and a watch that has not
-//! reported what the reading shows is thrown away. Whatever happened, what is handed on is a state that
-//! the range was in, each no older than the one before.
+//! reported what the reading shows is thrown away. Every state that it hands on is one
+//! that the range was in, each no older than the one before.
+
+mod children;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,7 +21,6 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tracing::{debug, warn};
 
-use crate::children;
 use crate::config::EtcdConfig;
 use crate::connection::EtcdConnection;
 use crate::error::Error;

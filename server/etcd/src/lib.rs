@@ -15,7 +15,6 @@
 //! looked at from time to time.
 
 pub mod address;
-mod children;
 pub mod config;
 pub mod connection;
 pub mod credentials;
@@ -30,7 +29,8 @@ pub mod layout;
 pub mod place;
 
 pub use address::{Etcd, EtcdNode, NodeAddress};
-pub use config::{EtcdConfig, Tls, User};
+pub use config::EtcdConfig;
 pub use connection::EtcdConnection;
+pub use credentials::{Tls, User};
 pub use error::Error;
 pub use place::DocumentPlace;

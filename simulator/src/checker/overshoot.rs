@@ -17,7 +17,7 @@ use doorward_engine::time::Time;
 
 use crate::checker::ROUNDING;
 use crate::checker::extreme::Extreme;
-use crate::world::clock::LocalClock;
+use crate::local_clock::LocalClock;
 
 /// Promise on the total.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -7,9 +7,8 @@ use doorward_client::state::Mode;
 use doorward_engine::id::ResourceId;
 
 use crate::chance::Chance;
-use crate::fuzz::draft::Draft;
+use crate::fuzz::draft::{Draft, Spec};
 use crate::fuzz::part::{Part, Strength};
-use crate::fuzz::templates::Spec;
 use crate::fuzz::{demand, limiters};
 use crate::scenario::ClientGroup;
 use crate::scenario::usage::Usage;

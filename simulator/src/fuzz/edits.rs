@@ -3,10 +3,9 @@
 use std::time::Duration;
 
 use crate::chance::Chance;
-use crate::fuzz::draft::Draft;
-use crate::fuzz::network::Quality;
+use crate::fuzz::draft::{Draft, Quality, Spec};
 use crate::fuzz::part::{Part, Strength};
-use crate::fuzz::templates::{Spec, written};
+use crate::fuzz::templates::written;
 use crate::scenario::fault::{Event, Fault, NodeChoice};
 
 /// Longest lease length of any template. A root that may forget the length of earlier leases learns

@@ -3,30 +3,8 @@
 use std::time::Duration;
 
 use crate::chance::Chance;
-use crate::fuzz::draft::Draft;
+use crate::fuzz::draft::{Draft, Quality};
 use crate::scenario::{Latency, Link, Network, ParentProtocol, Servers};
-
-/// Quality of the worst links.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Quality {
-    /// Quick and without loss.
-    Quick,
-    /// Slower, with little loss.
-    Usual,
-    /// So slow that messages overtake each other, with loss and duplicates. Answers still come
-    /// before servers give up.
-    Bad,
-}
-
-impl Quality {
-    pub(super) const fn draw(chance: &mut Chance) -> Self {
-        match chance.below(10) {
-            0..=2 => Self::Quick,
-            3..=6 => Self::Usual,
-            _ => Self::Bad,
-        }
-    }
-}
 
 const fn millis(millis: u64) -> Duration {
     Duration::from_millis(millis)

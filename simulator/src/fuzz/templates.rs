@@ -5,31 +5,8 @@ use std::time::Duration;
 use doorward_engine::template::{AlgorithmKind, TemplateSpec, Templates};
 
 use crate::chance::Chance;
-use crate::fuzz::draft::Draft;
-use crate::fuzz::network::Quality;
+use crate::fuzz::draft::{Draft, Quality, Spec};
 use crate::fuzz::part::{Part, Strength};
-
-/// Resource of a random world.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Spec {
-    pub(super) resource: &'static str,
-    pub(super) kind: AlgorithmKind,
-    pub(super) capacity: f64,
-    pub(super) lease: Duration,
-    pub(super) refresh: Duration,
-    /// `None`: as long as leases last.
-    pub(super) learning: Option<Duration>,
-    /// Safe capacity of each client; `None`: servers compute it.
-    pub(super) safe: Option<f64>,
-    /// True for `shrink: immediate`.
-    pub(super) is_immediate: bool,
-}
-
-impl Spec {
-    pub(super) fn has_bands(&self) -> bool {
-        self.kind == AlgorithmKind::PriorityBands
-    }
-}
 
 pub(super) fn draw(draft: &mut Draft, chance: &mut Chance) {
     let of_total = [

@@ -7,8 +7,7 @@
 
 use std::time::Duration;
 
-use crate::fuzz::draft::Draft;
-use crate::fuzz::network::Quality;
+use crate::fuzz::draft::{Draft, Quality};
 use crate::fuzz::part::Part;
 use crate::scenario::fault::{ClientChoice, ClockChoice, Event, NodeChoice};
 

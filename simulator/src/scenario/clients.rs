@@ -9,10 +9,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::scenario::demand::Demand;
-use crate::scenario::forms::{ClientCount, Form, Time, UNSAID, is_default, unsaid};
+use crate::scenario::files::Files;
+use crate::scenario::forms::{ClientCount, Form, OneOrMany, Time, UNSAID, is_default, unsaid};
 use crate::scenario::nodes::all_named;
-use crate::scenario::read::Files;
-use crate::scenario::source::{OneOf, OneOrMany, Read, Within, refuse};
+use crate::scenario::source::{OneOf, Read, Within, refuse};
 use crate::scenario::usage::Usage;
 use crate::scenario::{CLIENTS_MAX, Scenario};
 

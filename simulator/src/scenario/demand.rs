@@ -13,9 +13,9 @@ pub use crate::scenario::demand::diurnal::Diurnal;
 pub use crate::scenario::demand::traced::Trace;
 use crate::scenario::demand::traced::TraceForm;
 use crate::scenario::forms::{
-    Amount, As, Form, Part, STEP_MIN, Step, Time, UNSAID, schema, unsaid,
+    Amount, As, Form, Never, Part, STEP_MIN, Step, Time, UNSAID, schema, unsaid,
 };
-use crate::scenario::source::{Never, OneOf, Read, Within, is_within, refuse};
+use crate::scenario::source::{OneOf, Read, Within, is_within, refuse};
 
 /// The demand of a client over time. Curves that change all the time are followed in steps.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -12,15 +12,17 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+pub use crate::scenario::Span;
 pub use crate::scenario::fault::event::Event;
 pub use crate::scenario::fault::words::{EtcdLoss, NodeServers, Side, ToEtcd};
+use crate::scenario::files::Files;
 use crate::scenario::forms::{
-    As, Form, Maybe, PerHour, Step, Time, UNSAID, Weight, schema, unsaid,
+    As, Form, Maybe, OneOrMany, PerHour, Step, Time, UNSAID, Weight, unsaid,
 };
+pub use crate::scenario::names::NodeChoice;
 use crate::scenario::names::to_names;
-use crate::scenario::read::Files;
 use crate::scenario::source::{
-    Fields, OneOrMany, Read, ReadError, Within, fields_of, is_within, kind_of, read_kind, refuse,
+    Fields, Read, ReadError, Within, fields_of, is_within, kind_of, read_kind, refuse,
 };
 use crate::scenario::{ClientGroup, Scenario};
 
@@ -116,37 +118,6 @@ impl JsonSchema for FaultFile {
         let one_of = json_schema!({"type": "array", "items": weighted});
         let several = json_schema!({"required": ["one_of"], "properties": {"one_of": one_of}});
         json_schema!({"type": "object", "allOf": [when, {"anyOf": [event, several]}]})
-    }
-}
-
-/// A duration between these two, by chance.
-pub type Span = (Duration, Duration);
-
-/// A node, or one of several. Files have names; see `names`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum NodeChoice {
-    /// This one, by its place in the scenario.
-    Node(usize),
-    /// Any, by chance.
-    Any,
-    /// Any but the root, by chance.
-    #[serde(rename = "below_root")]
-    AnyBelowRoot,
-    /// One of these, by chance; by their places in the scenario. At least one.
-    AnyOf(Vec<usize>),
-}
-
-schema!([] NodeChoice: |generator| OneOrMany::<String>::json_schema(generator));
-
-impl NodeChoice {
-    /// The node, if only one can be meant.
-    pub fn only(&self) -> Option<usize> {
-        match self {
-            Self::Node(node) => Some(*node),
-            Self::AnyOf(nodes) if nodes.len() == 1 => nodes.first().copied(),
-            _ => None,
-        }
     }
 }
 

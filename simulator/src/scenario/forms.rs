@@ -8,9 +8,8 @@ use schemars::{JsonSchema, json_schema};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::scenario::CLIENTS_MAX;
-use crate::scenario::fault::Span as TimeSpan;
-use crate::scenario::source::{Never, OneOf};
+use crate::scenario::source::OneOf;
+use crate::scenario::{CLIENTS_MAX, Span as TimeSpan};
 
 /// The longest time in a scenario: a year.
 const DURATION_MAX: Duration = Duration::from_secs(365 * 24 * 3600);
@@ -224,6 +223,15 @@ enum Plain {
     Seconds(f64),
     Text(String),
 }
+
+/// A shape that a value cannot have.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum Never {}
+
+schema!([] Never: |_| false.into());
+
+/// A value, or a list of values.
+pub(crate) type OneOrMany<T> = OneOf<T, Vec<T>, Never>;
 
 /// One duration, or two between which chance decides.
 pub(crate) struct Span;

@@ -1,13 +1,41 @@
 //! Names in events become places of nodes and of groups of clients when a file is read, and names again when it is
 //! written.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::scenario::Scenario;
-use crate::scenario::fault::NodeChoice;
+use crate::scenario::forms::{OneOrMany, schema};
 use crate::scenario::nodes::{all_named, named};
-use crate::scenario::source::{Fields, OneOf, OneOrMany, Read, ReadError, Within, refuse};
+use crate::scenario::source::{Fields, OneOf, Read, ReadError, Within, refuse};
+
+/// A node, or one of several. Files have names.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NodeChoice {
+    /// This one, by its place in the scenario.
+    Node(usize),
+    /// Any, by chance.
+    Any,
+    /// Any but the root, by chance.
+    #[serde(rename = "below_root")]
+    AnyBelowRoot,
+    /// One of these, by chance; by their places in the scenario. At least one.
+    AnyOf(Vec<usize>),
+}
+
+schema!([] NodeChoice: |generator| OneOrMany::<String>::json_schema(generator));
+
+impl NodeChoice {
+    /// The node, if only one can be meant.
+    pub fn only(&self) -> Option<usize> {
+        match self {
+            Self::Node(node) => Some(*node),
+            Self::AnyOf(nodes) if nodes.len() == 1 => nodes.first().copied(),
+            _ => None,
+        }
+    }
+}
 
 /// Replaces names by places: those of nodes, or those of groups and nodes in a choice of clients.
 pub(super) fn to_places(value: &mut Value, scenario: &Scenario) -> Read<()> {

@@ -7,9 +7,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::scenario::Scenario;
-use crate::scenario::forms::{As, Form, Maybe, Part, Span, Time};
+use crate::scenario::forms::{As, Form, Maybe, OneOrMany, Part, Span, Time};
 use crate::scenario::nodes::{Node, all_named, named};
-use crate::scenario::source::{OneOf, OneOrMany, Read, Within, refuse};
+use crate::scenario::source::{OneOf, Read, Within, refuse};
 
 /// The links, with the time of messages and their losses.
 #[derive(Clone, Debug, PartialEq)]

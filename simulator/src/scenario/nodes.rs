@@ -13,8 +13,8 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::scenario::NODES_MAX;
-use crate::scenario::forms::{Candidates, Form, NodeCount, schema};
-use crate::scenario::source::{Never, OneOf, OneOrMany, Read, Within, refuse};
+use crate::scenario::forms::{Candidates, Form, Never, NodeCount, OneOrMany, schema};
+use crate::scenario::source::{OneOf, Read, Within, refuse};
 
 /// Words that say which nodes are meant, so that no node has them as its name. YAML takes the last two for truth
 /// values.

@@ -3,8 +3,6 @@
 //! `docs/scenario.schema.json` has every key. An invalid file is refused with its first problem: with its line and
 //! column if serde finds it, or with the keys on the way to it if it concerns names or several fields.
 
-pub mod files;
-
 use std::path::Path;
 use std::time::Duration;
 use std::{io, mem};
@@ -14,9 +12,10 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use crate::scenario::fault::Fault;
+pub use crate::scenario::files::Files;
+use crate::scenario::files::bytes_of;
 use crate::scenario::forms::{As, UNSAID};
 use crate::scenario::nodes::TreeForm;
-pub use crate::scenario::read::files::Files;
 use crate::scenario::source::{Read, Within, is_within, refuse};
 use crate::scenario::{Node, Scenario, clients, templates};
 
@@ -106,7 +105,7 @@ fn parsed<T: DeserializeOwned>(text: &str, file: &str) -> Result<T, ScenarioErro
 /// The text of a file, and its name for messages.
 fn text_in(path: &Path) -> Result<(String, String), ScenarioError> {
     let file = path.display().to_string();
-    let bytes = files::bytes_of(path);
+    let bytes = bytes_of(path);
     let text = bytes.and_then(|bytes| String::from_utf8(bytes).map_err(io::Error::other));
     match text {
         Ok(text) => Ok((text, file)),

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::recording::Checker;
-use crate::scenario::fault::Span as TimeSpan;
+use crate::scenario::Span as TimeSpan;
 use crate::scenario::forms::{Amount, Form, Maybe, Part, Span, Time};
 
 /// The settings of servers.

@@ -10,8 +10,6 @@ use serde::de::{DeserializeOwned, IntoDeserializer, MapAccess, SeqAccess, Visito
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::scenario::forms::schema;
-
 /// One thing that is wrong with a scenario file: the keys on the way to it, as `clients[0].wants`, and a message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{path}{}{message}", if path.is_empty() { "" } else { ": " })]
@@ -79,15 +77,6 @@ pub enum OneOf<P, L, M> {
     List(L),
     Map(M),
 }
-
-/// A shape that a value cannot have.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub enum Never {}
-
-schema!([] Never: |_| false.into());
-
-/// A value, or a list of values.
-pub(crate) type OneOrMany<T> = OneOf<T, Vec<T>, Never>;
 
 impl<'de, P, L, M> Deserialize<'de> for OneOf<P, L, M>
 where

@@ -9,8 +9,8 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Value as Json, json};
 
+use crate::scenario::files::Files;
 use crate::scenario::forms::{Form, schema};
-use crate::scenario::read::Files;
 use crate::scenario::source::{Read, ReadError};
 
 /// Templates as a scenario has them.

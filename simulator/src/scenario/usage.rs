@@ -10,12 +10,11 @@ use schemars::JsonSchema;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::scenario::Scenario;
 use crate::scenario::demand::{Demand, DemandForm};
-use crate::scenario::fault::Span as TimeSpan;
+use crate::scenario::files::Files;
 use crate::scenario::forms::{Amount, Cost, Count, Form, Headroom, Maybe, Span, Window, schema};
-use crate::scenario::read::Files;
 use crate::scenario::source::{Read, ReadError, Within, refuse};
+use crate::scenario::{Scenario, Span as TimeSpan};
 
 /// A resource that each client of a group uses.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]

@@ -7,13 +7,13 @@ use doorward_engine::time::Time;
 use doorward_session::master_finder::MasterFinder;
 
 use crate::checker::{Asked, Extreme, Watched};
+use crate::local_clock::LocalClock;
 use crate::numbered::Numbered;
 use crate::recording::{NodeInfo, Recording, ResourceRecording};
 use crate::scenario::ClientGroup;
 use crate::scenario::demand::demand_player::DemandPlayer;
 use crate::scenario::usage::Usage;
 use crate::world::agenda::EventKind;
-use crate::world::clock::LocalClock;
 use crate::world::place::{Place, ServerSlot};
 use crate::world::uses::{Use, chance_of};
 use crate::world::{CLIENTS_SHOWN, ClientProcess, World, addresses_of};

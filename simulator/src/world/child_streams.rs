@@ -2,16 +2,13 @@
 //! ([`doorward_session::child_streams`]) drives it; this file applies its actions to the node or
 //! sends messages down.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use doorward_engine::id::{Caller, HolderName, Incarnation};
 use doorward_engine::node::mastership::Outcome;
 use doorward_engine::request::server::{GetServerCapacity, Via};
 use doorward_engine::time::Time;
-use doorward_session::child_streams::{
-    ChildStreams, Hello, StreamAction, StreamLimits, StreamState,
-};
+use doorward_session::child_streams::{Hello, StreamAction, StreamLimits, StreamState};
 use doorward_session::close_reason::{CloseReason, ConnectionEnd};
 use doorward_session::parent_session::ConnectionNumber;
 
@@ -26,34 +23,6 @@ const BACKLOG_MAX: usize = 64;
 /// Time after which a server gives up a silent connection, as servers do: the ping interval, and
 /// the wait for an answer.
 const KEEPALIVE: Duration = Duration::from_secs(30 + 20);
-
-/// Streams of a server's children.
-#[derive(Debug)]
-pub(crate) struct Below {
-    pub(crate) streams: ChildStreams,
-    /// Child and connection of each stream.
-    lines: BTreeMap<u64, (ServerId, ConnectionNumber)>,
-    /// Masterships and ancestors of the node that the machine knows.
-    masterships: u64,
-    ancestors: Vec<String>,
-}
-
-impl Below {
-    pub(crate) fn new(round: Duration) -> Self {
-        Self {
-            streams: ChildStreams::new(round),
-            lines: BTreeMap::new(),
-            masterships: 0,
-            ancestors: Vec::new(),
-        }
-    }
-
-    fn number(&self, child: ServerId, connection: ConnectionNumber) -> Option<u64> {
-        let mut lines = self.lines.iter();
-        let found = lines.find(|(_, line)| **line == (child, connection));
-        found.map(|(number, _)| *number)
-    }
-}
 
 impl World<'_> {
     /// Opens a stream for a child server.

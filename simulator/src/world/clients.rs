@@ -14,8 +14,9 @@ use crate::scenario::demand::Demand;
 use crate::trace_feed::TraceFeed;
 use crate::world::agenda::EventKind;
 use crate::world::client_replies::response;
-use crate::world::message::{Callee, ClientCall, ClientRequest, Message, RequestResult};
-use crate::world::servers::CLIENT_TIMEOUT;
+use crate::world::message::{
+    CLIENT_TIMEOUT, Callee, ClientCall, ClientRequest, Message, RequestResult,
+};
 use crate::world::uses::{Use, chance_of};
 use crate::world::work::LimiterWork;
 use crate::world::{ClientProcess, PlayedTrace, World};

@@ -13,11 +13,11 @@ use std::time::Duration;
 use doorward_engine::id::ResourceId;
 use doorward_engine::time::Time;
 
+use crate::local_clock::LocalClock;
 use crate::recording::MarkKind;
 use crate::scenario::fault::{ClientChoice, ClockChoice, Event, NodeChoice, Side, Span, When};
 use crate::world::World;
 use crate::world::agenda::EventKind;
-use crate::world::clock::LocalClock;
 use crate::world::message::ServerId;
 use crate::world::uses::Use;
 

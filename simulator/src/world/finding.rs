@@ -11,9 +11,8 @@ use doorward_session::master_finder::DeadEnd;
 
 use crate::world::World;
 use crate::world::message::{
-    Callee, ClientCall, ClientRequest, Discovered, Message, RequestResult, ServerId,
+    CLIENT_TIMEOUT, Callee, ClientCall, ClientRequest, Discovered, Message, RequestResult, ServerId,
 };
-use crate::world::servers::CLIENT_TIMEOUT;
 
 impl World<'_> {
     /// Asks the next server of a client's finder about the master.

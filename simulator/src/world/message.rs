@@ -1,10 +1,15 @@
 //! Messages between clients and servers.
 
+use std::time::Duration;
+
 use doorward_engine::node::mastership::{Mastership, Outcome};
 use doorward_engine::request::server::{GetServerCapacity, GetServerCapacityReply};
 use doorward_engine::request::{GetCapacity, GetCapacityReply, ReleaseCapacity};
 use doorward_session::close_reason::ConnectionEnd;
 use doorward_session::parent_session::ConnectionNumber;
+
+/// Timeout of a client's call, as in the client library.
+pub(super) const CLIENT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Server process: the number of its node, and its own number there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

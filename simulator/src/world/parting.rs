@@ -16,8 +16,7 @@ use crate::recording::MarkKind;
 use crate::scenario::fault::{ClientChoice, Span};
 use crate::world::World;
 use crate::world::faults::FaultEnd;
-use crate::world::message::{Callee, ClientCall, ClientRequest};
-use crate::world::servers::CLIENT_TIMEOUT;
+use crate::world::message::{CLIENT_TIMEOUT, Callee, ClientCall, ClientRequest};
 
 /// Leases that a client releases.
 #[derive(Debug, Default)]

@@ -1,7 +1,7 @@
 //! Place of a node in the tree: its servers, and the connection of each to the parent. Each server
 //! knows itself whether it is master.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,14 +10,14 @@ use doorward_engine::node::{Config, Node};
 use doorward_engine::template::Templates;
 use doorward_engine::time::Time;
 use doorward_session::address::Address;
-use doorward_session::parent_session::ParentSession;
+use doorward_session::child_streams::ChildStreams;
+use doorward_session::parent_session::{ConnectionNumber, ParentSession};
 
 use crate::checker::{Asked, Extreme};
+use crate::local_clock::LocalClock;
 use crate::numbered::Numbered;
 use crate::scenario::Servers;
 use crate::world::candidates::Candidacy;
-use crate::world::child_streams::Below;
-use crate::world::clock::LocalClock;
 use crate::world::etcd::{EtcdConnection, EtcdNews};
 use crate::world::message::{Message, ServerId};
 use crate::world::undecided_calls::{self, UndecidedCall};
@@ -101,6 +101,34 @@ pub(crate) struct ServerProcess {
     pub(crate) below: Below,
     /// Clients' calls that wait for the parent, the oldest first.
     pub(crate) waiting: VecDeque<UndecidedCall>,
+}
+
+/// Streams of a server's children.
+#[derive(Debug)]
+pub(crate) struct Below {
+    pub(crate) streams: ChildStreams,
+    /// Child and connection of each stream.
+    pub(super) lines: BTreeMap<u64, (ServerId, ConnectionNumber)>,
+    /// Masterships and ancestors of the node that the machine knows.
+    pub(super) masterships: u64,
+    pub(super) ancestors: Vec<String>,
+}
+
+impl Below {
+    fn new(round: Duration) -> Self {
+        Self {
+            streams: ChildStreams::new(round),
+            lines: BTreeMap::new(),
+            masterships: 0,
+            ancestors: Vec::new(),
+        }
+    }
+
+    pub(super) fn number(&self, child: ServerId, connection: ConnectionNumber) -> Option<u64> {
+        let mut lines = self.lines.iter();
+        let found = lines.find(|(_, line)| **line == (child, connection));
+        found.map(|(number, _)| *number)
+    }
 }
 
 /// Connection to the parent.

@@ -13,12 +13,10 @@ use doorward_session::parent_session::ConnectionNumber;
 use crate::world::World;
 use crate::world::agenda::EventKind;
 use crate::world::message::{
-    Callee, ClientCall, ClientRequest, Down, DownMessage, Message, RequestResult, ServerId,
+    CLIENT_TIMEOUT, Callee, ClientCall, ClientRequest, Down, DownMessage, Message, RequestResult,
+    ServerId,
 };
 use crate::world::place::ServerProcess;
-
-/// Timeout of a client's call, as in the client library.
-pub(super) const CLIENT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Calls of a node, at most, while a server holds its lock for what is due.
 const CALLS_PER_HOLD: usize = 256;

@@ -9,8 +9,7 @@ use doorward_engine::time::Time;
 use doorward_session::waiting_calls::{CallAction, CallDecision, WaitingCall};
 
 use crate::world::World;
-use crate::world::message::ServerId;
-use crate::world::servers::CLIENT_TIMEOUT;
+use crate::world::message::{CLIENT_TIMEOUT, ServerId};
 
 /// Client's call with a part that is not decided yet.
 #[derive(Debug)]

@@ -21,10 +21,10 @@ use doorward_client::state::Lease;
 use doorward_engine::time::Time;
 
 use crate::chance::Chance;
+use crate::local_clock::LocalClock;
 use crate::scenario::fault::Span;
 use crate::scenario::usage::{Limiter, Work};
 use crate::world::admission_check::AdmissionCheck;
-use crate::world::clock::LocalClock;
 
 /// Queue length at which further work gives up.
 const QUEUE_MAX: u32 = 16;

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use doorward_documents::placed_value::{PlacedValue, Position, Value, read as read_yaml};
+use doorward_documents::Position;
+use doorward_documents::placed_value::{PlacedValue, Value, read as read_yaml};
 use doorward_session::time::tolerance::Tolerance;
 
 use crate::mutate::Format;

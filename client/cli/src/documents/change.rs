@@ -15,8 +15,8 @@ use super::preview::Preview;
 use super::show::{self, about};
 use super::{Document, Effect, Shown, Standing, Store, WriteResult, lines};
 use crate::caller::since_epoch;
+use crate::common::Output;
 use crate::failure::Failure;
-use crate::flags::Output;
 use crate::output;
 use doorward_pages::terminal::palette::Tone;
 

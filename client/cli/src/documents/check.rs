@@ -12,8 +12,8 @@ use serde_json::json;
 use super::author::plain;
 use super::preview::write_need;
 use super::{Change, Document, Effect, Shown, Store, counted};
+use crate::common::{Common, Output};
 use crate::failure::Failure;
-use crate::flags::{Common, Output};
 use crate::output;
 
 /// Validity does not depend on etcd, so the wait for it is short.

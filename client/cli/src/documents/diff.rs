@@ -5,8 +5,8 @@ use std::path::Path;
 
 use super::preview::Preview;
 use super::{Document, Shown, Store};
+use crate::common::Output;
 use crate::failure::Failure;
-use crate::flags::Output;
 use crate::output;
 
 pub(super) async fn run<K: Shown>(store: &Store<'_>, file: &Path) -> Result<(), Failure> {

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use super::author::plain;
 use super::{Standing, Store, show};
+use crate::common::Output;
 use crate::failure::Failure;
-use crate::flags::Output;
 use crate::output;
 use doorward_pages::terminal::palette::{Palette, Tone};
 use doorward_pages::terminal::table::{Cell, Table, cell};

@@ -12,8 +12,8 @@ use serde_json::json;
 
 use super::author::plain;
 use super::{Document, Standing, Store};
+use crate::common::Output;
 use crate::failure::Failure;
-use crate::flags::Output;
 use crate::output;
 use doorward_pages::terminal::palette::Tone;
 

@@ -12,8 +12,8 @@ use doorward_etcd::{DocumentPlace, EtcdConfig, EtcdConnection};
 use super::document::{is_directory, yaml_files};
 use super::file::{DocumentFile, folder};
 use super::{Document, show};
+use crate::common::Common;
 use crate::failure::Failure;
-use crate::flags::Common;
 
 /// The place of a document.
 #[derive(Debug)]

@@ -10,8 +10,8 @@ use doorward_proto::admin::v1::{RulesInstance, RunningRules};
 use serde::Serialize;
 
 use crate::caller::MasterCaller;
+use crate::common::{Common, Output};
 use crate::failure::Failure;
-use crate::flags::{Common, Output};
 use crate::output;
 
 /// An instance for programs. Its field names are an interface.

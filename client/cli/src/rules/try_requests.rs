@@ -10,9 +10,9 @@ use doorward_limits::Moment;
 use doorward_rules::{Advice, Decision, Descriptor, Entry, Limiter, Rules};
 use serde_json::json;
 
+use crate::common::{Common, Output};
 use crate::documents::{Document, Store};
 use crate::failure::Failure;
-use crate::flags::{Common, Output};
 use crate::output;
 use crate::rules::document::RuleDocument;
 use crate::rules::flags::TryFlags;

@@ -12,8 +12,9 @@ use serde::Serialize;
 use tokio::task::JoinSet;
 
 use super::typed_line::{HELP, ShellLine};
+use crate::common::{Common, Output};
 use crate::failure::Failure;
-use crate::flags::{Common, Output, StatusFlags};
+use crate::flags::StatusFlags;
 use crate::get;
 use crate::granted::tone_of;
 use crate::granted::{millis, number};

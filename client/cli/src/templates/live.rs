@@ -8,8 +8,8 @@ use doorward_etcd::DocumentPlace;
 use doorward_proto::admin::v1 as admin;
 
 use crate::caller::MasterCaller;
+use crate::common::Common;
 use crate::documents::Store;
-use crate::flags::Common;
 use crate::templates::effect::Live;
 
 /// A comparison goes on without a server, so the wait for one is short.

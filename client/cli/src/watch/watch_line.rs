@@ -9,8 +9,9 @@ use doorward_client::{Capacity, Holding, LimitedBy, Resource, ResourceError, Sou
 use serde::Serialize;
 
 use crate::caller::since_epoch;
+use crate::common::{Common, Output};
 use crate::failure::Failure;
-use crate::flags::{Common, ModeFlag, Output, WatchFlags};
+use crate::flags::{ModeFlag, WatchFlags};
 use crate::get::amount_of;
 use crate::granted::tone_of;
 use crate::granted::{millis, number};

@@ -5,8 +5,6 @@ use std::io::{self, IsTerminal};
 use comfy_table::{Attribute, Cell, Color};
 use doorward_session::visible;
 
-use crate::terminal::table::cell;
-
 /// What a colour means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tone {
@@ -83,6 +81,11 @@ impl Palette {
             Tone::Plain => cell,
         }
     }
+}
+
+/// A cell with that text, in which everything can be seen.
+pub fn cell(text: impl ToString) -> Cell {
+    Cell::new(visible::line(&text.to_string()))
 }
 
 #[cfg(test)]

@@ -9,14 +9,9 @@ use std::ops::Range;
 
 pub use comfy_table::{Cell, Row};
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table as Grid, presets};
-use doorward_session::visible;
 
+pub use crate::terminal::palette::cell;
 use crate::terminal::palette::{Palette, Tone};
-
-/// A cell with that text, in which everything can be seen.
-pub fn cell(text: impl ToString) -> Cell {
-    Cell::new(visible::line(&text.to_string()))
-}
 
 /// Spaces between columns.
 const GAP: u16 = 2;

@@ -11,9 +11,9 @@ use serde::de::value::MapDeserializer;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::scenario::CLIENTS_MAX;
-use crate::scenario::forms::{Amount, Count, Form, TraceSpeed, schema};
-use crate::scenario::read::files::{Files, LIBRARY};
-use crate::scenario::source::{Never, OneOf, Read, ReadError, refuse};
+use crate::scenario::files::{Files, LIBRARY};
+use crate::scenario::forms::{Amount, Count, Form, Never, TraceSpeed, schema};
+use crate::scenario::source::{OneOf, Read, ReadError, refuse};
 
 /// A trace, and how it is played.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -8,14 +8,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::scenario::fault::words::{EtcdLoss, NodeServers, Side, ToEtcd};
-use crate::scenario::fault::{ClientChoice, ClockChoice, NodeChoice, Span as TimeSpan};
+use crate::scenario::fault::{ClientChoice, ClockChoice, NodeChoice};
+use crate::scenario::files::Files;
 use crate::scenario::forms::{Amount, ClockSpeed, Form, Maybe, Part, Span, Time};
 use crate::scenario::names::to_places;
-use crate::scenario::read::Files;
 use crate::scenario::source::{Fields, Read, Within, kind_of, read_kind, refuse};
 use crate::scenario::templates::{self, TemplatesForm};
 use crate::scenario::usage::ResourceForm;
-use crate::scenario::{CLIENTS_MAX, ClientGroup, Scenario};
+use crate::scenario::{CLIENTS_MAX, ClientGroup, Scenario, Span as TimeSpan};
 
 /// An event.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]

@@ -9,13 +9,22 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use doorward_documents::DOCUMENT_BYTES_MAX;
-
 use doorward_trace::TraceSource;
 
-use crate::library::TRACES;
-
 /// The prefix of names of the library's traces.
-pub(in crate::scenario) const LIBRARY: &str = "library:";
+pub(super) const LIBRARY: &str = "library:";
+
+/// The traces of the library, by the names of their files.
+const TRACES: &[(&str, &str)] = &[
+    (
+        "llm-tokens.csv",
+        include_str!("../../traces/llm-tokens.csv"),
+    ),
+    (
+        "fast-demand.csv",
+        include_str!("../../traces/fast-demand.csv"),
+    ),
+];
 
 /// Reads a document on disk, up to one byte more than a document may have.
 ///
@@ -40,7 +49,7 @@ pub enum Files {
 
 impl Files {
     /// Reads a small file, and returns its name for messages too. Stops behind the largest size of a document.
-    pub(in crate::scenario) fn bytes(&self, name: &str) -> Result<(Vec<u8>, String), io::Error> {
+    pub(super) fn bytes(&self, name: &str) -> Result<(Vec<u8>, String), io::Error> {
         match self.source(name) {
             Some(TraceSource::File(path)) => Ok((bytes_of(&path)?, path.display().to_string())),
             Some(TraceSource::BuiltIn { name, text }) => Ok((text.into(), name.to_owned())),
@@ -52,7 +61,7 @@ impl Files {
     }
 
     /// Finds a file. A file on disk may be missing nevertheless.
-    pub(in crate::scenario) fn source(&self, name: &str) -> Option<TraceSource> {
+    pub(super) fn source(&self, name: &str) -> Option<TraceSource> {
         let (files, name): (_, &OsStr) = match (self, name.strip_prefix(LIBRARY)) {
             (_, Some(name)) => (TRACES, name.as_ref()),
             (Self::Folder(folder), None) => return Some(TraceSource::File(folder.join(name))),

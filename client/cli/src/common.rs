@@ -1,0 +1,112 @@
+//! Flags of all commands: whom to ask, how to print, where etcd is.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use doorward_etcd::address::{self, Etcd};
+use doorward_etcd::flags::{ElectionFlags, EtcdFlags};
+
+use crate::color::ColorFlag;
+use crate::failure::Failure;
+
+/// Server to ask without --server.
+const SERVER: &str = "127.0.0.1:6970";
+
+/// Flags of all commands.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Common {
+    /// The servers of a node, host:port, separated by commas: any will do, they say who the master
+    /// is. Or the node in etcd, where they are registered: etcd://HOST:PORT/NODE
+    /// [default: 127.0.0.1:6970].
+    ///
+    /// An address in etcd may name several members, separated by commas, and after a ? more, joined
+    /// by &: prefix=KEY, ca=FILE, cert=FILE, key=FILE, user=NAME, password_file=FILE. Without a
+    /// host, etcd:///NODE, the flags for etcd count. Where etcd is known, templates look there for the
+    /// node root, unless this is given.
+    #[arg(
+        long,
+        global = true,
+        value_name = "ADDRESS",
+        env = "DOORWARD_SERVER",
+        hide_env_values = true
+    )]
+    pub(crate) server: Vec<String>,
+
+    /// How to print.
+    #[arg(
+        short = 'o',
+        long,
+        global = true,
+        value_enum,
+        env = "DOORWARD_OUTPUT",
+        hide_env_values = true,
+        default_value_t
+    )]
+    pub(crate) output: Output,
+
+    /// Time to wait for an answer.
+    #[arg(
+        long,
+        global = true,
+        value_name = "DURATION",
+        value_parser = doorward_documents::parse_duration,
+        env = "DOORWARD_TIMEOUT",
+        hide_env_values = true,
+        default_value = "5s"
+    )]
+    pub(crate) timeout: Duration,
+
+    /// When to colour.
+    #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t)]
+    pub(crate) color: ColorFlag,
+
+    /// Where etcd is, for what does not say so itself.
+    #[command(flatten)]
+    pub(crate) etcd: EtcdFlags,
+
+    /// Where nodes stand there.
+    #[command(flatten)]
+    pub(crate) election: ElectionFlags,
+}
+
+impl Common {
+    /// The addresses that --server gives, one by one; or that of a server here.
+    pub(crate) fn addresses(&self) -> Vec<String> {
+        if self.server.is_empty() {
+            return vec![SERVER.to_owned()];
+        }
+        let lists = self.server.iter();
+        let addresses = lists.flat_map(|list| address::split(list));
+        addresses.map(str::to_owned).collect()
+    }
+
+    /// The etcd that the flags name, if they do. Only for what needs it: a mistake in them is none
+    /// for anything else.
+    pub(crate) fn etcd(&self) -> Result<Option<Etcd>, Failure> {
+        let config = self.etcd.config();
+        let config = config.map_err(|error| Failure::Usage(error.to_string()))?;
+        Ok(config.map(|config| Etcd {
+            config: Arc::new(config),
+            prefix: self.election.prefix.clone(),
+        }))
+    }
+}
+
+/// How to print.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Output {
+    /// For people.
+    #[default]
+    Table,
+    /// For programs.
+    Json,
+}
+
+/// With so little time for each endpoint that all of them get their turn.
+pub(crate) fn hurried(mut etcd: Etcd, timeout: Duration) -> Etcd {
+    let config = Arc::make_mut(&mut etcd.config);
+    let endpoints = u32::try_from(config.endpoints.len().max(1)).unwrap_or(u32::MAX);
+    config.call_timeout = timeout / endpoints;
+    etcd
+}
