@@ -1,6 +1,6 @@
 //! The claims on a resource by priority band: one index for each.
 //!
-//! Only PRIORITY_BANDS looks at priorities; for every other algorithm all claims are in one band.
+//! Only PRIORITY_BANDS divides by priority. For every other algorithm all claims are in one band.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -11,36 +11,36 @@ use crate::claim_index::{ClaimIndex, EmptiedTree};
 use crate::rounding::is_enough;
 use crate::template::AlgorithmKind;
 
-/// Claim indexes by band, sorted. A band without claims is not there.
+/// Claim indexes by band, sorted. A band without claims has no entry.
 #[derive(Clone, Debug, Default)]
 pub struct Bands {
-    /// The band of priority 0: of most resources the only one.
+    /// Band of priority 0: the only one of most resources.
     only: ClaimIndex,
-    /// All others.
+    /// All other bands.
     #[expect(clippy::box_collection, reason = "without it, it takes one word")]
     others: Option<Box<BTreeMap<i64, ClaimIndex>>>,
 }
 
-/// What another demand of a holder does to its claims.
+/// Change of a holder's claims when its demand changes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum ClaimChange {
-    /// That claim of that band is there no more.
+    /// The claim leaves the band.
     Goes(i64, Claim),
-    /// That claim of that band is new.
+    /// The claim joins the band.
     Comes(i64, Claim),
 }
 
 impl Bands {
-    /// The band of algorithms that do not look at priorities.
+    /// Band for algorithms without priorities.
     pub(crate) const ONLY: i64 = 0;
 
-    /// All claims of an algorithm that does not look at priorities.
+    /// Returns all claims, for an algorithm without priorities.
     pub fn only(&self) -> &ClaimIndex {
         debug_assert!(self.others.is_none());
         &self.only
     }
 
-    /// The claims in a band, if there are any.
+    /// Returns the claims in a band, if there are any.
     pub fn get(&self, band: i64) -> Option<&ClaimIndex> {
         if band == Self::ONLY {
             return Some(&self.only).filter(|only| !only.is_empty());
@@ -48,26 +48,26 @@ impl Bands {
         self.others.as_ref()?.get(&band)
     }
 
-    /// Bands by rising priority.
+    /// Iterates over the bands by rising priority.
     pub fn iter(&self) -> impl Iterator<Item = (i64, &ClaimIndex)> {
         let others = self.others.iter().flat_map(|others| others.iter());
         self.with_only(others, |band| band > Self::ONLY)
     }
 
-    /// Bands by falling priority.
+    /// Iterates over the bands by falling priority.
     pub(crate) fn iter_falling(&self) -> impl Iterator<Item = (i64, &ClaimIndex)> {
         let others = self.others.iter().flat_map(|others| others.iter().rev());
         self.with_only(others, |band| band < Self::ONLY)
     }
 
-    /// Merges the band that is kept by itself into the others: it comes just before the first band that `is_behind` it.
+    /// Merges the separate band 0 into the others: it comes just before the first band that `is_behind` it.
     fn with_only<'a>(
         &'a self,
         mut others: impl Iterator<Item = (&'a i64, &'a ClaimIndex)>,
         is_behind: impl Fn(i64) -> bool,
     ) -> impl Iterator<Item = (i64, &'a ClaimIndex)> {
         let mut only = self.get(Self::ONLY).map(|only| (Self::ONLY, only));
-        // The first of those behind it.
+        // The first band behind it, once band 0 was returned.
         let mut next = None;
         std::iter::from_fn(move || {
             if next.is_some() {
@@ -84,7 +84,7 @@ impl Bands {
         })
     }
 
-    /// The band of the lowest priority above that one. Absent: of all.
+    /// Returns the band with the lowest priority above `band`, or the lowest of all without it.
     pub(crate) fn next_after(&self, band: Option<i64>) -> Option<(i64, &ClaimIndex)> {
         let from = band.map_or(Bound::Unbounded, Bound::Excluded);
         let others = self.others.as_ref();
@@ -96,23 +96,23 @@ impl Bands {
         next.into_iter().chain(only).min_by_key(|(band, _)| *band)
     }
 
-    /// How many bands have claims.
+    /// Number of bands with claims.
     pub fn len(&self) -> usize {
         let others = self.others.as_ref().map_or(0, |others| others.len());
         others + usize::from(!self.only.is_empty())
     }
 
-    /// Whether nobody claims anything.
+    /// Whether there are no claims.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Puts a claim in.
+    /// Inserts a claim.
     pub fn insert(&mut self, band: i64, claim: Claim) {
         self.index_mut(band).insert(claim);
     }
 
-    /// Takes a claim out that was put in. Returns the tree of the band that is empty now, if it was a large one.
+    /// Removes a claim that was inserted. Returns the tree of the band if the band is now empty and the tree was large.
     pub fn remove(&mut self, band: i64, claim: Claim) -> Option<EmptiedTree> {
         if band == Self::ONLY {
             return self.only.remove(claim);
@@ -129,13 +129,12 @@ impl Bands {
         emptied
     }
 
-    /// Takes a claim out that was put in, and puts another one in, in the same band.
+    /// Replaces a claim that was inserted by another one in the same band.
     pub fn replace(&mut self, band: i64, before: Claim, after: Claim) {
         self.index_mut(band).replace(before, after);
     }
 
-    /// A claim that was put in goes, or another one comes. Returns the tree of the band that is empty now, if it was a
-    /// large one.
+    /// Applies a change. Returns the tree of the band if the band is now empty and the tree was large.
     pub(crate) fn change(&mut self, change: ClaimChange) -> Option<EmptiedTree> {
         match change {
             ClaimChange::Goes(band, claim) => self.remove(band, claim),
@@ -159,7 +158,7 @@ impl Bands {
         self.only.total_subclients() + others.map(ClaimIndex::total_subclients).sum::<f64>()
     }
 
-    /// Bytes of memory behind it.
+    /// Bytes of memory that the indexes use.
     pub fn memory_bytes(&self) -> usize {
         let others = self.others.iter().flat_map(|others| others.values());
         let bytes = |index: &ClaimIndex| size_of::<(i64, ClaimIndex)>() + index.memory_bytes();
@@ -175,7 +174,7 @@ impl Bands {
     }
 }
 
-/// The band a claim of that priority is kept in: its own for PRIORITY_BANDS, one for all else.
+/// Returns the band for a claim of that priority: its own band with PRIORITY_BANDS, else the one band for all.
 pub fn band_of(kind: AlgorithmKind, priority: i64) -> i64 {
     match kind {
         AlgorithmKind::PriorityBands => priority,
@@ -219,11 +218,11 @@ mod tests {
                 assert_eq!(found, is_enough, "{capacity:?} for {wants:?}");
             }
         }
-        assert!(bands(&[]).are_satisfied_by(Amount::ZERO), "nobody");
+        assert!(bands(&[]).are_satisfied_by(Amount::ZERO), "no claims");
     }
 
     #[test]
-    fn bands_come_in_order_whichever_of_them_have_claims() {
+    fn bands_come_in_order_for_every_set_of_bands() {
         for present in [
             &[][..],
             &[0],

@@ -1,18 +1,18 @@
-//! A long list that never moves what is in it.
+//! A long list that never moves its entries.
 //!
-//! A vector that is full is copied to where there is more room. With a million entries that takes milliseconds, in the
-//! middle of somebody's request. So this one is in chunks, which stay where they are.
+//! A full vector copies its entries to a larger allocation. With a million entries that takes milliseconds in the
+//! middle of a client's request. This list keeps its entries in chunks, which stay in place.
 
 /// Entries of a chunk: a power of two.
 pub(crate) const CHUNK: usize = 1_024;
 
-/// Chunks that are kept for entries to come.
+/// Empty chunks kept for later entries.
 const SPARE: usize = 2;
 
 /// See the [module](self).
 #[derive(Clone, Debug)]
 pub(crate) struct Chunked<T> {
-    /// Beyond the length, what is in them means nothing.
+    /// Entries beyond the length are stale.
     chunks: Vec<Vec<T>>,
     len: usize,
 }
@@ -25,12 +25,12 @@ impl<T> Default for Chunked<T> {
 }
 
 impl<T> Chunked<T> {
-    /// How many entries there are.
+    /// Number of entries.
     pub(crate) fn len(&self) -> usize {
         self.len
     }
 
-    /// Where an entry is.
+    /// Returns a reference to an entry.
     pub(crate) fn place(&self, at: usize) -> Option<&T> {
         if at >= self.len {
             return None;
@@ -38,7 +38,7 @@ impl<T> Chunked<T> {
         self.chunks.get(at / CHUNK)?.get(at % CHUNK)
     }
 
-    /// The same, to be changed.
+    /// Returns a mutable reference to an entry.
     pub(crate) fn place_mut(&mut self, at: usize) -> Option<&mut T> {
         if at >= self.len {
             return None;
@@ -46,18 +46,18 @@ impl<T> Chunked<T> {
         self.chunks.get_mut(at / CHUNK)?.get_mut(at % CHUNK)
     }
 
-    /// Puts an entry in the place of another one.
+    /// Overwrites an entry.
     pub(crate) fn set(&mut self, at: usize, entry: T) {
         if let Some(place) = self.place_mut(at) {
             *place = entry;
         }
     }
 
-    /// Puts an entry in, behind all others.
+    /// Appends an entry.
     pub(crate) fn push(&mut self, entry: T) {
         let (chunk, place) = (self.len / CHUNK, self.len % CHUNK);
         if self.chunks.len() == chunk {
-            // The first chunk grows as needed: most lists are short.
+            // The first chunk grows as needed, since most lists are short.
             let capacity = if chunk == 0 { 0 } else { CHUNK };
             self.chunks.push(Vec::with_capacity(capacity));
         }
@@ -68,7 +68,7 @@ impl<T> Chunked<T> {
         self.len += 1;
     }
 
-    /// Forgets the last entry.
+    /// Drops the last entry.
     fn shorten(&mut self) {
         self.len = self.len.saturating_sub(1);
         if self.chunks.len() > self.len / CHUNK + SPARE {
@@ -76,17 +76,17 @@ impl<T> Chunked<T> {
         }
     }
 
-    /// All entries, in order.
+    /// Iterates over all entries, in order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
         self.chunks.iter().flatten().take(self.len)
     }
 
-    /// Forgets all entries. O(1): their memory is given back later, a chunk at a time.
+    /// Drops all entries. O(1): later removals free the memory, a chunk at a time.
     pub(crate) fn clear(&mut self) {
         self.len = 0;
     }
 
-    /// Bytes of memory behind it.
+    /// Bytes of memory that the list uses.
     pub(crate) fn memory_bytes(&self) -> usize {
         let entries: usize = self.chunks.iter().map(Vec::capacity).sum();
         entries * size_of::<T>() + self.chunks.capacity() * size_of::<Vec<T>>()
@@ -94,12 +94,12 @@ impl<T> Chunked<T> {
 }
 
 impl<T: Copy> Chunked<T> {
-    /// An entry.
+    /// Returns an entry.
     pub(crate) fn get(&self, at: usize) -> Option<T> {
         self.place(at).copied()
     }
 
-    /// Takes the last entry out.
+    /// Removes the last entry.
     pub(crate) fn pop(&mut self) -> Option<T> {
         let last = self.get(self.len.checked_sub(1)?)?;
         self.shorten();
@@ -108,7 +108,7 @@ impl<T: Copy> Chunked<T> {
 }
 
 impl<T> Chunked<Option<T>> {
-    /// Takes out the last entry that is there, and forgets the empty ones behind it.
+    /// Removes the last filled entry and the empty ones behind it.
     pub(crate) fn pop_filled(&mut self) -> Option<T> {
         while let Some(last) = self.len.checked_sub(1) {
             let entry = self.place_mut(last).and_then(Option::take);
@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_gives_its_memory_back_chunk_by_chunk() {
+    fn a_cleared_list_frees_its_memory_chunk_by_chunk() {
         let mut list = Chunked::default();
         (0..10 * CHUNK).for_each(|entry| list.push(entry));
         let most = list.memory_bytes();
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_there_is_taken_out_from_behind() {
+    fn filled_entries_are_removed_from_the_end() {
         let mut list = Chunked::default();
         (0..2 * CHUNK).for_each(|entry| list.push((entry % 3 == 0).then(|| Box::new(entry))));
         let taken = std::iter::from_fn(|| list.pop_filled().map(|entry| *entry));
@@ -152,7 +152,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_is_a_vector(
+        fn the_list_behaves_like_a_vector(
             steps in prop::collection::vec((0..100_u32, any::<u32>()), 1..6_000),
         ) {
             let (mut list, mut expected) = (Chunked::default(), Vec::new());

@@ -1,18 +1,19 @@
-//! PROPORTIONAL_SHARE: an equal share e per subclient to start with; what those leave who want less
-//! is divided among the others in proportion to what they want beyond it.
+//! PROPORTIONAL_SHARE: an equal share e per subclient first. Claims below their equal share leave a
+//! rest, which is divided among the other claims in proportion to their wants beyond it.
 //!
-//! Who wants much gets more than max-min fairness would give, but never at the cost of anyone's
-//! equal share.
+//! A claim with large wants gets more than under max-min fairness, but never at the cost of another
+//! claim's equal share.
 //!
-//! Two numbers describe the outcome, e and the part of what is wanted beyond it. Below the root, e
-//! is what the parent sends (it depends on the clients of the whole tree), and the part follows
-//! from the capacity. So what is handed out is the capacity, whatever e is.
+//! Two numbers describe the outcome: e, and the part of the wants beyond it. Below the root, the
+//! parent sends e (it depends on the clients of the whole tree), and the part follows from the
+//! capacity. So the shares add up to the capacity, whatever e is.
 
 use crate::algorithm::{Rule, fair_share};
 use crate::claim_index::ClaimIndex;
 use crate::supply::Supply;
 
-/// min(q, e·s) + max(0, q − e·s) · (C − D(e)) / (Q − D(e)), or q if there is enough for all.
+/// Returns min(q, e·s) + max(0, q − e·s) · (C − D(e)) / (Q − D(e)), or q if there is enough for
+/// all.
 pub fn solve(index: &ClaimIndex, supply: &Supply) -> Rule {
     let capacity = supply.capacity.get();
     if index.is_satisfied_by(capacity) {
@@ -23,8 +24,8 @@ pub fn solve(index: &ClaimIndex, supply: &Supply) -> Rule {
     let equal_share = of_parent.unwrap_or(of_all);
     let demand = index.demand_at(equal_share);
     if demand > capacity {
-        // Only below the root: e is from before the capacity shrank or claims came. Nobody gets
-        // more than e, and those who want less than the others are served first, as ever.
+        // This happens only below the root, when e is older than a smaller capacity or than new
+        // claims. No claim gets more than e, and small claims are served first, as always.
         return fair_share::solve(index, supply.capacity);
     }
     // Q > C ≥ D(e), so the denominator is above zero but for rounding.

@@ -1,8 +1,8 @@
-//! What the nodes of the claim index's tree have in common: keys, sums and lengths.
+//! Keys, sums and lengths, which both kinds of nodes use.
 
 use crate::claim::Claim;
 
-/// What claims are ordered by: wants per subclient, then wants. Equal keys are equal claims.
+/// Order of claims: wants per subclient, then wants. Equal keys are equal claims.
 #[derive(Clone, Copy, Debug, PartialEq, Default)]
 pub(super) struct Key {
     pub(super) ratio: f64,
@@ -11,7 +11,7 @@ pub(super) struct Key {
 }
 
 impl Key {
-    /// Not above any key.
+    /// A key that is not above any other.
     pub(super) const LOWEST: Self = Self {
         ratio: 0.0,
         wants: 0.0,
@@ -26,7 +26,7 @@ impl Key {
         }
     }
 
-    /// Whether this stands before `other`. No part is ever NaN.
+    /// Whether this key comes before `other`. No part is ever NaN.
     pub(super) fn is_before(&self, other: &Self) -> bool {
         (self.ratio, self.wants, self.subclients) < (other.ratio, other.wants, other.subclients)
     }
@@ -39,7 +39,7 @@ pub(super) struct Sums {
     pub(super) subclients: f64,
 }
 
-/// A length or a position as it is stored: of a leaf or an inner node, which have few places.
+/// A length or a position as a node stores it: leaves and inner nodes have few places.
 pub(super) fn narrow(len: usize) -> u8 {
     debug_assert!(len <= usize::from(u8::MAX));
     u8::try_from(len).unwrap_or(u8::MAX)

@@ -1,9 +1,9 @@
-//! Less of a demand curve: up to a level, or a part of it.
+//! Reduced demand curves: up to a level, or a part of the clients.
 
 use crate::demand_curve::{DemandCurve, Point};
 
 impl DemandCurve {
-    /// The curve if nobody took more than that level: D(min(w, level)).
+    /// Returns the curve with every claim capped at that level: D(min(w, level)).
     pub(crate) fn cut_at(&self, level: f64) -> Self {
         let below = self.points.iter().take_while(|point| point.level < level);
         let mut points: Vec<Point> = below.copied().collect();
@@ -16,7 +16,7 @@ impl DemandCurve {
         Self::concave(points)
     }
 
-    /// The curve of so large a part of its clients.
+    /// Returns the curve of this part of its clients.
     pub fn scaled(&self, part: f64) -> Self {
         let scaled = self.points.iter().map(|point| Point {
             demand: point.demand * part,
