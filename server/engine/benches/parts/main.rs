@@ -1,9 +1,8 @@
-//! The longest that anybody holds the lock of a node for calls that name many resources, or concern many holders: such
-//! a call is done in parts, and others have the lock in between.
+//! The longest time that a call holds the lock of a node. Calls that name many resources, or concern many holders, run
+//! in parts, and other calls get the lock in between.
 //!
-//! Each call is made several times. Of each of its parts the fastest time counts: on a machine that does something
-//! else, too, the others were interrupted. Of these times, the sum is printed (*at once*: for so long the lock would be
-//! held without parts), the median, and the longest.
+//! Each call runs several times, and the fastest time of each part counts, since other work may interrupt the others.
+//! The bench prints the sum of these times (*at once*: the hold without parts), their median, and the longest.
 //!
 //! `cargo bench -p doorward-engine --bench parts`; with `-- --test`, a few leases only.
 
@@ -47,7 +46,7 @@ use parents::{LEASE, answer};
 
 const TURNS: usize = 5;
 
-/// How large everything is.
+/// Sizes of nodes and calls.
 struct Sizes {
     resources: usize,
     leases: usize,
@@ -84,7 +83,7 @@ fn main() {
     newcomers(&sizes);
 }
 
-/// Requests of clients that name many resources.
+/// Requests of clients for many resources.
 fn clients(sizes: &Sizes) {
     let Sizes {
         resources,
@@ -198,7 +197,7 @@ fn parent(sizes: &Sizes) {
     answered.print();
 }
 
-/// The parent's first answer about a resource of many holders, all of which wait for it.
+/// The parent's first answer about a resource, with many holders that wait for it.
 fn first_answer(sizes: &Sizes) {
     println!(
         "\nbelow a parent, one resource that {} holders wait for",
@@ -223,7 +222,7 @@ fn first_answer(sizes: &Sizes) {
     later.print();
 }
 
-/// Holders that come, until there are many.
+/// Newcomers, until the resource has many holders.
 fn newcomers(sizes: &Sizes) {
     println!("\none resource, until it has {} holders", sizes.most);
     let mut came = Calls::new("GetCapacity of newcomers");
@@ -239,7 +238,7 @@ fn newcomers(sizes: &Sizes) {
     came.print();
 }
 
-/// How long the parts of calls lasted.
+/// Times of the parts of calls.
 struct Calls {
     what: &'static str,
     calls: Vec<Vec<Duration>>,
@@ -263,13 +262,13 @@ impl Calls {
         answer
     }
 
-    /// All parts of a call.
+    /// Runs all parts of a call.
     fn all<C: InParts>(&mut self, node: &mut Node, now: Time, call: C) -> C::Answer {
         self.begin();
         self.more(node, now, call)
     }
 
-    /// The same, of a call that belongs to the one before.
+    /// Runs all parts of a call that belongs to the one before.
     fn more<C: InParts>(&mut self, node: &mut Node, now: Time, mut call: C) -> C::Answer {
         loop {
             if let Some(answer) = self.part(|| call.next_part(node, now)) {
@@ -278,7 +277,7 @@ impl Calls {
         }
     }
 
-    /// Everything that is due.
+    /// Runs all timers that are due.
     fn timeouts(&mut self, node: &mut Node, now: Time) {
         self.begin();
         while node.poll_timeout().is_some_and(|it| it.at <= now) {
@@ -312,7 +311,7 @@ fn master(has_parent: bool, kind: AlgorithmKind) -> Node {
         has_parent,
         ..Config::default()
     };
-    // All come at once.
+    // All holders come at once.
     let at_once = Rate::new(NonZeroU32::MAX, 1);
     config.limits.new_resources_per_template = at_once;
     config.limits.new_leases_per_template = at_once;
