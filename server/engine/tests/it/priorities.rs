@@ -1,5 +1,5 @@
-//! Child servers whose clients have many priorities: their claims come, change and go a few at a time, others are served
-//! in between, and what each gets in the end does not depend on that.
+//! Child servers whose clients have many priorities. Their claims come, change and go a few at a time, other holders
+//! are served in between, and no share depends on that.
 
 use std::num::NonZeroU16;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ const CAPACITY: f64 = 100.0;
 
 const CHILDREN: usize = 3;
 
-/// What the clients below a child want, by priority.
+/// Wants of the clients below a child, by priority.
 type Wants = Vec<(i64, Vec<u8>)>;
 
 fn resource() -> ResourceId {
@@ -43,7 +43,7 @@ fn at(seconds: u64) -> Time {
     Time::from_secs(seconds)
 }
 
-/// Of a node that puts in so many claims at once; all of them if none is given.
+/// Configures a node that puts in this number of claims at once. None: all of them.
 fn config(claims_at_once: Option<u16>, has_parent: bool) -> Config {
     Config {
         refresh_floor: Duration::ZERO,
@@ -81,14 +81,14 @@ fn demand(wants: &Wants) -> Arc<ServerDemand> {
     Arc::new(ServerDemand::new(wants.iter().map(band).collect()))
 }
 
-/// Twenty priorities, of which each client wants so much more than the one before.
+/// Returns wants of twenty priorities, each client with more than the one before.
 fn many(step: u8) -> Wants {
     let wants = |priority: u8| (0..5).map(move |client| step * (client + priority % 7));
     let bands = (0..20_u8).map(|priority| (priority.into(), wants(priority).collect()));
     bands.collect()
 }
 
-/// A child as it sees itself.
+/// State of a child.
 struct Child {
     name: HolderName,
     sequence: u64,
@@ -121,7 +121,7 @@ impl Child {
         }
     }
 
-    /// Asks, with something else between the parts. Returns the answer, and how many parts it took.
+    /// Asks, with another call between the parts. Returns the answer, and the number of parts.
     fn asks(
         &mut self,
         node: &mut Node,
@@ -156,7 +156,7 @@ fn assert_not_too_much(node: &Node, now: Time) {
     }
 }
 
-/// Does what is due. Returns how many times there was something.
+/// Handles timers that are due. Returns the number of calls.
 fn do_due(node: &mut Node, now: Time) -> usize {
     let is_due = |node: &Node| node.poll_timeout().is_some_and(|it| it.at <= now);
     let mut times = 0;
@@ -168,7 +168,7 @@ fn do_due(node: &mut Node, now: Time) -> usize {
     times
 }
 
-/// What is granted and how it is divided, without when to come back.
+/// Grants and terms of a reply, without the refresh intervals.
 fn terms(reply: &GetServerCapacityReply) -> Vec<(ResourceId, f64, ParentTerms)> {
     let of = |lease: &ServerLease| {
         let capacity = lease.capacity.get();
@@ -197,7 +197,7 @@ fn others_are_served_while_the_claims_of_a_child_are_put_in() {
 }
 
 #[test]
-fn who_gives_up_gets_what_is_right_when_it_asks_again() {
+fn a_child_that_gives_up_gets_its_share_when_it_asks_again() {
     let now = at(1);
     let ask = |claims_at_once, gives_up_after: usize| {
         let mut node = node(claims_at_once, false);
@@ -208,7 +208,7 @@ fn who_gives_up_gets_what_is_right_when_it_asks_again() {
         for _ in 0..gives_up_after {
             assert!(call.next_part(&mut node, now).is_none());
         }
-        // Whoever asks next waits for the claims that are on their way, or time brings them there.
+        // The next ask waits for the claims on their way, or time puts them in.
         assert_eq!(do_due(&mut node, now) > 0, gives_up_after > 0);
         for _ in 0..4 {
             other.asks(&mut node, &many(3), now, |_| ());
@@ -224,7 +224,7 @@ fn who_gives_up_gets_what_is_right_when_it_asks_again() {
 }
 
 #[test]
-fn who_gives_up_does_not_come_back_too_early() {
+fn a_child_that_gives_up_does_not_come_back_too_early() {
     let mut config = config(Some(5), false);
     config.refresh_floor = Duration::from_secs(1);
     let mut node = master(config);
@@ -240,7 +240,7 @@ fn who_gives_up_does_not_come_back_too_early() {
 }
 
 #[test]
-fn a_child_about_which_nothing_can_be_decided_any_more_is_not_answered_that_it_gets_nothing() {
+fn a_child_that_cannot_be_decided_any_more_gets_no_lease_of_zero() {
     let mut node = node(Some(5), false);
     let request = Child::new(0).request(&many(1));
     let mut call = GetServerCapacityCall::new(&request, Via::Stream);
@@ -273,7 +273,7 @@ fn the_claims_of_a_child_that_is_gone_go_a_few_at_a_time() {
     let mut node = node(Some(10), false);
     let mut child = Child::new(0);
     child.asks(&mut node, &many(2), at(1), |_| ());
-    // It lasts longer than the child.
+    // This lease lasts longer than the child.
     assert_eq!(client_asks(&mut node, 1, 5.0, at(300)), 0.0);
     let gone = at(1) + LEASE + Duration::from_secs(1);
     let times = do_due(&mut node, gone);
@@ -284,7 +284,7 @@ fn the_claims_of_a_child_that_is_gone_go_a_few_at_a_time() {
 }
 
 #[test]
-fn nobody_is_pushed_what_half_of_the_claims_would_come_to() {
+fn no_push_has_the_shares_of_half_of_the_claims() {
     let mut node = node(Some(5), false);
     let (mut first, mut second) = (Child::new(0), Child::new(1));
     first.asks(&mut node, &many(2), at(1), |_| ());
@@ -297,20 +297,20 @@ fn nobody_is_pushed_what_half_of_the_claims_would_come_to() {
         pushed.extend(node.poll_pushes(at(2)));
     });
     pushed.extend(node.poll_pushes(at(2)));
-    assert_eq!(pushed.len(), 1, "it is to shrink, which it hears once");
+    assert_eq!(pushed.len(), 1, "one push tells it to shrink");
     assert_eq!(pushed[0].1.leases[0].capacity.get(), CAPACITY / 2.0);
 }
 
-/// What happens to a node.
+/// Events at a node.
 #[derive(Clone, Debug)]
 enum Event {
     /// A child asks.
     Asks(usize, Wants),
-    /// A client does.
+    /// A client asks.
     ClientAsks(usize, u8),
-    /// There is so much.
+    /// The capacity changes.
     Capacity(u8),
-    /// It is divided so.
+    /// The algorithm changes.
     Kind(AlgorithmKind),
     /// Time passes, in seconds.
     Passes(u16),
@@ -329,7 +329,7 @@ fn event() -> impl Strategy<Value = Event> {
     ]
 }
 
-/// What becomes of a node and its children.
+/// Plays the events. Returns the grants of the node and its children.
 fn play(claims_at_once: Option<u16>, events: &[Event]) -> Vec<String> {
     let mut node = node(claims_at_once, false);
     let mut children: Vec<Child> = (0..CHILDREN).map(Child::new).collect();
@@ -362,9 +362,9 @@ fn play(claims_at_once: Option<u16>, events: &[Event]) -> Vec<String> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
-    /// If nobody asks in between.
+    /// Without an ask in between.
     #[test]
-    fn what_each_gets_does_not_depend_on_how_many_claims_are_put_in_at_once(
+    fn no_share_depends_on_how_many_claims_are_put_in_at_once(
         events in prop::collection::vec(event(), 1..20),
         claims_at_once in 1..8_u16,
     ) {

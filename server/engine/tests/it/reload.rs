@@ -1,5 +1,5 @@
-//! Other templates, another mastership and a million claims in other bands, a little at a time: what is decided
-//! meanwhile is decided as if all of it had been done at once.
+//! New templates, a new mastership, and a million claims that change bands, a little at a time. Every decision in
+//! between is the same as if all of it had been done at once.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use doorward_engine::time::Time;
 use crate::asking::{self, amount, do_due, no_floor, release_request, served, template};
 use crate::story::chance::Chance;
 
-/// More than hear of other templates at once.
+/// More resources than get new templates at once.
 const RESOURCES: usize = 100;
 
 const LEASE: Duration = Duration::from_secs(20);
@@ -27,12 +27,12 @@ fn name(number: usize) -> HolderName {
     asking::holder(&format!("client-{number}"))
 }
 
-/// A node whose resources share by FAIR_SHARE, each a capacity of ten.
+/// Returns a node whose resources divide a capacity of ten each by FAIR_SHARE.
 fn shared_fairly() -> Node {
     master(of_all(AlgorithmKind::FairShare, 10.0))
 }
 
-/// One template for every resource.
+/// Returns one template for all resources.
 fn of_all(kind: AlgorithmKind, capacity: f64) -> Templates {
     templates(&[spec("*", kind, capacity)])
 }
@@ -66,7 +66,7 @@ fn ask(
     served(node.handle_get_capacity(&request, now))
 }
 
-/// What the client gets.
+/// Returns the grant of a client.
 fn gets(node: &mut Node, client: usize, wants: f64, has: Option<f64>, now: Time) -> f64 {
     let reply = ask(node, client, 0, wants, has, now);
     reply.leases[0].capacity.get()
@@ -90,9 +90,9 @@ fn draw_templates(chance: &mut Chance) -> Templates {
     templates(&some)
 }
 
-/// A node that has done all that is due, and one that is given the time for some of it, hear the same.
+/// Compares a node that has handled all timers with one that handles only some of them.
 #[test]
-fn what_is_decided_does_not_depend_on_how_far_other_templates_have_got() {
+fn no_decision_depends_on_the_progress_of_new_templates() {
     let mut behind = 0;
     for seed in 1..=30 {
         let mut chance = Chance(seed);
@@ -110,7 +110,7 @@ fn what_is_decided_does_not_depend_on_how_far_other_templates_have_got() {
                     do_due(&mut swept, now);
                 }
                 1 => {
-                    // First end everything that is due by time.
+                    // The node handles all timers that are due before time passes.
                     do_due(&mut node, now);
                     now = now + Duration::from_secs(chance.below(8) as u64);
                     do_due(&mut swept, now);
@@ -136,29 +136,33 @@ fn what_is_decided_does_not_depend_on_how_far_other_templates_have_got() {
         }
         do_due(&mut node, now);
         let same = node.snapshot(now) == swept.snapshot(now);
-        assert!(same, "seed {seed}: resources are seen otherwise");
+        assert!(same, "seed {seed}: the snapshots differ");
         assert_eq!(node.load(), swept.load(), "seed {seed}");
     }
-    assert!(behind > 500, "there is something to see: {behind}");
+    assert!(behind > 500, "the sweep is behind often enough: {behind}");
 }
 
 #[test]
-fn a_resource_that_nobody_asks_for_hears_of_other_templates_as_well() {
+fn a_resource_without_requests_gets_new_templates_as_well() {
     let now = Time::from_secs(1);
     let of = |capacity| of_all(AlgorithmKind::FairShare, capacity);
     let mut node = shared_fairly();
     for resource in 0..RESOURCES {
         ask(&mut node, 0, resource, 5.0, None, now);
     }
-    // Of two sets, one right after the other, the second counts.
+    // Of two sets in a row, the second counts.
     node.handle_templates(of(15.0), now);
     let former = node.in_force().clone();
     let next = PreparedTemplates::new(&former, of(20.0));
     node.handle_prepared_templates(next, now).unwrap();
-    // In bounded steps.
+    // The sweep runs in bounded steps.
     assert_eq!(node.poll_timeout().unwrap().reason, TimeoutReason::Sweep);
     let capacity = |node: &Node, number| node.resource_snapshot(&id(number), now).unwrap().capacity;
-    assert_eq!(capacity(&node, RESOURCES - 1), 10.0, "it has not heard yet");
+    assert_eq!(
+        capacity(&node, RESOURCES - 1),
+        10.0,
+        "the old template counts still"
+    );
     let late = PreparedTemplates::new(&former, of(30.0));
     assert!(node.handle_prepared_templates(late, now).is_err());
     do_due(&mut node, now);
@@ -169,7 +173,7 @@ fn a_resource_that_nobody_asks_for_hears_of_other_templates_as_well() {
 }
 
 #[test]
-fn whatever_concerns_everything_is_done_a_bounded_part_at_a_time() {
+fn work_for_all_resources_is_done_a_bounded_part_at_a_time() {
     let now = Time::from_secs(1);
     let of = |capacity| of_all(AlgorithmKind::FairShare, capacity);
     let mut node = shared_fairly();
@@ -187,7 +191,7 @@ fn whatever_concerns_everything_is_done_a_bounded_part_at_a_time() {
     while !node.is_swept() {
         node.handle_timeout(now);
         let after = new(&node);
-        // Once all have heard, one more sees that.
+        // After the last resource, one more call finds that the sweep is over.
         let goes_on = after > before || node.is_swept();
         assert!(goes_on && after - before <= 16, "{before} to {after}");
         before = after;
@@ -210,17 +214,17 @@ fn shares(node: &Node, now: Time) -> Vec<(String, f64, f64)> {
     lease.collect()
 }
 
-/// The share of one client, or 0 if it has none.
+/// Returns the share of one client, or 0 if it has none.
 fn share_of(client: usize, node: &Node, now: Time) -> f64 {
     let (shares, name) = (shares(node, now), format!("client-{client}"));
     let own = shares.iter().find(|(holder, ..)| holder.ends_with(&name));
     own.map_or(0.0, |(_, _, share)| *share)
 }
 
-/// More than are put in other bands at once.
+/// More claims than change bands at once.
 const CROWD: usize = 1_000;
 
-/// Of whom that takes many calls.
+/// Number of holders whose claims take many calls.
 const LARGE_CROWD: usize = 4 * CROWD;
 
 #[test]
@@ -244,8 +248,8 @@ fn while_claims_are_put_in_other_bands_they_change_and_no_more_is_granted_than_t
         let mut steps = 0;
         while node.poll_timeout().unwrap().at <= now {
             node.handle_timeout(now);
-            // Of those that are in other bands already, and those that are not: some want something else, some
-            // go, some come.
+            // Some claims have changed bands already, and some have not. Of both, some change, some go, and some new
+            // ones come.
             for client in [steps, LARGE_CROWD - 1 - steps] {
                 gets(&mut node, client, wants[client] + 1.0, None, now);
             }
@@ -258,7 +262,7 @@ fn while_claims_are_put_in_other_bands_they_change_and_no_more_is_granted_than_t
         let seen = node.resource_snapshot(&id(0), now).unwrap();
         let fits = seen.reserved <= seen.capacity || !from.promises_total();
         assert!(fits, "{from} to {to}");
-        // As if there had never been anything else.
+        // A node that never had another template is the reference.
         let mut anew = master(of(to));
         for lease in node.lease_snapshots(&id(0), usize::MAX, now) {
             let client = lease.holder.name.as_str().strip_prefix("client-");
@@ -285,18 +289,18 @@ fn until_all_claims_are_in_their_bands_everything_else_of_a_template_counts() {
         assert_eq!(gets(&mut node, client, 10.0, None, now), 10.0);
     }
     node.handle_templates(templates(std::slice::from_ref(&bands)), now);
-    // Alike for all priorities, and a hundredth as much: the capacity is that of the new template.
+    // All priorities count alike, and the shares are a hundredth, because the new capacity counts.
     for client in 0..6 {
         let got = gets(&mut node, client, 10.0, Some(10.0), now);
         assert!((got - 0.1).abs() < 1e-6, "{got}");
     }
     do_due(&mut node, now);
-    // The most important ones alone get something.
+    // Only the highest priority gets something.
     for (client, expected) in [(2, 100.0 / 333.0), (1, 0.0), (0, 0.0)] {
         let share = share_of(client, &node, now);
         assert!((share - expected).abs() < 1e-6, "{client}: {share}");
     }
-    // And back, given up on the way.
+    // Then back, before the change is complete.
     node.handle_templates(templates(&[fair]), now);
     node.handle_templates(templates(&[bands]), now);
     node.assert_consistent();
@@ -305,7 +309,7 @@ fn until_all_claims_are_in_their_bands_everything_else_of_a_template_counts() {
 }
 
 #[test]
-fn whoever_drives_a_node_drops_what_it_has_forgotten_a_few_leases_at_a_time() {
+fn the_shell_drops_removed_state_a_few_leases_at_a_time() {
     let now = Time::from_secs(1);
     let mut node = shared_fairly();
     while node.poll_garbage().is_some() {}
@@ -321,7 +325,7 @@ fn whoever_drives_a_node_drops_what_it_has_forgotten_a_few_leases_at_a_time() {
     assert!(node.poll_garbage().is_none(), "it is handed out once");
     let calls = (0..1_000).take_while(|_| garbage.drop_some(64)).count();
     assert!((5..100).contains(&calls), "{calls}");
-    // One that had many holders is, too, when the last is gone.
+    // A resource that had many holders is handed out as well when the last holder is gone.
     let mut node = shared_fairly();
     for client in 0..2_000 {
         ask(&mut node, client, 0, 5.0, None, now);
@@ -333,16 +337,16 @@ fn whoever_drives_a_node_drops_what_it_has_forgotten_a_few_leases_at_a_time() {
 }
 
 #[test]
-fn the_claims_of_those_who_are_gone_are_dropped_where_nobody_waits() {
+fn claims_of_former_holders_are_handed_out_to_be_dropped() {
     let now = Time::from_secs(1);
     let bands = spec("*", AlgorithmKind::PriorityBands, 100.0);
     let mut node = master(templates(&[bands]));
-    // Their wants differ: equal ones are one claim.
+    // Their wants differ, since equal claims are one entry.
     for client in 0..20_000 {
         ask(&mut node, client, 0, 1.0 + client as f64, None, now);
     }
     while node.poll_garbage().is_some() {}
-    // One of priority 0 stays.
+    // One client of priority 0 stays.
     let second = Duration::from_secs(1);
     gets(&mut node, 0, 1.0, None, now + LEASE - second);
     do_due(&mut node, now + LEASE + second);
@@ -366,10 +370,10 @@ fn guarantees_of_priorities_count_until_all_claims_are_together() {
         gets(node, 0, 1.0, None, now);
         share_of(0, node, now)
     };
-    // 334 clients have half of it, whatever the others want.
+    // 334 clients have half of the capacity, whatever the others want.
     let guaranteed = 50.0 / 334.0;
     assert!((share(&mut node) - guaranteed).abs() < 1e-6);
-    // The second one comes while the first is under way, with another capacity.
+    // The second template comes during the change to the first, with another capacity.
     let half = spec("*", AlgorithmKind::ProportionalShare, 50.0);
     for (spec, expected) in [(&fair, guaranteed), (&half, guaranteed / 2.0)] {
         node.handle_templates(templates(std::slice::from_ref(spec)), now);
@@ -382,14 +386,14 @@ fn guarantees_of_priorities_count_until_all_claims_are_together() {
 }
 
 #[test]
-fn whoever_has_a_priority_keeps_it_while_claims_are_put_in_their_bands() {
+fn a_client_keeps_its_priority_while_claims_change_bands() {
     let now = Time::from_secs(1);
     let fair = spec("*", AlgorithmKind::FairShare, 1e6);
     let bands = spec("*", AlgorithmKind::PriorityBands, 1e6);
     let mut config = no_floor();
     config.limits.priorities_max = 1;
     let mut node = asking::master(config, templates(&[fair]));
-    // Those of one priority first: theirs is full when others of it are not in their band yet.
+    // Clients of one priority come first. Their band is full while other claims of it are in another band.
     for client in (0..CROWD).map(|number| number * 3).chain([1, 2]) {
         gets(&mut node, client, 1.0, None, now);
     }

@@ -1,10 +1,10 @@
-//! Stories: what nodes do, as text that reads like prose.
+//! Stories: sequences of commands to nodes with their results, as text that reads like prose.
 //!
-//! A story is a file in `testdata/stories`: remarks, and blocks of commands, `----`, and what came of
-//! them. `UPDATE_STORIES=1 cargo test -p doorward-engine --test it stories` writes what comes of them now;
-//! read the difference before you commit it.
+//! A story is a file in `testdata/stories`. It has remarks, and blocks of commands, `----`, and their results.
+//! `UPDATE_STORIES=1 cargo test -p doorward-engine --test it stories` writes the present results; read the difference
+//! before you commit it.
 //!
-//! **Nodes.** A story that names no node is about a root that is not elected yet.
+//! **Nodes.** A story that names no node has a single root, which is not elected yet.
 //!
 //! | command | does |
 //! | --- | --- |
@@ -17,7 +17,7 @@
 //! | `template GLOB KIND CAPACITY …` | the same with one template |
 //! | `anew` | everything begins anew, without any node, at 0 s |
 //!
-//! **Clients** that do as the protocol says: each says what it has by what it was answered before.
+//! **Clients** that follow the protocol: each reports its lease according to the last answer.
 //!
 //! | command | does |
 //! | --- | --- |
@@ -26,7 +26,7 @@
 //! | `release CLIENT`, `drop CLIENT` | it gives back what it has; it is gone and says nothing |
 //! | `clients` | what each has, and may use in safe mode |
 //!
-//! **Time and messages.** What a server sends is on its way until it is delivered.
+//! **Time and messages.** A message of a server is in flight until a command delivers it.
 //!
 //! | command | does |
 //! | --- | --- |
@@ -39,7 +39,7 @@
 //! | `break NODE` | its stream to the parent breaks and is opened anew; its call is given up |
 //! | `cut NODE`, `mend NODE` | nothing gets through to its parent until it is mended |
 //!
-//! **Word by word**, as old, odd or broken peers say it:
+//! **Single messages**, as old, unusual or broken peers send them:
 //!
 //! | command | does |
 //! | --- | --- |
@@ -48,8 +48,8 @@
 //! | `child-asks CHILD wants=… [at=NODE] [clients=…] [has=…] [outstanding=…] [lasts=…] [granted-by=…] [learning] [height=…] [epoch=…] [process=…] [sequence=…] [via=calls] [old]` | a child server asks |
 //! | `parent-answers NODE capacity=… [lease=…] [leases-last=…] [refresh=…] [learning=…] [reserved=…] [inherited=… inherited-for=…] [predecessor-for=…] [ancestors=…]`, `parent-answers NODE refused=…` | the parent answers what the node asks |
 //!
-//! **Looking.** `inspect [NODE …]`: every resource with its supply, its lease from the parent, and its
-//! holders. `learning NODE`: whether it learns, and why.
+//! **Looking.** `inspect [NODE …]`: each resource with its supply, its lease from the parent, and its holders.
+//! `learning NODE`: whether the node learns, and why.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -62,7 +62,7 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/stories")
 }
 
-/// All stories, in this folder and those in it.
+/// Returns all stories in this folder and the folders in it.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).unwrap();
     let mut paths: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
@@ -97,7 +97,7 @@ fn every_story_plays_as_written() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// The first line in which a story comes out otherwise, and those around it.
+/// Returns the first line whose result differs, and the lines around it.
 fn difference(file: &Path, expected: &str, actual: &str) -> String {
     let same = expected
         .lines()
@@ -109,7 +109,7 @@ fn difference(file: &Path, expected: &str, actual: &str) -> String {
         lines.collect::<Vec<_>>().join("\n    ")
     };
     format!(
-        "{}:{}: it comes out otherwise.\n  expected:\n    {}\n  actual:\n    {}\n",
+        "{}:{}: the result differs.\n  expected:\n    {}\n  actual:\n    {}\n",
         file.display(),
         line + 1,
         around(expected),

@@ -1,11 +1,11 @@
-//! What goes up to the parent of demand that has many priorities.
+//! Requests to the parent for demand of many priorities.
 
 use doorward_engine::node::upstream_calls::UpstreamRequestCall;
 
 use super::*;
 use crate::parents::answer;
 
-/// A node that has a lease of its parent, by which priorities count.
+/// Returns a node with a lease from its parent, by which priorities count.
 fn leaf(claims_at_once: Option<u16>, child: &mut Child) -> Node {
     let mut node = node(claims_at_once, true);
     let request = child.request(&vec![(0, vec![1])]);
@@ -46,7 +46,7 @@ fn demand_of_many_priorities_goes_up_in_parts_and_is_the_same() {
     };
     let (_, asked) = ask(false);
     assert_eq!(asked.asks[0].demand, demand(&wants));
-    // What has changed in between goes up with the next one.
+    // Changes in between go up with the next request.
     let (mut node, first) = ask(true);
     node.handle_upstream_reply(&answer(&first, AlgorithmKind::PriorityBands), at(11));
     assert_ne!(first.asks[0].demand, demand(&many(9)));
@@ -54,13 +54,13 @@ fn demand_of_many_priorities_goes_up_in_parts_and_is_the_same() {
     assert_eq!(second.asks[0].demand, demand(&many(9)));
 }
 
-/// Demand at `priorities` priorities, each of 64 clients that want different amounts.
+/// Returns demand of `priorities` priorities, each of 64 clients with different wants.
 fn wide(priorities: i64) -> Wants {
     let clients: Vec<u8> = (0..64).map(|it| it * 3).collect();
     (0..priorities).map(|it| (it, clients.clone())).collect()
 }
 
-/// A node that puts in claims one by one, and a child that has asked for all of that, of which little is there.
+/// Returns a node that puts in claims one by one, and a child that asks for all of them. The capacity is small.
 fn begun(wants: &Wants) -> Node {
     let mut child = Child::new(0);
     let mut node = leaf(Some(1), &mut child);
@@ -98,10 +98,10 @@ fn if_there_are_very_many_it_can_be_read_without_and_goes_up_again() {
 }
 
 #[test]
-fn who_has_no_holders_any_more_gives_all_back_whatever_is_on_its_way_out() {
+fn a_node_without_holders_gives_all_back_whatever_is_on_its_way_out() {
     let mut node = begun(&wide(20));
     let gone = at(9) + LEASE - Duration::from_secs(1);
-    // The parent's lease lasts on; the child's ends before it.
+    // The parent's lease lasts on. The child's lease ends before it.
     let (request, _) = asks_parent(&mut node, at(10), |_| ());
     node.handle_upstream_reply(&answer(&request, AlgorithmKind::PriorityBands), at(10));
     while !node.snapshot(gone).resources.is_empty() {
