@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_capacity_a_rounding_below_what_all_bands_want_is_enough_and_one_below_that_is_not() {
+    fn a_capacity_a_rounding_below_the_wants_is_enough_and_a_lower_one_is_not() {
         let cases: [&[(i64, f64)]; 5] = [
             &[(0, 0.3)],
             &[(-3, 0.3)],

@@ -24,7 +24,7 @@ pub struct NodeSnapshot {
     pub counters: Counters,
 }
 
-/// Two live processes under one name, of which the later one was refused.
+/// Two live processes under one name. The later one was refused.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Conflict {
     /// Name.

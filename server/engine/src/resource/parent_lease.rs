@@ -107,7 +107,7 @@ pub(super) struct LeaseRequest {
     pub(super) wants: f64,
     /// Clients served.
     pub(super) clients: f64,
-    /// The larger of what the server has and what its holders may be using.
+    /// The larger of the server's lease and the amount that its holders may be using.
     pub(super) holding: Amount,
     /// Whether this server learns.
     pub(super) learning: bool,

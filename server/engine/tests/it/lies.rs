@@ -275,7 +275,7 @@ fn check_parts(world: &mut LyingTree, span: Duration, parts: &[f64], about: &str
 }
 
 #[test]
-fn a_liar_at_a_leaf_that_begins_anew_takes_no_honest_clients_part() {
+fn a_liar_at_a_restarted_leaf_takes_no_part_of_an_honest_client() {
     for says in LIES {
         for manner in MANNERS {
             let mut world = settled(1, &[(1, "a", 20.0), (1, "b", 20.0), (1, "c", 20.0)]);
@@ -295,7 +295,7 @@ fn a_liar_at_a_leaf_that_begins_anew_takes_no_honest_clients_part() {
 }
 
 #[test]
-fn a_liar_at_one_leaf_takes_no_part_of_the_other_when_all_begin_anew() {
+fn a_liar_at_one_leaf_takes_no_part_of_the_other_after_all_restart() {
     for says in LIES {
         for manner in MANNERS {
             let mut world = settled(2, &[(1, "a", 20.0), (2, "b", 20.0), (2, "c", 20.0)]);

@@ -366,7 +366,7 @@ fn worst_error(kind: AlgorithmKind, trees: u64, clients_max: f64) -> f64 {
 }
 
 #[test]
-fn random_trees_give_every_client_what_one_omniscient_server_would() {
+fn random_trees_give_every_client_its_share_by_a_single_server() {
     let worst = worst_error(AlgorithmKind::FairShare, cases(200), 5000.0);
     println!("FAIR_SHARE: the worst client is {:.4} % off", worst * 100.0);
 }

@@ -8,7 +8,7 @@ use super::store::{LeaseId, Registration, Txn};
 use super::transactions::CreatedKey;
 use crate::time::Time;
 
-/// Phase of a candidate, by what it holds in etcd as far as it knows.
+/// Phase of a candidate, by its lease and keys in etcd as far as it knows.
 #[derive(Debug)]
 pub(super) enum Phase {
     /// Nothing.

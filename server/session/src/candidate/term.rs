@@ -55,7 +55,7 @@ pub fn may_begin(last: Option<(&TermRecord, Time)>, own_server: &str, won: Time)
 /// but not after the beginning of the next one. The own last mastership counts as well, because its leases are
 /// forgotten. `others` is the time until which masters before the last one may have acted.
 pub fn vacant_since(last: Option<(&TermRecord, Time)>, others: Option<Time>, begins: Time) -> Time {
-    // Without any term, etcd may have been set up anew.
+    // Without any term, etcd may have been set up again.
     let over = last.map_or(begins, |(term, seen)| is_over(term, seen));
     others.map_or(over, |others| others.max(over)).min(begins)
 }
@@ -67,7 +67,7 @@ pub fn length(begins: Time, ttl: Duration, now: Time) -> Duration {
 }
 
 /// Returns the number that a candidate adds to the revision of the master's key to get its epoch: zero, unless etcd has
-/// gone back, because it was set up anew or restored from a backup. Then the sum is above the highest known epoch, so
+/// gone back, because it was set up again or restored from a backup. Then the sum is above the highest known epoch, so
 /// that clients accept it. `revision` is a revision of etcd before the key is created.
 pub fn epoch_offset(highest_epoch: u64, revision: u64) -> u64 {
     highest_epoch.saturating_sub(revision)

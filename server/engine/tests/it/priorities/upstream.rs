@@ -98,7 +98,7 @@ fn if_there_are_very_many_it_can_be_read_without_and_goes_up_again() {
 }
 
 #[test]
-fn a_node_without_holders_gives_all_back_whatever_is_on_its_way_out() {
+fn a_node_without_holders_wants_nothing_from_its_parent() {
     let mut node = begun(&wide(20));
     let gone = at(9) + LEASE - Duration::from_secs(1);
     // The parent's lease lasts on. The child's lease ends before it.

@@ -90,7 +90,7 @@ fn epochs_go_on_although_revisions_go_back() {
 }
 
 #[test]
-fn a_term_that_has_not_begun_covers_what_is_left_of_the_one_before() {
+fn a_term_that_has_not_begun_covers_the_rest_of_the_one_before() {
     assert_eq!(length(at(0), TTL, at(10)), TTL);
     assert_eq!(length(at(5), TTL, at(0)), TTL);
     assert_eq!(length(at(30), TTL, at(0)), TTL * 3);
