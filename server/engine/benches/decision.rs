@@ -1,13 +1,13 @@
-//! What a decision costs as the number of holders of one resource grows.
+//! Cost of a decision as the number of holders of one resource grows.
 //!
-//! Each measured call is a whole request as the node handles it: the holder is looked up, its new
-//! claim indexed, its share found, bounded by what is reserved, recorded as a lease, and expiry
-//! kept up with. Demand is twice the capacity, requests come from holders at random, and virtual
-//! time passes such that each comes once a refresh interval.
+//! Each measured call is a whole request as the node handles it. The node looks up the holder,
+//! indexes its new claim, finds its share, bounds the share by the reserved sum, records a lease,
+//! and handles expiry. Demand is twice the capacity. Requests come from random holders, and virtual
+//! time passes such that each holder asks once a refresh interval.
 //!
 //! The constants 0, 1 and 2 are FAIR_SHARE, PROPORTIONAL_SHARE and PRIORITY_BANDS (four bands).
-//! `changed` is the dear kind of request (the holder wants something else than before), `same` the
-//! common one.
+//! `changed` is the expensive kind of request, with other wants than before. `same` is the common
+//! kind.
 
 #![allow(
     clippy::unwrap_used,
@@ -55,7 +55,7 @@ fn bench(bencher: Bencher, kind: AlgorithmKind, holders: usize, changed: bool) {
     let mut crowd = Crowd::new(kind, holders);
     let mut node = crowd.settle();
     let mut draws = Draws(0x2545_f491_4f6c_dd1d);
-    // What was answered in a sample is read between samples, so that it is not measured.
+    // Answers are read between samples, outside the measured time.
     let answers = RefCell::new(Vec::new());
     bencher
         .with_inputs(|| {
@@ -86,7 +86,7 @@ impl Crowd {
         Self {
             kind,
             resource: ResourceId::new("bench").unwrap(),
-            // 20 bytes, as client ids often are.
+            // 20 bytes, a usual length of client ids.
             names: (0..holders)
                 .map(|i| HolderName::new(&format!("bench-client-{i:07}")).unwrap())
                 .collect(),
@@ -97,7 +97,7 @@ impl Crowd {
         }
     }
 
-    /// A node whose every holder has asked twice.
+    /// Returns a node whose holders have each asked twice.
     fn settle(&mut self) -> Node {
         let total: f64 = self.wants.iter().map(|wants| wants.get()).sum();
         let templates = Templates::parse(&[TemplateSpec {
@@ -125,7 +125,7 @@ impl Crowd {
         node
     }
 
-    /// Reads answers, and forgets them.
+    /// Reads the answers and drops them.
     fn learn(&mut self, answers: &mut Vec<(usize, Outcome<GetCapacityReply>)>) {
         for (client, answer) in answers.drain(..) {
             if let Outcome::Served(reply) = answer {
@@ -167,7 +167,7 @@ impl Crowd {
     }
 }
 
-/// Chance that is the same in every run (xorshift64).
+/// Random numbers that are the same in every run (xorshift64).
 struct Draws(u64);
 
 impl Draws {
@@ -178,7 +178,7 @@ impl Draws {
         self.0
     }
 
-    /// From 1 to 1000, evenly on a logarithmic scale.
+    /// Draws wants from 1 to 1000, evenly on a logarithmic scale.
     fn wants(&mut self) -> Amount {
         let uniform = (self.next() >> 11) as f64 / (1_u64 << 53) as f64;
         Amount::new(1000f64.powf(uniform)).unwrap()

@@ -1,12 +1,11 @@
-//! What leases cost in memory: fills a node with a million of them in several shapes, and prints by how much the
-//! process has grown, as the operating system says, beside the figure that servers show and newcomers are
-//! refused by.
+//! Memory of leases. Fills a node with a million leases in several shapes. Prints the growth of the process, as the
+//! operating system reports it, beside the estimate that servers show and use to refuse newcomers.
 //!
 //! ```sh
 //! cargo bench -p doorward-engine --bench memory
 //! ```
 //!
-//! Each shape is measured in a process of its own, so that none takes the place of what another one freed.
+//! Each shape runs in a process of its own, so that no shape reuses memory that another one freed.
 
 #![allow(clippy::unwrap_used, reason = "a bench may panic")]
 #![expect(clippy::print_stdout, reason = "the figure is what this is for")]
@@ -25,7 +24,7 @@ use doorward_engine::request::{Ask, GetCapacity};
 use doorward_engine::template::{AlgorithmKind, TemplateSpec, Templates};
 use doorward_engine::time::Time;
 
-/// Resources, and holders of each.
+/// Number of resources, and holders of each.
 const SHAPES: [(u32, u32); 7] = [
     (1, 10_000),
     (1, 100_000),
@@ -47,7 +46,7 @@ fn main() {
         "{:>9} {:>9}  {:>15}  {:>15}  {:>11}",
         "resources", "each", "bytes each (OS)", "bytes each (own)", "own of OS"
     );
-    // `cargo test --benches` runs this too: a few are enough then.
+    // `cargo test --benches` runs this too. A few leases are enough then.
     if std::env::args().any(|arg| arg == "--test") {
         measure(10, 100);
         return;
@@ -91,7 +90,7 @@ fn fill(resources: u32, each: u32) -> Node {
         ..TemplateSpec::default()
     }])
     .unwrap();
-    // All of them come within a second.
+    // All holders come within a second.
     let fast = Rate::new(NonZeroU32::MAX, 1);
     let config = Config {
         limits: Limits {
@@ -102,10 +101,10 @@ fn fill(resources: u32, each: u32) -> Node {
     };
     let mut node = Node::new(config, templates);
     node.handle_mastership(Mastership::Master { epoch: Some(1) }, Time::ZERO);
-    // One holder after the other, as clients come: the resources grow side by side.
+    // Clients come one after the other, so the resources grow side by side.
     for client in 0..each {
         for of in 0..resources {
-            // All different, in no order, so that no two claims share an entry of the index.
+            // All wants differ, in no order, so that no two claims share an entry of the index.
             let wants = f64::from((client * resources + of).wrapping_mul(2_654_435_761)) + 1.0;
             let request = GetCapacity {
                 caller: None,
@@ -131,7 +130,7 @@ fn fill(resources: u32, each: u32) -> Node {
     node
 }
 
-/// What the process has in memory, where the operating system tells.
+/// Returns the resident memory of the process, if the operating system reports it.
 fn resident_bytes() -> Option<usize> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find(|line| line.starts_with("VmRSS:"))?;

@@ -1,9 +1,8 @@
-//! What a holder should have, and why: the five algorithms as pure functions.
+//! Shares and their reasons: the five algorithms as pure functions.
 //!
-//! An algorithm knows the claims (through the index, never one by one), the capacity, and the
-//! claim at hand. It knows nothing of leases, time or what others still hold: that bounds the
-//! share afterwards, in [`crate::resource`]. What each one does, with examples, stands in
-//! `docs/algorithms.md`.
+//! An algorithm sees the claims (through the index, never one by one), the capacity and the demand of one holder. It
+//! knows nothing of leases, time or the amounts that others still hold. The module [`crate::resource`] bounds the share
+//! by those afterwards. `docs/algorithms.md` explains each algorithm with examples.
 
 pub mod fair_share;
 pub mod no_algorithm;
@@ -22,50 +21,49 @@ use crate::demand::{Demand, ServerDemand};
 use crate::supply::Supply;
 use crate::template::{Algorithm, AlgorithmKind};
 
-/// What a holder should have once everyone has settled, and why.
+/// A holder's share once all holders have shrunk or grown to theirs, and the reason for it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Share {
     /// From 0 to what the holder wants.
     pub amount: Amount,
-    /// Why it is that number.
+    /// Reason for the amount.
     pub reason: Reason,
 }
 
 impl Share {
-    /// Of a holder that nothing can be decided for yet.
+    /// The share of a holder for which nothing can be decided yet.
     pub(crate) const WAITING_FOR_PARENT: Self = Self {
         amount: Amount::ZERO,
         reason: Reason::WaitsForParent,
     };
 }
 
-/// How a capacity is divided among the claims of the moment: what an algorithm comes to. Tells
-/// every holder's share.
+/// The outcome of an algorithm: how a capacity is divided among the present claims. It gives every holder's share.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Rule {
-    /// Everyone gets what it wants: there is enough.
+    /// Every holder gets all it wants: the capacity is enough.
     EnoughForAll,
-    /// Everyone gets what it wants, whatever there is.
+    /// Every holder gets all it wants, even beyond the capacity.
     NoAlgorithm,
-    /// At most so much per client.
+    /// At most this much per client.
     PerClient(f64),
-    /// An equal share per client, and a part of what is wanted beyond it.
+    /// An equal share per client, and a part of the wants beyond it.
     Proportional {
-        /// The one.
+        /// Equal share per client.
         equal_share: f64,
-        /// The other, from 0 to 1.
+        /// Part of the wants beyond the equal share, from 0 to 1.
         top_up: f64,
     },
-    /// At most so much per subclient.
+    /// At most this much per subclient.
     Level(f64),
-    /// One band and what it gets; every other band gets nothing.
+    /// One band and its share. Every other band gets nothing.
     Band(i64, BandShare),
-    /// Bands and what they get; every other band gets nothing.
+    /// Bands and their shares. Every other band gets nothing.
     Bands(BTreeMap<i64, BandShare>),
 }
 
 impl Rule {
-    /// What a holder gets by it.
+    /// Returns the share of a holder with this demand.
     pub fn share_of(&self, demand: &Demand) -> Share {
         let (amount, reason) = match *self {
             Self::EnoughForAll => (demand.wants().get(), Reason::EnoughForAll),
@@ -95,7 +93,7 @@ impl Rule {
         }
     }
 
-    /// A rule that gives nobody more than either of the two.
+    /// Returns a rule that gives no holder more than either of the two.
     pub(crate) fn stricter(&self, other: &Self) -> Self {
         match (self, other) {
             (Self::EnoughForAll | Self::NoAlgorithm, rule)
@@ -108,18 +106,18 @@ impl Rule {
                 Self::Bands(both.collect())
             }
             _ => match (self.equal_and_top_up(), other.equal_and_top_up()) {
-                // Both numbers only ever add to a share.
+                // A smaller equal share and a smaller top-up each only lower a share.
                 (Some((equal, top_up)), Some((other_equal, other_top_up))) => Self::Proportional {
                     equal_share: equal.min(other_equal),
                     top_up: top_up.min(other_top_up),
                 },
-                // Of two algorithms that cannot be compared: nobody keeps anything by both.
+                // The two algorithms cannot be compared: no holder gets anything.
                 _ => Self::Level(0.0),
             },
         }
     }
 
-    /// The rule as an equal share per client and a part of what is wanted beyond it.
+    /// Returns the equal share per client and the part of the wants beyond it, if the rule has them.
     fn equal_and_top_up(&self) -> Option<(f64, f64)> {
         match *self {
             Self::PerClient(level) | Self::Level(level) => Some((level, 0.0)),
@@ -161,7 +159,7 @@ impl Rule {
         }
     }
 
-    /// How a child server's share splits over its bands, in their order.
+    /// Splits a child server's share over its bands, in their order.
     pub(crate) fn split<'a>(
         &'a self,
         demand: &'a ServerDemand,
@@ -177,7 +175,7 @@ impl Rule {
         })
     }
 
-    /// What a child server needs to know of it besides its own part: see
+    /// Returns the capacity per client that a child server needs besides its own part: see
     /// [`crate::supply::ParentTerms::per_client`].
     pub(crate) fn per_client(&self) -> Option<Amount> {
         match self {
@@ -188,78 +186,78 @@ impl Rule {
     }
 }
 
-/// Why a share is the number it is.
+/// Reason for the amount of a share.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Reason {
-    /// The capacity is enough for everyone.
+    /// The capacity is enough for all holders.
     EnoughForAll,
-    /// NO_ALGORITHM: everyone gets what it wants.
+    /// NO_ALGORITHM: every holder gets all it wants.
     NoAlgorithm,
-    /// STATIC: at most so much per client.
+    /// STATIC: at most the capacity per client.
     PerClient {
         /// The template's capacity.
         capacity: f64,
     },
-    /// PROPORTIONAL_SHARE: an equal share per client, then a part of what is still wanted.
+    /// PROPORTIONAL_SHARE: an equal share per client, then a part of the wants beyond it.
     Proportional {
         /// Capacity divided by the number of clients.
         equal_share: f64,
-        /// The part, from 0 to 1, of what is wanted beyond the equal share.
+        /// Part of the wants beyond the equal share, from 0 to 1.
         top_up: f64,
     },
-    /// FAIR_SHARE: everyone gets at most the level.
+    /// FAIR_SHARE: every holder gets at most the level.
     FairLevel {
         /// Per client.
         level: f64,
     },
-    /// PRIORITY_BANDS: at most the level among those of the same priority.
+    /// PRIORITY_BANDS: at most the level among the clients of the same priority.
     BandLevel {
-        /// What the holder's band gets in total.
+        /// Total of the holder's band.
         band_capacity: f64,
         /// Per client.
         level: f64,
     },
-    /// PRIORITY_BANDS: the holder's band gets all it wants, others do not.
+    /// PRIORITY_BANDS: the holder's band gets all it wants, other bands do not.
     BandSatisfied,
-    /// PRIORITY_BANDS, a child server: each of its bands gets its part.
+    /// PRIORITY_BANDS, a child server: each of its bands gets its own part.
     ByBand,
-    /// As all was divided when the holder last asked. Only in what is shown.
+    /// The division at the holder's last ask. Only on status pages.
     DividedBefore,
-    /// The template is gone: nothing is granted any more, and nothing taken back.
+    /// The template is gone: the server grants nothing more and takes nothing back.
     TemplateGone,
-    /// In learning mode nothing is shared out.
+    /// The server is in learning mode and divides nothing.
     Learning,
-    /// This server has no lease itself yet; the holder keeps what it has.
+    /// This server has no lease itself yet. The holder keeps its lease.
     WaitsForParent,
-    /// A child server in learning mode keeps what it has, although it asks for less.
+    /// A child server in learning mode keeps its lease, although it asks for less.
     ChildLearns,
 }
 
-/// What kept a grant from being its share.
+/// Reason why a grant differs from its share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bound {
     /// Nothing: the grant is the share.
     Share,
-    /// Others may still be using what is the holder's by right.
+    /// Other holders may still use a part of the holder's share.
     OthersHold,
-    /// Learning mode: what the holder says it has.
+    /// Learning mode: the grant is the amount that the holder reports.
     SaysItHas,
-    /// Learning mode: the holder says it has more than is left.
+    /// Learning mode: the holder reports more than is left of the capacity.
     LearningLeft,
-    /// The capacity was lowered below what is out.
+    /// The capacity was lowered below the sum of the leases.
     CapacityLowered,
-    /// Nothing any more: it gets the rest when it asks next. Only in what is shown.
+    /// No bound any more: the holder gets the rest when it next asks. Only on status pages.
     NotAskedYet,
-    /// The grant is above the share, which fell since: it shrinks when it asks next. Only in what is shown.
+    /// The share fell below the grant: the grant shrinks when the holder next asks. Only on status pages.
     ShrinksNext,
 }
 
-/// Why a grant is the number it is. `Display` gives a sentence for people.
+/// Reason for the amount of a grant. `Display` gives a sentence for people.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Why {
-    /// Why the share is what it is.
+    /// Reason for the share.
     pub reason: Reason,
-    /// What kept the grant from being the share.
+    /// Reason why the grant differs from the share.
     pub bound: Bound,
 }
 
@@ -270,13 +268,13 @@ pub fn solve(algorithm: &Algorithm, bands: &Bands, supply: &Supply, demand: &Dem
     solve_for(algorithm, bands, supply, asked)
 }
 
-/// Divides what there is by the template's algorithm among everyone.
+/// Divides the supply by the template's algorithm among all holders.
 pub(crate) fn solve_for_all(algorithm: &Algorithm, bands: &Bands, supply: &Supply) -> Rule {
     let rule = solve_for(algorithm, bands, supply, || {
         bands.iter().map(|(band, _)| band)
     });
     match rule {
-        // So that rules for everyone can be compared, however many bands there were.
+        // Rules for all holders stay comparable, however many bands there were.
         Rule::Band(band, share) => Rule::Bands(BTreeMap::from([(band, share)])),
         rule => rule,
     }
@@ -375,7 +373,7 @@ impl fmt::Display for Why {
     }
 }
 
-/// A number for people: at most six significant digits.
+/// A number for people, with at most six significant digits.
 struct Rounded(f64);
 
 impl fmt::Display for Rounded {

@@ -1,19 +1,19 @@
-//! An amount of capacity: what is wanted, granted, reserved, or there to be shared.
+//! An amount of capacity: wants, a grant, a reservation or a supply.
 //!
-//! Parsed at the door; past it nothing is NaN, negative, infinite or absurd. Amounts are whole
-//! multiples of 2⁻¹²⁸ (anything finer is rounded down), so that [`crate::exact_sum::ExactSum`] can
-//! keep their sums without any rounding.
+//! Amounts are parsed where input enters the engine; inside it no amount is NaN, negative, infinite
+//! or above the maximum. Amounts are whole multiples of 2⁻¹²⁸ (anything finer is rounded down), so
+//! that [`crate::exact_sum::ExactSum`] can keep their sums without any rounding.
 
 use std::cmp::Ordering;
 use std::fmt;
 
 use thiserror::Error;
 
-/// Finite, from 0 to [`Amount::MAX`].
+/// A finite number from 0 to [`Amount::MAX`].
 #[derive(Clone, Copy, PartialEq, Default)]
 pub struct Amount(f64);
 
-/// Why a number is not an amount.
+/// Reason why a number is not an amount.
 #[derive(Clone, Copy, Debug, PartialEq, Error)]
 pub enum AmountError {
     /// Not a number.
@@ -28,7 +28,7 @@ pub enum AmountError {
 }
 
 impl Amount {
-    /// Nothing.
+    /// Zero.
     pub const ZERO: Self = Self(0.0);
 
     /// The largest amount, 10¹⁵: large enough for bytes per second of a whole company, small
@@ -52,7 +52,8 @@ impl Amount {
         }
     }
 
-    /// An amount out of our own arithmetic: what rounding pushed out of range is pulled back.
+    /// Returns the amount for a result of our own arithmetic. Pulls back a result that rounding
+    /// pushed out of range.
     pub(crate) fn from_computed(value: f64) -> Self {
         debug_assert!(!value.is_nan(), "our own arithmetic gave NaN");
         #[expect(
@@ -67,7 +68,8 @@ impl Amount {
         })
     }
 
-    /// From here up every f64 is a multiple of 2⁻¹²⁸ (its last bit is worth at least that).
+    /// From this number upwards every f64 is a multiple of 2⁻¹²⁸ (its last bit is worth at least
+    /// that).
     const ALWAYS_EXACT: f64 = f64::from_bits((1023 - 76) << 52);
 
     /// The number.
@@ -75,7 +77,7 @@ impl Amount {
         self.0
     }
 
-    /// Whether this is nothing.
+    /// Whether the amount is zero.
     pub fn is_zero(self) -> bool {
         self.0 == 0.0
     }
@@ -129,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_an_amount_is_refused_and_says_why() {
+    fn an_invalid_number_is_refused_with_the_reason() {
         assert_eq!(Amount::new(-1.0), Err(AmountError::Negative(-1.0)));
         assert_eq!(Amount::new(1e300), Err(AmountError::TooLarge(1e300)));
         assert_eq!(
@@ -145,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_finer_than_the_grid_is_rounded_down() {
+    fn an_amount_finer_than_the_grid_is_rounded_down() {
         let grid = 2f64.powi(-128);
         for (given, kept) in [
             (f64::MIN_POSITIVE, 0.0),

@@ -12,7 +12,7 @@ use crate::claim::Claim;
 use crate::claim_index::{ClaimIndex, EmptiedTree, Level, Line};
 use crate::rounding::is_enough;
 
-/// Claim indexes by band, sorted. A band without claims is not there.
+/// Claim indexes by band, sorted. A band without claims has no entry.
 #[derive(Clone, Debug, Default)]
 pub struct Bands {
     /// The band of [the usual priority](Bands::USUAL): of most resources the only one.
@@ -33,7 +33,7 @@ impl Bands {
     /// The priority that most holders have.
     pub(crate) const USUAL: i64 = 0;
 
-    /// The claims in a band, if there are any.
+    /// Returns the claims in a band, if there are any.
     pub fn get(&self, band: i64) -> Option<&ClaimIndex> {
         if band == Self::USUAL {
             return Some(&self.usual).filter(|usual| !usual.is_empty());
@@ -57,17 +57,17 @@ impl Bands {
         others + usize::from(!self.usual.is_empty())
     }
 
-    /// Whether nobody claims anything.
+    /// Whether there are no claims.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Puts a claim in.
+    /// Inserts a claim.
     pub fn insert(&mut self, band: i64, claim: Claim) {
         self.index_mut(band).insert(claim);
     }
 
-    /// Takes a claim out that was put in. Returns the tree of the band that is empty now, if it was a large one.
+    /// Removes a claim that was inserted. Returns the tree of the band if the band is now empty and the tree was large.
     pub fn remove(&mut self, band: i64, claim: Claim) -> Option<EmptiedTree> {
         if band == Self::USUAL {
             return self.usual.remove(claim);
@@ -84,7 +84,7 @@ impl Bands {
         emptied
     }
 
-    /// Takes a claim out that was put in, and puts another one in, in the same band.
+    /// Replaces a claim that was inserted by another one in the same band.
     pub fn replace(&mut self, band: i64, before: Claim, after: Claim) {
         self.index_mut(band).replace(before, after);
     }
@@ -159,7 +159,7 @@ impl Bands {
         others.flat_map(|others| others.bands.values())
     }
 
-    /// Bytes of memory behind it.
+    /// Bytes of memory that the indexes use.
     pub fn memory_bytes(&self) -> usize {
         let bytes = |index: &ClaimIndex| size_of::<(i64, ClaimIndex)>() + index.memory_bytes();
         self.usual.memory_bytes() + self.other_bands().map(bytes).sum::<usize>()
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_capacity_a_rounding_below_what_all_bands_want_is_enough_and_one_below_that_is_not() {
+    fn a_capacity_a_rounding_below_the_wants_is_enough_and_a_lower_one_is_not() {
         let cases: [&[(i64, f64)]; 5] = [
             &[(0, 0.3)],
             &[(-3, 0.3)],
@@ -213,11 +213,11 @@ mod tests {
                 assert_eq!(found, is_enough, "{capacity:?} for {wants:?}");
             }
         }
-        assert!(bands(&[]).are_satisfied_by(Amount::ZERO), "nobody");
+        assert!(bands(&[]).are_satisfied_by(Amount::ZERO), "no claims");
     }
 
     #[test]
-    fn bands_come_in_order_whichever_of_them_have_claims() {
+    fn bands_come_in_order_for_every_set_of_bands() {
         for present in [
             &[][..],
             &[0],

@@ -1,18 +1,18 @@
-//! A long list that never moves what is in it.
+//! A long list that never moves its entries.
 //!
-//! A vector that is full is copied to where there is more room. With a million entries that takes milliseconds, in the
-//! middle of somebody's request. So this one is in chunks, which stay where they are.
+//! A full vector copies its entries to a larger allocation. With a million entries that takes milliseconds in the
+//! middle of a client's request. This list keeps its entries in chunks, which stay in place.
 
 /// Entries of a chunk: a power of two.
 pub(crate) const CHUNK: usize = 1_024;
 
-/// Chunks that are kept for entries to come.
+/// Empty chunks kept for later entries.
 const SPARE: usize = 2;
 
 /// See the [module](self).
 #[derive(Clone, Debug)]
 pub(crate) struct Chunked<T> {
-    /// Beyond the length, what is in them means nothing.
+    /// Entries beyond the length are stale.
     chunks: Vec<Vec<T>>,
     len: usize,
 }
@@ -25,12 +25,12 @@ impl<T> Default for Chunked<T> {
 }
 
 impl<T> Chunked<T> {
-    /// How many entries there are.
+    /// Number of entries.
     pub(crate) fn len(&self) -> usize {
         self.len
     }
 
-    /// Where an entry is.
+    /// Returns a reference to an entry.
     pub(crate) fn place(&self, at: usize) -> Option<&T> {
         if at >= self.len {
             return None;
@@ -38,7 +38,7 @@ impl<T> Chunked<T> {
         self.chunks.get(at / CHUNK)?.get(at % CHUNK)
     }
 
-    /// The same, to be changed.
+    /// Returns a mutable reference to an entry.
     pub(crate) fn place_mut(&mut self, at: usize) -> Option<&mut T> {
         if at >= self.len {
             return None;
@@ -46,18 +46,18 @@ impl<T> Chunked<T> {
         self.chunks.get_mut(at / CHUNK)?.get_mut(at % CHUNK)
     }
 
-    /// Puts an entry in the place of another one.
+    /// Overwrites an entry.
     pub(crate) fn set(&mut self, at: usize, entry: T) {
         if let Some(place) = self.place_mut(at) {
             *place = entry;
         }
     }
 
-    /// Puts an entry in, behind all others.
+    /// Appends an entry.
     pub(crate) fn push(&mut self, entry: T) {
         let (chunk, place) = (self.len / CHUNK, self.len % CHUNK);
         if self.chunks.len() == chunk {
-            // The first chunk grows as needed: most lists are short.
+            // The first chunk grows as needed, since most lists are short.
             let capacity = if chunk == 0 { 0 } else { CHUNK };
             self.chunks.push(Vec::with_capacity(capacity));
         }
@@ -68,7 +68,7 @@ impl<T> Chunked<T> {
         self.len += 1;
     }
 
-    /// Forgets the last entry.
+    /// Drops the last entry.
     fn shorten(&mut self) {
         self.len = self.len.saturating_sub(1);
         if self.chunks.len() > self.len / CHUNK + SPARE {
@@ -76,7 +76,7 @@ impl<T> Chunked<T> {
         }
     }
 
-    /// All entries, in order.
+    /// Iterates over all entries, in order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
         self.chunks.iter().flatten().take(self.len)
     }
@@ -89,12 +89,12 @@ impl<T> Chunked<T> {
 }
 
 impl<T: Copy> Chunked<T> {
-    /// An entry.
+    /// Returns an entry.
     pub(crate) fn get(&self, at: usize) -> Option<T> {
         self.place(at).copied()
     }
 
-    /// Takes the last entry out.
+    /// Removes the last entry.
     pub(crate) fn pop(&mut self) -> Option<T> {
         let last = self.get(self.len.checked_sub(1)?)?;
         self.shorten();
@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_gives_its_memory_back_chunk_by_chunk() {
+    fn a_cleared_list_frees_its_memory_chunk_by_chunk() {
         let mut list = Chunked::default();
         (0..10 * CHUNK).for_each(|entry| list.push(entry));
         let most = list.memory_bytes();
@@ -119,7 +119,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_is_a_vector(
+        fn the_list_behaves_like_a_vector(
             steps in prop::collection::vec((0..100_u32, any::<u32>()), 1..6_000),
         ) {
             let (mut list, mut expected) = (Chunked::default(), Vec::new());

@@ -1,28 +1,28 @@
-//! What a holder asks for, as the algorithms see it.
+//! A claim: wants of a holder, as the algorithms see it.
 
 use thiserror::Error;
 
 use crate::amount::Amount;
 
-/// How many clients a claim stands for: finite, above 0. A client is 1; a child server counts the
-/// clients below it; the pieces of a child's demand curve may be fractions.
+/// Number of clients behind a claim: finite, above 0. A client counts as 1; a child server counts
+/// the clients below it; the pieces of a child's demand curve may have fractions.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub struct Subclients(f64);
 
-/// Why a number is no count of subclients.
+/// Reason why a number is no count of subclients.
 #[derive(Clone, Copy, Debug, PartialEq, Error)]
 #[error("is {0}; give a number above 0, at most {max}", max = Subclients::MAX.0)]
 pub struct SubclientsError(f64);
 
 impl Subclients {
-    /// A client.
+    /// One client.
     pub(crate) const ONE: Self = Self(1.0);
 
-    /// More clients than there are on earth.
+    /// Largest count: more clients than there are on earth.
     pub const MAX: Self = Self(1e12);
 
-    /// The least part of a client: below it the ratio of wants to subclients would leave the
-    /// range of numbers.
+    /// Smallest part of a client: with a smaller one the ratio of wants to subclients would
+    /// overflow.
     pub const MIN: Self = Self(1e-12);
 
     /// Parses a number from outside.
@@ -44,12 +44,12 @@ impl Subclients {
     }
 }
 
-/// Wants, on behalf of so many subclients.
+/// Wants on behalf of a number of subclients.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Claim {
-    /// What the holder could use.
+    /// Amount that the holder could use.
     pub wants: Amount,
-    /// How many clients it stands for.
+    /// Number of clients behind the claim.
     pub subclients: Subclients,
 }
 
@@ -62,7 +62,7 @@ impl Claim {
         }
     }
 
-    /// Wants per subclient, which is what the claim index is ordered by.
+    /// Returns the wants per subclient, the order of the claim index.
     pub fn ratio(self) -> f64 {
         self.wants.get() / self.subclients.get()
     }

@@ -1,22 +1,22 @@
-//! The heart of the engine: claims ordered by wants per subclient, with running sums.
+//! Claims of a resource in an ordered tree with running sums, the central structure of the engine.
 //!
-//! For claims (qⱼ, sⱼ) the *demand curve* is D(w) = Σⱼ min(qⱼ, w·sⱼ), and the *water level* for a
-//! capacity C is w* = sup{ w : D(w) ≤ C } (`docs/algorithms.md`). With the claims ordered by qⱼ/sⱼ,
-//! both are a prefix sum of q plus w times a suffix sum of s, so a search tree whose nodes know the
-//! sums of their subtrees answers in O(log n), and is updated in O(log n).
+//! For claims (qⱼ, sⱼ) the *demand curve* is D(w) = Σⱼ min(qⱼ, w·sⱼ), and the *water level* for a capacity C is w* =
+//! sup{ w : D(w) ≤ C } (`docs/algorithms.md`). With the claims ordered by qⱼ/sⱼ, both are a prefix sum of q plus w
+//! times a suffix sum of s. A search tree whose nodes know the sums of their subtrees finds them in O(log n), and an
+//! update costs O(log n).
 //!
 //! Three decisions keep it exact and fast:
 //!
-//! * **No drift.** A sum is never corrected by what was added or taken away; on an update, the sums
-//!   on the path to the root are made anew from their parts. All parts are ≥ 0 and nothing is
-//!   subtracted, so the relative error is a few ulp after any number of updates.
-//! * **Nobody's name is in it.** Equal claims are interchangeable, so they are one entry with a
-//!   count. A million clients that want the same are one entry.
+//! * **No drift.** An update never adds to a sum or subtracts from it. It computes the sums on the path to
+//!   the root again from their parts. All parts are ≥ 0 and nothing is subtracted, so the relative
+//!   error is a few ulp after any number of updates.
+//! * **No names.** Equal claims are interchangeable, so they are one entry with a count. A million
+//!   clients with the same wants are one entry.
 //! * **Wide nodes.** A B⁺ tree with up to 16 claims in a leaf and 32 children in a node is 5 levels
-//!   deep at a million claims: a handful of cache misses. What a change will read of a node is read at once before
-//!   anything is done with it, so that memory is waited for once a level, for both claims together.
+//!   deep at a million claims: a few cache misses. A change of a claim first reads everything that it
+//!   needs of a node, for the old and the new claim together, so it waits for memory once a level.
 //!
-//! Most resources have few holders, so few claims are one leaf without a tree, and one claim is kept in place.
+//! Most resources have few holders. So few claims are one leaf without a tree, and a single claim is kept in place.
 
 mod arena;
 mod inner;
@@ -32,17 +32,17 @@ use crate::claim_index::sums::{Key, Sums};
 use crate::claim_index::tree::Tree;
 use crate::rounding::is_enough;
 
-/// Where the water stands.
+/// Water level.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Level {
-    /// Above everyone: the capacity is enough for all.
+    /// Above every claim: the capacity is enough for all.
     AboveAll,
-    /// So much per subclient.
+    /// A level per subclient.
     At(f64),
 }
 
 impl Level {
-    /// What a claim gets at this level.
+    /// Returns the share of a claim at this level.
     pub fn share_of(self, claim: Claim) -> f64 {
         match self {
             Self::AboveAll => claim.wants.get(),
@@ -51,26 +51,25 @@ impl Level {
     }
 }
 
-/// An ordered multiset of claims that answers "level for C" and "D at w". See the
-/// [module](self).
+/// An ordered multiset of claims that answers "level for C" and "D at w". See the [module](self).
 #[derive(Clone, Debug, Default)]
 pub struct ClaimIndex {
     claims: Claims,
-    /// Equal ones counted each.
+    /// Number of claims; equal claims count each.
     len: usize,
 }
 
-/// Different claims that are kept without a tree.
+/// Largest number of different claims without a tree.
 const FEW: usize = 6;
 
-/// The claims, by how many different ones there are.
+/// Claims, in one of three forms by the number of different ones.
 #[derive(Clone, Debug)]
 enum Claims {
-    /// None, or one.
+    /// At most one claim.
     One(Leaf<1>),
-    /// A few.
+    /// A few claims.
     Few(Box<Leaf<FEW>>),
-    /// There were more, and some are left.
+    /// More claims. The form stays when most of them are removed.
     Many(Box<Tree>),
 }
 
@@ -81,7 +80,7 @@ impl Default for Claims {
 }
 
 impl Claims {
-    /// Puts a claim in. The claims grow into the next larger form when they have to.
+    /// Inserts a claim. The claims move into the next larger form when the present one is full.
     fn insert(&mut self, key: Key) {
         match self {
             Self::One(leaf) => {
@@ -110,7 +109,7 @@ impl Claims {
         }
     }
 
-    /// Takes one claim out and puts another one in. Returns whether the former was in.
+    /// Replaces a claim by another one. Returns whether the first one was present.
     fn replace(&mut self, before: Key, after: Key) -> bool {
         if let Self::Many(tree) = self {
             return tree.replace(before, after);
@@ -129,18 +128,18 @@ impl Claims {
     }
 }
 
-/// The tree of an index whose last claim is gone, which once had many. Its leaves are all there still: to drop a hundred
-/// thousand of them takes long, so drop it where nobody waits.
+/// Tree of an index that had many claims and has none now. It still has all its leaves. Dropping a hundred thousand
+/// leaves takes long, so the owner drops the tree on a thread that serves no request.
 #[derive(Debug)]
 pub struct EmptiedTree(#[expect(dead_code, reason = "it is to be dropped")] Box<Tree>);
 
 impl ClaimIndex {
-    /// How many claims are in it.
+    /// Number of claims.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there are none.
+    /// Whether there are no claims.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -155,14 +154,14 @@ impl ClaimIndex {
         self.claims.sums().subclients
     }
 
-    /// Puts a claim in. O(log n).
+    /// Inserts a claim. O(log n).
     pub fn insert(&mut self, claim: Claim) {
         self.claims.insert(Key::of(claim));
         self.len += 1;
     }
 
-    /// Takes a claim out that was put in, equal to the bit. O(log n). Returns the tree that is empty now, if it was a large
-    /// one.
+    /// Removes a claim that was inserted, equal to the bit. O(log n). Returns the tree if it is now empty and was
+    /// large.
     pub fn remove(&mut self, claim: Claim) -> Option<EmptiedTree> {
         let found = self.claims.remove(Key::of(claim));
         debug_assert!(found, "{claim:?} is not in the index");
@@ -172,14 +171,14 @@ impl ClaimIndex {
         if self.len > 0 {
             return None;
         }
-        // A tree gives its memory back.
+        // An emptied tree frees its memory.
         match std::mem::take(&mut self.claims) {
             Claims::Many(tree) if tree.has_had_many() => Some(EmptiedTree(tree)),
             _ => None,
         }
     }
 
-    /// Takes a claim out that was put in, and puts another one in. O(log n). Returns whether the former was in.
+    /// Replaces a claim that was inserted by another one. O(log n). Returns whether the first one was present.
     pub fn replace(&mut self, before: Claim, after: Claim) -> bool {
         let found = self.claims.replace(Key::of(before), Key::of(after));
         debug_assert!(found, "{before:?} is not in the index");
@@ -206,7 +205,7 @@ impl ClaimIndex {
         is_enough(capacity, self.total_wants())
     }
 
-    /// The level w* at which all claims together get `capacity`, or all they want. O(log n).
+    /// Returns the level w* at which all claims together get `capacity`, or all they want. O(log n).
     pub(crate) fn level_for(&self, capacity: f64) -> Level {
         if self.is_satisfied_by(capacity) {
             return Level::AboveAll;
@@ -219,8 +218,8 @@ impl ClaimIndex {
         level.map_or(Level::AboveAll, Level::At)
     }
 
-    /// The corner of D after which it rises by no more than `slope` per level: its level, and D
-    /// there. None: D never rises by more. O(log n).
+    /// Finds the corner of D after which D rises by no more than `slope` per level. Returns its level, and D there, or
+    /// nothing if D never rises by more. O(log n).
     ///
     /// Of all points of D, this is the one farthest above a line of that slope.
     pub(crate) fn vertex(&self, slope: f64) -> Option<(f64, f64)> {
@@ -231,7 +230,7 @@ impl ClaimIndex {
         }
     }
 
-    /// The largest wants per subclient: the level at which everyone has what it wants. O(log n).
+    /// Returns the largest wants per subclient: the level that satisfies every claim. O(log n).
     pub(crate) fn highest_ratio(&self) -> Option<f64> {
         match &self.claims {
             Claims::One(leaf) => leaf.last_ratio(),
@@ -240,7 +239,7 @@ impl ClaimIndex {
         }
     }
 
-    /// Bytes of memory behind it, for benches and limits.
+    /// Bytes of memory that the index uses, for benches and limits.
     pub fn memory_bytes(&self) -> usize {
         match &self.claims {
             Claims::One(leaf) => leaf.memory_bytes(),

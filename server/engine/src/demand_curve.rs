@@ -1,18 +1,18 @@
-//! A demand curve in compressed form: what a child server sends its parent about its demand.
+//! A demand curve in compressed form, which a child server sends to its parent.
 //!
 //! D(w) = Σ min(q, w·s) over all claims below is concave, non-decreasing and piecewise linear. A
-//! curve keeps some of its corners and joins them by straight lines. A chord of a concave curve
-//! lies below it, so a compressed curve may promise too little and never claims too much.
+//! compressed curve keeps some of its corners and joins them by straight lines. A chord of a
+//! concave curve lies below it, so a compressed curve may claim too little but never too much.
 //!
-//! **Which corners** (the chord rule for convex functions, as in Rote, *The convergence rate of the
-//! sandwich algorithm*, 1992): start with the first and the last; then, again and again, take the
-//! chord that is farthest below the curve, relative to the curve, and put in the corner that is
-//! farthest above it. That corner is where the curve's slope falls below the chord's, which the
-//! claim index finds in O(log n), so a curve of K points costs O(K log n) and not O(n). A curve
-//! with at most K corners comes out exactly.
+//! **Choice of corners** (the chord rule for convex functions, as in Rote, *The convergence rate of
+//! the sandwich algorithm*, 1992): start with the first and the last corner. Then repeatedly take
+//! the chord that is farthest below the curve, relative to the curve, and add the corner that is
+//! farthest above it. The curve's slope falls below the chord's at that corner, and the claim index
+//! finds it in O(log n). So a curve of K points costs O(K log n) and not O(n). A curve with at most
+//! K corners comes out exactly.
 //!
-//! Curves add up by adding up their pieces: each corner is one claim (see
-//! [`DemandCurve::claims`]) in the parent's index, whose own curve is then the sum of all.
+//! The sum of curves is the sum of their pieces: each corner becomes one claim (see
+//! [`DemandCurve::claims`]) in the parent's index, and the curve of that index is the sum of all.
 
 mod capped;
 
@@ -25,8 +25,9 @@ use crate::claim::{Claim, Subclients};
 use crate::claim_index::{ClaimIndex, Level};
 use crate::rounding::{BEND, FROM_OUTSIDE, IDLE, ON_THE_CURVE, ROUNDED_AWAY};
 
-/// Corners in a curve, at most, that a server sends. On random trees of up to four levels the worst
-/// client is then within 0.4 % of flat max-min (`docs/algorithms.md`); it is 1 KiB a band.
+/// Largest number of corners in a curve that a server sends. On random trees of up to four levels
+/// the worst client is then within 0.4 % of flat max-min (`docs/algorithms.md`). It is 1 KiB a
+/// band.
 pub const POINTS_MAX: usize = 64;
 
 /// Corners in a curve, at most, that a server takes from a child; and in all curves of a child's demand together, that
@@ -36,60 +37,60 @@ pub(crate) const POINTS_ACCEPTED_MAX: usize = 1024;
 /// A corner of the curve.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Point {
-    /// So much per subclient.
+    /// Level per subclient.
     pub level: f64,
-    /// What all together take at that level.
+    /// Demand of all claims together at that level.
     pub demand: f64,
 }
 
 /// A concave, non-decreasing curve through the origin that is flat beyond its last point.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DemandCurve {
-    /// Rising in both numbers, all above zero, with slopes that fall.
+    /// Both numbers rise and are above zero. The slopes fall.
     points: Box<[Point]>,
 }
 
-/// Why numbers from outside are no demand curve.
+/// Reason why numbers from outside are no demand curve.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum DemandCurveError {
-    /// The two lists belong together, point by point.
+    /// The numbers of levels and demands differ.
     #[error("has {levels} levels and {demands} demands; give one demand for each level")]
     Lengths {
-        /// Of the one.
+        /// Number of levels.
         levels: usize,
-        /// Of the other.
+        /// Number of demands.
         demands: usize,
     },
     /// More than [`POINTS_ACCEPTED_MAX`].
     #[error("has {0} points; at most {POINTS_ACCEPTED_MAX}")]
     TooManyPoints(usize),
-    /// A number that is no amount.
+    /// A number is no amount.
     #[error("point {point}: {problem}")]
     Number {
-        /// Counted from 0.
+        /// Position, counted from 0.
         point: usize,
-        /// What is wrong.
+        /// Reason.
         problem: AmountError,
     },
-    /// Not the curve of any claims.
+    /// No claims can have this curve.
     #[error("point {0}: levels must rise, demands must not fall, and the slope must not rise")]
     NotConcave(usize),
-    /// The last demand must be what is wanted in total.
+    /// The last demand differs from the total wants.
     #[error("ends at {last}, but {wants} is wanted in total")]
     NotTheTotal {
         /// The last demand.
         last: f64,
-        /// What is wanted.
+        /// Total wants.
         wants: f64,
     },
-    /// At a low level, everyone takes no more than the level.
+    /// At a low level, each client takes at most the level.
     #[error("takes {demand} at level {level}, more than {clients} clients can")]
     TooFewClients {
-        /// At the first point.
+        /// Demand at the first point.
         demand: f64,
-        /// Of the first point.
+        /// Level of the first point.
         level: f64,
-        /// How many there are.
+        /// Number of clients.
         clients: f64,
     },
 }
@@ -99,12 +100,12 @@ struct Chord {
     from: Point,
     to: Point,
     farthest: Point,
-    /// How far that is above the chord, relative to the curve there.
+    /// Distance of that corner above the chord, relative to the curve there.
     gap: f64,
 }
 
 impl Chord {
-    /// None: nothing of the curve is above the chord.
+    /// Returns nothing if no corner of the curve is above the chord.
     fn between(from: Point, to: Point, index: &ClaimIndex) -> Option<Self> {
         let width = to.level - from.level;
         if width <= 0.0 {
@@ -139,7 +140,7 @@ impl PartialOrd for Chord {
     }
 }
 
-/// By gap; of equal ones the lower level is the greater.
+/// Orders by gap. Of equal gaps, the chord at the lower level is the greater.
 impl Ord for Chord {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         let by_gap = self.gap.total_cmp(&other.gap);
@@ -148,7 +149,7 @@ impl Ord for Chord {
 }
 
 impl DemandCurve {
-    /// The curve of all claims in an index, in at most `points_max` points. O(K log n).
+    /// Returns the curve of all claims in an index, in at most `points_max` points. O(K log n).
     pub fn of(index: &ClaimIndex, points_max: usize) -> Self {
         let wants = index.total_wants();
         let Some(highest) = index.highest_ratio().filter(|_| wants > 0.0) else {
@@ -170,15 +171,16 @@ impl DemandCurve {
             let Some(worst) = chords.pop() else { break };
             points.push(worst.farthest);
             for (from, to) in [(worst.from, worst.farthest), (worst.farthest, worst.to)] {
-                // One by one: to extend a heap is made for many.
+                // Pushed one by one: `extend` of a heap is optimised for many.
                 if let Some(chord) = Chord::between(from, to, index) {
                     chords.push(chord);
                 }
             }
         }
         points.sort_by(|a, b| a.level.total_cmp(&b.level));
-        // No more than an amount can be is sent, which is an under-estimate. Nor more than the total: it is another sum,
-        // and a rounding above it is no curve to whoever gets it.
+        // The largest amount bounds each number, which under-estimates. The total bounds each
+        // demand: it is a separate sum, and a demand that is a rounding above it would be no valid
+        // curve to the parent.
         let most = wants.min(Amount::MAX.get());
         for point in &mut points {
             point.level = point.level.min(Amount::MAX.get());
@@ -188,7 +190,7 @@ impl DemandCurve {
         Self::concave(points)
     }
 
-    /// The curve of equal claims: `wants` in total by `clients` together.
+    /// Returns the curve of equal claims: `wants` in total by `clients` together.
     pub fn of_equals(wants: Amount, clients: f64) -> Self {
         if wants.is_zero() || clients <= 0.0 {
             return Self::default();
@@ -201,11 +203,11 @@ impl DemandCurve {
         }
     }
 
-    /// Parses a curve from outside, of so many clients that want so much in total.
+    /// Parses a curve from outside, for this number of clients and their total wants.
     ///
     /// # Errors
     ///
-    /// If it is not the curve of any such claims.
+    /// If no such claims can have this curve.
     pub fn parse(
         levels: &[f64],
         demands: &[f64],
@@ -234,8 +236,8 @@ impl DemandCurve {
                 point: number,
                 problem,
             };
-            // Within what an amount may be, but not rounded as one: a level is a part of an amount, and may
-            // be smaller than the smallest.
+            // The numbers must be in the range of amounts, but are not rounded like one. A level is
+            // a part of an amount, and may be smaller than the smallest.
             Amount::new(*level).map_err(problem)?;
             Amount::new(*demand).map_err(problem)?;
             let point = Point {
@@ -243,7 +245,7 @@ impl DemandCurve {
                 demand: *demand,
             };
             let slope = (point.demand - before.demand) / (point.level - before.level);
-            // The slope of a short chord is known only as well as the demands at its ends are.
+            // The slope of a short chord is only as precise as the demands at its ends.
             let noise = FROM_OUTSIDE * point.demand / (point.level - before.level);
             let rises = point.level > before.level && point.demand >= before.demand;
             if !rises || !slope.is_finite() || slope > slope_before * (1.0 + FROM_OUTSIDE) + noise {
@@ -270,7 +272,7 @@ impl DemandCurve {
         Ok(Self::concave(points))
     }
 
-    /// Points of which the slopes between them fall but for roundings, without those that do not
+    /// Builds a curve from points whose slopes fall except for roundings. Drops points that do not
     /// bend the curve downwards.
     fn concave(points: Vec<Point>) -> Self {
         let mut kept: Vec<Point> = Vec::with_capacity(points.len());
@@ -280,7 +282,7 @@ impl DemandCurve {
                 let (level, demand) = before.map_or((0.0, 0.0), |p| (p.level, p.demand));
                 let slope_in = (last.demand - demand) / (last.level - level);
                 let slope_out = (point.demand - last.demand) / (point.level - last.level);
-                // Also below what is the least part of a client.
+                // A bend may be smaller than the smallest part of a client.
                 if slope_in - slope_out > slope_in * BEND {
                     break;
                 }
@@ -293,12 +295,12 @@ impl DemandCurve {
         }
     }
 
-    /// The corners, by rising level.
+    /// Returns the corners, by rising level.
     pub fn points(&self) -> &[Point] {
         &self.points
     }
 
-    /// What all together take at a level.
+    /// Returns the demand of all claims together at a level.
     pub fn demand_at(&self, level: f64) -> f64 {
         let position = self.points.partition_point(|point| point.level <= level);
         let before = position.checked_sub(1).and_then(|at| self.points.get(at));
@@ -312,7 +314,7 @@ impl DemandCurve {
         }
     }
 
-    /// What all together take when the water stands there.
+    /// Returns the demand of all claims together at a water level.
     pub fn at(&self, level: Level) -> f64 {
         match level {
             Level::AboveAll => self.points.last().map_or(0.0, |last| last.demand),
@@ -320,9 +322,10 @@ impl DemandCurve {
         }
     }
 
-    /// The claims of which this is the curve, `clients` subclients in total: one for each corner,
-    /// with its level as the ratio and the fall of the slope there as its subclients; and one that
-    /// wants nothing, for the clients that the first slope does not account for.
+    /// Returns claims that have this curve, `clients` subclients in total. Each corner gives one
+    /// claim, with the corner's level as its ratio and the fall of the slope there as its
+    /// subclients. One more claim wants nothing, for the clients that the first slope does not
+    /// account for.
     pub fn claims(&self, clients: f64) -> impl Iterator<Item = Claim> {
         let mut before = Point {
             level: 0.0,

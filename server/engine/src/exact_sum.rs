@@ -1,9 +1,9 @@
-//! Sums of amounts that never drift, because they are never rounded.
+//! Sums of amounts without rounding, so that they never drift.
 //!
-//! The promise "Σ reserved ≤ C at every instant" is about a sum that is updated millions of times.
-//! A floating point sum forgets a little at each update; this one is a fixed point number with 128
-//! bits before and 128 bits after the point, in which every [`Amount`] and every sum of up to 10²³
-//! of them is exact. Adding and subtracting cost a few nanoseconds.
+//! The promise "Σ reserved ≤ C at every instant" needs a sum that is updated millions of times. A
+//! floating point sum loses a little at each update. This one is a fixed point number with 128 bits
+//! before and 128 bits after the point: every [`Amount`], and every sum of up to 10²³ of them, is
+//! exact. Adding and subtracting cost a few nanoseconds.
 
 use crate::amount::Amount;
 
@@ -16,18 +16,18 @@ pub struct ExactSum {
 }
 
 impl ExactSum {
-    /// Nothing.
+    /// Zero.
     pub const ZERO: Self = Self {
         whole: 0,
         fraction: 0,
     };
 
-    /// Puts `amount` in.
+    /// Adds `amount`.
     pub fn add(&mut self, amount: Amount) {
         self.add_sum(&Self::from(amount));
     }
 
-    /// Puts all in that another sum holds.
+    /// Adds another sum.
     pub(crate) fn add_sum(&mut self, other: &Self) {
         let (sum, carry) = self.fraction.overflowing_add(other.fraction);
         self.fraction = sum;
@@ -35,12 +35,12 @@ impl ExactSum {
         self.whole += other.whole + u128::from(carry);
     }
 
-    /// Takes `amount` out, which must have been put in.
+    /// Subtracts `amount`, which must have been added.
     pub fn subtract(&mut self, amount: Amount) {
         self.subtract_sum(&Self::from(amount));
     }
 
-    /// Takes all out that another sum holds, which must have been put in.
+    /// Subtracts another sum, which must have been added.
     pub(crate) fn subtract_sum(&mut self, taken: &Self) {
         debug_assert!(taken <= self, "taking {taken:?} out of {self:?}");
         let (rest, borrow) = self.fraction.overflowing_sub(taken.fraction);
@@ -51,12 +51,13 @@ impl ExactSum {
             .wrapping_sub(u128::from(borrow));
     }
 
-    /// Replaces `before`, which must have been put in, by `after`.
+    /// Replaces `before`, which must have been added, by `after`.
     pub fn replace(&mut self, before: Amount, after: Amount) {
         if before == after {
             return;
         }
-        // Put in first: between the two steps the sum never goes below what it holds.
+        // Adding comes first, so that the sum never falls below its other parts between the two
+        // steps.
         self.add(after);
         self.subtract(before);
     }
@@ -66,7 +67,7 @@ impl ExactSum {
         *self > Self::from(amount)
     }
 
-    /// What is left of this sum without another one, exactly; zero if that is not smaller.
+    /// Returns this sum less another one, exactly; zero if the other one is not smaller.
     pub fn without(&self, other: &Self) -> Self {
         if other >= self {
             return Self::ZERO;
@@ -78,7 +79,7 @@ impl ExactSum {
         }
     }
 
-    /// Whether it is nothing.
+    /// Whether the sum is zero.
     pub fn is_zero(&self) -> bool {
         *self == Self::ZERO
     }
@@ -90,7 +91,7 @@ impl ExactSum {
         Amount::from_computed(left.rounded_down())
     }
 
-    /// The sum as a number, rounded down to the nearest one below or equal.
+    /// Returns the sum as a number, rounded down.
     pub fn rounded_down(&self) -> f64 {
         let zeros = if self.whole == 0 {
             128 + self.fraction.leading_zeros()
@@ -103,13 +104,13 @@ impl ExactSum {
         // The top 53 bits, from the highest that is set, and the weight of the last of them.
         let top = self.shifted_left(zeros) >> (128 - 53);
         let exponent = 127 - i64::from(zeros) - 52;
-        // 53 bits fit an f64 exactly, and the weight is between 2⁻¹⁸⁰ and 2⁷⁵: a normal number.
-        // Of 64 bits the processor makes one, of 128 a routine does.
+        // 53 bits fit an f64 exactly, and the weight is between 2⁻¹⁸⁰ and 2⁷⁵: a normal number. The
+        // processor converts 64 bits itself; 128 bits would need a routine.
         let mantissa = top as u64 as f64;
         mantissa * power_of_two(exponent)
     }
 
-    /// The sum as an amount, rounded up to the nearest one that is not below it.
+    /// Returns the sum as an amount, rounded up.
     pub(crate) fn rounded_up(&self) -> Amount {
         let down = Amount::from_computed(self.rounded_down());
         if self.exceeds(down) {
@@ -121,7 +122,7 @@ impl ExactSum {
         }
     }
 
-    /// The high half after a shift to the left by `bits` (below 256).
+    /// Returns the high half after a shift to the left by `bits` (below 256).
     fn shifted_left(&self, bits: u32) -> u128 {
         match bits {
             0 => self.whole,
@@ -206,7 +207,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_added_and_taken_out_again_leaves_nothing(
+        fn added_and_subtracted_parts_leave_zero(
             parts in prop::collection::vec(amounts(), 0..60),
         ) {
             let mut sum = ExactSum::ZERO;
@@ -241,7 +242,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_left_never_takes_the_sum_above_the_capacity(
+        fn the_rest_never_takes_the_sum_above_the_capacity(
             capacity in amounts(),
             parts in prop::collection::vec(amounts(), 0..10),
         ) {

@@ -1,8 +1,8 @@
-//! The names of things: resources, clients and child servers.
+//! Names of resources, clients and child servers.
 //!
-//! Parsed at the door: never empty, never longer than [`ID_BYTES_MAX`], no control characters (a
-//! newline in an id would forge log lines). Cloning is cheap: names of up to 23 bytes, which most
-//! are, are kept in place, longer ones are shared.
+//! Names are parsed where input enters the engine: never empty, never longer than [`ID_BYTES_MAX`],
+//! without control characters (a newline in an id would forge log lines). Cloning is cheap: a name
+//! of up to 23 bytes, as most are, is kept in place, and a longer one is shared.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -15,16 +15,16 @@ use thiserror::Error;
 /// The longest id, in bytes of UTF-8.
 pub const ID_BYTES_MAX: usize = 256;
 
-/// Why a text is not an id.
+/// Reason why a text is not an id.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum IdError {
-    /// Nothing in it.
+    /// The text is empty.
     #[error("is empty; give it a name")]
     Empty,
-    /// Longer than [`ID_BYTES_MAX`].
+    /// The text is longer than [`ID_BYTES_MAX`].
     #[error("is {0} bytes long; the longest is {ID_BYTES_MAX}")]
     TooLong(usize),
-    /// Contains a control character.
+    /// The text contains a control character.
     #[error("contains the control character {0:?}; use printable characters")]
     Control(char),
 }
@@ -42,7 +42,7 @@ fn parse(text: &str) -> Result<SmolStr, IdError> {
 }
 
 fn find_control(text: &str) -> Option<char> {
-    // Most ids are printable ASCII. To see that, all bytes are looked at side by side.
+    // Most ids are printable ASCII. The fold checks all bytes side by side, without a branch.
     let is_plain = |plain, byte| plain & (0x20..0x7f).contains(&byte);
     if text.bytes().fold(true, is_plain) {
         return None;
@@ -50,8 +50,8 @@ fn find_control(text: &str) -> Option<char> {
     text.chars().find(|c| c.is_control())
 }
 
-/// Which process asks: 64 random bits, drawn when it starts. 0 is none, so that an optional one takes
-/// no more room.
+/// Identity of a process: 64 random bits, drawn when it starts. 0 means none, so that an optional
+/// incarnation takes no more room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Incarnation(NonZeroU64);
 
@@ -59,7 +59,7 @@ impl Incarnation {
     /// A fixed incarnation, for tests.
     pub const FIRST: Self = Self(NonZeroU64::MIN);
 
-    /// Those bits. None: there are none, or all are 0.
+    /// Returns the incarnation of those bits, or nothing if all are 0.
     pub fn new(bits: u64) -> Option<Self> {
         NonZeroU64::new(bits).map(Self)
     }
@@ -70,24 +70,24 @@ impl Incarnation {
     }
 }
 
-/// Which mastership of a node granted something. It says when what is known of leases began: whoever
-/// wins, or wins again, knows nothing, and is another one. Only compared for equality.
+/// Identity of a mastership of a node, to say which one granted a lease. A candidate that wins, or
+/// wins again, knows no leases and gets a new identity. Ids are only compared for equality.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MastershipId(u64);
 
 impl MastershipId {
-    /// Of none: what is said to be granted by it was granted by a mastership that nobody knows.
+    /// Stands for an unknown mastership: no mastership ever has this id.
     pub(crate) const NOBODY: Self = Self(0);
 
-    /// As a holder, or another node, gives it back.
+    /// Returns the id that a holder, or another node, sent back.
     pub const fn new(bits: u64) -> Self {
         Self(bits)
     }
 
-    /// The number of a mastership of a process.
+    /// Returns the id of the nth mastership of a process.
     pub fn of(incarnation: Incarnation, masterships: u64) -> Self {
-        // SplitMix64 (Steele, Lea, Flood, 2014): different for each, and hardly ever that of another
-        // process.
+        // SplitMix64 (Steele, Lea, Flood, 2014): different for each mastership, and hardly ever
+        // equal to one of another process.
         let mut bits = incarnation
             .get()
             .wrapping_add(masterships.wrapping_mul(0x9e37_79b9_7f4a_7c15));
@@ -102,13 +102,13 @@ impl MastershipId {
     }
 }
 
-/// Whom a request is attributed to: the address it came from, as a number. What one caller brings is
-/// bounded, however many names it asks under. Only compared for equality.
+/// Source of a request: its address, as a number. The server bounds each caller's use, however many
+/// names the caller asks under. Callers are only compared for equality.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Caller(u128);
 
 impl Caller {
-    /// The caller of that number.
+    /// Returns the caller of that number.
     pub const fn new(number: u128) -> Self {
         Self(number)
     }
@@ -167,17 +167,17 @@ id! {
 }
 
 id! {
-    /// Names a holder: a client (a process, or whatever asks for itself), or the node of a child
-    /// server. Unique among the holders of a resource of the same kind.
+    /// Names a holder: a client (a process, or a part of one that asks for itself), or the node of
+    /// a child server. It is unique among the holders of a resource of the same kind.
     HolderName
 }
 
-/// What kind of holder a lease belongs to.
+/// Kind of a holder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum HolderKind {
-    /// Asks for itself: one subclient.
+    /// A client asks for itself: one subclient.
     Client,
-    /// Asks on behalf of the clients below it.
+    /// A child server asks on behalf of the clients below it.
     Server,
 }
 
@@ -191,7 +191,7 @@ impl HolderKind {
     }
 }
 
-/// Who holds a lease. A client and a child server of the same name are different holders.
+/// Identity of a holder. A client and a child server of the same name are different holders.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HolderId {
     /// Client or child server.
@@ -229,7 +229,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_an_id_is_refused_and_says_why() {
+    fn an_invalid_id_is_refused_with_the_reason() {
         assert_eq!(ResourceId::new(""), Err(IdError::Empty));
         assert_eq!(
             ResourceId::new(&"x".repeat(257)),

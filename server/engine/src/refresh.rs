@@ -1,29 +1,28 @@
-//! When a holder should ask again.
+//! Refresh intervals of holders.
 //!
-//! The template's refresh interval is what holders get when nothing is going on. But capacity that
-//! is to move from one holder to another moves only when both have asked: the one acknowledges that
-//! it has shrunk, the other takes what is free. So holders whose acknowledgement others wait for,
-//! and holders that wait, are invited back soon, and not all at once.
+//! Without changes, holders get the template's refresh interval. But capacity moves from one holder to another only
+//! when both have asked: one confirms that it has shrunk, and the other takes the free capacity. So the server invites
+//! two kinds of holders back soon, spread over time: holders that wait, and holders whose confirmation others wait for.
 
 use std::time::Duration;
 
 use crate::time::Time;
 
-/// The longest refresh interval that is sent, whatever the template says. Doorman's own clients obey any interval: with a
-/// long one, set by mistake, they would not notice the correction for that long.
+/// Longest refresh interval that a server sends, whatever the template says. Doorman's own clients obey any interval.
+/// After a mistake in a template they would notice the correction only when a long interval is over.
 pub(crate) const REFRESH_IN_MAX: Duration = Duration::from_secs(60);
 
-/// How many early refreshes a second a server invites for one resource, at most. With demand in
-/// motion, most holders of an overloaded resource wait or are waited for most of the time; this is
-/// what keeps a hundred thousand of them from coming every second.
+/// Largest number of early refreshes a second that a server invites for one resource. While demand changes, most
+/// holders of an overloaded resource wait or are waited for most of the time. This bound keeps a hundred thousand of
+/// them from asking every second.
 pub(crate) const EARLY_PER_SECOND_MAX: u32 = 2_000;
 
-/// The floor protects a server from holders that ask faster than their refresh interval. Invited holders may be faster,
-/// because the server limits their number.
+/// Part of the floor. The floor protects a server from holders that ask faster than their refresh interval. Invited
+/// holders may be faster, because the server limits their number.
 const FLOOR_PART: u32 = 8;
 
-/// What moves from one holder to another takes two requests; with a small part of the interval for each,
-/// demand that changes about as fast as holders refresh is followed.
+/// Part of the refresh interval. Capacity moves from one holder to another in two requests. With a small part of the
+/// interval for each, leases follow demand that changes about as fast as holders refresh.
 const INTERVAL_PART: u32 = 32;
 
 /// Spreads refreshes over time, the same way each time for the same seed.
@@ -33,12 +32,12 @@ struct Spread {
 }
 
 impl Spread {
-    /// One that is different for different seeds.
+    /// Returns a sequence that differs for different seeds.
     const fn new(seed: u64) -> Self {
         Self { state: seed }
     }
 
-    /// A part of `range`, uniformly.
+    /// Returns a part of `range`, uniformly.
     fn within(&mut self, range: Duration) -> Duration {
         // SplitMix64 (Steele, Lea, Flood, 2014).
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -51,17 +50,16 @@ impl Spread {
     }
 }
 
-/// Invites holders back before their refresh interval is over, so many a second and no more.
+/// Invites holders back before their refresh interval is over, a limited number a second.
 #[derive(Clone, Debug)]
 pub(crate) struct Invitations {
     spread: Spread,
-    /// When all that were invited would have come, had they come one after the other as fast as
-    /// they may.
+    /// Time at which all invited holders would have come, one after the other as fast as they may.
     busy_until: Time,
 }
 
 impl Invitations {
-    /// None given yet.
+    /// Starts without invitations.
     pub(crate) const fn new(seed: u64) -> Self {
         Self {
             spread: Spread::new(seed),
@@ -69,10 +67,10 @@ impl Invitations {
         }
     }
 
-    /// The refresh interval of a holder that waits, or is waited for: a small part of the usual interval,
-    /// or of the floor. If it `waited` so long already and nothing came of it, twice as long, up to a little
-    /// above the floor: what it waits for may belong to a holder that has ended. Later if many are invited
-    /// already, and never longer than `interval`.
+    /// Returns the refresh interval of a holder that waits, or is waited for: a small part of the usual interval, or of
+    /// the floor. A holder that already `waited` in vain gets twice that time, up to a little above the floor, since it
+    /// may wait for the lease of a holder that has ended. The interval is longer if many holders are invited already,
+    /// and never longer than `interval`.
     pub(crate) fn soon(
         &mut self,
         interval: Duration,
@@ -91,8 +89,8 @@ impl Invitations {
         soon
     }
 
-    /// The refresh interval of a holder that gets less because of learning mode: until learning is
-    /// over in `remaining`, and a little, so that all of them do not come at once.
+    /// Returns the refresh interval of a holder that gets less because of learning mode: until learning ends in
+    /// `remaining`, plus a random part, so that holders do not come at once.
     pub(crate) fn after_learning(
         &mut self,
         interval: Duration,
@@ -104,7 +102,7 @@ impl Invitations {
     }
 }
 
-/// An interval that is shorter than what remains of the lease: itself, or just shorter.
+/// Returns the interval, or a part of the `remaining` lease if that is shorter.
 pub(crate) fn within_lease(interval: Duration, remaining: Duration) -> Duration {
     interval.min(remaining - remaining / 8)
 }
@@ -127,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_are_invited_a_second_than_may_be() {
+    fn invitations_a_second_are_bounded() {
         let mut invitations = Invitations::new(7);
         let (now, interval) = (Time::from_secs(100), 15 * SECOND);
         let mut in_second = [0_u32; 16];
@@ -137,7 +135,7 @@ mod tests {
                 in_second[usize::try_from(soon.as_secs()).unwrap()] += 1;
             }
         }
-        // Spread over a quarter of a second, so a second may get a little of its neighbours'.
+        // A spread of a quarter of a second may move some of them into the next second.
         let most = EARLY_PER_SECOND_MAX + EARLY_PER_SECOND_MAX / 3;
         assert!(
             in_second.iter().all(|count| *count <= most),

@@ -1,4 +1,4 @@
-//! Requests of holders and the answers, as the engine knows them: parsed, and free of any wire format.
+//! Requests of holders and their answers, parsed and free of any wire format.
 
 pub mod server;
 
@@ -12,29 +12,30 @@ use crate::id::{Caller, HolderName, Incarnation, MastershipId, ResourceId};
 use crate::limit::Full;
 use crate::template::SafeCapacity;
 
-/// A client asks for capacity of one or more resources.
+/// Request of a client for capacity of one or more resources.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GetCapacity {
-    /// Who asks.
+    /// Client that asks.
     pub client: HolderName,
-    /// The process that asks. Absent: a client of an older version; all requests without it count as one process.
+    /// Process that asks. Absent: a client of an older version. All requests without it count as one process.
     pub incarnation: Option<Incarnation>,
-    /// Where it comes from. Absent: what it brings is bounded by no caller.
+    /// Source of the request. Absent: no caller's bounds apply.
     pub caller: Option<Caller>,
-    /// Grows with every request of one incarnation; a request that is not above the newest seen
-    /// changes nothing. Absent: every request counts, of a holder that never numbered any.
+    /// Number that grows with every request of one incarnation. A request that is not above the newest seen changes
+    /// nothing. Absent: every request counts, if the holder never sent a number.
     pub sequence: Option<u64>,
-    /// What it asks, a resource at most once.
+    /// The asks, at most one for each resource.
     pub asks: Vec<Ask>,
 }
 
 impl GetCapacity {
-    /// The same request after it has waited for that time: the client's lease lasts that much less, and may have ended.
+    /// Returns the same request after it has waited for that time: the client's lease lasts that much less, and may
+    /// have ended.
     pub(crate) fn after_waiting(&self, waited: Duration) -> Self {
         let mut request = self.clone();
         for ask in &mut request.asks {
             let lasted = ask.has.and_then(|has| has.expires_in);
-            // Work that continues after its lease lasts for an unknown time.
+            // Work that continues after its lease ended lasts for an unknown time.
             if let (Some(has), Some(lasted)) = (&mut ask.has, lasted.filter(|it| !it.is_zero())) {
                 let lasts = lasted.saturating_sub(waited);
                 has.expires_in = Some(lasts);
@@ -46,8 +47,8 @@ impl GetCapacity {
         request
     }
 
-    /// The same request, which has waited for so long, about what is not ready in `reply` only: that is
-    /// taken out of it.
+    /// Returns the same request after it has waited for that time, only for the resources that are not ready in
+    /// `reply`. Takes these out of `reply`.
     pub fn again(&self, reply: &mut GetCapacityReply, waited: Duration) -> Self {
         let waiting: BTreeSet<ResourceId> = reply
             .refused
@@ -60,32 +61,32 @@ impl GetCapacity {
     }
 }
 
-/// What a client asks of one resource. Replaces what it asked before.
+/// Ask of a client for one resource. It replaces the client's earlier ask.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ask {
-    /// Of which resource.
+    /// Resource.
     pub resource: ResourceId,
     /// Higher is more important; only PRIORITY_BANDS looks at it.
     pub priority: i64,
-    /// What it could use.
+    /// Amount that the client could use.
     pub wants: Amount,
-    /// What it may be using at this moment. Absent: nothing.
+    /// Amount that the client may be using now. Absent: nothing.
     pub has: Option<Has>,
 }
 
-/// What a holder reports that it may be using, and for how long.
+/// Amount that a holder reports as possibly in use, and for how long.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Has {
-    /// How much: of a client, the larger of its lease and what is still in flight.
+    /// The amount. For a client, the larger of its lease and the amount still in flight.
     pub capacity: Amount,
-    /// How long it still lasts. Absent: not reported; up to a whole lease length.
+    /// Remaining time. Absent: not reported; up to a whole lease length.
     pub expires_in: Option<Duration>,
-    /// The mastership of this node that granted it last. Absent: not reported.
+    /// Mastership of this node that granted it last. Absent: not reported.
     pub granted_by: Option<MastershipId>,
 }
 
 impl Has {
-    /// That amount, for an unknown time.
+    /// Returns that amount, for an unknown time.
     pub const fn untimed(capacity: Amount) -> Self {
         Self {
             capacity,
@@ -95,87 +96,87 @@ impl Has {
     }
 }
 
-/// A client gives back what it holds of the named resources.
+/// Request of a client to release its leases on some resources.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReleaseCapacity {
-    /// Who releases.
+    /// Client that releases.
     pub client: HolderName,
-    /// As in [`GetCapacity`]. If it is not the process that holds the name, the lease is freed only once that process
+    /// As in [`GetCapacity`]. If another process holds the name, the server frees the lease only after that process
     /// should have asked again.
     pub incarnation: Option<Incarnation>,
-    /// As in [`GetCapacity`]. Its caller may release the lease of a holder without an incarnation; a release without a
-    /// caller may release any.
+    /// As in [`GetCapacity`]. This caller may release the lease of a holder without an incarnation. A release without a
+    /// caller may release any lease.
     pub caller: Option<Caller>,
     /// As in [`GetCapacity`]: an old release changes nothing.
     pub sequence: Option<u64>,
-    /// The resources. For one that it does not hold, the answer says so.
+    /// The resources. The answer says for which ones the client held no lease.
     pub resources: Vec<ResourceId>,
 }
 
-/// The answer to a client for one resource.
+/// Answer to a client for one resource.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClientLease {
-    /// Of which resource.
+    /// Resource.
     pub resource: ResourceId,
-    /// How much it may use.
+    /// Amount that the client may use.
     pub capacity: Amount,
-    /// How long, from now.
+    /// Lease length, from now.
     pub expires_in: Duration,
-    /// When it asks again, from now. Shorter than `expires_in`.
+    /// Time until the client should ask again, from now. Shorter than `expires_in`.
     pub refresh_in: Duration,
-    /// What it may use in safe mode, should the lease end unrenewed.
+    /// Amount that the client may use in safe mode, after the lease ended without a refresh.
     pub safe_capacity: Option<SafeCapacity>,
-    /// The mastership that grants it: the client returns it with what it has.
+    /// Mastership that grants the lease. The client returns it with its next request.
     pub granted_by: Option<MastershipId>,
-    /// Why it is no larger.
+    /// Reason why the lease is no larger.
     pub limited_by: LimitedBy,
-    /// How long learning mode still lasts at most, here or above. Absent: no server learns.
+    /// Longest time until learning mode ends, here or above. Absent: no server learns.
     pub learning_for: Option<Duration>,
-    /// Whether the wants of this request were decided about, now or before. If not, it came too early, or too
-    /// late.
+    /// Whether the server decided about the wants of this request, now or before. If not, the request came too early,
+    /// or out of order.
     pub decided: bool,
 }
 
-/// Why a lease is no larger than it is, as far as it matters to its holder.
+/// Reason why a lease is no larger, as far as its holder needs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LimitedBy {
-    /// It is all that is wanted.
+    /// The lease is all that the holder wants.
     Wants,
-    /// It is the holder's share; there is not enough for all.
+    /// The lease is the holder's share, since the capacity is not enough for all.
     Share,
-    /// The rest of the share is held by others until they have shrunk.
+    /// Other holders have the rest of the share until they have shrunk.
     Others,
-    /// Learning mode: only what holders report is confirmed.
+    /// Learning mode: the server only confirms reported leases.
     Learning,
-    /// The same, of a server above this one.
+    /// Learning mode of a server above this one.
     ParentLearning,
-    /// The capacity was lowered below what is granted.
+    /// The capacity was lowered below the sum of the grants.
     CapacityLowered,
     /// This server asks its own parent for more, or is about to.
     Parent,
 }
 
 impl LimitedBy {
-    /// Whether the server does not know yet how much there is for the holder.
+    /// Whether the server does not know yet how much the holder can have.
     pub(crate) const fn is_provisional(self) -> bool {
         matches!(self, Self::Learning | Self::ParentLearning | Self::Parent)
     }
 }
 
-/// Why a resource got no lease.
+/// Resource without a lease, and the reason.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{resource}: {reason}")]
 pub struct Refusal {
-    /// Which resource.
+    /// Resource.
     pub resource: ResourceId,
-    /// Why.
+    /// Reason.
     pub reason: RefusalReason,
-    /// When to ask again. Absent: whenever the holder thinks fit.
+    /// Time until the holder should ask again. Absent: the holder chooses.
     pub retry_in: Option<Duration>,
 }
 
 impl Refusal {
-    /// With the time that the reason has, if it has one.
+    /// Returns a refusal with the retry delay of its reason, if the reason has one.
     pub const fn new(resource: ResourceId, reason: RefusalReason) -> Self {
         Self {
             resource,
@@ -185,25 +186,25 @@ impl Refusal {
     }
 }
 
-/// Why a resource got no lease, and what to do.
+/// Reason why a resource got no lease, and advice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum RefusalReason {
     /// No template matches the resource.
     #[error("no template matches it; ask an operator to add one")]
     UnknownResource,
-    /// The request named the resource before.
+    /// The request names the resource twice.
     #[error("it stands in the request more than once; only the first counts")]
     Duplicate,
     /// This server has no lease itself yet.
     #[error("this server waits for its parent's answer; keep what you have and ask again soon")]
     NotReady,
-    /// Another live process has the lease under the same name; ask again after so long.
+    /// Another live process has the lease under the same name. The holder asks again after this time.
     #[error(
         "another live process asks under the same name, and has the lease; give each process a name of its \
          own, or stop one of them"
     )]
     AnotherProcess(Duration),
-    /// The parent refuses it for a reason of its own.
+    /// The parent refuses the resource for a reason of its own.
     #[error("this server's parent refuses it; see the server's log and status page")]
     RefusedByParent,
     /// A limit is reached.
@@ -218,7 +219,7 @@ impl From<Full> for RefusalReason {
 }
 
 impl RefusalReason {
-    /// When to ask again, if the reason tells.
+    /// Returns the retry delay, if the reason has one.
     pub const fn retry_in(self) -> Option<Duration> {
         match self {
             Self::AnotherProcess(retry_in) => Some(retry_in),
@@ -230,40 +231,37 @@ impl RefusalReason {
     }
 }
 
-/// What became of a release.
+/// Result of a release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Released {
-    /// What it had is free.
+    /// The capacity is free.
     Freed,
-    /// The release does not come from the process that holds the name, which may live: its lease is free after that time,
-    /// unless it asks before.
+    /// Another process holds the name, and may live. Its lease is free after this time, unless it asks earlier.
     UnlessHeard(Duration),
-    /// It held nothing.
+    /// The client held no lease.
     NotThere,
-    /// The release was not newer than the newest request seen, has no number though the holder's
-    /// requests have, or comes from a process that another one has replaced. Nothing was
-    /// changed of what the process has that holds the name.
+    /// The release was not newer than the newest request seen, has no number though the holder's requests have one, or
+    /// comes from a process that was replaced. The lease of the current process did not change.
     OutOfOrder,
 }
 
-/// The answer of a master to [`GetCapacity`]: every ask is in one of the two.
+/// Answer of a master to [`GetCapacity`]: every ask is in one of the two lists.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct GetCapacityReply {
-    /// In the order asked.
+    /// Granted asks, in the order of the request.
     pub leases: Vec<ClientLease>,
-    /// In the order asked.
+    /// Refused asks, in the order of the request.
     pub refused: Vec<Refusal>,
 }
 
 impl GetCapacityReply {
-    /// Whether everything is decided, or refused for another reason than that the parent has to answer
-    /// first.
+    /// Whether no ask waits for an answer of the parent.
     pub fn is_ready(&self) -> bool {
         let mut refused = self.refused.iter();
         !refused.any(|refused| refused.reason == RefusalReason::NotReady)
     }
 
-    /// What was [asked again](GetCapacity::again) is a part of this.
+    /// Adds the answer to a request that was [asked again](GetCapacity::again).
     pub fn add(&mut self, more: Self) {
         self.leases.extend(more.leases);
         self.refused.extend(more.refused);

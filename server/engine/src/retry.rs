@@ -1,12 +1,12 @@
-//! When a client that was refused should ask again.
+//! Retry delays for refused clients.
 //!
-//! After an outage all clients come back at once, and a server may have to refuse all of them: it has no lease itself yet.
-//! So that they do not come together again, each is told a different time. What a client is refused in one answer it asks for
-//! again together: else it would come once for each resource. A child server is told no such time. There are few, and how
-//! often they ask goes by their rounds.
+//! After an outage all clients return at once, and a server may have to refuse all of them because it has no lease
+//! itself yet. To spread them, each client gets a different delay. All refusals in one answer get the same delay, so
+//! that the client asks for these resources again in one request. A child server gets no such delay. There are few
+//! child servers, and their rounds decide how often they ask.
 //!
-//! A reason that has a time of its own ([`RefusalReason::retry_in`]) keeps it. Absent: asking again will not help as long as
-//! nobody changes the request or the templates, so when to do so is the client's choice.
+//! A reason with a delay of its own ([`RefusalReason::retry_in`]) keeps it. Some reasons have no delay: asking again
+//! does not help until the request or the templates change, so the client chooses the time.
 
 use std::time::Duration;
 
@@ -14,30 +14,30 @@ use doorward_time::spread;
 
 use crate::request::{Refusal, RefusalReason};
 
-/// After how long a parent is asked again that has refused a resource.
+/// Time until a server asks its parent again for a resource that the parent refused.
 pub(crate) const PARENT_REFUSED: Duration = Duration::from_secs(5);
 
-/// A tree knows what there is within seconds. The range is short, for a client's lease may end soon.
+/// A tree knows its capacity within seconds. The range is short, since a client's lease may end soon.
 const NOT_READY: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(2));
 
-/// Whoever comes before the parent was asked again is refused again. Where the parent says that another process of this node
-/// has the lease, it is asked later, and so is everybody refused until then.
+/// A client that returns before the server has asked its parent again is refused again. If the parent refuses because
+/// of another process of this node, the server asks later, and refuses clients until then.
 const REFUSED_BY_PARENT: (Duration, Duration) = (PARENT_REFUSED, Duration::from_secs(7));
 
-/// Tells clients that are refused when to ask again.
+/// Gives retry delays to refused clients.
 #[derive(Debug)]
 pub(crate) struct Retries {
-    /// Answers that told a time, from a number on that other servers do not begin with.
+    /// Number of answers with a delay. The seed is its start, so that servers differ.
     told: u64,
 }
 
 impl Retries {
-    /// None told yet.
+    /// Starts a sequence of delays.
     pub(crate) const fn new(seed: u64) -> Self {
         Self { told: seed }
     }
 
-    /// Tells a client when to ask again, in an answer with these refusals.
+    /// Sets the retry delay of these refusals, which are of one answer to a client.
     pub(crate) fn tell(&mut self, refused: &mut [Refusal]) {
         let mut tells = false;
         for refusal in refused {
@@ -52,7 +52,7 @@ impl Retries {
     }
 }
 
-/// Within which times to ask again. None: the reason has a time of its own, or there is none.
+/// Returns the range of the retry delay, or nothing if the reason has its own delay or none.
 const fn range_of(reason: RefusalReason) -> Option<(Duration, Duration)> {
     match reason {
         RefusalReason::NotReady => Some(NOT_READY),
@@ -76,7 +76,7 @@ mod tests {
         reasons.iter().enumerate().map(refusal).collect()
     }
 
-    /// What clients are told, one after the other.
+    /// Returns the delays of an answer with these reasons.
     fn told(retries: &mut Retries, reasons: &[RefusalReason]) -> Vec<Option<Duration>> {
         let mut refused = refusals(reasons);
         retries.tell(&mut refused);
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_client_is_refused_in_one_answer_it_asks_for_again_together() {
+    fn refusals_of_one_answer_have_the_same_delay() {
         let mut retries = Retries::new(7);
         let waits = told(&mut retries, &[RefusalReason::NotReady; 10]);
         assert_eq!(waits, [waits[0]; 10]);
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reason_with_a_time_of_its_own_keeps_it_and_some_have_none() {
+    fn a_reason_with_a_delay_of_its_own_keeps_it_and_some_have_none() {
         let mut retries = Retries::new(7);
         let own = Duration::from_secs(20);
         let waits = told(
@@ -125,11 +125,11 @@ mod tests {
             ],
         );
         assert_eq!(waits, [Some(own), None, None]);
-        assert_eq!(retries.told, 7, "nobody was told a time");
+        assert_eq!(retries.told, 7, "no new delay was given");
     }
 
     #[test]
-    fn the_same_seed_tells_the_same_times() {
+    fn the_same_seed_gives_the_same_delays() {
         let tells = |seed| {
             let mut retries = Retries::new(seed);
             [0; 5].map(|_| told(&mut retries, &[RefusalReason::NotReady]))

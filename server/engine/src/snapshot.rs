@@ -1,8 +1,8 @@
 //! A read-only view of a node, for pages, metrics, tools and tests.
 //!
-//! Plain data that nothing changes any more: it is taken under the node's lock, and rendered outside of it. What
-//! operators wrote, which may be long, is shared with the node and not copied. Taking a whole one costs O(resources),
-//! which no server can afford: it looks at a few resources at a time, and at a few leases.
+//! A snapshot is plain data that never changes. It is taken under the node's lock and rendered outside of it.
+//! Templates, whose texts may be long, are shared with the node and not copied. A whole snapshot costs O(resources),
+//! which is too long for the lock, so a server takes a page of resources, or of leases, at a time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,159 +13,160 @@ use crate::request::RefusalReason;
 use crate::template::{AlgorithmKind, SafeCapacity, Shrink, Template};
 use crate::time::Time;
 
-/// A node at a moment.
+/// State of a node at a moment.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NodeSnapshot {
-    /// Sorted by id.
+    /// Resources, sorted by id.
     pub resources: Vec<ResourceSnapshot>,
-    /// Two live processes under one name, as far as that was seen lately.
+    /// Names that two live processes used recently.
     pub conflicts: Vec<Conflict>,
-    /// What happened since the node came to be.
+    /// Counts since the node was created.
     pub counters: Counters,
 }
 
-/// Two live processes under one name, of which the later one was refused.
+/// Two live processes under one name. The later one was refused.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Conflict {
-    /// The name.
+    /// Name.
     pub holder: HolderId,
-    /// Which process was refused; absent if it does not say which it is.
+    /// Refused process. Absent: it sent no incarnation.
     pub refused: Option<Incarnation>,
-    /// When that was seen last.
+    /// Time of the last refusal.
     pub at: Time,
 }
 
-/// A resource at a moment.
+/// State of a resource at a moment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ResourceSnapshot {
-    /// Its id.
+    /// Id.
     pub resource: ResourceId,
-    /// Its template. Absent: it is gone, and the leases run down.
+    /// Template. Absent: it is gone, and the leases run down.
     pub template: Option<Arc<Template>>,
-    /// By which algorithm it is divided: the template's, or what the parent says.
+    /// Algorithm of the template, or of the parent's answer.
     pub kind: AlgorithmKind,
-    /// How a lease that shrinks counts.
+    /// Rule for a lease that shrinks.
     pub shrink: Shrink,
-    /// How long leases last.
+    /// Lease length.
     pub lease_length: Duration,
-    /// How often holders ask.
+    /// Refresh interval of holders.
     pub refresh_interval: Duration,
-    /// What there is to share.
+    /// Capacity to divide.
     pub capacity: f64,
-    /// What a client in safe mode falls back to.
+    /// Capacity of a client in safe mode.
     pub safe_capacity: Option<SafeCapacity>,
     /// Σ wants of all holders.
     pub wants: f64,
-    /// Σ of what the newest leases say.
+    /// Σ of the newest grants.
     pub granted: f64,
-    /// Σ of the most that may be in use.
+    /// Σ of the largest amounts that may be in use.
     pub reserved: f64,
-    /// Holders with leases.
+    /// Number of holders with leases.
     pub leases: usize,
-    /// The child servers among them.
+    /// Number of child servers among them.
     pub children: usize,
-    /// Clients served: holders, each child server counted with its subclients.
+    /// Number of clients served: each child server counts with its subclients.
     pub clients: f64,
-    /// Holders that get less than their share until others have shrunk.
+    /// Number of holders that get less than their share until others have shrunk.
     pub waiting: usize,
-    /// How long learning mode still lasts. Absent: it is over.
+    /// Remaining time of learning mode. Absent: it is over.
     pub learning_remaining: Option<Duration>,
     /// The server's own lease. Absent at the root.
     pub upstream: Option<UpstreamSnapshot>,
 }
 
-/// A server's own lease on a resource at a moment.
+/// State of a server's own lease on a resource at a moment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UpstreamSnapshot {
-    /// When it ends. Absent: there is none.
+    /// Remaining time of the lease. Absent: there is none.
     pub expires_in: Option<Duration>,
-    /// What the server should have once others have shrunk.
+    /// Share of the server once others have shrunk.
     pub share: f64,
-    /// Whether the parent has ever answered. Until then the algorithm is not known.
+    /// Whether the parent has ever answered. Until then the server does not know the algorithm.
     pub knows_algorithm: bool,
     /// Whether the parent has not answered the newest request yet.
     pub in_flight: bool,
-    /// Why the parent refuses the resource.
+    /// Reason why the parent refuses the resource.
     pub refused: Option<RefusalReason>,
-    /// How long a server above is in learning mode, at most. Absent: none is, or the parent does not say.
+    /// Longest remaining time of learning mode above this server. Absent: no server learns, or the parent does not send
+    /// it.
     pub learning_remaining: Option<Duration>,
 }
 
-/// A lease at a moment.
+/// State of a lease at a moment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LeaseSnapshot {
-    /// Whose.
+    /// Holder.
     pub holder: HolderId,
-    /// Its priority.
+    /// Priority.
     pub priority: i64,
-    /// How many clients it stands for.
+    /// Number of clients behind the holder.
     pub subclients: f64,
-    /// What it wants.
+    /// Amount that the holder wants.
     pub wants: f64,
-    /// What it should have by the algorithm, at its last request.
+    /// Share by the algorithm, at the holder's last request.
     pub share: f64,
-    /// What it got.
+    /// Amount granted.
     pub granted: f64,
-    /// The most it may be using.
+    /// Largest amount that the holder may be using.
     pub reserved: f64,
-    /// When its newest lease ends.
+    /// End of its newest lease.
     pub expires_at: Time,
-    /// When the last of its leases ends.
+    /// End of the last of its leases.
     pub reserved_until: Time,
-    /// Its refresh interval.
+    /// Refresh interval.
     pub refresh_interval: Duration,
-    /// Why it got that.
+    /// Reason for the grant.
     pub why: Why,
-    /// What it says of itself, if it is a child server.
+    /// Statements of a child server.
     pub child: Option<ChildSnapshot>,
 }
 
-/// Where a look at the leases of a resource goes on.
+/// Place where a page of leases of a resource starts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum LeasesFrom {
-    /// At the first one.
+    /// The first lease.
     #[default]
     Start,
-    /// After that child server.
+    /// The lease after that child server.
     After(HolderName),
-    /// At that place of all that leases have.
+    /// That place among the places of all leases.
     Place(usize),
 }
 
-/// What a child server said of itself with its last request.
+/// Statements of a child server in its last request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChildSnapshot {
-    /// Levels of servers from it down; a leaf is 1.
+    /// Levels of servers from it downwards. A leaf is 1.
     pub height: u32,
     /// Whether it is in learning mode.
     pub learning: bool,
-    /// What it may hand out by its own lease.
+    /// Amount of its own lease.
     pub has: Option<f64>,
-    /// The most its holders may be using. Absent: it does not say.
+    /// Most that its holders may be using. Absent: not sent.
     pub outstanding: Option<f64>,
-    /// Points of the demand curves it sent; 0: it sent counts and sums only.
+    /// Points of the demand curves that it sent. 0: it sent only counts and sums.
     pub curve_points: usize,
 }
 
-/// What happened since the node came to be.
+/// Counts since the node was created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Asks that were decided.
     pub decisions: u64,
-    /// Those among them that repeated a request, since which nothing had changed.
+    /// Decided asks that repeated an earlier one while nothing had changed.
     pub repeats: u64,
-    /// Asks answered with the current lease because they came faster than the floor.
+    /// Asks answered with the current lease because they came earlier than the floor.
     pub too_early: u64,
     /// Asks and releases whose sequence was not above the newest seen.
     pub out_of_order: u64,
-    /// Asks refused.
+    /// Refused asks.
     pub refused: u64,
-    /// Leases released.
+    /// Released leases.
     pub released: u64,
-    /// Leases expired.
+    /// Expired leases.
     pub expired: u64,
     /// Requests answered "not the master".
     pub redirected: u64,
-    /// How often two live processes were seen under one name.
+    /// Requests in which two live processes used one name.
     pub conflicts: u64,
 }

@@ -14,52 +14,52 @@ use crate::time::Time;
 pub struct Supply {
     /// The total.
     pub capacity: Amount,
-    /// When the server's own lease ends; no lease that it grants lasts longer. Absent at the root.
+    /// End of the server's own lease. No lease that it grants lasts longer. Absent at the root.
     pub expires_at: Option<Time>,
-    /// What only a parent knows. Absent at the root, and without a lease.
+    /// Terms from the parent. Absent at the root, and without a lease.
     pub terms: Option<Arc<ParentTerms>>,
-    /// Until when a server above is in learning mode, at most. Absent: none is, or the parent does not send it.
+    /// Latest end of learning mode in a server above. Absent: no server learns, or the parent does not send it.
     pub learning_until: Option<Time>,
 }
 
-/// What a parent sends about the tree as a whole, with the capacity.
+/// Terms that a parent sends with the capacity, about the tree as a whole.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ParentTerms {
-    /// What the server should have once others have shrunk; not below the capacity.
+    /// Share of this server once other servers have shrunk. Not below the capacity.
     pub share: Amount,
-    /// PRIORITY_BANDS: how the capacity splits over the bands, by rising priority. Empty: not sent.
+    /// PRIORITY_BANDS: part of the capacity for each band, by rising priority. Empty: not sent.
     pub bands: Vec<(i64, Amount)>,
-    /// STATIC: capacity per client. PROPORTIONAL_SHARE: the equal share of a client.
+    /// STATIC: capacity per client. PROPORTIONAL_SHARE: equal share of a client.
     pub per_client: Option<Amount>,
-    /// The parent is in learning mode, and does not know yet how the whole is divided.
+    /// Whether the parent is in learning mode. If so, it does not know the division of the whole yet.
     pub learning: bool,
-    /// For how long it still is, at most, from when it answered. Absent: it is not, or does not send it.
+    /// Longest time until its learning mode ends, from its answer. Absent: it is not learning, or does not send it.
     pub learning_for: Option<Duration>,
-    /// The most that may be in use below this server, as far as the parent knows. Absent: not sent.
+    /// Most that may be in use below this server, as far as the parent knows. Absent: not sent.
     pub reserved: Option<Amount>,
-    /// How long the leases below this server last, as far as the parent knows.
+    /// Remaining time of the leases below this server, as far as the parent knows.
     pub reserved_for: Option<Duration>,
-    /// How long the leases last that the parent had granted to this node before the request that it answers, or, if it
-    /// learns, how long leases may last that it does not know: no lease of a predecessor lasts longer. Zero: none is
-    /// left. Absent: not sent.
+    /// Remaining time of the leases that the parent granted to this node before the answered request. A parent that
+    /// learns counts leases that it may not know. No lease of a predecessor lasts longer. Zero: none is left. Absent:
+    /// not sent.
     pub inherited_for: Option<Duration>,
-    /// The most that may be in use from earlier masterships of this node. Absent: not sent; it may be the whole capacity.
+    /// Most that may be in use from earlier masterships of this node. Absent: not sent; it may be the whole capacity.
     pub inherited: Option<Amount>,
-    /// The masterships of this node that it covers; leases of other masterships are added to it. Empty: all.
+    /// Masterships of this node that `inherited` covers. Leases of other masterships are added to it. Empty: all.
     pub accounted: Vec<MastershipId>,
-    /// Another process of this node may live; if so, it will ask within this time. Absent: there is none.
+    /// Time within which another process of this node asks, if it lives. Absent: there is none.
     pub predecessor_for: Option<Duration>,
-    /// What a client in safe mode falls back to.
+    /// Capacity of a client in safe mode.
     pub safe_capacity: Option<SafeCapacity>,
-    /// It is set in the template. If false, it is the capacity divided by the number of clients.
+    /// Whether the template sets it. If false, it is the capacity divided by the number of clients.
     pub safe_is_static: bool,
-    /// What counts of what a single holder says, in the whole tree. Absent in it: the template does not
-    /// say, or the parent does not.
+    /// Bounds for the statements of a single holder, in the whole tree. Absent values: the template or the parent does
+    /// not set them.
     pub holder_bounds: HolderBounds,
 }
 
 impl Supply {
-    /// Nothing to share.
+    /// No capacity.
     pub const NONE: Self = Self {
         capacity: Amount::ZERO,
         expires_at: None,
@@ -67,7 +67,7 @@ impl Supply {
         learning_until: None,
     };
 
-    /// The root's: what the template says.
+    /// Returns the supply of the root: the template's capacity.
     pub const fn of_root(capacity: Amount) -> Self {
         Self {
             capacity,
@@ -77,7 +77,7 @@ impl Supply {
         }
     }
 
-    /// The supply by a parent's answer that came now.
+    /// Returns the supply of a parent's answer that came now.
     pub(crate) fn of_parent(
         capacity: Amount,
         expires_at: Time,
@@ -103,9 +103,9 @@ impl Supply {
         }
     }
 
-    /// The same as [`Supply::of_parent`], after this one. If the capacity is not larger, the earlier expiry counts if it
-    /// is later, unless another mastership of the parent granted it, which may have believed more. A parent that learns
-    /// does not know how the whole is divided, so the last known division stays.
+    /// Returns the supply of a parent's answer that follows this supply. If the capacity is not larger, the later
+    /// expiry counts. An expiry from another mastership of the parent does not count, since that one may have assumed
+    /// more capacity. A parent that learns does not know the division of the whole, so the last known division stays.
     pub(crate) fn followed_by(
         &self,
         capacity: Amount,
@@ -124,25 +124,25 @@ impl Supply {
         Self::of_parent(capacity, expires_at, terms, now)
     }
 
-    /// Whether more will come once others have shrunk.
+    /// Whether the capacity will grow once other servers have shrunk.
     pub(crate) fn expects_more(&self) -> bool {
         self.terms
             .as_ref()
             .is_some_and(|terms| terms.share.get() > self.capacity.get() * (1.0 + SHORTFALL))
     }
 
-    /// Whether more may be in use than the capacity: leases from before it shrank have not ended.
+    /// Whether more than the capacity may be in use, because leases from before it shrank have not ended.
     pub(crate) fn runs_down(&self) -> bool {
         let reserved = self.terms.as_ref().and_then(|terms| terms.reserved);
         reserved.is_some_and(|reserved| reserved > self.capacity)
     }
 
-    /// The capacity per client that a parent sent.
+    /// Returns the capacity per client that the parent sent.
     pub fn per_client(&self) -> Option<f64> {
         Some(self.terms.as_ref()?.per_client?.get())
     }
 
-    /// What a parent guarantees the band of that priority. None: it sent no bands.
+    /// Returns the guarantee of the parent for the band of that priority, or nothing if it sent no bands.
     pub(crate) fn guarantee(&self, priority: i64) -> Option<f64> {
         let bands = &self.terms.as_ref()?.bands;
         if bands.is_empty() {

@@ -1,11 +1,11 @@
-//! Resource templates: what operators say about resources.
+//! Resource templates: settings of operators for resources.
 //!
-//! A resource has no existence of its own: it is created when a holder asks for it, and takes its
-//! capacity and algorithm from the template that matches its id. Matching is Doorman's: first a
-//! template whose `identifier_glob` *is* the id, then the first in order whose glob matches it. A
-//! catch-all `*` must be the last one.
+//! A server creates a resource when a holder asks for it. The resource takes its capacity and
+//! algorithm from the template that matches its id. Matching is Doorman's: first a template whose
+//! `identifier_glob` *is* the id, then the first in order whose glob matches it. A catch-all `*`
+//! must be the last one.
 //!
-//! [`Templates::parse`] finds every problem at once; after it nothing checks again.
+//! [`Templates::parse`] finds all problems at once. No later code checks again.
 
 mod check;
 mod holder_bounds;
@@ -22,33 +22,36 @@ use thiserror::Error;
 
 use crate::amount::Amount;
 
-/// The longest lease, learning mode or refresh interval: a week. A lease that outlives a week is
-/// a typo, and capacity lost to a crashed client for as long.
+/// Longest lease, learning mode or refresh interval: a week. A longer one is probably a typo, and a
+/// crashed client would hold its capacity for as long.
 pub const DURATION_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// The shortest lease or refresh interval. Below it a server would serve nothing but refreshes.
+/// Shortest lease or refresh interval. With a shorter one, a server would serve nothing but
+/// refreshes.
 pub(crate) const DURATION_MIN: Duration = Duration::from_millis(10);
 
-/// The most templates in one set.
+/// Largest number of templates in one set.
 pub(crate) const TEMPLATES_MAX: usize = 10_000;
 
-/// How a resource's capacity is divided. See `docs/algorithms.md`.
+/// Algorithm that divides a resource's capacity. See `docs/algorithms.md`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum AlgorithmKind {
-    /// Everyone gets what it wants; the capacity is not looked at.
+    /// Every holder gets all it wants, whatever the capacity is.
     NoAlgorithm,
-    /// Everyone gets what it wants up to the capacity, which is per client.
+    /// Every client gets all it wants up to the capacity, which is per client.
     Static,
-    /// An equal share for everyone, then what is left in proportion to what is still wanted.
+    /// Every client gets an equal share first. The rest is divided in proportion to the remaining
+    /// wants.
     ProportionalShare,
     /// Max-min fairness: no holder gets more than a level while one that wants more gets less.
     FairShare,
-    /// Guaranteed minimums, then priority by priority from the highest, fair inside each.
+    /// Each priority gets its guaranteed minimum first. Then the highest priority comes first, fair
+    /// inside each priority.
     PriorityBands,
 }
 
 impl AlgorithmKind {
-    /// Every kind.
+    /// All kinds.
     pub const ALL: [Self; 5] = [
         Self::NoAlgorithm,
         Self::Static,
@@ -57,7 +60,7 @@ impl AlgorithmKind {
         Self::PriorityBands,
     ];
 
-    /// The name templates use.
+    /// Returns the name in templates.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::NoAlgorithm => "NO_ALGORITHM",
@@ -68,13 +71,13 @@ impl AlgorithmKind {
         }
     }
 
-    /// Whether it looks at priorities.
+    /// Whether the algorithm divides by priority.
     pub const fn has_bands(self) -> bool {
         matches!(self, Self::PriorityBands)
     }
 
-    /// Whether Σ gets ≤ capacity is promised. NO_ALGORITHM and STATIC promise no total, so there
-    /// is nothing to reserve and nothing to learn.
+    /// Whether the algorithm promises Σ gets ≤ capacity. NO_ALGORITHM and STATIC promise no total,
+    /// so they reserve nothing and learn nothing.
     pub const fn promises_total(self) -> bool {
         !matches!(self, Self::NoAlgorithm | Self::Static)
     }
@@ -86,54 +89,54 @@ impl fmt::Display for AlgorithmKind {
     }
 }
 
-/// When a shrunk grant frees capacity for others.
+/// Rule for when a shrunk grant frees capacity for other holders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Shrink {
-    /// Once the holder has acknowledged it, or its older lease has expired. Never overshoots.
+    /// The holder must acknowledge it, or its older lease must expire. Grants never overshoot.
     #[default]
     Acknowledged,
-    /// At once (Doorman's rule): may overshoot for up to a refresh interval.
+    /// At once, which is Doorman's rule. Use may overshoot for up to a refresh interval.
     Immediate,
 }
 
-/// What a client in safe mode falls back to.
+/// Capacity that a client falls back to in safe mode.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum SafeCapacity {
     /// No limit; −1 in templates and on the wire.
     Unlimited,
-    /// That much.
+    /// This amount.
     Limited(Amount),
 }
 
-/// How a resource is divided, with all defaults filled in.
+/// Division of a resource, with all defaults filled in.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Algorithm {
     /// The rule.
     pub kind: AlgorithmKind,
-    /// How long a lease lasts.
+    /// Lease length.
     pub lease_length: Duration,
-    /// How long a client waits between two requests. Shorter than the lease.
+    /// Time between two requests of a client. Shorter than the lease.
     pub refresh_interval: Duration,
-    /// How long a fresh master only confirms what holders say they have. Zero: it does not.
+    /// Time for which a new master only confirms reported leases. Zero: not at all.
     pub learning_mode_duration: Duration,
-    /// When a shrunk grant frees capacity for others.
+    /// Rule for when a shrunk grant frees capacity.
     pub shrink: Shrink,
-    /// What a child server's refresh interval is multiplied with per level of its height.
+    /// Factor for a child server's refresh interval, per level of its height.
     pub decay_factor: f64,
     /// Fractions of the capacity guaranteed to priorities (PRIORITY_BANDS), sum at most 1.
     pub min_shares: BTreeMap<i64, f64>,
 }
 
 impl Algorithm {
-    /// Whether a fresh master has anything to learn before it decides, and is to.
+    /// Whether a new master must learn something before it decides.
     pub fn learns(&self) -> bool {
         // NO_ALGORITHM and STATIC decide by the holder's own claim.
         self.kind.promises_total() && !self.learning_mode_duration.is_zero()
     }
 }
 
-/// The default of a server until it knows how a resource is divided: priorities are
-/// kept apart, since they may turn out to matter.
+/// The default of a server until it knows the algorithm. It keeps priorities apart, since the
+/// algorithm may need them.
 impl Default for Algorithm {
     fn default() -> Self {
         Self {
@@ -148,43 +151,43 @@ impl Default for Algorithm {
     }
 }
 
-/// What operators say about the resources that match a glob.
+/// Settings of operators for the resources that match a glob.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Template {
-    /// As the operator wrote it.
+    /// The operator's text.
     pub identifier_glob: String,
-    /// What there is to share.
+    /// Capacity to divide.
     pub capacity: Amount,
-    /// For clients in safe mode. Absent: the capacity divided by the number of clients.
+    /// Capacity of clients in safe mode. Absent: the capacity divided by the number of clients.
     pub safe_capacity: Option<SafeCapacity>,
-    /// What counts of what a single holder says.
+    /// Bounds for the statements of a single holder.
     pub holder_bounds: HolderBounds,
-    /// For people.
+    /// Text for people.
     pub description: String,
-    /// How it is shared.
+    /// Rule that divides the capacity.
     pub algorithm: Algorithm,
 }
 
-/// A template as somebody wrote it, before anything is checked. `None` means absent.
+/// A template before any check. `None` means absent.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TemplateSpec {
     /// An exact resource id, or a glob.
     pub identifier_glob: Option<String>,
-    /// What there is to share.
+    /// Capacity to divide.
     pub capacity: Option<f64>,
     /// −1: unlimited.
     pub safe_capacity: Option<f64>,
-    /// The most that one client can have.
+    /// Largest amount that one client can have.
     pub wants_max: Option<f64>,
-    /// The most clients that one child server can stand for.
+    /// Largest number of clients that one child server can stand for.
     pub subclients_max: Option<f64>,
-    /// For people.
+    /// Text for people.
     pub description: Option<String>,
     /// The rule.
     pub kind: Option<AlgorithmKind>,
-    /// How long a lease lasts.
+    /// Lease length.
     pub lease_length: Option<Duration>,
-    /// How long a client waits between two requests.
+    /// Time between two requests of a client.
     pub refresh_interval: Option<Duration>,
     /// Absent: the lease length.
     pub learning_mode_duration: Option<Duration>,
@@ -192,7 +195,7 @@ pub struct TemplateSpec {
     pub parameters: Vec<(String, Option<String>)>,
 }
 
-/// A field of a template, to say where a problem is.
+/// A field of a template, to locate a problem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Field {
     /// `identifier_glob`
@@ -213,7 +216,7 @@ pub enum Field {
     RefreshInterval,
     /// `algorithm.learning_mode_duration`
     LearningModeDuration,
-    /// `algorithm.parameters`, and which of them
+    /// `algorithm.parameters`, and the index in it
     Parameter(usize),
 }
 
@@ -234,15 +237,15 @@ impl fmt::Display for Field {
     }
 }
 
-/// One thing that is wrong with a template.
+/// A problem of a template.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("template {}: {field}: {message}", index + 1)]
 pub struct TemplateProblem {
-    /// Which template, counted from 0.
+    /// Template, counted from 0.
     pub index: usize,
-    /// Which field.
+    /// Field.
     pub field: Field,
-    /// What is wrong and what to do.
+    /// The problem, and advice.
     pub message: String,
 }
 

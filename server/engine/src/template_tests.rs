@@ -1,9 +1,9 @@
-//! Templates: every problem with its field, and which template a resource takes.
+//! Templates: the problems of each field, and the template that a resource takes.
 
 use super::*;
 use crate::id::ResourceId;
 
-/// A template that is valid.
+/// A valid template.
 fn spec(glob: &str) -> TemplateSpec {
     TemplateSpec {
         identifier_glob: Some(glob.to_owned()),
@@ -19,7 +19,7 @@ fn parameter(name: &str, value: &str) -> Vec<(String, Option<String>)> {
     vec![(name.to_owned(), Some(value.to_owned()))]
 }
 
-/// The problems of some templates, as text.
+/// Checks the problems of some templates, as text.
 #[track_caller]
 fn check(specs: &[TemplateSpec], expected: &[&str]) {
     let problems = Templates::parse(specs).expect_err("there are problems");
@@ -28,7 +28,7 @@ fn check(specs: &[TemplateSpec], expected: &[&str]) {
 }
 
 #[test]
-fn what_is_absent_has_a_default() {
+fn an_absent_field_has_its_default() {
     let templates = Templates::parse(&[spec("*")]).unwrap();
     let template = templates.find(&ResourceId::new("x").unwrap()).unwrap();
     let algorithm = &template.algorithm;
@@ -43,7 +43,7 @@ fn what_is_absent_has_a_default() {
 }
 
 #[test]
-fn every_field_that_is_needed_is_missed_at_once() {
+fn all_missing_fields_are_reported_at_once() {
     check(
         &[TemplateSpec::default()],
         &[
@@ -310,7 +310,7 @@ fn one_bad_field_hides_no_other() {
 }
 
 #[test]
-fn there_may_be_no_more_templates_than_the_limit() {
+fn the_number_of_templates_is_limited() {
     let mut specs: Vec<TemplateSpec> = (0..TEMPLATES_MAX).map(|i| spec(&i.to_string())).collect();
     assert_eq!(Templates::parse(&specs).unwrap().len(), TEMPLATES_MAX);
     specs.push(spec("one more"));
@@ -321,7 +321,7 @@ fn there_may_be_no_more_templates_than_the_limit() {
 }
 
 #[test]
-fn many_parameters_are_checked_in_no_time() {
+fn many_parameters_are_checked_quickly() {
     let parameters = (0..100_000).flat_map(|i| parameter(&format!("unknown {i}"), ""));
     let spec = TemplateSpec {
         parameters: parameters.collect(),
@@ -357,7 +357,7 @@ fn a_resource_takes_the_exact_template_then_the_first_glob_that_matches() {
     for (resource, expected) in [
         ("db/orders", Some("db/orders")),
         ("db/users", Some("db/*")),
-        // The text of a glob is the exact id of a resource of that name.
+        // The text of a glob is also the exact id of a resource.
         ("[x]", Some("[x]")),
         ("x", Some("[x]")),
         ("api/1", Some("api/?")),

@@ -1,4 +1,4 @@
-//! Points in time, and how long a span on another machine's clock lasts on this one.
+//! Points in time, and bounds for spans that another machine's clock measured.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ pub use doorward_time::due::Due;
 use doorward_time::tolerance;
 pub use doorward_time::tolerance::at_most;
 
-/// How long a span on another machine's clock lasts on this one, at least.
+/// Returns the shortest time on this machine's clock for a span on another one's.
 pub fn at_least(span: Duration) -> Duration {
     tolerance::at_least(span)
 }

@@ -1,6 +1,6 @@
-//! A program of its own, with one test, so that nothing else takes memory meanwhile: the running figure of memory, by
-//! which newcomers are refused, is what the process grows by. The tolerance is 10 % for leases of clients, and 30 % for
-//! everything else that may take most of it.
+//! A program of its own, with one test, so that no other test takes memory meanwhile. The estimate of memory, by which
+//! a node refuses newcomers, must be near the growth of the process. The tolerance is 10 % for leases of clients, and
+//! 30 % for other kinds of state.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 #![expect(clippy::print_stdout, reason = "the figures are worth seeing")]
@@ -26,12 +26,12 @@ use doorward_engine::time::Time;
 type Fill = Box<dyn Fn() -> Node>;
 
 #[test]
-fn the_figure_of_memory_is_near_what_the_process_grows_by() {
+fn estimated_memory_is_near_the_growth_of_the_process() {
     if resident_bytes().is_none() {
-        // Only Linux tells.
+        // Only Linux reports the memory.
         return;
     }
-    // What is measured stays, so that nothing takes the place of what was freed.
+    // Measured nodes stay, so that no node reuses freed memory.
     let mut kept = Vec::new();
     let mut wrong = Vec::new();
     let shapes: [(&str, f64, Fill); 10] = [
@@ -119,7 +119,7 @@ fn node(kind: AlgorithmKind) -> Node {
     node
 }
 
-/// So many different numbers, in no order.
+/// Returns different amounts for different numbers, in no order.
 fn scattered(number: u32) -> Amount {
     Amount::new(f64::from(number.wrapping_mul(2_654_435_761)) + 1.0).unwrap()
 }
@@ -210,7 +210,7 @@ fn children(children: u32, resources: u32, points: u32, priorities: u32) -> Node
     node
 }
 
-/// What the process has in memory, where the operating system tells.
+/// Returns the resident memory of the process, if the operating system reports it.
 fn resident_bytes() -> Option<usize> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find(|line| line.starts_with("VmRSS:"))?;

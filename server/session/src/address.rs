@@ -1,4 +1,4 @@
-//! Where a server is: `host:port`.
+//! The address of a server: `host:port`.
 
 use std::fmt;
 use std::net::Ipv6Addr;
@@ -7,7 +7,7 @@ use std::num::IntErrorKind;
 use smol_str::SmolStr;
 use thiserror::Error;
 
-/// The longest address, in bytes: a host name has at most 253, plus the port.
+/// Longest address, in bytes: a host name has at most 253, plus the port.
 pub const ADDRESS_BYTES_MAX: usize = 300;
 
 /// A valid address. Cloning is cheap.
@@ -17,10 +17,10 @@ pub struct Address(SmolStr);
 /// The text is not an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum BadAddress {
-    /// Its port is a number that no port has.
+    /// Its port is above the largest port.
     #[error("has a port above 65535")]
     PortTooHigh,
-    /// Something else.
+    /// Another problem.
     #[error("is not host:port")]
     NotHostPort,
 }
@@ -53,7 +53,7 @@ impl Address {
     }
 }
 
-/// Returns advice if the host of an address or URI is an IPv6 address that cannot stand there. HTTP has no zones, so
+/// Returns advice if the host of an address or URI is an IPv6 address that is not allowed there. HTTP has no zones, and
 /// neither have addresses of servers.
 pub fn ipv6_advice(text: &str) -> Option<&'static str> {
     let authority = text.split_once("://").map_or(text, |(_, rest)| rest);
@@ -72,7 +72,7 @@ pub fn ipv6_advice(text: &str) -> Option<&'static str> {
     }
 }
 
-/// Why the host and port of a URI have no port, which is none to it either if it is too high. Follows "it".
+/// Returns the reason why the host and port of a URI have no valid port. The text follows "it".
 pub fn missing_port(authority: &str) -> &'static str {
     match Address::parse(authority) {
         Err(BadAddress::PortTooHigh) => "has a port above 65535",

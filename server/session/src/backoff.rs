@@ -1,43 +1,43 @@
-//! When to try again after a failure.
+//! Waits after failures.
 //!
-//! **In general** ([`Backoff::note_failure`]): each wait is twice as long as the last one, from a base to a cap,
-//! less a random part. Other addresses or endpoints are tried at once, before the first wait.
+//! **In general** ([`Backoff::note_failure`]): each wait is twice as long as the last one, from a base to a cap, less a
+//! random part. The caller tries other addresses or endpoints at once, before the first wait.
 //!
-//! **A client that asks for leases** ([`Backoff::fail`]) distinguishes what a failure says about the node.
+//! **A client that asks for leases** ([`Backoff::fail`]) distinguishes failures by their meaning for the node.
 //!
-//! **Out of reach**: the n-th failure in a row waits a random time between nothing and base · 2ⁿ, at most the
-//! cap. Full jitter spreads clients that failed together better than any narrower range. A client with leases
-//! loses nothing by coming back late, and spares the servers. A client without leases works blindly until it is
-//! back, so its cap is lower.
+//! **Out of reach**: the n-th failure in a row waits a random time between zero and base · 2ⁿ, at most the cap. Full
+//! jitter spreads clients that failed together better than any narrower range. A client with leases loses nothing by a
+//! later retry, and spares the servers. A client without leases has no limits to work by until it is back, so its cap
+//! is lower.
 //!
-//! **Masterless**: a server of the node answers, but there is no master. A successor is being elected, and comes
-//! within seconds. Each wait is about the base, from a half to one and a half of it. Any other failure within
-//! `ELECTION` of such an answer belongs to the same election, and waits as long. Half a minute without a master
-//! is no election any more: from then on waits double too, up to eight times the base.
+//! **Masterless**: a server of the node answers, but there is no master. The candidates elect a successor within
+//! seconds. Each wait is about the base, from a half to one and a half of it. Any other failure within `ELECTION` of
+//! such an answer belongs to the same election, and waits as long. After half a minute without a master, these waits
+//! double too, up to eight times the base.
 //!
-//! **Overloaded**: the server says when to come back, and knows better than any rule here.
+//! **Overloaded**: the server sends a retry delay, which takes precedence over all rules here.
 
 use std::time::Duration;
 
 use crate::time::Time;
 
-/// How long after a masterless answer other failures count as part of the same election.
+/// Time after a masterless answer in which other failures count as part of the same election.
 const ELECTION: Duration = Duration::from_secs(15);
 
-/// Masterless failures in a row with the same wait.
+/// Number of masterless failures in a row with the same wait.
 const PATIENCE: u32 = 30;
 
-/// How often the wait for a master doubles at most.
+/// Largest number of doublings of the wait for a master.
 const DOUBLINGS_MAX: u32 = 3;
 
-/// How long to wait after failures.
+/// Waits after failures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BackoffConfig {
-    /// The upper bound of the first wait; about how long each wait for a master is.
+    /// Upper bound of the first wait, and approximate length of each wait for a master.
     pub base: Duration,
-    /// The upper bound of all waits.
+    /// Upper bound of all waits.
     pub cap: Duration,
-    /// The upper bound, if it is less, while any open resource has no valid lease, or a lease of nothing.
+    /// Upper bound, if it is less, while any open resource has no valid lease, or a lease of zero.
     pub cap_without_lease: Duration,
 }
 
@@ -61,20 +61,20 @@ impl Default for BackoffConfig {
     }
 }
 
-/// The shortest wait that a server may ask for: a server that always says 0 is not asked in a loop.
+/// Shortest retry delay of a server. It prevents a loop of requests to a server that always sends 0.
 const RETRY_MIN: Duration = Duration::from_millis(500);
 
-/// The longest wait that a server may ask for: with the jitter, a minute.
+/// Longest retry delay of a server: with the jitter, a minute.
 const RETRY_MAX: Duration = Duration::from_secs(48);
 
-/// How long to wait if an overloaded server says when to come back: that long and up to a quarter more, so that
-/// callers with the same answer do not all come back at once. `chance` is uniform in 0…1.
+/// Returns the wait for an overloaded server's retry delay: that delay and up to a quarter more, so that callers with
+/// the same answer do not return at once. `chance` is uniform in 0…1.
 pub fn come_back(retry_in: Duration, chance: f64) -> Duration {
     let retry_in = retry_in.clamp(RETRY_MIN, RETRY_MAX);
     retry_in + (retry_in / 4).mul_f64(chance.clamp(0.0, 1.0))
 }
 
-/// When to come back, from gRPC's trailer (gRFC A6): a number of milliseconds, 0 or more. Anything else is ignored.
+/// Parses the retry delay in gRPC's trailer (gRFC A6): a number of milliseconds, 0 or more. Anything else is ignored.
 /// In gRPC it means "do not retry", which a lease server never means.
 pub fn pushback(trailer: &str) -> Option<Duration> {
     let is_number = !trailer.is_empty() && trailer.bytes().all(|byte| byte.is_ascii_digit());
@@ -82,29 +82,29 @@ pub fn pushback(trailer: &str) -> Option<Duration> {
     is_number.then(|| Duration::from_millis(trailer.parse().unwrap_or(u64::MAX)))
 }
 
-/// What a failure says about the node.
+/// Meaning of a failure for the node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailureKind {
-    /// No usable answer came.
+    /// The caller got no usable answer.
     OutOfReach,
     /// A server of the node answered that there is no master.
     Masterless,
 }
 
-/// How waits grow.
+/// Growth of waits.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WaitLimits {
-    /// The upper bound of the first wait.
+    /// Upper bound of the first wait.
     pub base: Duration,
-    /// The upper bound of all waits.
+    /// Upper bound of all waits.
     pub cap: Duration,
-    /// The smallest wait as a part of its upper bound, from 0 (full jitter: callers that failed together come back
-    /// as far apart as possible) to 1 (no jitter).
+    /// Smallest wait as a part of its upper bound, from 0 (full jitter: callers that failed together return as far
+    /// apart as possible) to 1 (no jitter).
     pub least: f64,
 }
 
 impl WaitLimits {
-    /// The wait that follows `before` other waits.
+    /// Returns the wait that follows `before` other waits.
     fn wait(self, before: u32, chance: f64) -> Duration {
         let doubled = self.base.saturating_mul(1 << before.min(DOUBLED_MAX));
         let part = self.least + (1.0 - self.least) * chance.clamp(0.0, 1.0);
@@ -112,7 +112,7 @@ impl WaitLimits {
     }
 }
 
-/// How often a wait doubles at most, so that nothing overflows.
+/// Largest number of doublings of a wait, so that nothing overflows.
 const DOUBLED_MAX: u32 = 20;
 
 /// Counts failures in a row.
@@ -120,26 +120,26 @@ const DOUBLED_MAX: u32 = 20;
 pub struct Backoff {
     out_of_reach: u32,
     masterless: u32,
-    /// When a server last answered that there is no master.
+    /// Time of a server's last answer that there is no master.
     masterless_at: Option<Time>,
 }
 
 impl Backoff {
-    /// An attempt succeeded.
+    /// Notes a success.
     pub fn succeed(&mut self) {
         *self = Self::default();
     }
 
-    /// An attempt failed. Returns how long to wait: not at all after the first `at_once` failures in a row, because
-    /// there are that many others to try. `chance` is uniform in 0…1.
+    /// Notes a failure. Returns the wait: zero after the first `at_once` failures in a row, because the caller tries
+    /// that many others first. `chance` is uniform in 0…1.
     pub fn note_failure(&mut self, limits: WaitLimits, at_once: u32, chance: f64) -> Duration {
         let before = self.out_of_reach.checked_sub(at_once);
         self.out_of_reach = self.out_of_reach.saturating_add(1);
         before.map_or(Duration::ZERO, |before| limits.wait(before, chance))
     }
 
-    /// A client's request for leases failed. Returns how long to wait. `is_served`: every open resource has a valid
-    /// lease of more than nothing. `chance` is uniform in 0…1.
+    /// Notes a failed request of a client for leases. Returns the wait. `is_served`: every open resource has a valid
+    /// lease above zero. `chance` is uniform in 0…1.
     pub fn fail(
         &mut self,
         kind: FailureKind,
@@ -162,7 +162,7 @@ impl Backoff {
             let doublings = self.masterless.saturating_sub(PATIENCE).min(DOUBLINGS_MAX);
             self.masterless = self.masterless.saturating_add(1);
             let about = config.base.saturating_mul(1 << doublings);
-            // Capped before the jitter: capped after it, waits would not spread.
+            // The cap comes before the jitter. A cap after it would give many callers the same wait.
             return about.min(cap * 2 / 3).mul_f64(0.5 + chance);
         }
         self.masterless = 0;
@@ -174,7 +174,7 @@ impl Backoff {
         self.note_failure(limits, 0, chance)
     }
 
-    /// Failures in a row, of the last kind.
+    /// Number of failures in a row, of the last kind.
     pub fn failures(&self) -> u32 {
         self.out_of_reach.saturating_add(self.masterless)
     }

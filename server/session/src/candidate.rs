@@ -8,9 +8,9 @@
 //! keys of the node. A new request replaces the one in flight: the driver abandons that one, and a late answer to
 //! it is ignored ([`store::OpId`]).
 //!
-//! `term`, `term_history` and `older_leases` are arithmetic; `store` models etcd, `transactions` is what is written
-//! there; `phase` is what a candidate holds in etcd, `outstanding` what it leaves there, `step` what it asks next,
-//! `answers` what follows, `resigning` the end.
+//! `term`, `term_history` and `older_leases` are arithmetic. `store` models etcd, and `transactions` its transactions.
+//! `phase` is the candidate's state in etcd, and `outstanding` a mark that stays there. `step` chooses the next
+//! request, `answers` handles answers, and `resigning` ends the candidacy.
 
 mod answers;
 mod candidate_config;
@@ -46,7 +46,7 @@ use store::{EtcdKey, EtcdRequest, OpAnswer, OpId, TermRecord, View};
 use term_history::TermHistory;
 use transactions::Transactions;
 
-/// What the driver has to do.
+/// A task for the driver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CandidateAction {
     /// Send this to etcd. The answer goes to [`Candidate::handle_answer`]. Abandon the request before it.
@@ -64,7 +64,7 @@ pub struct Candidate {
     transactions: Transactions,
     place: SmolStr,
     is_able: bool,
-    /// The keys of the node.
+    /// Keys of the node.
     view: Option<Arc<View>>,
     contact: Contact,
     terms: TermHistory,
@@ -73,15 +73,15 @@ pub struct Candidate {
     templates: PendingTemplates,
     phase: Phase,
     step: Step,
-    /// Something has changed since the step began.
+    /// Whether something has changed since the step began.
     has_changed: bool,
-    /// The mark that it renews, in this mastership or the last.
+    /// Mark that it renews, in this mastership or the last.
     mark: Option<Mark>,
-    /// Until when this server may decide at most, by its last confirmed mastership.
+    /// Latest time until which this server may decide, by its last confirmed mastership.
     decides_until: Option<Time>,
-    /// Counts requests that failed in a row.
+    /// Failed requests in a row.
     backoff: Backoff,
-    /// How many requests there were.
+    /// Number of requests so far.
     asked: u64,
     /// Whether the last report said that etcd answers.
     reported_to_answer: bool,
@@ -90,7 +90,7 @@ pub struct Candidate {
     now: Time,
 }
 
-/// Whether the keys of the node can be followed.
+/// Connection to the keys of the node.
 #[derive(Clone, Copy, Debug)]
 struct Contact {
     seen_at: Time,
@@ -99,8 +99,8 @@ struct Contact {
 
 /// Events. After each, take all actions, then read the next timeout.
 impl Candidate {
-    /// A candidate that takes part at once: its first actions are queued. It has read nothing from etcd yet, and is
-    /// not able to be the master yet ([`Candidate::handle_able`]).
+    /// Returns a candidate that takes part at once: its first actions are queued. It has read nothing from etcd yet,
+    /// and cannot be the master yet ([`Candidate::handle_able`]).
     pub fn new(config: CandidateConfig, now: Time) -> Self {
         let templates = config.templates.as_ref();
         let mut candidate = Self {
@@ -134,12 +134,12 @@ impl Candidate {
         candidate
     }
 
-    /// A new view of the node's keys. If its own master's key is gone, its mastership ends at once.
+    /// Takes a new view of the node's keys. If its own master's key is gone, its mastership ends at once.
     pub fn handle_view(&mut self, view: Arc<View>, now: Time) {
         self.pass_time(now);
         // A term that was seen stays true, even if its key is deleted.
         self.note_term(transactions::term_in_view(&view, self.config.ttl), now);
-        // If this server was there before, it knows better when the term was confirmed.
+        // If a view came earlier, this candidate knows better when the term was confirmed.
         if self.view.is_none() && transactions::is_settled(&view) {
             self.terms.note_settled();
         }
@@ -156,15 +156,15 @@ impl Candidate {
         self.view = Some(view);
         if self.is_own_key_gone() {
             self.lose(LossReason::KeyDeleted);
-            // The request in flight was for that mastership, or is useless now: it is abandoned.
+            // The request in flight was for that mastership, or is useless now, so it is abandoned.
             self.go_on(Stage::Begin, now);
         } else if is_news {
             self.poke(now);
         }
     }
 
-    /// Whether the keys can be followed now, and when etcd last confirmed the present view. The master of that view
-    /// may have lost its mastership one TTL later.
+    /// Notes whether the keys can be followed now, and when etcd last confirmed the present view. The master of that
+    /// view may have lost its mastership one TTL later.
     pub fn handle_contact(&mut self, seen_at: Time, is_away: bool, now: Time) {
         self.pass_time(now);
         let is_news = self.contact.is_away != is_away;
@@ -174,7 +174,7 @@ impl Candidate {
         }
     }
 
-    /// Whether it could decide as the master: it has templates, if it needs them.
+    /// Notes whether it can decide as the master: whether it has templates, if it needs them.
     pub fn handle_able(&mut self, able: bool, now: Time) {
         self.pass_time(now);
         if self.is_able != able {
@@ -183,7 +183,7 @@ impl Candidate {
         }
     }
 
-    /// Its place in the tree, as the driver writes it.
+    /// Notes its place in the tree, in the driver's form.
     pub fn handle_place(&mut self, place: SmolStr, now: Time) {
         self.pass_time(now);
         if self.place != place {
@@ -192,18 +192,21 @@ impl Candidate {
         }
     }
 
-    /// New templates. They come into force once etcd has recorded how long leases from the present ones may last.
-    /// Call it only when no others are waiting ([`Candidate::has_templates_waiting`]).
+    /// Takes new templates. They come into force once etcd has recorded how long leases from the present ones may last.
+    /// The driver calls it only while no others are waiting ([`Candidate::has_templates_waiting`]).
     pub fn handle_templates(&mut self, next: NextTemplates, now: Time) {
         self.pass_time(now);
-        debug_assert!(!self.has_templates_waiting(), "one after the other");
+        debug_assert!(
+            !self.has_templates_waiting(),
+            "one change of templates at a time"
+        );
         if self.phase.takes_part() {
             self.templates = PendingTemplates::Waiting(next);
             self.poke(now);
         }
     }
 
-    /// The new templates are in force from now on: [`CandidateAction::ApplyTemplates`].
+    /// Notes that the new templates are in force: [`CandidateAction::ApplyTemplates`].
     pub fn handle_applied(&mut self, now: Time) {
         self.pass_time(now);
         match std::mem::replace(&mut self.templates, PendingTemplates::Settled) {
@@ -229,11 +232,11 @@ impl Candidate {
             next.outlasts
         };
         held.longer_leases = held.longer_leases.max(longer);
-        // This server may have granted leases by them until now, its predecessor until the node became vacant.
+        // This server may have granted leases by them until now, and its predecessor until the node became vacant.
         lengths.change(next, held.vacant_since.map_or(now, |since| since.max(now)));
     }
 
-    /// The answer to a request. `chance` spreads the retries of many candidates over time.
+    /// Takes the answer to a request. `chance` spreads the retries of many candidates over time.
     pub fn handle_answer(&mut self, id: OpId, answer: OpAnswer, chance: f64, now: Time) {
         self.pass_time(now);
         let resting = Step::Idle { again_at: now };
@@ -249,12 +252,12 @@ impl Candidate {
                     self.go_on(next, now);
                 }
             }
-            // The answer to an abandoned request.
+            // This answers an abandoned request.
             other => self.step = other,
         }
     }
 
-    /// The time of [`Candidate::poll_timeout`] has come. Harmless at any other time.
+    /// Handles the time of [`Candidate::poll_timeout`]. A call at any other time has no effect.
     pub fn handle_timeout(&mut self, now: Time) {
         self.pass_time(now);
         self.end_resignation_if_late(now);
@@ -264,7 +267,7 @@ impl Candidate {
         }
     }
 
-    /// Stop taking part, and give back what it holds in etcd. Its server must not decide anything any more. This
+    /// Stops taking part, and gives back its lease and keys in etcd. Its server must not decide anything any more. This
     /// takes bounded time; then its state is [`CandidateState::Over`].
     pub fn handle_resign(&mut self, now: Time) {
         self.pass_time(now);
@@ -273,8 +276,8 @@ impl Candidate {
         }
     }
 
-    /// The last term stands in etcd, and was seen then; or there is none. As long as our own mastership is
-    /// confirmed, nobody else was the master since.
+    /// Notes the last term in etcd, and when it was seen, or that there is none. While our own mastership is confirmed,
+    /// no other server can have been the master since.
     fn note_term(&mut self, found: Option<(TermRecord, Time)>, now: Time) {
         match found {
             Some((term, seen)) => self.terms.note_term(&term, seen),
@@ -305,7 +308,7 @@ impl Candidate {
         self.actions.push_back(CandidateAction::Report(report));
     }
 
-    /// Reports whether etcd answers. That it does not is reported each time, because problems differ.
+    /// Reports whether etcd answers. Each failure is reported, because the problems differ.
     fn report_contact(&mut self, answers: bool) {
         if !answers {
             self.report(ElectionReport::Away);
@@ -316,14 +319,14 @@ impl Candidate {
     }
 }
 
-/// Actions, timeouts, and what to show.
+/// Actions, timeouts and status.
 impl Candidate {
-    /// The next action. None: nothing until the next event.
+    /// Returns the next action, or nothing until the next event.
     pub fn poll_action(&mut self) -> Option<CandidateAction> {
         self.actions.pop_front()
     }
 
-    /// When to call [`Candidate::handle_timeout`], at the latest. It may be in the past.
+    /// Returns the latest time to call [`Candidate::handle_timeout`]. It may be in the past.
     pub fn poll_timeout(&self) -> Option<Time> {
         let again_at = match &self.step {
             _ if !self.phase.takes_part() => None,
@@ -338,7 +341,7 @@ impl Candidate {
             Phase::Resigning(resignation) => Some(resignation.until),
             _ => None,
         };
-        // When its standing changes, though no action follows.
+        // Its standing changes at these times, although no action follows.
         let held = self.phase.held();
         let begins = held.map(|held| held.begins);
         let ends = held.and_then(|held| held.valid_until);
@@ -352,7 +355,7 @@ impl Candidate {
             .min()
     }
 
-    /// Who is the master at that time.
+    /// Returns the master at that time.
     pub fn standing(&self, now: Time) -> Standing {
         match (&self.phase, &self.view) {
             (Phase::Holding(_, held), _) => held.standing(now),
@@ -370,7 +373,7 @@ impl Candidate {
         self.contact.seen_at + self.config.ttl
     }
 
-    /// Its state at that time.
+    /// Returns its state at that time.
     pub fn state(&self, now: Time) -> CandidateState {
         match &self.phase {
             Phase::Outside => CandidateState::Outside,
@@ -397,7 +400,7 @@ impl Candidate {
         matches!(self.templates, PendingTemplates::Waiting(_))
     }
 
-    /// Its configuration.
+    /// Returns its configuration.
     pub fn config(&self) -> &CandidateConfig {
         &self.config
     }

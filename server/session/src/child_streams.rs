@@ -1,18 +1,18 @@
 //! The parent's side of the streams from its child servers: which child has one, when changes are pushed, and
 //! when and why a stream is closed.
 //!
-//! A child's node has one stream. A newer stream replaces the open one, with two exceptions. A stream of an
-//! older mastership of that node (a lower epoch) is refused; without an epoch nothing is compared. And a stream
-//! of a second live process is refused. The node knows one kind of second process. The other kind shows here: if
-//! a process whose stream was replaced comes back, both processes live, and the one that came back was first.
-//! Otherwise the two would replace each other's streams for ever, with longer and longer gaps.
+//! A child's node has one stream. A newer stream replaces the open one, with two exceptions. First, a stream of an
+//! older mastership of that node (a lower epoch) is refused; without an epoch nothing is compared. Second, a stream of
+//! a later live process is refused. The node detects one kind of second process. This module detects the other kind: if
+//! a process returns after its stream was replaced, both processes live, and the one that returned was first. Without
+//! this rule, the two would replace each other's streams forever, with longer and longer gaps.
 //!
-//! Changes for children are gathered in *rounds*: the first change begins a round, and at its end everything
-//! that changed is pushed. A child that does not read is disconnected: it opens a new stream, or polls.
+//! Changes for children are gathered in *rounds*: the first change begins a round, and at its end all changes are
+//! pushed. A child that does not read is disconnected: it opens a new stream, or polls.
 //!
-//! Streams are numbers, assigned here; children are the names of their nodes. The driver owns the streams, and
-//! closes them on request. It answers the requests of a child one after the other, and decides and sends what is
-//! pushed while no child is being answered: so a child receives decisions in the order in which they were made.
+//! Numbers identify streams, and the names of their nodes identify children. The driver owns the streams, and closes
+//! them on request. It answers the requests of a child one after the other. It decides and sends a push while it is not
+//! answering the child. So a child receives decisions in the order in which they were made.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
@@ -30,7 +30,7 @@ mod tests;
 
 pub use stream_actions::{Hello, StreamAction, StreamLimits, StreamState, StreamsSnapshot};
 
-/// How long the first message of a stream may take.
+/// Longest time until the first message of a stream.
 pub const FIRST_MESSAGE_WITHIN: Duration = Duration::from_secs(10);
 
 #[derive(Clone, Debug)]
@@ -50,17 +50,17 @@ struct OpenStream {
     order: ProcessOrder,
 }
 
-/// Which process of a child's node was first, as far as replaced streams show it.
+/// Order of the processes of a child's node, as far as replaced streams show it.
 #[derive(Clone, Copy, Debug, Default)]
 struct ProcessOrder {
-    /// The process whose stream this one replaced.
+    /// Process whose stream this one replaced.
     replaced: Option<u64>,
-    /// The process that had replaced this one, before this one came back. Both live, and that process is the later.
+    /// Process that had replaced this one, before this one came back. Both live, and that process is the later.
     later: Option<u64>,
 }
 
 impl OpenStream {
-    /// What is known once a stream of that process replaces this one.
+    /// Returns the order after a stream of that process replaces this one.
     fn order_after(&self, process: Option<u64>) -> ProcessOrder {
         if process == self.incarnation {
             return self.order;
@@ -76,14 +76,14 @@ impl OpenStream {
 /// The streams of a server's children.
 #[derive(Clone, Debug)]
 pub struct ChildStreams {
-    /// How long changes are gathered before they are pushed.
+    /// Length of a round.
     round_length: Duration,
-    /// The number of the newest stream. Numbers grow.
+    /// Number of the newest stream. Numbers grow.
     connected: u64,
     streams: BTreeMap<u64, Stream>,
-    /// The streams that wait for their first message. All may wait equally long, so the first is due first.
+    /// Streams that wait for their first message. All may wait equally long, so the first is due first.
     opening: BTreeSet<u64>,
-    /// The open stream of each child.
+    /// Open stream of each child.
     by_child: BTreeMap<SmolStr, u64>,
     round: Round,
     is_stopping: bool,
@@ -93,7 +93,7 @@ pub struct ChildStreams {
 
 /// Getters.
 impl ChildStreams {
-    /// No streams yet. Changes are gathered for `round_length` before they are pushed.
+    /// Returns a state without streams. Changes are gathered for `round_length` before they are pushed.
     pub fn new(round_length: Duration) -> Self {
         Self {
             round_length,
@@ -108,7 +108,7 @@ impl ChildStreams {
         }
     }
 
-    /// The state of a stream. None: it is closed, or never existed.
+    /// Returns the state of a stream. None: it is closed, or never existed.
     pub fn state(&self, number: u64) -> Option<StreamState> {
         self.streams.get(&number).map(|stream| match stream {
             Stream::Opening { .. } => StreamState::Opening,
@@ -116,22 +116,22 @@ impl ChildStreams {
         })
     }
 
-    /// The number of a child's stream.
+    /// Returns the number of a child's stream.
     pub fn stream_of(&self, child: &str) -> Option<u64> {
         self.by_child.get(child).copied()
     }
 
-    /// The epoch that a child stated when it opened its stream.
+    /// Returns the epoch that a child sent when it opened its stream.
     pub fn epoch_of(&self, child: &str) -> Option<u64> {
         self.open(child)?.epoch
     }
 
-    /// Whether a round is under way, so that a change begins no other.
+    /// Whether a round is open. Then a change begins no other.
     pub const fn is_gathering(&self) -> bool {
         self.round.is_gathering()
     }
 
-    /// What is to be shown. It reads counters, and never scans.
+    /// Returns the numbers for status pages. It reads counters, and never scans.
     pub fn snapshot(&self) -> StreamsSnapshot {
         StreamsSnapshot {
             streams: vec![
@@ -152,7 +152,7 @@ impl ChildStreams {
 
 /// Events.
 impl ChildStreams {
-    /// A stream was opened. Returns its number. Its first message states which child it belongs to.
+    /// Notes a new stream. Returns its number. Its first message says which child it belongs to.
     pub fn handle_connected(&mut self, now: Time) -> u64 {
         self.connected += 1;
         let number = self.connected;
@@ -166,7 +166,7 @@ impl ChildStreams {
         number
     }
 
-    /// The first message of a stream has come. The stream becomes that of its child, or is refused.
+    /// Handles the first message of a stream. The stream becomes that of its child, or is refused.
     pub fn handle_hello(&mut self, number: u64, hello: Hello) {
         if self.state(number) != Some(StreamState::Opening) {
             return;
@@ -205,8 +205,8 @@ impl ChildStreams {
         self.check();
     }
 
-    /// A message from that child has come on a stream, the first one included. Returns whether to answer it: yes
-    /// if the stream belongs to this child. If other events come before the answer, the driver asks again.
+    /// Handles a message from that child on a stream, the first one included. Returns whether to answer it: yes if the
+    /// stream belongs to this child. If other events come before the answer, the driver asks again.
     pub fn handle_message(&mut self, number: u64, child: &str) -> bool {
         match self.streams.get(&number) {
             Some(Stream::Open(open)) if open.child == child => true,
@@ -218,29 +218,29 @@ impl ChildStreams {
         }
     }
 
-    /// A stream is full: its child does not read.
+    /// Handles a full stream: its child does not read.
     pub fn handle_full(&mut self, number: u64) {
         self.handle_refused(number, CloseReason::Full);
     }
 
-    /// A message on a stream was refused as a whole, or answered with the master's address: the stream is closed.
+    /// Handles a message that was refused as a whole, or answered with the master's address: the stream is closed.
     pub fn handle_refused(&mut self, number: u64, closing: CloseReason) {
         if self.streams.contains_key(&number) {
             self.close(number, closing);
         }
     }
 
-    /// The child closed a stream, or it broke.
+    /// Notes that the child closed a stream, or that it broke.
     pub fn handle_gone(&mut self, number: u64) {
         self.forget(number, true);
     }
 
-    /// Something may have changed for children with a stream.
+    /// Notes a possible change for children with a stream.
     pub fn handle_change(&mut self, now: Time) {
         self.round.begin(self.round_length, now);
     }
 
-    /// A mastership of the parent's node has begun: streams of earlier masterships are closed.
+    /// Notes that a mastership of the parent's node has begun: streams of earlier masterships are closed.
     pub fn handle_mastership(&mut self, begun: u64) {
         let is_older = |number: &u64| matches!(self.streams.get(number), Some(Stream::Open(open)) if open.mastership < begun);
         let older: Vec<u64> = self.by_child.values().copied().filter(is_older).collect();
@@ -249,7 +249,7 @@ impl ChildStreams {
         }
     }
 
-    /// These nodes are ancestors of the parent's node. A child among them would be its own ancestor.
+    /// Notes the ancestors of the parent's node. A child among them would be its own ancestor.
     pub fn handle_ancestors<'a>(&mut self, ancestors: impl IntoIterator<Item = &'a str>) {
         for ancestor in ancestors {
             if let Some(number) = self.stream_of(ancestor) {
@@ -258,7 +258,7 @@ impl ChildStreams {
         }
     }
 
-    /// The server is shutting down: all streams are closed, and new ones refused.
+    /// Shuts down: all streams are closed, and new ones refused.
     pub fn handle_stopping(&mut self) {
         self.is_stopping = true;
         let all: Vec<u64> = self.streams.keys().copied().collect();
@@ -267,7 +267,7 @@ impl ChildStreams {
         }
     }
 
-    /// Time has passed.
+    /// Handles rounds and timeouts that are due.
     pub fn handle_timeout(&mut self, now: Time) {
         while let Some(number) = self.opening.first().copied()
             && self.first_message_due().is_some_and(|due| due <= now)
@@ -282,12 +282,12 @@ impl ChildStreams {
 
 /// Actions and timeouts.
 impl ChildStreams {
-    /// The next action.
+    /// Returns the next action.
     pub fn poll_action(&mut self) -> Option<StreamAction> {
         self.actions.pop_front()
     }
 
-    /// When to call [`ChildStreams::handle_timeout`] at the latest.
+    /// Returns the latest time to call [`ChildStreams::handle_timeout`].
     pub fn poll_timeout(&self) -> Option<Time> {
         let round = match self.round {
             Round::Quiet => None,
@@ -308,7 +308,7 @@ impl ChildStreams {
         }
     }
 
-    /// The limit that one more child would exceed. Children with an idle stream count, too.
+    /// Returns the limit that one more child would exceed. Children with an idle stream count, too.
     fn exceeded_limit(&self, limits: StreamLimits, caller: Option<u128>) -> Option<CloseReason> {
         let is_full = |max: Option<usize>, used: usize| max.is_some_and(|max| used >= max);
         if is_full(limits.children_max, self.by_child.len()) {
@@ -324,7 +324,7 @@ impl ChildStreams {
 
     /// Closes a stream.
     fn close(&mut self, number: u64, closing: CloseReason) {
-        // The child has another stream at once, so the node keeps pushing to it.
+        // A replaced child has another stream at once, so the node keeps pushing to it.
         self.forget(number, closing != CloseReason::Replaced);
         if let Some(count) = self.closed.get_mut(closing as usize) {
             *count += 1;
@@ -345,7 +345,7 @@ impl ChildStreams {
         self.check();
     }
 
-    /// Each stream is opening, or its child's only one.
+    /// Asserts that each stream is opening, or its child's only one.
     fn check(&self) {
         debug_assert_eq!(self.streams.len(), self.opening.len() + self.by_child.len());
         debug_assert!(

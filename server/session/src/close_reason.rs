@@ -1,5 +1,5 @@
-//! Why a parent closed or refused a stream or a call of a child server. Reasons travel by name, because both
-//! sides decide by them.
+//! Reasons of a parent for closing or refusing a stream or a call of a child server. Reasons travel by name, because
+//! both sides decide by them.
 //!
 //! An unknown name comes from another release. The receiver then decides as if there were no name. So names are
 //! only ever added.
@@ -7,12 +7,12 @@
 use std::fmt;
 use std::time::Duration;
 
-/// Why a parent closes or refuses a stream of a child server, or refuses a call.
+/// Reason why a parent closes or refuses a stream of a child server, or refuses a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum CloseReason {
     /// A newer stream of the same node replaced this one.
     Replaced,
-    /// A newer master of the child's node has a stream: this one is of an older mastership.
+    /// A newer master of the child's node has a stream, and this one is of an older mastership.
     OlderMaster,
     /// Another live process of the child's node was first, and has a stream.
     AnotherProcess,
@@ -25,9 +25,9 @@ pub enum CloseReason {
     Cycle,
     /// The parent is shutting down.
     Stopping,
-    /// The parent has as many child servers as it may have.
+    /// The parent has the largest allowed number of child servers.
     TooMany,
-    /// The parent has as many child servers of one address as it may have.
+    /// The parent has the largest allowed number of child servers of one address.
     TooManyOfAddress,
     /// The first message did not come in time.
     Late,
@@ -38,7 +38,7 @@ pub enum CloseReason {
 }
 
 impl CloseReason {
-    /// All of them, in the order of their declaration.
+    /// All reasons, in the order of their declaration.
     pub const ALL: [Self; 12] = [
         Self::Replaced,
         Self::OlderMaster,
@@ -54,7 +54,7 @@ impl CloseReason {
         Self::Malformed,
     ];
 
-    /// Its name, on the wire and on pages.
+    /// Returns the name, on the wire and on pages.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Replaced => "replaced",
@@ -72,14 +72,14 @@ impl CloseReason {
         }
     }
 
-    /// The reason of that name. None: this release knows no such name.
+    /// Returns the reason of that name, or nothing if this release does not know the name.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL
             .into_iter()
             .find(|closing| closing.as_str() == name)
     }
 
-    /// Whether the child's node has a newer stream: there is nothing wrong with streams, nor with calls.
+    /// Whether the child's node has a newer stream. Then streams and calls work.
     pub const fn is_replacement(self) -> bool {
         matches!(self, Self::Replaced | Self::OlderMaster)
     }
@@ -91,14 +91,14 @@ impl fmt::Display for CloseReason {
     }
 }
 
-/// How a connection, a stream or a call ended, as a child server classifies it.
+/// End of a connection, a stream or a call, as a child server classifies it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ConnectionEnd {
     /// The parent closed or refused it, for this reason.
     ByParent(CloseReason),
     /// The parent does not support the call: streams, or Discovery.
     Unimplemented,
-    /// The parent is overloaded, and says when to come back.
+    /// The parent is overloaded, and sends a retry delay.
     Overloaded(Duration),
     /// No connection could be made.
     Unreachable,

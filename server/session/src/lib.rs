@@ -10,16 +10,16 @@
 //!
 //! # The contract
 //!
-//! Methods come in four kinds:
+//! There are four kinds of methods:
 //!
 //! - getters;
-//! - `handle_*`: something happened, at a time;
+//! - `handle_*`: an event, with its time;
 //! - `poll_*`: the next action (`poll_action`), and the latest time of the next call (`poll_timeout`);
-//! - `snapshot` or `state`: what to show.
+//! - `snapshot` or `state`: status.
 //!
-//! One mutation, then drain: after each `handle_*`, take actions until there is none, then read the next
-//! timeout. Time never runs backwards. Chance is an argument, uniform in 0…1: the same inputs give the same
-//! actions, on every machine.
+//! One mutation, then drain: after each `handle_*`, take actions until there is none, then read the next timeout. Time
+//! never runs backwards. Random numbers are arguments, uniform in 0…1: the same inputs give the same actions, on every
+//! machine.
 
 pub mod address;
 pub mod backoff;

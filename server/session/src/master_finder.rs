@@ -1,30 +1,30 @@
-//! Which server of a node to ask next. A client uses this for its node, a child server for its parent.
+//! The choice of the server to ask next. A client uses it for its node, a child server for its parent.
 //!
 //! **Any server of the node will do**, because it names the master. Known addresses are tried in turn, the next
 //! one after each failure. If the node is in etcd, the master that etcd names comes first, then the node's other
 //! servers, then addresses from flags ([`in_order`]). A newly named master is asked at once. While etcd is
 //! unreachable or lists no server, its last list counts.
 //!
-//! **A server that hangs delays nothing for long.** If the address in turn does not answer within
+//! **A server that hangs does not delay others for long.** If the address in turn does not answer within
 //! [`HEAD_START`](crate::race::HEAD_START), the others are tried beside it ([`MasterFinder::rivals`]). A master that
 //! another server named has no rivals.
 //!
-//! **A program that does not follow etcd reads it now and then** ([`MasterFinder::is_look_due`]): when it has to
-//! find a server anew. After an answer that there is no master it asks the other servers first, because they
-//! follow etcd themselves.
+//! **A program that does not follow etcd reads it from time to time** ([`MasterFinder::is_look_due`]): when it has to
+//! find a server again. After an answer that there is no master it asks the other servers first, because they follow
+//! etcd themselves.
 //!
-//! **A server that is not the master redirects to it.** The named server is asked at once, and until it fails.
-//! At most [`REDIRECTS_MAX`] redirects are followed without an answer of a master between them; more are a loop,
-//! and the next known address is tried. Discovery is no such answer: a server that is the master by Discovery,
-//! and not when it is asked for capacity, is part of a loop, too.
+//! **A server that is not the master redirects to it.** The client asks the named server at once, and until that fails.
+//! It follows at most [`REDIRECTS_MAX`] redirects without an answer of a master between them. More are a loop, and it
+//! tries the next known address. Discovery is no such answer: a server that is the master by Discovery, and not when it
+//! is asked for capacity, is part of a loop, too.
 //!
 //! **An older epoch is refused** while a lease is valid ([`EpochFilter`]). If the epoch is absent, the node has
 //! no election, or it is a Doorman server. Then nothing is compared, and the master is accepted.
 //!
-//! **An election is not the same as an unreachable node**, because it is over within seconds. It is an election
-//! if a server answers that it is not the master and leads to none; if a master that another server named cannot
-//! be asked, for it is about to get a successor; and if a master's epoch is out of date.
-//! [`backoff`](crate::backoff) decides how long to wait in each case.
+//! **An election is not the same as an unreachable node**, because it is over within seconds. Three signs show an
+//! election: a server answers that it is not the master and names none; a master that another server named cannot be
+//! asked, so it is about to get a successor; or a master's epoch is out of date. [`backoff`](crate::backoff) decides
+//! how long to wait in each case.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,23 +35,23 @@ use thiserror::Error;
 use crate::address::{ADDRESS_BYTES_MAX, Address};
 use crate::epoch_filter::{EpochFilter, OutOfDate};
 
-/// Redirects in a row that are followed, without an answer of a master between them.
+/// Largest number of redirects in a row, without an answer of a master between them.
 pub const REDIRECTS_MAX: u8 = 5;
 
 /// Finds the master of one node. It is small, because a simulation has a million of them.
 #[derive(Clone, Debug)]
 pub struct MasterFinder {
-    /// The known addresses, in the order to try.
+    /// Known addresses, in the order to try.
     known: Arc<[Address]>,
-    /// The index of the address to ask. Within `known`, unless that is empty.
+    /// Index of the address to ask. Within `known`, unless that is empty.
     turn: u32,
     next: NextServer,
-    /// Redirects since a master last answered.
+    /// Number of redirects since a master last answered.
     redirects: u8,
-    /// The master that etcd named last, and its epoch.
+    /// Master that etcd named last, and its epoch.
     named: Option<Box<(Address, u64)>>,
-    /// Addresses that were tried since etcd listed them, while each one answered only that there is no master.
-    /// None: the list may be out of date.
+    /// Number of addresses tried since etcd listed them, if each one answered only that there is no master. None: the
+    /// list may be out of date.
     masterless: Option<u32>,
     epochs: EpochFilter,
 }
@@ -70,21 +70,21 @@ enum NextServer {
 pub struct Target {
     /// Its address.
     pub address: Address,
-    /// Another server named it as the master.
+    /// Whether another server named it as the master.
     pub was_named: bool,
 }
 
-/// The server that was asked does not help: the next one is asked, perhaps after a wait.
+/// Failure of the asked server. The next one is asked, perhaps after a wait.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{why}")]
 pub struct DeadEnd {
-    /// The reason.
+    /// Reason.
     pub why: DeadEndReason,
-    /// The node seems to be electing a master, which takes seconds.
+    /// Whether the node seems to be electing a master, which takes seconds.
     pub is_election: bool,
 }
 
-/// Why a server does not help.
+/// Reason why a server cannot help.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum DeadEndReason {
     /// It is the master of an older epoch than the newest one seen, or names such a master.
@@ -102,7 +102,7 @@ pub enum DeadEndReason {
          to {last}"
     )]
     TooManyRedirects {
-        /// The master that was named last.
+        /// Master that was named last.
         last: Address,
     },
     /// It cannot be reached, does not answer, or answers with an error.
@@ -110,7 +110,7 @@ pub enum DeadEndReason {
     Failed,
 }
 
-/// The addresses to try, in order: the master that etcd names, the other servers of the node, and addresses
+/// Returns the addresses to try, in order: the master that etcd names, the other servers of the node, and addresses
 /// from flags; each once.
 pub fn in_order<'a>(
     named: Option<&'a Address>,
@@ -127,7 +127,7 @@ pub fn in_order<'a>(
 }
 
 impl MasterFinder {
-    /// A finder that knows these addresses, in the order to try, and no master. There may be none yet.
+    /// Returns a finder with these addresses, in the order to try, and without a master. There may be no address yet.
     pub fn new(known: Arc<[Address]>) -> Self {
         Self {
             known,
@@ -140,7 +140,7 @@ impl MasterFinder {
         }
     }
 
-    /// The server to ask now. It stays the same until its answer or failure is handled. None: no address is known.
+    /// Returns the server to ask now, or nothing without an address. It stays until its answer or failure is handled.
     pub fn target(&self) -> Option<Target> {
         let (address, was_named) = match &self.next {
             NextServer::Named(address) => (address, true),
@@ -152,7 +152,7 @@ impl MasterFinder {
         })
     }
 
-    /// The known addresses, in the order to try.
+    /// Returns the known addresses, in the order to try.
     pub fn known(&self) -> &Arc<[Address]> {
         &self.known
     }
@@ -162,8 +162,8 @@ impl MasterFinder {
         self.count().saturating_sub(1)
     }
 
-    /// The other known addresses, from the turn on: to be tried beside the one in turn while that does not answer.
-    /// Empty if another server named the one to ask.
+    /// Returns the other known addresses, from the turn on, to try them beside the one in turn while that does not
+    /// answer. Empty if another server named the one to ask.
     pub fn rivals(&self) -> Vec<Address> {
         if self.next != NextServer::InTurn {
             return Vec::new();
@@ -172,7 +172,7 @@ impl MasterFinder {
         from_turn.take(self.others() as usize).cloned().collect()
     }
 
-    /// The newest epoch seen that is not forgotten.
+    /// Returns the newest epoch seen that is not forgotten.
     pub fn epoch(&self) -> Option<u64> {
         self.epochs.newest()
     }
@@ -187,8 +187,8 @@ impl MasterFinder {
         u32::try_from(self.known.len()).unwrap_or(u32::MAX)
     }
 
-    /// A new list from etcd: the addresses in the order to try, and the master with its epoch, if there is one. An
-    /// empty list is ignored.
+    /// Takes a new list from etcd: the addresses in the order to try, and the master with its epoch, if there is one.
+    /// Ignores an empty list.
     ///
     /// Returns whether there is a new server to ask: a newly named master, or the first address at all. The same
     /// server, elected again, is a newly named master. It is asked next.
@@ -218,14 +218,14 @@ impl MasterFinder {
         is_new || is_first
     }
 
-    /// The server answered that it is the master, of that epoch. `leases_last` is how long the last lease of the
-    /// node is still valid; zero if there is none.
+    /// Handles the answer of a server that it is the master, of that epoch. `leases_last` is the remaining time of the
+    /// last lease of the node; zero if there is none.
     ///
-    /// Returns the newer epoch that was forgotten for it, if there was one: then the node's epochs began again.
+    /// Returns the newer epoch that was forgotten for it, if there was one. Then the node's epochs began again.
     ///
     /// # Errors
     ///
-    /// If it is out of date. Then the next address is asked.
+    /// If the master is out of date. Then the next address is asked.
     pub fn handle_master(
         &mut self,
         epoch: Option<u64>,
@@ -237,19 +237,19 @@ impl MasterFinder {
         Ok(forgotten)
     }
 
-    /// The server answered a request that only a master answers.
+    /// Notes an answer to a request that only a master answers.
     pub fn handle_answer(&mut self) {
         self.redirects = 0;
     }
 
-    /// The server answered that it is not the master, and may name the master and its epoch. An empty name counts
-    /// as none. `leases_last` as in [`Self::handle_master`].
+    /// Handles the answer of a server that it is not the master. It may name the master and its epoch. An empty name
+    /// counts as none. `leases_last` as in [`Self::handle_master`].
     ///
     /// From now on the named server is asked. Returns the newer epoch that was forgotten for it, if there was one.
     ///
     /// # Errors
     ///
-    /// If it leads to no master. Then the next address is asked.
+    /// If the answer leads to no master. Then the next address is asked.
     pub fn handle_redirect(
         &mut self,
         master: Option<&str>,
@@ -272,13 +272,13 @@ impl MasterFinder {
         Ok(forgotten)
     }
 
-    /// The server is unreachable, does not answer, or answers with an error. The next address is asked.
+    /// Notes that the server is unreachable, does not answer, or answers with an error. The next address is asked.
     pub fn handle_failure(&mut self) -> DeadEnd {
         let was_named = matches!(self.next, NextServer::Named(_));
         self.leave(DeadEndReason::Failed, was_named)
     }
 
-    /// Another known address answered before the one in turn. It is asked next.
+    /// Notes that another known address answered before the one in turn. It is asked next.
     pub fn handle_rival(&mut self, rival: &Address) {
         let turn = self.known.iter().position(|known| known == rival);
         if let Some(turn) = turn.and_then(|turn| u32::try_from(turn).ok()) {
@@ -321,7 +321,7 @@ impl MasterFinder {
     }
 }
 
-/// A text from another server, shortened and escaped, so that it is readable and cannot control a terminal.
+/// Escapes and shortens a text from another server, so that it is readable and cannot control a terminal.
 fn escaped(text: &str) -> SmolStr {
     let mut shown = String::new();
     for c in text.chars().take(ADDRESS_BYTES_MAX / 4) {

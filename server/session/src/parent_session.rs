@@ -1,17 +1,17 @@
-//! How a server below the root asks its parent.
+//! The session of a server below the root with its parent.
 //!
-//! The engine decides what to ask, when, and what an answer does. The session decides which server to ask, and
-//! how. It prefers a stream, because a stream carries a change at once. It polls a server that does not support
-//! streams, and for a while one whose streams do not work (`stream_health`). It tries addresses in turn, with a
-//! backoff. A server that is not the master redirects to the master. A newly named master is asked at once: the
-//! session ends a wait for it, and leaves the server that it was connected to.
+//! The engine decides the content and the time of each request, and the effect of an answer. The session decides which
+//! server to ask, and how. It prefers a stream, because a stream carries a change at once. It polls a server that does
+//! not support streams, and for a while one whose streams do not work (`stream_health`). It tries addresses in turn,
+//! with a backoff. A server that is not the master redirects to the master. A newly named master is asked at once: the
+//! session ends a wait for it, and leaves its present server.
 //!
-//! A parent closes a stream when a newer stream of the same node replaces it. Either another server of this
-//! node opened that one, as the new master, and this server is no longer the master; or this server opened it
-//! itself. In neither case do streams fail, so the session does not poll.
+//! A parent closes a stream when a newer stream of the same node replaces it. There are two cases. Another server of
+//! this node opened the newer stream as the new master, and this server is no longer the master. Or this server opened
+//! it itself. In neither case do streams fail, so the session does not poll.
 //!
-//! A stream begins with a message even if there is nothing to ask. From it the parent learns which child is
-//! connected; from the answer the child learns whether the parent is the master, and which nodes are above it.
+//! A stream begins with a message even if no request is due. From it the parent learns which child is connected. From
+//! the answer the child learns whether the parent is the master, and which nodes are above it.
 //!
 //! ```text
 //! standby ─▶ connecting ─▶ discovering ─┬▶ opening ─▶ streaming
@@ -50,16 +50,16 @@ use session_state::SessionState;
 pub use stream_health::PollReason;
 use stream_health::StreamHealth;
 
-/// How long an attempt to connect may take.
+/// Timeout of an attempt to connect.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// How long an answer may take. After that, the connection counts as failed.
+/// Timeout of an answer. After that, the connection counts as failed.
 pub const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Requests on a stream that are not fully answered, at most. Later ones wait.
+/// Largest number of requests on a stream without a full answer. Later ones wait.
 pub const IN_FLIGHT_MAX: usize = 8;
 
-/// The part of a wait that is not random.
+/// Part of a wait that is not random.
 const BACKOFF_LEAST: f64 = 0.1;
 
 /// Backoff between attempts. The longest is well below the length of a lease.
@@ -69,13 +69,13 @@ const BACKOFF: WaitLimits = WaitLimits {
     least: BACKOFF_LEAST,
 };
 
-/// The backoff while the parent has no master: its servers elect one within seconds.
+/// Backoff while the parent has no master: its servers elect one within seconds.
 const BACKOFF_ELECTION: WaitLimits = WaitLimits {
     cap: Duration::from_secs(1),
     ..BACKOFF
 };
 
-/// The last report about the parent. Every change is logged once.
+/// Last report about the parent. Every change is logged once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LastReport {
     Nothing,
@@ -88,22 +88,22 @@ enum LastReport {
 pub struct ParentSession {
     state: SessionState,
     finder: MasterFinder,
-    /// The server that is asked, or was asked last.
+    /// Present server, or the last one.
     address: Option<Address>,
     connection: ConnectionNumber,
     streams: StreamHealth,
-    /// Counts failed attempts in a row, at all addresses together.
+    /// Failed attempts in a row, at all addresses together.
     backoff: Backoff,
-    /// Counts streams in a row that were replaced while still young.
+    /// Streams in a row that were replaced while still young.
     replaced: Backoff,
     last_report: LastReport,
-    /// The reason for polling that was reported last.
+    /// Last reported reason for polling.
     last_poll_reason: Option<PollReason>,
     actions: VecDeque<ParentAction>,
 }
 
 impl ParentSession {
-    /// A session with the servers at these addresses, of a server that is not the master of its node yet.
+    /// Returns a session with the servers at these addresses, for a server that is not the master of its node yet.
     pub fn new(known: Arc<[Address]>) -> Self {
         Self {
             state: SessionState::Standby,
@@ -121,22 +121,22 @@ impl ParentSession {
 
     // Getters.
 
-    /// The name of its state: one of [`STATES`].
+    /// Returns the name of its state: one of [`STATES`].
     pub fn state(&self) -> &'static str {
         self.state.name()
     }
 
-    /// The server that is asked, or was asked last.
+    /// Returns the present server, or the last one.
     pub fn address(&self) -> Option<&Address> {
         self.address.as_ref()
     }
 
-    /// The current connection, or the last one.
+    /// Returns the current connection, or the last one.
     pub fn connection(&self) -> ConnectionNumber {
         self.connection
     }
 
-    /// How the parent is asked, once it has answered.
+    /// Returns the transport, once the parent has answered.
     pub fn answers(&self) -> Option<Transport> {
         match self.state {
             SessionState::Streaming {
@@ -149,7 +149,7 @@ impl ParentSession {
         }
     }
 
-    /// Why the parent is not asked now, while the session waits.
+    /// Returns the reason why the session waits, while it does.
     pub fn failure(&self) -> Option<&ParentFailure> {
         match &self.state {
             SessionState::Waiting { why, .. } => Some(why),
@@ -172,12 +172,12 @@ impl ParentSession {
         }
     }
 
-    /// The servers to try beside the one that is asked, while that does not say which server is the master.
+    /// Returns the servers to try beside the present one, while that does not say which server is the master.
     pub fn rivals(&self) -> Vec<Address> {
         self.finder.rivals()
     }
 
-    /// Whether the server that is asked has not said yet which server is the master.
+    /// Whether the present server has not said yet which server is the master.
     pub fn is_unanswered(&self) -> bool {
         matches!(
             self.state,
@@ -187,12 +187,12 @@ impl ParentSession {
 
     // Actions and timeouts.
 
-    /// The next action. Take all of them after each call of `handle_*`.
+    /// Returns the next action. The driver takes all of them after each call of `handle_*`.
     pub fn poll_action(&mut self) -> Option<ParentAction> {
         self.actions.pop_front()
     }
 
-    /// When to call [`ParentSession::handle_timeout`] at the latest.
+    /// Returns the latest time to call [`ParentSession::handle_timeout`].
     pub fn poll_timeout(&self) -> Option<Time> {
         let late = |in_flight: &InFlight| in_flight.since().map(|since| since + ANSWER_TIMEOUT);
         match &self.state {
@@ -202,7 +202,7 @@ impl ParentSession {
             | SessionState::Opening { until }
             | SessionState::Waiting { until, .. } => Some(*until),
             SessionState::Streaming { in_flight, .. } => late(in_flight),
-            // A call in flight may end first. Only then is a stream tried again.
+            // A call in flight may end first. Only then the session tries a stream again.
             SessionState::Polling {
                 until, in_flight, ..
             } => Some(late(in_flight).unwrap_or(*until)),
@@ -211,7 +211,7 @@ impl ParentSession {
 
     // Events.
 
-    /// This server became the master of its node, or ceased to be. Only a master asks the parent.
+    /// Notes that this server became the master of its node, or ceased to be. Only a master asks the parent.
     pub fn handle_mastership(&mut self, is_master: bool, chance: f64, now: Time) {
         match (&self.state, is_master) {
             (SessionState::Standby, true) => self.connect_next(chance, now),
@@ -223,7 +223,7 @@ impl ParentSession {
         }
     }
 
-    /// The addresses of the parent's servers, in the order to try, and the master that etcd names with its epoch.
+    /// Takes the addresses of the parent's servers, in the order to try, and the master that etcd names with its epoch.
     pub fn handle_addresses(
         &mut self,
         known: Arc<[Address]>,
@@ -247,7 +247,7 @@ impl ParentSession {
         }
     }
 
-    /// The connection is established.
+    /// Notes that the connection is established.
     pub fn handle_connected(&mut self, on: ConnectionNumber, now: Time) {
         if on != self.connection {
             return;
@@ -259,7 +259,7 @@ impl ParentSession {
         }
     }
 
-    /// Another server answered before the one that is asked. The session leaves that one, which is no failure yet.
+    /// Notes that another server answered before the present one. The session leaves that one, which is no failure yet.
     pub fn handle_rival(&mut self, rival: &Address, chance: f64, now: Time) {
         if self.is_unanswered() {
             self.finder.handle_rival(rival);
@@ -268,8 +268,8 @@ impl ParentSession {
         }
     }
 
-    /// The server answered which server is the master. `leases_last` is how long the last lease from the parent is
-    /// still valid; zero if there is none.
+    /// Handles the answer of a server that says which server is the master. `leases_last` is the remaining time of the
+    /// last lease from the parent; zero if there is none.
     pub fn handle_discovered(
         &mut self,
         on: ConnectionNumber,
@@ -301,7 +301,7 @@ impl ParentSession {
                 self.actions.push_back(ParentAction::Open);
             }
             Transport::Calls => {
-                // The time to poll may have ended while connecting.
+                // The time to poll may have ended during the attempt to connect.
                 let polled = self.streams.polled(now);
                 let until = polled.map_or(now, |(_, until)| until);
                 self.state = SessionState::Polling {
@@ -316,7 +316,7 @@ impl ParentSession {
         }
     }
 
-    /// The stream is open.
+    /// Notes that the stream is open.
     pub fn handle_opened(&mut self, on: ConnectionNumber, now: Time) {
         if on == self.connection && matches!(self.state, SessionState::Opening { .. }) {
             self.state = SessionState::Streaming {
@@ -332,12 +332,12 @@ impl ParentSession {
         }
     }
 
-    /// The node has a request that is due.
+    /// Notes that the node has a request that is due.
     pub fn handle_due(&mut self) {
         let asks = |action: &ParentAction| {
             matches!(action, ParentAction::Call | ParentAction::Send { .. })
         };
-        // A request that is queued already carries everything that is due.
+        // A queued request already carries everything that is due.
         if self.may_ask() && !self.actions.iter().any(asks) {
             self.actions.push_back(match self.state {
                 SessionState::Polling { .. } => ParentAction::Call,
@@ -346,7 +346,7 @@ impl ParentSession {
         }
     }
 
-    /// A request was sent, with this sequence number, for these resources (by their numbers).
+    /// Notes that a request was sent, with this sequence number, for these resources (by their numbers).
     pub fn handle_sent(
         &mut self,
         sequence: u64,
@@ -360,7 +360,7 @@ impl ParentSession {
         }
     }
 
-    /// One part of a large request was answered, and the next part is sent.
+    /// Notes that one part of a large request was answered, and the next part is sent.
     pub fn handle_progress(&mut self, on: ConnectionNumber, now: Time) {
         if on == self.connection
             && let SessionState::Polling { in_flight, .. } = &mut self.state
@@ -369,7 +369,7 @@ impl ParentSession {
         }
     }
 
-    /// Nothing is due, so no call is made. The parent is known to be reachable.
+    /// Notes that no request is due, so no call is made. The parent is known to be reachable.
     pub fn handle_nothing_due(&mut self) {
         if let SessionState::Polling { in_flight, .. } = &self.state
             && in_flight.len() == 0
@@ -378,7 +378,7 @@ impl ParentSession {
         }
     }
 
-    /// The parent answered, or pushed a change. Returns whether the body goes to the node.
+    /// Handles an answer of the parent, or a pushed change. Returns whether the body goes to the node.
     pub fn handle_reply(
         &mut self,
         on: ConnectionNumber,
@@ -397,7 +397,7 @@ impl ParentSession {
             (SessionState::Polling { in_flight, .. }, Some(call)) if in_flight.awaits(call) => {
                 (Transport::Calls, false)
             }
-            // The answer to a call that was given up, or a duplicate.
+            // This answers a call that was given up, or is a duplicate.
             _ => return Disposition::Drop,
         };
         if is_flood {
@@ -417,7 +417,7 @@ impl ParentSession {
         Disposition::Keep
     }
 
-    /// The connection ended, or could not be made.
+    /// Notes that the connection ended, or could not be made.
     pub fn handle_closed(
         &mut self,
         on: ConnectionNumber,
@@ -438,7 +438,7 @@ impl ParentSession {
         }
     }
 
-    /// The time of [`ParentSession::poll_timeout`] has come.
+    /// Handles the time of [`ParentSession::poll_timeout`].
     pub fn handle_timeout(&mut self, chance: f64, now: Time) {
         if self.poll_timeout().is_none_or(|at| now < at) {
             return;

@@ -1,8 +1,8 @@
 //! Attempts that start one after the other and run together, as in Happy Eyeballs (RFC 8305).
 //!
 //! A server that accepts a connection and never answers costs a whole timeout. The attempt at the next server starts
-//! after a pause, while the first attempt goes on. It starts at once when an attempt fails. So race only attempts that
-//! change nothing, such as a Discovery.
+//! after a pause, while the first attempt continues. It starts at once when an attempt fails. So race only attempts
+//! that change nothing, such as a Discovery.
 //!
 //! The caller passes the pause, so there is no clock here.
 
@@ -14,7 +14,7 @@ use std::time::Duration;
 /// Time that one server has to answer before the next one is tried beside it.
 pub const HEAD_START: Duration = Duration::from_secs(1);
 
-/// The attempts that are under way, and the failures of those that are over.
+/// Attempts in progress, and the failures of ended ones.
 struct Race<A, E> {
     under_way: Vec<Pin<Box<A>>>,
     failures: Vec<E>,

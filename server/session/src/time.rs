@@ -1,4 +1,4 @@
-//! A point in time, as all that is pure counts it.
+//! Points in time, as all state machines count them.
 
 pub use doorward_time::Time;
 pub use doorward_time::millis;

@@ -1,30 +1,30 @@
-//! Text of others, so that a person sees what is in it.
+//! Escaping of text from others, so that a person sees its content.
 //!
-//! What a server says goes to terminals and into logs. A control character there may clear the screen, an
-//! escape sequence may do anything that a terminal can, U+202E turns the direction of what follows, and a
-//! character of no width makes two names look the same. All these are shown as their numbers: `\u{202e}`.
-//! What can be seen stays as it is, in any script; so do quotes and backslashes.
+//! Texts of a server go to terminals and into logs. A control character there may clear the screen, an escape sequence
+//! may do anything that a terminal can, U+202E turns the direction of the text after it, and a character without width
+//! makes two names look the same. All these are shown as their numbers: `\u{202e}`. Visible characters stay as they
+//! are, in any script. So do quotes and backslashes.
 
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// More marks than that on one letter grow over the lines above and below.
+/// Largest number of marks on a letter. More would grow over the lines above and below.
 const MARKS_MAX: u32 = 4;
 
-/// How much of a text is kept by [`cut`], in bytes. Nobody reads more of a message.
+/// Largest text that [`cut`] keeps, in bytes. A reader needs no more of a message.
 const MESSAGE_BYTES_MAX: usize = 1_000;
 
-/// A text within a line: the end of a line in it and a tab are shown as their numbers, too.
+/// Escapes a text within a line. The end of a line in it and a tab are shown as their numbers, too.
 pub fn line(text: &str) -> Cow<'_, str> {
     shown(text, |_| false)
 }
 
-/// A text of several lines: these end where they end, and tabs are tabs.
+/// Escapes a text of several lines. Line ends and tabs stay.
 pub fn lines(text: &str) -> Cow<'_, str> {
     shown(text, |c| matches!(c, '\n' | '\t'))
 }
 
-/// A message within a line, and no more of it than anybody reads.
+/// Escapes a message within a line, and shortens it.
 pub fn cut(text: &str) -> Cow<'_, str> {
     if text.len() <= MESSAGE_BYTES_MAX {
         return line(text);
@@ -36,8 +36,8 @@ pub fn cut(text: &str) -> Cow<'_, str> {
     Cow::Owned(format!("{}… (and {} bytes more)", line(kept), left.len()))
 }
 
-/// JSON whose strings hold what cannot be seen as JSON's own numbers, `\u202e`: it says the same. In JSON
-/// there is nothing else outside of strings but blanks.
+/// Escapes JSON. Invisible characters in strings become JSON's own escapes, `\u202e`, so the value stays the same.
+/// Outside of strings JSON has only visible characters and blanks.
 pub fn json(text: &str) -> Cow<'_, str> {
     escaped(
         text,
@@ -51,15 +51,15 @@ pub fn json(text: &str) -> Cow<'_, str> {
     )
 }
 
-/// Tells of one character after the other whether it can be seen.
+/// Decides for one character after the other whether it is visible.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Looker {
-    /// How many marks the last letter has; none if there is no letter yet to have one.
+    /// Number of marks on the last letter. None: there is no letter yet.
     marks: Option<u32>,
 }
 
 impl Looker {
-    /// Whether the next character can be seen where it stands.
+    /// Whether the next character is visible in its place.
     pub fn sees(&mut self, c: char) -> bool {
         if matches!(c, ' '..='~') {
             self.marks = Some(0);
@@ -115,10 +115,10 @@ fn escaped(
     Cow::Owned(shown)
 }
 
-/// Printable as Rust's own tables have it, which leave out controls, what steers the direction, what has
-/// no width, surrogates and what no character is assigned to.
+/// Whether Rust's own tables call it printable. They exclude controls, direction marks, characters without width,
+/// surrogates and unassigned numbers.
 fn is_printable(c: char) -> bool {
-    // Of a text, only its first character is escaped for being a mark.
+    // Rust escapes only the first character of a text for being a mark.
     let mut buffer = [0; 5];
     buffer[0] = b'a';
     // A character has at most 4 bytes.
@@ -129,12 +129,12 @@ fn is_printable(c: char) -> bool {
     pair.is_some_and(|pair| pair.escape_debug().count() == 2) || matches!(c, '"' | '\'' | '\\')
 }
 
-/// A mark on the letter before it.
+/// Whether it is a mark on the letter before it.
 fn is_mark(c: char) -> bool {
     c.escape_debug().count() > 1 && !matches!(c, '"' | '\'' | '\\')
 }
 
-/// Printable to Rust, and nothing to the eye: fillers, joiners, variation selectors, odd blanks.
+/// Whether it is printable to Rust, but invisible: fillers, joiners, variation selectors, unusual blanks.
 const fn is_blank(c: char) -> bool {
     matches!(
         c,

@@ -1,42 +1,42 @@
-//! Calls that wait for the parent. A server below the root that has no lease of a resource yet cannot grant
-//! anything of it. The first caller would have to come back, so its call waits a moment instead.
+//! Calls that wait for the parent. A server below the root without a lease of a resource cannot grant anything of it
+//! yet. The call of the first client waits a moment, so that the client need not return.
 //!
-//! A call is answered at once if the node can decide all of it, or if the parent is known to be unreachable.
-//! Otherwise it waits, at most [`PARENT_WAIT`] after the node was asked first. Whenever the parent answers, the node is asked
-//! again for the undecided resources. When the time is over, the call is answered: resources that are still
+//! A call is answered at once if the node can decide all of it, or if the parent is known to be unreachable. Otherwise
+//! it waits, at most [`PARENT_WAIT`] after the node was asked first. Whenever the parent answers, the driver asks the
+//! node again for the undecided resources. When the time is over, the call is answered: resources that are still
 //! undecided are refused as *not ready*.
 //!
-//! Each call has a small state machine of its own, so calls that do not wait cost nothing. The driver keeps the
-//! answer, and merges later decisions into it.
+//! Each call has a small state machine of its own, so calls that do not wait cost nothing. The driver keeps the answer,
+//! and merges later decisions into it.
 
 use std::time::Duration;
 
 use crate::time::Time;
 
-/// How long a call waits for the parent, at most.
+/// Longest wait of a call for the parent.
 pub const PARENT_WAIT: Duration = Duration::from_secs(1);
 
-/// What the node decided.
+/// Decision of the node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallDecision {
-    /// All of it was decided, or refused for good.
+    /// All of the call is decided, or refused for good.
     Complete,
-    /// Some of it is not ready: the parent has not answered.
+    /// Some of it is not ready, because the parent has not answered.
     NotReady {
-        /// The parent is known to be unreachable, so waiting is of no use.
+        /// Whether the parent is known to be unreachable, so that waiting is useless.
         is_parent_down: bool,
     },
 }
 
-/// What the driver has to do.
+/// A task for the driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallAction {
-    /// Answer the call with what was decided.
+    /// Answer the call with the decisions.
     Answer,
-    /// Ask the node again for what was not ready. The client's lease was measured when the call came, so it lasts
-    /// at least that much less by now.
+    /// Ask the node again for the resources that are not ready. The client reported its lease when the call came, so
+    /// the lease lasts at least that much less by now.
     AskAgain {
-        /// How long the call has waited.
+        /// Time that the call has waited.
         waited: Duration,
     },
 }
@@ -44,15 +44,15 @@ pub enum CallAction {
 /// The state of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CallState {
-    /// The node is asked.
+    /// The driver asks the node.
     Deciding,
-    /// It waits for the parent.
+    /// The call waits for the parent.
     Waiting,
-    /// The parent has answered: the node is to be asked again.
+    /// The parent has answered, and the driver must ask the node again.
     AskingAgain { at: Time },
-    /// It has to be answered.
+    /// The driver must answer the call.
     Answering,
-    /// It was answered.
+    /// The call was answered.
     Over,
 }
 
@@ -64,7 +64,7 @@ pub struct WaitingCall {
 }
 
 impl WaitingCall {
-    /// A call that comes now. Ask the node at once.
+    /// Returns a call that comes now. The driver asks the node at once.
     pub const fn new(now: Time) -> Self {
         Self {
             came_at: now,
@@ -72,12 +72,12 @@ impl WaitingCall {
         }
     }
 
-    /// Whether it waits for the parent.
+    /// Whether the call waits for the parent.
     pub const fn is_waiting(&self) -> bool {
         matches!(self.state, CallState::Waiting)
     }
 
-    /// What the node decided.
+    /// Handles the decision of the node.
     pub fn handle_decision(&mut self, decision: CallDecision, now: Time) {
         debug_assert_eq!(self.state, CallState::Deciding, "the node was asked");
         let waits = matches!(
@@ -94,21 +94,21 @@ impl WaitingCall {
         };
     }
 
-    /// The parent has answered.
+    /// Handles an answer of the parent.
     pub fn handle_parent_answered(&mut self, now: Time) {
         if self.is_waiting() {
             self.state = CallState::AskingAgain { at: now };
         }
     }
 
-    /// Time has passed.
+    /// Ends the wait if its time is over.
     pub fn handle_timeout(&mut self, now: Time) {
         if self.is_waiting() && self.until() <= now {
             self.state = CallState::Answering;
         }
     }
 
-    /// The next action.
+    /// Returns the next action.
     pub fn poll_action(&mut self) -> Option<CallAction> {
         match self.state {
             CallState::AskingAgain { at } => {
@@ -124,7 +124,7 @@ impl WaitingCall {
         }
     }
 
-    /// When to call [`WaitingCall::handle_timeout`] at the latest. Calls that came later have a later one.
+    /// Returns the latest time to call [`WaitingCall::handle_timeout`]. Later calls have a later one.
     pub fn poll_timeout(&self) -> Option<Time> {
         let waits = self.is_waiting();
         waits.then(|| self.until())

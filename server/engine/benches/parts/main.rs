@@ -48,7 +48,7 @@ use parents::{LEASE, answer};
 
 const TURNS: usize = 5;
 
-/// How large everything is.
+/// Sizes of nodes and calls.
 struct Sizes {
     resources: usize,
     leases: usize,
@@ -85,7 +85,7 @@ fn main() {
     newcomers(&sizes);
 }
 
-/// Requests of clients that name many resources.
+/// Requests of clients for many resources.
 fn clients(sizes: &Sizes) {
     let Sizes {
         resources,
@@ -201,7 +201,7 @@ fn parent(sizes: &Sizes) {
     answered.print();
 }
 
-/// The parent's first answer about a resource of many holders, all of which wait for it.
+/// The parent's first answer about a resource, with many holders that wait for it.
 fn first_answer(sizes: &Sizes) {
     println!(
         "\nbelow a parent, one resource that {} holders wait for",
@@ -226,7 +226,7 @@ fn first_answer(sizes: &Sizes) {
     later.print();
 }
 
-/// Holders that come, until there are many.
+/// Newcomers, until the resource has many holders.
 fn newcomers(sizes: &Sizes) {
     println!("\none resource, until it has {} holders", sizes.most);
     let mut came = Calls::new("GetCapacity of newcomers");
@@ -339,7 +339,7 @@ fn master(has_parent: bool, kind: AlgorithmKind) -> Node {
         has_parent,
         ..Config::default()
     };
-    // All come at once.
+    // All holders come at once.
     let at_once = Rate::new(NonZeroU32::MAX, 1);
     config.limits.requests_per_template = at_once;
     let mut node = Node::new(config, templates(kind, has_parent));

@@ -1,8 +1,8 @@
-//! Requests of child servers whose clients have many priorities, and what is asked of the parent for them.
+//! Requests of child servers with many priorities, and the requests to the parent for them.
 
 use super::*;
 
-/// So many priorities.
+/// Measures this number of priorities.
 pub(super) fn all(sizes: &Sizes, priorities: usize) {
     let (children, resources) = (sizes.children, sizes.named / priorities);
     println!(

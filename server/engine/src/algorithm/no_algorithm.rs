@@ -1,8 +1,9 @@
-//! NO_ALGORITHM: everyone gets what it wants. For watching a resource before limiting it.
+//! NO_ALGORITHM: every holder gets all it wants. An operator watches a resource with it before
+//! limiting the resource.
 
 use crate::algorithm::Rule;
 
-/// What it wants.
+/// Returns the rule that grants all wants.
 pub const fn solve() -> Rule {
     Rule::NoAlgorithm
 }

@@ -1,11 +1,11 @@
 //! PRIORITY_BANDS: higher priorities first, with guaranteed minimums.
 //!
-//! Each band p first gets what it is guaranteed, min(Qₚ, gₚ). What is left goes to the bands from
-//! the highest priority number down until their Qₚ. Inside a band, FAIR_SHARE. A guarantee that
-//! its band does not need is not kept idle.
+//! Each band p first gets its guarantee, min(Qₚ, gₚ). The rest goes to the bands from the highest
+//! priority number down, until each has its Qₚ. Inside a band, FAIR_SHARE divides. The part of a
+//! guarantee that its band does not need goes to other bands.
 //!
-//! At the root, gₚ is the template's `min_share.p` times the capacity. Below it, gₚ is the band's
-//! part of what the parent gave: which band has how much is decided for the whole tree at once.
+//! At the root, gₚ is the template's `min_share.p` times the capacity. Below the root, gₚ is the
+//! band's part of the parent's grant: the root decides for the whole tree how much each band has.
 
 use std::collections::BTreeMap;
 
@@ -14,17 +14,17 @@ use crate::bands::Bands;
 use crate::claim_index::Level;
 use crate::supply::Supply;
 
-/// What a band gets.
+/// Share of a band.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BandShare {
-    /// In total.
+    /// Total of the band.
     pub capacity: f64,
-    /// Per subclient.
+    /// Level per subclient.
     pub level: Level,
 }
 
 impl BandShare {
-    /// No more than either of the two.
+    /// Returns a share that is no larger than either of the two.
     pub(crate) fn stricter(self, other: Self) -> Self {
         Self {
             capacity: self.capacity.min(other.capacity),
@@ -36,7 +36,8 @@ impl BandShare {
     }
 }
 
-/// What the given bands get; an unknown band gets nothing. O(bands, and log n for each given one).
+/// Returns the shares of the given bands. An unknown band gets nothing. O(bands, and log n for each
+/// given one).
 pub fn solve(
     bands: &Bands,
     min_shares: &BTreeMap<i64, f64>,
@@ -56,7 +57,7 @@ pub fn solve(
         return Rule::Bands(BTreeMap::new());
     };
     match asked.next() {
-        // What a client asks for: nothing is allocated.
+        // A client asks with one band: this path allocates nothing.
         None => {
             let capacity = band_capacity(bands, min_shares, supply, first);
             Rule::Band(first, share(first, capacity))
@@ -74,7 +75,7 @@ pub fn solve(
     }
 }
 
-/// What the band of that priority gets. O(bands).
+/// Returns the capacity of the band of that priority. O(bands).
 pub(crate) fn band_capacity(
     bands: &Bands,
     min_shares: &BTreeMap<i64, f64>,
@@ -86,7 +87,7 @@ pub(crate) fn band_capacity(
     own.map_or(0.0, |(_, capacity)| capacity)
 }
 
-/// What each band gets, from the highest priority down. O(bands) for all of them.
+/// Returns the capacity of each band, from the highest priority down. O(bands) for all of them.
 fn band_capacities<'a>(
     bands: &'a Bands,
     min_shares: &'a BTreeMap<i64, f64>,
@@ -110,7 +111,7 @@ fn band_capacities<'a>(
         let minimum = guaranteed(band, wants);
         let beyond = wants - minimum;
         let satisfied = left >= beyond;
-        // All it wants, to the bit, when that much is left.
+        // A satisfied band gets exactly its wants, without a rounding.
         let gets = if satisfied { wants } else { minimum + left };
         left = if satisfied { left - beyond } else { 0.0 };
         (band, gets)

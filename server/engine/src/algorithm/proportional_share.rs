@@ -1,12 +1,12 @@
-//! PROPORTIONAL_SHARE: an equal share e per subclient to start with; what those leave who want less
-//! is divided among the others in proportion to what they want beyond it.
+//! PROPORTIONAL_SHARE: an equal share e per subclient first. Claims below their equal share leave a
+//! rest, which is divided among the other claims in proportion to their wants beyond it.
 //!
-//! Who wants much gets more than max-min fairness would give, but never at the cost of anyone's
-//! equal share.
+//! A claim with large wants gets more than under max-min fairness, but never at the cost of another
+//! claim's equal share.
 //!
-//! Two numbers describe the outcome, e and the part of what is wanted beyond it. Below the root, e
-//! is what the parent sends (it depends on the clients of the whole tree), and the part follows
-//! from the capacity. So what is handed out is the capacity, whatever e is.
+//! Two numbers describe the outcome: e, and the part of the wants beyond it. Below the root, the
+//! parent sends e (it depends on the clients of the whole tree), and the part follows from the
+//! capacity. So the shares add up to the capacity, whatever e is.
 
 use crate::algorithm::{Rule, fair_share};
 use crate::bands::Bands;

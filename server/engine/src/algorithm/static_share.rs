@@ -1,9 +1,9 @@
-//! STATIC: everyone gets what it wants, up to the capacity, which is per client. It promises no
-//! total: a thousand clients may get a thousand times the capacity.
+//! STATIC: every client gets its wants, up to the capacity, which is per client. The total has no
+//! bound: a thousand clients may get a thousand times the capacity.
 //!
-//! Below the root, what counts is the capacity per client that the parent sends, not what the
-//! server was granted for all its clients together. A Doorman parent does not send it; then
-//! the level at which the claims together take what was given is the same number.
+//! Below the root, the capacity per client that the parent sends is the bound, not the server's
+//! grant for all its clients together. A Doorman parent does not send it. Then the level at which
+//! the claims together take that grant is the same number.
 
 use crate::algorithm::Rule;
 use crate::bands::Bands;

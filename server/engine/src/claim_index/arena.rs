@@ -2,19 +2,19 @@
 
 use crate::chunked::Chunked;
 
-/// Nodes by number. Grows by chunks, so that no insertion ever moves what is there already.
+/// Nodes by number. The arena grows by chunks, so that no insertion moves another node.
 #[derive(Clone, Debug)]
 pub(super) struct Arena<T> {
     chunks: Vec<Vec<T>>,
-    /// Elsewhere, and often absent: most trees are small and never shrink.
+    /// Numbers of free places. Boxed and often absent, since most trees are small and never shrink.
     free: Option<Box<Chunked<u32>>>,
 }
 
-/// Bytes in a chunk, at most. The first one is copied while it grows: for some microseconds.
+/// Largest chunk, in bytes. Growth of the first chunk copies it, which takes some microseconds.
 const CHUNK_BYTES: usize = 32 * 1024;
 
 impl<T> Arena<T> {
-    /// Nodes in a chunk: a power of two.
+    /// Number of nodes in a chunk: a power of two.
     const CHUNK: usize = {
         let fit = CHUNK_BYTES / size_of::<T>();
         1 << fit.ilog2()
@@ -31,7 +31,7 @@ impl<T> Default for Arena<T> {
 }
 
 impl<T: Default> Arena<T> {
-    /// Puts a node in, and returns its number.
+    /// Inserts a node, and returns its number.
     pub(super) fn insert(&mut self, value: T) -> u32 {
         if let Some(number) = self.free.as_mut().and_then(|free| free.pop()) {
             self[number] = value;
@@ -42,14 +42,14 @@ impl<T: Default> Arena<T> {
             .last()
             .is_none_or(|chunk| chunk.len() == Self::CHUNK);
         if full {
-            // The first chunk grows as needed: most trees are small.
+            // The first chunk grows as needed, since most trees are small.
             let is_first = self.chunks.is_empty();
             self.chunks.reserve_exact(usize::from(is_first));
             self.chunks
                 .push(Vec::with_capacity(if is_first { 0 } else { Self::CHUNK }));
         }
         let chunks = self.chunks.len();
-        // There is a chunk: it was there or was just pushed.
+        // A chunk exists: an older one, or the one pushed above.
         let Some(chunk) = self.chunks.last_mut() else {
             return 0;
         };
@@ -60,13 +60,13 @@ impl<T: Default> Arena<T> {
         u32::try_from((chunks - 1) * Self::CHUNK + chunk.len() - 1).unwrap_or(u32::MAX)
     }
 
-    /// Takes a node out.
+    /// Removes a node.
     pub(super) fn remove(&mut self, number: u32) {
         self[number] = T::default();
         self.free.get_or_insert_default().push(number);
     }
 
-    /// Two different nodes at once.
+    /// Returns two different nodes at once.
     pub(super) fn pair_mut(&mut self, left: u32, right: u32) -> (&mut T, &mut T) {
         debug_assert_ne!(left, right);
         let [left, right] = [left as usize, right as usize];
@@ -92,17 +92,17 @@ impl<T: Default> Arena<T> {
         }
     }
 
-    /// How many there are, and places that are free. O(chunks).
+    /// Number of nodes and free places. O(chunks).
     pub(super) fn places(&self) -> usize {
         self.chunks.iter().map(Vec::len).sum()
     }
 
-    /// All of them, and those that are free.
+    /// Iterates over all nodes and free places.
     pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
         self.chunks.iter().flatten()
     }
 
-    /// Bytes of memory behind them, but for what each has elsewhere.
+    /// Bytes of memory that the arena uses, without heap memory of the nodes.
     pub(super) fn memory_bytes(&self) -> usize {
         let nodes: usize = self.chunks.iter().map(Vec::capacity).sum();
         let free = self.free.as_ref();

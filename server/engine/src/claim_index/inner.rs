@@ -1,8 +1,8 @@
 //! An inner node of the claim index's tree: children in order, with the sums of their subtrees.
 //!
-//! Fields are apart (all ratios, all wants, …) because most steps look at one of them only. All arrays are sorted
-//! by key. Positions handed around are of children that are there, or of a new one, for which there is room; that is why
-//! indexing in here cannot fail.
+//! Each field is an array of its own (all ratios, all wants, …), because most steps need one field only. All arrays are
+//! sorted by key. Every position passed in is that of a present child, or of a new one for which there is room.
+//! Therefore indexing here cannot fail.
 #![expect(
     clippy::indexing_slicing,
     reason = "positions are within the arrays, see above"
@@ -10,34 +10,33 @@
 
 use crate::claim_index::sums::{Key, Sums, narrow};
 
-/// Children of an inner node, at most.
+/// Largest number of children of an inner node.
 pub(super) const INNER_MAX: usize = 32;
 
 /// Children with the sums of their subtrees.
 ///
-/// No running sums are kept, so that an update changes one place in a node; a search adds up
-/// blocks of children, which a processor does side by side. Sums beyond the length are zero, and ratios
-/// there are infinite, so that all can be added up and compared without waiting for the length.
+/// The node keeps no running sums, so an update changes one place in it. A search adds up blocks of children, which a
+/// processor does side by side. Beyond the length, sums are zero and ratios are infinite, so a search can add and
+/// compare all places without waiting for the length.
 #[derive(Clone, Debug)]
 pub(super) struct Inner {
     len: u8,
     children: [u32; INNER_MAX],
     wants: [f64; INNER_MAX],
     subclients: [f64; INNER_MAX],
-    /// A lower bound of all keys in the child, above all keys in the children before it. The first
-    /// one is never looked at for searching.
+    /// A lower bound of all keys in the child, above all keys in the children before it. No search reads the first one.
     bound_ratios: [f64; INNER_MAX],
     bound_wants: [f64; INNER_MAX],
     bound_subclients: [f64; INNER_MAX],
 }
 
-/// Children that are added up side by side.
+/// Number of children that are added up side by side.
 const BLOCK: usize = 8;
 
-/// Blocks of a node.
+/// Number of blocks in a node.
 const BLOCKS: usize = INNER_MAX / BLOCK;
 
-/// A child, and what stands before and after it in the whole tree.
+/// A child, with the sums before and after it in the whole tree.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Found {
     pub(super) position: usize,
@@ -66,7 +65,7 @@ impl Inner {
         usize::from(self.len)
     }
 
-    /// A number for which all has to be read that a change of a claim needs.
+    /// Returns a number whose computation reads everything that a change of a claim needs.
     pub(super) fn touched(&self) -> f64 {
         let lines = |array: &[f64; INNER_MAX]| array.iter().step_by(8).sum::<f64>();
         let children: u32 = self.children.iter().step_by(16).fold(0, |a, b| a | b);
@@ -110,7 +109,7 @@ impl Inner {
         }
     }
 
-    /// Puts a child in.
+    /// Inserts a child.
     pub(super) fn insert(&mut self, position: usize, child: u32, key: Key, sums: Sums) {
         let (from, to) = (position..self.len(), position + 1);
         self.children.copy_within(from.clone(), to);
@@ -123,7 +122,7 @@ impl Inner {
         self.len += 1;
     }
 
-    /// Takes a child out.
+    /// Removes a child.
     pub(super) fn remove(&mut self, position: usize) {
         let last = self.len() - 1;
         let from = position + 1..last + 1;
@@ -134,7 +133,7 @@ impl Inner {
         self.truncate(last);
     }
 
-    /// Forgets all from a position on.
+    /// Drops all children from a position on.
     fn truncate(&mut self, at: usize) {
         let gone = at..self.len();
         for array in self.numbers() {
@@ -144,11 +143,11 @@ impl Inner {
         self.len = narrow(at);
     }
 
-    /// Asserts that the bounds are in order, and that what is beyond the length changes no sum and no search.
+    /// Asserts that the bounds are in order, and that places beyond the length change no sum and no search.
     ///
     /// # Panics
     ///
-    /// If they are not, or it does.
+    /// If one of them is wrong.
     #[cfg(test)]
     pub(super) fn assert_consistent(&self) {
         let len = self.len();
@@ -171,7 +170,7 @@ impl Inner {
         ]
     }
 
-    /// Moves every child from a position on into a new node.
+    /// Moves all children from a position on into a new node.
     pub(super) fn split_off(&mut self, at: usize) -> Self {
         let mut right = Self::default();
         let moved = at..self.len();
@@ -184,7 +183,7 @@ impl Inner {
         right
     }
 
-    /// As of a [leaf](crate::claim_index::leaf::Leaf::share_with).
+    /// Merges or balances two nodes, as a [leaf](crate::claim_index::leaf::Leaf::share_with) does.
     pub(super) fn share_with(&mut self, right: &mut Self) -> bool {
         let total = self.len() + right.len();
         let merge = total <= INNER_MAX * 3 / 4;
@@ -206,14 +205,16 @@ impl Inner {
         merge
     }
 
-    /// The child in which `key` is, or belongs.
+    /// Returns the child that holds `key`, or that it belongs to.
     pub(super) fn position_of(&self, key: Key) -> usize {
-        // All of them are looked at, side by side: to halve them would wait for memory several times, one after the other.
+        // The loop compares all bounds side by side. A binary search would wait for memory several times, one after the
+        // other.
         let mut position = 0;
         for bound in &self.bound_ratios[1..] {
             position += usize::from(*bound <= key.ratio);
         }
-        // Of the bounds with the same ratio, some may be above the key. Hardly any has it: the others are not looked at.
+        // Some bounds with the same ratio may be above the key. Few bounds have the same ratio, so only their other
+        // parts are read.
         while position > 0
             && self.bound_ratios[position] == key.ratio
             && key.is_before(&self.key(position))
@@ -223,7 +224,7 @@ impl Inner {
         position
     }
 
-    /// The child in which claims cross from "at most `level` per subclient" to above it.
+    /// Finds the child in which the claims cross from "at most `level` per subclient" to above it.
     pub(super) fn find_level(&self, level: f64, before: f64, after: f64) -> Found {
         let position = self.bound_ratios[1..self.len()].partition_point(|ratio| *ratio <= level);
         let wants: f64 = self.wants[..position].iter().sum();
@@ -235,7 +236,7 @@ impl Inner {
         }
     }
 
-    /// The child in which the first claim is after which no more than `slope` subclients are left.
+    /// Finds the child with the first claim after which at most `slope` subclients are left.
     pub(super) fn find_slope(&self, slope: f64, before: f64, after: f64) -> Found {
         let mut position = self.len() - 1;
         let mut after = after;
@@ -250,9 +251,9 @@ impl Inner {
         }
     }
 
-    /// The child in which D reaches `capacity`: everything before it has what it wants there, and
-    /// everything after it gets the same level. At the boundary between two children, D is the sum
-    /// of all wants before it plus the bound's ratio times all subclients after it.
+    /// Finds the child in which D reaches `capacity`: all claims before it have their wants there, and all claims after
+    /// it get the same level. At the boundary between two children, D is the sum of all wants before it plus the
+    /// bound's ratio times all subclients after it.
     pub(super) fn find_demand(&self, capacity: f64, before: f64, after: f64) -> Found {
         let mut wants_before = before;
         let mut subclients_after = [after; BLOCKS + 1];
@@ -260,7 +261,7 @@ impl Inner {
             subclients_after[block] =
                 subclients_after[block + 1] + sum_block(&self.subclients, block);
         }
-        // The block in which D reaches the capacity.
+        // Find the block in which D reaches the capacity.
         let mut block = 0;
         while (block + 1) * BLOCK < self.len() {
             let wants = wants_before + sum_block(&self.wants, block);
@@ -271,7 +272,7 @@ impl Inner {
             wants_before = wants;
             block += 1;
         }
-        // And the child in it.
+        // Find the child in that block.
         let first = block * BLOCK;
         let end = (first + BLOCK).min(self.len());
         let mut after_child = [subclients_after[block + 1]; BLOCK + 1];
@@ -296,12 +297,12 @@ impl Inner {
     }
 }
 
-/// The sum of a whole array, block by block.
+/// Returns the sum of a whole array, block by block.
 fn sum(numbers: &[f64; INNER_MAX]) -> f64 {
     (0..BLOCKS).map(|block| sum_block(numbers, block)).sum()
 }
 
-/// The sum of a block, always in the same order.
+/// Returns the sum of a block, always in the same order.
 fn sum_block(numbers: &[f64; INNER_MAX], block: usize) -> f64 {
     let n = &numbers[block * BLOCK..(block + 1) * BLOCK];
     ((n[0] + n[4]) + (n[1] + n[5])) + ((n[2] + n[6]) + (n[3] + n[7]))

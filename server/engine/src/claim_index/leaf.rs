@@ -1,8 +1,8 @@
 //! A leaf of the claim index's tree: claims in order.
 //!
-//! Fields are apart (all counts, all wants, …) because most steps look at one of them only. All arrays are sorted
-//! by key. Positions handed around are of claims that are there, or of a new one, for which there is room; that is why
-//! indexing in here cannot fail.
+//! Each field is an array of its own (all counts, all wants, …), because most steps need one field only. All arrays are
+//! sorted by key. Every position passed in is that of a present claim, or of a new one for which there is room.
+//! Therefore indexing here cannot fail.
 #![expect(
     clippy::indexing_slicing,
     reason = "positions are within the arrays, see above"
@@ -11,14 +11,14 @@
 use crate::claim_index::leaf_subclients::LeafSubclients;
 use crate::claim_index::sums::{Key, Line, Piece, Sums, narrow};
 
-/// Different claims in a leaf of a tree, at most.
+/// Largest number of different claims in a leaf of a tree.
 pub(super) const LEAF_MAX: usize = 16;
 
-/// Sums that are added up side by side: one alone waits for each of its additions.
+/// Number of sums that are added up side by side. A single sum would wait for each of its additions.
 const LANES: usize = 4;
 
-/// Up to `MAX` different claims, each with how often it is there. What is beyond the length is zero, so that all can be
-/// added up without looking at the length.
+/// Up to `MAX` different claims, each with a count. Places beyond the length are zero, so a sum can add all places
+/// without reading the length.
 #[derive(Clone, Debug)]
 pub(super) struct Leaf<const MAX: usize> {
     len: u8,
@@ -39,7 +39,7 @@ impl<const MAX: usize> Default for Leaf<MAX> {
 }
 
 impl<const MAX: usize> Leaf<MAX> {
-    /// All that is in a smaller leaf.
+    /// Returns a leaf with all claims of a smaller one.
     pub(super) fn copied_from<const LESS: usize>(smaller: &Leaf<LESS>) -> Self {
         debug_assert!(LESS <= MAX);
         let mut leaf = Self::default();
@@ -53,12 +53,12 @@ impl<const MAX: usize> Leaf<MAX> {
         usize::from(self.len)
     }
 
-    /// Bytes of memory behind it.
+    /// Bytes of heap memory that the leaf uses.
     pub(super) fn memory_bytes(&self) -> usize {
         self.subclients.memory_bytes()
     }
 
-    /// A number for which nearly all of it has to be read.
+    /// Returns a number whose computation reads nearly the whole leaf.
     pub(super) fn touched(&self) -> f64 {
         let lines = |array: &[f64; MAX]| array.iter().step_by(8).sum::<f64>();
         let counts: u32 = self.counts.iter().step_by(16).fold(0, |a, b| a | b);
@@ -74,7 +74,7 @@ impl<const MAX: usize> Leaf<MAX> {
         }
     }
 
-    /// Not stored: a division costs less than the memory would.
+    /// Returns the ratio at a position. Not stored, since a division costs less than the memory would.
     fn ratio_at(&self, position: usize) -> f64 {
         self.wants[position] / self.subclients.at(position)
     }
@@ -90,7 +90,7 @@ impl<const MAX: usize> Leaf<MAX> {
     }
 
     pub(super) fn sums(&self) -> Sums {
-        // As whole numbers, which they are.
+        // Each client counts as 1, so the counts add up as whole numbers.
         let clients = || f64::from(self.counts.iter().sum::<u32>());
         let subclients = self.subclients.each();
         Sums {
@@ -99,7 +99,7 @@ impl<const MAX: usize> Leaf<MAX> {
         }
     }
 
-    /// The sum of a number of each claim, as often as it is there.
+    /// Returns the sum over all claims of their number in `numbers` times their count.
     fn sum_of(&self, numbers: &[f64; MAX]) -> f64 {
         let mut sums = [0.0; LANES];
         for (position, number) in numbers.iter().enumerate() {
@@ -108,10 +108,10 @@ impl<const MAX: usize> Leaf<MAX> {
         (sums[0] + sums[1]) + (sums[2] + sums[3])
     }
 
-    /// The first position whose key is not before `key`.
+    /// Returns the first position whose key is not before `key`.
     ///
-    /// Clients are told apart by their wants, without a division. And all are compared, side by side: a search that ends
-    /// at one of them ends where the processor did not expect it.
+    /// Claims of clients differ in their wants alone, so they need no division. The loop compares all of them side by
+    /// side. A loop that stops early would be a branch that the processor mispredicts.
     fn position_of(&self, key: Key) -> usize {
         if self.subclients.each().is_some() || key.subclients != 1.0 {
             let is_before = |at: &usize| self.key(*at).is_before(&key);
@@ -125,11 +125,11 @@ impl<const MAX: usize> Leaf<MAX> {
         position
     }
 
-    /// Where a claim is.
+    /// Returns the position of a claim.
     ///
     /// # Errors
     ///
-    /// If it is not there: where it belongs.
+    /// The position where the claim belongs, if it is not present.
     pub(super) fn find(&self, key: Key) -> Result<usize, usize> {
         let position = self.position_of(key);
         if position < self.len() && self.key(position) == key {
@@ -139,17 +139,17 @@ impl<const MAX: usize> Leaf<MAX> {
         }
     }
 
-    /// How often the claim at a position is there.
+    /// Count of the claim at a position.
     pub(super) fn count_at(&self, position: usize) -> u32 {
         self.counts[position]
     }
 
-    /// Whether there is room for one more claim that is not there yet.
+    /// Whether there is room for one more different claim.
     pub(super) fn has_room(&self) -> bool {
         self.len() < MAX
     }
 
-    /// Puts a claim in, if there is room. Returns whether there was.
+    /// Inserts a claim, if there is room. Returns whether there was.
     pub(super) fn try_insert(&mut self, key: Key) -> bool {
         let place = self.find(key);
         let fits = place.is_ok() || self.has_room();
@@ -159,7 +159,7 @@ impl<const MAX: usize> Leaf<MAX> {
         fits
     }
 
-    /// Puts a claim in where it was [found](Self::find) or belongs. There is room.
+    /// Inserts a claim at the place that [`find`](Self::find) returned. There must be room.
     pub(super) fn put(&mut self, key: Key, place: Result<usize, usize>) {
         debug_assert!(place.is_ok() || self.has_room());
         match place {
@@ -168,7 +168,7 @@ impl<const MAX: usize> Leaf<MAX> {
         }
     }
 
-    /// Puts a claim in; if the leaf was full, returns its new right neighbour.
+    /// Inserts a claim. If the leaf was full, splits it and returns its new right neighbour.
     pub(super) fn insert(&mut self, key: Key) -> Option<Self> {
         let place = self.find(key);
         let position = match place {
@@ -205,7 +205,7 @@ impl<const MAX: usize> Leaf<MAX> {
         self.truncate_but_subclients(len - 1);
     }
 
-    /// Forgets all from a position on.
+    /// Drops all claims from a position on.
     fn truncate(&mut self, at: usize) {
         self.subclients.truncate(at, self.len());
         self.truncate_but_subclients(at);
@@ -218,7 +218,7 @@ impl<const MAX: usize> Leaf<MAX> {
         self.len = narrow(at);
     }
 
-    /// Takes one claim out; returns whether it was there.
+    /// Removes one claim. Returns whether it was present.
     pub(super) fn remove(&mut self, key: Key) -> bool {
         let Ok(position) = self.find(key) else {
             return false;
@@ -227,7 +227,7 @@ impl<const MAX: usize> Leaf<MAX> {
         true
     }
 
-    /// Takes out one claim of those at a position.
+    /// Removes one of the equal claims at a position.
     pub(super) fn take_at(&mut self, position: usize) {
         self.counts[position] -= 1;
         if self.counts[position] == 0 {
@@ -235,7 +235,7 @@ impl<const MAX: usize> Leaf<MAX> {
         }
     }
 
-    /// Asserts that the claims are in order, and that what is beyond them is zero.
+    /// Asserts that the claims are in order, and that places beyond them are zero.
     ///
     /// # Panics
     ///
@@ -251,13 +251,13 @@ impl<const MAX: usize> Leaf<MAX> {
         let each = self.subclients.each().map_or(&[][..], |each| &each[len..]);
         assert!(
             len > 0 || self.subclients.each().is_none(),
-            "nothing is kept of nobody"
+            "an empty leaf keeps no subclients"
         );
         let beyond = self.wants[len..].iter().chain(each);
         assert!(beyond.copied().all(|it| it == 0.0), "beyond the length");
     }
 
-    /// Moves everything from a position on into a new leaf.
+    /// Moves all claims from a position on into a new leaf.
     fn split_off(&mut self, at: usize) -> Self {
         let mut right = Self::default();
         for position in at..self.len() {
@@ -267,8 +267,8 @@ impl<const MAX: usize> Leaf<MAX> {
         right
     }
 
-    /// Moves everything into this leaf, if it leaves room to grow, and returns true; else halves
-    /// what is in both between them.
+    /// Moves all claims of both into this leaf, if that leaves room to grow, and returns true; else gives each a half
+    /// of them.
     pub(super) fn share_with(&mut self, right: &mut Self) -> bool {
         let total = self.len() + right.len();
         let merge = total <= MAX * 3 / 4;
@@ -312,8 +312,8 @@ impl<const MAX: usize> Leaf<MAX> {
         }
     }
 
-    /// The first claim after which no more than `slope` subclients are left, given what stands
-    /// before and after this leaf: its ratio, and D there. It is in this leaf.
+    /// Finds the first claim after which at most `slope` subclients are left, given the sums before and after this
+    /// leaf. The claim is in this leaf. Returns its ratio, and D there.
     pub(super) fn vertex(&self, slope: f64, before: f64, after: f64) -> Option<(f64, f64)> {
         let mut after = after;
         let mut position = self.len();
@@ -330,13 +330,13 @@ impl<const MAX: usize> Leaf<MAX> {
         None
     }
 
-    /// The largest ratio.
+    /// Returns the largest ratio.
     pub(super) fn last_ratio(&self) -> Option<f64> {
         self.len().checked_sub(1).map(|last| self.ratio_at(last))
     }
 
-    /// The level at which all claims together get `capacity`, which lies in this leaf or at its
-    /// edge. None: it is above every claim there is.
+    /// Returns the level at which all claims together get `capacity`. It lies in this leaf or at its edge. Returns
+    /// nothing if it is above all claims.
     pub(super) fn level_for(
         &self,
         capacity: f64,
@@ -353,7 +353,7 @@ impl<const MAX: usize> Leaf<MAX> {
         let mut wants = wants_before;
         for (position, behind) in behind.into_iter().enumerate().take(self.len()) {
             let satisfied = wants + self.wants_at(position);
-            // D at this claim's ratio: it and all before it have what they want.
+            // D at this claim's ratio: this claim and all before it have their wants.
             if satisfied + self.ratio_at(position) * behind > capacity {
                 let rising = behind + self.subclients_at(position);
                 return Some(((capacity - wants) / rising).max(0.0));

@@ -1,13 +1,14 @@
-//! How many subclients each claim of a leaf has.
+//! Number of subclients of each claim of a leaf.
 //!
-//! A client's claim is of one, and nearly all claims are clients': a leaf of such claims keeps nothing of it. That
-//! makes it a third smaller, and a change of a claim waits for less memory. Claims of child servers are of any number.
+//! A client's claim has one subclient, and nearly all claims are clients'. A leaf of such claims stores no numbers.
+//! That makes it a third smaller, and a change of a claim waits for less memory. Claims of child servers have any
+//! number of subclients.
 #![expect(
     clippy::indexing_slicing,
     reason = "positions are within the array: they are those of the leaf"
 )]
 
-/// See the [module](self). What is beyond the length of the leaf is zero, if it is kept.
+/// See the [module](self). Stored numbers beyond the length of the leaf are zero.
 #[derive(Clone, Debug)]
 pub(super) struct LeafSubclients<const MAX: usize>(Option<Box<[f64; MAX]>>);
 
@@ -18,17 +19,17 @@ impl<const MAX: usize> Default for LeafSubclients<MAX> {
 }
 
 impl<const MAX: usize> LeafSubclients<MAX> {
-    /// Of each claim. None: every claim is of one.
+    /// Numbers of all claims. None: every claim has one subclient.
     pub(super) fn each(&self) -> Option<&[f64; MAX]> {
         self.0.as_deref()
     }
 
-    /// Of the claim at a position.
+    /// Number of subclients of the claim at a position.
     pub(super) fn at(&self, position: usize) -> f64 {
         self.each().map_or(1.0, |each| each[position])
     }
 
-    /// A claim comes to a position. There are `len` others.
+    /// Inserts the number of a new claim at a position, among `len` others.
     pub(super) fn insert(&mut self, position: usize, subclients: f64, len: usize) {
         if self.0.is_none() && subclients != 1.0 {
             let mut each = Box::new([0.0; MAX]);
@@ -41,7 +42,7 @@ impl<const MAX: usize> LeafSubclients<MAX> {
         }
     }
 
-    /// The claim at a position goes, of `len`.
+    /// Removes the number at a position, one of `len`.
     pub(super) fn remove(&mut self, position: usize, len: usize) {
         if let Some(each) = &mut self.0 {
             each.copy_within(position + 1..len, position);
@@ -49,7 +50,7 @@ impl<const MAX: usize> LeafSubclients<MAX> {
         self.truncate(len - 1, len);
     }
 
-    /// The claims from a position on go, of `len`.
+    /// Drops the numbers from a position on, of `len`.
     pub(super) fn truncate(&mut self, at: usize, len: usize) {
         if at == 0 {
             self.0 = None;
@@ -59,7 +60,7 @@ impl<const MAX: usize> LeafSubclients<MAX> {
         }
     }
 
-    /// Bytes of memory behind it.
+    /// Bytes of heap memory that the numbers use.
     pub(super) fn memory_bytes(&self) -> usize {
         self.each().map_or(0, size_of_val)
     }

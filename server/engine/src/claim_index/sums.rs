@@ -1,8 +1,8 @@
-//! What the nodes of the claim index's tree have in common: keys, sums and lengths.
+//! Keys, sums and lengths, which both kinds of nodes use.
 
 use crate::claim::Claim;
 
-/// What claims are ordered by: wants per subclient, then wants. Equal keys are equal claims.
+/// Order of claims: wants per subclient, then wants. Equal keys are equal claims.
 #[derive(Clone, Copy, Debug, PartialEq, Default)]
 pub(super) struct Key {
     pub(super) ratio: f64,
@@ -11,7 +11,7 @@ pub(super) struct Key {
 }
 
 impl Key {
-    /// Not above any key.
+    /// A key that is not above any other.
     pub(super) const LOWEST: Self = Self {
         ratio: 0.0,
         wants: 0.0,
@@ -26,7 +26,7 @@ impl Key {
         }
     }
 
-    /// Whether this stands before `other`. No part is ever NaN.
+    /// Whether this key comes before `other`. No part is ever NaN.
     pub(super) fn is_before(&self, other: &Self) -> bool {
         (self.ratio, self.wants, self.subclients) < (other.ratio, other.wants, other.subclients)
     }

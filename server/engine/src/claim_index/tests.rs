@@ -13,7 +13,7 @@ fn claim(wants: f64, subclients: f64) -> Claim {
     }
 }
 
-/// D(w) by its definition.
+/// Computes D(w) by its definition.
 fn dumb_demand_at(claims: &[Claim], level: f64) -> f64 {
     claims
         .iter()
@@ -21,7 +21,7 @@ fn dumb_demand_at(claims: &[Claim], level: f64) -> f64 {
         .sum()
 }
 
-/// The level by filling up from the lowest ratio.
+/// Computes the level by filling up from the lowest ratio.
 fn dumb_level_for(claims: &[Claim], capacity: f64) -> Level {
     let total: f64 = claims.iter().map(|claim| claim.wants.get()).sum();
     if is_enough(capacity, total) {
@@ -54,7 +54,7 @@ fn is_close(got: f64, expected: f64) -> bool {
     (got - expected).abs() <= tolerance
 }
 
-/// The index answers as the list does, at levels and capacities that matter.
+/// Checks that the index answers as the list does, at levels and capacities at the edges.
 #[track_caller]
 fn check(index: &ClaimIndex, claims: &[Claim]) {
     match &index.claims {
@@ -77,8 +77,8 @@ fn check(index: &ClaimIndex, claims: &[Claim]) {
     for fraction in [0.0, 0.01, 0.3, 0.5, 0.9, 0.999, 1.0, 1.5] {
         let capacity = total * fraction;
         match (index.level_for(capacity), dumb_level_for(claims, capacity)) {
-            // Where few small subclients set the level, it moves far for a rounding of the capacity: then it is right if
-            // it gives the capacity away.
+            // A level set by few small subclients moves far for a rounding of the capacity. Then a level is right if
+            // the shares at it add up to the capacity.
             (Level::At(got), Level::At(expected)) if !is_close(got, expected) => {
                 check_close("D at the level", dumb_demand_at(claims, got), capacity);
             }
@@ -111,7 +111,7 @@ fn claims_in_rising_falling_and_equal_order_come_out_again() {
         check(&index, &claims);
         for (taken, claim) in claims.iter().enumerate() {
             let emptied = index.remove(*claim);
-            // Of many different claims, the last one leaves a tree that somebody else has to drop.
+            // After many different claims, removing the last one returns the tree for the caller to drop.
             let is_last = taken + 1 == claims.len();
             assert_eq!(emptied.is_some(), is_last && order != 2, "{taken}");
             if taken % 500 == 0 {
@@ -141,7 +141,7 @@ fn a_capacity_one_rounding_below_the_sum_is_enough_for_all() {
 
 #[test]
 fn a_million_updates_do_not_make_the_sums_drift() {
-    // A small generator of our own kind of chance: the test must be the same on every machine.
+    // A small generator of its own, so that the test is the same on every machine.
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let mut next = move || {
         state ^= state << 13;
@@ -177,7 +177,7 @@ fn claims() -> impl Strategy<Value = Claim> {
     (wants, subclients).prop_map(|(wants, subclients)| claim(wants, subclients))
 }
 
-/// Claims that are all of as many subclients, as those of clients are. Some are equal.
+/// Claims with the same number of subclients, as those of clients are. Some are equal.
 fn alike() -> impl Strategy<Value = Vec<Claim>> {
     let wants = prop_oneof![(0..40_u32).prop_map(f64::from), 0.0..40.0];
     let list = prop::collection::vec(wants, 2..1500);
@@ -194,7 +194,7 @@ proptest! {
     ) {
         let mut index = ClaimIndex::default();
         let mut list: Vec<Claim> = Vec::new();
-        // Grows on the whole in the first half and shrinks in the second, to split and to merge.
+        // The index grows in the first half and shrinks in the second, so nodes split and merge.
         let half = steps.len() / 2;
         for (at, (claim, place, chance)) in steps.into_iter().enumerate() {
             if chance < if at < half { 8 } else { 2 } || list.is_empty() {
@@ -212,7 +212,7 @@ proptest! {
     }
 
     #[test]
-    fn a_claim_that_changes_is_one_that_goes_and_another_that_comes(
+    fn a_changed_claim_equals_a_removal_and_an_insertion(
         list in prop::collection::vec(claims(), 1..1500),
         changes in prop::collection::vec((any::<prop::sample::Index>(), claims()), 1..300),
     ) {
@@ -236,7 +236,7 @@ proptest! {
         list in alike(),
         changes in prop::collection::vec([any::<prop::sample::Index>(), any::<prop::sample::Index>()], 1..300),
     ) {
-        // Half of them are there, and change into any of all: near ones, equal ones, and themselves.
+        // Half of the claims are present. They change into any others: near ones, equal ones, and themselves.
         let (there, all) = (list.len().div_ceil(2), list);
         let mut list = all[..there].to_vec();
         let mut index = ClaimIndex::default();
@@ -256,7 +256,7 @@ proptest! {
     }
 
     #[test]
-    fn what_was_found_before_is_what_is_found_anew(
+    fn a_stored_result_equals_a_fresh_one(
         list in prop::collection::vec(claims(), 1..200),
         steps in prop::collection::vec((0..4u8, any::<prop::sample::Index>(), claims(), 0..4u8), 1..200),
     ) {
@@ -277,14 +277,14 @@ proptest! {
                     index.replace(list[place], claim);
                     list[place] = claim;
                 }
-                // Nothing has changed.
+                // This step changes nothing.
                 _ => {}
             }
             let mut anew = index.clone();
             if let Claims::Many(tree) = &mut anew.claims {
                 tree.forget_known();
             }
-            // A few capacities, and not all of the demand of the moment, so that the same ones come again.
+            // A few capacities, and not all of the present demand, so that the same ones come again.
             let capacity = [10.0, 1e4, 1e9, anew.total_wants() / 2.0][usize::from(of)];
             prop_assert_eq!(index.level_for(capacity), anew.level_for(capacity));
             prop_assert_eq!(index.demand_at(capacity / 64.0), anew.demand_at(capacity / 64.0));
@@ -298,7 +298,7 @@ proptest! {
     ) {
         let mut index = ClaimIndex::default();
         let mut list: Vec<Claim> = Vec::new();
-        // Around the sizes at which the claims change their form.
+        // Sizes around those at which the claims change their form.
         for (claim, place, goes) in steps {
             if goes && !list.is_empty() || list.len() > FEW + 2 {
                 let gone = list.swap_remove(place.index(list.len()));
@@ -313,7 +313,7 @@ proptest! {
     }
 
     #[test]
-    fn at_the_level_everyone_together_gets_the_capacity(
+    fn at_the_level_all_claims_together_get_the_capacity(
         list in prop::collection::vec(claims(), 1..200),
         fraction in 0.0..1.0f64,
     ) {

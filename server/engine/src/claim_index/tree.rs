@@ -23,7 +23,7 @@ pub(super) struct Tree {
 #[derive(Clone, Debug, Default)]
 struct LastFound {
     sums: Cell<Option<Sums>>,
-    /// The level for a capacity.
+    /// A capacity and the level for it.
     level: Cell<Option<(f64, Option<f64>)>>,
     /// A piece of the demand curve. Of no levels: none.
     piece: Cell<Piece>,
@@ -35,7 +35,7 @@ const MANY_LEAVES: usize = 256;
 /// Inner nodes above a leaf, at most: each has a quarter of its children, and nodes are counted in 32 bits.
 const PATH_MAX: usize = 12;
 
-/// A child of an inner node, on the way to a leaf.
+/// A child of an inner node, on the path to a leaf.
 #[derive(Clone, Copy, Debug, Default)]
 struct Step {
     node: u32,
@@ -54,7 +54,7 @@ impl Step {
 }
 
 impl Tree {
-    /// Those of one leaf.
+    /// Returns a tree with the claims of one leaf.
     pub(super) fn of(leaf: Leaf<LEAF_MAX>) -> Self {
         let mut leaves = Arena::default();
         let root = leaves.insert(leaf);
@@ -67,7 +67,7 @@ impl Tree {
         }
     }
 
-    /// Whether there were once so many claims that dropping it takes long. O(chunks).
+    /// Whether the tree once had so many claims that dropping it takes long. O(chunks).
     pub(super) fn has_had_many(&self) -> bool {
         self.leaves.places() > MANY_LEAVES
     }
@@ -82,7 +82,7 @@ impl Tree {
         sums
     }
 
-    /// Puts a claim in. O(log n).
+    /// Inserts a claim. O(log n).
     pub(super) fn insert(&mut self, key: Key) {
         self.known = LastFound::default();
         if let Some(right) = self.insert_below(self.root, self.height, key) {
@@ -99,7 +99,7 @@ impl Tree {
         }
     }
 
-    /// Takes a claim out that was put in, equal to the bit. O(log n). Returns whether it was in.
+    /// Removes a claim that was inserted, equal to the bit. O(log n). Returns whether it was present.
     pub(super) fn remove(&mut self, key: Key) -> bool {
         self.known = LastFound::default();
         let found = self.remove_below(self.root, self.height, key);
@@ -112,9 +112,9 @@ impl Tree {
         found
     }
 
-    /// Takes one claim out that was put in, and puts another one in: the same as one after the other. But of a large tree
-    /// what both look at is fetched from memory side by side, and the sums that both change are made anew once. Returns
-    /// whether the former was in.
+    /// Replaces a claim that was inserted by another one. The result is that of a removal and an insertion. In a large
+    /// tree this fetches the memory of both paths side by side, and computes the sums that both change only once.
+    /// Returns whether the first claim was present.
     pub(super) fn replace(&mut self, before: Key, after: Key) -> bool {
         let mut paths = [[Step::default(); 2]; PATH_MAX];
         if self.height as usize > PATH_MAX {
@@ -159,14 +159,14 @@ impl Tree {
         true
     }
 
-    /// As [`replace`](Self::replace), where nodes may have to be split or merged, or there is no such claim.
+    /// The same as [`replace`](Self::replace), for when nodes may split or merge, or the claim is missing.
     fn replace_one_by_one(&mut self, before: Key, after: Key) -> bool {
         let found = self.remove(before);
         self.insert(after);
         found
     }
 
-    /// The ways down to the claim that goes and to where the other one belongs. Returns their leaves.
+    /// Finds the paths to the claim that goes and to the place of the new one. Returns their leaves.
     fn paths_to(&self, before: Key, after: Key, paths: &mut [[Step; 2]; PATH_MAX]) -> [u32; 2] {
         let (mut left, mut entered) = (self.root, self.root);
         let mut touched = 0.0;
@@ -177,7 +177,7 @@ impl Tree {
                 Step::of(left, positions[0]),
                 Step::of(entered, positions[1]),
             ];
-            // All that will be read is on its way from memory, side by side, before the first of it is waited for.
+            // These reads fetch all memory of the node side by side, before the code waits for the first of it.
             touched += from.touched() + to.touched();
             (left, entered) = (from.child(positions[0]), to.child(positions[1]));
         }
@@ -211,7 +211,7 @@ impl Tree {
         self.leaves[node].piece_at(level, before, after)
     }
 
-    /// The level at which all claims together get `capacity`. None: it is above every claim. O(log n).
+    /// Returns the level at which all claims together get `capacity`, or nothing if it is above every claim. O(log n).
     pub(super) fn level_for(&self, capacity: f64) -> Option<f64> {
         if let Some((of, level)) = self.known.level.get()
             && of == capacity
@@ -238,7 +238,7 @@ impl Tree {
         self.leaves[node].level_for(capacity, before, after)
     }
 
-    /// The corner of D after which it rises by no more than `slope` per level. O(log n).
+    /// Finds the corner of D after which D rises by no more than `slope` per level. O(log n).
     pub(super) fn vertex(&self, slope: f64) -> Option<(f64, f64)> {
         let (mut node, mut before, mut after) = (self.root, 0.0, 0.0);
         for _ in 0..self.height {
@@ -254,7 +254,7 @@ impl Tree {
         self.leaves[node].vertex(slope, before, after)
     }
 
-    /// The largest wants per subclient: the level at which everyone has what it wants. O(log n).
+    /// Returns the largest wants per subclient: the level that satisfies every claim. O(log n).
     pub(super) fn highest_ratio(&self) -> Option<f64> {
         let mut node = self.root;
         for _ in 0..self.height {
@@ -264,17 +264,17 @@ impl Tree {
         self.leaves[node].last_ratio()
     }
 
-    /// Forgets what was found.
+    /// Drops the results of earlier searches.
     #[cfg(test)]
     pub(super) fn forget_known(&mut self) {
         self.known = LastFound::default();
     }
 
-    /// Asserts that each node is in order, and knows the sums of those below it.
+    /// Asserts that each node is in order, and that its sums are those of its children.
     ///
     /// # Panics
     ///
-    /// If one is not, or does not.
+    /// If one of them is wrong.
     #[cfg(test)]
     pub(super) fn assert_consistent(&self) {
         self.assert_consistent_below(self.root, self.height);
@@ -295,7 +295,7 @@ impl Tree {
         }
     }
 
-    /// Bytes of memory behind it.
+    /// Bytes of memory that the tree uses.
     pub(super) fn memory_bytes(&self) -> usize {
         let leaves: usize = self.leaves.iter().map(Leaf::memory_bytes).sum();
         leaves + self.leaves.memory_bytes() + self.inners.memory_bytes()
@@ -317,7 +317,7 @@ impl Tree {
         }
     }
 
-    /// Inserts below a node; if the node had to be split, returns its new right neighbour.
+    /// Inserts below a node. If the node had to split, returns its new right neighbour.
     fn insert_below(&mut self, node: u32, height: u32, key: Key) -> Option<u32> {
         if height == 0 {
             let split = self.leaves[node].insert(key)?;
@@ -340,8 +340,8 @@ impl Tree {
             } else {
                 let mut right = inner.split_off(INNER_MAX / 2);
                 match (position + 1).checked_sub(inner.len()) {
-                    // The first place of the right half also ends the left one; either will do,
-                    // but a key below the right half's first belongs to the left.
+                    // The first place of the right half also ends the left half. Both fit, but a key below the right
+                    // half's first key belongs to the left.
                     None | Some(0) => inner.insert(position + 1, new, key, sums),
                     Some(position) => right.insert(position, new, key, sums),
                 }
@@ -351,8 +351,7 @@ impl Tree {
         split.map(|right| self.inners.insert(right))
     }
 
-    /// Removes below a node, and mends the child that became too small. Returns whether the key
-    /// was there.
+    /// Removes below a node, and repairs a child that became too small. Returns whether the key was present.
     fn remove_below(&mut self, node: u32, height: u32, key: Key) -> bool {
         if height == 0 {
             return self.leaves[node].remove(key);
@@ -366,8 +365,8 @@ impl Tree {
         found
     }
 
-    /// If the child at `position` is too small, merges it with a neighbour, or takes some of the
-    /// neighbour's.
+    /// If the child at `position` is too small, merges it with a neighbour, or moves some of the neighbour's claims to
+    /// it.
     fn mend(&mut self, node: u32, height: u32, position: usize) {
         let child = self.inners[node].child(position);
         let (len, min) = if height == 1 {
@@ -381,7 +380,7 @@ impl Tree {
         let left_position = position.saturating_sub(1);
         let left = self.inners[node].child(left_position);
         let right = self.inners[node].child(left_position + 1);
-        // A lower bound of everything on the right, and above everything on the left.
+        // A lower bound of all keys on the right, above all keys on the left.
         let boundary = self.inners[node].key(left_position + 1);
         let emptied = if height == 1 {
             let (left, right) = self.leaves.pair_mut(left, right);

@@ -3,7 +3,7 @@
 use crate::demand_curve::{DemandCurve, Point};
 
 impl DemandCurve {
-    /// The curve if nobody took more than that level: D(min(w, level)).
+    /// Returns the curve with every claim capped at that level: D(min(w, level)).
     pub(crate) fn cut_at(&self, level: f64) -> Self {
         let below = self.points.iter().take_while(|point| point.level < level);
         let mut points: Vec<Point> = below.copied().collect();

@@ -1,4 +1,4 @@
-//! Curves against the claims they were made of.
+//! Curves against their claims.
 
 use proptest::prelude::*;
 
@@ -44,7 +44,7 @@ fn the_worked_example_one_big_and_nine_small() {
 }
 
 #[test]
-fn who_wants_nothing_is_counted_and_takes_nothing() {
+fn a_claim_without_wants_is_counted_and_takes_nothing() {
     let curve = DemandCurve::of(&index_of(&[(0.0, 1.0), (0.0, 1.0), (5.0, 1.0)]), 64);
     assert_eq!(curve.points().len(), 1);
     assert_eq!(rebuilt(&curve, 3.0).total_subclients(), 3.0);
@@ -58,7 +58,7 @@ fn who_wants_nothing_is_counted_and_takes_nothing() {
 
 #[test]
 fn a_level_may_be_smaller_than_the_smallest_amount() {
-    // The smallest amount, wanted by twenty together, beside what others want.
+    // Twenty clients together want the smallest amount, beside another claim.
     let least = 0.5_f64.powi(128);
     let (levels, demands) = ([least / 20.0, 5.0], [21.0 * (least / 20.0), 5.0]);
     let curve = DemandCurve::parse(&levels, &demands, amount(5.0), 21.0).unwrap();
@@ -66,13 +66,13 @@ fn a_level_may_be_smaller_than_the_smallest_amount() {
     assert_eq!(
         points,
         [(levels[0], demands[0]), (levels[1], demands[1])],
-        "as they were sent"
+        "the points as sent"
     );
 }
 
 #[test]
-fn what_roundings_take_away_of_very_little_is_not_held_against_a_curve() {
-    // Three times the smallest amount is wanted, and the claims of it came to two times that.
+fn a_curve_may_end_a_few_roundings_below_tiny_wants() {
+    // The claims want three times the smallest amount, and the rounded curve ends at two times it.
     let least = 0.5_f64.powi(128);
     let (level, clients) = (2.0 * least / 1e5, 1e5);
     DemandCurve::parse(&[level], &[2.0 * least], amount(3.0 * least), clients).unwrap();
@@ -92,7 +92,7 @@ fn a_curve_does_not_rise_without_end() {
 }
 
 #[test]
-fn what_is_no_demand_curve_is_refused_and_says_why() {
+fn an_invalid_demand_curve_is_refused_with_the_reason() {
     type Case<'a> = (&'a [f64], &'a [f64], f64, f64, &'a str);
     let cases: [Case<'_>; 10] = [
         (&[1.0], &[], 0.0, 1.0, "1 levels and 0 demands"),
@@ -117,7 +117,7 @@ fn what_is_no_demand_curve_is_refused_and_says_why() {
     );
 }
 
-/// Claims as they may come: equal ones, idle ones, some over nine orders of magnitude.
+/// Claims of many kinds: equal ones, idle ones, some over nine orders of magnitude.
 fn claims() -> impl Strategy<Value = Vec<(f64, f64)>> {
     let wants = prop_oneof![
         Just(0.0),
@@ -167,7 +167,8 @@ proptest! {
     fn a_corner_just_below_the_end_is_not_above_it(
         claims in prop::collection::vec((0.01..1.0f64, 0.3..1.3f64, 1..50_usize), 1..12),
     ) {
-        // Who wants most hardly counts, and the next want nearly as much: what the two corners want differs by a rounding.
+        // The largest claim has hardly any subclients, and the next one wants nearly as much. So the demands of the two
+        // corners differ by a rounding.
         let highest = claims.iter().map(|(level, ..)| *level).fold(0.0, f64::max);
         let mut index = index_of(&[(highest * (1.0 + 1e-10) * 1e-9, 1e-9)]);
         for (level, subclients, count) in claims {
@@ -186,7 +187,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_sent_is_accepted_and_means_the_same(claims in claims()) {
+    fn a_sent_curve_is_accepted_and_stays_the_same(claims in claims()) {
         let index = index_of(&claims);
         let curve = DemandCurve::of(&index, POINTS_MAX);
         let levels: Vec<f64> = curve.points().iter().map(|p| p.level).collect();

@@ -10,95 +10,95 @@ use crate::request::{Has, Refusal};
 use crate::supply::ParentTerms;
 use crate::template::Algorithm;
 
-/// A child server asks for capacity of one or more resources.
+/// Request of a child server for capacity of one or more resources.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GetServerCapacity {
-    /// The name of its node.
+    /// Name of its node.
     pub server: HolderName,
-    /// The epoch of its mastership. Absent: the node has no election, or it is a Doorman server. A request of an older
-    /// epoch is out of order; an absent one is older than any.
+    /// Epoch of its mastership. Absent: the node has no election, or is a Doorman server. A request of an older epoch
+    /// is out of order. An absent epoch is older than any.
     pub epoch: Option<u64>,
-    /// The process that asks. Absent: not sent.
+    /// Process that asks. Absent: not sent.
     pub incarnation: Option<Incarnation>,
-    /// Where it comes from, as in [`crate::request::GetCapacity`].
+    /// Source of the request, as in [`crate::request::GetCapacity`].
     pub caller: Option<Caller>,
-    /// The mastership of its node that grants its leases. Absent: not sent.
+    /// Mastership of its node that grants its leases. Absent: not sent.
     pub mastership: Option<MastershipId>,
-    /// As in [`crate::request::GetCapacity`]. Of a newer epoch, any is newer.
+    /// As in [`crate::request::GetCapacity`]. A request of a newer epoch is newer, whatever its number.
     pub sequence: Option<u64>,
-    /// Levels of servers from it down; a leaf is 1.
+    /// Levels of servers from it downwards. A leaf is 1.
     pub height: u32,
-    /// What it asks, a resource at most once.
+    /// The asks, at most one for each resource.
     pub asks: Vec<ServerAsk>,
 }
 
-/// What a child server asks of one resource. Replaces what it asked before.
+/// Ask of a child server for one resource. It replaces the child's earlier ask.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ServerAsk {
-    /// Of which resource.
+    /// Resource.
     pub resource: ResourceId,
-    /// What its holders ask for.
+    /// Demand of its holders.
     pub demand: Arc<ServerDemand>,
-    /// The lease it has itself. Absent: none.
+    /// Its own lease. Absent: none.
     pub has: Option<Has>,
-    /// The most its holders may be using. Absent: it is a Doorman server.
+    /// Most that its holders may be using. Absent: a Doorman server.
     pub outstanding: Option<Has>,
-    /// In learning mode: what holders reported from earlier masterships of its node.
+    /// Learning mode: leases that holders reported from earlier masterships of its node.
     pub reported: Vec<ReportedLeases>,
-    /// The part of what is outstanding that it keeps for holders that have not reported yet.
+    /// Part of the outstanding amount that it keeps for holders that have not reported yet.
     pub unreported: Amount,
-    /// It does not know yet what its predecessor granted to others.
+    /// Whether it does not know yet what its predecessor granted to others.
     pub learning: bool,
 }
 
-/// What holders reported from one mastership.
+/// Leases that holders reported from one mastership.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ReportedLeases {
-    /// The mastership. Absent: the holders did not report it.
+    /// Mastership. Absent: the holders did not report it.
     pub granted_by: Option<MastershipId>,
-    /// How much, all together.
+    /// Sum of the leases.
     pub capacity: Amount,
 }
 
-/// How a child server's request came, which decides how fast the next may come.
+/// Way of a child server's request, which decides the floor for the next one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Via {
-    /// By a call: not faster than the refresh floor.
+    /// A call: no earlier than the refresh floor.
     Poll,
-    /// On a stream, where the child gathers what changes in rounds.
+    /// A stream, on which the child gathers changes in rounds.
     Stream,
 }
 
-/// The answer to a child server for one resource.
+/// Answer to a child server for one resource.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ServerLease {
-    /// Of which resource.
+    /// Resource.
     pub resource: ResourceId,
-    /// How much it may grant.
+    /// Amount that it may grant.
     pub capacity: Amount,
-    /// How long, from now.
+    /// Lease length, from now.
     pub expires_in: Duration,
-    /// When it asks again, from now. Shorter than `expires_in`.
+    /// Time until it should ask again, from now. Shorter than `expires_in`.
     pub refresh_in: Duration,
-    /// How it divides what it gets. Absent: as before.
+    /// Algorithm for dividing the lease. Absent: as before.
     pub algorithm: Option<Algorithm>,
-    /// What the parent sends about the tree as a whole.
+    /// Terms of the parent about the tree as a whole.
     pub terms: ParentTerms,
-    /// The mastership of the parent that grants it: the child returns it with what it has.
+    /// Mastership of the parent that grants the lease. The child returns it with its next request.
     pub granted_by: Option<MastershipId>,
-    /// The newest request of the child that the answer takes into account.
+    /// Newest request of the child that the answer takes into account.
     pub sequence: Option<u64>,
-    /// Whether the present demand of the child was decided about. Absent: not sent.
+    /// Whether the parent decided about the child's present demand. Absent: not sent.
     pub decided: Option<bool>,
 }
 
-/// The answer of a master to [`GetServerCapacity`], or what it pushes to a child.
+/// Answer of a master to [`GetServerCapacity`], or its push to a child.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct GetServerCapacityReply {
-    /// In the order asked.
+    /// Granted asks, in the order of the request.
     pub leases: Vec<ServerLease>,
-    /// In the order asked.
+    /// Refused asks, in the order of the request.
     pub refused: Vec<Refusal>,
-    /// The names of the nodes from the answering server up to the root.
+    /// Names of the nodes from the answering server up to the root.
     pub ancestors: Vec<String>,
 }

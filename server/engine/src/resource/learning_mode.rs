@@ -1,38 +1,37 @@
-//! Whether a resource is in learning mode, and until when.
+//! Learning mode of a resource, and its end.
 //!
-//! A fresh master confirms reports until the leases of its predecessors have ended. At the root, the
-//! templates determine when that is. Below it, the parent does: until its first answer nothing is decided.
-//! Once learning is over it stays over, but for one case: the algorithm promised no total, so there was
-//! nothing to learn, and now it promises one.
+//! A new master confirms reports until the leases of its predecessors have ended. At the root, the templates determine
+//! that time. Below the root, the parent does, with its first answer. Learning mode starts again in one case only: the
+//! old algorithm promised no total, so there was nothing to learn, and the new one promises a total.
 
 use std::time::Duration;
 
 use crate::time::Time;
 
-/// Whether a resource is in learning mode.
+/// Learning mode of a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LearningMode {
-    /// Below the root, before the parent's first answer: it learns, for an unknown time.
+    /// Below the root, before the parent's first answer: the server learns, for an unknown time.
     Undecided,
-    /// It learns until then. It goes on until that is noticed ([`LearningMode::is_due`]).
+    /// The server learns until the first call of [`LearningMode::end`] after this time.
     Until(Time),
-    /// It does not: all that is out is known.
+    /// The server does not learn: it knows all leases.
     Over,
 }
 
-/// What a change of the algorithm does to learning.
+/// Effect of a changed algorithm on learning mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Relearns {
-    /// No total was promised before, so nothing was learned.
+    /// The old algorithm promised no total, so nothing was learned. Learning mode starts.
     Anew,
-    /// A change may end learning, never start it or make it longer.
+    /// The change may end learning mode, but never start it or make it longer.
     NoLonger,
-    /// How long leases last that a predecessor handed out does not change any more.
+    /// The change has no effect, since the lease lengths of predecessors do not change any more.
     AsBefore,
 }
 
 impl LearningMode {
-    /// It learns until then, unless that is over.
+    /// Returns learning mode until that time, or none if the time is over.
     pub(super) fn begun(until: Time, now: Time) -> Self {
         if until > now {
             Self::Until(until)
@@ -41,9 +40,9 @@ impl LearningMode {
         }
     }
 
-    /// The parent has answered for the first time. By the algorithm in it, learning takes as long as
-    /// `by_algorithm`; and as long as leases last that are out. But if it knows when the last of them ends
-    /// that our predecessors handed out (`inherited_until`), it is that.
+    /// Decides by the parent's first answer. The algorithm in it gives `by_algorithm`, and learning lasts at least as
+    /// long as leases that may be in use (`out_until`). If the parent knows when the last lease of our predecessors
+    /// ends (`inherited_until`), that time counts alone.
     pub(super) fn decide(
         &mut self,
         by_algorithm: Self,
@@ -53,8 +52,8 @@ impl LearningMode {
         *self = inherited_until.map_or(by_algorithm.at_least(out_until), Self::Until);
     }
 
-    /// The algorithm changed. With this one, learning that begins now would be `anew`. What is undecided
-    /// stays so.
+    /// Applies a changed algorithm. With it, learning that begins now would be `anew`. An undecided mode stays
+    /// undecided.
     pub(super) fn change_algorithm(&mut self, relearns: Relearns, anew: Self) {
         *self = match (*self, relearns, anew) {
             (Self::Undecided, _, _) => Self::Undecided,
@@ -67,30 +66,29 @@ impl LearningMode {
         };
     }
 
-    /// The parent learns itself: while this server learns, it does so until then at least.
+    /// Learns until that time at least, because the parent learns itself. Learning that is over stays over.
     pub(super) fn outlast(&mut self, until: Time) {
         *self = self.at_least(until);
     }
 
-    /// The parent knows how the whole is divided: learning ends when that does which our predecessors
-    /// handed out.
+    /// Ends learning mode with the last lease of our predecessors, because the parent knows the division of the whole.
     pub(super) fn end_with(&mut self, inherited_until: Time) {
         if let Self::Until(until) = self {
             *until = inherited_until;
         }
     }
 
-    /// It is over.
+    /// Ends learning mode.
     pub(super) fn end(&mut self) {
         *self = Self::Over;
     }
 
-    /// Whether this server may not know all that is out.
+    /// Whether this server may not know all leases.
     pub(super) fn is_on(self) -> bool {
         self != Self::Over
     }
 
-    /// The same at that time, also if its end was not handled yet.
+    /// Whether the mode is on at that time, even if its end was not handled yet.
     pub(super) fn is_on_at(self, now: Time) -> bool {
         match self {
             Self::Undecided => true,
@@ -99,7 +97,7 @@ impl LearningMode {
         }
     }
 
-    /// When it ends. None: it is over, or undecided.
+    /// Returns the end. None: it is over, or undecided.
     pub(super) fn until(self) -> Option<Time> {
         match self {
             Self::Until(until) => Some(until),
@@ -107,12 +105,12 @@ impl LearningMode {
         }
     }
 
-    /// Whether it is to be ended.
+    /// Whether learning mode should end now.
     pub(super) fn is_due(self, now: Time) -> bool {
         self.until().is_some_and(|until| until <= now)
     }
 
-    /// How long it lasts still. None: it is over, or undecided.
+    /// Returns the remaining time. None: it is over, or undecided.
     pub(super) fn remaining(self, now: Time) -> Option<Duration> {
         let until = self.until().filter(|until| *until > now);
         until.map(|until| until.since(now))
@@ -142,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn learning_begins_unless_all_is_over_that_predecessors_granted() {
+    fn learning_begins_unless_all_leases_of_predecessors_have_ended() {
         assert_eq!(LearningMode::begun(at(101), NOW), until(101));
         assert_eq!(LearningMode::begun(at(100), NOW), Over);
     }
@@ -154,7 +152,7 @@ mod tests {
             (until(160), 170, None, until(170)),
             (Over, 170, None, Over),
             (until(160), 170, Some(110), until(110)),
-            // It was learning all the time that it took to be answered.
+            // The server learned during the whole wait for the answer.
             (Over, 100, Some(90), until(90)),
         ] {
             let mut learning = Undecided;
@@ -207,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn it_goes_on_until_somebody_notices_that_it_is_over() {
+    fn learning_lasts_until_its_end_is_handled() {
         let left = |seconds| Some(Duration::from_secs(seconds));
         for (learning, is_on, is_on_at, is_due, remaining) in [
             (Undecided, true, true, false, None),

@@ -1,9 +1,9 @@
-//! What a holder may keep when the capacity is lowered below what is out.
+//! Amounts that holders may keep after the capacity was lowered below the sum of the leases.
 //!
-//! Each lowering divides the lowered capacity among the claims of its moment; a holder that asks
-//! for the first time since keeps no more than its share by that. A holder that has missed several
-//! keeps no more than its share by the strictest: the first of them promised that within a lease
-//! length no more than its capacity would be out, and a parent that heard so relies on it.
+//! Each lowering divides the lowered capacity among the claims of that moment. A holder that asks for the first time
+//! since then keeps at most its share of that division. A holder that has missed several lowerings keeps at most its
+//! share by the strictest. The first of them promised that within a lease length the leases would fit its capacity, and
+//! a parent that got this promise relies on it.
 
 use std::collections::VecDeque;
 
@@ -12,26 +12,26 @@ use crate::amount::Amount;
 use crate::lease_table::Holding;
 use crate::rounding::KEPT;
 
-/// Lowerings that are kept apart. Who has missed more is treated as having missed the strictest of them.
+/// Largest number of separate lowerings. A holder that has missed more counts as having missed the strictest of them.
 const HISTORY_MAX: usize = 8;
 
-/// The lowerings since all that is out last fitted.
+/// Lowerings since all leases last fitted the capacity.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Lowerings {
-    /// Counts them, over all time.
+    /// Number of lowerings, over all time.
     number: u32,
-    /// By rising number: the strictest of this lowering and all after it. Hardly any resource has one.
+    /// By rising number: the strictest rule of this lowering and all later ones. Few resources have any.
     #[expect(clippy::box_collection, reason = "without it, it takes one word")]
     strictest: Option<Box<VecDeque<(u32, Rule)>>>,
 }
 
 impl Lowerings {
-    /// How many there have been.
+    /// Number of lowerings.
     pub(crate) fn number(&self) -> u32 {
         self.number
     }
 
-    /// One more; the first one since all that is out fitted, or on top of others.
+    /// Adds a lowering. `is_first`: all leases fitted before it.
     pub(crate) fn add(&mut self, rule: &Rule, is_first: bool) {
         self.number = self.number.wrapping_add(1);
         let strictest = self.strictest.get_or_insert_default();
@@ -42,25 +42,25 @@ impl Lowerings {
             *earlier = earlier.stricter(rule);
         }
         if strictest.len() == HISTORY_MAX {
-            // The one before is stricter.
+            // The previous one is stricter.
             strictest.pop_back();
         }
         strictest.push_back((self.number, rule.clone()));
     }
 
-    /// What a holder may keep, if it has not asked since the last lowering.
+    /// Returns the amount that a holder may keep, if it has not asked since the last lowering.
     pub(crate) fn kept(&self, holding: &Holding) -> Option<Amount> {
         if holding.lowering == self.number {
             return None;
         }
         let missed = holding.lowering.wrapping_add(1);
-        // The last one that covers all it missed; what is from before them all fitted once.
+        // The last rule that covers all that it missed. Leases from before the first one fitted together.
         let covers = |(number, _): &&(u32, Rule)| number.wrapping_sub(missed).cast_signed() <= 0;
         let strictest = self.strictest.as_ref()?;
         let rule = strictest.iter().rev().find(covers);
         let (_, rule) = rule.or_else(|| strictest.front())?;
         let share = rule.share_of(&holding.demand).amount;
-        // Older leases run out; they are never made longer.
+        // Older leases run out. They are never made longer.
         Some(Amount::from_computed(share.get() * KEPT).min(holding.newest().capacity))
     }
 }
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn who_missed_several_keeps_what_the_strictest_leaves() {
+    fn a_holder_that_missed_several_keeps_its_share_by_the_strictest() {
         let mut lowerings = Lowerings::default();
         check(&lowerings, 0, None);
         lowerings.add(&Rule::Level(10.0), true);
@@ -115,7 +115,7 @@ mod tests {
         check(&lowerings, 1, Some(20.0));
         check(&lowerings, 2, Some(20.0));
         check(&lowerings, 3, None);
-        // Everything fitted in between.
+        // All leases fitted in between.
         lowerings.add(&Rule::Level(70.0), true);
         check(&lowerings, 0, Some(70.0));
         check(&lowerings, 3, Some(70.0));
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn of_many_lowerings_who_missed_some_never_keeps_too_much() {
+    fn a_holder_that_missed_some_of_many_lowerings_never_keeps_too_much() {
         let mut lowerings = Lowerings::default();
         let levels: Vec<f64> = (0..50_u32).map(|n| f64::from(n * 37 % 50) + 1.0).collect();
         for (number, level) in levels.iter().enumerate() {

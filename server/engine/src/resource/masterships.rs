@@ -1,10 +1,10 @@
-//! What a child server may be using if its node has had several masterships; and what holders here may be using from
-//! earlier masterships of this node.
+//! Earlier masterships: the amounts that a child server may be using from them, and the amounts that holders here may
+//! be using from earlier masterships of this node.
 //!
-//! In learning mode a child knows only the holders that have reported. What its predecessors granted to others is in
-//! the books here, if this mastership had granted it to them; while this node learns, too, it is not, unless they have
-//! asked. So a learning child sends which masterships granted what was reported to it. For masterships in the books,
-//! the larger of the books and the child's report counts; leases of other masterships are added.
+//! In learning mode a child knows only the holders that have reported. This server has the grants to its predecessors
+//! on record, if this mastership granted them. While this node learns too, the record may lack predecessors that have
+//! not asked. So a learning child sends the masterships that granted each reported lease. For masterships on record,
+//! the larger of the record and the child's report counts. Leases of other masterships are added.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,8 +20,8 @@ use crate::resource::learned::{Origin, ReportedLease};
 use crate::supply::ParentTerms;
 use crate::time::{self, Time};
 
-/// How long a report may have travelled. The real time is unknown; this is far longer than most messages take, and
-/// so short that hardly any lease is that near to its end when its holder asks.
+/// Longest travel time of a report. The real time is unknown. This is far longer than most messages take, and so short
+/// that few leases are that near to their end when their holder asks.
 const TRAVEL_MAX: Duration = Duration::from_millis(500);
 
 impl Resource {
@@ -32,8 +32,7 @@ impl Resource {
         ask.mastership().is_some() && known != ask.mastership()
     }
 
-    /// Remembers by which mastership of its node a child server asks, before anything is decided. Of a
-    /// child that is new, afterwards.
+    /// Notes the mastership by which a child server asks: before a decision, or after it for a new child.
     pub(super) fn note_mastership(&mut self, slot: Slot, ask: &HolderAsk<'_>, is_new: bool) {
         let is_another = self.is_new_mastership(slot, ask);
         let Some(mastership) = ask.mastership().filter(|_| is_another) else {
@@ -62,12 +61,12 @@ impl Resource {
             Some(granted_by) if granted_by == self.beginning.mastership => return,
             Some(granted_by) => Some(granted_by),
             None if may_be_ours => return,
-            // A child server that has just begun, too, does not know who granted it.
+            // A child server that has just begun does not know the granter either.
             None if ask.mastership().is_some() => Some(MastershipId::NOBODY),
             None => None,
         };
         let holder = self.ledger.key_of(ask.holder());
-        // Without a duration, the report may be out of date at once.
+        // A report without a duration may be out of date at once.
         let lasts_of = |has: Has| {
             let lasts = has.expires_in.map_or(Duration::ZERO, time::at_least);
             lasts.saturating_sub(TRAVEL_MAX)
@@ -95,7 +94,7 @@ impl Resource {
         learned.note(holder, report);
     }
 
-    /// What is left for a holder beside what others have, or may have without having reported it.
+    /// Returns the room for a holder beside the leases of others, reported or not.
     pub(super) fn room_beside_others(&self, held: Amount) -> Amount {
         let mut others = *self.ledger.table().reserved();
         others.subtract(held);
@@ -103,8 +102,8 @@ impl Resource {
         others.left_of(self.supply.capacity)
     }
 
-    /// When a lease ends that is granted now. A lease is not extended while a predecessor may live, which could grant
-    /// its capacity to others.
+    /// Returns the end of a lease that is granted now. A lease is not extended while a predecessor may live, since that
+    /// one could grant the same capacity to others.
     pub(super) fn lease_ends(&self, holder: &HolderId, now: Time) -> Time {
         let expiry = self.expiry_from(now);
         let terms = self.supply.terms.as_ref();
@@ -117,7 +116,7 @@ impl Resource {
         until.map_or(expiry, |until| expiry.min(until.max(now)))
     }
 
-    /// The most that holders may be using that have not reported yet.
+    /// Returns the most that holders may be using that have not reported yet.
     pub(super) fn unreported(&self) -> ExactSum {
         let learned = self.ledger.learned.as_ref();
         learned
@@ -125,9 +124,10 @@ impl Resource {
             .map_or(ExactSum::ZERO, |it| it.unreported())
     }
 
-    /// Whether capacity above what predecessors had may be granted in learning mode. The parent's books say how much
-    /// that was. A parent that learns, too, grants nothing above it, except for rounding. While a predecessor may live,
-    /// it may still grant capacity, so none is free. If holders report more than there is, none is free either.
+    /// Whether capacity beyond the grants to predecessors may be granted in learning mode. The parent's record says how
+    /// much that was. A parent that learns too grants nothing beyond it, except for rounding. While a predecessor may
+    /// live, it may still grant capacity, so no capacity is free. If holders report more than the capacity, nothing is
+    /// free either.
     pub(super) fn may_grant_growth(&self, now: Time) -> bool {
         let terms = self.supply.terms.as_ref();
         let is_settled =

@@ -1,8 +1,8 @@
-//! How often a holder gets a decision, and when it is to come back.
+//! Refresh intervals of a holder, and the floor between its decisions.
 //!
-//! The floor keeps holders from being decided about faster than once in so long, whatever they send. Three
-//! pass it: who acknowledges a shrink, once for each; who comes back when it was invited to; and who wants
-//! something else, a few times in a row and then once a floor.
+//! The floor is the shortest time between two decisions for a holder, whatever it sends. Three kinds of requests pass
+//! it: the acknowledgement of a shrink, once for each; a request at the time of an invitation; and changed wants, a few
+//! times in a row and then once a floor.
 
 use std::time::Duration;
 
@@ -13,16 +13,16 @@ use crate::resource::Resource;
 use crate::resource::ask::{Answer, AnswerKind, HolderAsk};
 use crate::time::Time;
 
-/// Number of times that a holder may say at once, faster than the floor, that it wants something else. Demand
-/// comes in bursts: something begins, and its extent shows within a second or two.
+/// Largest number of changes of wants in a row, earlier than the floor. Demand comes in bursts: it starts to grow, and
+/// its size shows within a second or two.
 const EARLY_NEWS_MAX: u32 = 4;
 
-/// The floor of a holder that has nothing because the parent has not said yet how much there is.
+/// Floor of a holder without a lease whose server waits for the parent.
 const PROVISIONAL_FLOOR: Duration = Duration::from_secs(1);
 
 impl Resource {
-    /// Whether a request that came faster than the floor wants something else than the one before,
-    /// and its holder may say so: so many times at once, and then once a floor.
+    /// Whether a request earlier than the floor changes the wants, and its holder may do so: a number of times in a
+    /// row, and then once a floor.
     pub(super) fn take_early_news(&mut self, slot: Slot, ask: &HolderAsk<'_>, now: Time) -> bool {
         let Some(holding) = self.ledger.get(slot) else {
             return false;
@@ -40,8 +40,8 @@ impl Resource {
         true
     }
 
-    /// A request that came faster than the floor gets the current lease, and hears when its new
-    /// wants will count.
+    /// Answers a request earlier than the floor with the current lease, and with the time at which its new wants will
+    /// count.
     pub(super) fn answer_too_early(
         &mut self,
         slot: Slot,
@@ -78,18 +78,18 @@ impl Resource {
         }
     }
 
-    /// How often a holder refreshes, if nothing is awaited.
+    /// Returns the refresh interval of a holder without an early invitation.
     pub(super) fn interval_of(&self, holding: &Holding, floor: Duration) -> Duration {
         match &holding.report {
             None => self.policy.algorithm().refresh_interval.min(INTERVAL_MAX),
-            // Servers are few, and what they learn late, all below them learn late.
+            // There are few servers, and a late answer to one is late for all below it.
             Some(report) => {
                 let decay = self
                     .policy
                     .algorithm()
                     .decay_factor
                     .powi(i32::try_from(report.height.min(HEIGHT_MAX)).unwrap_or_default());
-                // As floats, which cannot overflow: the height is reported by the child.
+                // Floats cannot overflow here, although the child reports any height.
                 let seconds = self.policy.algorithm().refresh_interval.as_secs_f64() * decay;
                 let interval = Duration::from_secs_f64(seconds.min(INTERVAL_MAX.as_secs_f64()));
                 interval
@@ -100,7 +100,7 @@ impl Resource {
         }
     }
 
-    /// A holder was decided about. Returns when it is to come back.
+    /// Notes a decision for a holder. Returns the time until its next request.
     pub(super) fn plan(
         &mut self,
         slot: Slot,
@@ -118,8 +118,8 @@ impl Resource {
         planned.refresh_in
     }
 
-    /// When a holder that was just decided for should come back. `grew`: it wants more than it did.
-    /// `waited`: it was invited after so long, and nothing came of it.
+    /// Returns when a holder should come back after a decision. `grew`: it wants more than before. `waited`: the time
+    /// after which it was invited in vain.
     pub(super) fn plan_refresh(
         &mut self,
         slot: Slot,
@@ -136,14 +136,14 @@ impl Resource {
         let wanting = newest.capacity < holding.demand.wants();
         let table = self.ledger.table();
         let others_want = || table.waiting() > 0 || table.wants() > table.granted();
-        // Below the root, who waits for it may be anywhere in the tree.
+        // Below the root, a holder anywhere in the tree may wait for it.
         let awaited = holding.own() > newest.capacity && (self.upstream.is_some() || others_want());
-        // What it wants goes up to the parent now, or the answer to it comes down.
+        // Its wants go up to the parent now, or the answer to them comes down.
         let more_comes = self.upstream.is_some() && (grew || self.supply.expects_more());
         // On a stream, both sides send changes at once.
         let streams = holding.report.as_ref().is_some_and(|report| report.streams);
-        // In learning mode, holders say that they have more than there is: who has less than its part waits
-        // for those who have more.
+        // In learning mode, reports may add up to more than the capacity. A holder with less than its part waits for
+        // those with more.
         let planned = match self.learning_remaining(now) {
             Some(_)
                 if self.confirmed_level(now).is_some()
@@ -155,7 +155,7 @@ impl Resource {
             _ if streams => Planned::at_leisure(interval),
             Some(remaining) if wanting && !(more_comes && self.may_grant_growth(now)) => {
                 let ends = self.invitations.after_learning(interval, floor, remaining);
-                // The root knows when learning ends; nothing changes before. A parent may answer at any time.
+                // At the root, nothing changes before learning ends. A parent may answer at any time.
                 if newest.capacity.is_zero() && self.upstream.is_some() {
                     let floor = floor.max(PROVISIONAL_FLOOR);
                     let soon = self.invitations.soon(interval, floor, waited, now);
@@ -182,12 +182,12 @@ impl Resource {
     }
 }
 
-/// When a holder comes back, and why then.
+/// Time until a holder comes back, and whether it was invited early.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Planned {
     pub(super) refresh_in: Duration,
-    /// Before its refresh interval is over: it waits for others, or others wait for it. The floor is not
-    /// for a holder that comes when it was asked to.
+    /// The holder comes before its refresh interval is over: it waits for others, or others wait for it. The floor does
+    /// not apply to a holder that comes when it was invited.
     pub(super) invited: bool,
 }
 
@@ -207,22 +207,22 @@ impl Planned {
     }
 }
 
-/// The highest tree that refresh intervals are computed for.
+/// Largest height that a refresh interval is computed for.
 const HEIGHT_MAX: u32 = 32;
 
 /// The shortest refresh interval of a child server.
 const INTERVAL_MIN: Duration = Duration::from_millis(10);
 
-/// The longest, should an operator have it grow with the height.
+/// Longest refresh interval, for a decay factor that makes it grow with the height.
 const INTERVAL_MAX: Duration = refresh::REFRESH_IN_MAX;
 
-/// What a holder had and wanted, to see what came of a request.
+/// State of a holder before a request, to compare with the state after it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Before {
     pub(super) wants: Amount,
     has: Amount,
     share: Amount,
-    /// Its refresh interval, if it was invited to come early.
+    /// Refresh interval of an early invitation.
     invited_after: Option<Duration>,
 }
 
@@ -237,12 +237,12 @@ impl Before {
         }
     }
 
-    /// Its refresh interval, if it was invited to come early.
+    /// Returns the refresh interval of an early invitation.
     pub(super) fn invited_after(&self) -> Option<Duration> {
         self.invited_after
     }
 
-    /// Its refresh interval, if it was invited to come early in vain.
+    /// Returns the refresh interval of an early invitation that was in vain.
     pub(super) fn waited_for(&self, after: Self) -> Option<Duration> {
         let is_same =
             self.wants == after.wants && self.has == after.has && self.share == after.share;

@@ -1,7 +1,7 @@
-//! What an answer of the parent does to a resource, below the root.
+//! Effects of a parent's answer on a resource, below the root.
 //!
 //! The first answer decides the algorithm, and how long to learn. Every answer may change the capacity and the
-//! algorithm; and while a parent learns, its child servers do.
+//! algorithm. While a parent learns, its child servers learn too.
 
 use std::time::Duration;
 
@@ -25,11 +25,11 @@ pub(crate) enum Applied {
 }
 
 impl Resource {
-    /// The parent's answer.
+    /// Handles the parent's answer.
     ///
     /// # Errors
     ///
-    /// What is wrong with it, if it is invalid. Then nothing changes.
+    /// The problem, if the answer is invalid. Then nothing changes.
     pub(crate) fn handle_upstream_lease(
         &mut self,
         lease: &ServerLease,
@@ -46,7 +46,7 @@ impl Resource {
                 return Ok(Applied::Behind(sequence));
             }
         };
-        // The granter counts from when it answered, which was later, and by a clock of its own.
+        // The parent counts from its answer, which was later, and by its own clock.
         let expires_at = request.sent_at + time::at_least(lease.expires_in);
         if expires_at <= now {
             return Err(format!(
@@ -85,33 +85,33 @@ impl Resource {
         Ok(Applied::InForce)
     }
 
-    /// By the parent's first answer: until now, how long to learn was not known, nor how long leases are.
+    /// Decides how long to learn, by the parent's first answer. Before it, the lease length was unknown.
     fn decide_learning(&mut self, terms: &ParentTerms, now: Time) {
         let Some(upstream) = &mut self.upstream else {
             return;
         };
-        // Leases of the predecessor were cut from what the parent had granted it. When that has ended, there is nothing
-        // left to learn. Later answers include what this server was granted itself.
+        // Leases of the predecessor were part of the parent's grants to it. When those have ended, there is nothing
+        // left to learn. Later answers include the grants to this server itself.
         let inherited_for = terms
             .inherited_for
             .filter(|_| self.policy.algorithm().learns());
         let inherited_until = inherited_for.map(|lasts| now + time::at_most(lasts));
         upstream.inherited_until = inherited_until;
-        // Leases of the predecessor may be longer than they are now.
+        // Leases of the predecessor may be longer than the present lease length.
         let out_until = now + terms.reserved_for.unwrap_or_default();
         let by_algorithm = self.learning_from(now);
         self.learning
             .decide(by_algorithm, out_until, inherited_until);
     }
 
-    /// Learning ends when all leases of the predecessor have ended, perhaps at once, and the parent knows how the whole is
-    /// divided, which it does not while it learns itself.
+    /// Ends learning mode, or makes it longer. It ends when two things hold: all leases of the predecessor have ended,
+    /// and the parent knows the division of the whole. A parent that learns itself does not know it.
     fn learn_of_parent(&mut self, lease: &ServerLease, now: Time) {
         let upstream = self.upstream.as_ref();
         let inherited_until = upstream.and_then(|upstream| upstream.inherited_until);
         if lease.terms.learning {
-            // It confirms reports, rounded up. The rest is not granted before the parent knows how the whole is
-            // divided, even if it is unreachable meanwhile.
+            // The parent only confirms reports, rounded up. The rest is not granted before the parent knows the
+            // division of the whole, even if the parent is unreachable meanwhile.
             let next = 2 * lease.refresh_in.min(refresh::REFRESH_IN_MAX);
             let learns = lease
                 .terms
@@ -126,7 +126,7 @@ impl Resource {
         }
     }
 
-    /// The parent's answer is invalid: it is asked again later. Returns whether this is to be reported.
+    /// Notes an invalid answer: the server asks the parent again later. Returns whether to report it.
     pub(crate) fn handle_invalid_upstream_answer(&mut self, now: Time) -> bool {
         let Some(upstream) = &mut self.upstream else {
             return false;
@@ -135,8 +135,8 @@ impl Resource {
         !std::mem::replace(&mut upstream.is_invalid_reported, true)
     }
 
-    /// The parent refuses the resource. Granted leases last until they expire. Returns whether this is to be reported. If
-    /// another live process of the node has the lease, nothing more is granted from it.
+    /// Handles a refusal of the resource. Granted leases last until they expire. Returns whether to report it. If
+    /// another live process of the node has the lease, this server grants nothing more from it.
     pub(crate) fn handle_upstream_refusal(&mut self, reason: RefusalReason, now: Time) -> bool {
         let Some(upstream) = &mut self.upstream else {
             return false;
@@ -152,8 +152,8 @@ impl Resource {
         is_news
     }
 
-    /// The connection broke, or another server answers now: the newest request, its answer, or a push may be lost. The
-    /// parent is asked again.
+    /// Notes that the connection broke, or that another server answers now. The newest request, its answer, or a push
+    /// may be lost, so the server asks the parent again.
     pub(crate) fn handle_upstream_lost(&mut self, now: Time) {
         if let Some(upstream) = &mut self.upstream {
             upstream.lease.note_lost(now);

@@ -1,5 +1,5 @@
 //! The state of a resource's own lease, below the root: whether the newest request is in flight, and the parent's last
-//! answer. From that follows when to ask again.
+//! answer. Both decide when to ask again.
 //!
 //! ```text
 //!         ask           an answer, or its loss           give_back
@@ -12,9 +12,9 @@
 //! On an answer: `become_held`, `become_refused`, `become_not_ready`, `become_behind`, `note_invalid_answer`; without
 //! one: `note_lost`.
 //!
-//! The last answer is kept while the next request is in flight, and still counts if that is lost. A parent that was not
-//! ready is asked often until it grants a lease, whatever it answers in between; a refusal on top of that ends by
-//! itself.
+//! The last answer stays while the next request is in flight, and still counts if that request is lost. A parent that
+//! was not ready is asked often until it grants a lease, whatever it answers in between. A refusal on top of that ends
+//! by itself.
 
 use std::time::Duration;
 
@@ -23,26 +23,26 @@ use crate::request::RefusalReason;
 use crate::retry;
 use crate::time::Time;
 
-/// How long to wait after a refusal.
+/// Wait after a refusal.
 const REFUSED_LENGTH: Duration = retry::PARENT_REFUSED;
 
-/// The longest wait of a process that is refused because of another one of its node: so the conflict is reported for
-/// as long as both live.
+/// Longest wait of a process that is refused because of another process of its node. The server reports the conflict
+/// while both live.
 const ANOTHER_PROCESS_MAX: Duration = Duration::from_secs(60);
 
-/// The longest wait after a parent was not ready: holders with leases must not lose them because each level of the tree
-/// waits for the next one.
+/// Longest wait after a parent was not ready. It is short, so that holders keep their leases although each level of the
+/// tree waits for the next one.
 const NOT_READY_LENGTH: Duration = Duration::from_millis(250);
 
-/// How long to wait after an invalid answer.
+/// Wait after an invalid answer.
 const INVALID_ANSWER_LENGTH: Duration = Duration::from_secs(1);
 
-/// How soon changes go up to the parent.
+/// Delays until changes go up to the parent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pace {
-    /// After the last request, for changes on which other leases depend.
+    /// Time after the last request, for changes on which other leases depend.
     pub round: Duration,
-    /// After the last request, for changes that matter little.
+    /// Time after the last request, for other changes.
     pub slow: Duration,
 }
 
@@ -69,107 +69,107 @@ pub(super) enum ParentLease {
         /// The parent's last answer.
         last: LastAnswer,
     },
-    /// The rest was given back, and there are no holders: nothing is asked any more.
+    /// The server gave back the rest, and there are no holders. It asks nothing more.
     GivenBack,
 }
 
 /// The last answer of a parent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LastAnswer {
-    /// A lease, to be refreshed at that time. Or no valid answer came yet, and it is asked again at that time.
+    /// A lease, to be refreshed at this time. Or no valid answer yet, and this is the time to ask again.
     Held {
-        /// When.
+        /// The time.
         refresh_at: Time,
     },
-    /// It has no lease itself yet. It is asked often until it grants one.
+    /// The parent has no lease itself yet. The server asks often until the parent grants one.
     NotReady,
-    /// It refuses the resource, and is not asked before then.
+    /// The parent refuses the resource. The server does not ask again before `until`.
     Refused {
-        /// The reason, as holders get it.
+        /// The reason for holders.
         why: RefusalReason,
-        /// Until when.
+        /// End of the refusal.
         until: Time,
-        /// When to ask again should the refusal be forgotten. None: it was not ready before.
+        /// Time to ask again if the refusal is dropped. None: the parent was not ready before.
         refresh_at: Option<Time>,
     },
 }
 
-/// A request to the parent, as far as it matters for when the next one is due.
+/// A request to the parent, with the values that decide when the next one is due.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct LeaseRequest {
     /// Its number.
     pub(super) sequence: u64,
-    /// When it was sent; the lease counts from then.
+    /// Time of sending. The lease counts from then.
     pub(super) sent_at: Time,
     /// See [`Ledger::demand_version`](super::ledger::Ledger::demand_version).
     pub(super) demand_version: u64,
-    /// What all holders want, as far as it says so.
+    /// Total wants of all holders in the request.
     pub(super) wants: f64,
     /// Clients served.
     pub(super) clients: f64,
-    /// The larger of what the server has and what its holders may be using.
+    /// The larger of the server's lease and the amount that its holders may be using.
     pub(super) holding: Amount,
     /// Whether this server learns.
     pub(super) learning: bool,
 }
 
-/// How much has changed since the newest request.
+/// Size of the changes since the newest request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Changes {
-    /// Other leases depend on it.
+    /// Other leases depend on them.
     Matters,
-    /// It matters little.
+    /// No other lease depends on them.
     Little,
-    /// Nothing.
+    /// No changes.
     None,
 }
 
-/// For what the parent has to be asked.
+/// Reason to ask the parent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Needs {
-    /// Holders are served.
+    /// Holders need the lease.
     Holders,
     /// There are no holders, but some may not have reported yet.
     Unreported,
     /// There are no holders, and a rest has to be given back.
     Leftover,
-    /// Nothing.
+    /// No reason.
     Nothing,
 }
 
-/// What an answer is to.
+/// The request that an answer belongs to.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum AnswerTo {
     /// The newest request.
     Newest(LeaseRequest),
-    /// An older one, or another server's.
+    /// An older request, or a request of another server.
     Older,
-    /// A newer one than the newest of this server: another server of its node sent it.
+    /// A request newer than the newest one of this server, with its number. Another server of the node sent it.
     Newer(u64),
 }
 
 impl ParentLease {
-    /// There is no answer yet.
+    /// State before the first request.
     pub(super) const NEW: Self = Self::Fresh {
         last: LastAnswer::NONE_YET,
     };
 
-    /// A request goes up.
+    /// Notes a request to the parent.
     pub(super) fn ask(&mut self, request: LeaseRequest) {
         if let Some(last) = self.last() {
             *self = Self::Asked { request, last };
         }
     }
 
-    /// The rest is given back with a last request. Its answer does not matter.
+    /// Notes the last request, which gives back the rest. Its answer does not matter.
     pub(super) fn give_back(&mut self) {
         *self = Self::GivenBack;
     }
 
-    /// What an answer of that number is to. Without a number it is to the newest request.
+    /// Returns the request that an answer with this number belongs to. Without a number, that is the newest request.
     pub(super) fn answer_to(&self, sequence: Option<u64>) -> AnswerTo {
         let Some(request) = self.request() else {
-            // An answer to what was given back, and is wanted again.
+            // This answers a request from before the server gave the lease back.
             return AnswerTo::Older;
         };
         match sequence {
@@ -179,17 +179,17 @@ impl ParentLease {
         }
     }
 
-    /// The parent grants a lease, to be refreshed then.
+    /// Notes a lease of the parent, to be refreshed then.
     pub(super) fn become_held(&mut self, refresh_at: Time) {
         self.on_answer(|_| LastAnswer::Held { refresh_at });
     }
 
-    /// The parent has no lease itself yet.
+    /// Notes that the parent has no lease itself yet.
     pub(super) fn become_not_ready(&mut self) {
         self.on_answer(|_| LastAnswer::NotReady);
     }
 
-    /// The parent refuses the resource. Returns whether it did not before.
+    /// Notes a refusal of the resource. Returns whether the parent did not refuse it before.
     pub(super) fn become_refused(&mut self, reason: RefusalReason, now: Time) -> bool {
         let (why, wait) = match reason {
             RefusalReason::UnknownResource => (reason, REFUSED_LENGTH),
@@ -208,23 +208,23 @@ impl ParentLease {
         is_news
     }
 
-    /// The parent's answer is invalid: it is asked again later. This ends a refusal.
+    /// Notes an invalid answer: the server asks again later. This ends a refusal.
     pub(super) fn note_invalid_answer(&mut self, now: Time) {
         let at = now + INVALID_ANSWER_LENGTH;
         self.on_answer(|last| last.with_refresh(|_| at).unrefused());
     }
 
-    /// Another server of the node has asked since: the next request gets a higher number.
+    /// Notes that another server of the node has asked since. The next request gets a higher number.
     pub(super) fn become_behind(&mut self, now: Time) {
         self.on_answer(|last| last.with_refresh(|_| now));
     }
 
-    /// The newest request, its answer, or a push may be lost.
+    /// Notes that the newest request, its answer, or a push may be lost.
     pub(super) fn note_lost(&mut self, now: Time) {
         self.on_answer(|last| last.with_refresh(|at| at.min(now)));
     }
 
-    /// Forgets a refusal that is over, when there are no holders.
+    /// Drops a refusal that is over, when there are no holders.
     pub(super) fn forget_refusal(&mut self, now: Time) {
         let is_over = self.refused_until().is_some_and(|until| until <= now);
         if let Some(last) = self.last_mut().filter(|_| is_over) {
@@ -232,12 +232,12 @@ impl ParentLease {
         }
     }
 
-    /// Whether the newest request is not answered yet.
+    /// Whether the parent has not answered the newest request yet.
     pub(super) fn is_asked(&self) -> bool {
         matches!(self, Self::Asked { .. })
     }
 
-    /// The newest request.
+    /// Returns the newest request.
     pub(super) fn request(&self) -> Option<LeaseRequest> {
         match self {
             Self::Asked { request, .. } | Self::Answered { request, .. } => Some(*request),
@@ -245,7 +245,7 @@ impl ParentLease {
         }
     }
 
-    /// Why holders are refused, if the parent refuses the resource.
+    /// Returns the reason for refusing holders, if the parent refuses the resource.
     pub(super) fn refused(&self, now: Time) -> Option<RefusalReason> {
         match self.last()? {
             LastAnswer::Refused { why, until, .. } if until > now => Some(why),
@@ -253,7 +253,7 @@ impl ParentLease {
         }
     }
 
-    /// Until when a refusal is remembered.
+    /// Returns the end of a refusal, also if it is over.
     pub(super) fn refused_until(&self) -> Option<Time> {
         match self.last()? {
             LastAnswer::Refused { until, .. } => Some(until),
@@ -272,8 +272,8 @@ impl ParentLease {
         }
     }
 
-    /// When to ask the parent. None: not until something changes. `news` computes what has changed since that request;
-    /// it is called only if needed.
+    /// Returns when to ask the parent, or nothing if only a change can make that necessary. `news` computes what has
+    /// changed since that request; it is called only if needed.
     pub(super) fn next_request(
         &self,
         needs: Needs,
@@ -292,7 +292,7 @@ impl ParentLease {
         let Some(request) = sent_at else {
             return Some(Time::ZERO).filter(|_| needs == Needs::Holders);
         };
-        // No matter how short a refresh interval the parent sends.
+        // The round bounds even a very short refresh interval of the parent.
         let earliest = request.sent_at + pace.round;
         match (needs, last) {
             (Needs::Nothing, _) => None,
@@ -329,7 +329,7 @@ impl ParentLease {
         }
     }
 
-    /// No request is in flight any more, and this is the last answer.
+    /// Changes the last answer. No request is in flight any more.
     fn on_answer(&mut self, change: impl FnOnce(LastAnswer) -> LastAnswer) {
         *self = match *self {
             Self::Fresh { last } => Self::Fresh { last: change(last) },
@@ -343,12 +343,12 @@ impl ParentLease {
 }
 
 impl LastAnswer {
-    /// No answer yet.
+    /// State before the first answer.
     const NONE_YET: Self = Self::Held {
         refresh_at: Time::ZERO,
     };
 
-    /// When to ask again, apart from a refusal. None: soon, because the parent was not ready.
+    /// Returns when to ask again, apart from a refusal, or nothing if the parent was not ready and is asked soon.
     fn refresh_at(self) -> Option<Time> {
         match self {
             Self::Held { refresh_at } => Some(refresh_at),
@@ -357,7 +357,7 @@ impl LastAnswer {
         }
     }
 
-    /// The same, with another time to ask again. A parent that was not ready is asked often anyway.
+    /// Returns the same answer with another time to ask again. A parent that was not ready is asked often anyway.
     fn with_refresh(self, at: impl FnOnce(Time) -> Time) -> Self {
         match self {
             Self::Held { refresh_at } => Self::Held {
@@ -376,7 +376,7 @@ impl LastAnswer {
         }
     }
 
-    /// The same without a refusal.
+    /// Returns the same answer without a refusal.
     fn unrefused(self) -> Self {
         self.refresh_at()
             .map_or(Self::NotReady, |refresh_at| Self::Held { refresh_at })

@@ -1,9 +1,9 @@
-//! A resource's own lease, below the root: what is known of the parent, and the requests to it.
-//! What its answers do is in [`parent_answer`](super::parent_answer).
+//! A resource's own lease, below the root: facts about the parent, and the requests to it. The module
+//! [`parent_answer`](super::parent_answer) handles its answers.
 //!
-//! At most one request is in flight: a request reports what the server has, and so promises not to apply any answer to
-//! an earlier one (`docs/protocol.md`, "A lease"). So an answer counts only if it is to the newest request; a parent
-//! may send several of them, as its grants change.
+//! At most one request is in flight. A request reports the server's lease, and so promises not to apply any answer to
+//! an earlier request (`docs/protocol.md`, "A lease"). Therefore an answer counts only if it belongs to the newest
+//! request. A parent may send several of them, as its grants change.
 
 pub use crate::resource::parent_lease::Pace;
 
@@ -22,48 +22,48 @@ use crate::snapshot::UpstreamSnapshot;
 use crate::supply::Supply;
 use crate::time::Time;
 
-/// A change of the total demand by less than this part of it waits for the slow round.
+/// Relative change of the total demand that does not wait for the slow round.
 const MATTERS: f64 = 1e-3;
 
-/// What is known of the parent besides the supply.
+/// Facts about the parent besides the supply.
 #[derive(Debug)]
 pub(super) struct ParentFacts {
-    /// The state of the own lease.
+    /// State of the own lease.
     pub(super) lease: ParentLease,
     reports: ReportCount,
-    /// An invalid answer was reported, and no valid one came since.
+    /// Whether an invalid answer was reported, and no valid one came since.
     pub(super) is_invalid_reported: bool,
-    /// When the last lease of a predecessor ends, as far as the parent knows.
+    /// End of the last lease of a predecessor, as far as the parent knows.
     pub(super) inherited_until: Option<Time>,
-    /// The mastership of the parent that granted the newest lease.
+    /// Mastership of the parent that granted the newest lease.
     granted_by: Option<MastershipId>,
-    /// How many of the clients served here the parent has counted.
+    /// Number of clients served here that the parent has counted.
     pub(super) clients_reported: f64,
 }
 
-/// Counts reports of more than was known.
+/// Counts reports of holders that exceed what this server knew.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct ReportCount {
     made: u64,
-    /// Of these, those in requests to the parent.
+    /// Reports in requests to the parent.
     sent: u64,
-    /// And those in requests that it has answered.
+    /// Reports in requests that the parent has answered.
     answered: u64,
 }
 
 impl ReportCount {
-    /// A holder reports more than this server knew of. Returns the number of such reports.
+    /// Counts a report of a holder that exceeds what this server knew. Returns the number of such reports.
     pub(super) fn count(&mut self) -> u64 {
         self.made += 1;
         self.made
     }
 
-    /// How many of these the parent has answered.
+    /// Number of reports that the parent has answered.
     pub(super) fn answered(&self) -> u64 {
         self.answered
     }
 
-    /// Whether the parent has answered a request that contained all reports.
+    /// Whether the parent has answered a request with all reports.
     pub(super) fn are_all_answered(&self) -> bool {
         self.answered == self.made
     }
@@ -82,7 +82,7 @@ impl ReportCount {
 }
 
 impl ParentFacts {
-    /// Nothing was asked yet.
+    /// Starts without any request.
     pub(super) fn new() -> Self {
         Self {
             lease: ParentLease::NEW,
@@ -94,17 +94,17 @@ impl ParentFacts {
         }
     }
 
-    /// The counted reports.
+    /// Returns the counted reports.
     pub(super) fn reports(&self) -> &ReportCount {
         &self.reports
     }
 
-    /// The same, to count one more.
+    /// Returns the counted reports, to count one more.
     pub(super) fn reports_mut(&mut self) -> &mut ReportCount {
         &mut self.reports
     }
 
-    /// What is known of it now.
+    /// Returns the state of the own lease for status pages.
     pub(super) fn snapshot(&self, policy: &Policy, supply: &Supply, now: Time) -> UpstreamSnapshot {
         UpstreamSnapshot {
             expires_in: supply.expires_at.map(|end| end.since(now)),
@@ -119,8 +119,8 @@ impl ParentFacts {
         }
     }
 
-    /// A lease of the parent is in force, as the answer to that request. Returns whether the mastership of the
-    /// parent granted it that granted the one before.
+    /// Applies a lease of the parent, as the answer to that request. Returns whether the same mastership of the parent
+    /// granted the previous lease.
     pub(super) fn note_granted(
         &mut self,
         lease: &ServerLease,
@@ -130,7 +130,7 @@ impl ParentFacts {
     ) -> bool {
         let refresh_in = lease.refresh_in.min(refresh::REFRESH_IN_MAX);
         let refresh_at = now + refresh::within_lease(refresh_in, expires_at.since(now));
-        // Whether a predecessor asks again decides how long leases can be.
+        // The possible lease length depends on whether a predecessor asks again.
         let expected_at = lease.terms.predecessor_for.map(|wait| now + wait);
         self.lease
             .become_held(expected_at.map_or(refresh_at, |at| refresh_at.min(at)));
@@ -144,7 +144,7 @@ impl ParentFacts {
 }
 
 impl Resource {
-    /// When the parent is to be asked. None: not as long as nothing changes.
+    /// Returns when to ask the parent, or nothing if only a change can make that necessary.
     pub(super) fn next_request(&self, pace: Pace) -> Option<Time> {
         let upstream = self.upstream.as_ref()?;
         let needs = if !self.ledger.is_empty() {
@@ -160,15 +160,15 @@ impl Resource {
         upstream.lease.next_request(needs, news, pace)
     }
 
-    /// Whether the parent has to hear once more of a resource without holders: to get back what is left, or because it
-    /// still takes this server for one that learns.
+    /// Whether the parent needs one more request of a resource without holders: to get back the rest, or because it
+    /// still counts this server as one that learns.
     pub(super) fn has_leftover(&self) -> bool {
         let request = self.upstream.as_ref().and_then(|it| it.lease.request());
         let said_it_learns = request.is_some_and(|request| request.learning);
         !self.supply.capacity.is_zero() || said_it_learns && self.supply.expires_at.is_some()
     }
 
-    /// What has changed since that request.
+    /// Returns the size of the changes since that request.
     fn changes_since(&self, request: &LeaseRequest, upstream: &ParentFacts) -> Changes {
         let wants = self.ledger.table().wants().rounded_down();
         let matters = (wants - request.wants).abs() > MATTERS * request.wants.max(wants)
@@ -184,7 +184,7 @@ impl Resource {
         }
     }
 
-    /// Whether the parent does not know, or has not answered, what holders ask for now. Never at the root.
+    /// Whether the parent does not know the present demand, or has not answered it. Never at the root.
     pub(super) fn parent_is_behind(&self) -> bool {
         self.upstream.as_ref().is_some_and(|upstream| {
             let request = upstream.lease.request();
@@ -241,18 +241,18 @@ impl Resource {
         Some(ask)
     }
 
-    /// The most that may be granted or in use by this server's own lease.
+    /// Returns the most that may be granted or in use by this server's own lease.
     fn holding(&self) -> Amount {
         self.supply
             .capacity
             .max(self.ledger.table().reserved().rounded_up())
     }
 
-    /// What holders may be using, and for how long. Without the duration, a parent without a lease would have to count it
-    /// for the longest lease length, and would report it to its own parent long after it has ended.
+    /// Returns the amount that holders may be using, and for how long. Without the duration, a parent without a lease
+    /// would have to count it for the longest lease length, and would report it to its own parent long after its end.
     fn outstanding(&self, unreported: &ExactSum, now: Time) -> Has {
         let in_use_until = self.ledger.table().in_use_until(now);
-        // Learning is over when that is.
+        // Learning mode ends when they end.
         let unreported_until = self.learning.until().filter(|_| !unreported.is_zero());
         match in_use_until.max(unreported_until) {
             Some(until) => {

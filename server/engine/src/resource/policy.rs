@@ -1,6 +1,6 @@
-//! How a resource is divided: the algorithm, the limits on a single holder's report, and their source.
+//! The rule for dividing a resource: the algorithm, the bounds of a single holder, and their source.
 //!
-//! At the root, the source is the template. If it is removed, its last values count until the leases have ended. Below
+//! At the root, the source is the template. After its removal, its last values count until the leases have ended. Below
 //! the root, the source is the parent. Until its first answer, and if it sends no algorithm (a Doorman server), the own
 //! template counts, or a default if there is none.
 
@@ -14,9 +14,9 @@ use crate::template::{Algorithm, HolderBounds, Template};
 pub(super) enum PolicySource {
     /// The root's template.
     Template,
-    /// None any more: the root's template was removed. Nothing new is granted.
+    /// No source: the root's template was removed. The server grants nothing new.
     TemplateGone,
-    /// None yet: the parent has not answered. The own template stands in for it.
+    /// No source yet: the parent has not answered. The own template counts instead.
     Unheard,
     /// The parent.
     Parent,
@@ -24,23 +24,23 @@ pub(super) enum PolicySource {
     LeftToUs,
 }
 
-/// How a resource is divided.
+/// Rule for dividing a resource.
 #[derive(Debug)]
 pub(super) struct Policy {
     source: PolicySource,
-    /// The template that matches here, whether or not it counts.
+    /// Template that matches here, whether or not it counts.
     template: Option<Arc<Template>>,
     algorithm: AlgorithmFrom,
-    /// Absent: none.
+    /// Absent: no bounds.
     holder_bounds: Option<Box<HolderBounds>>,
 }
 
-/// An algorithm, kept once for all resources of a template.
+/// An algorithm. All resources of a template share the template's.
 #[derive(Debug)]
 enum AlgorithmFrom {
-    /// That of this template.
+    /// The algorithm of this template.
     Template(Arc<Template>),
-    /// Another one.
+    /// Another algorithm.
     Elsewhere(Box<Algorithm>),
 }
 
@@ -54,12 +54,12 @@ impl AlgorithmFrom {
 }
 
 impl Policy {
-    /// The root's.
+    /// Returns the policy of a resource at the root.
     pub(super) fn of_root(template: Arc<Template>) -> Self {
         Self::of(PolicySource::Template, Some(template))
     }
 
-    /// That of a node whose parent has not answered yet.
+    /// Returns the policy of a node whose parent has not answered yet.
     pub(super) fn of_parent(template: Option<Arc<Template>>) -> Self {
         Self::of(PolicySource::Unheard, template)
     }
@@ -78,8 +78,8 @@ impl Policy {
         }
     }
 
-    /// Another template matches here from now on, or none. Returns its algorithm, if that is to be put in
-    /// force ([`Policy::replace_algorithm`]).
+    /// Notes another matching template, or none. Returns its algorithm, if the caller should put it in force
+    /// ([`Policy::replace_algorithm`]).
     pub(super) fn change_template(&mut self, template: Option<Arc<Template>>) -> Option<Algorithm> {
         self.source = match (self.source, &template) {
             (PolicySource::Template | PolicySource::TemplateGone, Some(_)) => {
@@ -97,8 +97,8 @@ impl Policy {
         Some(template.algorithm.clone())
     }
 
-    /// The parent has answered, with an algorithm or without one. Its limits for a single holder count then, too. Returns
-    /// the algorithm to put in force, if it is another one, or the first confirmed one.
+    /// Applies the parent's answer, with an algorithm or without one, and its bounds for a single holder. Returns the
+    /// algorithm to put in force, if it differs, or if it is the first confirmed one.
     pub(super) fn apply_parent(
         &mut self,
         algorithm: Option<&Algorithm>,
@@ -116,7 +116,7 @@ impl Policy {
         (is_first || algorithm != self.algorithm()).then(|| algorithm.clone())
     }
 
-    /// This algorithm is in force from now on. Returns the one before.
+    /// Puts an algorithm in force. Returns the one before.
     pub(super) fn replace_algorithm(&mut self, algorithm: Algorithm) -> Algorithm {
         let own = self.template.as_ref();
         let after = match own.filter(|own| own.algorithm == algorithm) {
@@ -127,23 +127,23 @@ impl Policy {
         before.get().clone()
     }
 
-    /// The algorithm in force, also while the template is gone.
+    /// Returns the algorithm in force, also after the template was removed.
     pub(super) fn algorithm(&self) -> &Algorithm {
         self.algorithm.get()
     }
 
-    /// The limits on a single holder's report; also in force after the template was removed.
+    /// Returns the bounds for a single holder, also after the template was removed.
     pub(super) fn holder_bounds(&self) -> HolderBounds {
         let bounds = self.holder_bounds.as_deref();
         bounds.map_or(HolderBounds::NONE, |bounds| *bounds)
     }
 
-    /// The template that matches here.
+    /// Returns the template that matches here.
     pub(super) fn template(&self) -> Option<&Arc<Template>> {
         self.template.as_ref()
     }
 
-    /// Whether anything new may be given by it.
+    /// Whether new capacity may be granted.
     pub(super) fn is_in_force(&self) -> bool {
         self.source != PolicySource::TemplateGone
     }
@@ -154,7 +154,7 @@ impl Policy {
     }
 }
 
-/// Most templates bound nothing.
+/// Boxes bounds, since most templates have none.
 fn boxed(bounds: HolderBounds) -> Option<Box<HolderBounds>> {
     (bounds != HolderBounds::NONE).then(|| Box::new(bounds))
 }
@@ -167,7 +167,7 @@ mod tests {
     use super::*;
     use crate::template::{AlgorithmKind, TemplateSpec, Templates};
 
-    /// A template whose leases are so long: that tells algorithms apart.
+    /// A template with this lease length, which identifies its algorithm.
     fn template(seconds: u64) -> Arc<Template> {
         let spec = TemplateSpec {
             identifier_glob: Some("*".into()),
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn another_template_counts_unless_the_parent_says() {
+    fn another_template_counts_unless_the_parent_decides() {
         for (before, new, after, puts_in_force) in [
             (
                 PolicySource::Template,
@@ -214,12 +214,12 @@ mod tests {
             assert_eq!(seconds(found), puts_in_force, "{before:?}, {new:?}");
             assert_eq!(policy.source, after, "{before:?}, {new:?}");
             assert_eq!(policy.template().is_some(), new.is_some());
-            assert_eq!(policy.algorithm().lease_length.as_secs(), 60, "still");
+            assert_eq!(policy.algorithm().lease_length.as_secs(), 60, "unchanged");
         }
     }
 
     #[test]
-    fn the_parent_says_or_leaves_it_to_us() {
+    fn the_parent_decides_or_leaves_the_algorithm_to_the_template() {
         for (before, answered, after, puts_in_force) in [
             (Unheard, Some(20), Parent, Some(20)),
             (Unheard, Some(60), Parent, Some(60)),
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_template_that_is_gone_gives_nothing_new() {
+    fn a_removed_template_grants_nothing_new() {
         for (source, is_in_force, is_heard) in [
             (PolicySource::Template, true, true),
             (TemplateGone, false, true),

@@ -1,12 +1,13 @@
-//! What a client in safe mode may use when its lease has ended: the safe capacity.
+//! The safe capacity: the amount that a client in safe mode may use after the end of its lease.
 //!
-//! It is set in the template (*static*), or the capacity divided by the number of clients in the whole tree (*dynamic*).
-//! All dynamic ones add up to no more than the capacity once every client has refreshed since the last one joined. So
+//! The template sets it (*static*), or it is the capacity divided by the number of clients in the whole tree
+//! (*dynamic*). All dynamic ones add up to at most the capacity, once every client has refreshed since the last one
+//! joined. Therefore:
 //!
-//! - a parent of servers counts clients in steps, rounded up ([`in_steps`]), and pushes to its children when a step
-//!   makes it less: in steps, so that not every client that joins causes a push to the whole tree;
-//! - a child adds the clients that it has gained since it last asked;
-//! - a server in learning mode does not know how many clients there are, and sends 0.
+//! - A parent of servers counts clients in steps, rounded up ([`in_steps`]), and pushes to its children when a step makes
+//!   the safe capacity smaller. Without steps, every client that joins would cause a push to the whole tree.
+//! - A child adds the clients that it has gained since it last asked.
+//! - A server in learning mode does not know the number of clients, and sends 0.
 
 use std::time::Duration;
 
@@ -18,21 +19,21 @@ use crate::rounding::SHORTFALL;
 use crate::template::SafeCapacity;
 use crate::time::Time;
 
-/// How many steps each doubling of the number of clients has; below that number, each number is a step.
+/// Number of steps in each doubling of the number of clients. Below that number, each number is a step.
 const STEPS_PER_DOUBLING: f64 = 32.0;
 
-/// Where a number of type f64 has its exponent.
+/// Exponent bits of an f64.
 const EXPONENT_BITS: u64 = 0x7ff0_0000_0000_0000;
 
-/// A number of clients, rounded up by at most a part in [`STEPS_PER_DOUBLING`].
+/// Rounds a number of clients up by at most a part in [`STEPS_PER_DOUBLING`].
 fn in_steps(clients: f64) -> f64 {
-    // The power of two below, by the exponent's bits: the same on every machine.
+    // The exponent's bits give the power of two below, the same on every machine.
     let parts = clients / STEPS_PER_DOUBLING;
     let step = f64::from_bits(parts.to_bits() & EXPONENT_BITS).max(1.0);
     (clients / step).ceil() * step
 }
 
-/// As a number that can be compared.
+/// Returns a number to compare.
 fn number(safe: SafeCapacity) -> f64 {
     match safe {
         SafeCapacity::Unlimited => f64::INFINITY,
@@ -41,12 +42,12 @@ fn number(safe: SafeCapacity) -> f64 {
 }
 
 impl Resource {
-    /// What a client in safe mode may use. Below the root, the parent's value counts.
+    /// Returns the amount that a client in safe mode may use. Below the root, the parent's value counts.
     pub(super) fn safe_capacity(&self, now: Time) -> SafeCapacity {
         self.safe_capacity_in(self.learning_for(now))
     }
 
-    /// The same, if learning mode still lasts for so long.
+    /// Returns the same, if learning mode lasts for this time.
     pub(super) fn safe_capacity_in(&self, learning_for: Option<Duration>) -> SafeCapacity {
         let terms = self.supply.terms.as_ref();
         let of_parent = terms.and_then(|terms| terms.safe_capacity);
@@ -77,7 +78,7 @@ impl Resource {
         }
     }
 
-    /// Whether it is set in a template, here or at the root.
+    /// Whether a template sets it, here or at the root.
     pub(super) fn safe_is_static(&self) -> bool {
         match &self.supply.terms {
             Some(terms) if terms.safe_capacity.is_some() => terms.safe_is_static,
@@ -88,7 +89,7 @@ impl Resource {
         }
     }
 
-    /// A child server gets this with its newest lease.
+    /// Notes that a child server gets this with its newest lease.
     pub(super) fn note_safe_capacity(&mut self, slot: Slot, safe: SafeCapacity) {
         if self.ledger.children().is_empty() {
             return;

@@ -1,18 +1,17 @@
-//! What a resource has to do without a request, and when.
+//! Timers of a resource, for work without a request.
 
 use crate::resource::Resource;
 use crate::resource::parent_request::Pace;
 use crate::time::Time;
 
-/// What is to be done at a time.
+/// Work that is due at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Timer {
-    /// When to look for leases of holders that have ended. It may be too early, if the next one to end was
-    /// renewed meanwhile.
+    /// When to look for ended leases of holders. It may be too early, if the next one was renewed meanwhile.
     LeaseExpiry,
-    /// When to hand out nothing any more, since our own lease of the parent has ended.
+    /// When to stop granting, since the own lease from the parent has ended.
     OwnLeaseEnd,
-    /// When to forget that the parent refused the resource, which has no holders any more.
+    /// When to drop a refusal of the parent, if the resource has no holders any more.
     RefusalEnd,
     /// When to end learning mode: what predecessors granted is over.
     LearningEnd,
@@ -26,7 +25,7 @@ impl Timer {
 }
 
 impl Resource {
-    /// When a timer is due. None: not as long as nothing changes. `pace` is how soon what changed goes up.
+    /// Returns when a timer is due, or nothing if only a change can make it due. `pace` says how soon changes go up.
     pub(crate) fn due(&self, timer: Timer, pace: Pace) -> Option<Time> {
         match timer {
             Timer::LeaseExpiry => self.ledger.table().next_expiry(),
@@ -41,7 +40,8 @@ impl Resource {
         }
     }
 
-    /// When [`Resource::handle_timeout`] is due, and for what. Of what is due at once, the first one of [`Timer`] counts.
+    /// Returns when [`Resource::handle_timeout`] is due, and for which timer. Of equal times, the first of [`Timer`]
+    /// counts.
     pub(crate) fn next_timeout(&self, pace: Pace) -> Option<(Time, Timer)> {
         let due = |timer| Some((self.due(timer, pace)?, timer));
         let earlier = |one: Option<(Time, Timer)>, other| match (one, other) {

@@ -1,4 +1,4 @@
-//! What is seen of a resource, when it is looked at: sums, leases, and why they are as they are.
+//! Status of a resource: sums, leases, and reasons.
 
 use std::ops;
 use std::time::Duration;
@@ -14,21 +14,22 @@ use crate::rounding::SHORTFALL;
 use crate::snapshot::{ChildSnapshot, LeaseSnapshot, LeasesFrom, ResourceSnapshot};
 use crate::time::Time;
 
-/// When something of a resource ends that depends on the time. [`Time::ZERO`]: it is not so.
+/// Ends of states that depend on the time. [`Time::ZERO`]: the state does not hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Ends {
-    /// The parent refuses it.
+    /// End of the parent's refusal.
     pub(crate) refused: Time,
-    /// It learns, whatever others do: for as long as leases of the algorithm in force last.
+    /// End of learning mode by the algorithm in force, without longer leases and without other
+    /// servers.
     pub(crate) learns_usually: Time,
-    /// It learns, and be it because longer leases may be out, or because a server above does.
+    /// End of learning mode, also because of longer leases, or of a server above.
     pub(crate) learns: Time,
-    /// A server above learns.
+    /// Latest end of learning mode above.
     pub(crate) learns_above: Time,
 }
 
 impl Resource {
-    /// What is known of it now.
+    /// Returns the state of the resource now.
     pub(crate) fn snapshot(&self, now: Time) -> ResourceSnapshot {
         let algorithm = self.policy.algorithm();
         ResourceSnapshot {
@@ -55,22 +56,22 @@ impl Resource {
         }
     }
 
-    /// How many holders there are.
+    /// Number of holders.
     pub(crate) fn holders(&self) -> usize {
         self.ledger.table().len()
     }
 
-    /// How many holders get less than their share because of what others hold.
+    /// Number of holders that get less than their share because of leases of others.
     pub(crate) fn waiting(&self) -> usize {
         self.ledger.table().waiting()
     }
 
-    /// Clients served, those below child servers included.
+    /// Number of clients served, with those below child servers.
     pub(crate) fn clients(&self) -> f64 {
         self.ledger.clients()
     }
 
-    /// When that ends which depends on the time.
+    /// Returns the ends of states that depend on the time.
     pub(crate) fn ends(&self) -> Ends {
         let until = self.learning.until();
         let upstream = self.upstream.as_ref();
@@ -83,19 +84,20 @@ impl Resource {
         }
     }
 
-    /// When learning is over unless longer leases are out than those of the algorithm in force.
+    /// Returns the end of learning mode if no leases are longer than those of the algorithm in
+    /// force.
     fn usual_end(&self) -> Time {
         let usual = self.policy.algorithm().learns_for(Duration::ZERO);
         let usual = self.beginning.clock_tolerance.report(usual);
         over_after(self.beginning.vacant_since, usual)
     }
 
-    /// For how long it still is in learning mode.
+    /// Returns the remaining time of learning mode.
     pub(crate) fn learning_left(&self, now: Time) -> Option<Duration> {
         self.learning_remaining(now)
     }
 
-    /// Leases from there on, in up to `max` places, and where to go on.
+    /// Returns leases from that place on, in up to `max` places, and the place for the next call.
     pub(crate) fn leases_from(
         &self,
         from: &LeasesFrom,
@@ -142,7 +144,7 @@ impl Resource {
         (seen, next)
     }
 
-    /// Up to `max` leases, those of child servers first.
+    /// Returns up to `max` leases, those of child servers first.
     pub(crate) fn lease_snapshots(&self, max: usize, now: Time) -> Vec<LeaseSnapshot> {
         let children = self
             .ledger
@@ -154,7 +156,7 @@ impl Resource {
             .table()
             .iter()
             .filter(|holding| holding.kind == HolderKind::Client);
-        // Once for all, so that rows agree with each other and with the sums.
+        // One rule for all leases, so that rows agree with each other and with the sums.
         let rule = self.rule_for_all();
         let all = children.chain(clients).take(max);
         all.map(|holding| {
@@ -164,13 +166,13 @@ impl Resource {
         .collect()
     }
 
-    /// The leases of child servers.
+    /// Returns the leases of child servers.
     pub(crate) fn child_snapshots(&self, now: Time) -> Vec<LeaseSnapshot> {
         self.lease_snapshots(self.ledger.children().len(), now)
     }
 
-    /// What a holder should have now, and why what it has is that much: by what others ask for now, not
-    /// by what they asked for when it was decided about.
+    /// Returns a holder's share now, and the reason for its grant. The share follows the present
+    /// demand of all holders, not their demand when the holder was decided.
     fn share_now(&self, holding: &Holding, rule: &Rule, now: Time) -> (Amount, Why) {
         let refused = self.upstream.as_ref().and_then(|up| up.lease.refused(now));
         if !self.has_source() || refused == Some(RefusalReason::UnknownResource) {
@@ -188,7 +190,7 @@ impl Resource {
                 DecidedBy::Learning | DecidedBy::ChildLearns
             )
         {
-            // Numbers of the moment are shown only if they explain what was decided then.
+            // The present division is shown only if it explains the earlier decision.
             let division = Some(reason).filter(|_| share == holding.share);
             return (holding.share, holding.why.shown(division));
         }
@@ -211,7 +213,7 @@ impl Resource {
         (share, Why { reason, bound })
     }
 
-    /// Why a holder's newest lease is no larger.
+    /// Returns the reason why a holder's newest lease is no larger.
     pub(super) fn limited_by(&self, holding: &Holding, now: Time) -> LimitedBy {
         if holding.newest().capacity >= holding.demand.wants() {
             return if holding.wants_more {
@@ -244,7 +246,7 @@ impl Resource {
         }
     }
 
-    /// How long learning mode still lasts at most, here or above.
+    /// Returns the longest time until learning mode ends, here or above.
     pub(super) fn learning_for(&self, now: Time) -> Option<Duration> {
         let above = self.supply.learning_until.filter(|until| *until > now);
         self.learning_remaining(now)

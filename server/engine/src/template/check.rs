@@ -1,4 +1,4 @@
-//! What somebody wrote as a template, checked: the template, or everything that is wrong with it.
+//! The check of a template: a valid template, or all its problems.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -49,7 +49,7 @@ impl Check<'_> {
         None
     }
 
-    /// The template, if every field it needs is valid. Reports everything that is not.
+    /// Returns the template if all required fields are valid. Reports all problems.
     pub(super) fn template(&mut self, spec: &TemplateSpec) -> Option<Template> {
         let capacity = self.capacity(spec);
         let safe_capacity = self.safe_capacity(spec);
@@ -176,7 +176,7 @@ impl Check<'_> {
     }
 }
 
-/// What the name of a guarantee starts with; its priority follows.
+/// Prefix of a guarantee's name. The priority follows.
 const MIN_SHARE: &str = "min_share.";
 
 /// The named parameters of an algorithm.
@@ -246,7 +246,7 @@ impl Parameters {
     }
 }
 
-/// The kinds, for messages.
+/// Lists the kinds for messages.
 fn kinds() -> String {
     AlgorithmKind::ALL.map(AlgorithmKind::as_str).join(", ")
 }

@@ -1,27 +1,27 @@
-//! What a template says of a single holder: how much one client can have, and for how many clients one
-//! child server can stand.
+//! Bounds of a template for a single holder: the amount that one client can have, and the number of clients that one
+//! child server can stand for.
 //!
-//! Both are absent unless an operator says them. They are for what holders *say*: a wrong number in one
-//! program, or a lie, must not count for more than a client can be.
+//! Both are absent unless an operator sets them. They bound the *statements* of holders: a wrong number in one program,
+//! or a lie, counts for no more than a client can be.
 
 use crate::amount::Amount;
 use crate::claim::Subclients;
 use crate::template::check::Check;
 use crate::template::{Field, TemplateSpec};
 
-/// What counts of what a single holder says.
+/// Bounds for the statements of a single holder.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct HolderBounds {
-    /// The most that one client can have, above 0. Wants beyond it do not count, and in learning mode
-    /// nobody is confirmed more. Absent: the template does not say.
+    /// Largest amount that one client can have, above 0. Wants beyond it do not count, and learning mode confirms no
+    /// more to any client. Absent: the template does not set it.
     pub wants_max: Option<Amount>,
-    /// The most clients that one child server can stand for. Absent: the template does not say; then as
-    /// many as one resource may have leases.
+    /// Largest number of clients that one child server can stand for. Absent: the template does not set it. Then the
+    /// limit is the number of leases that one resource may have.
     pub subclients_max: Option<Subclients>,
 }
 
 impl HolderBounds {
-    /// Nothing is said.
+    /// No bounds.
     pub const NONE: Self = Self {
         wants_max: None,
         subclients_max: None,

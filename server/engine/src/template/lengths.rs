@@ -1,10 +1,10 @@
-//! How long leases by a set of templates last, and which of them outlast those by another set.
+//! Lease lengths of a set of templates, compared with those of another set.
 //!
-//! A fresh master learns for as long as leases last by *its* templates. If leases were longer before,
-//! that is not enough: see [`Term::longer_leases`](crate::node::mastership::Term::longer_leases). Here
-//! is what two sets of templates say of it. Only lease lengths count, and which template a resource
-//! takes. Capacities do not: an edit of them must not make anybody learn longer. Nor does the kind of
-//! algorithm: a lease by a template that promises no total is in use for as long as any other.
+//! A new master learns for the lease length of *its* templates. That is not enough if the leases of its predecessor
+//! were longer: see [`Term::longer_leases`](crate::node::mastership::Term::longer_leases). This module computes that
+//! from two sets of templates. The result depends on lease lengths alone, and on the template that a resource takes. It
+//! ignores capacities, because an edit of a capacity must not lengthen learning. It ignores the algorithm, because a
+//! lease without a promised total is in use for as long as any other.
 
 use std::collections::BTreeMap;
 use std::hash::Hasher;
@@ -16,26 +16,26 @@ use siphasher::sip::SipHasher13;
 use crate::template::{Algorithm, Template, Templates};
 
 impl Templates {
-    /// The longest lease that a resource may have been granted by these templates, and for which the
-    /// new ones give a shorter one. Zero: for every resource the new ones give leases as long as these,
-    /// or longer. A resource without a template gets no lease at all, so it counts as a shorter one.
+    /// Returns the longest lease that these templates may have granted for a resource whose new lease is shorter. Zero:
+    /// the new templates give every resource the same lease length, or a longer one. A resource without a template gets
+    /// no lease, which counts as shorter.
     ///
-    /// Resources are not known, so where templates were added or moved the answer may be longer than
-    /// it need be, never shorter. A template of these counts unless two things hold. Its glob stands in
-    /// the new ones, with leases as long: then every resource that took it still has a template. And no
-    /// template that may take a resource away from it gives shorter leases: such are those that are
-    /// added, and if the order of those that stay is another one, all of them.
+    /// The resources are unknown, so after templates were added or moved the result may be longer than necessary, but
+    /// never shorter. An old template does not count if both of these hold. First, its glob is in the new set, with
+    /// leases at least as long, so every resource that took it still has a template. Second, no template that may take
+    /// a resource away from it has shorter leases. These are the added templates, and all templates if the order of the
+    /// old ones has changed.
     pub fn outlasts(&self, new: &Self) -> Duration {
         self.shortened(new).0
     }
 
-    /// The same within a mastership: of a template by which an operator wants a server to learn for less
-    /// than a lease lasts, only that counts. A change must not make such a server begin to learn.
+    /// Returns the same within a mastership. If an operator set the learning mode of a template shorter than its lease,
+    /// only the learning mode counts. A change must not make such a server begin to learn.
     pub fn learning_outlasts(&self, new: &Self) -> Duration {
         self.shortened(new).1
     }
 
-    /// Both at once: [`Templates::outlasts`], and within a mastership.
+    /// Returns both: [`Templates::outlasts`], and the same within a mastership.
     pub(crate) fn shortened(&self, new: &Self) -> (Duration, Duration) {
         let shortened: Vec<&Arc<Template>> = self.shortened_by(new).collect();
         let longest = |length: fn(&Arc<Template>) -> Duration| {
@@ -45,7 +45,7 @@ impl Templates {
         (longest(length_of), longest(learned_of))
     }
 
-    /// The templates of these that count for [`Templates::outlasts`].
+    /// Returns the templates that count for [`Templates::outlasts`].
     fn shortened_by<'a>(&'a self, new: &'a Self) -> impl Iterator<Item = &'a Arc<Template>> {
         let new_lengths: BTreeMap<&str, Duration> = new
             .iter()
@@ -71,15 +71,15 @@ impl Templates {
     }
 }
 
-/// What is known of the lengths of a set of templates, so that nobody has to look at all of them.
+/// Results over all lengths of a set, so that no later call reads all templates.
 #[derive(Clone, Debug)]
 pub(super) struct Lengths {
-    /// How long the longest lease lasts. Zero: there are no templates.
+    /// Length of the longest lease. Zero: there are no templates.
     pub(super) longest_lease: Duration,
-    /// How long a fresh master learns at most, if leases of its predecessors were no longer. None: there are no
+    /// Longest learning mode of a new master if leases of its predecessors were no longer. None: there are no
     /// templates.
     learns_for: Option<Duration>,
-    /// Whether it learns for longer by some template if they were.
+    /// Whether longer leases of predecessors lengthen the learning mode of some template.
     learns_longer: bool,
     /// See [`Templates::lengths_digest`].
     pub(super) digest: u64,
@@ -91,12 +91,12 @@ impl Lengths {
             let each = templates.iter();
             each.map(move |template| template.algorithm.learns_for(longer))
         };
-        // Whoever learns for longer leases at all does so for the longest there could be.
+        // A template that learns longer for longer leases does so for any length.
         let learns_longer = learns_for(Duration::MAX).any(|lasts| lasts == Duration::MAX);
         let mut hasher = SipHasher13::new();
         for template in templates {
             hasher.write(glob_of(template).as_bytes());
-            // No glob has this byte in it.
+            // No glob contains this byte.
             hasher.write(&[0xff]);
             hasher.write(&length_of(template).as_nanos().to_le_bytes());
         }
@@ -108,8 +108,8 @@ impl Lengths {
         }
     }
 
-    /// How long a fresh master learns at most, by any of the templates, if leases of its predecessors may last
-    /// for `longer_leases`. None: there are no templates.
+    /// Returns the longest learning mode of any template if leases of predecessors may last for `longer_leases`, or
+    /// nothing if there are no templates.
     pub(super) fn learns_for(&self, longer_leases: Duration) -> Option<Duration> {
         let longer = Some(longer_leases).filter(|_| self.learns_longer);
         Some(self.learns_for?.max(longer.unwrap_or_default()))
@@ -117,9 +117,9 @@ impl Lengths {
 }
 
 impl Algorithm {
-    /// How long a fresh master of the root learns if leases of its predecessors may last for
-    /// `longer_leases`, by templates other than those in force. An operator who wants a server to
-    /// learn for less than a lease lasts, has decided that it may overshoot; that stays so.
+    /// Returns the learning mode of a new master of the root if leases of its predecessors, by other templates, may
+    /// last for `longer_leases`. An operator who sets learning mode shorter than a lease accepts an overshoot, so
+    /// longer leases do not change such a learning mode.
     pub(crate) fn learns_for(&self, longer_leases: Duration) -> Duration {
         if !self.learns() {
             Duration::ZERO
@@ -154,7 +154,7 @@ mod tests {
     use crate::id::ResourceId;
     use crate::template::{AlgorithmKind, TemplateSpec};
 
-    /// Templates as `GLOB SECONDS` each.
+    /// Parses templates of the form `GLOB SECONDS`.
     fn templates(said: &str) -> Templates {
         let specs: Vec<TemplateSpec> = said
             .split(", ")
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_lease_is_that_of_any_template() {
+    fn the_longest_lease_is_the_longest_of_all_templates() {
         for (said, seconds) in [("", 0), ("a 5", 5), ("a 5, b 60, * 20", 60)] {
             let longest = templates(said).longest_lease();
             assert_eq!(longest, Duration::from_secs(seconds), "{said}");
@@ -185,8 +185,8 @@ mod tests {
     #[test]
     fn leases_outlast_templates_that_give_shorter_ones() {
         for (what, old, new, seconds) in [
-            ("nothing was there", "", "a 5", 0),
-            ("nothing changes", "a* 40, * 60", "a* 40, * 60", 0),
+            ("no templates before", "", "a 5", 0),
+            ("no change", "a* 40, * 60", "a* 40, * 60", 0),
             ("leases become longer", "a 40, * 5", "a 60, * 10", 0),
             (
                 "one becomes shorter",
@@ -214,9 +214,14 @@ mod tests {
                 "a 5, b 6, c 6",
                 0,
             ),
-            ("the order is another one", "a* 5, *b 60", "*b 60, a* 5", 60),
-            ("and no lease is shorter", "a* 60, *b 60", "*b 60, a* 60", 0),
-            ("a glob is another one", "a* 40, c 30", "b* 40, c 30", 40),
+            ("another order", "a* 5, *b 60", "*b 60, a* 5", 60),
+            (
+                "another order, no shorter lease",
+                "a* 60, *b 60",
+                "*b 60, a* 60",
+                0,
+            ),
+            ("another glob", "a* 40, c 30", "b* 40, c 30", 40),
         ] {
             let found = templates(old).outlasts(&templates(new));
             assert_eq!(found, Duration::from_secs(seconds), "{what}");
@@ -224,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn no_resource_has_a_lease_that_outlasts_what_is_said() {
+    fn no_lease_of_a_resource_outlasts_the_result() {
         let sets = [
             "",
             "a 5",
@@ -252,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn digests_tell_lease_lengths_apart_and_nothing_else() {
+    fn digests_differ_for_lease_lengths_and_nothing_else() {
         let digest = |said| templates(said).lengths_digest();
         let ours = digest("a* 40, b 5");
         for other in ["", "a* 40", "b 5, a* 40", "a* 40, b 6", "a* 40, c 5"] {
@@ -269,12 +274,12 @@ mod tests {
         };
         let other = Templates::parse(&[other_capacity]).unwrap();
         assert_eq!(other.lengths_digest(), digest("a 40"));
-        // Programs of other versions write it, too.
+        // Programs of other versions use the same digest.
         assert_eq!(ours, 4_582_743_090_997_331_935);
     }
 
     #[test]
-    fn an_operator_who_wants_less_learning_than_leases_last_has_it() {
+    fn a_learning_mode_shorter_than_the_lease_stays_short() {
         let algorithm = |lease, learning| Algorithm {
             lease_length: Duration::from_secs(lease),
             learning_mode_duration: Duration::from_secs(learning),

@@ -1,4 +1,4 @@
-//! A set of templates that is valid, and which of them a resource takes.
+//! A valid set of templates, and the choice of the template for a resource.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::BuildHasherDefault;
@@ -13,22 +13,22 @@ use crate::template::check::Check;
 use crate::template::lengths::Lengths;
 use crate::template::{Field, TEMPLATES_MAX, Template, TemplateProblem, TemplateSpec};
 
-/// A set of templates that is valid. Cheap to copy; what takes time to make, and to drop, is made once.
+/// A valid set of templates. Cheap to clone: all clones share the lookup structures.
 #[derive(Clone, Debug)]
 pub struct Templates(Arc<Set>);
 
 #[derive(Debug)]
 struct Set {
     in_order: Vec<Arc<Template>>,
-    /// The number of each by the text of its glob.
+    /// Number of each template by the text of its glob.
     by_text: HashMap<Box<str>, usize, BuildHasherDefault<SipHasher13>>,
-    /// Those that match other ids than their text.
+    /// Templates that match other ids than their text.
     by_glob: FirstMatch,
     lengths: Lengths,
 }
 
 impl Default for Templates {
-    /// None: every resource is unknown.
+    /// No templates: every resource is unknown.
     fn default() -> Self {
         Self::of(Vec::new())
     }
@@ -39,7 +39,7 @@ impl Templates {
     ///
     /// # Errors
     ///
-    /// Every problem there is, in the order of the templates and their fields.
+    /// All problems, in the order of the templates and their fields.
     pub fn parse(specs: &[TemplateSpec]) -> Result<Self, Vec<TemplateProblem>> {
         let mut problems = Vec::new();
         let mut in_order = Vec::with_capacity(specs.len());
@@ -88,7 +88,7 @@ impl Templates {
         }
     }
 
-    /// Of templates that were checked.
+    /// Builds a set of templates that were checked.
     fn of(checked: Vec<(Glob, Arc<Template>)>) -> Self {
         let (globs, in_order): (Vec<Glob>, Vec<Arc<Template>>) = checked.into_iter().unzip();
         let text = |template: &Arc<Template>| template.identifier_glob.as_str().into();
@@ -108,14 +108,13 @@ impl Templates {
         }))
     }
 
-    /// The template for a resource: the one whose glob is the id, else the first whose glob
-    /// matches it.
+    /// Returns the template of a resource: the one whose glob is the id, else the first whose glob matches it.
     pub fn find(&self, resource: &ResourceId) -> Option<&Arc<Template>> {
         let (found, _) = self.find_with_position(resource);
         found.map(|(_, template)| template)
     }
 
-    /// The same, and the number of the template, counted from 0; and how many globs were tried for that.
+    /// Returns the template with its number, counted from 0, and the number of globs that were tried.
     pub(crate) fn find_with_position(
         &self,
         resource: &ResourceId,
@@ -129,34 +128,34 @@ impl Templates {
         (template, tried)
     }
 
-    /// The templates in order.
+    /// Iterates over the templates in order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &Arc<Template>> {
         self.0.in_order.iter()
     }
 
-    /// How many there are.
+    /// Number of templates.
     pub fn len(&self) -> usize {
         self.0.in_order.len()
     }
 
-    /// Whether there are none: every resource is unknown.
+    /// Whether there are no templates. Then every resource is unknown.
     pub fn is_empty(&self) -> bool {
         self.0.in_order.is_empty()
     }
 
-    /// How long the longest lease lasts. Zero: there are no templates, so nobody gets one.
+    /// Returns the length of the longest lease. Zero: there are no templates, so no holder gets a lease.
     pub fn longest_lease(&self) -> Duration {
         self.0.lengths.longest_lease
     }
 
-    /// Distinguishes lease lengths: the same for templates with the same globs in the same order and
-    /// leases as long, on every machine. Other programs compare it, so it must stay as it is.
+    /// Returns a digest of the lease lengths: equal for templates with the same globs in the same order and the same
+    /// lease lengths, on every machine. Other versions compare it, so it must stay the same.
     pub fn lengths_digest(&self) -> u64 {
         self.0.lengths.digest
     }
 
-    /// How long a fresh master learns at most, if leases of its predecessors may last for `longer_leases`. None:
-    /// there are no templates.
+    /// Returns the longest learning mode of a new master if leases of its predecessors may last for `longer_leases`, or
+    /// nothing if there are no templates.
     pub(crate) fn learns_for(&self, longer_leases: Duration) -> Option<Duration> {
         self.0.lengths.learns_for(longer_leases)
     }

@@ -1,4 +1,4 @@
-//! Templates, nodes and requests that tests share: plain ones, of which a test changes what it is about.
+//! Templates, nodes and requests for several tests: plain ones, which each test changes as it needs.
 
 use std::sync::Arc;
 use std::task::Poll;
@@ -51,7 +51,7 @@ pub(crate) fn no_floor() -> Config {
     }
 }
 
-/// Returns a node that is the master from the beginning of time on.
+/// Returns a node that is the master from time zero on.
 pub(crate) fn master(config: Config, templates: Templates) -> Node {
     let mut node = Node::new(config, templates);
     node.handle_mastership(Mastership::Master { epoch: Some(1) }, Time::ZERO);
@@ -67,7 +67,7 @@ pub(crate) fn ask(resource: ResourceId, priority: i64, wants: Amount, has: Optio
     }
 }
 
-/// Returns a request without a number, of a client that does not say which process it is.
+/// Returns a request without a number, from a client without an incarnation.
 pub(crate) fn request(client: HolderName, asks: Vec<Ask>) -> GetCapacity {
     GetCapacity {
         caller: None,
@@ -78,7 +78,7 @@ pub(crate) fn request(client: HolderName, asks: Vec<Ask>) -> GetCapacity {
     }
 }
 
-/// Returns a request of the same kind for one resource. The client says what it has.
+/// Returns a request of the same kind for one resource. The client reports its lease.
 pub(crate) fn request_for(
     client: &str,
     resource: ResourceId,
@@ -116,7 +116,7 @@ pub(crate) fn server_request(server: HolderName, asks: Vec<ServerAsk>) -> GetSer
     }
 }
 
-/// Returns what a child server asks that has nothing and has learned.
+/// Returns the ask of a child server that has nothing and does not learn.
 pub(crate) fn server_ask(resource: ResourceId, demand: Arc<ServerDemand>) -> ServerAsk {
     ServerAsk {
         unreported: Amount::ZERO,
@@ -137,14 +137,14 @@ pub(crate) fn served<T>(outcome: Outcome<T>) -> T {
     }
 }
 
-/// Does all that is due, and returns the number of calls.
+/// Handles all timers that are due, and returns the number of calls.
 #[track_caller]
 pub(crate) fn do_due(node: &mut Node, now: Time) -> usize {
     let mut calls = 0;
     while node.poll_timeout().is_some_and(|timeout| timeout.at <= now) {
         node.handle_timeout(now);
         calls += 1;
-        assert!(calls < 100_000, "{:?} is due for ever", node.poll_timeout());
+        assert!(calls < 100_000, "{:?} is due forever", node.poll_timeout());
     }
     calls
 }

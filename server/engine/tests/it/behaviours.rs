@@ -40,7 +40,7 @@ fn node(capacity: Option<f64>) -> Node {
     node
 }
 
-/// What a client is terms that wants so much. None: to come back.
+/// Returns the lease of a client with these wants, or nothing if the client must ask again later.
 fn ask(node: &mut Node, client: &str, wants: f64, now: u64) -> Option<ClientLease> {
     ask_having(node, client, wants, None, now)
 }
@@ -70,7 +70,7 @@ fn ask_having(
     }
 }
 
-/// A parent's answer: 60, for a minute.
+/// Delivers a parent's answer: 60, for a minute.
 fn answer(
     node: &mut Node,
     sequence: Option<u64>,
@@ -100,7 +100,7 @@ fn answer(
 }
 
 #[test]
-fn what_is_asked_again_is_decided_anew_once_anything_has_changed() {
+fn a_repeated_ask_is_decided_again_after_any_change() {
     let mut node = node(Some(100.0));
     let mut has = None;
     let mut a = |node: &mut Node, now| {
@@ -108,18 +108,18 @@ fn what_is_asked_again_is_decided_anew_once_anything_has_changed() {
         has = Some(lease.capacity.get());
         (lease.capacity.get(), lease.expires_in.as_secs())
     };
-    // Nothing changes: it gets the same, for longer.
+    // Nothing changes: the client gets the same again, for longer.
     for now in [1, 5, 10, 15, 20] {
         assert_eq!(a(&mut node, now), (80.0, 60), "at {now}");
     }
-    // Somebody else wants something, and then more.
+    // Another client wants something, and then more.
     assert_eq!(ask(&mut node, "b", 30.0, 21).unwrap().capacity.get(), 20.0);
     assert_eq!(a(&mut node, 25), (70.0, 60));
     assert_eq!(a(&mut node, 30), (70.0, 60));
     ask_having(&mut node, "b", 50.0, Some(20.0), 31).unwrap();
     assert_eq!(a(&mut node, 35), (50.0, 60));
     assert_eq!(a(&mut node, 40), (50.0, 60));
-    // The other one's lease ends.
+    // The other client's lease ends.
     assert_eq!(a(&mut node, 95).0, 80.0);
     assert_eq!(a(&mut node, 100).0, 80.0);
     let lowered = Templates::parse(&[template("r", AlgorithmKind::FairShare, 30.0)]);
@@ -139,7 +139,7 @@ fn a_capacity_that_is_one_rounding_short_is_enough_for_all() {
 }
 
 #[test]
-fn what_a_child_asks_by_an_older_epoch_does_not_count() {
+fn an_ask_of_a_child_by_an_older_epoch_does_not_count() {
     let mut root = node(Some(100.0));
     let mut wants = |epoch, sequence, wants| {
         let band = BandDemand {
@@ -192,7 +192,7 @@ fn the_equal_share_is_that_of_the_whole_tree() {
         let lease = ask(&mut leaf, client, wants, 3).unwrap();
         lease.capacity.get()
     });
-    // 35 are left beyond it, of which 120 are wanted.
+    // 35 are left beyond the equal shares, and 120 are wanted beyond them.
     let expected = [10.0 + 90.0 * 35.0 / 120.0, 10.0 + 30.0 * 35.0 / 120.0, 5.0];
     for (gets, expected) in gets.into_iter().zip(expected) {
         assert!((gets - expected).abs() < 1e-9, "{gets}, not {expected}");
@@ -200,7 +200,7 @@ fn the_equal_share_is_that_of_the_whole_tree() {
 }
 
 #[test]
-fn what_runs_down_is_not_made_longer_while_a_server_learns() {
+fn a_lease_that_runs_down_is_not_extended_while_a_server_learns() {
     let algorithm = Algorithm {
         kind: AlgorithmKind::FairShare,
         learning_mode_duration: Duration::from_secs(60),

@@ -1,8 +1,9 @@
 //! The invariants of `docs/algorithms.md`, each under random interleavings of requests, losses,
 //! delays, duplicates, releases, expiries, crashes, template changes and mastership changes.
 //!
-//! Every run is drawn from a seed, which a failure prints. `DOORWARD_CASES=10000 cargo test
-//! --release -p doorward-engine --test it invariants` runs more of them, and `DOORWARD_SEED=7` runs one.
+//! Each run is drawn from a seed, which a failure prints. `DOORWARD_CASES=10000 cargo test
+//! --release -p doorward-engine --test it invariants` runs more of them, and `DOORWARD_SEED=7` runs
+//! one.
 
 use std::time::Duration;
 
@@ -20,7 +21,7 @@ fn rough(seed: u64) -> ByChance {
     ByChance::alone(seed, sharing(seed), Shrink::Acknowledged)
 }
 
-/// A world that had a rough time, and then some quiet.
+/// Returns a world after a time with faults, and then a time without any.
 fn healed(seed: u64, kind: AlgorithmKind) -> ByChance {
     let mut play = ByChance::alone(seed, kind, Shrink::Acknowledged);
     play.steps(200);
@@ -30,7 +31,7 @@ fn healed(seed: u64, kind: AlgorithmKind) -> ByChance {
 
 #[test]
 fn no_overshoot_and_bounded_gets_and_nested_leases() {
-    // The world checks all three at every step.
+    // The world checks all three at each step.
     let mut answered = 0;
     for seed in seeds(100) {
         let mut play = rough(seed);
@@ -42,7 +43,7 @@ fn no_overshoot_and_bounded_gets_and_nested_leases() {
 }
 
 #[test]
-fn no_overshoot_holds_for_what_is_reserved_also_with_immediate_shrink() {
+fn no_overshoot_holds_for_the_reserved_sum_also_with_immediate_shrink() {
     for seed in seeds(50) {
         let mut play = ByChance::alone(seed, sharing(seed), Shrink::Immediate);
         for _ in 0..500 {
@@ -57,7 +58,7 @@ fn no_overshoot_holds_for_what_is_reserved_also_with_immediate_shrink() {
 }
 
 #[test]
-fn what_promises_no_total_gives_everyone_its_own() {
+fn an_algorithm_without_a_total_gives_each_client_its_own() {
     for seed in seeds(20) {
         for kind in [AlgorithmKind::NoAlgorithm, AlgorithmKind::Static] {
             let play = healed(seed, kind);
@@ -74,7 +75,7 @@ fn what_promises_no_total_gives_everyone_its_own() {
 }
 
 #[test]
-fn what_is_shown_at_one_moment_is_bounded_and_agrees_with_itself() {
+fn a_snapshot_is_bounded_and_agrees_with_itself() {
     let mut seen = 0;
     for seed in seeds(100) {
         let mut play = rough(seed);
@@ -107,7 +108,7 @@ fn what_is_shown_at_one_moment_is_bounded_and_agrees_with_itself() {
     assert!(seen > 1_000, "{seen}");
 }
 
-/// Shares add up, and each row says why its lease is what it is.
+/// Checks that shares add up, and that each row explains its lease.
 fn check_agreement(capacity: f64, wants: f64, rows: &[LeaseSnapshot], seed: u64) {
     let shares: f64 = rows.iter().map(|row| row.share).sum();
     let expected = capacity.min(wants);
@@ -149,7 +150,7 @@ fn learning_is_safe() {
         play.lose(0);
         play.run_until(play.world.now + play.chance.clone().span(Duration::from_secs(3)));
         play.win(0);
-        // A liar comes first, and claims everything.
+        // A liar comes first, and claims the largest amount.
         let everything = ask(resource(), 0, Amount::MAX, Some(Has::untimed(Amount::MAX)));
         let liar = request(holder("liar"), vec![everything]);
         let lies = play.chance.happens(0.5);
@@ -191,13 +192,13 @@ fn release_frees() {
             play.root().handle_release_capacity(&release, now);
             play.root().assert_consistent();
         }
-        assert_eq!(play.snapshot(0), None, "seed {seed}: nobody holds anything");
-        // The very next request may have everything.
+        assert_eq!(play.snapshot(0), None, "seed {seed}: no holder is left");
+        // The next request may get the whole capacity.
         let mut all = play.world.clients[0].request(Duration::from_secs(2), now);
         all.asks[0].wants = amount(capacity);
         let reply = served(play.root().handle_get_capacity(&all, now));
         assert_eq!(reply.leases[0].capacity.get(), capacity, "seed {seed}");
-        // And again once that has ended by itself.
+        // The same holds after that lease has expired.
         let later = now + play.setup.lease;
         do_due(play.root(), later);
         let left = play.root().resource_snapshot(&resource(), later);

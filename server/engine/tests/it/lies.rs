@@ -1,5 +1,5 @@
-//! Liars in learning mode: clients that say they have what they do not have. Honest clients beside them get
-//! their max-min part, soon, and more than there is is never handed out.
+//! Liars in learning mode: clients that report leases which they do not have. Honest clients beside them soon get their
+//! max-min share, and grants never exceed the capacity.
 
 use std::time::Duration;
 
@@ -12,19 +12,19 @@ use crate::story::player::Player;
 
 const TICK: Duration = Duration::from_millis(50);
 
-/// Two refresh intervals; and what it takes until who was invited to come back soon has come.
+/// Two refresh intervals, and the time until an invited client has come.
 const SOON: Duration = Duration::from_millis(11_500);
 
-/// How a liar asks again.
+/// When a liar asks again.
 #[derive(Clone, Copy, Debug)]
 enum Manner {
-    /// It does not.
+    /// Never.
     Once,
-    /// When it is invited to.
+    /// At the time of its invitation.
     AsInvited,
-    /// Every so many seconds, whatever the answer says.
+    /// Every so often, in seconds, whatever the answer is.
     Every(u64),
-    /// As it is invited, but it wants hardly anything: what it says that it has is all that counts.
+    /// At the time of its invitation, with hardly any wants: only its reported lease counts.
     WantsLittle,
 }
 
@@ -63,7 +63,7 @@ impl Liar {
     }
 }
 
-/// A root, and leaves below it if there are any, with honest clients and liars; time goes by in ticks.
+/// A root, and leaves below it if there are any, with honest clients and liars. Time passes in ticks.
 struct LyingTree {
     player: Player,
     liars: Vec<Liar>,
@@ -92,7 +92,7 @@ impl LyingTree {
         self.player.world.now
     }
 
-    /// A client that does as the protocol says, and comes now; it has so much for 50 s.
+    /// Adds a client that follows the protocol and asks now. It has a lease for 50 s.
     fn honest(&mut self, home: usize, name: &str, wants: f64, has: f64) {
         let now = self.now();
         let mut client = Client::new(name, home, "r");
@@ -105,7 +105,7 @@ impl LyingTree {
         self.player.world.add_client(client);
     }
 
-    /// A liar that comes now, and claims so much.
+    /// Adds a liar that asks now, and reports a lease of `says`.
     fn liar(&mut self, home: usize, name: &str, says: f64, manner: Manner) {
         self.liars.push(Liar {
             home,
@@ -116,13 +116,13 @@ impl LyingTree {
         });
     }
 
-    /// Another process of a node becomes its master, and knows nothing.
+    /// Starts another process of a node, which becomes its master without any knowledge.
     fn restart(&mut self, number: usize) {
         let name = self.player.world.servers[number].name.clone();
         self.player.play(&format!("restart {name} epoch=2"));
     }
 
-    /// All honest clients ask now.
+    /// Lets all honest clients ask now.
     fn all_come(&mut self) {
         let now = self.now();
         for client in &mut self.player.world.clients {
@@ -139,8 +139,7 @@ impl LyingTree {
         self.check();
     }
 
-    /// What is handed out is no more than there is. That sums are what their parts add up to, the player
-    /// checks.
+    /// Checks that grants do not exceed the capacity. The player checks that sums equal their parts.
     fn check(&self) {
         let root = &self.player.world.servers[0].node;
         for snapshot in root.snapshot(self.now()).resources {
@@ -161,7 +160,7 @@ impl LyingTree {
     }
 }
 
-/// What is more than there is, by a little and by far.
+/// Reports above the capacity, by a little and by far.
 const LIES: [f64; 4] = [100.000_001, 250.0, 1e9, 1e15];
 
 #[test]
@@ -182,7 +181,7 @@ fn an_honest_client_that_comes_second_gets_its_part_within_two_refresh_intervals
                 let all_have = |uses: &[f64]| uses.iter().all(|it| *it >= part * (1.0 - 1e-9));
                 let about = format!("{honest} beside {liars} that say {says}, {manner:?}");
                 assert!(all_have(&world.uses()), "{about}: {:?}", world.uses());
-                // And for as long as it is learning.
+                // The same holds while the server learns.
                 for _ in 0..40 {
                     world.run(Duration::from_secs(1));
                     assert!(all_have(&world.uses()), "{about}: {:?}", world.uses());
@@ -193,7 +192,7 @@ fn an_honest_client_that_comes_second_gets_its_part_within_two_refresh_intervals
 }
 
 #[test]
-fn where_a_template_says_what_one_client_can_have_a_liar_takes_no_more_at_all() {
+fn a_liar_takes_no_more_than_the_template_allows_one_client() {
     for says in LIES {
         for manner in MANNERS {
             let mut world = LyingTree::new(100.0, Some(40.0), 0);
@@ -212,7 +211,7 @@ fn where_a_template_says_what_one_client_can_have_a_liar_takes_no_more_at_all() 
 }
 
 #[test]
-fn what_all_say_is_confirmed_in_full_for_a_lease_length_as_long_as_it_fits() {
+fn reports_that_fit_are_confirmed_in_full_for_a_lease_length() {
     let mut world = LyingTree::new(100.0, None, 0);
     let came = world.now();
     for (name, has) in [("a", 60.0), ("b", 30.0), ("c", 10.0)] {
@@ -226,9 +225,9 @@ fn what_all_say_is_confirmed_in_full_for_a_lease_length_as_long_as_it_fits() {
     assert_eq!(world.uses(), [60.0, 30.0, 10.0]);
 }
 
-/// The capacity is lowered from 100 to 50, and then the master is another one.
+/// The capacity was lowered from 100 to 50, and then the mastership changed.
 #[test]
-fn honest_words_above_a_lowered_capacity_are_shared_out() {
+fn honest_reports_above_a_lowered_capacity_are_divided() {
     let mut world = LyingTree::new(50.0, None, 0);
     for (name, has) in [("a", 60.0), ("b", 40.0)] {
         world.honest(0, name, 100.0, has);
@@ -238,7 +237,7 @@ fn honest_words_above_a_lowered_capacity_are_shared_out() {
 }
 
 #[test]
-fn who_is_gone_is_not_counted_any_more() {
+fn a_liar_that_is_gone_does_not_count_any_more() {
     let mut world = LyingTree::new(100.0, None, 0);
     world.liar(0, "liar", 1e15, Manner::Once);
     world.run(TICK);
@@ -247,7 +246,7 @@ fn who_is_gone_is_not_counted_any_more() {
     assert_eq!(world.uses(), [80.0]);
 }
 
-/// Leaves whose clients have what they should have by the root, which has learned.
+/// Returns leaves whose clients have their shares from a root that has learned.
 fn settled(leaves: usize, clients: &[(usize, &str, f64)]) -> LyingTree {
     let mut world = LyingTree::new(100.0, None, leaves);
     world.run(Duration::from_secs(61));
@@ -261,7 +260,7 @@ fn settled(leaves: usize, clients: &[(usize, &str, f64)]) -> LyingTree {
     world
 }
 
-/// Everybody has its part from then on, without a gap.
+/// Checks that all clients have their parts for this time, without a gap.
 #[track_caller]
 fn check_parts(world: &mut LyingTree, span: Duration, parts: &[f64], about: &str) {
     let end = world.now() + span;
@@ -276,7 +275,7 @@ fn check_parts(world: &mut LyingTree, span: Duration, parts: &[f64], about: &str
 }
 
 #[test]
-fn a_liar_at_a_leaf_that_begins_anew_takes_no_honest_clients_part() {
+fn a_liar_at_a_restarted_leaf_takes_no_part_of_an_honest_client() {
     for says in LIES {
         for manner in MANNERS {
             let mut world = settled(1, &[(1, "a", 20.0), (1, "b", 20.0), (1, "c", 20.0)]);
@@ -285,7 +284,7 @@ fn a_liar_at_a_leaf_that_begins_anew_takes_no_honest_clients_part() {
             world.run(TICK);
             world.all_come();
             let about = format!("{says}, {manner:?}");
-            // The leaf has 60, and more only if the liar wants more.
+            // The leaf has 60, and gets more only if the liar wants more.
             let part = match manner {
                 Manner::WantsLittle => 15.0,
                 _ => 20.0,
@@ -296,7 +295,7 @@ fn a_liar_at_a_leaf_that_begins_anew_takes_no_honest_clients_part() {
 }
 
 #[test]
-fn a_liar_at_one_leaf_takes_no_part_of_the_other_when_all_begin_anew() {
+fn a_liar_at_one_leaf_takes_no_part_of_the_other_after_all_restart() {
     for says in LIES {
         for manner in MANNERS {
             let mut world = settled(2, &[(1, "a", 20.0), (2, "b", 20.0), (2, "c", 20.0)]);

@@ -1,4 +1,4 @@
-//! A look at a node that goes on where the last one ended sees what one look at everything sees.
+//! Pages of a node: pages that continue each other show the same as one page of everything.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,13 +32,14 @@ fn template(glob: &str) -> TemplateSpec {
     asking::template(glob, AlgorithmKind::FairShare, 10.0)
 }
 
-/// The master of a root, which decides every request.
+/// Returns the master of a root, which decides every request.
 fn master_of(templates: &[TemplateSpec]) -> Node {
     let config = no_floor();
     master(config, Templates::parse(templates).unwrap())
 }
 
-/// A root whose resources have one client each, every tenth a second one that has to wait, and every fifth a child.
+/// Returns a root whose resources have one client each. Every tenth has a second client that has to wait, and every
+/// fifth has a child.
 fn busy() -> Node {
     let mut node = master_of(&[template("*")]);
     for number in 0..RESOURCES {
@@ -72,7 +73,7 @@ fn child_asks(node: &mut Node, number: usize) {
 }
 
 #[test]
-fn snapshots_of_parts_are_those_of_the_whole_and_no_part_is_larger_than_asked_for() {
+fn pages_of_snapshots_equal_the_whole_and_keep_their_size() {
     let node = busy();
     let whole = node.snapshot(Time::ZERO).resources;
     assert_eq!(whole.len(), RESOURCES);
@@ -92,7 +93,7 @@ fn snapshots_of_parts_are_those_of_the_whole_and_no_part_is_larger_than_asked_fo
 }
 
 #[test]
-fn sums_are_those_of_all_resources_whatever_comes_changes_and_goes() {
+fn sums_equal_those_of_all_resources_through_all_changes() {
     let mut node = busy();
     check_sums(&node, Time::ZERO);
     let totals = node.totals(Time::ZERO);
@@ -106,7 +107,7 @@ fn sums_are_those_of_all_resources_whatever_comes_changes_and_goes() {
         release(&mut node, client, 0);
         check_sums(&node, Time::ZERO);
     }
-    // Half of them go, then all.
+    // Half of the resources go, then all.
     for number in 0..RESOURCES / 2 {
         release(&mut node, "a", number);
     }
@@ -122,7 +123,7 @@ fn sums_are_those_of_all_resources_whatever_comes_changes_and_goes() {
 }
 
 #[test]
-fn a_resource_that_goes_while_it_learns_keeps_nobody_learning() {
+fn a_resource_that_goes_while_it_learns_does_not_count_as_learning() {
     let learns = TemplateSpec {
         learning_mode_duration: Some(Duration::from_secs(60)),
         ..template("*")
@@ -172,19 +173,19 @@ fn release(node: &mut Node, client: &str, number: usize) {
 }
 
 #[test]
-fn leases_of_parts_are_those_of_the_whole_and_no_look_is_at_more_places_than_asked_for() {
+fn pages_of_leases_equal_the_whole_and_keep_their_size() {
     let mut node = busy();
     for client in 0..200 {
         client_asks(&mut node, &format!("c{client:03}"), 0);
     }
-    // Every place but each tenth is empty now.
+    // Every place except each tenth is empty now.
     for client in 0..200 {
         if client % 10 != 0 {
             release(&mut node, &format!("c{client:03}"), 0);
         }
     }
     let whole = node.lease_snapshots(&id(0), usize::MAX, Time::ZERO);
-    // Two clients and a child from before, and twenty.
+    // Two clients and a child from before, and twenty more.
     assert_eq!(whole.len(), 23);
     for size in [1, 7, 50, 500, usize::MAX] {
         let (mut seen, mut looks) = (Vec::new(), 0);
@@ -199,7 +200,7 @@ fn leases_of_parts_are_those_of_the_whole_and_no_look_is_at_more_places_than_ask
             seen.extend(part);
             next = then;
         }
-        // 203 places were taken at once, one of them by the child, which is looked at by its name too.
+        // 203 places were used, one of them by the child, which a page also reads by its name.
         assert!(looks >= 203_usize.div_ceil(size), "{looks} looks at {size}");
         seen.sort_by(|a, b| a.holder.cmp(&b.holder));
         assert_eq!(seen, whole, "in parts of {size}");
@@ -209,7 +210,7 @@ fn leases_of_parts_are_those_of_the_whole_and_no_look_is_at_more_places_than_ask
 }
 
 #[test]
-fn the_load_of_parts_is_that_of_the_whole() {
+fn pages_of_the_load_add_up_to_the_whole() {
     let templates: Vec<TemplateSpec> = (0..30).map(|of| template(&format!("t{of}/*"))).collect();
     let mut node = master_of(&templates);
     for caller in 0..40_u128 {
@@ -236,7 +237,7 @@ fn the_load_of_parts_is_that_of_the_whole() {
             looks += 1;
         }
         assert_eq!(load, whole, "in parts of {size}");
-        // A template is counted once something is there of it.
+        // A template counts once it has a resource.
         assert!(looks >= 46_usize.div_ceil(size), "{looks} looks at {size}");
     }
     let (sums, _) = node.load_from(LoadFrom::START, 0);
@@ -244,7 +245,7 @@ fn the_load_of_parts_is_that_of_the_whole() {
 }
 
 #[test]
-fn what_operators_wrote_is_not_copied_by_a_look() {
+fn a_snapshot_does_not_copy_templates() {
     let described = TemplateSpec {
         description: Some("long ".repeat(200_000)),
         ..template("*")

@@ -1,4 +1,4 @@
-//! The engine from outside: stories, vectors of the oracle, invariants under chance, and its limits.
+//! The engine from outside: stories, vectors of the oracle, random invariants, and its limits.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,4 +1,5 @@
-//! One template for everything, and a parent that has enough for all: for tests and benches.
+//! One template for all resources, and a parent with enough capacity for all, for tests and
+//! benches.
 
 use std::time::Duration;
 
@@ -8,15 +9,15 @@ use doorward_engine::request::server::{
 use doorward_engine::supply::ParentTerms;
 use doorward_engine::template::{AlgorithmKind, TemplateSpec, Templates};
 
-/// The length of every lease.
+/// Lease length.
 pub(crate) const LEASE: Duration = Duration::from_secs(600);
 
-/// One template for every resource, whose id has no `/`.
+/// Returns one template for all resources without a `/` in their ids.
 pub(crate) fn templates(kind: AlgorithmKind, capacity: f64) -> Templates {
     Templates::parse(&[template_of(kind, capacity)]).unwrap()
 }
 
-/// That template.
+/// Returns that template.
 pub(crate) fn template_of(kind: AlgorithmKind, capacity: f64) -> TemplateSpec {
     TemplateSpec {
         identifier_glob: Some("*".to_owned()),
@@ -29,7 +30,7 @@ pub(crate) fn template_of(kind: AlgorithmKind, capacity: f64) -> TemplateSpec {
     }
 }
 
-/// What a parent answers that gives each resource as much as it wants, and divides by that algorithm.
+/// Returns the answer of a parent that grants all wants, with this algorithm.
 pub(crate) fn answer(request: &GetServerCapacity, kind: AlgorithmKind) -> GetServerCapacityReply {
     let templates = templates(kind, 1.0);
     let lease = |ask: &ServerAsk| ServerLease {

@@ -24,7 +24,7 @@ const CAPACITY: f64 = 100.0;
 
 const CHILDREN: usize = 3;
 
-/// What the clients below a child want, by priority.
+/// Wants of the clients below a child, by priority.
 type Wants = Vec<(i64, Vec<u8>)>;
 
 fn resource() -> ResourceId {
@@ -64,14 +64,14 @@ fn demand(wants: &Wants) -> Arc<ServerDemand> {
     Arc::new(ServerDemand::new(wants.iter().map(band).collect()))
 }
 
-/// Twenty priorities, of which each client wants so much more than the one before.
+/// Returns wants of twenty priorities, each client with more than the one before.
 fn many(step: u8) -> Wants {
     let wants = |priority: u8| (0..5).map(move |client| step * (client + priority % 7));
     let bands = (0..20_u8).map(|priority| (priority.into(), wants(priority).collect()));
     bands.collect()
 }
 
-/// A child as it sees itself.
+/// State of a child.
 struct Child {
     name: HolderName,
     sequence: u64,
@@ -209,11 +209,11 @@ fn another_algorithm_finds_all_claims_where_they_are() {
 enum Event {
     /// A child asks.
     Asks(usize, Wants),
-    /// A client does.
+    /// A client asks.
     ClientAsks(usize, u8),
-    /// There is so much.
+    /// The capacity changes.
     Capacity(u8),
-    /// It is divided so.
+    /// The algorithm changes.
     Kind(AlgorithmKind),
     /// Time passes, in seconds.
     Passes(u16),

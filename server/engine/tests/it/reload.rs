@@ -15,7 +15,7 @@ use doorward_engine::time::Time;
 use crate::asking::{self, amount, do_due, no_floor, release_request, served, template};
 use crate::story::chance::Chance;
 
-/// More than hear of other templates at once.
+/// More resources than get new templates at once.
 const RESOURCES: usize = 100;
 
 const LEASE: Duration = Duration::from_secs(20);
@@ -28,12 +28,12 @@ fn name(number: usize) -> HolderName {
     asking::holder(&format!("client-{number}"))
 }
 
-/// A node whose resources share by FAIR_SHARE, each a capacity of ten.
+/// Returns a node whose resources divide a capacity of ten each by FAIR_SHARE.
 fn shared_fairly() -> Node {
     master(of_all(AlgorithmKind::FairShare, 10.0))
 }
 
-/// One template for every resource.
+/// Returns one template for all resources.
 fn of_all(kind: AlgorithmKind, capacity: f64) -> Templates {
     templates(&[spec("*", kind, capacity)])
 }
@@ -67,7 +67,7 @@ fn ask(
     served(node.handle_get_capacity(&request, now))
 }
 
-/// What the client gets.
+/// Returns the grant of a client.
 fn gets(node: &mut Node, client: usize, wants: f64, has: Option<f64>, now: Time) -> f64 {
     let reply = ask(node, client, 0, wants, has, now);
     reply.leases[0].capacity.get()
@@ -91,9 +91,9 @@ fn draw_templates(chance: &mut Chance) -> Templates {
     templates(&some)
 }
 
-/// A node that has done all that is due, and one that is given the time for some of it, hear the same.
+/// Compares a node that has handled all timers with one that handles only some of them.
 #[test]
-fn what_is_decided_does_not_depend_on_how_far_other_templates_have_got() {
+fn no_decision_depends_on_the_progress_of_new_templates() {
     let mut behind = 0;
     for seed in 1..=30 {
         let mut chance = Chance(seed);
@@ -111,7 +111,7 @@ fn what_is_decided_does_not_depend_on_how_far_other_templates_have_got() {
                     do_due(&mut swept, now);
                 }
                 1 => {
-                    // First end everything that is due by time.
+                    // The node handles all timers that are due before time passes.
                     do_due(&mut node, now);
                     now = now + Duration::from_secs(chance.below(8) as u64);
                     do_due(&mut swept, now);
@@ -137,29 +137,33 @@ fn what_is_decided_does_not_depend_on_how_far_other_templates_have_got() {
         }
         do_due(&mut node, now);
         let same = node.snapshot(now) == swept.snapshot(now);
-        assert!(same, "seed {seed}: resources are seen otherwise");
+        assert!(same, "seed {seed}: the snapshots differ");
         assert_eq!(node.load(), swept.load(), "seed {seed}");
     }
-    assert!(behind > 500, "there is something to see: {behind}");
+    assert!(behind > 500, "the sweep is behind often enough: {behind}");
 }
 
 #[test]
-fn a_resource_that_nobody_asks_for_hears_of_other_templates_as_well() {
+fn a_resource_without_requests_gets_new_templates_as_well() {
     let now = Time::from_secs(1);
     let of = |capacity| of_all(AlgorithmKind::FairShare, capacity);
     let mut node = shared_fairly();
     for resource in 0..RESOURCES {
         ask(&mut node, 0, resource, 5.0, None, now);
     }
-    // Of two sets, one right after the other, the second counts.
+    // Of two sets in a row, the second counts.
     node.handle_templates(of(15.0), now);
     let former = node.in_force().clone();
     let next = PreparedTemplates::new(&former, of(20.0));
     node.handle_prepared_templates(next, now).unwrap();
-    // In bounded steps.
+    // The sweep runs in bounded steps.
     assert_eq!(node.poll_timeout().unwrap().reason, TimeoutReason::Sweep);
     let capacity = |node: &Node, number| node.resource_snapshot(&id(number), now).unwrap().capacity;
-    assert_eq!(capacity(&node, RESOURCES - 1), 10.0, "it has not heard yet");
+    assert_eq!(
+        capacity(&node, RESOURCES - 1),
+        10.0,
+        "the old template counts still"
+    );
     let late = PreparedTemplates::new(&former, of(30.0));
     assert!(node.handle_prepared_templates(late, now).is_err());
     do_due(&mut node, now);
@@ -170,7 +174,7 @@ fn a_resource_that_nobody_asks_for_hears_of_other_templates_as_well() {
 }
 
 #[test]
-fn whatever_concerns_everything_is_done_a_bounded_part_at_a_time() {
+fn work_for_all_resources_is_done_a_bounded_part_at_a_time() {
     let now = Time::from_secs(1);
     let of = |capacity| of_all(AlgorithmKind::FairShare, capacity);
     let mut node = shared_fairly();
@@ -188,7 +192,7 @@ fn whatever_concerns_everything_is_done_a_bounded_part_at_a_time() {
     while !node.is_swept() {
         node.handle_timeout(now);
         let after = new(&node);
-        // Once all have heard, one more sees that.
+        // After the last resource, one more call finds that the sweep is over.
         let goes_on = after > before || node.is_swept();
         assert!(goes_on && after - before <= 16, "{before} to {after}");
         before = after;
@@ -211,7 +215,7 @@ fn shares(node: &Node, now: Time) -> Vec<(String, f64, f64)> {
     lease.collect()
 }
 
-/// The share of one client, or 0 if it has none.
+/// Returns the share of one client, or 0 if it has none.
 fn share_of(client: usize, node: &Node, now: Time) -> f64 {
     let (shares, name) = (shares(node, now), format!("client-{client}"));
     let own = shares.iter().find(|(holder, ..)| holder.ends_with(&name));
@@ -316,16 +320,16 @@ fn the_driver_of_a_node_drops_the_leases_that_it_has_forgotten() {
 }
 
 #[test]
-fn the_claims_of_those_who_are_gone_are_dropped_where_nobody_waits() {
+fn claims_of_former_holders_are_handed_out_to_be_dropped() {
     let now = Time::from_secs(1);
     let bands = spec("*", AlgorithmKind::PriorityBands, 100.0);
     let mut node = master(templates(&[bands]));
-    // Their wants differ: equal ones are one claim.
+    // Their wants differ, since equal claims are one entry.
     for client in 0..20_000 {
         ask(&mut node, client, 0, 1.0 + client as f64, None, now);
     }
     while node.poll_garbage().is_some() {}
-    // One of priority 0 stays.
+    // One client of priority 0 stays.
     let second = Duration::from_secs(1);
     gets(&mut node, 0, 1.0, None, now + LEASE - second);
     do_due(&mut node, now + LEASE + second);

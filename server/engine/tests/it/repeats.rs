@@ -1,5 +1,5 @@
-//! A request that asks for the same as before, where nothing has changed, is answered without a look at the books of the
-//! node: they are right all the same, whatever the request came upon.
+//! Repeated requests. A request with the same ask as before is answered without a new decision while nothing has
+//! changed. The sums of the node stay right, whatever state the request finds.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::asking::{self, holder, parsed, release_request, served, template};
 
 const LEASE_LENGTH: Duration = Duration::from_secs(60);
 
-/// A root that decides every request, and its clients. Nobody wakes it up when something is due: requests come upon it.
+/// A root that decides every request, and its clients. No timer is handled: requests find the work that is due.
 struct World {
     node: Node,
     has: BTreeMap<(u8, u8), Amount>,
@@ -25,7 +25,8 @@ struct World {
     now: Time,
 }
 
-/// FAIR_SHARE and PRIORITY_BANDS divide by other indexes, so that claims regroup when one becomes the other.
+/// Returns templates. FAIR_SHARE and PRIORITY_BANDS use different indexes, so claims regroup when one becomes the
+/// other.
 fn templates(kind: AlgorithmKind, capacity: f64) -> Templates {
     parsed(TemplateSpec {
         lease_length: Some(LEASE_LENGTH),
@@ -66,7 +67,7 @@ impl World {
         self.sequence += 1;
     }
 
-    /// A client asks for a resource, so long after what was before.
+    /// Lets a client ask for a resource, this long after the previous call.
     fn ask(&mut self, client: u8, resource: u8, wants: f64, after: Duration) -> ClientLease {
         self.ask_with_priority(client, resource, wants, 0, after)
     }
@@ -104,7 +105,7 @@ impl World {
         lease
     }
 
-    /// A client gives a lease back.
+    /// Lets a client release a lease.
     fn release(&mut self, client: u8, resource: u8, after: Duration) {
         self.advance(after);
         let request = ReleaseCapacity {
@@ -118,7 +119,7 @@ impl World {
 }
 
 #[test]
-fn one_that_comes_when_a_renewed_lease_is_to_be_looked_at_puts_the_resource_where_it_belongs() {
+fn a_request_at_the_old_expiry_of_a_renewed_lease_schedules_the_resource_again() {
     let mut world = World::new();
     let second = Duration::from_secs(1);
     for _ in 0..2 {
@@ -130,12 +131,12 @@ fn one_that_comes_when_a_renewed_lease_is_to_be_looked_at_puts_the_resource_wher
         assert_eq!(lease.capacity.get(), 10.0);
         world.ask(2, 1, 10.0, second);
         let due = world.node.poll_timeout().unwrap().at;
-        assert!(due > world.now, "nothing that is over is to be looked at");
+        assert!(due > world.now, "no timer of the past is due");
     }
 }
 
 #[test]
-fn one_that_comes_when_a_released_lease_would_have_ended_finds_the_resource_where_it_belongs() {
+fn a_request_at_the_expiry_of_a_released_lease_finds_the_resource_scheduled() {
     let mut world = World::new();
     let second = Duration::from_secs(1);
     world.ask(1, 1, 10.0, second);
@@ -143,11 +144,11 @@ fn one_that_comes_when_a_released_lease_would_have_ended_finds_the_resource_wher
     world.release(1, 1, second);
     world.ask(2, 1, 10.0, second);
     world.ask(2, 1, 10.0, 30 * second);
-    // The lease that was released would have ended half a second ago, and the other one as it was first.
+    // The released lease would have ended half a second ago, and the first lease of the other client as well.
     let lease = world.ask(2, 1, 10.0, Duration::from_millis(27_500));
     assert_eq!(lease.capacity.get(), 10.0);
     let due = world.node.poll_timeout().unwrap().at;
-    assert!(due > world.now, "nothing that is over is to be looked at");
+    assert!(due > world.now, "no timer of the past is due");
 }
 
 #[test]
@@ -162,7 +163,7 @@ fn a_request_is_repeated_until_something_changes() {
         let repeats = after.repeats - before.repeats;
         assert_eq!(repeats == 1, is_repeat, "{client} wants {wants}");
     };
-    // The first decision changes what others are decided by; the second one is the first that changes nothing.
+    // The first decision changes the state for other decisions. The second one is the first that changes nothing.
     for _ in 0..2 {
         check(1, 10.0, false);
         check(2, 10.0, false);
@@ -193,7 +194,7 @@ fn an_early_request_that_changes_nothing_keeps_the_expiry_of_its_lease() {
     assert_eq!(world.node.counters().repeats, before.repeats);
 }
 
-/// What happens to the node.
+/// Events at the node.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Ask(u8, u8, u8, i64),
@@ -216,13 +217,13 @@ fn steps() -> impl Strategy<Value = Vec<(Step, u64)>> {
 
 proptest! {
     #[test]
-    fn whatever_a_request_comes_upon_the_books_are_right(steps in steps()) {
+    fn the_sums_are_right_whatever_state_a_request_finds(steps in steps()) {
         let mut world = World::new();
         for (step, after) in steps {
             let after = Duration::from_secs(after);
             match step {
                 Step::Ask(client, resource, wants, other) => {
-                    // Most of them want the same as ever, with the same priority.
+                    // Most requests have the same wants as always, with the same priority.
                     let wants = if wants == 0 { 40.0 } else { f64::from(10 + client) };
                     let priority = if other == 0 { 7 } else { i64::from(client % 3) };
                     let lease = world.ask_with_priority(client, resource, wants, priority, after);

@@ -1,12 +1,12 @@
-//! What clients may use in safe mode adds up to no more than the capacity, however many come, and where in
-//! the tree. What is sent, the story `tree/safe_capacity.txt` shows; here they are many.
+//! The safe capacities of all clients add up to at most the capacity, however many clients come, and wherever in the
+//! tree. The story `tree/safe_capacity.txt` shows the messages. These tests have many clients.
 
 use doorward_engine::template::SafeCapacity;
 
 use crate::story::mail::{Message, Way};
 use crate::story::player::Player;
 
-/// A root and what is below it, with 100 to share.
+/// Returns a root and the nodes below it, with a capacity of 100.
 fn tree(below: &[&str]) -> Player {
     let mut player = Player::default();
     player.play("node root floor=1s");
@@ -18,7 +18,7 @@ fn tree(below: &[&str]) -> Player {
     player
 }
 
-/// Everybody asks, without saying anything upward.
+/// Lets all clients ask. No server sends a request to its parent.
 fn all_ask(player: &mut Player) {
     for number in 0..player.world.clients.len() {
         let name = player.world.clients[number].name.clone();
@@ -26,7 +26,7 @@ fn all_ask(player: &mut Player) {
     }
 }
 
-/// What all clients may use in safe mode, together.
+/// Returns the sum of all safe capacities of clients.
 fn safe_sum(player: &Player) -> f64 {
     let clients = player.world.clients.iter();
     let safe = clients
@@ -39,7 +39,7 @@ fn safe_sum(player: &Player) -> f64 {
 }
 
 #[test]
-fn safe_capacities_add_up_once_everybody_has_refreshed_since_the_last_one_joined() {
+fn safe_capacities_add_up_once_all_have_refreshed_since_the_last_one_joined() {
     let joins = ["eu-1", "eu-1", "root", "eu", "eu-2", "eu-2", "eu-1", "root"];
     let mut player = tree(&[
         "node eu parent=root floor=1s",
@@ -49,7 +49,7 @@ fn safe_capacities_add_up_once_everybody_has_refreshed_since_the_last_one_joined
     for number in 0..80 {
         let at = joins[number % joins.len()];
         player.play(&format!("ask client-{number} at={at} wants=1"));
-        // Before the newcomer is known elsewhere, and after it is.
+        // Before the newcomer is known elsewhere, and after.
         let is_known = number % 3 > 0;
         if is_known {
             for _ in 0..8 {
@@ -75,7 +75,7 @@ fn safe_capacities_add_up_once_everybody_has_refreshed_since_the_last_one_joined
 }
 
 #[test]
-fn while_a_server_learns_newcomers_may_use_nothing_that_is_computed_from_those_that_it_knows() {
+fn newcomers_have_a_safe_capacity_of_zero_while_the_server_learns() {
     let mut player = tree(&["node eu parent=root floor=1s"]);
     player.play("template r FAIR_SHARE 100 learning=60s");
     for (number, at) in ["root", "eu"].into_iter().cycle().take(20).enumerate() {
@@ -101,7 +101,7 @@ fn a_parent_that_did_not_decide_has_not_counted_the_newcomers() {
             player.play("deliver eu root");
             let sent = player.world.clients[0].safe_capacity;
             let answer = player.world.mail.on_link(1, Way::Down).next().unwrap();
-            // As a parent with a longer floor answers: with what it knew before.
+            // The answer of a parent with a longer floor, which still has the old demand.
             if number % 2 == 1
                 && let Some(Message::ServerAnswer(_, _, reply)) = player.world.mail.get_mut(answer)
             {

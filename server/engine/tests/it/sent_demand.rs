@@ -10,7 +10,7 @@ use doorward_engine::time::Time;
 use crate::asking::{self, ask, holder, resource};
 
 #[test]
-fn one_who_wants_more_than_can_be_told_does_not_spoil_the_curve_of_the_others() {
+fn a_client_that_wants_more_than_an_amount_can_be_leaves_the_curve_valid() {
     let config = Config {
         name: "eu".to_owned(),
         has_parent: true,

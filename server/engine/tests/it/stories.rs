@@ -1,55 +1,55 @@
-//! Stories: what nodes do, as text that reads like prose.
+//! Stories: sequences of commands to nodes with their results, as text that reads like prose.
 //!
-//! A story is a file in `testdata/stories`: remarks, and blocks of commands, `----`, and what came of
-//! them. `UPDATE_STORIES=1 cargo test -p doorward-engine --test it stories` writes what comes of them now;
-//! read the difference before you commit it.
+//! A story is a file in `testdata/stories`. It has remarks, and blocks of commands, `----`, and their results.
+//! `UPDATE_STORIES=1 cargo test -p doorward-engine --test it stories` writes the present results; read the difference
+//! before you commit it.
 //!
-//! **Nodes.** A story that names no node is about a root that is not elected yet.
+//! **Nodes.** A story that names no node has a single root, which is not elected yet.
 //!
 //! | command | does |
 //! | --- | --- |
-//! | `node NAME [parent=NAME] [epoch=N] [standby] [via=calls] [floor=1s] [clock=1.08] [tolerance=0.1]` | a node is there, and is the master unless it stands by; `via` is how it speaks to its parent, a stream unless it says so; a parent that is no node of the story speaks by `parent-answers` |
-//! | `restart NODE [epoch=N] [standby] [process=N]`, `crash NODE` | another process of the node, that knows nothing but the templates; none |
-//! | `remake NODE` | its process makes the node anew, which is no master yet |
-//! | `elect NODE epoch=N [until=10s] [vacant-since=5s|long] [longer-leases=40s]`, `depose NODE [to=ADDRESS]` | it is the master, or no more; with `until` that ends by itself |
-//! | `win-mastership epoch=N`, `lose-mastership [to=ADDRESS]` | the same of the only node |
-//! | `templates` | the root takes the templates in the lines that follow, `GLOB KIND CAPACITY [key=value …]`; see `story/template_line.rs` |
+//! | `node NAME [parent=NAME] [epoch=N] [standby] [via=calls] [floor=1s] [clock=1.08] [tolerance=0.1]` | adds a node, which is the master except with `standby`; it asks its parent on a stream, or with `via=calls` by calls; `parent-answers` gives the answers of a parent outside the story |
+//! | `restart NODE [epoch=N] [standby] [process=N]`, `crash NODE` | starts another process of the node, which knows only the templates; ends the process |
+//! | `remake NODE` | lets its process make the node again, which is no master yet |
+//! | `elect NODE epoch=N [until=10s] [vacant-since=5s|long] [longer-leases=40s]`, `depose NODE [to=ADDRESS]` | starts its mastership, which ends at `until`; ends its mastership |
+//! | `win-mastership epoch=N`, `lose-mastership [to=ADDRESS]` | the same for the only node |
+//! | `templates` | gives the root the templates in the lines after it, `GLOB KIND CAPACITY [key=value …]`; see `story/template_line.rs` |
 //! | `template GLOB KIND CAPACITY …` | the same with one template |
-//! | `anew` | everything begins anew, without any node, at 0 s |
+//! | `anew` | starts again without any node, at 0 s |
 //!
-//! **Clients** that do as the protocol says: each says what it has by what it was answered before.
-//!
-//! | command | does |
-//! | --- | --- |
-//! | `ask CLIENT [at=NODE] [wants=N] [priority=N] [resource=ID] [has=N lasts=20s] [answer=lost]` | it asks, and is answered at once; `has` is what it has of somebody nobody knows |
-//! | `wants CLIENT N` | from now on; it says so when it runs |
-//! | `release CLIENT`, `drop CLIENT` | it gives back what it has; it is gone and says nothing |
-//! | `clients` | what each has, and may use in safe mode |
-//!
-//! **Time and messages.** What a server sends is on its way until it is delivered.
+//! **Clients** that follow the protocol: each reports its lease according to the last answer.
 //!
 //! | command | does |
 //! | --- | --- |
-//! | `advance 5s` | time passes, timers are served, servers ask; nothing arrives, and no client asks |
-//! | `run 5s` | time passes, everything arrives at once, and clients ask when they were invited to |
-//! | `freeze 5s` | time passes, and no process sees it |
-//! | `deliver` | everything that is on its way arrives, and what is answered |
+//! | `ask CLIENT [at=NODE] [wants=N] [priority=N] [resource=ID] [has=N lasts=20s] [answer=lost]` | it asks, and is answered at once; `has` is a lease from an unknown granter |
+//! | `wants CLIENT N` | changes its wants, which it reports in its next `run` |
+//! | `release CLIENT`, `drop CLIENT` | it releases its lease; it ends without a release |
+//! | `clients` | lists the lease and the safe capacity of each client |
+//!
+//! **Time and messages.** A message of a server is in flight until a command delivers it.
+//!
+//! | command | does |
+//! | --- | --- |
+//! | `advance 5s` | time passes, timers run, and servers ask; no message arrives, and no client asks |
+//! | `run 5s` | time passes, messages arrive at once, and clients ask at their refresh |
+//! | `freeze 5s` | time passes, and all processes are frozen |
+//! | `deliver` | all messages in flight and their answers arrive |
 //! | `deliver FROM TO [last]` | the oldest message arrives, or the newest |
-//! | `lose FROM TO [last]`, `duplicate FROM TO [last]` | of calls: it never arrives, or twice |
-//! | `break NODE` | its stream to the parent breaks and is opened anew; its call is given up |
-//! | `cut NODE`, `mend NODE` | nothing gets through to its parent until it is mended |
+//! | `lose FROM TO [last]`, `duplicate FROM TO [last]` | the message of a call never arrives, or arrives twice |
+//! | `break NODE` | its stream to the parent breaks and it opens a new one, or it gives up its call |
+//! | `cut NODE`, `mend NODE` | no message passes between it and its parent until `mend` |
 //!
-//! **Word by word**, as old, odd or broken peers say it:
+//! **Single messages**, as old, unusual or broken peers send them:
 //!
 //! | command | does |
 //! | --- | --- |
 //! | `get-capacity client=… wants=… [at=NODE] [resource=…] [has=… lasts=… granted-by=…] [priority=…] [process=…] [sequence=…] [from=CALLER]` | a client asks |
 //! | `release client=… [resource=…] [at=NODE] [process=…] [sequence=…] [from=CALLER]` | a client releases |
 //! | `child-asks CHILD wants=… [at=NODE] [clients=…] [has=…] [outstanding=…] [lasts=…] [granted-by=…] [learning] [height=…] [epoch=…] [process=…] [sequence=…] [via=calls] [old]` | a child server asks |
-//! | `parent-answers NODE capacity=… [lease=…] [leases-last=…] [refresh=…] [learning=…] [reserved=…] [inherited=… inherited-for=…] [predecessor-for=…] [ancestors=…]`, `parent-answers NODE refused=…` | the parent answers what the node asks |
+//! | `parent-answers NODE capacity=… [lease=…] [leases-last=…] [refresh=…] [learning=…] [reserved=…] [inherited=… inherited-for=…] [predecessor-for=…] [ancestors=…]`, `parent-answers NODE refused=…` | the parent answers the node's request |
 //!
-//! **Looking.** `inspect [NODE …]`: every resource with its supply, its lease from the parent, and its
-//! holders. `learning NODE`: whether it learns, and why.
+//! **Looking.** `inspect [NODE …]`: each resource with its supply, its lease from the parent, and its holders.
+//! `learning NODE`: whether the node learns, and why.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -62,7 +62,7 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/stories")
 }
 
-/// All stories, in this folder and those in it.
+/// Returns all stories in this folder and the folders in it.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).unwrap();
     let mut paths: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
@@ -97,7 +97,7 @@ fn every_story_plays_as_written() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// The first line in which a story comes out otherwise, and those around it.
+/// Returns the first line whose result differs, and the lines around it.
 fn difference(file: &Path, expected: &str, actual: &str) -> String {
     let same = expected
         .lines()
@@ -109,7 +109,7 @@ fn difference(file: &Path, expected: &str, actual: &str) -> String {
         lines.collect::<Vec<_>>().join("\n    ")
     };
     format!(
-        "{}:{}: it comes out otherwise.\n  expected:\n    {}\n  actual:\n    {}\n",
+        "{}:{}: the result differs.\n  expected:\n    {}\n  actual:\n    {}\n",
         file.display(),
         line + 1,
         around(expected),

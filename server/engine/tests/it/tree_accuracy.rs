@@ -1,8 +1,8 @@
 //! Shares through the tree: the oracle's vectors, and random trees against a flat computation.
 //!
-//! Messages arrive at once and nothing is lost here; `tree_invariants.rs` is about what happens
-//! when they do not. All demand is known before there is any capacity, so that what is handed out
-//! is the shares at once.
+//! Here messages arrive at once and none is lost; `tree_invariants.rs` tests trees with late and
+//! lost messages. All demand is known before there is any capacity, so the grants are the shares at
+//! once.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -72,7 +72,7 @@ fn templates(kind: AlgorithmKind, capacity: f64, min_share: &BTreeMap<String, f6
     })
 }
 
-/// A client of the tree: at which server it is, and its name in the whole tree.
+/// A client of the tree: its server, and its name in the whole tree.
 struct Leaf {
     home: usize,
     path: String,
@@ -116,7 +116,8 @@ impl Tree {
         }
     }
 
-    /// Everyone asks, from the leaves up. A client that hears not ready asks again in the next wave.
+    /// Lets all clients and servers ask, from the leaves up. A client without an answer asks again
+    /// in the next wave.
     fn ask(&mut self, has: &mut BTreeMap<String, f64>) {
         for Leaf { home, path, spec } in &self.clients {
             let ask = asking::ask(resource(), spec.priority, amount(spec.wants), None);
@@ -133,7 +134,7 @@ impl Tree {
                     panic!("nothing is lost");
                 };
                 self.world.deliver(answer, Duration::ZERO);
-                // By the first answer, all claims are put in other bands, a few at a time.
+                // After the first answer, all claims change bands, a few at a time.
                 self.world.serve_timer(number);
             }
         }
@@ -148,7 +149,7 @@ impl Tree {
         tree.grow(spec, None, without);
         let mut has = BTreeMap::new();
         tree.world.now = Time::from_secs(1);
-        // Nothing to share until every demand has come up.
+        // There is no capacity until all demand has come up.
         for wave in 0..=3 * tree.depth {
             if wave == tree.depth + 1 {
                 let now = tree.world.now;
@@ -226,10 +227,10 @@ impl Wants {
     }
 }
 
-/// How a random tree is drawn, and its clients by their names in the whole tree.
+/// Shape of a random tree, and its clients by their names in the whole tree.
 struct RandomTree {
     chance: Chance,
-    /// About so many at each leaf.
+    /// Approximate number of clients at each leaf.
     clients: usize,
     wants: Wants,
     all: Vec<(String, i64, f64)>,
@@ -266,7 +267,7 @@ impl RandomTree {
     }
 }
 
-/// Max-min by sorting, apart from everything the engine does: everyone's part of a capacity.
+/// Computes max-min shares by sorting, independent of the engine.
 fn flat_max_min(capacity: f64, wants: &mut [(usize, f64)]) -> BTreeMap<usize, f64> {
     wants.sort_by(|a, b| a.1.total_cmp(&b.1));
     let (mut left, mut people) = (capacity, wants.len());
@@ -280,7 +281,7 @@ fn flat_max_min(capacity: f64, wants: &mut [(usize, f64)]) -> BTreeMap<usize, f6
     gets
 }
 
-/// Returns the share of each client by a server that knows all of them.
+/// Returns the share of each client by a single server for all of them.
 fn flat(kind: AlgorithmKind, capacity: f64, all: &[(String, i64, f64)]) -> Vec<f64> {
     let total: f64 = all.iter().map(|(_, _, wants)| wants).sum();
     match kind {
@@ -297,7 +298,7 @@ fn flat(kind: AlgorithmKind, capacity: f64, all: &[(String, i64, f64)]) -> Vec<f
             all.iter().map(|(_, _, wants)| of(*wants)).collect()
         }
         AlgorithmKind::FairShare | AlgorithmKind::PriorityBands => {
-            // The highest priority first; FAIR_SHARE knows one only.
+            // The highest priority comes first. FAIR_SHARE has a single priority.
             let mut bands: BTreeMap<i64, Vec<(usize, f64)>> = BTreeMap::new();
             for (number, (_, priority, wants)) in all.iter().enumerate() {
                 let is_fair = kind == AlgorithmKind::FairShare;
@@ -316,7 +317,7 @@ fn flat(kind: AlgorithmKind, capacity: f64, all: &[(String, i64, f64)]) -> Vec<f
     }
 }
 
-/// Random trees against the flat computation; returns the worst client's relative error.
+/// Compares random trees with the flat computation. Returns the worst client's relative error.
 fn worst_error(kind: AlgorithmKind, trees: u64, clients_max: f64) -> f64 {
     let mut worst: f64 = 0.0;
     for seed in 0..trees {
@@ -365,13 +366,13 @@ fn worst_error(kind: AlgorithmKind, trees: u64, clients_max: f64) -> f64 {
 }
 
 #[test]
-fn random_trees_give_every_client_what_one_omniscient_server_would() {
+fn random_trees_give_every_client_its_share_by_a_single_server() {
     let worst = worst_error(AlgorithmKind::FairShare, cases(200), 5000.0);
     println!("FAIR_SHARE: the worst client is {:.4} % off", worst * 100.0);
 }
 
 #[test]
-fn so_do_the_other_algorithms() {
+fn random_trees_with_other_algorithms_give_every_client_the_same() {
     for kind in [
         AlgorithmKind::PriorityBands,
         AlgorithmKind::ProportionalShare,

@@ -1,4 +1,4 @@
-//! Random trees: how soon demand settles, and that a restart at any level takes no lease.
+//! Random trees: demand settles soon, and a restart at any level takes no lease.
 //!
 //! The simulator's random worlds check the other invariants of whole trees. A failure prints the seed of its run.
 //! `DOORWARD_CASES=10000 cargo test --release -p doorward-engine --test it tree_invariants` runs more, and
@@ -17,7 +17,7 @@ fn depth(seed: u64) -> u8 {
     1 + (seed / 3 % 4) as u8
 }
 
-/// A tree in which every lease and learning mode from the beginning is over.
+/// Returns a tree after the end of all leases and learning modes from its start.
 fn settled(seed: u64, links: Links) -> ByChance {
     let mut play = ByChance::tree(seed, sharing(seed), depth(seed).into(), links);
     play.heal();
@@ -40,7 +40,7 @@ fn a_step_of_demand_settles_within_two_refresh_intervals_of_the_clients_when_ser
 }
 
 #[test]
-fn and_within_two_refresh_intervals_per_level_when_every_level_polls() {
+fn a_step_of_demand_settles_within_two_refresh_intervals_per_level_when_every_level_polls() {
     check_step_of_demand(Links::Calls, |depth| 2 * depth);
 }
 
@@ -51,7 +51,7 @@ fn learning_is_safe_at_every_level() {
         let mut play = settled(seed, links);
         play.world.clients.iter_mut().for_each(Client::finish);
         let before = play.uses();
-        // One server, or all of a level, or everyone.
+        // A single server crashes, or all of a level, or all servers.
         let number = play.chance.below(play.world.servers.len());
         let level = play.world.depth(number);
         let which = play.chance.below(3);

@@ -1,4 +1,4 @@
-//! Every case of the oracle, through the algorithms alone and through a whole node.
+//! All cases of the oracle, through the algorithms alone and through a whole node.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -138,7 +138,7 @@ fn by_algorithm(kind: AlgorithmKind, case: &Case) -> BTreeMap<String, f64> {
         .collect()
 }
 
-/// Clients ask in turns, saying what they have, until nothing changes.
+/// Lets clients ask in turns and report their leases, until nothing changes.
 fn by_node(kind: AlgorithmKind, case: &Case) -> BTreeMap<String, f64> {
     let config = no_floor();
     let mut node = Node::new(config, templates(kind, case));

@@ -7,7 +7,7 @@ fn at(seconds: f64) -> Time {
     Time::after_origin(Duration::from_secs_f64(seconds))
 }
 
-/// The wait of each failure, in seconds, with the largest chance.
+/// Returns the wait after each failure, in seconds, with the largest chance.
 fn waits_of(is_served: bool, failures: &[(FailureKind, f64)]) -> Vec<f64> {
     let mut backoff = Backoff::default();
     let wait = |&(kind, now): &(FailureKind, f64)| {
@@ -18,7 +18,7 @@ fn waits_of(is_served: bool, failures: &[(FailureKind, f64)]) -> Vec<f64> {
     failures.iter().map(wait).collect()
 }
 
-/// As long as every resource has a lease.
+/// Returns the waits while every resource has a lease.
 fn waits(failures: &[(FailureKind, f64)]) -> Vec<f64> {
     waits_of(true, failures)
 }
@@ -30,7 +30,7 @@ const LIMITS: WaitLimits = WaitLimits {
     least: 0.0,
 };
 
-/// The waits after failures in a row, in milliseconds.
+/// Checks the waits after failures in a row, in milliseconds.
 #[track_caller]
 fn check(limits: WaitLimits, at_once: u32, chance: f64, expected: &[u128]) {
     let mut backoff = Backoff::default();
@@ -65,7 +65,7 @@ fn chance_leaves_the_least_part_of_a_wait() {
         (0.5, 0.5, [75, 150, 300]),
         (0.5, 1.0, [100, 200, 400]),
         (1.0, 0.0, [100, 200, 400]),
-        // Outside 0…1: as the nearer end.
+        // A chance outside 0…1 counts as the nearer end.
         (0.0, -1.0, [0, 0, 0]),
         (0.0, 2.0, [100, 200, 400]),
     ] {

@@ -1,4 +1,4 @@
-//! What follows from an answer of etcd.
+//! Effects of etcd's answers.
 
 use std::time::Duration;
 
@@ -12,8 +12,8 @@ use super::{Candidate, term};
 use crate::backoff::{Backoff, WaitLimits};
 use crate::time::Time;
 
-/// Waits between attempts when no endpoint answers. Each has a random and a fixed part: candidates that failed
-/// together do not retry at the same moment, nor immediately.
+/// Waits between attempts when no endpoint answers. Each has a random and a fixed part, so that candidates that failed
+/// together retry neither at the same moment nor immediately.
 const WAITS: WaitLimits = WaitLimits {
     base: Duration::from_millis(100),
     cap: Duration::from_secs(1),
@@ -21,7 +21,7 @@ const WAITS: WaitLimits = WaitLimits {
 };
 
 impl Candidate {
-    /// The answer to the awaited request, which was sent at `sent_at`.
+    /// Handles the answer to the awaited request, which was sent at `sent_at`.
     pub(super) fn take_answer(
         &mut self,
         awaited: Awaited,
@@ -35,7 +35,7 @@ impl Candidate {
                 self.mark = None;
                 self.mark_and_confirm(lease, mend, then, now)
             }
-            // The lease of the mark, unless there is none. If it was the other one, its next renewal shows that.
+            // The lease of the mark is gone, if there is one. If the other lease is gone, its next renewal shows that.
             (Awaited::Confirmed { .. }, OpAnswer::LeaseGone) if self.mark.take().is_some() => {
                 self.fail(chance, now)
             }
@@ -81,14 +81,14 @@ impl Candidate {
             }
             (Awaited::Cleared, OpAnswer::Transacted(_)) => Some(Stage::Confirm),
             (Awaited::History { created, won }, OpAnswer::History(Some(unstated))) => {
-                // While it read, another server may have reported a higher epoch.
+                // During the read, another server may have reported a higher epoch.
                 if self.terms.highest_epoch() >= created.epoch() {
                     self.report(ElectionReport::NotHighest);
                     return self.give_back(created, now);
                 }
                 self.hold(created, won, unstated)
             }
-            // The key stays, and the mastership is held once all is known.
+            // The key stays. The mastership is held once the history is known.
             (Awaited::History { .. }, OpAnswer::History(None)) => Some(Stage::Confirm),
             (awaited, answer) => {
                 debug_assert!(false, "{answer:?} is no answer to {awaited:?}");
@@ -103,14 +103,14 @@ impl Candidate {
             ..self.phase.seat()?.lease
         };
         if self.phase.held().is_some() {
-            // The renewal counts only with the confirmation: if that fails, both are tried again soon.
+            // The renewal counts only with the confirmation. If that fails, both are tried again soon.
             return self.mark_and_confirm(lease, false, Stage::Register, now);
         }
         self.phase.seat_mut()?.lease = lease;
         Some(Stage::Register)
     }
 
-    /// etcd has confirmed the mastership after that renewal, or refused to.
+    /// Handles etcd's confirmation of the mastership after that renewal, or its refusal.
     fn confirmed(
         &mut self,
         lease: EtcdLease,
@@ -130,7 +130,7 @@ impl Candidate {
             if let Some(mark) = &mut self.mark {
                 mark.is_written = true;
             }
-            // Templates that came after this request was sent are not recorded in etcd yet: the next one does that.
+            // Templates that came after this request was sent are not recorded in etcd yet. The next request does that.
             return if announces_next {
                 self.apply_then(then)
             } else {
@@ -143,7 +143,7 @@ impl Candidate {
         Some(then)
     }
 
-    /// It has won, or another candidate was faster, which the next view will show.
+    /// Handles the result: a win, or a faster candidate, which the next view will show.
     fn stood(&mut self, epoch_offset: u64, answer: &TxnAnswer, now: Time) -> Option<Stage> {
         if !answer.succeeded {
             return Some(Stage::Confirm);
@@ -157,9 +157,9 @@ impl Candidate {
         self.win(created, now, now)
     }
 
-    /// It has had the master's key since `won`. If the key's epoch is not the highest, etcd has gone back, or the
-    /// view is an old one, of a key that is lost. In both cases the key is given back: otherwise it would stay for
-    /// as long as the lease.
+    /// Notes that it has had the master's key since `won`. If the key's epoch is not the highest, etcd has gone back,
+    /// or the view is an old one, of a key that is lost. In both cases it gives the key back. Otherwise the key would
+    /// stay for as long as the lease.
     pub(super) fn win(&mut self, created: CreatedKey, won: Time, now: Time) -> Option<Stage> {
         if self.terms.highest_epoch() >= created.epoch() {
             self.report(ElectionReport::NotHighest);
@@ -181,7 +181,7 @@ impl Candidate {
         self.hold(created, won, unstated)
     }
 
-    /// It holds the mastership: all is known of its predecessors. `unstated` is how long leases may last of a
+    /// Holds the mastership, since all about its predecessors is known. `unstated` is the longest lease of a
     /// predecessor whose term does not state it.
     fn hold(&mut self, created: CreatedKey, won: Time, unstated: Duration) -> Option<Stage> {
         let epoch = created.epoch();
@@ -208,7 +208,7 @@ impl Candidate {
         Some(Stage::Confirm)
     }
 
-    /// The longest lease that may have been valid when the node became vacant, by templates other than those in
+    /// Returns the longest lease that may have been valid when the node became vacant, by templates other than those in
     /// force.
     fn inherit(&mut self, vacant_since: Time, unstated: Duration) -> Duration {
         let Some(lengths) = &mut self.lengths else {
@@ -233,13 +233,13 @@ impl Candidate {
     fn lose_lease(&mut self, chance: f64, now: Time) -> Option<Stage> {
         self.lose(LossReason::LeaseGone);
         self.phase = Phase::Outside;
-        // After a wait, in case etcd has lost every lease at once.
+        // It waits, in case etcd has lost all leases at once.
         let wait = Backoff::default().note_failure(WAITS, 0, chance);
         self.rest(now + wait)
     }
 
     fn fail(&mut self, chance: f64, now: Time) -> Option<Stage> {
-        // If one endpoint fails, the others are tried at once.
+        // If one endpoint fails, it tries the others at once.
         let others = self.config.endpoints.saturating_sub(1);
         let wait = self.backoff.note_failure(WAITS, others, chance);
         if wait.is_zero() {

@@ -1,16 +1,15 @@
-//! How long leases from former templates may last.
+//! The longest leases that former templates may have left.
 //!
-//! A fresh master learns for as long as leases last by its own templates. If leases were longer before, one of them
-//! may still be valid when learning ends, and its capacity would be granted twice. So a master of the root writes
-//! beside its term how long leases last ([`LeaseLengths`]), and its successor learns for that long. Three things
-//! must hold:
+//! A new master learns for the lease length of its own templates. If leases were longer before, one of them may still
+//! be valid when learning ends, and its capacity would be granted twice. So a master of the root writes the lease
+//! lengths beside its term ([`LeaseLengths`]), and its successor learns for that long. Three things must hold:
 //!
 //! - A term never states less than the leases that may be valid. Templates with other lengths come into force only
 //!   after etcd has confirmed a term that states them ([`OlderLeases::to_write`], then [`OlderLeases::change`]).
-//! - The time of older leases counts from when the term is written. The master counts down what is left on its own
-//!   clock. A successor counts it from when the node became vacant, which is later than it was written.
-//! - Nothing is lost over a chain of short masterships: a master includes what it inherited in its own term, until
-//!   that has ended by its own clock.
+//! - The time of older leases counts from the writing of the term. The master counts down the rest on its own
+//!   clock. A successor counts it from when the node became vacant, which is later than the writing.
+//! - A chain of short masterships loses nothing: a master includes the inherited time in its own term, until that
+//!   time has ended by its own clock.
 
 use std::time::Duration;
 
@@ -22,7 +21,7 @@ use super::{ActiveTemplates, NextTemplates};
 use crate::time::Time;
 use crate::time::tolerance::{Tolerance, at_most};
 
-/// What the last term states about leases.
+/// Statement of the last term about leases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PredecessorLeases<'a> {
     /// There is no term.
@@ -33,20 +32,20 @@ pub enum PredecessorLeases<'a> {
     Lengths(&'a LeaseLengths),
 }
 
-/// The lease lengths of present and former templates, as a candidate of the root tracks them.
+/// Lease lengths of present and former templates, as a candidate of the root tracks them.
 #[derive(Clone, Debug)]
 pub struct OlderLeases {
-    /// Identifies the lease lengths in force.
+    /// Digest of the lease lengths in force.
     digest: SmolStr,
     longest: Duration,
-    /// Until when leases from former templates with longer leases may last.
+    /// Latest end of leases from former templates with longer leases.
     older_until: Option<Time>,
-    /// By how much this clock may be wrong. Durations of other servers' leases are lengthened by it.
+    /// Largest error of this clock. Durations of other servers' leases are lengthened by it.
     clock_tolerance: Tolerance,
 }
 
 impl OlderLeases {
-    /// Those of the templates in force, on a clock that may be wrong by that much.
+    /// Starts with the templates in force, on a clock with that error.
     pub fn new(in_force: &ActiveTemplates, clock_tolerance: Tolerance) -> Self {
         Self {
             digest: in_force.digest.clone(),
@@ -56,13 +55,13 @@ impl OlderLeases {
         }
     }
 
-    /// The longest lease by the templates in force.
+    /// Returns the longest lease by the templates in force.
     pub fn longest(&self) -> Duration {
         self.longest
     }
 
-    /// What a term states that is written now. `next` are templates that come into force once the term is
-    /// confirmed; until then, leases are granted by the present ones.
+    /// Returns the lease lengths for a term that is written now. `next` are templates that come into force once the
+    /// term is confirmed. Until then, leases are granted by the present ones.
     pub fn to_write(&self, next: Option<&NextTemplates>, now: Time) -> LeaseLengths {
         let left = self
             .older_until
@@ -78,7 +77,7 @@ impl OlderLeases {
         }
     }
 
-    /// `next` came into force. Leases may have been granted by the former templates until `granted_until`.
+    /// Notes that `next` came into force. Leases may have been granted by the former templates until `granted_until`.
     pub fn change(&mut self, next: NextTemplates, granted_until: Time) {
         self.digest = next.digest;
         self.longest = next.longest;
@@ -87,8 +86,8 @@ impl OlderLeases {
         }
     }
 
-    /// The longest lease that a predecessor may have left, by templates other than these. `unstated` is that length
-    /// if its term states nothing.
+    /// Returns the longest lease that a predecessor may have left, by templates other than these. `unstated` is that
+    /// length if its term states nothing.
     pub fn longer_leases(
         &self,
         predecessor: PredecessorLeases<'_>,
@@ -104,20 +103,21 @@ impl OlderLeases {
         }
     }
 
-    /// A mastership was won in a node that is vacant since then, and in which leases of that length may be valid.
+    /// Notes that a mastership was won in a node that is vacant since then, in which leases of that length may be
+    /// valid.
     pub fn inherit(&mut self, vacant_since: Time, longer_leases: Duration) {
         if !longer_leases.is_zero() {
             self.note_older(vacant_since, longer_leases);
         }
     }
 
-    /// How long after a node became vacant the leases may last that this server knows of.
+    /// Returns how long after a node became vacant the known older leases may last.
     pub fn older_after(&self, vacant_since: Time) -> Duration {
         self.older_until
             .map_or(Duration::ZERO, |until| until.since(vacant_since))
     }
 
-    /// Leases of that length were granted until then. Holders count them on their own clocks.
+    /// Notes leases of that length, granted until then. Holders count them on their own clocks.
     fn note_older(&mut self, granted_until: Time, length: Duration) {
         let lasts = self.clock_tolerance.report(at_most(length));
         let until = granted_until + lasts;

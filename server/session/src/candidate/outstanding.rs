@@ -1,11 +1,10 @@
-//! The mark that leases of a mastership may be out: a key in etcd, with a lease of its own that outlasts them.
+//! The mark that leases of a mastership may be valid: a key in etcd, with a lease of its own that outlasts them.
 //!
 //! A server that has just started cannot know how long ago the last master confirmed its term. etcd's clock knows: if
-//! the term says that there is a mark, and the mark is gone, the term and all leases are over. So the server neither
-//! waits nor learns.
+//! the term has a mark, and the mark is gone, the term and all leases are over. So the server neither waits nor learns.
 //!
-//! The mark is renewed after the master's own lease, and before the confirmation. Each confirmation writes the key
-//! again together with the term, so whatever deleted the key, it is there after the next one.
+//! The master renews the mark after its own lease, and before the confirmation. Each confirmation writes the key again
+//! together with the term. So a deleted key is back after the next confirmation.
 
 use std::time::Duration;
 
@@ -16,13 +15,13 @@ use super::store::Op;
 use super::transactions::TermDetails;
 use crate::time::Time;
 
-/// The longest mark. A master whose leases last longer has none.
+/// Longest mark. A master with longer leases has none.
 const SPAN_MAX: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// The mark of this server.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Mark {
-    /// Its lease in etcd. The TTL is shorter than etcd's: it allows for clocks that are wrong.
+    /// Its lease in etcd. The TTL is shorter than etcd's, to allow for clock errors.
     pub(super) lease: EtcdLease,
     /// Whether a confirmed term is written with it.
     pub(super) is_written: bool,
@@ -35,13 +34,13 @@ impl Mark {
 }
 
 impl Candidate {
-    /// By how much a lease in etcd must be longer than what it outlasts, by clocks that are wrong.
+    /// Returns the factor by which a lease in etcd must be longer than the leases that it outlasts, for clock errors.
     fn mark_margin(&self) -> f64 {
         let part = self.config.clock_tolerance.part();
         1.0 + (2.0 * part / (1.0 - part)).max(0.1)
     }
 
-    /// Returns the time until which leases may be out, if the mastership is confirmed now and not once more.
+    /// Returns the latest end of leases, if the mastership is confirmed now and not once more.
     fn outstanding_until(
         &self,
         held: &HeldMastership,
@@ -83,7 +82,7 @@ impl Candidate {
         }
     }
 
-    /// etcd granted the lease of a mark.
+    /// Notes the lease of a mark that etcd granted.
     pub(super) fn note_mark(&mut self, lease: EtcdLease) {
         let ttl = lease.ttl.div_f64(self.mark_margin());
         self.mark = Some(Mark {
@@ -92,7 +91,7 @@ impl Candidate {
         });
     }
 
-    /// The details of a term that is confirmed now. It has a mark if that lasts long enough.
+    /// Returns the details of a term that is confirmed now. It has a mark if the mark lasts long enough.
     pub(super) fn marked_details(
         &mut self,
         held: &HeldMastership,

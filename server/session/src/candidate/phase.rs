@@ -1,4 +1,4 @@
-//! What a candidate holds in etcd: nothing, a lease, or the master's key as well.
+//! The phase of a candidate: it holds nothing in etcd, a lease, or the master's key as well.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use super::store::{LeaseId, Registration, Txn};
 use super::transactions::CreatedKey;
 use crate::time::Time;
 
-/// What a candidate holds in etcd, as far as it knows.
+/// Phase of a candidate, by its lease and keys in etcd as far as it knows.
 #[derive(Debug)]
 pub(super) enum Phase {
     /// Nothing.
@@ -17,7 +17,7 @@ pub(super) enum Phase {
     Watching(Presence),
     /// A lease, and under it the master's key.
     Holding(Presence, HeldMastership),
-    /// It gives back what it held.
+    /// It gives back its lease and keys.
     Resigning(Resignation),
     /// It no longer takes part.
     Over,
@@ -35,9 +35,9 @@ pub(super) struct Presence {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct EtcdLease {
     pub(super) id: LeaseId,
-    /// As it was granted, which may be longer than asked for.
+    /// Granted TTL, which may be longer than requested.
     pub(super) ttl: Duration,
-    /// When the last answered renewal was sent.
+    /// Sending time of the last answered renewal.
     pub(super) renewed: Time,
 }
 
@@ -45,23 +45,23 @@ pub(super) struct EtcdLease {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct HeldMastership {
     pub(super) created: CreatedKey,
-    /// When it may begin: the predecessor has certainly ended.
+    /// Earliest beginning: the predecessor has certainly ended.
     pub(super) begins: Time,
     /// Time since which no master has decided anything. Not after `begins`. None: so long ago that no lease is left.
     pub(super) vacant_since: Option<Time>,
-    /// The longest lease that may have been valid then, by templates other than those in force.
+    /// Longest lease that may have been valid then, by templates other than those in force.
     pub(super) longer_leases: Duration,
-    /// Until when it is confirmed. None: not yet.
+    /// End of the confirmed time. None: not confirmed yet.
     pub(super) valid_until: Option<Time>,
 }
 
-/// What still has to be given back.
+/// Rest of a resignation.
 #[derive(Debug)]
 pub(super) struct Resignation {
-    /// Until when to try.
+    /// End of the attempts.
     pub(super) until: Time,
     pub(super) lease: LeaseId,
-    /// The transaction that ends the mastership, its epoch, and how many attempts are left.
+    /// Transaction that ends the mastership, its epoch, and the number of attempts left.
     pub(super) mastership: Option<(Txn, u64, u32)>,
 }
 
@@ -72,7 +72,7 @@ impl EtcdLease {
 }
 
 impl Phase {
-    /// Its lease and registration, while it takes part.
+    /// Returns its lease and registration, while it takes part.
     pub(super) fn seat(&self) -> Option<&Presence> {
         match self {
             Self::Watching(seat) | Self::Holding(seat, _) => Some(seat),
@@ -87,7 +87,7 @@ impl Phase {
         }
     }
 
-    /// Its mastership, if it has one.
+    /// Returns its mastership, if it has one.
     pub(super) fn held(&self) -> Option<&HeldMastership> {
         match self {
             Self::Holding(_, held) => Some(held),
@@ -102,7 +102,7 @@ impl Phase {
         }
     }
 
-    /// It has a lease, and is not registered yet.
+    /// Notes its lease. It is not registered yet.
     pub(super) fn enter(&mut self, lease: EtcdLease) {
         debug_assert!(
             matches!(self, Self::Outside),
@@ -114,7 +114,7 @@ impl Phase {
         });
     }
 
-    /// It has the master's key.
+    /// Notes that it has the master's key.
     pub(super) fn hold(&mut self, held: HeldMastership) {
         debug_assert!(held.vacant_since <= Some(held.begins), "{held:?}");
         *self = match std::mem::replace(self, Self::Outside) {
@@ -126,7 +126,7 @@ impl Phase {
         };
     }
 
-    /// The master's key is not its own any more. Returns the lost mastership, if there was one.
+    /// Notes that the master's key is not its own any more. Returns the lost mastership, if there was one.
     pub(super) fn lose(&mut self) -> Option<HeldMastership> {
         match std::mem::replace(self, Self::Outside) {
             Self::Holding(seat, held) => {
@@ -140,7 +140,7 @@ impl Phase {
         }
     }
 
-    /// Whether it takes part: it is not resigning.
+    /// Whether it takes part and is not resigning.
     pub(super) fn takes_part(&self) -> bool {
         match self {
             Self::Outside | Self::Watching(_) | Self::Holding(..) => true,
@@ -150,10 +150,10 @@ impl Phase {
 }
 
 impl HeldMastership {
-    /// It is confirmed until then.
+    /// Notes a confirmation until that time.
     ///
-    /// If it had lapsed, another server may have decided meanwhile, although the key is unchanged: etcd may have
-    /// been restored from a backup that was made before that server's election. So the mastership begins anew, as
+    /// If the mastership had lapsed, another server may have decided meanwhile, although the key is unchanged: etcd may
+    /// have been restored from a backup that was made before that server's election. So the mastership begins again, as
     /// if another master had decided until now.
     pub(super) fn note_confirmed(&mut self, until: Time, now: Time) {
         debug_assert!(self.valid_until <= Some(until), "{self:?}, {until:?}");
@@ -165,7 +165,7 @@ impl HeldMastership {
         self.valid_until = Some(until);
     }
 
-    /// The standing of a server with this mastership: the master from its beginning, while it is confirmed.
+    /// Returns the standing of a server with this mastership: the master from its beginning, while it is confirmed.
     pub(super) fn standing(&self, now: Time) -> Standing {
         match self.valid_until {
             Some(valid_until) if self.begins <= now && now < valid_until => {
@@ -180,7 +180,7 @@ impl HeldMastership {
         }
     }
 
-    /// The state of a server with this mastership.
+    /// Returns the state of a server with this mastership.
     pub(super) fn state(&self, now: Time) -> CandidateState {
         match self.valid_until {
             Some(until) if self.begins <= now && now < until => CandidateState::Master,

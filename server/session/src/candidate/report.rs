@@ -1,19 +1,19 @@
-//! What a candidate reports: for logs, and for the status of etcd.
+//! Reports of a candidate, for logs and for the status of etcd.
 
 use std::time::Duration;
 
-/// Something that happened.
+/// An event for the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ElectionReport {
     /// etcd answers: a whole step passed without a failure.
     Answers,
-    /// No endpoint has answered. Reported each time.
+    /// No endpoint has answered. Each failure is reported.
     Away,
     /// It has the master's key, and begins after a wait.
     Elected {
         /// The epoch.
         epoch: u64,
-        /// Not zero if the last master may still act: its time must end first.
+        /// Time until the last master has certainly stopped. Zero if it has.
         wait: Duration,
     },
     /// It has lost its mastership.
@@ -23,19 +23,19 @@ pub enum ElectionReport {
         /// The reason.
         why: LossReason,
     },
-    /// Another server has seen a higher epoch than this one, which is the master: etcd has gone back.
+    /// Another server has seen a higher epoch than that of this master: etcd has gone back.
     TooLow {
-        /// Its own epoch.
+        /// Own epoch.
         epoch: u64,
-        /// The highest.
+        /// Highest epoch.
         highest: u64,
     },
-    /// Its epoch is not the highest, so it gives the master's key back: etcd has gone back since its keys were read,
-    /// or this server has lost that mastership already.
+    /// Its epoch is not the highest, so it gives the master's key back: etcd has gone back since the keys were read, or
+    /// this server has lost that mastership already.
     NotHighest,
-    /// The master's key was written by hand, without a lease: it is deleted.
+    /// An operator wrote the master's key by hand, without a lease. The candidate deletes it.
     KeyWithoutLease,
-    /// The master's key was written by hand while it was this server's: it is written again.
+    /// An operator overwrote this server's master key by hand. The candidate writes it again.
     Mended,
     /// It has resigned.
     Resigned {
@@ -44,15 +44,15 @@ pub enum ElectionReport {
         /// Whether it still had the key.
         was_ours: bool,
     },
-    /// An attempt to resign was not answered.
+    /// An attempt to resign had no answer.
     NotResigned,
-    /// The lease could not be revoked: it will expire.
+    /// etcd could not revoke the lease. It will expire.
     NotRevoked,
     /// The time for the resignation is over: the mastership ends with the lease.
     ResignationLate,
 }
 
-/// Why a mastership was lost.
+/// Reason for the loss of a mastership.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LossReason {
     /// Its key was deleted.
@@ -61,14 +61,14 @@ pub enum LossReason {
     LeaseGone,
     /// The key belongs to another server.
     KeyOfAnother,
-    /// etcd refused to confirm it: the key is not its own any more.
+    /// etcd refused a confirmation: the key is not its own any more.
     NotConfirmed,
     /// Its epoch is not the highest.
     EpochTooLow,
 }
 
 impl LossReason {
-    /// A sentence for logs.
+    /// Returns a sentence for logs.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::KeyDeleted => "its key in etcd was deleted",

@@ -1,5 +1,4 @@
-//! Resigning: first the mastership, so that another candidate gets it at once, then the lease with everything under
-//! it.
+//! Resignation: first the mastership, so that another candidate gets it at once, then the lease with all keys under it.
 
 use std::time::Duration;
 
@@ -11,14 +10,14 @@ use super::store::{Op, OpAnswer};
 use super::transactions::TermDetails;
 use crate::time::Time;
 
-/// How long a resignation may take, all attempts together.
+/// Longest time of a resignation, all attempts together.
 const RESIGN_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// How long one attempt to resign may take.
+/// Longest time of one attempt to resign.
 const RESIGN_ATTEMPT: Duration = Duration::from_millis(300);
 
 impl Candidate {
-    /// Abandons the request in flight, and begins to give back what it holds.
+    /// Abandons the request in flight, and starts to give back its lease and keys.
     pub(super) fn begin_to_resign(&mut self, now: Time) {
         // Waiting templates never come into force.
         self.templates = PendingTemplates::Settled;
@@ -35,12 +34,12 @@ impl Candidate {
                 mark: mark.map(|mark| mark.lease.id),
                 ..self.term_details(held, lease, now)
             };
-            // If it has not begun, its predecessor's time is not over: the term must still say so.
+            // If it has not begun, its predecessor's time is not over. The term must still say so.
             let had_begun = held.begins <= now;
             let txn = self
                 .transactions
                 .resign(held.created, details, lease.id, had_begun);
-            // One endpoint may be dead, and there is time to try another one.
+            // One endpoint may be down, and there is time to try another one.
             let attempts = self.config.endpoints.saturating_add(1);
             (txn, held.created.epoch(), attempts)
         });
@@ -70,7 +69,7 @@ impl Candidate {
         }
     }
 
-    /// An answer while it resigns.
+    /// Handles an answer during a resignation.
     pub(super) fn take_last_answer(&mut self, awaited: &Awaited, answer: &OpAnswer, now: Time) {
         let Phase::Resigning(resignation) = &mut self.phase else {
             return;

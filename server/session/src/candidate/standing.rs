@@ -1,4 +1,4 @@
-//! Which server is the master, as a candidate knows it: the form between etcd's view and the engine's term.
+//! The master as a candidate knows it: the form between etcd's view and the engine's term.
 
 use std::time::Duration;
 
@@ -7,10 +7,10 @@ use smol_str::SmolStr;
 use super::store::View;
 use crate::time::Time;
 
-/// Who is the master of the node, as far as a server knows.
+/// Master of the node, as far as a server knows.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub enum Standing {
-    /// This server, for ever and without an epoch: its node has no election. A candidate never returns this.
+    /// This server, forever and without an epoch: its node has no election. A candidate never returns this.
     Alone,
     /// This server, for a time.
     Master(WonTerm),
@@ -23,21 +23,21 @@ pub enum Standing {
         /// The address of its pages. None: not stated.
         pages: Option<SmolStr>,
     },
-    /// None, or none is known.
+    /// No master, or an unknown one.
     #[default]
     Unknown,
 }
 
-/// A mastership that this server won, as the engine gets it.
+/// A mastership that this server won, in the engine's form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WonTerm {
-    /// Grows with every change of mastership.
+    /// Number that grows with every change of mastership.
     pub epoch: u64,
-    /// No earlier master has decided anything since then. None: so long ago that no lease is left.
+    /// Time since which no earlier master has decided anything. None: so long ago that no lease is left.
     pub vacant_since: Option<Time>,
-    /// The longest lease that may have been valid then, by templates other than those in force.
+    /// Longest lease that may have been valid then, by templates other than those in force.
     pub longer_leases: Duration,
-    /// Until when it lasts, unless it is confirmed again.
+    /// End of the confirmed time.
     pub valid_until: Time,
 }
 
@@ -47,7 +47,7 @@ impl Standing {
         matches!(self, Self::Alone | Self::Master(_))
     }
 
-    /// The mastership of this server, if it won one.
+    /// Returns the mastership of this server, if it won one.
     pub const fn term(&self) -> Option<&WonTerm> {
         match self {
             Self::Master(term) => Some(term),
@@ -56,13 +56,13 @@ impl Standing {
     }
 }
 
-/// The standing of a candidate that is not the master, and has seen that highest epoch.
+/// Returns the standing of a candidate that is not the master, and whose highest known epoch is this.
 pub fn standing_of_other(view: &View, own_address: &str, highest_epoch: u64) -> Standing {
     match view.master() {
         // A higher epoch was seen, so clients refuse this one. etcd was restored from a backup: this is a former
         // master, or a new one that does not know yet that its epoch must be higher.
         Some((_, epoch)) if epoch < highest_epoch => Standing::Unknown,
-        // The own address: a former process of this server.
+        // The own address belongs to a former process of this server.
         Some((master, epoch)) if master.address != own_address => Standing::Elsewhere {
             address: master.address.clone(),
             epoch,
@@ -89,7 +89,7 @@ mod tests {
         }
     }
 
-    /// A node whose master is at that address, and states the address of its pages.
+    /// A node whose master is at that address, and registers the address of its pages.
     fn view(address: Option<&str>) -> View {
         let mut view = View::default();
         if let Some(address) = address {
@@ -121,10 +121,10 @@ mod tests {
             pages: Some("pages:2".into()),
         };
         for (what, master, highest, expected) in [
-            ("there is none", None, 9, Standing::Unknown),
-            ("a process before", Some("here:1"), 9, Standing::Unknown),
-            ("an epoch of before", Some("there:1"), 10, Standing::Unknown),
-            ("another one", Some("there:1"), 9, elsewhere),
+            ("no master", None, 9, Standing::Unknown),
+            ("a former process", Some("here:1"), 9, Standing::Unknown),
+            ("an older epoch", Some("there:1"), 10, Standing::Unknown),
+            ("another master", Some("there:1"), 9, elsewhere),
         ] {
             let found = standing_of_other(&view(master), "here:1", highest);
             assert_eq!(found, expected, "{what}");

@@ -9,21 +9,21 @@ pub enum CandidateState {
     Watching,
     /// It asks etcd for the mastership.
     Standing,
-    /// It has the master's key, and decides nothing yet: etcd has not confirmed it, or its predecessor may still act
-    /// as the master.
+    /// It has the master's key, but decides nothing yet: etcd has not confirmed it, or its predecessor may still act as
+    /// the master.
     Elected,
     /// It is the master.
     Master,
-    /// It has the master's key as far as it knows, but etcd has not confirmed it in time: it decides nothing.
+    /// It has the master's key as far as it knows, but etcd has not confirmed it in time. It decides nothing.
     Lapsed,
-    /// It gives back what it holds in etcd.
+    /// It gives back its lease and keys in etcd.
     Resigning,
     /// It no longer takes part.
     Over,
 }
 
 impl CandidateState {
-    /// All of them.
+    /// All states.
     pub const ALL: [Self; 8] = [
         Self::Outside,
         Self::Watching,
@@ -35,7 +35,7 @@ impl CandidateState {
         Self::Over,
     ];
 
-    /// Its name.
+    /// Returns the name.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Outside => "outside",

@@ -1,5 +1,5 @@
-//! A step: what a candidate does when something may have changed, one request to etcd after the other. It begins
-//! with what is known: its lease, the view of the node's keys, the time.
+//! A step: the requests of a candidate after a possible change, one after the other. It begins with the known state:
+//! its lease, the view of the node's keys, and the time.
 
 use std::time::Duration;
 
@@ -10,28 +10,28 @@ use super::transactions::{self, CreatedKey, TermDetails};
 use super::{Candidate, CandidateAction, NextTemplates, term};
 use crate::time::Time;
 
-/// What a candidate is doing.
+/// Activity of a candidate.
 #[derive(Debug)]
 pub(super) enum Step {
-    /// Nothing, until that time, or until something changes.
+    /// None, until that time, or until a change.
     Idle { again_at: Time },
     /// It waits for an answer.
     Asked {
-        /// The number of the request.
+        /// Number of the request.
         id: OpId,
-        /// When it was sent, at the latest.
+        /// Latest time of sending.
         sent_at: Time,
-        /// What was asked.
+        /// Kind of the request.
         awaited: Awaited,
     },
-    /// The driver brings templates into force; then it goes on with that stage.
+    /// The driver brings templates into force. Then the step continues with that stage.
     Applying { then: Stage },
 }
 
-/// What was asked, and what is needed when the answer comes.
+/// Kind of a request, with the values that its answer needs.
 #[derive(Debug)]
 pub(super) enum Awaited {
-    /// Whether etcd answers.
+    /// A check whether etcd answers.
     Probed,
     /// A lease.
     Granted,
@@ -45,8 +45,8 @@ pub(super) enum Awaited {
         mend: bool,
         then: Stage,
     },
-    /// The confirmation of its mastership after that renewal; with `announces_next` also that etcd has recorded the
-    /// lease lengths of the waiting templates.
+    /// A confirmation of its mastership after that renewal. With `announces_next`, etcd also records the lease lengths
+    /// of the waiting templates.
     Confirmed {
         lease: EtcdLease,
         announces_next: bool,
@@ -56,7 +56,7 @@ pub(super) enum Awaited {
     Stood { epoch_offset: u64 },
     /// The deletion of the master's key.
     Cleared,
-    /// How long former leases may last, before it holds the mastership.
+    /// The longest former leases, before it holds the mastership.
     History { created: CreatedKey, won: Time },
     /// The resignation.
     Resigned,
@@ -77,13 +77,13 @@ pub(super) enum Stage {
     Register,
     /// Act on the master's key.
     Key,
-    /// Confirm what is not confirmed yet.
+    /// Confirm new facts.
     Confirm,
     /// Rest.
     End,
 }
 
-/// New templates, until they are in force.
+/// New templates that are not in force yet.
 #[derive(Debug)]
 pub(super) enum PendingTemplates {
     /// None.
@@ -95,7 +95,7 @@ pub(super) enum PendingTemplates {
 }
 
 impl Candidate {
-    /// Something may have changed: begins a step, now or after the present one.
+    /// Begins a step after a possible change, now or after the present one.
     pub(super) fn poke(&mut self, now: Time) {
         match &self.step {
             _ if !self.phase.takes_part() => {}
@@ -104,7 +104,7 @@ impl Candidate {
         }
     }
 
-    /// Goes on with a step until it must wait, or nothing is left to do.
+    /// Continues a step until it must wait, or is complete.
     pub(super) fn go_on(&mut self, from: Stage, now: Time) {
         let mut next = Some(from);
         while let Some(stage) = next {
@@ -153,8 +153,8 @@ impl Candidate {
         }
     }
 
-    /// After a failure, reads something first. If answers do not come back, a renewal that arrives would prolong a
-    /// mastership that cannot be confirmed.
+    /// Reads a key first after a failure. If answers are lost, a renewal that arrives would prolong a mastership that
+    /// cannot be confirmed.
     fn probe(&mut self, now: Time) -> Option<Stage> {
         let lease = self.phase.seat().map(|seat| seat.lease);
         if lease.is_some_and(|lease| lease.next_renewal() > now) {
@@ -228,7 +228,7 @@ impl Candidate {
         }
         let entry = entry.filter(|entry| entry.created == held.created.revision);
         match entry {
-            // etcd was restored from a backup, and went on to the same revision.
+            // etcd was restored from a backup, and reached the same revision again.
             Some(entry) if self.transactions.is_of_another(entry) => {
                 self.lose(LossReason::KeyOfAnother);
                 Some(Stage::Confirm)
@@ -241,7 +241,7 @@ impl Candidate {
         }
     }
 
-    /// The same while this server does not have the key, as far as it knows.
+    /// Does the same while this server does not have the key, as far as it knows.
     fn act_on_foreign_key(
         &mut self,
         lease: EtcdLease,
@@ -257,7 +257,7 @@ impl Candidate {
                 self.transact("stand for election", stand, awaited, now)
             }
             Some(entry) if entry.lease == Some(lease.id) => self.take_up(entry, now),
-            // It was written by hand. The master has had time to mend it.
+            // An operator wrote the key by hand. The master has had time to repair it.
             Some(entry)
                 if self.is_able
                     && entry.lease.is_none()
@@ -271,9 +271,9 @@ impl Candidate {
         }
     }
 
-    /// Another server has seen a higher epoch: etcd was restored from a backup, and clients that saw that epoch
-    /// refuse this one. The key is given back, to be won again with a higher epoch. The term stays, because to other
-    /// candidates this server may still be acting.
+    /// Another server has seen a higher epoch: etcd was restored from a backup, and clients that saw that epoch refuse
+    /// this one. The candidate gives the key back, to win it again with a higher epoch. The term stays, because to
+    /// other candidates this server may still be acting.
     fn stand_aside(&mut self, created: CreatedKey, now: Time) -> Option<Stage> {
         self.report(ElectionReport::TooLow {
             epoch: created.epoch(),
@@ -283,7 +283,7 @@ impl Candidate {
         self.give_back(created, now)
     }
 
-    /// The key was created by this server, but the answer was lost.
+    /// Takes up a key that this server created, after its answer was lost.
     fn take_up(&mut self, entry: &EtcdEntry, now: Time) -> Option<Stage> {
         match self.transactions.created_by_us(entry) {
             Some(created) => self.win(created, now, now),
@@ -309,7 +309,7 @@ impl Candidate {
     }
 
     /// Asks etcd to confirm after a renewal that the key is still its own, and writes the term for a successor. With
-    /// `mend`, the key is written again.
+    /// `mend`, it writes the key again.
     pub(super) fn confirm(
         &mut self,
         lease: EtcdLease,
@@ -332,7 +332,7 @@ impl Candidate {
         self.transact("confirm a mastership", txn, awaited, now)
     }
 
-    /// The details of a term that is written now.
+    /// Returns the details of a term that is written now.
     pub(super) fn term_details(
         &self,
         held: &HeldMastership,
@@ -353,7 +353,7 @@ impl Candidate {
         }
     }
 
-    /// Everything was answered. It rests until the next renewal, or until something changes.
+    /// Ends the step, since etcd has answered everything. The candidate rests until the next renewal or change.
     fn end(&mut self, now: Time) -> Option<Stage> {
         self.backoff.succeed();
         self.report_contact(true);

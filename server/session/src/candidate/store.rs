@@ -17,7 +17,7 @@ pub enum EtcdKey {
     Master,
     /// The last mastership. It has no lease, so it stays.
     Term,
-    /// Leases of the last mastership may be out. Deleted with a lease in etcd that outlasts them.
+    /// Mark that leases of the last mastership may be valid. Deleted with a lease in etcd that outlasts them.
     Outstanding,
     /// A server, by its address as it is written in the key. Deleted with the server's lease.
     Server(SmolStr),
@@ -34,7 +34,7 @@ pub enum Value {
     Outstanding,
     /// Under [`EtcdKey::Server`].
     Server(Registration),
-    /// It was written by hand, or by an unknown program, and does not parse.
+    /// Written by hand, or by an unknown program, and not parsable.
     Unreadable,
 }
 
@@ -45,8 +45,8 @@ pub struct Master {
     pub address: SmolStr,
     /// The id of its process: a new one each time the server starts.
     pub server: SmolStr,
-    /// Its epoch is the revision at which the key was created, plus this. It is 0 unless etcd was set up anew, or
-    /// restored from a backup.
+    /// Difference between its epoch and the revision at which the key was created. It is 0 unless etcd was set up again,
+    /// or restored from a backup.
     pub epoch_offset: u64,
 }
 
@@ -61,23 +61,23 @@ pub struct TermRecord {
     pub server: SmolStr,
     /// Longest time for which the master may act without another confirmation.
     pub length: Duration,
-    /// The master has resigned, and decides nothing any more.
+    /// Whether the master has resigned, and decides nothing any more.
     pub resigned: bool,
     /// Lengths of the leases that it may have granted. Only at the root.
     pub leases: Option<LeaseLengths>,
-    /// With this term, its master wrote [`EtcdKey::Outstanding`]. So if that key is gone, its time is over, and so are
-    /// all leases that it or an earlier master granted.
+    /// Whether its master wrote [`EtcdKey::Outstanding`] with this term. Then if that key is gone, the term is over,
+    /// and so are all leases that it or an earlier master granted.
     pub is_marked: bool,
 }
 
-/// How long leases may last that a master granted.
+/// Lengths of the leases of a master.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeaseLengths {
-    /// Identifies the lease lengths in force: the same text for the same lengths.
+    /// Digest of the lease lengths in force: the same text for the same lengths.
     pub templates: SmolStr,
-    /// The longest of them.
+    /// Longest lease by the templates in force.
     pub longest: Duration,
-    /// How long leases from former templates with longer leases may still last, at most.
+    /// Longest remaining time of leases from former templates with longer leases.
     pub older: Duration,
 }
 
@@ -92,10 +92,10 @@ pub struct Registration {
     pub highest_epoch: Option<u64>,
     /// The address of its pages, if stated.
     pub pages: Option<SmolStr>,
-    /// Its place in the tree, as the driver writes it. Only the master knows it; the other candidates copy the
-    /// master's.
+    /// Its place in the tree, in the driver's form. Only the master knows it; the other candidates copy it from the
+    /// master.
     pub place: SmolStr,
-    /// The rest, on which no election depends, as the driver writes it.
+    /// The rest, on which no election depends, in the driver's form.
     pub rest: SmolStr,
 }
 
@@ -103,7 +103,7 @@ pub struct Registration {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LeaseId(pub i64);
 
-/// A key's value, and since when it has been so.
+/// Value of a key, and its revisions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EtcdEntry {
     /// The value.
@@ -114,14 +114,14 @@ pub struct EtcdEntry {
     pub modified: u64,
     /// The lease that it is attached to.
     pub lease: Option<LeaseId>,
-    /// When this was first seen here: not before it was written.
+    /// Time when this was first seen here: not before it was written.
     pub seen_at: Time,
 }
 
 /// All keys of the node at one time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct View {
-    /// By key.
+    /// Entries by key.
     pub entries: BTreeMap<EtcdKey, EtcdEntry>,
     /// The revision of this view.
     pub revision: u64,
@@ -190,9 +190,9 @@ pub enum TxnStep {
 pub struct Txn {
     /// The conditions.
     pub when: Vec<Compare>,
-    /// Executed if all hold.
+    /// Steps if all conditions hold.
     pub then: Vec<TxnStep>,
-    /// Executed if one does not.
+    /// Steps if one condition fails.
     pub or_else: Vec<TxnStep>,
 }
 
@@ -203,11 +203,11 @@ pub struct TxnAnswer {
     pub succeeded: bool,
     /// etcd's revision after it.
     pub revision: u64,
-    /// The first key that it read and that exists. `seen_at` is when the answer came.
+    /// First existing key that it read. `seen_at` is the time of the answer.
     pub found: Option<EtcdEntry>,
 }
 
-/// The number of a candidate's request to etcd. Each has its own.
+/// Number of a candidate's request to etcd. Each request has its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct OpId(pub u64);
 
@@ -218,15 +218,15 @@ pub struct EtcdRequest {
     pub id: OpId,
     /// The operation.
     pub op: Op,
-    /// How long to wait for the answer. After that, the answer is [`OpAnswer::Failed`], and the next request goes to
-    /// the next endpoint. Of [`Op::ReadHistory`]: how long each of its reads may take.
+    /// Timeout of the answer. After that, the answer is [`OpAnswer::Failed`], and the next request goes to the next
+    /// endpoint. For [`Op::ReadHistory`]: timeout of each of its reads.
     pub within: Duration,
 }
 
 /// An operation in etcd. A candidate asks for one at a time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Op {
-    /// Reads the master's key, only to see whether etcd answers.
+    /// Reads the master's key, only to check whether etcd answers.
     Probe,
     /// Grants a lease of that length.
     Grant(Duration),
@@ -234,10 +234,10 @@ pub enum Op {
     Renew(LeaseId),
     /// Revokes a lease, and with it all keys attached to it.
     Revoke(LeaseId),
-    /// A transaction, and its purpose for logs.
+    /// Runs a transaction, with its purpose for logs.
     Transact(&'static str, Txn),
-    /// Reads all versions of the templates that etcd keeps, for the longest lease of a resource that gets a shorter
-    /// one now. Stops at that time at the latest; see [`OpAnswer::History`].
+    /// Reads all versions of the templates that etcd keeps, for the longest lease of a resource that gets a shorter one
+    /// now. Stops at that time at the latest; see [`OpAnswer::History`].
     ReadHistory(Time),
 }
 
@@ -258,7 +258,7 @@ pub enum OpAnswer {
     History(Option<Duration>),
     /// etcd does not know the lease any more.
     LeaseGone,
-    /// No usable answer came: the operation may have been executed, or may still be. The next request goes to the
-    /// next endpoint.
+    /// No usable answer came. The operation may have been executed, or may still be executed. The next request goes to
+    /// the next endpoint.
     Failed,
 }

@@ -1,4 +1,4 @@
-//! How long a mastership lasts, and when a successor may begin.
+//! Times of a mastership: its end, and the earliest beginning of a successor.
 //!
 //! The master's key is attached to a lease. The master renews the lease, and then confirms in one transaction that
 //! the key is still its own, and writes its *term* under another key, which outlasts the mastership. It acts as the
@@ -6,10 +6,10 @@
 //!
 //! As a rule, the key cannot disappear before the master has stopped, because etcd ends a lease no earlier than one
 //! TTL after its renewal. There are exceptions: an operator deletes the key, or revokes the lease; a deposed etcd
-//! leader revokes a lease that was renewed elsewhere; etcd is wiped. The master learns of these only if it reaches
-//! etcd. So the absence of the key is not enough for a successor: unless its predecessor has resigned, it does not
-//! begin before one TTL after it *saw* the predecessor's last confirmation. After a crash, that time is over when
-//! the key disappears, so it costs nothing.
+//! leader revokes a lease that was renewed elsewhere; an operator wipes etcd. The master learns of these only if it
+//! reaches etcd. So the absence of the key is not enough for a successor. Unless its predecessor has resigned, it
+//! begins no earlier than one TTL after it *saw* the predecessor's last confirmation. After a crash, that time is over
+//! when the key disappears, so it costs nothing.
 
 use std::time::Duration;
 
@@ -20,20 +20,20 @@ use crate::time::tolerance::Tolerance;
 /// The margin for a slow clock of the master over one TTL is a tenth of the TTL, and at least this.
 const MARGIN_MIN: Duration = Duration::from_millis(100);
 
-/// Until when a mastership lasts that was confirmed after a renewal sent at that time.
+/// Returns the end of a mastership that was confirmed after a renewal sent at that time.
 pub fn valid_until(renewal_sent: Time, ttl: Duration, error: Tolerance) -> Time {
     renewal_sent + ttl.saturating_sub(margin(ttl, error))
 }
 
-/// By how much a mastership ends before its lease can. With worse clocks, it is the difference over one TTL between
-/// a slow clock of the master and a fast clock of its successor.
+/// Returns the time between the end of a mastership and the earliest end of its lease. With worse clocks, it is the
+/// difference over one TTL between a slow clock of the master and a fast clock of its successor.
 fn margin(ttl: Duration, error: Tolerance) -> Duration {
     let part = error.part();
     let differ = ttl.mul_f64(2.0 * part / (1.0 + part));
     (ttl / 10).max(MARGIN_MIN).max(differ)
 }
 
-/// When the master of a term that was seen at that time has stopped acting, at the latest.
+/// Returns the latest time at which the master of a term stops acting, for a term that was seen at that time.
 pub fn is_over(term: &TermRecord, seen: Time) -> Time {
     if term.resigned {
         seen
@@ -42,8 +42,8 @@ pub fn is_over(term: &TermRecord, seen: Time) -> Time {
     }
 }
 
-/// When a candidate that has just won may begin. `last` is the last term, and when it was seen here, which is not
-/// before it was written.
+/// Returns the earliest beginning of a candidate that has just won. `last` is the last term, and when it was seen here,
+/// which is not before it was written.
 pub fn may_begin(last: Option<(&TermRecord, Time)>, own_server: &str, won: Time) -> Time {
     match last {
         Some((term, seen)) if term.server != own_server => won.max(is_over(term, seen)),
@@ -51,29 +51,29 @@ pub fn may_begin(last: Option<(&TermRecord, Time)>, own_server: &str, won: Time)
     }
 }
 
-/// Since when no master has decided anything: since the last one resigned, or had to stop acting; at the latest
-/// since the next one begins. The own last mastership counts as well, because its leases are forgotten. `others` is
-/// until when masters before the last one may have acted.
+/// Returns the time since which no master has decided anything: when the last one resigned or had to stop acting,
+/// but not after the beginning of the next one. The own last mastership counts as well, because its leases are
+/// forgotten. `others` is the time until which masters before the last one may have acted.
 pub fn vacant_since(last: Option<(&TermRecord, Time)>, others: Option<Time>, begins: Time) -> Time {
-    // Without any term, etcd may have been set up anew.
+    // Without any term, etcd may have been set up again.
     let over = last.map_or(begins, |(term, seen)| is_over(term, seen));
     others.map_or(over, |others| others.max(over)).min(begins)
 }
 
-/// The length to write in a term. A term that has not begun overwrites its predecessor's, so it covers what is left
+/// Returns the length to write in a term. A term that has not begun overwrites its predecessor's, so it covers the rest
 /// of that one: an early successor must wait as long. In whole milliseconds, rounded up.
 pub fn length(begins: Time, ttl: Duration, now: Time) -> Duration {
     whole_millis(ttl.max(begins.since(now)))
 }
 
-/// What a candidate adds to the revision of the master's key to get its epoch: nothing, unless etcd has gone back,
-/// because it was set up anew or restored from a backup. Then the sum is above the highest known epoch, so that
-/// clients accept it. `revision` is a revision of etcd before the key is created.
+/// Returns the number that a candidate adds to the revision of the master's key to get its epoch: zero, unless etcd has
+/// gone back, because it was set up again or restored from a backup. Then the sum is above the highest known epoch, so
+/// that clients accept it. `revision` is a revision of etcd before the key is created.
 pub fn epoch_offset(highest_epoch: u64, revision: u64) -> u64 {
     highest_epoch.saturating_sub(revision)
 }
 
-/// A span in whole milliseconds, rounded up.
+/// Returns a time in whole milliseconds, rounded up.
 pub(super) fn whole_millis(span: Duration) -> Duration {
     let millis = span.as_nanos().div_ceil(1_000_000);
     u64::try_from(millis).map_or(Duration::MAX, Duration::from_millis)

@@ -1,13 +1,12 @@
-//! What a candidate remembers of the masterships of its node, whatever happens to etcd.
+//! Memory of a candidate about the masterships of its node, whatever happens to etcd.
 //!
-//! Terms in etcd go on from one to the next as a rule. They go back if etcd is restored from a backup, are gone
-//! if it is wiped, and may be overwritten by hand. What an earlier one said stays true: its master may believe in
-//! its mastership for a while yet, leases that it granted are out, and clients have seen its epoch.
+//! As a rule, each term in etcd follows the one before. Terms go back if etcd is restored from a backup, disappear if
+//! it is wiped, and may be overwritten by hand. An earlier term stays true: its master may believe in its mastership
+//! for a while, its leases may be valid, and clients have seen its epoch.
 //!
-//! Nor was every term seen: a candidate that was cut off hears nothing of who was elected meanwhile, and if etcd
-//! went back since, it never will. That something is missing shows: the term that was there is not, or others
-//! tell of an epoch whose term is not. Then some master that was never seen may believe in its mastership for one
-//! TTL.
+//! A candidate may also miss a term: while it is cut off, another server may be elected, and if etcd goes back then,
+//! the candidate never sees that term. Two signs show that a term is missing: a term that was seen is gone, or other
+//! servers have seen an epoch without a term. Then an unseen master may believe in its mastership for one TTL.
 
 use std::time::Duration;
 
@@ -16,50 +15,50 @@ use super::store::TermRecord;
 use super::term;
 use crate::time::Time;
 
-/// The highest epoch that is accepted. Epochs are revisions of etcd, which stay far below. A higher one was written
-/// by hand, and would leave no room for later epochs.
+/// Highest accepted epoch. Epochs are revisions of etcd, which stay far below. A higher one was written by hand, and
+/// would leave no room for later epochs.
 const EPOCH_MAX: u64 = 1 << 60;
 
-/// What was seen of masterships so far.
+/// Facts seen about masterships.
 #[derive(Clone, Debug, Default)]
 pub struct TermHistory {
-    /// The last term that was seen, and when.
+    /// Last term that was seen, and when.
     last: Option<(TermRecord, Time)>,
-    /// The highest epoch that was seen.
+    /// Highest epoch that was seen.
     highest_epoch: u64,
-    /// The highest of which the term was seen, or that was our own.
+    /// Highest epoch whose term was seen, or that was our own.
     highest_term: u64,
-    /// A higher one that others tell of, and until when its master may believe in it.
+    /// Higher epoch that other servers have seen, and the time until which its master may believe in it.
     without_term: Option<(u64, Time)>,
-    /// Some master may believe in its mastership until then, whatever the last term says: that one has taken
-    /// the place of its term.
+    /// Time until which some master may believe in its mastership, whatever the last term says, because the last term
+    /// has replaced its term.
     not_before: Option<Time>,
-    /// Leases that the last term does not cover may last until then.
+    /// Latest end of leases that the last term does not cover.
     lost_until: Option<Time>,
-    /// The last term and all leases were over by etcd's clock before this server started.
+    /// Whether the last term and all leases were over by etcd's clock before this server started.
     is_settled: bool,
 }
 
 impl TermHistory {
-    /// The highest epoch that was seen. 0: none.
+    /// Returns the highest epoch that was seen. 0: none.
     pub fn highest_epoch(&self) -> u64 {
         self.highest_epoch
     }
 
-    /// An epoch was seen.
+    /// Notes an epoch that was seen.
     pub fn note_epoch(&mut self, epoch: u64) {
         if epoch <= EPOCH_MAX {
             self.highest_epoch = self.highest_epoch.max(epoch);
         }
     }
 
-    /// This server has that epoch.
+    /// Notes an epoch of this server.
     pub fn note_own_epoch(&mut self, epoch: u64) {
         self.note_epoch(epoch);
         self.highest_term = self.highest_term.max(epoch);
     }
 
-    /// Others tell then that they have seen an epoch. Its term is written before that as a rule; if it is not
+    /// Notes an epoch that other servers have seen. As a rule its term is written before that. If the term is not
     /// there, its master may have decided all the same.
     pub fn note_reported_epoch(&mut self, epoch: u64, ttl: Duration, seen: Time) {
         let known = self.without_term.map_or(0, |(known, _)| known);
@@ -69,7 +68,7 @@ impl TermHistory {
         self.note_epoch(epoch);
     }
 
-    /// A term was seen then. Without an epoch it cannot be read.
+    /// Notes a term that was seen then. A term without an epoch is unreadable.
     pub fn note_term(&mut self, term: &TermRecord, seen: Time) {
         self.without_term.take_if(|(epoch, _)| *epoch <= term.epoch);
         if term.epoch <= EPOCH_MAX {
@@ -79,11 +78,11 @@ impl TermHistory {
             if last == term && *last_seen == seen {
                 return;
             }
-            // A successor reads the term of its predecessor, and copies what it says about leases.
+            // A successor reads the term of its predecessor, and copies its statement about leases.
             let goes_on = last.epoch <= term.epoch;
             let is_over = term::is_over(last, *last_seen);
             if !goes_on {
-                // Others may have been elected between the two.
+                // Another server may have been elected between the two.
                 let unseen = unseen_is_over(last, seen);
                 self.not_before = self.not_before.max(Some(is_over.max(unseen)));
             }
@@ -99,13 +98,13 @@ impl TermHistory {
         self.is_settled = false;
     }
 
-    /// The last term that was seen and all leases are over by etcd's clock.
+    /// Notes that the last term and all leases are over by etcd's clock.
     pub fn note_settled(&mut self) {
         self.is_settled = true;
     }
 
-    /// There is no term now. If one was seen before, etcd was wiped, or restored to before that. Then nothing is
-    /// known of who was the master last.
+    /// Notes that there is no term now. If one was seen before, etcd was wiped, or restored to an earlier time. Then
+    /// the last master is unknown.
     pub fn note_no_term(&mut self, now: Time) {
         let Some((last, seen)) = self.last.take() else {
             return;
@@ -119,9 +118,9 @@ impl TermHistory {
         }
     }
 
-    /// Returns when a candidate that has just won may begin, and since when the node is vacant then. None: for so long
-    /// that no lease is left. A later winner must wait as long, if this one has not begun by then. The candidate has
-    /// decided itself until `decided_until` at most.
+    /// Returns the earliest beginning of a candidate that has just won, and the time since which the node is vacant
+    /// then. None: for so long that no lease is left. A later winner must wait as long, if this one has not begun by
+    /// then. The candidate itself has decided until `decided_until` at most.
     pub fn begin(
         &mut self,
         own_server: &str,
@@ -131,7 +130,7 @@ impl TermHistory {
         let unseen = self.without_term.take().map(|(_, until)| until);
         self.not_before = self.not_before.max(unseen);
         let last = self.last.as_ref().map(|(term, seen)| (term, *seen));
-        // Of a master that was never seen, there is no mark.
+        // A master that was never seen has no mark.
         if self.is_settled && self.not_before.or(decided_until).is_none() {
             self.not_before = Some(won);
             let has_leases = last.is_some_and(|(term, _)| term.leases.is_some());
@@ -145,7 +144,7 @@ impl TermHistory {
         (begins, Some(vacant_since))
     }
 
-    /// What the last term states about leases.
+    /// Returns the statement of the last term about leases.
     pub fn predecessor_leases(&self) -> PredecessorLeases<'_> {
         let Some((term, _)) = &self.last else {
             return PredecessorLeases::NoTerm;
@@ -155,15 +154,15 @@ impl TermHistory {
             .map_or(PredecessorLeases::NotStated, PredecessorLeases::Lengths)
     }
 
-    /// How long after a node became vacant leases may last that the last term does not cover.
+    /// Returns how long after a node became vacant leases may last that the last term does not cover.
     pub fn lost_after(&self, vacant_since: Time) -> Duration {
         self.lost_until
             .map_or(Duration::ZERO, |until| until.since(vacant_since))
     }
 }
 
-/// When a master is over, at the latest, that was elected after that one and of which nothing was seen before etcd
-/// had gone back, which it has by now: whoever was frozen or cut off meanwhile does not know of it.
+/// Returns the latest end of an unseen master that was elected after that term, before etcd went back. etcd has gone
+/// back by now, so such a master may be frozen or cut off and not know that.
 fn unseen_is_over(last: &TermRecord, now: Time) -> Time {
     now + last.length
 }

@@ -1,7 +1,7 @@
 //! The transactions of an election, and how a candidate reads the keys of its node.
 //!
-//! Every value may have been written by hand. An unreadable one is never trusted: an unreadable term may belong to
-//! another master, and so is not over yet.
+//! Any value may have been written by hand. The candidate never trusts an unreadable one: an unreadable term may belong
+//! to another master, and so is not over yet.
 
 use std::time::Duration;
 
@@ -38,7 +38,7 @@ pub(super) struct TermDetails {
     pub(super) length: Duration,
     /// Lengths of leases. Absent: the node has a parent, which decides that.
     pub(super) leases: Option<LeaseLengths>,
-    /// The lease in etcd that outlasts them. None: it has none.
+    /// Lease in etcd that outlasts them. None: no mark.
     pub(super) mark: Option<LeaseId>,
 }
 
@@ -49,7 +49,7 @@ impl CreatedKey {
 }
 
 impl Transactions {
-    /// The value of the master's key while this candidate has it.
+    /// Returns the value of the master's key while this candidate has it.
     fn master(&self, epoch_offset: u64) -> Value {
         Value::Master(Master {
             address: self.address.clone(),
@@ -109,8 +109,8 @@ impl Transactions {
         }
     }
 
-    /// Ends the mastership, so that a successor may begin at once; or, if it had not begun, when its predecessor's
-    /// time is over.
+    /// Ends the mastership, so that a successor may begin at once. If it had not begun, a successor may begin when its
+    /// predecessor's time is over.
     pub(super) fn resign(
         &self,
         created: CreatedKey,
@@ -169,7 +169,7 @@ impl Transactions {
             && matches!(&entry.value, Value::Master(master) if master.server != self.server)
     }
 
-    /// The key as created, if it names this candidate.
+    /// Returns the key as created, if it names this candidate.
     pub(super) fn created_by_us(&self, entry: &EtcdEntry) -> Option<CreatedKey> {
         match &entry.value {
             Value::Master(master) if master.server == self.server => Some(CreatedKey {
@@ -180,8 +180,8 @@ impl Transactions {
         }
     }
 
-    /// Whether our registration is in place. The registration of another process at our address counts, too: then
-    /// two servers are misconfigured, and must not overwrite each other for ever.
+    /// Whether our registration is in place. The registration of another process at our address counts, too. Then two
+    /// servers are misconfigured, and must not overwrite each other forever.
     pub(super) fn is_registered(
         &self,
         entry: &EtcdEntry,
@@ -197,20 +197,20 @@ impl Transactions {
         }
     }
 
-    /// The epoch of another one that has the master's key.
+    /// Returns the epoch of another server that has the master's key.
     pub(super) fn epoch_of_another(&self, view: &View) -> Option<u64> {
         let (master, epoch) = view.master()?;
         (master.server != self.server).then_some(epoch)
     }
 
-    /// The epochs that others tell of, beside where they are.
+    /// Returns the epochs in the registrations of other servers, except for that of the master's key.
     pub(super) fn reported_epochs(&self, view: &View) -> Vec<u64> {
         let key = view.master();
         let own = key.filter(|(master, _)| master.server == self.server);
         let others = view
             .registrations()
             .filter(|other| other.server != self.server);
-        // Others have seen our own key, too: that is no mastership of theirs.
+        // Other servers have also seen our own key, which is no mastership of theirs.
         let epochs = others
             .filter_map(|other| other.highest_epoch)
             .filter(|epoch| own.is_none_or(|(_, own)| own != *epoch));
@@ -236,9 +236,9 @@ pub(super) fn sweep(entry: &EtcdEntry) -> Txn {
     }
 }
 
-/// The condition of every transaction of a master: the key is the one that it created, under its lease. The lease is
-/// compared, too, because in an etcd that was restored from a backup another server's key may have been created at
-/// the same revision.
+/// Returns the conditions of every transaction of a master: the key is the one that it created, under its lease. The
+/// lease is compared, too, because in an etcd that was restored from a backup another server's key may have been
+/// created at the same revision.
 fn is_ours(created: CreatedKey, lease: LeaseId) -> Vec<Compare> {
     vec![
         is_the_key(created),
@@ -250,14 +250,14 @@ fn is_the_key(created: CreatedKey) -> Compare {
     Compare::Created(EtcdKey::Master, created.revision)
 }
 
-/// Whether an answer to [`Transactions::confirm`] shows the key of that mastership, overwritten by hand: then it is
-/// to be mended.
+/// Whether an answer to [`Transactions::confirm`] shows the key of that mastership, overwritten by hand. Then the
+/// candidate repairs it.
 pub(super) fn is_ours_by_hand(answer: &TxnAnswer, created: CreatedKey) -> bool {
     let found = answer.found.as_ref();
     found.is_some_and(|key| key.lease.is_none() && key.created == created.revision)
 }
 
-/// The last term in a view, and when it was seen.
+/// Returns the last term in a view, and when it was seen.
 pub(super) fn term_in_view(view: &View, ttl: Duration) -> Option<(TermRecord, Time)> {
     let entry = view.entries.get(&EtcdKey::Term)?;
     Some((term(&entry.value, ttl), entry.seen_at))
@@ -270,7 +270,7 @@ pub(super) fn is_settled(view: &View) -> bool {
         && !view.entries.contains_key(&EtcdKey::Outstanding)
 }
 
-/// The last term as [`Transactions::stand`] found it, and when it was seen: in the view, or when the answer came.
+/// Returns the last term as [`Transactions::stand`] found it, and when it was seen: in the view, or with the answer.
 pub(super) fn term_found(
     answer: &TxnAnswer,
     view: Option<&View>,
@@ -284,7 +284,7 @@ pub(super) fn term_found(
     Some((term(&found.value, ttl), seen))
 }
 
-/// A term. An unreadable one counts as that of another master, for one TTL.
+/// Returns a term. An unreadable one counts as that of another master, for one TTL.
 fn term(value: &Value, ttl: Duration) -> TermRecord {
     match value {
         Value::Term(term) => term.clone(),

@@ -4,18 +4,18 @@ use std::time::Duration;
 
 use crate::time::Time;
 
-/// Whether changes are gathered.
+/// State of a round.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) enum Round {
-    /// Nothing has changed since the last round.
+    /// No change since the last round.
     #[default]
     Quiet,
-    /// Until then.
+    /// A round that ends at this time.
     Gathering { until: Time },
 }
 
 impl Round {
-    /// Something changed: unless a round is under way, one of that length begins.
+    /// Begins a round of that length after a change, unless a round is open.
     pub(super) fn begin(&mut self, length: Duration, now: Time) {
         if !self.is_gathering() {
             let until = now + length;

@@ -4,32 +4,32 @@ use smol_str::SmolStr;
 
 use crate::close_reason::CloseReason;
 
-/// How many children may have a stream.
+/// Limits on the number of children with a stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StreamLimits {
-    /// In all. None: no limit.
+    /// All children. None: no limit.
     pub children_max: Option<usize>,
-    /// From one address. None: no limit. A child without an address counts only in `children_max`.
+    /// Children from one address. None: no limit. A child without an address counts only in `children_max`.
     pub children_of_caller_max: Option<usize>,
 }
 
-/// The first message of a stream, and what the driver knows besides.
+/// First message of a stream, with facts from the driver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hello {
-    /// The child's node.
+    /// Node of the child.
     pub child: SmolStr,
-    /// The epoch of the mastership of the child's server. Absent: its node has no election.
+    /// Epoch of the mastership of the child's server. Absent: its node has no election.
     pub epoch: Option<u64>,
-    /// The process of the child's node. Absent: not stated.
+    /// Process of the child's node. Absent: not sent.
     pub incarnation: Option<u64>,
-    /// The address it comes from, as a number. Absent: unknown.
+    /// Address of the sender, as a number. Absent: unknown.
     pub caller: Option<u128>,
-    /// Whether the node refuses that process now, because another live process was first. It counts only while
-    /// another process has the stream.
+    /// Whether the node refuses that process now, because another live process was first. It counts only while another
+    /// process has the stream.
     pub is_refused: bool,
-    /// The number of the mastership of the parent's node.
+    /// Number of the mastership of the parent's node.
     pub mastership: u64,
-    /// How many children may have a stream now.
+    /// Present limits.
     pub limits: StreamLimits,
 }
 
@@ -43,7 +43,7 @@ pub enum StreamState {
 }
 
 impl StreamState {
-    /// Its name, for metrics and pages.
+    /// Returns its name, for metrics and pages.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Opening => "opening",
@@ -52,16 +52,16 @@ impl StreamState {
     }
 }
 
-/// What the driver has to do.
+/// A task for the driver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StreamAction {
-    /// From now on, the node pushes changes to that child. It may do so already.
+    /// Let the node push changes to that child from now on. It may do so already.
     Subscribe(SmolStr),
-    /// The node stops pushing to that child.
+    /// Let the node stop pushing to that child.
     Unsubscribe(SmolStr),
-    /// A round is over: push the changes to all children with a stream.
+    /// Push the changes of a round to all children with a stream.
     Push,
-    /// Close that stream, and send the child the reason.
+    /// Close that stream, and send the reason to the child.
     Close {
         /// The stream.
         number: u64,
@@ -70,7 +70,7 @@ pub enum StreamAction {
     },
 }
 
-/// What is to be shown. By default, of no streams.
+/// Status of all streams. By default, of no streams.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StreamsSnapshot {
     /// Streams by their state.

@@ -1,4 +1,4 @@
-//! Child streams: which ones are replaced, refused and closed, and when changes are pushed.
+//! Child streams: replaced, refused and closed ones, and the times of pushes.
 
 use super::*;
 
@@ -13,7 +13,7 @@ fn streams() -> ChildStreams {
     ChildStreams::new(ROUND)
 }
 
-/// The first message of a child's only process, without an election, in the first mastership.
+/// First message of a child's only process, without an election, in the first mastership.
 fn hello(child: &str) -> Hello {
     Hello {
         child: SmolStr::new(child),
@@ -69,7 +69,7 @@ fn the_first_message_names_the_child_of_a_stream() {
     streams.handle_gone(number);
     assert_eq!(streams.state(number), None);
     does(&mut streams, "unsubscribe eu");
-    // Only once.
+    // A second call changes nothing.
     streams.handle_gone(number);
     does(&mut streams, "");
 }
@@ -86,7 +86,8 @@ fn a_second_stream_of_a_child_replaces_the_first_or_is_refused() {
         is_refused: true,
         ..hello
     };
-    // The open stream, the newer one, and why the newer one is refused (None: it replaces).
+    // The open stream, the newer one, and the reason for refusing the newer one (None: it
+    // replaces).
     let (older_master, another) = (Some(OlderMaster), Some(AnotherProcess));
     let table = [
         (of(None, None), of(None, None), None),
@@ -144,9 +145,10 @@ fn a_process_that_the_node_refuses_gets_a_stream_if_no_other_has_one() {
     does(&mut streams, "subscribe eu");
 }
 
-/// Two live processes do not replace each other for ever: one that was replaced and comes back was first.
+/// Two live processes do not replace each other forever: one that was replaced and comes back was
+/// first.
 #[test]
-fn a_process_that_comes_back_keeps_its_stream_from_the_one_that_took_it() {
+fn a_process_that_comes_back_keeps_its_stream() {
     let of = |process| Hello {
         incarnation: Some(process),
         ..hello("eu")
@@ -213,7 +215,7 @@ fn children_with_streams_are_limited_in_all_and_per_address() {
     opens(&mut streams, from("d", None));
     refused(&mut streams, from("e", None), TooMany);
     refused(&mut streams, from("e", Some(1)), TooMany);
-    // A child may replace its own stream; and a child that disconnects makes room.
+    // A child may replace its own stream, and a child that disconnects makes room.
     let b_again = opens(&mut streams, from("b", Some(1)));
     assert_ne!(b, b_again);
     streams.handle_gone(b_again);
@@ -254,7 +256,10 @@ fn a_stream_belongs_to_one_child() {
     assert!(!streams.handle_message(eu, "us"));
     let closed = format!("unsubscribe eu, close {eu} OtherChild");
     does(&mut streams, closed);
-    assert!(streams.handle_message(us, "us"), "that one is untouched");
+    assert!(
+        streams.handle_message(us, "us"),
+        "the other stream is untouched"
+    );
 }
 
 #[test]
@@ -270,7 +275,7 @@ fn a_change_is_pushed_after_one_round_together_with_later_ones() {
         does(&mut streams, "");
         streams.handle_timeout(at(began + 50));
         does(&mut streams, "push");
-        // Then nothing more, until a change begins another round.
+        // Nothing more happens until a change begins another round.
         assert_eq!(streams.poll_timeout(), None);
         streams.handle_timeout(at(began + 50));
         does(&mut streams, "");
@@ -333,7 +338,7 @@ fn streams_of_earlier_masterships_are_closed() {
     let ended = |child, stream| format!("unsubscribe {child}, close {stream} NotMaster");
     let both = format!("{}, {}", ended("eu", eu), ended("us", us));
     does(&mut streams, both);
-    // A stream that came later, or whose first message has not come, stays.
+    // A later stream, or one without its first message, stays.
     assert_eq!(streams.state(asia), Some(StreamState::Open));
     assert_eq!(streams.state(opening), Some(StreamState::Opening));
     streams.handle_mastership(3);

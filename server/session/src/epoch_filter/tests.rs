@@ -1,4 +1,4 @@
-//! Which epochs are refused, and when they are forgotten.
+//! Epochs that are refused, and the time when they are forgotten.
 
 use super::*;
 
@@ -14,7 +14,7 @@ fn out_of_date(epoch: u64, newest: u64, seconds: u64) -> Accepted {
     })
 }
 
-/// A holder whose last lease ends at `leases_end_at` sees these epochs: (second, epoch, result).
+/// Checks a holder whose last lease ends at `leases_end_at`. Each epoch is (second, epoch, result).
 #[track_caller]
 fn check(leases_end_at: u64, epochs: &[(u64, u64, Accepted)]) {
     let mut filter = EpochFilter::default();
@@ -48,7 +48,7 @@ fn an_epoch_is_forgotten_when_the_last_lease_is_over() {
             (0, 46, UP_TO_DATE),
             (59, 18, out_of_date(18, 46, 1)),
             (60, 18, Ok(Some(46))),
-            // It is returned once; from now on the lower epoch counts.
+            // The forgotten epoch is returned once. From now on the lower epoch counts.
             (61, 18, UP_TO_DATE),
             (62, 19, UP_TO_DATE),
             (63, 18, Ok(Some(19))),

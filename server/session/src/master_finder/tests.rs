@@ -1,4 +1,4 @@
-//! Tables: what happens to a finder, and which server it asks then.
+//! Tables: events of a finder, and the server that it asks then.
 
 use super::*;
 
@@ -13,13 +13,13 @@ fn known(texts: &str) -> Arc<[Address]> {
 /// An event.
 #[derive(Clone, Copy, Debug)]
 enum FinderStep {
-    /// etcd lists these, and perhaps a master with its epoch.
+    /// etcd lists these servers, and perhaps a master with its epoch.
     EtcdNames(&'static str, Option<(&'static str, u64)>),
-    /// The server answers that it is the master of an epoch, while leases last for so many seconds.
+    /// The server answers that it is the master of an epoch, while leases last for that many seconds.
     Master(Option<u64>, u64),
     /// It answers a request as the master.
     Answers,
-    /// It names another server, while leases last for so many seconds.
+    /// It names another server, while leases last for that many seconds.
     Names(Option<&'static str>, Option<u64>, u64),
     /// It fails.
     Fails,
@@ -27,7 +27,7 @@ enum FinderStep {
 
 use FinderStep::{Answers, EtcdNames, Fails, Master, Names};
 
-/// The result as a text: what is returned, and which server to ask next; `!` if another server named it.
+/// Writes the result: the returned value, and the next server to ask; `!` if another server named it.
 fn play(finder: &mut MasterFinder, step: FinderStep) -> String {
     let seconds = Duration::from_secs;
     let result = |result: Result<Option<u64>, DeadEnd>| match result {
@@ -97,7 +97,7 @@ fn known_addresses_are_tried_in_turn() {
 }
 
 #[test]
-fn the_master_comes_first_then_the_others_then_what_was_given() {
+fn the_master_comes_first_then_the_others_then_addresses_from_flags() {
     let (servers, given) = (known("a:1 b:1"), known("z:1 a:1"));
     for (named, order) in [(Some("b:1"), "b:1 a:1 z:1"), (None, "a:1 b:1 z:1")] {
         let named = named.map(address);
@@ -121,7 +121,7 @@ fn a_newly_named_master_is_asked_next() {
         "",
         &[
             (EtcdNames("a:1 b:1 c:1", Some(("a:1", 5))), "new: a:1"),
-            // It fails, and etcd does not know yet.
+            // It fails before etcd knows that.
             (Fails, "failed: b:1"),
             (EtcdNames("a:1 b:1 c:1", Some(("a:1", 5))), "b:1"),
             (Fails, "failed: c:1"),
@@ -131,7 +131,7 @@ fn a_newly_named_master_is_asked_next() {
             (Fails, "failed: b:1"),
             // The same server, elected again.
             (EtcdNames("c:1 b:1", Some(("c:1", 12))), "new: c:1"),
-            // In any order of the list.
+            // The order of the list does not matter.
             (EtcdNames("b:1 c:1 d:1", Some(("d:1", 13))), "new: d:1"),
         ],
     );
@@ -223,7 +223,7 @@ fn a_loop_is_left_after_five_redirects_for_the_next_address() {
             (Names(Some("y:1"), None, 0), "y:1!"),
             (Names(Some("x:1"), None, 0), "x:1!"),
             (Names(Some("y:1"), None, 0), "y:1!"),
-            // That it is the master by Discovery does not count as an answer of a master.
+            // A master by Discovery does not count as an answer of a master.
             (Master(None, 0), "y:1!"),
             (Names(Some("x:1"), None, 0), "x:1!"),
             (Names(Some("y:1"), None, 0), left),
@@ -231,7 +231,7 @@ fn a_loop_is_left_after_five_redirects_for_the_next_address() {
     };
     let mut steps = around("election, loop: b:1").to_vec();
     steps.extend(around("election, loop: a:1"));
-    // An answer of a master starts the count over.
+    // An answer of a master restarts the count.
     steps.extend(&around("")[..6]);
     steps.push((Answers, "x:1!"));
     steps.extend(&around("")[..6]);
@@ -289,7 +289,7 @@ fn etcd_is_read_again_unless_other_servers_may_know_the_master() {
         (no_master, false),
         // The named server is asked at once.
         (Names(Some("x:1"), None, 0), false),
-        // A named master that is dead is about to get a successor: this counts as no master, too.
+        // A named master that is down is about to get a successor. This counts as no master, too.
         (Fails, true),
         (two, false),
         (no_master, false),

@@ -1,14 +1,14 @@
-//! How many messages a parent may send on a stream.
+//! The limit on messages from a parent on a stream.
 //!
-//! A parent answers requests, and pushes changes once a round of 50 ms: some forty messages a second, and more
-//! only if one message would be too large. Each message takes the node's lock, so a parent that sends without
-//! end would starve this server's holders.
+//! A parent answers requests, and pushes changes once a round of 50 ms. That is some forty messages a second, and more
+//! only if one message would be too large. Each message takes the node's lock, so a parent that sends without end would
+//! starve this server's holders.
 
 use std::time::Duration;
 
 use crate::time::Time;
 
-/// Messages each second, at most.
+/// Largest number of messages each second.
 pub const MESSAGES_PER_SECOND_MAX: u32 = 2_000;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -28,7 +28,7 @@ impl FloodGuard {
         }
     }
 
-    /// A message came. Returns whether there are too many.
+    /// Counts a message. Returns whether there are too many.
     pub(super) fn note_message(&mut self, now: Time) -> bool {
         if now.since(self.second) >= SECOND {
             *self = Self::new(now);

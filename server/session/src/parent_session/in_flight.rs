@@ -1,8 +1,8 @@
 //! Requests to the parent that are not fully answered yet.
 //!
-//! Each resource has at most one request in flight, so every resource of a request waits for an answer of its
-//! own. This also detects a parent that answers everything but one resource: otherwise that resource would not
-//! be asked for again as long as the stream lasts.
+//! Each resource has at most one request in flight, so every resource of a request waits for an answer of its own. This
+//! detects a parent that never answers one resource. Otherwise the server would not ask for that resource again as long
+//! as the stream lasts.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -18,15 +18,15 @@ pub(super) struct InFlight {
 #[derive(Clone, Debug)]
 struct SentRequest {
     sequence: u64,
-    /// The resources that are not answered yet, by their numbers. Any answer completes a request for none.
+    /// Resources without an answer yet, by their numbers. Any answer completes a request for none.
     resources: BTreeSet<u64>,
-    /// When it was sent, or the request before it was answered: a parent that is slow but answers one request
-    /// after the other is not stuck.
+    /// Time of sending, or of the answer to the request before it. A parent that is slow but answers one request after
+    /// the other is not stuck.
     since: Time,
 }
 
 impl InFlight {
-    /// The request was sent, for these resources.
+    /// Notes that the request was sent, for these resources.
     pub(super) fn note_sent(
         &mut self,
         sequence: u64,
@@ -40,17 +40,17 @@ impl InFlight {
         });
     }
 
-    /// Requests that are not fully answered.
+    /// Number of requests that are not fully answered.
     pub(super) fn len(&self) -> usize {
         self.requests.len()
     }
 
-    /// When the parent began to owe the oldest answer.
+    /// Returns the time since which the parent owes the oldest answer.
     pub(super) fn since(&self) -> Option<Time> {
         self.requests.front().map(|sent| sent.since)
     }
 
-    /// A part of a large answer arrived: the timeout for the rest begins anew.
+    /// Notes a part of a large answer. The timeout for the rest begins again.
     pub(super) fn note_progress(&mut self, now: Time) {
         if let Some(sent) = self.requests.front_mut() {
             sent.since = now;
@@ -62,12 +62,12 @@ impl InFlight {
         self.requests.iter().any(|sent| sent.sequence == sequence)
     }
 
-    /// Everything is answered.
+    /// Notes that everything is answered.
     pub(super) fn clear(&mut self) {
         self.requests.clear();
     }
 
-    /// The parent answered, or pushed a change.
+    /// Notes an answer of the parent, or a pushed change.
     pub(super) fn note_answer(&mut self, answered: &[AnsweredResource], now: Time) {
         for answer in answered {
             // An answer to an older request does not complete a newer one.

@@ -1,4 +1,4 @@
-//! The states of a session with the parent, and their names.
+//! States of a session with the parent, and their names.
 
 use crate::parent_session::flood::FloodGuard;
 use crate::parent_session::in_flight::InFlight;
@@ -37,7 +37,7 @@ pub(super) enum SessionState {
     },
 }
 
-/// The states by name, in the order in which they follow.
+/// All states by name, in the order in which they follow.
 pub const STATES: [&str; 7] = [
     "standby",
     "connecting",
@@ -49,7 +49,7 @@ pub const STATES: [&str; 7] = [
 ];
 
 impl SessionState {
-    /// Its name: one of [`STATES`].
+    /// Returns its name: one of [`STATES`].
     pub(super) fn name(&self) -> &'static str {
         let number = match self {
             Self::Standby => 0,

@@ -1,25 +1,25 @@
-//! Whether streams work at the server that is asked.
+//! Detection whether streams work at the present server.
 //!
-//! A proxy may hold streams back, or end them. So a server is polled for a while if a young stream (of less than
-//! ten seconds) never answered, or swallowed a request, or was the third young one in a row that broke. If an
-//! older stream that answered breaks, the server or the network failed, and streams work. If the server is
-//! unreachable, it died, which shows nothing about its streams.
+//! A proxy may hold streams back, or end them. So the session polls a server for a while after the failure of a young
+//! stream (of less than ten seconds): it never answered, or swallowed a request, or was the third young one in a row
+//! that broke. If an older stream that answered breaks, the server or the network failed, and streams work. If the
+//! server is unreachable, it died, which shows nothing about its streams.
 
 use std::time::Duration;
 
 use crate::time::Time;
 
-/// How long a server is polled: the first time, and at most. Each time twice as long as the last.
+/// Polling time of a server: the first time, and at most. Each time is twice as long as the last.
 pub(super) const POLL_LENGTH: (Duration, Duration) =
     (Duration::from_secs(30), Duration::from_secs(300));
 
-/// A stream that lasts this long works.
+/// Shortest life of a stream that works.
 pub(super) const WORKS_AFTER: Duration = Duration::from_secs(10);
 
-/// The server is polled once this many young streams in a row broke, though they answered.
+/// Number of young streams in a row that broke, though they answered, before the session polls.
 pub(super) const YOUNG_MAX: u32 = 3;
 
-/// Why a server is polled.
+/// Reason for polling a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PollReason {
     /// It does not support streams.
@@ -30,13 +30,13 @@ pub enum PollReason {
     AnotherProcess,
 }
 
-/// What is known about streams at the server that is asked.
+/// Facts about streams at the present server.
 #[derive(Clone, Debug)]
 pub(super) struct StreamHealth {
     polled: Option<(PollReason, Time)>,
-    /// How long to poll next time.
+    /// Length of the next polling time.
     poll_length: Duration,
-    /// Young streams in a row that broke.
+    /// Number of young streams in a row that broke.
     young: u32,
 }
 
@@ -51,12 +51,12 @@ impl Default for StreamHealth {
 }
 
 impl StreamHealth {
-    /// Why the server is polled, and until when.
+    /// Returns the reason for polling the server, and the end of it.
     pub(super) fn polled(&self, now: Time) -> Option<(PollReason, Time)> {
         self.polled.filter(|(_, until)| *until > now)
     }
 
-    /// Polls it from now on, for a while.
+    /// Polls the server from now on, for a while.
     pub(super) fn poll(&mut self, why: PollReason, now: Time) {
         let length = match why {
             PollReason::NoStreams => POLL_LENGTH.1,
@@ -69,8 +69,8 @@ impl StreamHealth {
         self.polled = Some((why, now + length));
     }
 
-    /// A stream broke, which had begun at `began`. `is_sound`: it answered every request. Returns whether the
-    /// server is polled now.
+    /// Notes that a stream broke, which had begun at `began`. `is_sound`: it answered every request. Returns whether
+    /// the session polls the server now.
     pub(super) fn note_broken(&mut self, began: Time, is_sound: bool, now: Time) -> bool {
         if now.since(began) >= WORKS_AFTER {
             *self = Self::default();
@@ -84,14 +84,14 @@ impl StreamHealth {
         true
     }
 
-    /// The server is unreachable, which is why its stream broke.
+    /// Notes that the server is unreachable, which explains its broken stream.
     pub(super) fn note_unreachable(&mut self) {
         if matches!(self.polled, Some((PollReason::StreamsBreak, _))) {
             self.polled = None;
         }
     }
 
-    /// Tries a stream next.
+    /// Lets the session try a stream next.
     pub(super) fn try_again(&mut self) {
         self.polled = None;
     }

@@ -1,4 +1,4 @@
-//! The transitions of a session: each event, and the actions that follow.
+//! Transitions of a session: each event, and the actions after it.
 
 mod which_address;
 
@@ -29,7 +29,7 @@ const MASTER: MasterInfo<'static> = MasterInfo {
     epoch: Some(5),
 };
 
-/// Waits are as long as they can be.
+/// The largest random number gives the longest waits.
 const CHANCE: f64 = 1.0;
 
 impl Story {
@@ -51,7 +51,7 @@ impl Story {
         self
     }
 
-    /// The actions, and then the state.
+    /// Writes the actions, and then the state.
     fn does(&mut self) -> String {
         let mut done = Vec::new();
         while let Some(action) = self.session.poll_action() {
@@ -136,7 +136,7 @@ impl Story {
         session.handle_reply(on, reply, Duration::ZERO, CHANCE, now)
     }
 
-    /// The parent answers one resource of a request.
+    /// An answer of the parent for one resource of a request.
     fn answers(&mut self, sequence: u64, resource: u64) -> &mut Self {
         let to = Some(sequence);
         let reply = Reply {
@@ -167,7 +167,7 @@ impl Story {
         self
     }
 
-    /// It waits for that long.
+    /// Checks that the session waits for that long.
     #[track_caller]
     fn waits(&mut self, millis: u64) -> &mut Self {
         let until = self.now + Duration::from_millis(millis);
@@ -175,7 +175,7 @@ impl Story {
         self
     }
 
-    /// A stream is open for that many seconds, and the parent has answered on it.
+    /// Keeps a stream open for that many seconds, on which the parent has answered.
     fn streams_for(&mut self, seconds: f64) -> &mut Self {
         self.connects().discovers(MASTER).opens().sends(1, &[7]);
         self.answers(1, 7).after(seconds);
@@ -230,7 +230,7 @@ fn events_of_an_older_connection_are_ignored() {
     story.session.handle_closed(old, end, CHANCE, now);
     assert_eq!(story.replies_on(old, &Reply::default()), Disposition::Drop);
     story.check("connecting");
-    // Nor does it answer a request on the next connection.
+    // It answers no request on the next connection either.
     story.connects().discovers(MASTER).opens().sends(2, &[7]);
     story.does();
     let (resource, to) = (7, None);
@@ -383,7 +383,7 @@ fn each_replaced_stream_is_opened_again_after_a_longer_wait() {
         story.waits(wait).is_late();
         story.check("connect a:1 Stream, connecting");
     }
-    // After a stream that lasted it is news again.
+    // After a stream that lasted, it is news again.
     story.streams_for(10.0).is_closed(replaced);
     story.check("close, stands back!, waiting");
 }

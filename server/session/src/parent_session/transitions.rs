@@ -1,4 +1,4 @@
-//! The transitions of a session, and what it reports.
+//! Transitions of a session, and its reports.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ impl ParentSession {
 
     pub(super) fn become_connecting(&mut self, to: Address, now: Time) {
         if self.address.as_ref() != Some(&to) {
-            // Whether streams work is known of one server only.
+            // Facts about streams are about one server only.
             self.streams.try_again();
         }
         let transport = match self.streams.polled(now) {
@@ -64,7 +64,7 @@ impl ParentSession {
             SessionState::Standby | SessionState::Waiting { .. }
         );
         if is_connected {
-            // Later events of the connection, and actions that are queued for it, are void.
+            // Later events of the connection, and actions queued for it, are void.
             self.connection = ConnectionNumber(self.connection.0 + 1);
             self.actions
                 .retain(|action| matches!(action, ParentAction::Close | ParentAction::Report(_)));
@@ -72,7 +72,7 @@ impl ParentSession {
         }
     }
 
-    /// The connection ended: polls, waits, or tries the next server.
+    /// Handles the end of a connection: polls, waits, or tries the next server.
     pub(super) fn on_connection_end(&mut self, failure: ParentFailure, chance: f64, now: Time) {
         let stream = match self.state {
             SessionState::Opening { .. } => Some((now, false)),
@@ -85,7 +85,7 @@ impl ParentSession {
         };
         self.close(now);
         let ParentFailure::Closed(closed) = failure else {
-            // The server swallowed something while connected, so it did not die.
+            // The server swallowed a request while connected, so it did not die.
             return self.note_unreliable_stream(stream, false, failure, chance, now);
         };
         match (closed, stream) {
@@ -138,7 +138,7 @@ impl ParentSession {
         }
     }
 
-    /// A connection ended, perhaps because streams do not work there; `is_sound`: that is unlikely.
+    /// Notes the end of a connection, perhaps because streams do not work there; `is_sound`: that is unlikely.
     pub(super) fn note_unreliable_stream(
         &mut self,
         stream: Option<(Time, bool)>,
@@ -171,8 +171,8 @@ impl ParentSession {
         self.reconnect(now);
     }
 
-    /// The parent replaced the stream, although this server is the master: waits before it opens another. Two
-    /// servers that both are their node's only one by configuration would replace each other's streams at once.
+    /// Waits before it opens another stream, after the parent replaced one although this server is the master. Two
+    /// servers with the same node and no election would otherwise replace each other's streams at once.
     pub(super) fn wait_after_replacement(
         &mut self,
         failure: ParentFailure,
@@ -220,7 +220,7 @@ impl ParentSession {
         self.connect_next(chance, now);
     }
 
-    /// The server does not lead to a master. The finder has moved on to the next address already.
+    /// Leaves a server that does not lead to a master. The finder has moved on to the next address already.
     pub(super) fn leave_dead_end(&mut self, lost: &DeadEnd, chance: f64, now: Time) {
         let failure = ParentFailure::DeadEnd(lost.why.clone());
         self.try_next_or_wait(failure, lost.is_election, chance, now);
@@ -292,7 +292,8 @@ impl ParentSession {
             }));
     }
 
-    /// An operator repairs a parent that refuses otherwise than one that is unreachable, so both are news.
+    /// Reports that the parent is down. The operator's repair differs for a parent that refuses and for one that is
+    /// unreachable, so both are news.
     pub(super) fn report_down(&mut self, failure: &ParentFailure) {
         let refuses = matches!(
             failure,

@@ -1,15 +1,15 @@
-//! Text of others, and how it is shown.
+//! Escaping of text from others.
 
 use super::*;
 
 #[track_caller]
 fn check(text: &str, expected: &str) {
     assert_eq!(line(text), expected);
-    assert_eq!(line(expected), expected, "shown twice is shown once");
+    assert_eq!(line(expected), expected, "escaping twice changes nothing");
 }
 
 #[test]
-fn what_can_be_seen_stays_as_it_is() {
+fn visible_text_stays_as_it_is() {
     for text in [
         "",
         "db/orders/reads",
@@ -26,7 +26,7 @@ fn what_can_be_seen_stays_as_it_is() {
 }
 
 #[test]
-fn what_steers_or_hides_is_shown_as_its_number() {
+fn invisible_characters_are_shown_as_their_numbers() {
     check("\u{1b}[2J", r"\u{1b}[2J");
     check("a\u{7}b\rc\0", r"a\u{7}b\u{d}c\u{0}");
     check("\u{202e}gpj.exe", r"\u{202e}gpj.exe");
@@ -78,7 +78,7 @@ fn a_line_ends_where_it_ends() {
 }
 
 #[test]
-fn json_says_the_same_by_its_own_numbers() {
+fn json_keeps_its_value_with_its_own_escapes() {
     let text = "{\"a\":\t\"\u{202e}\u{7f}\u{e0001}ä\"}\n";
     assert_eq!(json(text), "{\"a\":\t\"\\u202e\\u007f\\udb40\\udc01ä\"}\n");
 }

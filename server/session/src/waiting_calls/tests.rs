@@ -1,4 +1,4 @@
-//! Calls, and when each is answered.
+//! Calls, and the time of each answer.
 
 use super::*;
 
@@ -30,7 +30,7 @@ fn waits(call: &mut WaitingCall) {
 #[track_caller]
 fn is_answered(mut call: WaitingCall) {
     assert_eq!(call.poll_action(), Some(CallAction::Answer));
-    // Once, whatever happens.
+    // The call is answered once, whatever happens.
     call.handle_parent_answered(at(5_700));
     call.handle_timeout(at(7_000));
     assert_eq!((call.poll_action(), call.poll_timeout()), (None, None));
@@ -79,7 +79,7 @@ fn a_call_is_answered_after_a_second_whatever_is_undecided() {
     waits(&mut call);
     call.handle_parent_answered(at(5_999));
     assert!(call.poll_action().is_some());
-    // However often it was tried.
+    // The number of attempts does not matter.
     call.handle_decision(NOT_READY, at(5_999));
     waits(&mut call);
     call.handle_timeout(at(6_000));

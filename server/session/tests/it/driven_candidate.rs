@@ -16,7 +16,7 @@ use doorward_session::time::tolerance::Tolerance;
 
 pub(crate) const TTL: Duration = Duration::from_secs(10);
 
-/// The lease of its mark.
+/// Lease of its mark.
 pub(crate) const MARK: LeaseId = LeaseId(99);
 
 /// A candidate, its last request, and its reports.
@@ -30,23 +30,23 @@ pub(crate) struct DrivenCandidate {
     pub(crate) is_registered: bool,
     /// Whether requests about the mark are answered automatically.
     pub(crate) is_marked: bool,
-    /// Whether a mark is there when it looks.
+    /// Whether a view shows a mark.
     pub(crate) is_outstanding: bool,
-    /// The highest epoch in another server's registration.
+    /// Highest epoch in another server's registration.
     pub(crate) other_saw: Option<u64>,
-    /// How often templates came into force.
+    /// Number of templates that came into force.
     pub(crate) applied: u32,
-    /// The term that it was shown.
+    /// Term in the last view.
     term: Option<EtcdEntry>,
 }
 
 impl DrivenCandidate {
-    /// It has just started.
+    /// Returns a candidate that has just started.
     pub(crate) fn outside() -> Self {
         Self::begun(None)
     }
 
-    /// The same, at the root.
+    /// Returns the same, at the root.
     pub(crate) fn begun(templates: Option<ActiveTemplates>) -> Self {
         let config = CandidateConfig {
             address: "here:1".into(),
@@ -76,12 +76,12 @@ impl DrivenCandidate {
         played
     }
 
-    /// It is registered, and another server is the master.
+    /// Returns a registered candidate while another server is the master.
     pub(crate) fn watching() -> Self {
         Self::outside().that_watches()
     }
 
-    /// The same, from another beginning.
+    /// Registers it while another server is the master.
     pub(crate) fn that_watches(self) -> Self {
         let mut played = self;
         played.see(Some(("theirs", 50, 7)), None);
@@ -90,12 +90,12 @@ impl DrivenCandidate {
         played
     }
 
-    /// There is no master, and it has asked for the mastership.
+    /// Returns a candidate that has asked for the mastership, since there is no master.
     pub(crate) fn standing() -> Self {
         Self::watching().that_stands(None)
     }
 
-    /// The same, after a master that wrote that term.
+    /// Lets it ask for the mastership after a master that wrote that term.
     pub(crate) fn that_stands(self, term: Option<TermRecord>) -> Self {
         let mut played = self;
         played.see(None, term);
@@ -103,7 +103,7 @@ impl DrivenCandidate {
         played
     }
 
-    /// It has won, and asks for a confirmation.
+    /// Returns a candidate that has won, and asks for a confirmation.
     pub(crate) fn elected() -> Self {
         let mut played = Self::standing();
         played.transacted(true);
@@ -123,7 +123,7 @@ impl DrivenCandidate {
         played
     }
 
-    /// It is the master, and renews.
+    /// Returns a master that renews its lease.
     pub(crate) fn renewing() -> Self {
         let mut played = Self::master();
         let due = played.candidate.poll_timeout().unwrap();
@@ -132,7 +132,7 @@ impl DrivenCandidate {
         played
     }
 
-    /// It was the master, and etcd has not confirmed it in time.
+    /// Returns a former master that etcd has not confirmed in time.
     pub(crate) fn lapsed() -> Self {
         let mut played = Self::renewing();
         played.wait(TTL);
@@ -250,7 +250,7 @@ impl DrivenCandidate {
         self.drain();
     }
 
-    /// The revision at which its own key came to be. The term is as it was.
+    /// Shows it a view with its own key, and with the same term as before.
     pub(crate) fn see_own_key(&mut self) {
         let created = self.revision;
         let term = self.term.take().and_then(|entry| match entry.value {
@@ -273,7 +273,7 @@ impl DrivenCandidate {
         self.see(None, None);
     }
 
-    /// Its epoch, as the master: the revision of its key.
+    /// Returns its epoch, as the master: the revision of its key.
     pub(crate) fn epoch(&self) -> u64 {
         match self.candidate.standing(self.now) {
             Standing::Master(term) => term.epoch,
@@ -285,7 +285,7 @@ impl DrivenCandidate {
         self.candidate.state(self.now)
     }
 
-    /// Its request, in short. Empty: none.
+    /// Names its request, in short. Empty: none.
     pub(crate) fn asks(&self) -> &'static str {
         self.asked.as_ref().map_or("", |asked| match &asked.op {
             Op::Probe => "probe",

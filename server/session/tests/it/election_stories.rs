@@ -42,8 +42,8 @@ fn a_mastership_counts_from_when_its_renewal_was_sent() {
     assert_eq!(term.valid_until, sent + Duration::from_secs(9));
 }
 
-/// etcd may have been restored from a backup: then its key and term are unchanged, although another master has
-/// decided in between.
+/// etcd may have been restored from a backup. Then its key and term are unchanged, although another master has decided
+/// in between.
 #[test]
 fn a_mastership_that_had_lapsed_is_vacant_until_it_is_confirmed() {
     for (what, late, is_vacant_until_then) in
@@ -70,8 +70,8 @@ fn a_mastership_that_had_lapsed_is_vacant_until_it_is_confirmed() {
     }
 }
 
-/// The last term is gone, or another one tells of an epoch whose term is nowhere: etcd was wiped, and somebody may
-/// have been elected before that of whom nothing is left.
+/// The last term is gone, or another server has seen an epoch without a term: etcd was wiped, and an unknown master may
+/// have been elected before that.
 #[test]
 fn a_candidate_gives_time_to_a_master_that_it_never_saw() {
     let resigned = TermRecord {
@@ -139,7 +139,7 @@ fn every_transaction_of_a_master_is_bound_to_its_key() {
     );
 }
 
-/// The term that is to be written: whether it is resigned, and its length.
+/// Returns the term that is to be written: whether it is resigned, and its length.
 fn written(played: &DrivenCandidate) -> (bool, Duration) {
     let mut terms = played.txn().then.iter().filter_map(|step| match step {
         TxnStep::Put {
@@ -185,7 +185,7 @@ fn a_master_in_an_outdated_view_is_not_named() {
     played.candidate.handle_contact(seen_at, true, played.now);
     let moment = Duration::from_nanos(1);
     assert!(names(&played, TTL - moment) && !names(&played, TTL));
-    // Its timeout is when its standing changes, though no action follows.
+    // Its timeout is at the change of its standing, though no action follows.
     played.now = played.now + (TTL - moment);
     played.candidate.handle_timeout(played.now);
     let due = played.candidate.poll_timeout();

@@ -1,4 +1,4 @@
-//! Candidates in an election: what each does in each state. The simulator plays elections in which clocks, connections
+//! Candidates in an election: the reaction in each state. The simulator plays elections in which clocks, connections
 //! and etcd fail, and checks that two masters never decide.
 
 #![allow(

@@ -1,4 +1,4 @@
-//! The mark in etcd that leases may be out: how long it lasts, and what follows when it is gone.
+//! The mark in etcd that leases may be valid: its length, and the effect when it is gone.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ fn in_force() -> ActiveTemplates {
     }
 }
 
-/// It has won, and its requests about the mark are answered by hand.
+/// A candidate that has won. The test answers its requests about the mark.
 fn elected() -> DrivenCandidate {
     let mut played = DrivenCandidate::begun(Some(in_force()))
         .that_watches()
@@ -31,7 +31,7 @@ fn elected() -> DrivenCandidate {
     played
 }
 
-/// Grants it the lease that it asks for, and returns the length.
+/// Grants the lease that the candidate asks for, and returns the length.
 #[track_caller]
 fn grant(played: &mut DrivenCandidate, lease: LeaseId) -> Duration {
     let Some(Op::Grant(ttl)) = played.asked.as_ref().map(|asked| asked.op.clone()) else {
@@ -41,7 +41,7 @@ fn grant(played: &mut DrivenCandidate, lease: LeaseId) -> Duration {
     ttl
 }
 
-/// Renews its own lease when that is due.
+/// Lets it renew its own lease when that is due.
 #[track_caller]
 fn renew(played: &mut DrivenCandidate) {
     let due = played.candidate.poll_timeout().unwrap();
@@ -50,7 +50,7 @@ fn renew(played: &mut DrivenCandidate) {
     played.answer(OpAnswer::Renewed);
 }
 
-/// The lease of the mark that is to be written with the term.
+/// Returns the lease of the mark that is to be written with the term.
 #[track_caller]
 fn written(played: &DrivenCandidate) -> Option<LeaseId> {
     let steps = &played.txn().then;
@@ -62,7 +62,7 @@ fn written(played: &DrivenCandidate) -> Option<LeaseId> {
         TxnStep::Put { value, .. } => matches!(value, Value::Term(term) if term.is_marked),
         _ => false,
     });
-    assert_eq!(mark.is_some(), is_marked, "the term tells of the mark");
+    assert_eq!(mark.is_some(), is_marked, "the term has the mark");
     mark
 }
 
@@ -83,7 +83,7 @@ fn each_confirmation_writes_a_mark_that_outlasts_all_leases() {
     renew(&mut played);
     let asked = played.asked.as_ref().map(|asked| asked.op.clone());
     assert_eq!(asked, Some(Op::Renew(MARK)), "after its own lease");
-    // It was revoked by hand.
+    // An operator revoked it.
     played.answer(OpAnswer::LeaseGone);
     grant(&mut played, LeaseId(100));
     assert_eq!(written(&played), Some(LeaseId(100)));
@@ -127,7 +127,7 @@ fn a_lease_of_many_years_has_no_mark() {
 }
 
 #[test]
-fn a_resignation_tells_of_the_mark_that_was_written() {
+fn a_resignation_keeps_the_written_mark() {
     let mut played = DrivenCandidate::begun(Some(in_force()))
         .that_watches()
         .that_stands(None);
@@ -141,7 +141,7 @@ fn a_resignation_tells_of_the_mark_that_was_written() {
     assert!(played.txn().then.iter().any(marked));
 }
 
-/// A term that was not resigned.
+/// Returns a term that was not resigned.
 fn last_term(is_marked: bool) -> TermRecord {
     TermRecord {
         epoch: 60,
@@ -158,7 +158,7 @@ fn last_term(is_marked: bool) -> TermRecord {
     }
 }
 
-/// A server that has just started, and what it finds in etcd.
+/// Checks a server that has just started, with these keys in etcd.
 #[track_caller]
 fn check(what: &str, is_marked: bool, is_outstanding: bool, is_settled: bool) {
     let mut played = DrivenCandidate::begun(Some(in_force()));
@@ -191,10 +191,10 @@ fn a_server_that_starts_neither_waits_nor_learns_if_the_mark_is_gone() {
 }
 
 #[test]
-fn a_server_that_was_there_before_goes_by_what_it_saw() {
+fn a_server_that_saw_the_mark_before_goes_by_its_own_view() {
     let mut played = DrivenCandidate::begun(Some(in_force()));
     played.see(None, Some(last_term(true)));
-    // It is deleted by hand.
+    // An operator deletes the mark.
     played.is_outstanding = false;
     played.see(None, Some(last_term(true)));
     played.answer(OpAnswer::Granted(LeaseId(9), TTL));

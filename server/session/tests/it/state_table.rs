@@ -1,4 +1,4 @@
-//! A table: what a candidate does in each state on each event.
+//! A table: the reaction of a candidate to each event in each state.
 
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ fn happen(event: &str, played: &mut DrivenCandidate) {
         "wait 11s" => played.wait(Duration::from_secs(11)),
         "wait TTL/3" => played.wait(TTL / 3),
         "wait TTL" => played.wait(TTL),
-        // The key of a process, of a revision and under a lease; 0 is none.
+        // The key of a process, at a revision and under a lease; 0 is none.
         key => {
             let ["key", process, created, lease] = *key.split(' ').collect::<Vec<_>>() else {
                 panic!("{event:?} is no event");
@@ -45,7 +45,7 @@ fn happen(event: &str, played: &mut DrivenCandidate) {
     }
 }
 
-/// Each row has what it is about, the events, and then the state and the request.
+/// Each row has a title, the events, and then the state and the request.
 #[track_caller]
 fn check(from: fn() -> DrivenCandidate, table: &str) {
     for row in table.trim().lines() {
@@ -92,7 +92,7 @@ fn watching() {
 }
 
 #[test]
-fn what_failed_is_forgotten_when_all_is_answered() {
+fn failures_are_forgotten_once_all_requests_are_answered() {
     check(
         || {
             let mut played = DrivenCandidate::watching();

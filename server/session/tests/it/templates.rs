@@ -1,5 +1,5 @@
-//! Templates with shorter leases come into force once etcd has recorded how long former leases may last; and the
-//! next winner knows that time.
+//! Templates with shorter leases come into force once etcd has recorded how long former leases may last. The next
+//! winner knows that time.
 
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ fn shorter() -> NextTemplates {
     }
 }
 
-/// The term of a master that has resigned, with the lease lengths in it.
+/// Returns the term of a master that has resigned, with the lease lengths in it.
 fn resigned(leases: Option<LeaseLengths>) -> TermRecord {
     TermRecord {
         epoch: 60,
@@ -62,7 +62,7 @@ fn master() -> DrivenCandidate {
     played.that_is_confirmed()
 }
 
-/// The lease lengths in the term that is to be written.
+/// Returns the lease lengths in the term that is to be written.
 fn written(played: &DrivenCandidate) -> LeaseLengths {
     let mut terms = played.txn().then.iter().filter_map(|step| match step {
         TxnStep::Put {
@@ -101,7 +101,7 @@ fn a_masters_new_templates_come_into_force_when_etcd_has_confirmed_their_term() 
 #[test]
 fn a_confirmation_requested_before_them_does_not_bring_them_into_force() {
     let mut played = master();
-    // A renewal is due; after it the mastership is confirmed, by the templates that are in force.
+    // A renewal is due. After it the mastership is confirmed, by the templates in force.
     let next = played.candidate.poll_timeout().unwrap();
     played.wait(next.since(played.now));
     played.answer(OpAnswer::Renewed);
@@ -132,7 +132,7 @@ fn without_etcd_they_come_into_force_when_the_mastership_is_over() {
     }
     assert_eq!(played.state(), CandidateState::Lapsed);
     if played.applied == 0 {
-        // Between two requests.
+        // This is between two requests.
         played.answer(OpAnswer::Failed);
         let next = played.candidate.poll_timeout().unwrap();
         played.wait(next.since(played.now));

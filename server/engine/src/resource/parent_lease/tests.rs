@@ -1,4 +1,4 @@
-//! How a resource stands with its parent: what each event does in each state, and when the parent is asked.
+//! Transitions of the parent lease: each event in each state, and the time of the next request.
 
 use super::*;
 
@@ -55,10 +55,10 @@ fn answered(last: LastAnswer) -> ParentLease {
     ParentLease::Answered { request, last }
 }
 
-/// What can happen, at `NOW`.
+/// Events at `NOW`.
 #[derive(Clone, Copy, Debug)]
 enum Input {
-    /// A request goes up.
+    /// A request to the parent.
     Ask,
     /// A lease, to be refreshed at 110.
     Hold,
@@ -67,7 +67,7 @@ enum Input {
     Nonsense,
     Behind,
     Lost,
-    /// Nobody is left.
+    /// The last holder has left.
     Forget,
     GiveBack,
 }
@@ -105,7 +105,7 @@ fn every_answer_ends_the_wait_for_it() {
 }
 
 #[test]
-fn what_the_parent_said_counts_while_the_next_request_is_on_its_way() {
+fn the_last_answer_counts_while_the_next_request_is_in_flight() {
     for last in [held(95), NOT_READY, refused(105, None)] {
         check(fresh(last), Input::Ask, asked(last));
         check(answered(last), Input::Ask, asked(last));
@@ -128,7 +128,7 @@ fn a_parent_that_is_not_ready_is_asked_often_until_it_grants_a_lease() {
 }
 
 #[test]
-fn a_refusal_ends_by_another_answer_or_when_nobody_is_left() {
+fn a_refusal_ends_by_another_answer_or_with_the_last_holder() {
     let before = asked(refused(105, Some(140)));
     check(before, Input::Hold, answered(held(110)));
     check(before, Input::NotReady, answered(NOT_READY));
@@ -146,7 +146,7 @@ fn a_refusal_ends_by_another_answer_or_when_nobody_is_left() {
 }
 
 #[test]
-fn what_was_given_back_hears_nothing_more() {
+fn a_lease_given_back_ignores_answers() {
     for event in [Input::Hold, Input::Refuse, Input::Lost, Input::Ask] {
         check(ParentLease::GivenBack, event, ParentLease::GivenBack);
     }
@@ -158,7 +158,7 @@ fn what_was_given_back_hears_nothing_more() {
 }
 
 #[test]
-fn a_refusal_is_news_once_and_says_when_to_come_back() {
+fn a_refusal_is_reported_once_and_has_a_wait() {
     for (reason, why, lasts) in [
         (
             RefusalReason::UnknownResource,

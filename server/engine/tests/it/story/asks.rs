@@ -1,5 +1,4 @@
-//! Clients of a story that do as the protocol says: each remembers what it has, and says so when it asks
-//! next.
+//! Clients of a story that follow the protocol: each remembers its lease, and reports it with the next request.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -14,7 +13,7 @@ use super::wording;
 use super::world::Arrived;
 
 impl Player {
-    /// A client asks, and is answered at once. The first time it needs `wants=`, and in a tree `at=`.
+    /// Lets a client ask, and answers at once. Its first command needs `wants=`, and in a tree `at=`.
     pub fn ask(&mut self, command: &Command) -> CommandResult<String> {
         let name = command.the(0, "client")?;
         let number = match self.world.client_named(name) {
@@ -87,7 +86,7 @@ impl Player {
         output
     }
 
-    /// A client wants something else, and says so when it runs.
+    /// Changes the wants of a client, which reports them when it runs.
     pub fn wants(&mut self, command: &Command) -> CommandResult<String> {
         let number = self.client(command.the(0, "client")?)?;
         let wants = command.the(1, "number")?;
@@ -99,7 +98,7 @@ impl Player {
         Ok(String::new())
     }
 
-    /// A client stops using what it has, and says so.
+    /// Lets a client release its lease.
     pub fn release(&mut self, command: &Command) -> CommandResult<String> {
         let number = self.client(command.the(0, "client")?)?;
         let message = self.world.client_releases(number);
@@ -110,14 +109,14 @@ impl Player {
         }
     }
 
-    /// A client is gone, and says nothing.
+    /// Removes a client without a release.
     pub fn drop_client(&mut self, command: &Command) -> CommandResult<String> {
         let number = self.client(command.the(0, "client")?)?;
         self.world.clients[number].crashed = true;
         Ok(String::new())
     }
 
-    /// What every client uses, and may use in safe mode.
+    /// Lists the amount that each client uses, and its safe capacity.
     pub fn clients(&self) -> String {
         let mut output = String::new();
         let now = self.world.now;

@@ -1,5 +1,5 @@
-//! The world of the stories, played by chance from one seed: which message arrives when, is lost or comes
-//! twice, who crashes, what is changed. Whatever must always hold is checked at every step.
+//! A random run of the stories' world, from one seed. The seed decides when each message arrives, whether it is lost or
+//! comes twice, which process crashes, and what changes. Each step checks all invariants.
 //!
 //! A world is one root that may lose its mastership ([`ByChance::alone`]), or a tree whose servers crash
 //! ([`ByChance::tree`]).
@@ -24,24 +24,24 @@ use super::setup::{Faults, Setup};
 use super::story_server::Server;
 use super::world::{Arrived, PATIENCE, ROUND, World};
 
-/// The resource that everyone shares.
+/// Returns the resource of all clients.
 pub fn resource() -> ResourceId {
     ResourceId::new("r").unwrap()
 }
 
-/// What the sessions of a server know of its connection to the parent.
+/// State of a server's sessions with its parent.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Link {
-    /// Until then, nothing gets through.
+    /// No message arrives before this time.
     cut_until: Option<Time>,
-    /// When the newest question is given up.
+    /// Time at which the server gives up its newest request.
     give_up: Option<Time>,
-    /// When the last message of a stream arrives: it keeps its order.
+    /// Arrival of the last message on the stream, which keeps their order.
     last_up: Time,
     last_down: Time,
-    /// When the server pushes to its children.
+    /// Time of the next push to the children.
     push_at: Option<Time>,
-    /// How often the server was started.
+    /// Number of starts of the server.
     epoch: u64,
 }
 
@@ -52,21 +52,21 @@ pub struct ByChance {
     pub setup: Setup,
     pub floor: Duration,
     pub faults: Faults,
-    /// Whether there is nobody but a root, whose mastership changes hands.
+    /// Whether the world is a single root, whose mastership changes hands.
     pub is_alone: bool,
-    /// By the number of the server.
+    /// Links by the number of the server.
     pub links: Vec<Link>,
-    /// When each message arrives.
+    /// Arrival of each message.
     arrivals: BTreeSet<(Time, u64)>,
-    /// Until then, leases from before something was changed for the smaller may be out.
+    /// Until this time, leases from before a reduction may be above the capacity.
     pub excused_until: Time,
     pub longest_lease: Duration,
     pub reserved_before: Option<f64>,
-    /// Everything that was answered, for comparing runs.
+    /// All answers, for comparing runs.
     pub history: String,
 }
 
-/// One of the algorithms that divide a capacity, by the seed.
+/// Returns an algorithm that divides a capacity, by the seed.
 pub fn sharing(seed: u64) -> AlgorithmKind {
     let kinds = [
         AlgorithmKind::FairShare,
@@ -76,7 +76,7 @@ pub fn sharing(seed: u64) -> AlgorithmKind {
     kinds[(seed % 3) as usize]
 }
 
-/// How the servers of a tree speak to their parents.
+/// Connection of the servers of a tree to their parents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Links {
     Streams,
@@ -85,7 +85,7 @@ pub enum Links {
 }
 
 impl ByChance {
-    /// One root, and clients.
+    /// Returns one root, and clients.
     pub fn alone(seed: u64, kind: AlgorithmKind, shrink: Shrink) -> Self {
         let mut chance = Chance(seed);
         let capacity = chance.one_of(&[0.0, 1.0, 77.7, 100.0, 1e6]);
@@ -100,7 +100,7 @@ impl ByChance {
         play
     }
 
-    /// A tree of that depth, and clients anywhere in it.
+    /// Returns a tree of that depth, and clients anywhere in it.
     pub fn tree(seed: u64, kind: AlgorithmKind, depth: usize, links: Links) -> Self {
         let mut chance = Chance(seed);
         let capacity = chance.one_of(&[1.0, 77.7, 100.0, 1e6]);
@@ -155,7 +155,7 @@ impl ByChance {
         client.wants = self.chance.wants();
         client.priority = self.chance.one_of(priorities);
         client.gauge = self.chance.happens(0.3);
-        // Each third does not say which process it is.
+        // One client of three sends no incarnation.
         let process = 1 + number as u64 * 1_000_000;
         client.incarnation = Incarnation::new(process).filter(|_| number % 3 != 2);
         self.world.add_client(client);
@@ -185,7 +185,7 @@ impl ByChance {
         }
     }
 
-    /// The server comes (back) to life, knowing nothing.
+    /// Starts the server, for the first time or again, without any knowledge.
     pub fn start(&mut self, number: usize) {
         let is_root = self.world.servers[number].parent.is_none();
         let templates = if is_root {
@@ -207,7 +207,7 @@ impl ByChance {
         self.forget_questions(number);
     }
 
-    /// Connections from and to a server are new ones: nobody waits for an answer.
+    /// Renews the connections from and to a server: no call waits for an answer.
     fn forget_questions(&mut self, number: usize) {
         let all = self.world.servers.iter().zip(&mut self.links);
         for (place, (server, link)) in all.enumerate() {
@@ -217,14 +217,14 @@ impl ByChance {
         }
     }
 
-    /// It is the master, of a newer epoch.
+    /// Makes the server the master, of a newer epoch.
     pub fn win(&mut self, number: usize) {
         let link = &mut self.links[number];
         link.epoch += 1;
         let epoch = Some(link.epoch);
         self.reserved_before = None;
-        // A new master takes what holders have for granted. If a predecessor's leases are above a capacity
-        // that was lowered, so may its own be, until they have run down.
+        // A new master counts reported leases as granted. If a predecessor's leases exceed a lowered capacity, so may
+        // its own, until they have run down.
         if self.world.servers[number].parent.is_none() && self.excused_until > self.world.now {
             self.excuse();
         }
@@ -233,7 +233,7 @@ impl ByChance {
         node.handle_mastership(Mastership::Master { epoch }, now);
     }
 
-    /// It is the master no more.
+    /// Ends the mastership.
     pub fn lose(&mut self, number: usize) {
         self.reserved_before = None;
         let now = self.world.now;
@@ -241,7 +241,7 @@ impl ByChance {
         node.handle_mastership(Mastership::Unknown, now);
     }
 
-    /// The connection to the parent breaks, and nothing gets through for some time.
+    /// Breaks the connection to the parent. No message arrives for some time.
     pub fn disconnect(&mut self, number: usize, length: Duration) {
         let is_cut = !length.is_zero();
         self.links[number].cut_until = Some(self.world.now + length).filter(|_| is_cut);
@@ -250,7 +250,7 @@ impl ByChance {
         self.world.disconnect(number);
     }
 
-    /// From now on for a lease length, more may be out than there is.
+    /// Allows leases above the capacity from now on for a lease length.
     pub fn excuse(&mut self) {
         self.excused_until = self.world.now + self.longest_lease;
     }
@@ -280,7 +280,7 @@ impl ByChance {
         }
     }
 
-    /// Does what comes next, and checks everything that must always hold.
+    /// Handles the next event, and checks all invariants.
     pub fn step(&mut self) {
         if self.chance.happens(self.faults.upheaval) {
             self.upheaval();
@@ -302,7 +302,7 @@ impl ByChance {
             self.world.now = self.world.now + Duration::from_secs(1);
             return;
         };
-        // Time is looked at just before it passes, too: leases end between events.
+        // The check also runs just before time passes, since leases end between events.
         self.check();
         self.world.now = self.world.now.max(next);
         self.check();
@@ -319,7 +319,7 @@ impl ByChance {
         self.check();
     }
 
-    /// When a server has something to do by itself.
+    /// Returns when a server has something to do without a message.
     fn server_due(&self, number: usize) -> Option<Time> {
         let server = &self.world.servers[number];
         if !server.up {
@@ -341,7 +341,7 @@ impl ByChance {
         }
         let link = self.links[number];
         if is_due(link.give_up) || is_due(link.cut_until) {
-            // A stream that does not answer is taken for broken.
+            // A stream without an answer counts as broken.
             self.disconnect(number, Duration::ZERO);
         }
         let link = &mut self.links[number];
@@ -360,7 +360,7 @@ impl ByChance {
         }
     }
 
-    /// After something happened at a node.
+    /// Handles the results of an event at a node.
     fn after(&mut self) {
         let push_at = self.world.now + ROUND;
         for (server, link) in self.world.servers.iter_mut().zip(&mut self.links) {
@@ -393,7 +393,7 @@ impl ByChance {
         }
     }
 
-    /// A message is on its way: it is decided when it arrives, how often, if at all.
+    /// Draws the arrivals of a message: none, one or two.
     pub fn sent(&mut self, number: u64) {
         let Some(message) = self.world.mail.get(number) else {
             return;

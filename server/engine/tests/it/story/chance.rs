@@ -1,4 +1,4 @@
-//! Chance from a seed: the same on every machine.
+//! Random numbers from a seed, the same on every machine.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -31,17 +31,17 @@ impl Chance {
         bits ^ (bits >> 31)
     }
 
-    /// Uniform in 0…1.
+    /// Returns a number between 0 and 1, uniformly.
     pub fn uniform(&mut self) -> f64 {
         (self.bits() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// True with that probability.
+    /// Returns true with that probability.
     pub fn happens(&mut self, probability: f64) -> bool {
         self.uniform() < probability
     }
 
-    /// Below `end`.
+    /// Returns a number below `end`.
     pub fn below(&mut self, end: usize) -> usize {
         (self.bits() % end as u64) as usize
     }
@@ -50,12 +50,12 @@ impl Chance {
         choices[self.below(choices.len())]
     }
 
-    /// Up to `most`.
+    /// Returns a time of up to `most`.
     pub fn span(&mut self, most: Duration) -> Duration {
         most.mul_f64(self.uniform())
     }
 
-    /// An amount somebody may want: nothing, a few, or anything over nine orders of magnitude.
+    /// Returns wants: nothing, a few, or anything over nine orders of magnitude.
     pub fn wants(&mut self) -> f64 {
         match self.below(6) {
             0 => 0.0,

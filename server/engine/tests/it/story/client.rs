@@ -1,8 +1,8 @@
-//! A client as honest clients are, written from the protocol's text and not from any other code.
+//! An honest client, written from the text of the protocol and not from any other code.
 //!
-//! It asks one server for one resource; applies an answer only if that answers its newest request;
-//! counts leases from when it sent the request; says it has what it may be using; and uses, at any
-//! moment, no more than that.
+//! It asks one server for one resource. It applies an answer only if that answers its newest
+//! request. It counts leases from the time of the request. It reports the amount that it may be
+//! using, and never uses more than that.
 
 use std::time::Duration;
 
@@ -14,43 +14,43 @@ use doorward_engine::time::Time;
 
 use crate::asking::{self, ask, holder, release_request};
 
-/// How soon a client says that it wants something else.
+/// Shortest time until a client sends changed wants.
 pub const EARLY_GAP: Duration = Duration::from_millis(1_100);
 
 #[derive(Clone, Debug)]
 pub struct Client {
     pub name: HolderName,
-    /// The number of the server it asks.
+    /// Number of its server.
     pub home: usize,
     pub resource: ResourceId,
     pub priority: i64,
     pub wants: f64,
-    /// What it works to, until when.
+    /// Present lease, and its end.
     pub lease: Option<(Amount, Time)>,
-    /// Work that was begun under older, larger leases, and goes on until it ends by itself: never
-    /// longer than the lease that allowed it.
+    /// Work that began under older, larger leases, and its end: never later than the end of the
+    /// lease that allowed it.
     in_flight: Vec<(Amount, Time)>,
-    /// Whether work goes on when a lease shrinks, as transactions do.
+    /// Whether work continues when a lease shrinks, as transactions do.
     pub gauge: bool,
-    /// Which process it is. Clients of the previous version do not say.
+    /// Process. Clients of the previous version do not send it.
     pub incarnation: Option<Incarnation>,
-    /// Which mastership granted its lease, if it says that.
+    /// Mastership that granted its lease, if the client reports it.
     granted_by: Option<MastershipId>,
-    /// What it may use in safe mode.
+    /// Amount for safe mode.
     pub safe_capacity: Option<SafeCapacity>,
     sequence: u64,
-    /// The newest request, if it was not answered yet: when it was sent.
+    /// Time of the newest request, if it has no answer yet.
     asked: Option<Time>,
-    /// What was wanted in the newest request.
+    /// Wants in the newest request.
     sent_wants: f64,
     pub next_send: Time,
     pub crashed: bool,
-    /// How many answers it has applied.
+    /// Number of applied answers.
     pub answers: u64,
 }
 
 impl Client {
-    /// A client that has nothing, wants nothing, and does not say which process it is.
+    /// Returns a client without a lease, wants or incarnation.
     pub fn new(name: &str, home: usize, resource: &str) -> Self {
         Self {
             name: holder(name),
@@ -73,7 +73,7 @@ impl Client {
         }
     }
 
-    /// The most it is using now.
+    /// Returns the most that the client is using now.
     pub fn uses(&self, now: Time) -> Amount {
         if self.crashed {
             return Amount::ZERO;
@@ -89,13 +89,13 @@ impl Client {
         self.sequence
     }
 
-    /// Where it is: a few are behind one address.
+    /// Returns its address. A few clients share one.
     pub fn caller(&self) -> Option<Caller> {
         let name = self.name.as_str().bytes();
         Some(Caller::new(name.map(u128::from).sum::<u128>() % 3))
     }
 
-    /// Asks; gives up on whatever was asked before.
+    /// Returns a new request. The client gives up on an earlier one.
     pub fn request(&mut self, patience: Duration, now: Time) -> GetCapacity {
         self.sequence += 1;
         self.asked = Some(now);
@@ -124,8 +124,8 @@ impl Client {
         }
     }
 
-    /// An answer came to the request of that number. `lingers` is how long work that was begun
-    /// under a larger lease goes on, if there is any.
+    /// Applies an answer to the request of that number. Work that began under a larger lease
+    /// continues for `lingers`.
     pub fn answer(
         &mut self,
         sequence: u64,
@@ -157,19 +157,19 @@ impl Client {
         }
     }
 
-    /// It has so much by a lease of which it is not known who granted it.
+    /// Gives the client a lease from an unknown granter.
     pub fn hold(&mut self, amount: Amount, until: Time) {
         self.lease = Some((amount, until));
         self.granted_by = None;
     }
 
-    /// Ends all work that was begun under larger leases.
+    /// Ends all work that began under larger leases.
     pub fn finish(&mut self) {
         self.in_flight.clear();
     }
 
-    /// Loses everything but its name. The sequence of one that does not say which process it is goes
-    /// on, as one from a wall clock does; that of another begins anywhere.
+    /// Restarts the client, which keeps only its name. Without an incarnation its sequence
+    /// continues, as one from a wall clock does. With an incarnation, the sequence starts anywhere.
     pub fn restart(&mut self, now: Time) {
         self.crashed = false;
         self.granted_by = None;
@@ -184,7 +184,7 @@ impl Client {
         self.next_send = now;
     }
 
-    /// Stops using anything, and says so.
+    /// Stops all use, and returns a release.
     pub fn release(&mut self) -> ReleaseCapacity {
         self.sequence += 1;
         self.asked = None;

@@ -1,4 +1,4 @@
-//! A world by chance whose faults are over: every server and client is there, and everyone has its share.
+//! A random world after all faults: every server and client is up, and has its share.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use super::client::Client;
 use super::setup::Faults;
 
 impl ByChance {
-    /// Ends all faults and starts what is down. Every lease and learning mode from before is over then.
+    /// Ends all faults and starts all processes. Waits until every lease and learning mode from before is over.
     pub fn heal(&mut self) {
         self.faults = Faults::NONE;
         if !self.setup.exists {
@@ -33,9 +33,9 @@ impl ByChance {
         self.run_until(now + 4 * self.longest_lease);
     }
 
-    /// A step of demand, which clients tell as soon as the floor lets them.
+    /// Changes the wants of clients, which report them as soon as the floor allows.
     pub fn step_demand(&mut self) {
-        // Work that goes on is capacity that cannot move.
+        // Work that continues is capacity that cannot move.
         self.world.clients.iter_mut().for_each(Client::finish);
         for number in 0..self.world.clients.len() {
             self.world.clients[number].gauge = false;
@@ -44,8 +44,8 @@ impl ByChance {
         }
     }
 
-    /// Everyone has what it should have, to 1e-9. By FAIR_SHARE all who do not have what they want have the same,
-    /// and no client has more.
+    /// Checks that every client has its share, to 1e-9. With FAIR_SHARE, all clients below their wants have the same
+    /// amount, and no client has more.
     #[track_caller]
     pub fn check_settled(&self, when: &str) {
         let (seed, kind, clients) = (self.seed, self.setup.kind, &self.world.clients);

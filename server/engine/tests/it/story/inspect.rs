@@ -1,5 +1,4 @@
-//! What a node knows, as a story prints it: of every resource the supply, the lease from the parent, and
-//! the holders.
+//! The state of a node, as a story prints it: for each resource the supply, the lease from the parent, and the holders.
 
 use std::fmt::Write;
 
@@ -12,7 +11,7 @@ use super::script::{Command, CommandResult};
 use super::wording;
 
 impl Player {
-    /// `inspect eu us`: of these nodes; without a name, of all.
+    /// `inspect eu us`: prints these nodes, or all of them without a name.
     pub fn inspect(&mut self, command: &Command) -> CommandResult<String> {
         self.at(None)?;
         let names = command.all_words();

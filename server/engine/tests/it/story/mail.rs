@@ -1,17 +1,17 @@
-//! Messages in flight between clients and servers, and between servers: in the order in which they were
-//! sent, until they are delivered, lost or duplicated.
+//! Messages in flight between clients and servers, and between servers, in the order of sending. Each stays until it is
+//! delivered, lost or duplicated.
 
 use std::collections::BTreeMap;
 
 use doorward_engine::request::server::{GetServerCapacity, GetServerCapacityReply};
 use doorward_engine::request::{GetCapacity, GetCapacityReply, ReleaseCapacity};
 
-/// A message. Clients and servers go by their number in the world; a message
-/// between servers is on the connection of that number between a child and its parent.
+/// A message. Numbers identify clients and servers. A message between servers belongs to a connection, by its number,
+/// between a child and its parent.
 #[derive(Clone, Debug)]
 pub enum Message {
     Request(usize, GetCapacity),
-    /// To the client, as the answer to its request of that sequence.
+    /// To the client, the answer to its request of that sequence.
     Answer(usize, u64, GetCapacityReply),
     Release(usize, ReleaseCapacity),
     /// From a child server to its parent.
@@ -20,7 +20,7 @@ pub enum Message {
     ServerAnswer(usize, u64, GetServerCapacityReply),
 }
 
-/// Which way a message between servers goes.
+/// Direction of a message between servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
     Up,
@@ -28,8 +28,8 @@ pub enum Way {
 }
 
 impl Message {
-    /// Between which child and its parent it goes, on which connection, and which way. None: it is from or
-    /// to a client.
+    /// Returns the child, the connection and the direction of a message between a child and its parent, or nothing for
+    /// a message from or to a client.
     pub fn link(&self) -> Option<(usize, u64, Way)> {
         match self {
             Self::ServerRequest(child, connection, _) => Some((*child, *connection, Way::Up)),
@@ -39,7 +39,7 @@ impl Message {
     }
 }
 
-/// All messages in flight, by a number that grows.
+/// All messages in flight, by a rising number.
 #[derive(Debug, Default)]
 pub struct Mail {
     on_its_way: BTreeMap<u64, Message>,
@@ -47,7 +47,7 @@ pub struct Mail {
 }
 
 impl Mail {
-    /// Sends it. Returns its number.
+    /// Adds a message in flight. Returns its number.
     pub fn send(&mut self, message: Message) -> u64 {
         self.sent += 1;
         self.on_its_way.insert(self.sent, message);
@@ -58,35 +58,35 @@ impl Mail {
         self.on_its_way.get(&number)
     }
 
-    /// To say something else than what was sent.
+    /// Returns a message to be changed in flight.
     pub fn get_mut(&mut self, number: u64) -> Option<&mut Message> {
         self.on_its_way.get_mut(&number)
     }
 
-    /// It has arrived, or is lost.
+    /// Removes a message that arrived or is lost.
     pub fn take(&mut self, number: u64) -> Option<Message> {
         self.on_its_way.remove(&number)
     }
 
-    /// It arrives twice. Returns the number of the second one.
+    /// Duplicates a message. Returns the number of the second one.
     pub fn copy(&mut self, number: u64) -> Option<u64> {
         let copy = self.get(number)?.clone();
         Some(self.send(copy))
     }
 
-    /// All of them, the oldest first.
+    /// Iterates over all messages, the oldest first.
     pub fn all(&self) -> impl Iterator<Item = (u64, &Message)> {
         self.on_its_way.iter().map(|(number, it)| (*number, it))
     }
 
-    /// The messages between a child and its parent, the oldest first.
+    /// Iterates over the messages between a child and its parent, the oldest first.
     pub fn of_link(&self, child: usize) -> impl DoubleEndedIterator<Item = (u64, &Message)> {
         let all = self.on_its_way.iter();
         all.filter(move |(_, it)| it.link().is_some_and(|(of, ..)| of == child))
             .map(|(number, it)| (*number, it))
     }
 
-    /// The same that go that way.
+    /// Iterates over the messages of that direction.
     pub fn on_link(&self, child: usize, way: Way) -> impl DoubleEndedIterator<Item = u64> {
         let of_link = self.of_link(child);
         of_link

@@ -1,7 +1,8 @@
-//! Time passes in a story, and messages arrive or do not.
+//! Time in a story, and the arrival of messages.
 //!
-//! A server asks its parent as soon as the engine wants it to. On calls it waits for the answer before it
-//! asks again; on a stream it does not. It gathers pushes to its children for a round. A message stays in flight until a command delivers it.
+//! A server asks its parent as soon as the engine wants it to. With calls, it waits for the answer before it asks
+//! again; with a stream, it does not. It gathers pushes to its children for a round. A message stays in flight until a
+//! command delivers it.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -19,7 +20,7 @@ use super::world::{Arrived, ROUND};
 const STEPS_MAX: usize = 200_000;
 
 impl Player {
-    /// Servers send what is due. Lists the messages.
+    /// Lets servers send what is due. Lists the messages.
     pub fn send_due(&mut self) -> String {
         let mut output = String::new();
         for number in 0..self.world.servers.len() {
@@ -33,7 +34,7 @@ impl Player {
         output
     }
 
-    /// What changes for children is gathered for a round.
+    /// Gathers changes for children for a round, and pushes them.
     fn push_due(&mut self, number: usize) -> Vec<u64> {
         let server = &self.world.servers[number];
         if server.up && server.node.has_pushes() {
@@ -55,7 +56,7 @@ impl Player {
         due.is_some_and(|at| at <= self.world.now) && !is_waiting
     }
 
-    /// When a server has something to do by itself.
+    /// Returns when a server has something to do without a message.
     fn next_due(&self) -> Option<Time> {
         let servers = 0..self.world.servers.len();
         let due = |number| {
@@ -82,7 +83,7 @@ impl Player {
         Ok(self.world.now + span(text)?)
     }
 
-    /// Time passes. Nothing arrives, and no client asks.
+    /// Lets time pass. No message arrives, and no client asks.
     pub fn advance(&mut self, command: &Command) -> CommandResult<String> {
         let end = self.end_of(command)?;
         let mut sent = String::new();
@@ -100,14 +101,13 @@ impl Player {
         Err("it never comes to rest".to_owned())
     }
 
-    /// Every process is frozen for so long: time passes, and nobody sees it.
+    /// Freezes all processes: time passes without any event.
     pub fn freeze(&mut self, command: &Command) -> CommandResult<String> {
         self.world.now = self.end_of(command)?;
         Ok(format!("it is {}\n", self.world.now))
     }
 
-    /// Time passes. Whatever is sent arrives at once, and clients ask at their refresh. Lists what
-    /// clients have, where that changed.
+    /// Lets time pass. Messages arrive at once, and clients ask at their refresh. Lists the changed leases of clients.
     pub fn run(&mut self, command: &Command) -> CommandResult<String> {
         let end = self.end_of(command)?;
         let before = self.has_of_clients();
@@ -148,7 +148,7 @@ impl Player {
             .collect()
     }
 
-    /// The oldest message arrives that can. None can: false.
+    /// Delivers the oldest message that can arrive. Returns false if there is none.
     fn arrives_next(&mut self) -> bool {
         let Some(number) = self.first_that_can_arrive() else {
             return false;
@@ -164,7 +164,7 @@ impl Player {
         can.map(|(number, _)| number)
     }
 
-    /// A client asks whose time it is. Nobody's: false.
+    /// Lets the next client ask whose refresh is due. Returns false if there is none.
     fn client_asks_next(&mut self) -> bool {
         let now = self.world.now;
         let mut clients = self.world.clients.iter();
@@ -175,8 +175,7 @@ impl Player {
         next.is_some()
     }
 
-    /// Between which two servers: which is the child, and which way a message goes from the first to the
-    /// second.
+    /// Returns the link between two servers: the child, and the direction of a message from the first to the second.
     fn link(&self, command: &Command) -> CommandResult<(usize, Way)> {
         let from = self.server(command.the(0, "sender")?)?;
         let to = self.server(command.the(1, "receiver")?)?;
@@ -188,7 +187,7 @@ impl Player {
         }
     }
 
-    /// The message that is meant: of the oldest, or the newest on calls.
+    /// Returns the message that a command means: the oldest, or with calls also the newest.
     fn on_link(&self, command: &Command) -> CommandResult<u64> {
         let (child, way) = self.link(command)?;
         let mut on_link = self.world.mail.on_link(child, way);
@@ -203,8 +202,8 @@ impl Player {
         found.ok_or_else(|| "nothing is on its way there".to_owned())
     }
 
-    /// `deliver`: everything arrives, and what is answered, until nothing is on its way. `deliver eu root`:
-    /// the oldest message from one to the other; with `last` the newest.
+    /// `deliver`: delivers all messages and their answers, until none is in flight. `deliver eu root`: delivers the
+    /// oldest message from one to the other; with `last` the newest.
     pub fn deliver(&mut self, command: &Command) -> CommandResult<String> {
         if command.word(0).is_some() {
             let number = self.on_link(command)?;
@@ -255,7 +254,7 @@ impl Player {
         Ok(String::new())
     }
 
-    /// The stream of a server to its parent breaks and is opened anew; or it gives up its call.
+    /// Breaks the stream of a server to its parent, and opens a new one; or gives up its call.
     pub fn break_link(&mut self, command: &Command) -> CommandResult<String> {
         let child = self.server(command.the(0, "node")?)?;
         self.world.disconnect(child);
@@ -265,7 +264,7 @@ impl Player {
         Ok(String::new())
     }
 
-    /// From now on nothing gets through between a server and its parent; or it does again.
+    /// Stops all messages between a server and its parent, or lets them through again.
     pub fn cut(&mut self, command: &Command, is_cut: bool) -> CommandResult<String> {
         let child = self.server(command.the(0, "node")?)?;
         self.world.servers[child].is_cut = is_cut;

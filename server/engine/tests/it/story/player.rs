@@ -1,4 +1,5 @@
-//! Plays a story: its commands go to the nodes of a [`World`], and their results are written down.
+//! The player of a story: it sends the commands to the nodes of a [`World`], and writes down their
+//! results.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -17,7 +18,7 @@ use super::story_server::Server;
 use super::template_line::template;
 use super::world::World;
 
-/// Every verb.
+/// All verbs.
 pub const VERBS: [&str; 30] = [
     "advance",
     "anew",
@@ -51,7 +52,7 @@ pub const VERBS: [&str; 30] = [
     "win-mastership",
 ];
 
-/// The story with what comes of its commands now.
+/// Returns the story with the present results of its commands.
 pub fn replay(story: &str) -> Result<String, BadLine> {
     let mut player = Player::default();
     let mut replayed = Vec::new();
@@ -79,9 +80,9 @@ pub fn replay(story: &str) -> Result<String, BadLine> {
 #[derive(Default)]
 pub struct Player {
     pub world: World,
-    /// The story names its nodes. If not, there is one, and what it tells goes without a name.
+    /// Whether the story names its nodes. If not, there is one, and its results have no name.
     pub has_names: bool,
-    /// When servers tell their children what was gathered for them, by the number of the server.
+    /// Time of the next push to children, by the number of the server.
     pub push_at: BTreeMap<usize, Time>,
 }
 
@@ -139,7 +140,7 @@ impl Player {
         Ok(output? + &self.after())
     }
 
-    /// Plays one command, for tests that count.
+    /// Plays one command, for tests that check numbers.
     #[track_caller]
     pub fn play(&mut self, line: &str) -> String {
         let commands = parse_commands(line, 1);
@@ -149,7 +150,7 @@ impl Player {
             .unwrap_or_else(|problem| panic!("{line}: {problem}"))
     }
 
-    /// After a command: what is due is sent, and events are written down.
+    /// Sends what is due after a command, and lists events.
     pub fn after(&mut self) -> String {
         let sent = self.send_due();
         let output = self.events() + &sent;
@@ -176,19 +177,19 @@ impl Player {
         output
     }
 
-    /// The server of that name.
+    /// Returns the server of that name.
     pub fn server(&self, name: &str) -> CommandResult<usize> {
         let found = self.world.server_named(name);
         found.ok_or_else(|| format!("there is no node {name:?}"))
     }
 
-    /// The client of that name.
+    /// Returns the client of that name.
     pub fn client(&self, name: &str) -> CommandResult<usize> {
         let found = self.world.client_named(name);
         found.ok_or_else(|| format!("there is no client {name:?}; let it ask first"))
     }
 
-    /// The server of that name, or the one there is.
+    /// Returns the server of that name, or the only one.
     pub fn at(&mut self, name: Option<&str>) -> CommandResult<usize> {
         match name {
             Some(name) => self.server(name),
@@ -209,7 +210,7 @@ impl Player {
             return Err(format!("there is a node {name:?} already; say restart"));
         }
         let parent_name = command.text("parent");
-        // A parent outside the story answers by `parent-answers`.
+        // `parent-answers` gives the answers of a parent outside the story.
         let parent = parent_name.and_then(|parent| self.world.server_named(parent));
         let via = match command.text("via") {
             None | Some("stream") => Via::Stream,
@@ -233,7 +234,7 @@ impl Player {
         self.started(number, Templates::default(), command)
     }
 
-    /// Another process of a node, which knows nothing but the templates.
+    /// Starts another process of a node, which knows only the templates.
     fn restart(&mut self, command: &Command) -> CommandResult<String> {
         let number = self.server(command.the(0, "node")?)?;
         let templates = self.world.servers[number].node.templates().clone();
@@ -265,7 +266,7 @@ impl Player {
         node.handle_mastership(mastership, now);
     }
 
-    /// A server is the master from now on; until a time, if one is said.
+    /// Makes a server the master, optionally until a time.
     fn elect(&mut self, command: &Command) -> CommandResult<String> {
         let number = self.server(command.the(0, "node")?)?;
         let epoch = command.count("epoch")?;
@@ -302,7 +303,7 @@ impl Player {
         Ok(String::new())
     }
 
-    /// The templates of the root, from now on.
+    /// Sets the templates of the root.
     fn templates(&mut self, command: &Command) -> CommandResult<String> {
         let root = self.at(None)?;
         let specs = command.rest.iter().map(|line| template(line));

@@ -1,5 +1,5 @@
-//! What must hold at every step of a world by chance: no_overshoot, bounded_gets, nested_leases, and that
-//! no sum is anything but what its parts add up to.
+//! Invariants at each step of a random world: no_overshoot, bounded_gets, nested_leases, and sums that equal their
+//! parts.
 
 use doorward_engine::algorithm::Reason;
 use doorward_engine::amount::Amount;
@@ -9,7 +9,7 @@ use super::by_chance::{ByChance, resource};
 use super::mail::Message;
 
 impl ByChance {
-    /// no_overshoot for all clients together, and that every node agrees with itself.
+    /// Checks no_overshoot for all clients together, and the sums of all nodes.
     pub fn check(&mut self) {
         self.world.assert_consistent();
         if !self.setup.promises() {
@@ -18,7 +18,7 @@ impl ByChance {
         let (seed, now) = (self.seed, self.world.now);
         let capacity = Amount::new(self.setup.capacity()).unwrap();
         let used = self.world.used();
-        // A lease that was given at the very moment ends at the very end.
+        // A lease granted at this very moment ends at the very end.
         let excused = now <= self.excused_until;
         assert!(
             excused || !used.exceeds(capacity),
@@ -31,7 +31,7 @@ impl ByChance {
         }
     }
 
-    /// What is reserved fits, or falls.
+    /// Checks that the reserved sum fits the capacity, or falls.
     fn check_reserved(&mut self, excused: bool) {
         let (seed, now, capacity) = (self.seed, self.world.now, self.setup.capacity());
         let Some(snapshot) = self.snapshot(0) else {
@@ -53,7 +53,7 @@ impl ByChance {
         self.reserved_before = Some(reserved);
     }
 
-    /// bounded_gets and nested_leases, for an answer to a client.
+    /// Checks bounded_gets and nested_leases for an answer to a client.
     pub fn check_answer(&self, number: u64) {
         let Some(Message::Answer(client, _, reply)) = self.world.mail.get(number) else {
             return;
@@ -63,15 +63,15 @@ impl ByChance {
         for lease in &reply.leases {
             assert!(lease.capacity.get().is_finite(), "seed {seed}");
             let is_short = lease.expires_in <= self.longest_lease;
-            assert!(is_short, "seed {seed}: outlives its length");
+            assert!(is_short, "seed {seed}: the lease is too long");
             let comes_in_time = lease.refresh_in < lease.expires_in || !self.is_alone;
             assert!(comes_in_time, "seed {seed}: refresh comes too late");
         }
         self.check_nested(home, reply);
     }
 
-    /// A lease ends no later than its server's own, by the books of the parent, who gives to others what has
-    /// ended.
+    /// Checks that a lease ends no later than its server's own lease on record at the parent, which grants ended
+    /// capacity to other servers.
     fn check_nested(&self, home: usize, reply: &GetCapacityReply) {
         let Some(parent) = self.world.servers[home].parent else {
             return;
@@ -79,14 +79,13 @@ impl ByChance {
         let (name, now) = (&self.world.servers[home].name, self.world.now);
         let above = &self.world.servers[parent];
         let children = above.node.child_snapshots(&resource(), now);
-        // A parent that is gone or new has no book of it.
+        // A parent that is down or new has no record of it.
         let own = children.iter().find(|child| child.holder.name == *name);
         let Some(own) = own.filter(|_| above.up) else {
             return;
         };
-        // A parent that learns, or did when it was asked and had no lease yet, does not believe a child that
-        // says it has more than there is, as it does when the capacity was lowered, until the child has heard
-        // of that.
+        // A child may report more than the capacity after it was lowered, until it knows that. A parent does not
+        // believe such a report while it learns, or if it learned at the ask and had no lease yet.
         let capacity = self.snapshot(parent).map_or(0.0, |it| it.capacity);
         let says = own.child.as_ref().and_then(|child| child.has);
         let is_fresh = matches!(own.why.reason, Reason::Learning | Reason::WaitsForParent);

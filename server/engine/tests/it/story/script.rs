@@ -1,9 +1,8 @@
-//! What a story says: remarks, and blocks of commands, `----`, and what came of them.
+//! The text of a story: remarks, and blocks of commands, `----`, and their results.
 //!
-//! Blocks are separated by an empty line. A block with a line `----` is commands, one a line, and below
-//! the line what comes of them; any other block is a remark. A command is a verb, words, and words with a
-//! name, such as `wants=30`. Nothing in it is overlooked: a name that the verb does not know is an error,
-//! and so is a remark that begins like a command.
+//! An empty line separates blocks. A block with a line `----` has commands above it, one a line, and their results
+//! below it. Any other block is a remark. A command is a verb, words, and words with a name, such as `wants=30`. Every
+//! mistake is an error: a name that the verb does not know, or a remark that begins like a command.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,10 +10,10 @@ use std::time::Duration;
 
 use doorward_engine::amount::Amount;
 
-/// What a command comes to, or what is wrong with it.
+/// Result of a command, or its problem.
 pub type CommandResult<T> = Result<T, String>;
 
-/// What is wrong with a story, and in which line.
+/// Problem of a story, and its line.
 #[derive(Debug, PartialEq, Eq)]
 pub struct BadLine {
     pub line: usize,
@@ -24,26 +23,26 @@ pub struct BadLine {
 /// A part of a story.
 pub enum Block {
     Remark(String),
-    /// Commands as they stand there, and parsed.
+    /// Text of the commands, and the parsed commands.
     Commands(String, Vec<Command>),
 }
 
-/// One line of a block; of `templates` also those that follow.
+/// One line of a block; for `templates` also the lines after it.
 #[derive(Debug, Default)]
 pub struct Command {
     pub line: usize,
     pub verb: String,
     words: Vec<String>,
     named: BTreeMap<String, String>,
-    /// The lines that follow.
+    /// Lines after it.
     pub rest: Vec<String>,
-    /// Names that were asked for.
+    /// Names that the verb has read.
     known: RefCell<BTreeSet<String>>,
-    /// The places of words that were asked for.
+    /// Places of words that the verb has read.
     taken: RefCell<BTreeSet<usize>>,
 }
 
-/// The parts of a story.
+/// Parses a story into its parts.
 pub fn parse(story: &str, verbs: &[&str]) -> Result<Vec<Block>, BadLine> {
     let mut blocks = Vec::new();
     let mut line = 1;
@@ -68,7 +67,7 @@ pub fn parse(story: &str, verbs: &[&str]) -> Result<Vec<Block>, BadLine> {
     Ok(blocks)
 }
 
-/// Commands, one a line, of which the first stands in that line.
+/// Parses commands, one a line. The first is in line `first`.
 pub fn parse_commands(text: &str, first: usize) -> Vec<Command> {
     let mut commands: Vec<Command> = Vec::new();
     for (line, words) in (first..).zip(text.lines()) {
@@ -85,7 +84,7 @@ impl Command {
         let mut words = text.split_whitespace();
         let verb = words.next().unwrap_or_default().to_owned();
         if verb == "template" {
-            // It is one of the lines that follow `templates`.
+            // This is one of the lines after `templates`.
             let rest = vec![words.collect::<Vec<_>>().join(" ")];
             return Self {
                 line,
@@ -110,38 +109,38 @@ impl Command {
         command
     }
 
-    /// The word in that place, counted from 0.
+    /// Returns the word in that place, counted from 0.
     pub fn word(&self, place: usize) -> Option<&str> {
         self.taken.borrow_mut().insert(place);
         self.words.get(place).map(String::as_str)
     }
 
-    /// The same; what is missing without it.
+    /// Returns the same, or an error that says what is missing.
     pub fn the(&self, place: usize, what: &str) -> CommandResult<&str> {
         let word = self.word(place);
         word.ok_or_else(|| format!("{}: which {what}?", self.verb))
     }
 
-    /// All words.
+    /// Returns all words.
     pub fn all_words(&self) -> Vec<&str> {
         self.taken.borrow_mut().extend(0..self.words.len());
         self.words.iter().map(String::as_str).collect()
     }
 
-    /// Whether that word is there.
+    /// Whether that word is present.
     pub fn says(&self, word: &str) -> bool {
         let place = self.words.iter().position(|it| it == word);
         self.taken.borrow_mut().extend(place);
         place.is_some()
     }
 
-    /// The word of that name.
+    /// Returns the word of that name.
     pub fn text(&self, name: &str) -> Option<&str> {
         self.known.borrow_mut().insert(name.to_owned());
         self.named.get(name).map(String::as_str)
     }
 
-    /// The same, which must be there.
+    /// Returns the same, or an error.
     pub fn need(&self, name: &str) -> CommandResult<&str> {
         let found = self.text(name);
         found.ok_or_else(|| format!("{} needs {name}=…", self.verb))
@@ -179,7 +178,7 @@ impl Command {
             .map_err(|_| format!("{name}={text} is not {what}"))
     }
 
-    /// Whether everything in it was asked for.
+    /// Returns an error if the verb did not read everything.
     pub fn check_used(&self) -> CommandResult<()> {
         let known = self.known.borrow();
         if let Some(name) = self.named.keys().find(|name| !known.contains(*name)) {
@@ -194,7 +193,7 @@ impl Command {
     }
 }
 
-/// A span of time: `5s`, `0.5s`, `50ms`.
+/// Parses a time: `5s`, `0.5s`, `50ms`.
 pub fn span(text: &str) -> CommandResult<Duration> {
     let (number, unit) = match text.strip_suffix("ms") {
         Some(number) => (number, 1e-3),

@@ -1,4 +1,4 @@
-//! How the resource of a world by chance is set up at the moment, and what may go wrong in it.
+//! Settings of the resource in a random world, and probabilities of faults.
 
 use std::time::Duration;
 
@@ -6,13 +6,13 @@ use doorward_engine::template::{AlgorithmKind, Shrink, TemplateSpec, Templates};
 
 use super::chance::Chance;
 
-/// What may go wrong, per message or per step.
+/// Probabilities of faults, per message or per step.
 #[derive(Clone, Copy, Debug)]
 pub struct Faults {
     pub loss: f64,
     pub duplication: f64,
     pub delay: Duration,
-    /// Per step: something changes that nobody asked for.
+    /// Per step: a change from outside.
     pub upheaval: f64,
 }
 
@@ -38,7 +38,7 @@ impl Faults {
     }
 }
 
-/// How the resource is set up at the moment.
+/// Present settings of the resource.
 #[derive(Clone, Copy, Debug)]
 pub struct Setup {
     pub kind: AlgorithmKind,
@@ -50,12 +50,12 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// Whether Σ uses ≤ capacity is promised at all.
+    /// Whether the algorithm promises Σ uses ≤ capacity.
     pub fn promises(&self) -> bool {
         self.kind.promises_total() && self.shrink == Shrink::Acknowledged
     }
 
-    /// What there is to share now.
+    /// Returns the present capacity.
     pub fn capacity(&self) -> f64 {
         if self.exists { self.capacity } else { 0.0 }
     }

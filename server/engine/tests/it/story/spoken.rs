@@ -1,5 +1,5 @@
-//! What is said to a node word by word, as the protocol allows it and as old or odd peers say it: a
-//! client's request, a child server's, a parent's answer.
+//! Single messages to a node, as the protocol allows them and as old or unusual peers send them: a request of a client
+//! or a child server, or an answer of a parent.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -127,9 +127,8 @@ impl Player {
         }
     }
 
-    /// A child server that is no node of the story asks. Unless it says something else, its clients want
-    /// the same each, it hands out nothing yet and has not learned anything. One of the `old` kind sends no
-    /// sequence, and does not say what it hands out.
+    /// Sends a request of a child server outside the story. By default its clients have equal wants, it has granted
+    /// nothing yet, and it does not learn. An `old` child sends neither a sequence nor an outstanding amount.
     pub fn child_asks(&mut self, command: &Command) -> CommandResult<String> {
         let child = command.the(0, "child")?;
         let server = HolderName::new(child).map_err(|it| format!("{child:?} {it}"))?;
@@ -192,8 +191,7 @@ impl Player {
             .collect())
     }
 
-    /// A parent that is no node of the story answers what a node asks now, if it asks anything; else it tells
-    /// it something unasked.
+    /// Sends an answer of a parent outside the story, to the node's request if there is one. Else it is a push.
     pub fn parent_answers(&mut self, command: &Command) -> CommandResult<String> {
         let number = self.server(command.the(0, "node")?)?;
         let now = self.world.shown(number);
@@ -237,7 +235,7 @@ fn refusal(reason: &str) -> CommandResult<RefusalReason> {
     }
 }
 
-/// What a parent grants in these words: of what it does not say, nothing is known.
+/// Returns the parent's lease of a command. Fields without a word are absent.
 fn lease(command: &Command, sequence: Option<u64>) -> CommandResult<ServerLease> {
     let capacity = command
         .amount("capacity")?

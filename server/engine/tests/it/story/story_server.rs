@@ -14,19 +14,19 @@ pub struct Server {
     pub node: Node,
     pub parent: Option<usize>,
     pub up: bool,
-    /// How it speaks to its parent.
+    /// Its kind of connection to the parent.
     pub via: Via,
-    /// Counts connections to the parent; a stream that broke takes what is on its way with it.
+    /// Number of connections to the parent so far. Messages on a broken stream are lost.
     pub connection: u64,
-    /// Nothing gets through to the parent.
+    /// Whether no message passes between it and the parent.
     pub is_cut: bool,
-    /// How fast its clock is; 1 is right.
+    /// Speed of its clock; 1 is right.
     pub speed: f64,
     config: Config,
 }
 
 impl Server {
-    /// A process that is not started yet; the templates are for a root.
+    /// Returns a process that is not started yet. The templates are for a root.
     pub fn new(config: Config, parent: Option<usize>, via: Via) -> Self {
         let name = HolderName::new(&config.name).unwrap();
         Self {
@@ -42,7 +42,7 @@ impl Server {
         }
     }
 
-    /// Another process of the node, which knows nothing but templates, and that it is no master yet.
+    /// Starts another process of the node. It knows only templates, and is no master yet.
     pub fn start(&mut self, process: u64, templates: Templates) {
         self.config.incarnation = Incarnation::new(process).unwrap();
         self.node = Node::new(self.config.clone(), templates);
@@ -50,7 +50,7 @@ impl Server {
         self.up = true;
     }
 
-    /// The same process makes its node anew, which knows no more than how long leases may last.
+    /// Lets the same process make its node again. The new node knows only how long leases may last.
     pub fn remake(&mut self, process: u64) {
         let incarnation = Incarnation::new(process).unwrap();
         self.config.incarnation = incarnation;
@@ -58,7 +58,7 @@ impl Server {
         self.node.handle_upstream_pace(self.pace(), Time::ZERO);
     }
 
-    /// How soon what changes goes up, as the server's sessions have it.
+    /// Returns the delays of requests to the parent, as in the server's sessions.
     pub fn pace(&self) -> Pace {
         match self.via {
             Via::Stream => Pace {
@@ -76,7 +76,7 @@ impl Server {
         }
     }
 
-    /// What its clock shows at a time.
+    /// Returns the time of its clock at a real time.
     pub fn shows(&self, now: Time) -> Time {
         if self.speed == 1.0 {
             now
@@ -85,7 +85,7 @@ impl Server {
         }
     }
 
-    /// When its clock shows that, or right after.
+    /// Returns the real time at which its clock shows that time, or right after.
     pub fn truly(&self, shown: Time) -> Time {
         if self.speed == 1.0 {
             shown

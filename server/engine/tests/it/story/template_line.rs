@@ -1,6 +1,6 @@
-//! A template in one line: `GLOB KIND CAPACITY [key=value …]`, with keys `lease`, `refresh`, `learning`,
-//! `safe`, `wants_max`, and named parameters. Leases last 60 s, refreshes come each 5 s, and a new master
-//! does not learn, unless the line says otherwise; `learning=lease` is for as long as leases last.
+//! A template in one line: `GLOB KIND CAPACITY [key=value …]`, with keys `lease`, `refresh`, `learning`, `safe`,
+//! `wants_max`, and named parameters. By default leases last 60 s, refreshes come every 5 s, and a new master does not
+//! learn. `learning=lease` is a learning mode of the lease length.
 
 use doorward_engine::template::{AlgorithmKind, TemplateSpec};
 

@@ -1,4 +1,4 @@
-//! What changes in a world by chance that nobody asked for.
+//! Changes from outside in a random world.
 
 use std::time::Duration;
 
@@ -6,8 +6,7 @@ use super::by_chance::ByChance;
 use super::client::EARLY_GAP;
 
 impl ByChance {
-    /// A client or a server crashes, or is back; somebody wants something else; the templates, the master or
-    /// a connection change.
+    /// Lets a client or a server crash or return, or changes wants, the templates, the master or a connection.
     pub fn upheaval(&mut self) {
         let number = self.chance.below(self.world.clients.len());
         if self.is_alone {
@@ -93,7 +92,7 @@ impl ByChance {
         }
     }
 
-    /// The root hears how the resource is set up.
+    /// Gives the root the templates of the present settings.
     pub fn tell_templates(&mut self) {
         let (templates, now) = (self.setup.templates(), self.world.now);
         self.root().handle_templates(templates, now);

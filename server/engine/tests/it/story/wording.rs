@@ -1,4 +1,4 @@
-//! How a story writes numbers, spans, messages and leases.
+//! Texts of numbers, times, messages and leases in a story.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -11,23 +11,24 @@ use doorward_engine::template::SafeCapacity;
 use super::mail::Message;
 use super::world::World;
 
-/// To six decimals: what is beyond that is rounding.
+/// Writes a number to six decimals. The rest is rounding.
 pub fn number(number: f64) -> String {
     if number >= 1e15 {
         return format!("{number:e}");
     }
-    // Without a sign, if it is 0.
+    // This writes a zero without a sign.
     let rounded = format!("{:.6}", number + 0.0);
     let short = rounded.trim_end_matches('0').trim_end_matches('.');
     short.to_owned()
 }
 
-/// To a millisecond.
+/// Writes a time to a millisecond.
 pub fn span(span: Duration) -> String {
     format!("{}s", number((span.as_secs_f64() * 1e3).round() / 1e3))
 }
 
-/// Early refreshes are spread by chance: what matters is that they are early.
+/// Writes a refresh interval. The spread of early ones is random, so it says only that they are
+/// early.
 pub fn roughly(span: Duration) -> String {
     if span.subsec_millis() == 0 {
         format!("{span:?}")
@@ -44,7 +45,7 @@ pub fn safe(safe: Option<SafeCapacity>) -> String {
     }
 }
 
-/// What a holder has, and for how long.
+/// Writes the lease of a holder and its remaining time.
 fn has(has: Option<Has>) -> String {
     match has {
         None => "nothing".to_owned(),
@@ -55,7 +56,7 @@ fn has(has: Option<Has>) -> String {
     }
 }
 
-/// The sender and the receiver of a message.
+/// Writes the sender and the receiver of a message.
 pub fn who_sends(world: &World, message: u64) -> String {
     let name = |number: usize| &world.servers[number].name;
     let parent = |child: usize| {
@@ -74,7 +75,7 @@ pub fn who_sends(world: &World, message: u64) -> String {
     }
 }
 
-/// A message between servers, a line for each resource.
+/// Writes a message between servers, a line for each resource.
 pub fn what_is_said(world: &World, message: u64) -> String {
     let name = |number: usize| &world.servers[number].name;
     let parent = |child: usize| {
@@ -105,7 +106,7 @@ pub fn what_is_said(world: &World, message: u64) -> String {
     output
 }
 
-/// What a child server asks, a line for each resource.
+/// Writes the asks of a child server, a line for each resource.
 pub fn asked(request: &GetServerCapacity) -> Vec<String> {
     let by = request
         .epoch
@@ -152,7 +153,7 @@ fn clients(clients: f64) -> String {
     }
 }
 
-/// What a parent answers about one resource, where there is anything to say of it.
+/// Writes a parent's answer for one resource, where it has any content.
 pub fn server_lease(lease: &ServerLease) -> String {
     let terms = &lease.terms;
     let mut line = format!(
@@ -188,7 +189,7 @@ pub fn server_lease(lease: &ServerLease) -> String {
     line
 }
 
-/// The answer to a client.
+/// Writes the answer to a client.
 pub fn lease(lease: &ClientLease) -> String {
     let mut output = format!(
         "gets {} for {}, refresh in {}",
@@ -208,7 +209,7 @@ pub fn lease(lease: &ClientLease) -> String {
     output
 }
 
-/// A reason for a refusal, in short.
+/// Writes the reason for a refusal, in short.
 pub fn refusal(reason: RefusalReason) -> String {
     match reason {
         RefusalReason::UnknownResource => "no template".to_owned(),
@@ -222,7 +223,7 @@ pub fn refusal(reason: RefusalReason) -> String {
     }
 }
 
-/// Who decides, as far as a node knows.
+/// Writes the master, as far as a node knows it.
 pub fn mastership(mastership: &Mastership) -> String {
     match mastership {
         Mastership::Master { epoch: None } => "master".to_owned(),

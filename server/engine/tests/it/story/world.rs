@@ -1,10 +1,10 @@
 //! Servers of a tree, clients at any of them, and the messages in flight between them, in virtual time.
 //!
-//! The world does nothing by itself: a story, or a random test, decides when a message arrives,
-//! is lost or comes twice, and when time passes. It drives the engine's [`Node`] by its public methods.
+//! The world does nothing by itself. A story, or a random test, decides when a message arrives, is lost or comes twice,
+//! and when time passes. The world calls the public methods of the engine's [`Node`].
 //!
-//! Between servers there are calls, which may be lost, late and repeated, and streams, which keep their
-//! order and may break. Any server may crash, and come back knowing nothing.
+//! Between servers there are calls, which may be lost, late and repeated, and streams, which keep their order and may
+//! break. Any server may crash, and start again without any knowledge.
 
 use std::time::Duration;
 
@@ -20,25 +20,25 @@ use super::client::Client;
 use super::mail::{Mail, Message, Way};
 use super::story_server::Server;
 
-/// How long a client waits for an answer.
+/// Longest time that a client waits for an answer.
 pub const PATIENCE: Duration = Duration::from_secs(2);
 
-/// How changes for child servers are gathered.
+/// Time for which changes for child servers are gathered.
 pub const ROUND: Duration = Duration::from_millis(50);
 
-/// A timer does a bounded amount of work each time it is served; more may be due, but not for ever.
+/// Largest number of calls of a timer at one time. Each does a bounded amount of work, and more may be due.
 const TIMEOUTS_MAX: usize = 10_000;
 
-/// What came of a message that arrived.
+/// Result of a message that arrived.
 #[derive(Debug)]
 pub enum Arrived {
     /// There is no receiver: the process has ended, or the stream broke.
     Nowhere,
     /// It was received, and needs no answer.
     Received,
-    /// It was answered; the answer is in flight under that number.
+    /// It was answered. The answer is in flight under that number.
     Answered(u64),
-    /// Go there instead.
+    /// The receiver is not the master, and says which server is.
     NotMaster(Mastership),
     /// The child that asks is an ancestor.
     Cycle(String),
@@ -50,7 +50,7 @@ pub struct World {
     pub servers: Vec<Server>,
     pub clients: Vec<Client>,
     pub mail: Mail,
-    /// How many processes of servers there were.
+    /// Number of processes of servers so far.
     started: u64,
 }
 
@@ -75,31 +75,31 @@ impl World {
         clients.position(|it| it.name.as_str() == name)
     }
 
-    /// How many servers are above one.
+    /// Returns the number of servers above one.
     pub fn depth(&self, number: usize) -> usize {
         let parent = self.servers[number].parent;
         parent.map_or(0, |parent| 1 + self.depth(parent))
     }
 
-    /// The time by the clock of a server.
+    /// Returns the time of a server's clock.
     pub fn shown(&self, number: usize) -> Time {
         self.servers[number].shows(self.now)
     }
 
-    /// The number of the next process.
+    /// Returns the number of the next process.
     pub fn next_process(&mut self) -> u64 {
         self.started += 1;
         self.started
     }
 
-    /// The server comes (back) to life as another process, knowing nothing, and is no master yet.
+    /// Starts the server, for the first time or again. The new process knows nothing, and is no master yet.
     pub fn start(&mut self, number: usize, process: u64, templates: Templates) {
         self.servers[number].start(process, templates);
         self.connect(number);
         self.disconnect_children(number);
     }
 
-    /// The shell cannot trust the node any more, and makes it anew.
+    /// Makes the node again, as the shell does when it cannot trust the node any more.
     pub fn remake(&mut self, number: usize, process: u64) {
         self.servers[number].remake(process);
         self.connect(number);
@@ -112,7 +112,7 @@ impl World {
         self.disconnect_children(number);
     }
 
-    /// Streams of its children are new ones.
+    /// Renews the streams of its children.
     fn disconnect_children(&mut self, number: usize) {
         for child in 0..self.servers.len() {
             if self.servers[child].parent == Some(number) {
@@ -121,7 +121,7 @@ impl World {
         }
     }
 
-    /// A new connection to the parent.
+    /// Opens a connection to the parent.
     fn connect(&mut self, number: usize) {
         let now = self.shown(number);
         let server = &mut self.servers[number];
@@ -137,7 +137,7 @@ impl World {
         }
     }
 
-    /// The connection to the parent breaks, and what is on a stream is lost.
+    /// Breaks the connection to the parent. Messages on a stream are lost.
     pub fn disconnect(&mut self, number: usize) {
         let name = self.servers[number].name.clone();
         if let Some(parent) = self.servers[number].parent {
@@ -153,14 +153,14 @@ impl World {
         server.up && !server.is_cut && parent.is_some_and(|parent| parent.up)
     }
 
-    /// When the timer of a server is due.
+    /// Returns when the timer of a server is due.
     pub fn timer_due(&self, number: usize) -> Option<Time> {
         let server = &self.servers[number];
         let timeout = server.node.poll_timeout().filter(|_| server.up);
         timeout.map(|timeout| server.truly(timeout.at))
     }
 
-    /// When a server has something to ask its parent, if it can.
+    /// Returns when a server has something to ask its parent, if it can.
     pub fn question_due(&self, number: usize) -> Option<Time> {
         let server = &self.servers[number];
         let due = server.node.poll_upstream_timeout();
@@ -168,7 +168,7 @@ impl World {
         due.map(|at| server.truly(at))
     }
 
-    /// The timer of a server is served, as often as it is due.
+    /// Handles the timer of a server, as often as it is due.
     pub fn serve_timer(&mut self, number: usize) {
         let now = self.shown(number);
         let server = &mut self.servers[number];
@@ -184,7 +184,7 @@ impl World {
         panic!("at {now}: the timer of {} is due for ever", server.name);
     }
 
-    /// A server asks its parent what is due, if anything. Returns the number of the message.
+    /// Lets a server send the request to its parent that is due, if there is one. Returns the number of the message.
     pub fn ask_parent(&mut self, number: usize) -> Option<u64> {
         let (now, reaches) = (self.shown(number), self.reaches(number));
         let wall_micros = self.now.as_nanos() / 1_000;
@@ -198,7 +198,7 @@ impl World {
         Some(self.mail.send(message))
     }
 
-    /// A server pushes to its children what they get now. Returns the numbers of the messages.
+    /// Lets a server push to its children. Returns the numbers of the messages.
     pub fn push(&mut self, number: usize) -> Vec<u64> {
         let now = self.shown(number);
         let pushes = self.servers[number].node.poll_pushes(now);
@@ -213,26 +213,25 @@ impl World {
         sent
     }
 
-    /// A client asks. Returns the number of the message.
+    /// Lets a client ask. Returns the number of the message.
     pub fn client_asks(&mut self, number: usize) -> u64 {
         let request = self.clients[number].request(PATIENCE, self.now);
         self.mail.send(Message::Request(number, request))
     }
 
-    /// A client gives back what it has. Returns the number of the message.
+    /// Lets a client release its lease. Returns the number of the message.
     pub fn client_releases(&mut self, number: usize) -> u64 {
         let release = self.clients[number].release();
         self.mail.send(Message::Release(number, release))
     }
 
-    /// A server gets a request, and answers at once.
+    /// Sends a request to a server, which answers at once.
     pub fn asked(&mut self, home: usize, request: &GetCapacity) -> Outcome<GetCapacityReply> {
         let now = self.shown(home);
         self.servers[home].node.handle_get_capacity(request, now)
     }
 
-    /// A message arrives. Of an answer to a client: work that was begun under a larger lease goes on for
-    /// `lingers`, if it has any.
+    /// Delivers a message. After an answer to a client, work that began under a larger lease continues for `lingers`.
     pub fn deliver(&mut self, number: u64, lingers: Duration) -> Arrived {
         match self.mail.take(number) {
             None => Arrived::Nowhere,
@@ -281,8 +280,8 @@ impl World {
         let Some(parent) = server.parent else {
             return Arrived::Nowhere;
         };
-        // A call that was made still arrives when its caller is gone, and late answers to calls are handed
-        // in, too: the node must know them. A stream breaks.
+        // A call still arrives when its caller is gone. Late answers to calls reach the node as well, which must
+        // recognise them. A broken stream loses its messages.
         let is_stale = server.via == Via::Stream && server.connection != connection;
         let receiver = if way == Way::Up { parent } else { child };
         if is_stale || !self.servers[receiver].up {
@@ -309,7 +308,7 @@ impl World {
         }
     }
 
-    /// What all clients are using now.
+    /// Returns the amount that all clients are using now.
     pub fn used(&self) -> ExactSum {
         let mut used = ExactSum::ZERO;
         let using = self.clients.iter().map(|client| client.uses(self.now));
@@ -317,7 +316,7 @@ impl World {
         used
     }
 
-    /// No sum is anything but what its parts add up to, anywhere.
+    /// Asserts that all sums equal their parts, in all servers.
     pub fn assert_consistent(&self) {
         for server in self.servers.iter().filter(|server| server.up) {
             server.node.assert_consistent();

@@ -1,4 +1,4 @@
-//! Lease lengths that change, and how long a successor learns for them.
+//! Changes of lease lengths, and the learning time of a successor.
 
 use super::*;
 
@@ -14,7 +14,7 @@ fn digest(seconds: u64) -> SmolStr {
     SmolStr::new(format!("leases of {seconds} s"))
 }
 
-/// Templates with leases of that many seconds, on a clock that may be wrong by that much.
+/// Templates with leases of that many seconds, on a clock with that error.
 fn lengths_by(seconds: u64, clock_tolerance: Tolerance) -> OlderLeases {
     let in_force = ActiveTemplates {
         digest: digest(seconds),
@@ -48,7 +48,8 @@ fn change(lengths: &mut OlderLeases, seconds: u64, granted_until: Time) {
     lengths.change(next(lengths, seconds), granted_until);
 }
 
-/// Compares what a term states: the templates by their longest lease in seconds, and older leases.
+/// Compares the statement of a term: the templates by their longest lease in seconds, and older
+/// leases.
 #[track_caller]
 fn check(written: &LeaseLengths, longest: u64, older_ms: u64) {
     let expected = LeaseLengths {
@@ -63,7 +64,7 @@ fn check(written: &LeaseLengths, longest: u64, older_ms: u64) {
 fn longer_leases_are_written_before_shorter_ones_come_into_force() {
     let mut lengths = lengths(40);
     check(&lengths.to_write(None, at(0)), 40, 0);
-    // Until they are in force, leases of the full former length are granted.
+    // Until the new templates are in force, leases have the full former length.
     for later in [0, 30] {
         let written = lengths.to_write(Some(&next(&lengths, 5)), at(later));
         check(&written, 5, 40_000);
@@ -73,7 +74,7 @@ fn longer_leases_are_written_before_shorter_ones_come_into_force() {
     let before = |seconds| Time::after_origin(until.since(at(seconds)));
     check(&lengths.to_write(None, before(10)), 5, 10_000);
     check(&lengths.to_write(None, until), 5, 0);
-    // Longer ones are written in time as well, and do not change the time of older leases.
+    // Longer leases are written in time as well, and do not change the time of older leases.
     let written = lengths.to_write(Some(&next(&lengths, 40)), before(10));
     check(&written, 40, 10_000);
     change(&mut lengths, 40, at(40));
@@ -118,7 +119,7 @@ fn a_successor_learns_for_as_long_as_its_predecessor_states() {
         assert_eq!(found, secs(longer), "{what}");
     }
     let found = lengths.longer_leases(PredecessorLeases::NotStated, secs(60));
-    assert_eq!(found, secs(60), "it stated nothing");
+    assert_eq!(found, secs(60), "the term states nothing");
 }
 
 #[test]
@@ -134,7 +135,7 @@ fn a_chain_of_short_masterships_loses_nothing_and_adds_nothing() {
         next.inherit(vacant_since, longer);
         written = next.to_write(None, vacant_since + secs(1));
     }
-    // A successor counts from later than the term was written. No more than that is added.
+    // A successor counts from a later time than the writing. It adds no more than that.
     assert!(at(10) + written.older >= until);
     assert!(at(10) + written.older <= until + secs(3 * 3 + 1));
 }

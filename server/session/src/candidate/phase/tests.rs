@@ -1,4 +1,4 @@
-//! When a mastership is in force, and since when a node is vacant.
+//! The time in which a mastership is in force, and the time since which a node is vacant.
 
 use super::*;
 

@@ -54,7 +54,7 @@ fn a_successor_begins_when_its_predecessor_has_certainly_ended() {
         let last = last.map(|term| (term, at(0)));
         assert_eq!(may_begin(last, "ours", at(won)), at(begins), "{what}");
     }
-    // The predecessor stops before.
+    // The predecessor stops earlier.
     assert!(
         valid_until(at(0), TTL, Tolerance::LEAST)
             < may_begin(Some((&theirs, at(0))), "ours", at(0))
@@ -90,11 +90,15 @@ fn epochs_go_on_although_revisions_go_back() {
 }
 
 #[test]
-fn a_term_that_has_not_begun_covers_what_is_left_of_the_one_before() {
+fn a_term_that_has_not_begun_covers_the_rest_of_the_one_before() {
     assert_eq!(length(at(0), TTL, at(10)), TTL);
     assert_eq!(length(at(5), TTL, at(0)), TTL);
     assert_eq!(length(at(30), TTL, at(0)), TTL * 3);
     let longer = at(30) + Duration::from_nanos(1);
     let written = length(longer, TTL, at(0));
-    assert_eq!(written, TTL * 3 + Duration::from_millis(1), "never less");
+    assert_eq!(
+        written,
+        TTL * 3 + Duration::from_millis(1),
+        "at least the rest"
+    );
 }

@@ -1,4 +1,4 @@
-//! Terms that are seen, overwritten or gone, and how long a successor waits for each.
+//! Terms that are seen, overwritten or gone, and the wait of a successor for each.
 
 use super::super::store::LeaseLengths;
 use super::*;
@@ -13,7 +13,7 @@ fn at(seconds: u64) -> Time {
 
 const TTL: Duration = Duration::from_secs(10);
 
-/// A term of 10 s, with leases of so many seconds if it says anything of them.
+/// A term of 10 s, with leases of that many seconds if it states any.
 fn term(epoch: u64, resigned: bool, longest: Option<u64>) -> TermRecord {
     TermRecord {
         epoch,
@@ -42,7 +42,7 @@ fn the_highest_epoch_stays() {
 #[test]
 fn a_successor_waits_for_a_master_whose_term_is_overwritten() {
     for (what, restored, won, begins, vacant) in [
-        // Others may have been elected since it was backed up.
+        // Another server may have been elected since the backup.
         ("it resigned in the backup", Some((18, true)), 3, 12, 12),
         (
             "it was confirmed in the backup",
@@ -66,7 +66,7 @@ fn a_successor_waits_for_a_master_whose_term_is_overwritten() {
     }
 }
 
-/// Another one was the master, confirmed last at 0 s. Etcd is heard of again at 20 s, and this server wins at 21 s.
+/// Another server was the master, last confirmed at 0 s. etcd answers again at 20 s, and this server wins at 21 s.
 #[track_caller]
 fn check_reported(what: &str, found: impl FnOnce(&mut TermHistory), begins: u64, vacant: u64) {
     let mut past = TermHistory::default();
@@ -150,17 +150,17 @@ fn a_term_that_is_settled_is_not_waited_for_unless_something_is_missing() {
 }
 
 #[test]
-fn when_the_last_term_is_gone_nobody_knows_who_was_the_master_since() {
+fn without_the_last_term_any_master_may_have_followed() {
     let mut past = TermHistory::default();
     past.note_no_term(at(1));
     assert_eq!(
         past.begin("ours", None, at(1)),
         (at(1), Some(at(1))),
-        "there was none"
+        "no term before"
     );
     let mut past = TermHistory::default();
     past.note_term(&term(46, false, Some(40)), at(0));
-    // It was frozen, etcd was wiped, and it sees that now. Again it says nothing new.
+    // The server was frozen, etcd was wiped, and the server sees that now. The second time changes nothing.
     past.note_no_term(at(30));
     past.note_no_term(at(50));
     assert_eq!(past.predecessor_leases(), PredecessorLeases::NoTerm);
@@ -170,7 +170,7 @@ fn when_the_last_term_is_gone_nobody_knows_who_was_the_master_since() {
 }
 
 #[test]
-fn what_a_term_said_of_leases_is_kept_if_the_next_does_not_carry_it_on() {
+fn leases_of_a_term_are_kept_if_the_next_term_does_not_carry_them_on() {
     for (what, next, lost) in [
         ("its successor copies them", term(47, false, Some(5)), 0),
         (

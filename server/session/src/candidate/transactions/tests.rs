@@ -1,4 +1,4 @@
-//! Keys that are taken up, and those that are left to others.
+//! Keys that a candidate takes up, and keys of other servers.
 
 use super::*;
 

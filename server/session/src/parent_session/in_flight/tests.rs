@@ -53,7 +53,7 @@ fn each_request_has_the_full_timeout() {
     in_flight.note_sent(6, [B], at(0));
     in_flight.note_answer(&[to(A, Some(5))], at(1));
     assert_eq!(in_flight.since(), Some(at(1)));
-    // Answers to other requests do not extend it.
+    // Answers to other requests do not extend its time.
     in_flight.note_sent(7, [A], at(1));
     in_flight.note_answer(&[to(A, Some(7))], at(2));
     assert_eq!(in_flight.since(), Some(at(1)));

@@ -1,4 +1,4 @@
-//! Streams that end, and how long the parent is polled then.
+//! Streams that end, and the polling times after them.
 
 use super::*;
 
@@ -6,8 +6,8 @@ fn at(seconds: u64) -> Time {
     Time::after_origin(Duration::from_secs(seconds))
 }
 
-/// Each stream begins one second after the last one broke. Per stream: how long it lasts, whether it answers,
-/// and whether the server is polled then.
+/// Each stream begins one second after the last one broke. Per stream: its length, whether it answers, and whether the
+/// server is polled then.
 #[track_caller]
 fn check(what: &str, all: &[(u64, bool, bool)]) {
     let mut streams = StreamHealth::default();

@@ -1,4 +1,4 @@
-//! Which server a session asks next, and when: addresses in turn, redirects, masters named by etcd, waits.
+//! The server that a session asks next, and the time: addresses in turn, redirects, masters named by etcd, waits.
 
 use super::*;
 
@@ -8,7 +8,7 @@ fn a_server_that_is_not_the_master_redirects_to_it() {
     story.connects().does();
     story.discovers(elsewhere(Some("m:1"), Some(5)));
     story.check("close, from a:1 to m:1, connect m:1 Stream, connecting");
-    // So does a redirect on a stream.
+    // A redirect on a stream has the same effect.
     story.streams_for(60.0);
     let reply = Reply {
         not_master: Some(elsewhere(Some("b:1"), Some(6))),
@@ -104,12 +104,12 @@ fn without_an_address_the_session_waits_for_one() {
 }
 
 #[test]
-fn a_session_comes_back_when_an_overloaded_parent_says() {
+fn a_session_comes_back_after_the_retry_delay_of_an_overloaded_parent() {
     let mut story = Story::new(&["a:1"]);
     story.connects().discovers(MASTER).does();
     story.is_closed(ConnectionEnd::Overloaded(Duration::from_secs(8)));
     story.check("close, down (the connection ended)!, waiting");
-    // Never later than the longest backoff, or the leases would run out.
+    // No wait is longer than the longest backoff, or the leases would run out.
     story.waits(6_250);
     // Another server may be less loaded.
     let mut story = Story::new(&["a:1", "b:1"]);
