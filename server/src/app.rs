@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use doorward_engine::node;
-use doorward_engine::template::Templates;
+use doorward_engine::templates::Templates;
 use doorward_etcd::directory::Role;
 use doorward_etcd::layout::DocumentKeys;
 use thiserror::Error;

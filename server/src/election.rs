@@ -13,7 +13,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use doorward_engine::template::Templates;
+use doorward_engine::templates::Templates;
 use doorward_etcd::directory::Role;
 use doorward_etcd::layout::DocumentKeys;
 pub use doorward_session::candidate::standing::Standing;

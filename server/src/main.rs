@@ -12,7 +12,7 @@ use anyhow::{Context, anyhow};
 use clap::{CommandFactory, Parser};
 use doorward_documents::{Kind, Located};
 use doorward_engine::node;
-use doorward_engine::template::Templates;
+use doorward_engine::templates::Templates;
 use doorward_etcd::DocumentPlace;
 use doorward_etcd::flags::{ENDPOINTS, FlagsError, unreadable_variable};
 use doorward_etcd::layout::DocumentKeys;

@@ -20,7 +20,7 @@ use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use doorward_engine::admission::LoadFrom;
-use doorward_engine::snapshot::{Counters, ResourceSnapshot};
+use doorward_engine::messages::{Counters, ResourceSnapshot};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric};

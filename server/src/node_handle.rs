@@ -19,10 +19,10 @@ use std::task::Poll;
 use std::time::Duration;
 
 use doorward_engine::admission::LoadFrom;
-use doorward_engine::node::event::NodeEvent;
+use doorward_engine::messages::NodeEvent;
 use doorward_engine::node::mastership::{Mastership, Term};
 use doorward_engine::node::{Config, Node};
-use doorward_engine::template::Templates;
+use doorward_engine::templates::Templates;
 use doorward_engine::time::Time;
 use tokio::sync::{Notify, watch};
 use tracing::{debug, error, info, warn};
@@ -370,8 +370,8 @@ mod tests {
 
     use doorward_engine::amount::Amount;
     use doorward_engine::id::{HolderName, ResourceId};
-    use doorward_engine::request::{Ask, GetCapacity};
-    use doorward_engine::template::{AlgorithmKind, TemplateSpec};
+    use doorward_engine::messages::{Ask, GetCapacity};
+    use doorward_engine::templates::{AlgorithmKind, TemplateSpec};
 
     use super::*;
 

@@ -28,9 +28,9 @@ use std::task::Poll;
 use std::time::Duration;
 
 use doorward_engine::id::Caller;
+use doorward_engine::messages::{ClientLease, GetCapacity, GetCapacityReply};
 use doorward_engine::node::asking::Answers;
 use doorward_engine::node::mastership::Outcome;
-use doorward_engine::request::{ClientLease, GetCapacity, GetCapacityReply};
 use doorward_engine::time::Time;
 use doorward_proto::admin::v1::rules_server::RulesServer;
 use doorward_proto::doorman as wire;

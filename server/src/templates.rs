@@ -12,7 +12,7 @@ use std::task::Poll;
 
 use doorward_documents::{DocumentError, locate_bytes};
 use doorward_engine::node::reload::PreparedTemplates;
-use doorward_engine::template::Templates;
+use doorward_engine::templates::Templates;
 use tracing::{info, warn};
 
 use crate::clock;

@@ -37,7 +37,7 @@ use doorward_client::capacity::{Capacity, Source};
 use doorward_engine::amount::Amount;
 use doorward_engine::exact_sum::ExactSum;
 use doorward_engine::id::ResourceId;
-use doorward_engine::template::{Algorithm, AlgorithmKind, Template};
+use doorward_engine::templates::{Algorithm, AlgorithmKind, Template};
 use doorward_engine::time::Time;
 
 use crate::checker::averages::Averages;

@@ -23,7 +23,7 @@ pub mod write;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use doorward_engine::template::{Template, Templates};
+use doorward_engine::templates::{Template, Templates};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -36,7 +36,7 @@ use std::time::Duration;
 
 use doorward_client::state::ClientState;
 use doorward_engine::id::HolderName;
-use doorward_engine::template::Templates;
+use doorward_engine::templates::Templates;
 use doorward_engine::time::Time;
 use doorward_session::address::Address;
 use doorward_session::master_finder::MasterFinder;

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::time::Duration;
 
-use doorward_engine::glob::Glob;
+use doorward_engine::templates::glob::Glob;
 use doorward_proto::STATUS_SCHEMA_VERSION;
 use doorward_proto::admin::v1 as admin;
 use doorward_proto::admin::v1::{

@@ -31,7 +31,7 @@ mod places;
 mod problem;
 mod reader;
 
-use doorward_engine::template::Templates;
+use doorward_engine::templates::Templates;
 pub use duration::{DurationError, parse_duration};
 pub use kind::Kind;
 pub use placed_value::DOCUMENT_BYTES_MAX;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use doorward_engine::template::{Field, Templates};
+use doorward_engine::templates::{Field, Templates};
 
 use crate::problem::{Position, Problem};
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use doorward_engine::template::{AlgorithmKind, Field, TemplateSpec, Templates};
+use doorward_engine::templates::{AlgorithmKind, Field, TemplateSpec, Templates};
 
 use crate::form::{At, Map, Problems, hint};
 use crate::keys::Names;

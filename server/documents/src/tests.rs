@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use doorward_engine::amount::Amount;
-use doorward_engine::claim::Subclients;
+use doorward_engine::claims::Subclients;
 use doorward_engine::id::ResourceId;
-use doorward_engine::template::{AlgorithmKind, Field, SafeCapacity, Shrink, Template};
+use doorward_engine::templates::{AlgorithmKind, Field, SafeCapacity, Shrink, Template};
 use proptest::prelude::*;
 
 use super::*;

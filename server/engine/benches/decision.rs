@@ -21,10 +21,10 @@ use std::time::Duration;
 use divan::Bencher;
 use doorward_engine::amount::Amount;
 use doorward_engine::id::{HolderName, ResourceId};
+use doorward_engine::messages::{Ask, GetCapacity, GetCapacityReply, Has};
 use doorward_engine::node::mastership::{Mastership, Outcome};
 use doorward_engine::node::{Config, Node};
-use doorward_engine::request::{Ask, GetCapacity, GetCapacityReply, Has};
-use doorward_engine::template::{AlgorithmKind, TemplateSpec, Templates};
+use doorward_engine::templates::{AlgorithmKind, TemplateSpec, Templates};
 use doorward_engine::time::Time;
 
 const HOLDERS: [usize; 6] = [10, 100, 1_000, 10_000, 100_000, 1_000_000];

@@ -18,10 +18,10 @@ use doorward_engine::admission::Rate;
 use doorward_engine::admission::limits::Limits;
 use doorward_engine::amount::Amount;
 use doorward_engine::id::{HolderName, ResourceId};
+use doorward_engine::messages::{Ask, GetCapacity};
 use doorward_engine::node::mastership::Mastership;
 use doorward_engine::node::{Config, Node};
-use doorward_engine::request::{Ask, GetCapacity};
-use doorward_engine::template::{AlgorithmKind, TemplateSpec, Templates};
+use doorward_engine::templates::{AlgorithmKind, TemplateSpec, Templates};
 use doorward_engine::time::Time;
 
 /// Number of resources, and holders of each.

@@ -16,7 +16,9 @@
 pub(crate) mod bucket;
 mod callers;
 mod gate;
+mod limit;
 pub mod limits;
+pub use limit::*;
 mod load;
 mod template_books;
 pub mod weight;
@@ -34,7 +36,6 @@ use crate::admission::callers::{CallerBook, Callers};
 use crate::admission::template_books::TemplateBooks;
 use crate::admission::weight::Weight;
 use crate::id::Caller;
-use crate::limit::{Full, Limit};
 use doorward_time::spread;
 
 /// A refused caller comes back after so long; callers do not return together.

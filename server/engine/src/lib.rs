@@ -14,8 +14,8 @@
 //! use doorward_engine::id::{HolderName, ResourceId};
 //! use doorward_engine::node::mastership::{Mastership, Outcome};
 //! use doorward_engine::node::{Config, Node};
-//! use doorward_engine::request::{Ask, GetCapacity};
-//! use doorward_engine::template::{AlgorithmKind, TemplateSpec, Templates};
+//! use doorward_engine::messages::{Ask, GetCapacity};
+//! use doorward_engine::templates::{AlgorithmKind, TemplateSpec, Templates};
 //! use doorward_engine::time::Time;
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -54,29 +54,18 @@
 //! ```
 
 pub mod admission;
-pub mod algorithm;
 pub mod amount;
-pub mod bands;
 mod chunked;
-pub mod claim;
-pub mod claim_index;
-pub mod demand;
-pub mod demand_curve;
+pub mod claims;
+mod continuity;
+pub mod division;
 pub mod exact_sum;
-pub mod glob;
+mod holders;
 pub mod id;
-mod lease;
-mod lease_table;
-pub mod limit;
+pub mod messages;
 pub mod node;
-mod past;
-mod refresh;
-pub mod request;
 pub mod resource;
-mod retry;
 pub mod rounding;
-pub mod snapshot;
 mod split_table;
-pub mod supply;
-pub mod template;
+pub mod templates;
 pub mod time;

@@ -22,7 +22,6 @@ pub mod children;
 mod config;
 mod conflicts;
 mod entry;
-pub mod event;
 pub mod learning;
 mod looks;
 pub mod mastership;
@@ -43,19 +42,20 @@ use std::time::Duration;
 
 use crate::admission::Admission;
 use crate::id::{Incarnation, MastershipId, ResourceId};
+use crate::messages::{
+    Conflict, Counters, LeaseSnapshot, NodeEvent, NodeSnapshot, ResourceSnapshot,
+};
 use crate::node::children::Children;
 use crate::node::conflicts::Conflicts;
 use crate::node::entry::Entry;
-use crate::node::event::NodeEvent;
 use crate::node::mastership::Mastership;
 use crate::node::reload::InForce;
 use crate::node::resources::{ResourceSlot, Resources};
 use crate::node::sweep::Sweep;
 use crate::node::upstream::NodeUpstream;
 use crate::resource::Garbage;
-use crate::retry::Retries;
-use crate::snapshot::{Conflict, Counters, LeaseSnapshot, NodeSnapshot, ResourceSnapshot};
-use crate::template::Templates;
+use crate::resource::retry::Retries;
+use crate::templates::Templates;
 use crate::time::Time;
 
 /// When the node wants [`Node::handle_timeout`] called, and why.

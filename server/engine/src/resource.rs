@@ -17,7 +17,6 @@ pub mod ask;
 pub(crate) mod child_lease;
 mod decide;
 mod grant;
-mod learned;
 mod learning_mode;
 mod ledger;
 mod lowering;
@@ -30,9 +29,10 @@ pub mod parent_request;
 mod pending;
 mod policy;
 mod processes;
+pub(crate) mod refresh;
 mod release;
 mod repeat;
-mod reported;
+pub(crate) mod retry;
 mod safe;
 pub(crate) mod timer;
 mod view;
@@ -42,18 +42,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::admission::weight::counted;
-use crate::algorithm::{self, Rule};
-use crate::demand::Demand;
+use crate::claims::Demand;
+use crate::division::{self, Rule, Supply};
 use crate::id::{MastershipId, ResourceId};
-use crate::refresh::Invitations;
+use crate::messages::Conflict;
 use crate::resource::learning_mode::{LearningMode, Relearns};
 use crate::resource::ledger::Ledger;
 use crate::resource::lowering::Lowerings;
 use crate::resource::parent_request::ParentFacts;
 use crate::resource::policy::Policy;
-use crate::snapshot::Conflict;
-use crate::supply::Supply;
-use crate::template::{Algorithm, Template};
+use crate::resource::refresh::Invitations;
+use crate::templates::{Algorithm, Template};
 use crate::time::Time;
 use doorward_time::tolerance::Tolerance;
 
@@ -83,7 +82,7 @@ pub(crate) fn over_after(vacant_since: Option<Time>, lasts: Duration) -> Time {
 }
 
 /// A resource with holders, or about to have one. A request of many resources waits for the memory of each, so what every
-/// request reads comes first and stands together, here, in the [ledger](Ledger) and in its [table](crate::lease_table::LeaseTable).
+/// request reads comes first and stands together, here, in the [ledger](Ledger) and in its [table](crate::holders::LeaseTable).
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Resource {
@@ -315,13 +314,13 @@ impl Resource {
     /// How what there is is divided, as far as that demand is concerned.
     fn rule_for(&self, demand: &Demand) -> Rule {
         let algorithm = self.policy.algorithm();
-        algorithm::solve(algorithm, self.ledger.bands(), &self.supply, demand)
+        division::solve(algorithm, self.ledger.bands(), &self.supply, demand)
     }
 
     /// How what there is is divided among everyone.
     fn rule_for_all(&self) -> Rule {
         let algorithm = self.policy.algorithm();
-        algorithm::solve_for_all(algorithm, self.ledger.bands(), &self.supply)
+        division::solve_for_all(algorithm, self.ledger.bands(), &self.supply)
     }
 
     /// Divides by another algorithm from now on.

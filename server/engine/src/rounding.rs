@@ -49,7 +49,7 @@ pub(crate) const WHOLE: f64 = 1.0 + 1e-12;
 pub(crate) const ON_THE_CURVE: f64 = 1e-13;
 
 /// The slope of a demand curve bends where it falls by more than this part of itself. The fall is a difference of two
-/// quotients. A fall below the smallest part of a client is no claim ([`crate::claim::Subclients::MIN`]).
+/// quotients. A fall below the smallest part of a client is no claim ([`crate::claims::Subclients::MIN`]).
 pub(crate) const BEND: f64 = 1e-12;
 
 /// Clients of a demand curve without wants count if they are more than this part of all. Their number is a difference:

@@ -10,16 +10,12 @@ use std::time::Duration;
 
 use doorward_engine::admission::limits::{Limits, NO_BOUND};
 use doorward_engine::amount::Amount;
-use doorward_engine::claim::Claim;
-use doorward_engine::claim_index::ClaimIndex;
-use doorward_engine::demand::{BandDemand, ServerDemand};
-use doorward_engine::demand_curve::DemandCurve;
+use doorward_engine::claims::{BandDemand, Claim, ClaimIndex, DemandCurve, ServerDemand};
 use doorward_engine::id::{HolderName, ResourceId};
+use doorward_engine::messages::{Ask, GetCapacity, GetServerCapacity, Has, ServerAsk, Via};
 use doorward_engine::node::mastership::Mastership;
 use doorward_engine::node::{Config, Node};
-use doorward_engine::request::server::{GetServerCapacity, ServerAsk, Via};
-use doorward_engine::request::{Ask, GetCapacity, Has};
-use doorward_engine::template::{AlgorithmKind, TemplateSpec, Templates};
+use doorward_engine::templates::{AlgorithmKind, TemplateSpec, Templates};
 use doorward_engine::time::Time;
 
 /// Fills a node with one kind of load.

@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use doorward_engine::admission::limits::Limits as NodeLimits;
-use doorward_engine::admission::{Load, Rate};
-use doorward_engine::limit as engine;
+use doorward_engine::admission::{self as engine, Load, Rate};
 
 use crate::limits::{ServerLimit, ServerLimits};
 

@@ -16,11 +16,11 @@ use std::time::Duration;
 
 use doorward_engine::amount::Amount;
 use doorward_engine::id::{Caller, HolderName, Incarnation, MastershipId, ResourceId};
-use doorward_engine::node::mastership::{Mastership, Outcome};
-use doorward_engine::request::{
+use doorward_engine::messages::{
     Ask, ClientLease, GetCapacity, GetCapacityReply, Has, LimitedBy, Refusal, RefusalReason,
     ReleaseCapacity, Released,
 };
+use doorward_engine::node::mastership::{Mastership, Outcome};
 use doorward_proto::doorman as wire;
 use doorward_session::time::millis;
 use tonic::Status as RpcStatus;

@@ -7,11 +7,11 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use doorward_engine::id::Caller;
+use doorward_engine::messages::{GetServerCapacity, Via};
 use doorward_engine::node::Node;
 use doorward_engine::node::ancestry::Cycle;
 use doorward_engine::node::asking::Answers;
 use doorward_engine::node::mastership::Outcome;
-use doorward_engine::request::server::{GetServerCapacity, Via};
 use doorward_proto::doorman as wire;
 use doorward_proto::doorward::v1::capacity_stream_server::CapacityStream;
 use doorward_session::close_reason::CloseReason;

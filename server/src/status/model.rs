@@ -5,12 +5,11 @@
 
 use std::time::Duration;
 
-use doorward_engine::node::learning::Learning;
-use doorward_engine::request::RefusalReason;
-use doorward_engine::snapshot::{
-    ChildSnapshot, Conflict, LeaseSnapshot, ResourceSnapshot, UpstreamSnapshot,
+use doorward_engine::messages::{
+    ChildSnapshot, Conflict, LeaseSnapshot, RefusalReason, ResourceSnapshot, UpstreamSnapshot,
 };
-use doorward_engine::template::SafeCapacity;
+use doorward_engine::node::learning::Learning;
+use doorward_engine::templates::SafeCapacity;
 use doorward_engine::time::Time;
 use doorward_proto::admin::v1::limit_status::Unit as WireUnit;
 use doorward_proto::admin::v1::{

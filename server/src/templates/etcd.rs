@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use doorward_engine::template::Templates;
+use doorward_engine::templates::Templates;
 use doorward_etcd::follow::{Follow, Followed, KeyEntry, Range};
 use doorward_etcd::layout::DocumentKeys;
 use doorward_etcd::{Error, EtcdConfig, EtcdConnection};

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use doorward_documents::DocumentError;
-use doorward_engine::template::Templates;
+use doorward_engine::templates::Templates;
 use thiserror::Error;
 
 use super::reading::Reading;

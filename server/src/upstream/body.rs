@@ -3,10 +3,9 @@
 
 use std::time::Duration;
 
+use doorward_engine::messages::{GetServerCapacity, GetServerCapacityReply, NodeEvent};
 use doorward_engine::node::Node;
-use doorward_engine::node::event::NodeEvent;
 use doorward_engine::node::upstream::UpstreamAnswered;
-use doorward_engine::request::server::{GetServerCapacity, GetServerCapacityReply};
 use doorward_engine::resource::parent_request::Pace;
 use doorward_proto::doorman as wire;
 use doorward_session::parent_session::{AnsweredResource, MasterInfo, Transport};

@@ -8,7 +8,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
 
-use doorward_engine::request::server::GetServerCapacity;
+use doorward_engine::messages::GetServerCapacity;
 use doorward_etcd::error::innermost;
 use doorward_proto::doorman as wire;
 use doorward_proto::doorman::capacity_client::CapacityClient;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use doorward_clock::Instant;
 use doorward_engine::node;
-use doorward_engine::template::{AlgorithmKind, TemplateSpec, Templates};
+use doorward_engine::templates::{AlgorithmKind, TemplateSpec, Templates};
 use doorward_server::app::{Server, ServerConfig};
 use doorward_server::clock::Clock;
 use doorward_session::time::tolerance::Tolerance;

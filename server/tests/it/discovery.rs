@@ -5,7 +5,7 @@ use std::time::Duration;
 use doorward_client::state::{BackoffConfig, ClientConfig};
 use doorward_client::{Capacity, Client, ClientBuilder, Resource};
 use doorward_engine::node::mastership::Mastership;
-use doorward_engine::template::Templates;
+use doorward_engine::templates::Templates;
 use doorward_etcd::NodeAddress;
 use doorward_server::app::{Server, ServerConfig};
 use doorward_server::status::ParentLink;

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use doorward_engine::amount::Amount;
-use doorward_engine::demand::{BandDemand, ServerDemand};
-use doorward_engine::demand_curve::DemandCurve;
+use doorward_engine::claims::{BandDemand, DemandCurve, ServerDemand};
 use doorward_engine::id::{HolderName, ResourceId};
+use doorward_engine::messages::{
+    Ask, GetCapacity, GetServerCapacity, Has, RefusalReason, ServerAsk, Via,
+};
 use doorward_engine::node::mastership::{Mastership, Outcome};
 use doorward_engine::node::{Config, Node};
-use doorward_engine::request::server::{GetServerCapacity, ServerAsk, Via};
-use doorward_engine::request::{Ask, GetCapacity, Has, RefusalReason};
-use doorward_engine::template::Templates;
+use doorward_engine::templates::Templates;
 use doorward_engine::time::Time;
 use doorward_server::app::Server;
 use doorward_server::clock::{self, Clock};

@@ -3,7 +3,7 @@
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
-use doorward_engine::template::Templates;
+use doorward_engine::templates::Templates;
 use doorward_proto::doorman::{DiscoveryRequest, GetCapacityRequest, ReleaseCapacityRequest};
 use doorward_server::app::{Server, ServerConfig};
 use doorward_server::rpc::overload::{PUSHBACK, PUSHBACK_SPREAD};

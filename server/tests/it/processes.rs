@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use doorward_engine::template::{AlgorithmKind, TemplateSpec, Templates};
+use doorward_engine::templates::{AlgorithmKind, TemplateSpec, Templates};
 use doorward_proto::doorman::refusal::Reason;
 use doorward_proto::doorman::release_result::Outcome;
 use doorward_server::app::Server;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use doorward_clock::Instant;
 use doorward_engine::node;
 use doorward_engine::node::mastership::Mastership;
-use doorward_engine::template::Templates;
+use doorward_engine::templates::Templates;
 use doorward_server::app::Server;
 use doorward_server::clock::Clock;
 use doorward_server::node_handle::NodeHandle;

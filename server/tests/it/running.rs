@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use doorward_engine::node;
-use doorward_engine::template::{AlgorithmKind, TemplateSpec, Templates};
+use doorward_engine::templates::{AlgorithmKind, TemplateSpec, Templates};
 use doorward_proto::admin::v1::admin_client::AdminClient;
 use doorward_proto::doorman::capacity_client::CapacityClient;
 use doorward_proto::doorman::{

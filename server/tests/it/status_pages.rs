@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use doorward_engine::amount::Amount;
 use doorward_engine::id::{HolderName, ResourceId};
+use doorward_engine::messages::{Ask, GetCapacity};
 use doorward_engine::node::Config;
 use doorward_engine::node::mastership::Mastership;
-use doorward_engine::request::{Ask, GetCapacity};
-use doorward_engine::template::{AlgorithmKind, TemplateSpec, Templates};
+use doorward_engine::templates::{AlgorithmKind, TemplateSpec, Templates};
 use doorward_proto::admin::v1::GetStatusRequest;
 use doorward_server::clock::Clock;
 use doorward_server::node_handle::NodeHandle;

@@ -1,7 +1,7 @@
 //! The tree on the pages.
 
 use askama::Template;
-use doorward_engine::request::server::GetServerCapacityReply;
+use doorward_engine::messages::GetServerCapacityReply;
 use doorward_server::status::ParentLink;
 use doorward_server::web::pages::{Index, ResourcePage};
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use doorward_engine::template::Templates;
+use doorward_engine::templates::Templates;
 use doorward_proto::doorman;
 use doorward_proto::doorman::capacity_client::CapacityClient;
 use doorward_proto::doorman::refusal::Reason;

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use doorward_engine::template::{Algorithm, AlgorithmKind};
+use doorward_engine::templates::{Algorithm, AlgorithmKind};
 
 /// Wish of a client.
 #[derive(Clone, Copy, Debug, PartialEq)]

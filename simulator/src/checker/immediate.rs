@@ -95,7 +95,7 @@ impl Watched {
 #[cfg(test)]
 mod tests {
     use doorward_engine::id::ResourceId;
-    use doorward_engine::template::{AlgorithmKind, TemplateSpec, Templates};
+    use doorward_engine::templates::{AlgorithmKind, TemplateSpec, Templates};
 
     use super::*;
 

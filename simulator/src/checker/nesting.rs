@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use doorward_engine::amount::Amount;
 use doorward_engine::exact_sum::ExactSum;
-use doorward_engine::template::Algorithm;
+use doorward_engine::templates::Algorithm;
 use doorward_engine::time::Time;
 
 use crate::checker::extreme::Extreme;

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use doorward_engine::amount::Amount;
-use doorward_engine::template::Algorithm;
+use doorward_engine::templates::Algorithm;
 use doorward_engine::time::Time;
 
 /// Smallest turn that counts, as a part of the grant.

@@ -12,7 +12,7 @@
 
 use std::time::Duration;
 
-use doorward_engine::template::{Algorithm, AlgorithmKind, Shrink, Template};
+use doorward_engine::templates::{Algorithm, AlgorithmKind, Shrink, Template};
 use doorward_engine::time::Time;
 
 use crate::checker::ROUNDING;

@@ -2,8 +2,8 @@
 
 mod small_worlds;
 
-use doorward_engine::template::AlgorithmKind::{FairShare, NoAlgorithm, PriorityBands, Static};
-use doorward_engine::template::{TemplateSpec, Templates};
+use doorward_engine::templates::AlgorithmKind::{FairShare, NoAlgorithm, PriorityBands, Static};
+use doorward_engine::templates::{TemplateSpec, Templates};
 
 use super::*;
 use crate::recording::{Checker, Figures, Verdict};

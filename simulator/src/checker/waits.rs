@@ -12,7 +12,7 @@
 
 use doorward_engine::amount::Amount;
 use doorward_engine::exact_sum::ExactSum;
-use doorward_engine::template::{Algorithm, AlgorithmKind};
+use doorward_engine::templates::{Algorithm, AlgorithmKind};
 use doorward_engine::time::Time;
 
 use crate::checker::{ClientStanding, Watched, amount};

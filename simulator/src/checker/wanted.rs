@@ -1,7 +1,7 @@
 //! Counted wants of clients: a template may limit what one client can have.
 
 use doorward_engine::amount::Amount;
-use doorward_engine::template::{AlgorithmKind, Template};
+use doorward_engine::templates::{AlgorithmKind, Template};
 use doorward_engine::time::Time;
 
 use crate::checker::ideal::Wish;

@@ -10,7 +10,7 @@ use anyhow::{anyhow, bail};
 use doorward_client::state::Mode;
 use doorward_documents::parse_bytes;
 use doorward_engine::id::ResourceId;
-use doorward_engine::template::{Template, Templates};
+use doorward_engine::templates::{Template, Templates};
 use doorward_pages::numbers::several;
 use doorward_simulator::scenario::demand::{Demand, Trace};
 use doorward_simulator::scenario::files::bytes_of;

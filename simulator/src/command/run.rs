@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{anyhow, bail};
-use doorward_engine::template::Templates;
+use doorward_engine::templates::Templates;
 use doorward_simulator::library::LibraryEntry;
 use doorward_simulator::scenario::Scenario;
 use doorward_simulator::scenario::fault::Event;

@@ -1,7 +1,7 @@
 //! `--capacity-factor` and `--lease-length`: play with changed templates.
 
 use anyhow::anyhow;
-use doorward_engine::template::{Template, Templates};
+use doorward_engine::templates::{Template, Templates};
 use doorward_simulator::scenario::templates::what_if;
 
 use crate::flags::WhatIfFlags;

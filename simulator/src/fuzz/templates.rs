@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use doorward_engine::template::{AlgorithmKind, TemplateSpec, Templates};
+use doorward_engine::templates::{AlgorithmKind, TemplateSpec, Templates};
 
 use crate::chance::Chance;
 use crate::fuzz::draft::{Draft, Quality, Spec};

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Debug;
 
-use doorward_engine::template::Shrink;
+use doorward_engine::templates::Shrink;
 
 use super::*;
 use crate::scenario::ClientGroup;

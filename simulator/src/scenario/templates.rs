@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use doorward_documents::{parse_bytes, parse_yaml};
-use doorward_engine::template::{Algorithm, SafeCapacity, Shrink, Template, Templates};
+use doorward_engine::templates::{Algorithm, SafeCapacity, Shrink, Template, Templates};
 use schemars::json_schema;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};

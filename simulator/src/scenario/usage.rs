@@ -5,7 +5,7 @@ use std::time::Duration;
 use doorward_client::limiter::demand::AdaptiveWants;
 use doorward_client::state::Mode;
 use doorward_engine::id::ResourceId;
-use doorward_engine::template::Templates;
+use doorward_engine::templates::Templates;
 use schemars::JsonSchema;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};

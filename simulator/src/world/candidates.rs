@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use doorward_engine::node::mastership::{Mastership, Term};
-use doorward_engine::template::Templates;
+use doorward_engine::templates::Templates;
 use doorward_engine::time::Time;
 use doorward_session::address::Address;
 use doorward_session::candidate::standing::Standing;

@@ -5,8 +5,8 @@
 use std::time::Duration;
 
 use doorward_engine::id::{Caller, HolderName, Incarnation};
+use doorward_engine::messages::{GetServerCapacity, Via};
 use doorward_engine::node::mastership::Outcome;
-use doorward_engine::request::server::{GetServerCapacity, Via};
 use doorward_engine::time::Time;
 use doorward_session::child_streams::{Hello, StreamAction, StreamLimits, StreamState};
 use doorward_session::close_reason::{CloseReason, ConnectionEnd};

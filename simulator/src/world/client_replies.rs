@@ -3,8 +3,9 @@
 use doorward_client::capacity::Capacity;
 use doorward_client::state::{Granted, LimitedBy, RefusalKind, Refused, Response};
 use doorward_engine::id::MastershipId;
-use doorward_engine::request::{self, GetCapacityReply, RefusalReason};
-use doorward_engine::template::SafeCapacity;
+use doorward_engine::messages as request;
+use doorward_engine::messages::{GetCapacityReply, RefusalReason};
+use doorward_engine::templates::SafeCapacity;
 
 /// Converts a reply.
 pub(super) fn response(reply: &GetCapacityReply) -> Response {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use doorward_client::state::{ClientConfig, ClientState, Request, Step};
 use doorward_engine::amount::Amount;
 use doorward_engine::id::{Incarnation, MastershipId};
+use doorward_engine::messages::{Ask, GetCapacity, Has};
 use doorward_engine::node::mastership::Outcome;
-use doorward_engine::request::{Ask, GetCapacity, Has};
 use doorward_engine::time::Time;
 use doorward_session::master_finder::MasterFinder;
 

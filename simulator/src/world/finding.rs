@@ -5,8 +5,8 @@
 
 use std::time::Duration;
 
+use doorward_engine::messages::GetCapacity;
 use doorward_engine::node::mastership::Mastership;
-use doorward_engine::request::GetCapacity;
 use doorward_session::master_finder::DeadEnd;
 
 use crate::world::World;

@@ -4,9 +4,9 @@
 
 use std::time::Duration;
 
+use doorward_engine::messages::{GetServerCapacity, GetServerCapacityReply, Via};
 use doorward_engine::node::Node;
 use doorward_engine::node::mastership::Mastership;
-use doorward_engine::request::server::{GetServerCapacity, GetServerCapacityReply, Via};
 use doorward_engine::resource::parent_request::Pace;
 use doorward_session::close_reason::ConnectionEnd;
 use doorward_session::parent_session::{

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use doorward_engine::id::ResourceId;
-use doorward_engine::template::Templates;
+use doorward_engine::templates::Templates;
 use doorward_engine::time::Time;
 
 use crate::checker::{MasterClaim, may_decide};

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use doorward_engine::messages::{
+    GetCapacity, GetCapacityReply, GetServerCapacity, GetServerCapacityReply, ReleaseCapacity,
+};
 use doorward_engine::node::mastership::{Mastership, Outcome};
-use doorward_engine::request::server::{GetServerCapacity, GetServerCapacityReply};
-use doorward_engine::request::{GetCapacity, GetCapacityReply, ReleaseCapacity};
 use doorward_session::close_reason::ConnectionEnd;
 use doorward_session::parent_session::ConnectionNumber;
 

@@ -9,7 +9,7 @@
 //! which permits are out. Here a client that ends waits for its work.
 
 use doorward_engine::id::{Incarnation, ResourceId};
-use doorward_engine::request::ReleaseCapacity;
+use doorward_engine::messages::ReleaseCapacity;
 use doorward_engine::time::Time;
 
 use crate::recording::MarkKind;

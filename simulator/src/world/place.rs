@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use doorward_engine::id::{HolderName, Incarnation};
 use doorward_engine::node::{Config, Node};
-use doorward_engine::template::Templates;
+use doorward_engine::templates::Templates;
 use doorward_engine::time::Time;
 use doorward_session::address::Address;
 use doorward_session::child_streams::ChildStreams;

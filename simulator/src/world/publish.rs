@@ -2,7 +2,7 @@
 //! the reason for which it waits; and its comeback after it lost its server.
 
 use doorward_client::state::{ClientState, LimitedBy, Mode, ResourceState};
-use doorward_engine::request::GetCapacityReply;
+use doorward_engine::messages::GetCapacityReply;
 use doorward_engine::time::Time;
 
 use crate::checker::by_source;

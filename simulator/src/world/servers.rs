@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
-use doorward_engine::node::event::NodeEvent;
+use doorward_engine::messages::{GetCapacityReply, NodeEvent};
 use doorward_engine::node::mastership::{Mastership, Outcome};
-use doorward_engine::request::GetCapacityReply;
-use doorward_engine::template::Templates;
+use doorward_engine::templates::Templates;
 use doorward_engine::time::Time;
 use doorward_session::close_reason::ConnectionEnd;
 use doorward_session::parent_session::ConnectionNumber;

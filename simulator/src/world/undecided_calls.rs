@@ -3,8 +3,8 @@
 
 use std::collections::VecDeque;
 
+use doorward_engine::messages::{GetCapacity, GetCapacityReply};
 use doorward_engine::node::mastership::Outcome;
-use doorward_engine::request::{GetCapacity, GetCapacityReply};
 use doorward_engine::time::Time;
 use doorward_session::waiting_calls::{CallAction, CallDecision, WaitingCall};
 

@@ -3,10 +3,10 @@
 use std::sync::LazyLock;
 use std::time::Duration;
 
+use doorward_engine::messages::{GetServerCapacity, Via};
 use doorward_engine::node::mastership::{Mastership, Outcome};
 use doorward_engine::node::{Config, Node};
-use doorward_engine::request::server::{GetServerCapacity, Via};
-use doorward_engine::template::Templates;
+use doorward_engine::templates::Templates;
 use doorward_engine::time::Time;
 use doorward_proto::doorman as wire;
 use doorward_server::rpc::convert;

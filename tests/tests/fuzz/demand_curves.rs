@@ -1,8 +1,7 @@
 //! Demand curves from child servers: refused, or the curve of possible claims.
 
 use doorward_engine::amount::Amount;
-use doorward_engine::claim::Subclients;
-use doorward_engine::demand_curve::DemandCurve;
+use doorward_engine::claims::{DemandCurve, Subclients};
 use doorward_proto::doorman as wire;
 use prost::Message;
 

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use doorward_clock::Instant;
-use doorward_engine::template::Templates;
+use doorward_engine::templates::Templates;
 use doorward_etcd::directory::Servers;
 use doorward_etcd::documents::{DocumentEdit, Recorded, StoredDocument, VersionKind};
 use doorward_etcd::follow::{KeyEntry, RangeView};

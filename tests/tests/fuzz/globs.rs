@@ -1,8 +1,8 @@
 //! Identifier globs: an input has two globs and a text, a line each. If one glob covers the other, it matches every
 //! text that the other matches.
 
-use doorward_engine::glob::Glob;
 use doorward_engine::id::ResourceId;
+use doorward_engine::templates::glob::Glob;
 
 use crate::mutate::Format;
 use crate::runner::fuzz;

@@ -6,11 +6,10 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use doorward_engine::id::Caller;
+use doorward_engine::messages::{GetCapacity, GetCapacityReply, GetServerCapacityReply, Via};
 use doorward_engine::node::mastership::{Mastership, Outcome};
 use doorward_engine::node::{Config, Node};
-use doorward_engine::request::server::{GetServerCapacityReply, Via};
-use doorward_engine::request::{GetCapacity, GetCapacityReply};
-use doorward_engine::template::{Shrink, Templates};
+use doorward_engine::templates::{Shrink, Templates};
 use doorward_engine::time::Time;
 use doorward_proto::doorman as wire;
 use doorward_server::rpc::convert;

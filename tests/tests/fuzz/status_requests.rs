@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use doorward_documents::built_in;
+use doorward_engine::messages::Via;
 use doorward_engine::node::Config;
 use doorward_engine::node::mastership::Mastership;
-use doorward_engine::request::server::Via;
 use doorward_proto::admin::v1 as admin;
 use doorward_proto::doorman as wire;
 use doorward_server::clock::Clock;

@@ -1,12 +1,12 @@
 //! Template documents from operators and from etcd: refused with every problem at its place, or valid for a server.
 
 use doorward_engine::amount::Amount;
-use doorward_engine::glob::Glob;
 use doorward_engine::id::{HolderName, ResourceId};
+use doorward_engine::messages::{Ask, GetCapacity};
 use doorward_engine::node::mastership::{Mastership, Outcome};
 use doorward_engine::node::{Config, Node};
-use doorward_engine::request::{Ask, GetCapacity};
-use doorward_engine::template::Templates;
+use doorward_engine::templates::Templates;
+use doorward_engine::templates::glob::Glob;
 use doorward_engine::time::Time;
 
 use crate::mutate::Format;

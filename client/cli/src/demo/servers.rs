@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::Context;
 use doorward_engine::id::ResourceId;
 use doorward_engine::node;
-use doorward_engine::template::{AlgorithmKind, TemplateSpec, Templates};
+use doorward_engine::templates::{AlgorithmKind, TemplateSpec, Templates};
 use tokio::task::JoinSet;
 
 use crate::demo::RESOURCE;

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use doorward_engine::id::ResourceId;
-use doorward_engine::template::{Algorithm, AlgorithmKind, Template, Templates};
+use doorward_engine::templates::{Algorithm, AlgorithmKind, Template, Templates};
 
 use crate::granted::number;
 use crate::templates::meaning::{safe, subclients_max, wants_max};

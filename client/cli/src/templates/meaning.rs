@@ -9,8 +9,8 @@ mod reroute;
 use std::collections::{BTreeMap, BTreeSet};
 
 use doorward_engine::amount::Amount;
-use doorward_engine::claim::Subclients;
-use doorward_engine::template::{
+use doorward_engine::claims::Subclients;
+use doorward_engine::templates::{
     Algorithm, HolderBounds, SafeCapacity, Shrink, Template, Templates,
 };
 use similar::{Algorithm as DiffAlgorithm, DiffTag, capture_diff_slices};

@@ -1,8 +1,8 @@
 //! Templates as `doorward templates check` lists them.
 
 use doorward_engine::amount::Amount;
-use doorward_engine::claim::Subclients;
-use doorward_engine::template::{SafeCapacity, Template, Templates};
+use doorward_engine::claims::Subclients;
+use doorward_engine::templates::{SafeCapacity, Template, Templates};
 use doorward_pages::numbers::typed_span as span;
 use doorward_pages::terminal::palette::{Palette, Tone};
 use doorward_pages::terminal::table::{Table, cell};

@@ -14,7 +14,7 @@ use std::fmt;
 use std::io::{self, Write};
 
 use doorward_documents::{Located, PROBLEMS_SHOWN_MAX, Problem};
-use doorward_engine::template::{Field, Templates};
+use doorward_engine::templates::{Field, Templates};
 use serde_json::{Value, json};
 
 use crate::documents::author::plain;

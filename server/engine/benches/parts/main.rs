@@ -24,20 +24,21 @@ use std::time::{Duration, Instant};
 
 use doorward_engine::admission::Rate;
 use doorward_engine::amount::Amount;
-use doorward_engine::claim::Claim;
-use doorward_engine::claim_index::ClaimIndex;
-use doorward_engine::demand::{BandDemand, ServerDemand};
-use doorward_engine::demand_curve::{DemandCurve, POINTS_MAX};
+use doorward_engine::claims::{
+    BandDemand, Claim, ClaimIndex, DemandCurve, POINTS_MAX, ServerDemand,
+};
 use doorward_engine::id::{HolderName, ResourceId};
+use doorward_engine::messages::{
+    Ask, GetCapacity, GetCapacityReply, GetServerCapacity, GetServerCapacityReply, ReleaseCapacity,
+    ServerAsk, Via,
+};
 use doorward_engine::node::asking::Answers;
 use doorward_engine::node::children::Pushes;
 use doorward_engine::node::mastership::{Mastership, Outcome};
 use doorward_engine::node::reload::PreparedTemplates;
 use doorward_engine::node::upstream::UpstreamAnswered;
 use doorward_engine::node::{Config, Node};
-use doorward_engine::request::server::{GetServerCapacity, GetServerCapacityReply, ServerAsk, Via};
-use doorward_engine::request::{Ask, GetCapacity, GetCapacityReply, ReleaseCapacity};
-use doorward_engine::template::{AlgorithmKind, Templates};
+use doorward_engine::templates::{AlgorithmKind, Templates};
 use doorward_engine::time::Time;
 
 #[path = "../../tests/it/parents.rs"]

@@ -3,9 +3,8 @@
 use std::time::Duration;
 
 use crate::admission::limits::Limits;
-use crate::admission::{Admission, CallerSlot, Charge, Rate, TemplateSlot};
+use crate::admission::{Admission, CallerSlot, Charge, Full, Limit, Rate, TemplateSlot};
 use crate::id::{Caller, HolderKind};
-use crate::limit::{Full, Limit};
 use crate::time::Time;
 
 /// The checks of one request for one resource.

@@ -8,7 +8,7 @@ use crate::admission::bucket::Rate;
 pub const NO_BOUND: usize = usize::MAX;
 
 /// The bounds of a node. [`crate::admission`] says what each bound is about; each has a name of its own
-/// ([`crate::limit::Limit`]).
+/// ([`crate::admission::Limit`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes of memory in all. [`NO_BOUND`]: as much as it takes.

@@ -13,22 +13,18 @@ use hashbrown::HashTable;
 
 use crate::admission::{AdmissionGate, CallerSlot};
 use crate::amount::Amount;
-use crate::claim::Claim;
-use crate::demand::Demand;
+use crate::claims::{Claim, Demand};
+use crate::holders::{Asker, ServerReport};
 use crate::id::{Caller, HolderId, HolderKind, MastershipId, ResourceId};
-use crate::lease_table::{Asker, ServerReport};
+use crate::messages::{
+    Ask, ClientLease, GetCapacity, GetCapacityReply, GetServerCapacity, GetServerCapacityReply,
+    Refusal, RefusalReason, ReleaseCapacity, Released, ServerAsk, ServerLease, Via,
+};
 use crate::node::ancestry::Cycle;
 use crate::node::mastership::{Mastership, Outcome};
 use crate::node::resources::IdHash;
 use crate::node::spans::Spans;
 use crate::node::{Entry, Node, to_end};
-use crate::request::server::{
-    GetServerCapacity, GetServerCapacityReply, ServerAsk, ServerLease, Via,
-};
-use crate::request::{
-    Ask, ClientLease, GetCapacity, GetCapacityReply, Refusal, RefusalReason, ReleaseCapacity,
-    Released,
-};
 use crate::resource::Resource;
 use crate::resource::ask::{AnswerKind, HolderAsk, InUse};
 use crate::time::Time;

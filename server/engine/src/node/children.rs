@@ -5,13 +5,11 @@ use std::task::Poll;
 use std::time::Duration;
 
 use crate::id::{HolderId, HolderName, Incarnation, MastershipId, ResourceId};
+use crate::messages::{GetServerCapacityReply, LeaseSnapshot, NodeEvent, ServerLease};
 use crate::node::ancestry::Cycle;
-use crate::node::event::NodeEvent;
 use crate::node::spans::Spans;
 use crate::node::{Node, to_end};
-use crate::request::server::{GetServerCapacityReply, ServerLease};
 use crate::resource::Resource;
-use crate::snapshot::LeaseSnapshot;
 use crate::time::Time;
 
 /// Child servers, and the resources that are to be pushed to them.

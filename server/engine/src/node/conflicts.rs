@@ -5,7 +5,7 @@ use std::ops::Bound;
 use std::time::Duration;
 
 use crate::id::{HolderId, Incarnation};
-use crate::snapshot::Conflict;
+use crate::messages::Conflict;
 use crate::time::Time;
 
 /// How long a conflict is shown after it was seen last. The one that is refused asks again every

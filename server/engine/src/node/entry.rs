@@ -4,14 +4,13 @@
 use crate::admission::weight::{self, Weight};
 use crate::admission::{CallerSlot, TemplateSlot};
 use crate::id::ResourceId;
-use crate::node::event::NodeEvent;
+use crate::messages::{Conflict, NodeEvent};
 use crate::node::resources::ResourceSlot;
 use crate::node::sweep::News;
 use crate::node::{Node, TimeoutReason};
 use crate::resource::Resource;
 use crate::resource::parent_request::Pace;
 use crate::resource::timer::Timer;
-use crate::snapshot::Conflict;
 use crate::time::{Due, Time};
 
 /// A resource, and its place. In this order, what every request reads stands together.

@@ -1,6 +1,6 @@
 //! Whether a node is in learning mode, and why, as one name: for metrics, pages and tools.
 //!
-//! Resources learn one by one, and each says for how long ([`crate::snapshot::ResourceSnapshot`]). Here it is
+//! Resources learn one by one, and each says for how long ([`crate::messages::ResourceSnapshot`]). Here it is
 //! said of all together: what keeps any of them learning now.
 
 use std::time::Duration;

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use crate::admission::{Load, LoadFrom};
 use crate::id::{HolderId, ResourceId};
+use crate::messages::{Conflict, LeaseSnapshot, LeasesFrom, ResourceSnapshot};
 use crate::node::Node;
-use crate::snapshot::{Conflict, LeaseSnapshot, LeasesFrom, ResourceSnapshot};
 use crate::time::Time;
 
 impl Node {

@@ -10,8 +10,8 @@
 use std::time::Duration;
 
 use crate::id::MastershipId;
+use crate::messages::NodeEvent;
 use crate::node::Node;
-use crate::node::event::NodeEvent;
 use crate::resource::over_after;
 use crate::time::Time;
 

@@ -3,15 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::admission::AdmissionGate;
 use crate::admission::limits::Limits;
-use crate::admission::weight;
+use crate::admission::{AdmissionGate, Limit, weight};
 use crate::id::{Caller, HolderKind, ResourceId};
-use crate::limit::Limit;
-use crate::node::event::NodeEvent;
+use crate::messages::{NodeEvent, RefusalReason};
 use crate::node::resources::ResourceSlot;
 use crate::node::{Entry, Node};
-use crate::request::RefusalReason;
 use crate::resource::{Beginning, Resource};
 use crate::time::Time;
 

@@ -11,10 +11,10 @@ use std::time::Duration;
 
 use crate::admission::TemplateSlot;
 use crate::id::ResourceId;
+use crate::messages::NodeEvent;
 use crate::node::Node;
-use crate::node::event::NodeEvent;
 use crate::node::resources::ResourceSlot;
-use crate::template::{Template, Templates};
+use crate::templates::{Template, Templates};
 use crate::time::Time;
 
 /// The templates in force at a node, and under which number it keeps the books of each. Cheap to copy.

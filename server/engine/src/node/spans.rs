@@ -5,10 +5,9 @@
 
 use std::borrow::Cow;
 
-use crate::refresh;
-use crate::request::server::{ServerAsk, ServerLease};
-use crate::request::{ClientLease, Has};
-use crate::supply::ParentTerms;
+use crate::division::ParentTerms;
+use crate::messages::{ClientLease, Has, ServerAsk, ServerLease};
+use crate::resource::refresh;
 use doorward_time::tolerance::Tolerance;
 
 /// What passes between this node and others, by its clock.

@@ -4,9 +4,9 @@
 //! served in between. So the sums are not of one moment.
 
 use crate::id::ResourceId;
+use crate::messages::Counters;
 use crate::node::Node;
 use crate::resource::Resource;
-use crate::snapshot::Counters;
 use crate::time::Time;
 
 /// Sums over all resources.

@@ -5,11 +5,11 @@ use std::task::Poll;
 use std::time::Duration;
 
 use crate::id::{HolderName, MastershipId, ResourceId};
-use crate::node::event::NodeEvent;
+use crate::messages::{
+    GetServerCapacity, GetServerCapacityReply, NodeEvent, RefusalReason, ServerLease,
+};
 use crate::node::spans::Spans;
 use crate::node::{Entry, Node, to_end};
-use crate::request::RefusalReason;
-use crate::request::server::{GetServerCapacity, GetServerCapacityReply, ServerLease};
 use crate::resource::parent_answer::Applied;
 use crate::resource::parent_request::Pace;
 use crate::time::{Due, Time};

@@ -11,13 +11,11 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::admission::weight::{BAND_BYTES, Weight};
-use crate::admission::{AdmissionGate, CallerSlot, Charge};
-use crate::bands::Bands;
-use crate::demand::Demand;
+use crate::admission::{AdmissionGate, CallerSlot, Charge, Full};
+use crate::claims::{Bands, Demand};
+use crate::holders::Slot;
 use crate::id::HolderKind;
-use crate::lease_table::Slot;
-use crate::limit::Full;
-use crate::request::RefusalReason;
+use crate::messages::RefusalReason;
 use crate::resource::Resource;
 use crate::resource::arrivals::{Brings, bytes_of, holder_bytes};
 use crate::resource::ask::{Admitted, HolderAsk};

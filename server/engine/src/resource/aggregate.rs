@@ -1,9 +1,8 @@
 //! The demand of all holders together, as it goes up: band by band, in as many points as a parent takes.
 
 use crate::amount::Amount;
-use crate::demand::bounded::points_per_band;
-use crate::demand::{BandDemand, ServerDemand};
-use crate::demand_curve::{DemandCurve, POINTS_MAX};
+use crate::claims::demand::bounded::points_per_band;
+use crate::claims::{BandDemand, DemandCurve, POINTS_MAX, ServerDemand};
 use crate::resource::Resource;
 
 impl Resource {

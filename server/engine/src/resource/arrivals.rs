@@ -3,12 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::admission::weight::{self, counted};
-use crate::admission::{AdmissionGate, CallerSlot, Charge};
-use crate::bands::Bands;
-use crate::demand::Demand;
+use crate::admission::{AdmissionGate, CallerSlot, Charge, Full};
+use crate::claims::{Bands, Demand};
+use crate::holders::Holding;
 use crate::id::HolderKind;
-use crate::lease_table::Holding;
-use crate::limit::Full;
 
 /// Priorities of child servers for each priority of clients: a child server asks on behalf of many clients.
 const CHILDREN_PRIORITIES_FACTOR: usize = 64;

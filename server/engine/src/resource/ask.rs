@@ -11,17 +11,14 @@ use std::time::Duration;
 use crate::admission::CallerSlot;
 use crate::admission::limits::Limits;
 use crate::amount::Amount;
-use crate::demand::Demand;
-use crate::demand::bounded::DemandBounds;
+use crate::claims::Demand;
+use crate::claims::demand::bounded::DemandBounds;
 use crate::exact_sum::ExactSum;
+use crate::holders::{Asker, Holding, Identity, Lease, ServerReport, Slot};
 use crate::id::{HolderId, HolderKind, Incarnation, MastershipId};
-use crate::lease::Lease;
-use crate::lease_table::{Asker, Holding, ServerReport, Slot};
-use crate::past::Identity;
-use crate::request::server::ReportedLeases;
-use crate::request::{Has, LimitedBy};
+use crate::messages::{Has, LimitedBy, ReportedLeases};
 use crate::resource::Resource;
-use crate::template::{HolderBounds, SafeCapacity};
+use crate::templates::{HolderBounds, SafeCapacity};
 use crate::time::Time;
 
 /// A holder's request for this resource.
@@ -31,7 +28,7 @@ pub(crate) struct HolderAsk<'a> {
     pub(crate) asker: &'a Asker,
     /// Which process asks in that name.
     pub(crate) incarnation: Option<Incarnation>,
-    /// See [`crate::request::GetCapacity::sequence`].
+    /// See [`crate::messages::GetCapacity::sequence`].
     pub(crate) sequence: Option<u64>,
     /// Its demand.
     pub(crate) demand: Demand,
@@ -41,9 +38,9 @@ pub(crate) struct HolderAsk<'a> {
     pub(crate) in_use: InUse,
     /// The believed part of that.
     pub(crate) believed: InUse,
-    /// See [`crate::request::server::ServerAsk::reported`].
+    /// See [`crate::messages::ServerAsk::reported`].
     pub(crate) reported: &'a [ReportedLeases],
-    /// See [`crate::request::server::ServerAsk::unreported`].
+    /// See [`crate::messages::ServerAsk::unreported`].
     pub(crate) unreported: Amount,
     /// Its report about itself, if it is a child server.
     pub(crate) report: Option<ServerReport>,

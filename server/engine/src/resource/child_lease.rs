@@ -5,15 +5,14 @@ use std::time::Duration;
 
 use crate::admission::AdmissionGate;
 use crate::amount::Amount;
-use crate::demand::Demand;
+use crate::claims::Demand;
+use crate::division::ParentTerms;
+use crate::holders::{Asker, Holding, Slot};
 use crate::id::HolderName;
-use crate::lease_table::{Asker, Holding, Slot};
-use crate::request::RefusalReason;
-use crate::request::server::ServerLease;
+use crate::messages::{RefusalReason, ServerLease};
 use crate::resource::Resource;
 use crate::resource::ask::{Answer, AnswerKind, HolderAsk};
 use crate::rounding::SHORTFALL;
-use crate::supply::ParentTerms;
 use crate::time::Time;
 
 /// A child server that is pushed to may be silent for so long, and twice its refresh interval.

@@ -19,17 +19,14 @@ use std::time::Duration;
 
 use crate::admission::AdmissionGate;
 use crate::amount::Amount;
-use crate::demand::Demand;
-use crate::lease::{Lease, Leases};
-use crate::lease_table::{Holding, Slot};
-use crate::past::Precedence;
-use crate::refresh;
-use crate::request::{LimitedBy, RefusalReason};
+use crate::claims::Demand;
+use crate::holders::{Holding, Lease, Leases, Precedence, Slot};
+use crate::messages::{LimitedBy, RefusalReason};
 use crate::resource::ask::{Answer, AnswerKind, HolderAsk};
 use crate::resource::grant::Grant;
 use crate::resource::ledger::{Decision, grant_by_kind};
 use crate::resource::pace::Before;
-use crate::resource::{EXPIRIES_PER_REQUEST, Resource};
+use crate::resource::{EXPIRIES_PER_REQUEST, Resource, refresh};
 use crate::time::Time;
 
 impl Resource {

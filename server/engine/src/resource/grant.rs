@@ -1,14 +1,13 @@
 //! How much a holder gets: its share, as far as others leave it; in learning mode, what it says it has.
 
-use crate::algorithm::{self, Bound, Reason, Share, Why};
 use crate::amount::Amount;
-use crate::demand::Demand;
-use crate::lease_table::Holding;
+use crate::claims::Demand;
+use crate::continuity::reported::part_of;
+use crate::division::{self, Bound, Reason, Share, Supply, Why};
+use crate::holders::Holding;
 use crate::resource::Resource;
 use crate::resource::ask::HolderAsk;
-use crate::resource::reported::part_of;
 use crate::rounding::SHORTFALL;
-use crate::supply::Supply;
 use crate::time::Time;
 
 /// A decision, before it becomes a lease.
@@ -106,7 +105,7 @@ impl Resource {
             capacity: terms.share,
             ..self.supply.clone()
         };
-        let rule = algorithm::solve(algorithm, self.ledger.bands(), &expected, demand);
+        let rule = division::solve(algorithm, self.ledger.bands(), &expected, demand);
         rule.share_of(demand).amount.max(share.amount)
     }
 

@@ -8,22 +8,19 @@ mod news;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::admission::AdmissionGate;
 use crate::admission::weight::{Weight, counted};
-use crate::algorithm::Why;
+use crate::admission::{AdmissionGate, Full};
 use crate::amount::Amount;
-use crate::bands::Bands;
-use crate::demand::Demand;
+use crate::claims::{Bands, Demand};
+use crate::continuity::learned::Learned;
+use crate::continuity::reported::Reported;
+use crate::division::Why;
+use crate::holders::{Expired, Holding, KnownWhy, Lease, LeaseTable, Leases, Slot, Version};
 use crate::id::{HolderId, HolderKind, HolderName};
-use crate::lease::{Lease, Leases};
-use crate::lease_table::{Expired, Holding, KnownWhy, LeaseTable, Slot, Version};
-use crate::limit::Full;
 use crate::resource::Garbage;
 use crate::resource::arrivals::{Arrivals, Brings};
 use crate::resource::ask::HolderAsk;
-use crate::resource::learned::Learned;
-use crate::resource::reported::Reported;
-use crate::template::Shrink;
+use crate::templates::Shrink;
 use crate::time::Time;
 
 /// What was decided for a holder, as it is remembered.

@@ -7,9 +7,9 @@
 
 use std::collections::VecDeque;
 
-use crate::algorithm::Rule;
 use crate::amount::Amount;
-use crate::lease_table::Holding;
+use crate::division::Rule;
+use crate::holders::Holding;
 use crate::rounding::KEPT;
 
 /// Largest number of separate lowerings. A holder that has missed more counts as having missed the strictest of them.
@@ -68,11 +68,10 @@ impl Lowerings {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::algorithm::{Bound, Reason, Why};
-    use crate::claim::Claim;
-    use crate::demand::Demand;
+    use crate::claims::{Claim, Demand};
+    use crate::division::{Bound, Reason, Why};
+    use crate::holders::{Lease, Leases};
     use crate::id::{HolderId, HolderName};
-    use crate::lease::{Lease, Leases};
     use crate::time::Time;
 
     fn holding(lowering: u32) -> Holding {

@@ -10,14 +10,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::amount::Amount;
+use crate::continuity::learned::{Origin, ReportedLease};
+use crate::division::ParentTerms;
 use crate::exact_sum::ExactSum;
+use crate::holders::Slot;
 use crate::id::{HolderId, MastershipId};
-use crate::lease_table::Slot;
-use crate::request::Has;
+use crate::messages::Has;
 use crate::resource::Resource;
 use crate::resource::ask::HolderAsk;
-use crate::resource::learned::{Origin, ReportedLease};
-use crate::supply::ParentTerms;
 use crate::time::{self, Time};
 
 /// Longest travel time of a report. The real time is unknown. This is far longer than most messages take, and so short

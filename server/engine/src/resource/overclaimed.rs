@@ -4,15 +4,14 @@
 use std::time::Duration;
 
 use crate::amount::Amount;
-use crate::claim::{Claim, Subclients};
+use crate::claims::{Claim, Subclients};
+use crate::continuity::reported::{Unanswered, claim_of, part_of, short_lease};
+use crate::holders::{Lease, Slot};
 use crate::id::{HolderId, HolderKind};
-use crate::lease::Lease;
-use crate::lease_table::Slot;
 use crate::resource::Resource;
 use crate::resource::ask::HolderAsk;
 use crate::resource::grant::Grant;
-use crate::resource::reported::{Unanswered, claim_of, part_of, short_lease};
-use crate::template::HolderBounds;
+use crate::templates::HolderBounds;
 use crate::time::Time;
 
 impl Resource {

@@ -7,10 +7,9 @@
 use std::time::Duration;
 
 use crate::amount::Amount;
-use crate::lease_table::{Holding, Slot};
-use crate::refresh;
-use crate::resource::Resource;
+use crate::holders::{Holding, Slot};
 use crate::resource::ask::{Answer, AnswerKind, HolderAsk};
+use crate::resource::{Resource, refresh};
 use crate::time::Time;
 
 /// Largest number of changes of wants in a row, earlier than the floor. Demand comes in bursts: it starts to grow, and

@@ -5,12 +5,10 @@
 
 use std::time::Duration;
 
-use crate::refresh;
-use crate::request::RefusalReason;
-use crate::request::server::ServerLease;
-use crate::resource::Resource;
+use crate::division::{ParentTerms, Supply};
+use crate::messages::{RefusalReason, ServerLease};
 use crate::resource::parent_lease::AnswerTo;
-use crate::supply::{ParentTerms, Supply};
+use crate::resource::{Resource, refresh};
 use crate::time::{self, Time};
 
 /// The effect of an answer of the parent.

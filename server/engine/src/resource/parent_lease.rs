@@ -19,8 +19,8 @@
 use std::time::Duration;
 
 use crate::amount::Amount;
-use crate::request::RefusalReason;
-use crate::retry;
+use crate::messages::RefusalReason;
+use crate::resource::retry;
 use crate::time::Time;
 
 /// Wait after a refusal.

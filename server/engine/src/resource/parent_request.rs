@@ -10,16 +10,13 @@ pub use crate::resource::parent_lease::Pace;
 use std::sync::Arc;
 
 use crate::amount::Amount;
+use crate::division::Supply;
 use crate::exact_sum::ExactSum;
 use crate::id::MastershipId;
-use crate::refresh;
-use crate::request::Has;
-use crate::request::server::{ServerAsk, ServerLease};
-use crate::resource::Resource;
+use crate::messages::{Has, ServerAsk, ServerLease, UpstreamSnapshot};
 use crate::resource::parent_lease::{Changes, LeaseRequest, Needs, ParentLease};
 use crate::resource::policy::Policy;
-use crate::snapshot::UpstreamSnapshot;
-use crate::supply::Supply;
+use crate::resource::{Resource, refresh};
 use crate::time::Time;
 
 /// Relative change of the total demand that does not wait for the slow round.

@@ -7,16 +7,15 @@
 
 use std::time::Duration;
 
-use crate::algorithm::{Bound, Share, Why};
 use crate::amount::Amount;
-use crate::lease::{Lease, Leases};
-use crate::lease_table::{Holding, Slot};
-use crate::request::Has;
+use crate::division::{Bound, Share, Why};
+use crate::holders::{Holding, Lease, Leases, Slot};
+use crate::messages::Has;
 use crate::resource::Resource;
 use crate::resource::ask::HolderAsk;
 use crate::resource::learning_mode::LearningMode;
 use crate::resource::ledger::Decision;
-use crate::template::DURATION_MAX;
+use crate::templates::DURATION_MAX;
 use crate::time::{self, Time};
 
 /// A lease that ends sooner has ended before its holder gets it.

@@ -6,8 +6,8 @@
 
 use std::sync::Arc;
 
-use crate::supply::ParentTerms;
-use crate::template::{Algorithm, HolderBounds, Template};
+use crate::division::ParentTerms;
+use crate::templates::{Algorithm, HolderBounds, Template};
 
 /// The source of a resource's policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -165,7 +165,7 @@ mod tests {
 
     use super::PolicySource::{LeftToUs, Parent, TemplateGone, Unheard};
     use super::*;
-    use crate::template::{AlgorithmKind, TemplateSpec, Templates};
+    use crate::templates::{AlgorithmKind, TemplateSpec, Templates};
 
     /// A template with this lease length, which identifies its algorithm.
     fn template(seconds: u64) -> Arc<Template> {

@@ -11,15 +11,11 @@
 //! ours, which refused it perhaps, and its word says nothing of what the process has that we heard first.
 
 use crate::amount::Amount;
+use crate::holders::{Apart, Holding, Lease, Precedence, Slot, Whose};
 use crate::id::{HolderKind, Incarnation};
-use crate::lease::{Apart, Lease, Whose};
-use crate::lease_table::{Holding, Slot};
-use crate::past::Precedence;
-use crate::refresh;
-use crate::request::RefusalReason;
-use crate::resource::Resource;
+use crate::messages::{Conflict, RefusalReason};
 use crate::resource::ask::HolderAsk;
-use crate::snapshot::Conflict;
+use crate::resource::{Resource, refresh};
 use crate::time::Time;
 
 impl Resource {

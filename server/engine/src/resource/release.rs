@@ -7,10 +7,9 @@
 
 use crate::admission::CallerSlot;
 use crate::amount::Amount;
+use crate::holders::{Holding, Identity, Precedence, Slot};
 use crate::id::{HolderId, Incarnation};
-use crate::lease_table::{Holding, Slot};
-use crate::past::{Identity, Precedence};
-use crate::request::Released;
+use crate::messages::Released;
 use crate::resource::{EXPIRIES_PER_REQUEST, Resource};
 use crate::time::Time;
 

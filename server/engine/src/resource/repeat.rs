@@ -7,8 +7,8 @@
 //!
 //! Not below the root, where the parent's answers count, nor in learning mode, where reports do.
 
+use crate::holders::{Holding, KnownWhy, Slot};
 use crate::id::HolderKind;
-use crate::lease_table::{Holding, KnownWhy, Slot};
 use crate::resource::Resource;
 use crate::resource::ask::{Answer, AnswerKind, HolderAsk};
 use crate::resource::pace::Before;

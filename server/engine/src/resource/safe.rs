@@ -12,11 +12,11 @@
 use std::time::Duration;
 
 use crate::amount::Amount;
-use crate::claim::Subclients;
-use crate::lease_table::{Holding, Slot};
+use crate::claims::Subclients;
+use crate::holders::{Holding, Slot};
 use crate::resource::Resource;
 use crate::rounding::SHORTFALL;
-use crate::template::SafeCapacity;
+use crate::templates::SafeCapacity;
 use crate::time::Time;
 
 /// Number of steps in each doubling of the number of clients. Below that number, each number is a step.

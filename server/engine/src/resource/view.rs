@@ -3,15 +3,16 @@
 use std::ops;
 use std::time::Duration;
 
-use crate::algorithm::{Bound, Reason, Rule, Why};
 use crate::amount::Amount;
-use crate::demand::Demand;
+use crate::claims::Demand;
+use crate::division::{Bound, Reason, Rule, Why};
+use crate::holders::{DecidedBy, Holding};
 use crate::id::{HolderKind, HolderName};
-use crate::lease_table::{DecidedBy, Holding};
-use crate::request::{LimitedBy, RefusalReason};
+use crate::messages::{
+    ChildSnapshot, LeaseSnapshot, LeasesFrom, LimitedBy, RefusalReason, ResourceSnapshot,
+};
 use crate::resource::{Resource, over_after};
 use crate::rounding::SHORTFALL;
-use crate::snapshot::{ChildSnapshot, LeaseSnapshot, LeasesFrom, ResourceSnapshot};
 use crate::time::Time;
 
 /// Ends of states that depend on the time. [`Time::ZERO`]: the state does not hold.

@@ -5,13 +5,14 @@ use std::task::Poll;
 use std::time::Duration;
 
 use doorward_engine::amount::Amount;
-use doorward_engine::demand::ServerDemand;
+use doorward_engine::claims::ServerDemand;
 use doorward_engine::id::{HolderName, ResourceId};
+use doorward_engine::messages::{
+    Ask, GetCapacity, GetServerCapacity, Has, ReleaseCapacity, ServerAsk,
+};
 use doorward_engine::node::mastership::{Mastership, Outcome};
 use doorward_engine::node::{Config, Node};
-use doorward_engine::request::server::{GetServerCapacity, ServerAsk};
-use doorward_engine::request::{Ask, GetCapacity, Has, ReleaseCapacity};
-use doorward_engine::template::{AlgorithmKind, TemplateSpec, Templates};
+use doorward_engine::templates::{AlgorithmKind, TemplateSpec, Templates};
 use doorward_engine::time::Time;
 
 pub(crate) fn amount(value: f64) -> Amount {

@@ -3,19 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use doorward_engine::algorithm::Reason;
-use doorward_engine::demand::{BandDemand, ServerDemand};
-use doorward_engine::demand_curve::DemandCurve;
+use doorward_engine::claims::{BandDemand, DemandCurve, ServerDemand};
+use doorward_engine::division::{ParentTerms, Reason};
 use doorward_engine::id::ResourceId;
+use doorward_engine::messages::{
+    ClientLease, GetServerCapacity, GetServerCapacityReply, Has, ServerLease, Via,
+};
 use doorward_engine::node::mastership::{Mastership, Outcome};
 use doorward_engine::node::{Config, Node};
-use doorward_engine::request::ClientLease;
-use doorward_engine::request::Has;
-use doorward_engine::request::server::GetServerCapacityReply;
-use doorward_engine::request::server::ServerLease;
-use doorward_engine::request::server::{GetServerCapacity, Via};
-use doorward_engine::supply::ParentTerms;
-use doorward_engine::template::{Algorithm, AlgorithmKind, TemplateSpec, Templates};
+use doorward_engine::templates::{Algorithm, AlgorithmKind, TemplateSpec, Templates};
 use doorward_engine::time::Time;
 
 use crate::asking::{self, amount, holder, server_ask, server_request, template};

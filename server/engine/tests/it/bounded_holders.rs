@@ -5,16 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use doorward_engine::amount::Amount;
-use doorward_engine::claim::Subclients;
-use doorward_engine::demand::{BandDemand, ServerDemand};
-use doorward_engine::demand_curve::DemandCurve;
+use doorward_engine::claims::{BandDemand, DemandCurve, ServerDemand, Subclients};
+use doorward_engine::messages::{ClientLease, Has, LimitedBy, ServerAsk, ServerLease, Via};
 use doorward_engine::node::mastership::Outcome;
 use doorward_engine::node::{Config, Node};
-use doorward_engine::request::ClientLease;
-use doorward_engine::request::Has;
-use doorward_engine::request::LimitedBy;
-use doorward_engine::request::server::{ServerAsk, ServerLease, Via};
-use doorward_engine::template::{AlgorithmKind, HolderBounds, TemplateSpec, Templates};
+use doorward_engine::templates::{AlgorithmKind, HolderBounds, TemplateSpec, Templates};
 use doorward_engine::time::Time;
 
 use crate::asking::{

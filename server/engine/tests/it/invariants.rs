@@ -7,11 +7,10 @@
 
 use std::time::Duration;
 
-use doorward_engine::algorithm::{Bound, Reason};
 use doorward_engine::amount::Amount;
-use doorward_engine::request::{GetCapacity, Has, ReleaseCapacity};
-use doorward_engine::snapshot::LeaseSnapshot;
-use doorward_engine::template::{AlgorithmKind, Shrink};
+use doorward_engine::division::{Bound, Reason};
+use doorward_engine::messages::{GetCapacity, Has, LeaseSnapshot, ReleaseCapacity};
+use doorward_engine::templates::{AlgorithmKind, Shrink};
 
 use crate::asking::{amount, ask, do_due, holder, release_request, request, served};
 use crate::story::by_chance::{ByChance, resource, sharing};

@@ -3,20 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use doorward_engine::admission::Limit;
 use doorward_engine::admission::limits::Limits;
 use doorward_engine::amount::Amount;
-use doorward_engine::claim::Claim;
-use doorward_engine::claim_index::ClaimIndex;
-use doorward_engine::demand::{BandDemand, ServerDemand};
-use doorward_engine::demand_curve::DemandCurve;
+use doorward_engine::claims::{BandDemand, Claim, ClaimIndex, DemandCurve, ServerDemand};
 use doorward_engine::id::Caller;
-use doorward_engine::limit::Limit;
-use doorward_engine::node::{Config, Node};
-use doorward_engine::request::server::{
-    GetServerCapacity, GetServerCapacityReply, ServerAsk, ServerLease, Via,
+use doorward_engine::messages::{
+    GetCapacity, GetServerCapacity, GetServerCapacityReply, Has, RefusalReason, ServerAsk,
+    ServerLease, Via,
 };
-use doorward_engine::request::{GetCapacity, Has, RefusalReason};
-use doorward_engine::template::AlgorithmKind;
+use doorward_engine::node::{Config, Node};
+use doorward_engine::templates::AlgorithmKind;
 use doorward_engine::time::Time;
 
 use crate::asking::{

@@ -4,17 +4,16 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use doorward_engine::admission::Rate;
 use doorward_engine::admission::limits::Limits;
+use doorward_engine::admission::{Full, Limit, Rate};
 use doorward_engine::id::Caller;
-use doorward_engine::limit::{Full, Limit};
+use doorward_engine::messages::{
+    ClientLease, GetCapacity, RefusalReason, ReleaseCapacity, Released,
+};
 use doorward_engine::node::mastership::Mastership;
 use doorward_engine::node::totals::Totals;
 use doorward_engine::node::{Config, Node};
-use doorward_engine::request::{
-    ClientLease, GetCapacity, RefusalReason, ReleaseCapacity, Released,
-};
-use doorward_engine::template::{AlgorithmKind, TemplateSpec, Templates};
+use doorward_engine::templates::{AlgorithmKind, TemplateSpec, Templates};
 use doorward_engine::time::Time;
 
 use crate::asking::{self, do_due, holder, master, release_request, request_for, served, template};

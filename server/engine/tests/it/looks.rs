@@ -4,17 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use doorward_engine::admission::LoadFrom;
-use doorward_engine::demand::{BandDemand, ServerDemand};
-use doorward_engine::demand_curve::DemandCurve;
+use doorward_engine::claims::{BandDemand, DemandCurve, ServerDemand};
 use doorward_engine::id::{Caller, ResourceId};
+use doorward_engine::messages::{GetCapacity, LeasesFrom, ResourceSnapshot, Via};
 use doorward_engine::node::Node;
 use doorward_engine::node::learning::Learning;
 use doorward_engine::node::mastership::Mastership;
 use doorward_engine::node::totals::Totals;
-use doorward_engine::request::GetCapacity;
-use doorward_engine::request::server::Via;
-use doorward_engine::snapshot::{LeasesFrom, ResourceSnapshot};
-use doorward_engine::template::{AlgorithmKind, TemplateSpec, Templates};
+use doorward_engine::templates::{AlgorithmKind, TemplateSpec, Templates};
 use doorward_engine::time::Time;
 
 use crate::asking::{

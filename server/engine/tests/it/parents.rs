@@ -3,11 +3,11 @@
 
 use std::time::Duration;
 
-use doorward_engine::request::server::{
+use doorward_engine::division::ParentTerms;
+use doorward_engine::messages::{
     GetServerCapacity, GetServerCapacityReply, ServerAsk, ServerLease,
 };
-use doorward_engine::supply::ParentTerms;
-use doorward_engine::template::{AlgorithmKind, TemplateSpec, Templates};
+use doorward_engine::templates::{AlgorithmKind, TemplateSpec, Templates};
 
 /// Lease length.
 pub(crate) const LEASE: Duration = Duration::from_secs(600);

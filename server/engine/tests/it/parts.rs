@@ -7,18 +7,17 @@ use std::time::Duration;
 
 use doorward_engine::amount::Amount;
 use doorward_engine::id::{HolderName, ResourceId};
+use doorward_engine::messages::{
+    GetCapacity, GetCapacityReply, GetServerCapacity, GetServerCapacityReply, Has, NodeEvent,
+    RefusalReason, ReleaseCapacity, Released, Via,
+};
 use doorward_engine::node::asking::Answers;
 use doorward_engine::node::children::Pushes;
-use doorward_engine::node::event::NodeEvent;
 use doorward_engine::node::mastership::Outcome;
 use doorward_engine::node::reload::PreparedTemplates;
 use doorward_engine::node::upstream::UpstreamAnswered;
 use doorward_engine::node::{Config, Node};
-use doorward_engine::request::server::{GetServerCapacity, GetServerCapacityReply, Via};
-use doorward_engine::request::{
-    GetCapacity, GetCapacityReply, Has, RefusalReason, ReleaseCapacity, Released,
-};
-use doorward_engine::template::{AlgorithmKind, Templates};
+use doorward_engine::templates::{AlgorithmKind, Templates};
 use doorward_engine::time::Time;
 use proptest::prelude::*;
 

@@ -3,15 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use doorward_engine::claim::Claim;
-use doorward_engine::claim_index::ClaimIndex;
-use doorward_engine::demand::{BandDemand, ServerDemand};
-use doorward_engine::demand_curve::{DemandCurve, POINTS_MAX};
+use doorward_engine::claims::{
+    BandDemand, Claim, ClaimIndex, DemandCurve, POINTS_MAX, ServerDemand,
+};
 use doorward_engine::id::{HolderName, ResourceId};
+use doorward_engine::messages::{GetServerCapacity, GetServerCapacityReply, Has, ServerAsk, Via};
 use doorward_engine::node::{Config, Node};
-use doorward_engine::request::Has;
-use doorward_engine::request::server::{GetServerCapacity, GetServerCapacityReply, ServerAsk, Via};
-use doorward_engine::template::{AlgorithmKind, Templates};
+use doorward_engine::templates::{AlgorithmKind, Templates};
 use doorward_engine::time::Time;
 use proptest::prelude::*;
 

@@ -3,13 +3,13 @@
 
 use std::time::Duration;
 
-use doorward_engine::claim_index::EmptiedTree;
+use doorward_engine::claims::EmptiedTree;
 use doorward_engine::id::{HolderName, ResourceId};
+use doorward_engine::messages::{GetCapacityReply, Has};
 use doorward_engine::node::mastership::Mastership;
 use doorward_engine::node::reload::PreparedTemplates;
 use doorward_engine::node::{Node, TimeoutReason};
-use doorward_engine::request::{GetCapacityReply, Has};
-use doorward_engine::template::{AlgorithmKind, TemplateSpec, Templates};
+use doorward_engine::templates::{AlgorithmKind, TemplateSpec, Templates};
 use doorward_engine::time::Time;
 
 use crate::asking::{self, amount, do_due, no_floor, release_request, served, template};

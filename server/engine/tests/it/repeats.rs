@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use doorward_engine::amount::Amount;
 use doorward_engine::id::{HolderName, ResourceId};
+use doorward_engine::messages::{ClientLease, GetCapacity, Has, ReleaseCapacity};
 use doorward_engine::node::mastership::Mastership;
 use doorward_engine::node::{Config, Node};
-use doorward_engine::request::{ClientLease, GetCapacity, Has, ReleaseCapacity};
-use doorward_engine::template::{AlgorithmKind, TemplateSpec, Templates};
+use doorward_engine::templates::{AlgorithmKind, TemplateSpec, Templates};
 use doorward_engine::time::Time;
 use proptest::prelude::*;
 

@@ -1,7 +1,7 @@
 //! The safe capacities of all clients add up to at most the capacity, however many clients come, and wherever in the
 //! tree. The story `tree/safe_capacity.txt` shows the messages. These tests have many clients.
 
-use doorward_engine::template::SafeCapacity;
+use doorward_engine::templates::SafeCapacity;
 
 use crate::story::mail::{Message, Way};
 use crate::story::player::Player;

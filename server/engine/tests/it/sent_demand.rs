@@ -1,10 +1,10 @@
 //! The demand that a server sends to its parent is valid: the parent parses the same curve.
 
 use doorward_engine::amount::Amount;
-use doorward_engine::demand_curve::DemandCurve;
+use doorward_engine::claims::DemandCurve;
 use doorward_engine::node::mastership::Mastership;
 use doorward_engine::node::{Config, Node};
-use doorward_engine::template::Templates;
+use doorward_engine::templates::Templates;
 use doorward_engine::time::Time;
 
 use crate::asking::{self, ask, holder, resource};

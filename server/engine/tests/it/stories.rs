@@ -54,7 +54,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use doorward_engine::template::AlgorithmKind;
+use doorward_engine::templates::AlgorithmKind;
 
 use crate::story::player::replay;
 

@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use doorward_engine::id::ResourceId;
+use doorward_engine::messages::Via;
 use doorward_engine::node::Config;
 use doorward_engine::node::mastership::Mastership;
-use doorward_engine::request::server::Via;
-use doorward_engine::template::{AlgorithmKind, TemplateSpec, Templates};
+use doorward_engine::templates::{AlgorithmKind, TemplateSpec, Templates};
 use doorward_engine::time::Time;
 use serde::Deserialize;
 

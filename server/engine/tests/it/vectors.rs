@@ -3,16 +3,14 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use doorward_engine::algorithm;
 use doorward_engine::amount::Amount;
-use doorward_engine::bands::Bands;
-use doorward_engine::claim::{Claim, Subclients};
-use doorward_engine::demand::Demand;
+use doorward_engine::claims::{Bands, Claim, Demand, Subclients};
+use doorward_engine::division;
+use doorward_engine::division::Supply;
+use doorward_engine::messages::{GetCapacity, Has};
 use doorward_engine::node::Node;
 use doorward_engine::node::mastership::Mastership;
-use doorward_engine::request::{GetCapacity, Has};
-use doorward_engine::supply::Supply;
-use doorward_engine::template::{AlgorithmKind, TemplateSpec, Templates};
+use doorward_engine::templates::{AlgorithmKind, TemplateSpec, Templates};
 use doorward_engine::time::Time;
 use serde::Deserialize;
 
@@ -129,7 +127,7 @@ fn by_algorithm(kind: AlgorithmKind, case: &Case) -> BTreeMap<String, f64> {
             priority: client.priority,
             claim: claim(client),
         };
-        let rule = algorithm::solve(algorithm, &bands, &supply, &demand);
+        let rule = division::solve(algorithm, &bands, &supply, &demand);
         rule.share_of(&demand).amount.get()
     };
     case.clients

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use doorward_engine::template::Templates;
+use doorward_engine::templates::Templates;
 use doorward_etcd::layout::NodeKeys;
 use doorward_etcd::{Error, EtcdConnection};
 use doorward_session::candidate::store::{EtcdRequest, LeaseId, Op, OpAnswer};

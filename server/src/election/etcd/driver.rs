@@ -4,7 +4,7 @@
 use std::pin::pin;
 use std::sync::Arc;
 
-use doorward_engine::template::Templates;
+use doorward_engine::templates::Templates;
 use doorward_etcd::follow::{Follow, Followed, RangeView};
 use doorward_etcd::layout::NodeKeys;
 use doorward_session::candidate::report::ElectionReport;

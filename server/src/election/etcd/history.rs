@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use doorward_clock::Instant;
 use doorward_documents::parse_bytes;
-use doorward_engine::template::Templates;
+use doorward_engine::templates::Templates;
 use doorward_etcd::layout::DocumentKeys;
 use doorward_etcd::{Error, EtcdConnection, documents};
 use etcd_client::Client;

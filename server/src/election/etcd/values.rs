@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use doorward_engine::node::reload::PreparedTemplates;
-use doorward_engine::template::Templates;
+use doorward_engine::templates::Templates;
 use doorward_etcd::directory::{self, MasterKey, Role};
 use doorward_etcd::follow;
 use doorward_etcd::layout::NodeKeys;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use doorward_engine::template::{Algorithm, AlgorithmKind, Shrink, TemplateSpec, Templates};
+use doorward_engine::templates::{Algorithm, AlgorithmKind, Shrink, TemplateSpec, Templates};
 use doorward_proto::doorman as wire;
 
 use super::millis;

@@ -5,15 +5,14 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use doorward_engine::amount::Amount;
-use doorward_engine::claim::Subclients;
-use doorward_engine::demand::BandDemand;
+use doorward_engine::claims::{BandDemand, Subclients};
+use doorward_engine::division::ParentTerms;
 use doorward_engine::id::{HolderName, Incarnation, MastershipId, ResourceId};
-use doorward_engine::request::server::{
-    GetServerCapacity, GetServerCapacityReply, ReportedLeases, ServerAsk, ServerLease,
+use doorward_engine::messages::{
+    GetServerCapacity, GetServerCapacityReply, Refusal, RefusalReason, ReportedLeases, ServerAsk,
+    ServerLease,
 };
-use doorward_engine::request::{Refusal, RefusalReason};
-use doorward_engine::supply::ParentTerms;
-use doorward_engine::template::{DURATION_MAX, HolderBounds, SafeCapacity};
+use doorward_engine::templates::{DURATION_MAX, HolderBounds, SafeCapacity};
 use doorward_proto::doorman as wire;
 use doorward_session::visible;
 use prost::Message;

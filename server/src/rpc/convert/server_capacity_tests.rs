@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use doorward_engine::demand::ServerDemand;
-use doorward_engine::demand_curve::DemandCurve;
-use doorward_engine::request::Has;
-use doorward_engine::template::{Algorithm, AlgorithmKind, Shrink};
+use doorward_engine::claims::{DemandCurve, ServerDemand};
+use doorward_engine::messages::Has;
+use doorward_engine::templates::{Algorithm, AlgorithmKind, Shrink};
 
 use super::*;
 

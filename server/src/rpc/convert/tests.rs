@@ -1,7 +1,7 @@
 //! Tables of what comes in at the door.
 
-use doorward_engine::request::ClientLease;
-use doorward_engine::template::SafeCapacity;
+use doorward_engine::messages::ClientLease;
+use doorward_engine::templates::SafeCapacity;
 use tonic::Code;
 
 use super::*;

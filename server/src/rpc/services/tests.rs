@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use axum::body::Body as AxumBody;
 use doorward_engine::node::mastership::Mastership;
-use doorward_engine::template::{AlgorithmKind, TemplateSpec, Templates};
+use doorward_engine::templates::{AlgorithmKind, TemplateSpec, Templates};
 use doorward_proto::doorman as wire;
 use prost::Message;
 use tokio::sync::Semaphore;

@@ -6,10 +6,10 @@ use std::task::Poll;
 
 use doorward_clock::Instant;
 use doorward_engine::id::ResourceId;
+use doorward_engine::messages::Via;
 use doorward_engine::node::Config;
 use doorward_engine::node::mastership::Mastership;
-use doorward_engine::request::server::Via;
-use doorward_engine::template::{AlgorithmKind, TemplateSpec, Templates};
+use doorward_engine::templates::{AlgorithmKind, TemplateSpec, Templates};
 use tokio_stream::StreamExt;
 use tokio_test::{assert_pending, task};
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use doorward_engine::template::{AlgorithmKind, TemplateSpec};
+use doorward_engine::templates::{AlgorithmKind, TemplateSpec};
 
 use super::*;
 

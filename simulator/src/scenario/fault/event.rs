@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use doorward_engine::id::ResourceId;
-use doorward_engine::template::Templates;
+use doorward_engine::templates::Templates;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use doorward_engine::template::Templates;
+use doorward_engine::templates::Templates;
 
 use crate::checker::Watched;
 use crate::recording::MarkKind;

@@ -169,7 +169,7 @@ impl World<'_> {
     }
 
     /// Gives a server of the root the templates written while it was frozen.
-    fn read_templates(&mut self, id: ServerId, templates: doorward_engine::template::Templates) {
+    fn read_templates(&mut self, id: ServerId, templates: doorward_engine::templates::Templates) {
         let Some((server, local)) = self.server_at(id) else {
             return;
         };

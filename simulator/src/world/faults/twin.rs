@@ -2,7 +2,7 @@
 //! They stand for a process started by mistake, or for a replacement that did not wait.
 
 use doorward_engine::node::mastership::Mastership;
-use doorward_engine::template::Templates;
+use doorward_engine::templates::Templates;
 
 use crate::recording::MarkKind;
 use crate::scenario::demand::demand_player::DemandPlayer;

@@ -5,9 +5,9 @@
 
 use std::collections::BTreeSet;
 
-use doorward_engine::glob::Glob;
 use doorward_engine::id::ResourceId;
-use doorward_engine::template::Templates;
+use doorward_engine::templates::Templates;
+use doorward_engine::templates::glob::Glob;
 
 use crate::documents::ChangeLine;
 use crate::templates::sample::{LOOKS_MAX, filled};

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use doorward_engine::id::ResourceId;
-use doorward_engine::template::{AlgorithmKind, Field, SafeCapacity, Template, Templates};
+use doorward_engine::templates::{AlgorithmKind, Field, SafeCapacity, Template, Templates};
 
 use super::{InForceBefore, TemplateWarning, WarningKind};
 use crate::granted::number;

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use doorward_engine::glob::Glob;
-use doorward_engine::template::Templates;
+use doorward_engine::templates::Templates;
+use doorward_engine::templates::glob::Glob;
 
 use super::{TemplateWarning, WarningKind};
 

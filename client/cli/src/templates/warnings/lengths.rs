@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use doorward_engine::id::ResourceId;
-use doorward_engine::template::{Algorithm, Field, Templates};
+use doorward_engine::templates::{Algorithm, Field, Templates};
 
 use super::{InForceBefore, TemplateWarning, WarningKind};
 use crate::granted::number;

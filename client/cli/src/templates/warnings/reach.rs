@@ -3,9 +3,9 @@
 //! An id that is spelt as a template takes that one, wherever it stands; so templates without wildcards
 //! are always reached, and others by one odd id at least, which does not count here.
 
-use doorward_engine::glob::Glob;
 use doorward_engine::id::ResourceId;
-use doorward_engine::template::{Field, Templates};
+use doorward_engine::templates::glob::Glob;
+use doorward_engine::templates::{Field, Templates};
 
 use super::{TemplateWarning, WarningKind};
 use crate::templates::sample;

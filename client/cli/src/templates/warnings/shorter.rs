@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use doorward_engine::template::{Field, Templates};
+use doorward_engine::templates::{Field, Templates};
 
 use super::{TemplateWarning, WarningKind};
 use doorward_pages::numbers::typed_span as span;

@@ -1,9 +1,8 @@
 //! Masterships that end, or follow each other, in the middle of a message.
 
 use doorward_engine::id::MastershipId;
+use doorward_engine::messages::{Refusal, ServerAsk};
 use doorward_engine::node::mastership::Mastership;
-use doorward_engine::request::Refusal;
-use doorward_engine::request::server::ServerAsk;
 
 use super::*;
 

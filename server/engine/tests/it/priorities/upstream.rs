@@ -1,6 +1,6 @@
 //! Demand of many priorities, as it goes up to the parent.
 
-use doorward_engine::claim_index::Level;
+use doorward_engine::claims::Level;
 
 use super::*;
 use crate::parents::answer;

@@ -10,11 +10,10 @@ use std::time::Duration;
 
 use doorward_engine::amount::Amount;
 use doorward_engine::id::{Incarnation, ResourceId};
+use doorward_engine::messages::{ResourceSnapshot, Via};
 use doorward_engine::node::mastership::Mastership;
 use doorward_engine::node::{Config, Node};
-use doorward_engine::request::server::Via;
-use doorward_engine::snapshot::ResourceSnapshot;
-use doorward_engine::template::{AlgorithmKind, Shrink, Templates};
+use doorward_engine::templates::{AlgorithmKind, Shrink, Templates};
 use doorward_engine::time::Time;
 
 use super::chance::Chance;

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use doorward_engine::amount::Amount;
 use doorward_engine::id::{Caller, HolderName, Incarnation, MastershipId, ResourceId};
-use doorward_engine::request::{ClientLease, GetCapacity, Has, ReleaseCapacity};
-use doorward_engine::template::SafeCapacity;
+use doorward_engine::messages::{ClientLease, GetCapacity, Has, ReleaseCapacity};
+use doorward_engine::templates::SafeCapacity;
 use doorward_engine::time::Time;
 
 use crate::asking::{self, ask, holder, release_request};

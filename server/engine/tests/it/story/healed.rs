@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use doorward_engine::template::AlgorithmKind;
+use doorward_engine::templates::AlgorithmKind;
 
 use super::by_chance::ByChance;
 use super::client::Client;

@@ -3,8 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use doorward_engine::request::server::{GetServerCapacity, GetServerCapacityReply};
-use doorward_engine::request::{GetCapacity, GetCapacityReply, ReleaseCapacity};
+use doorward_engine::messages::{
+    GetCapacity, GetCapacityReply, GetServerCapacity, GetServerCapacityReply, ReleaseCapacity,
+};
 
 /// A message. Numbers identify clients and servers. A message between servers belongs to a connection, by its number,
 /// between a child and its parent.

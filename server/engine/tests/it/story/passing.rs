@@ -7,7 +7,7 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use doorward_engine::request::server::Via;
+use doorward_engine::messages::Via;
 use doorward_engine::time::Time;
 
 use super::mail::Way;

@@ -5,11 +5,10 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::time::Duration;
 
+use doorward_engine::messages::{NodeEvent, Via};
 use doorward_engine::node::Config;
-use doorward_engine::node::event::NodeEvent;
 use doorward_engine::node::mastership::{Mastership, Term};
-use doorward_engine::request::server::Via;
-use doorward_engine::template::Templates;
+use doorward_engine::templates::Templates;
 use doorward_engine::time::Time;
 use doorward_time::tolerance::Tolerance;
 

@@ -1,9 +1,9 @@
 //! Invariants at each step of a random world: no_overshoot, bounded_gets, nested_leases, and sums that equal their
 //! parts.
 
-use doorward_engine::algorithm::Reason;
 use doorward_engine::amount::Amount;
-use doorward_engine::request::GetCapacityReply;
+use doorward_engine::division::Reason;
+use doorward_engine::messages::GetCapacityReply;
 
 use super::by_chance::{ByChance, resource};
 use super::mail::Message;

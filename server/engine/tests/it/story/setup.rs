@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use doorward_engine::template::{AlgorithmKind, Shrink, TemplateSpec, Templates};
+use doorward_engine::templates::{AlgorithmKind, Shrink, TemplateSpec, Templates};
 
 use super::chance::Chance;
 

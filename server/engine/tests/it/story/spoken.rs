@@ -6,18 +6,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use doorward_engine::amount::Amount;
-use doorward_engine::demand::{BandDemand, ServerDemand};
-use doorward_engine::demand_curve::DemandCurve;
+use doorward_engine::claims::{BandDemand, DemandCurve, ServerDemand};
+use doorward_engine::division::ParentTerms as Says;
 use doorward_engine::id::{Caller, HolderName, Incarnation, MastershipId, ResourceId};
+use doorward_engine::messages::{
+    GetCapacity, GetServerCapacity, GetServerCapacityReply, Has, LimitedBy, Refusal, RefusalReason,
+    ReleaseCapacity, Released, ServerAsk, ServerLease, Via,
+};
 use doorward_engine::node::mastership::Outcome;
-use doorward_engine::request::server::{
-    GetServerCapacity, GetServerCapacityReply, ServerAsk, ServerLease, Via,
-};
-use doorward_engine::request::{
-    GetCapacity, Has, LimitedBy, Refusal, RefusalReason, ReleaseCapacity, Released,
-};
-use doorward_engine::supply::ParentTerms as Says;
-use doorward_engine::template::{Algorithm, AlgorithmKind};
+use doorward_engine::templates::{Algorithm, AlgorithmKind};
 
 use super::player::Player;
 use super::script::{Command, CommandResult};

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use doorward_engine::id::{HolderName, Incarnation};
+use doorward_engine::messages::Via;
 use doorward_engine::node::{Config, Node};
-use doorward_engine::request::server::Via;
 use doorward_engine::resource::parent_request::Pace;
-use doorward_engine::template::Templates;
+use doorward_engine::templates::Templates;
 use doorward_engine::time::Time;
 
 pub struct Server {

@@ -2,7 +2,7 @@
 //! `wants_max`, and named parameters. By default leases last 60 s, refreshes come every 5 s, and a new master does not
 //! learn. `learning=lease` is a learning mode of the lease length.
 
-use doorward_engine::template::{AlgorithmKind, TemplateSpec};
+use doorward_engine::templates::{AlgorithmKind, TemplateSpec};
 
 use super::script::{CommandResult, span};
 use crate::asking;

@@ -3,10 +3,11 @@
 use std::fmt::Write;
 use std::time::Duration;
 
+use doorward_engine::messages::{
+    ClientLease, GetServerCapacity, Has, LimitedBy, RefusalReason, ServerAsk, ServerLease,
+};
 use doorward_engine::node::mastership::Mastership;
-use doorward_engine::request::server::{GetServerCapacity, ServerAsk, ServerLease};
-use doorward_engine::request::{ClientLease, Has, LimitedBy, RefusalReason};
-use doorward_engine::template::SafeCapacity;
+use doorward_engine::templates::SafeCapacity;
 
 use super::mail::Message;
 use super::world::World;

@@ -10,10 +10,9 @@ use std::time::Duration;
 
 use doorward_engine::amount::Amount;
 use doorward_engine::exact_sum::ExactSum;
+use doorward_engine::messages::{GetCapacity, GetCapacityReply, Via};
 use doorward_engine::node::mastership::{Mastership, Outcome};
-use doorward_engine::request::server::Via;
-use doorward_engine::request::{GetCapacity, GetCapacityReply};
-use doorward_engine::template::Templates;
+use doorward_engine::templates::Templates;
 use doorward_engine::time::Time;
 
 use super::client::Client;

@@ -6,12 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use doorward_engine::amount::Amount;
-use doorward_engine::claim::Subclients;
-use doorward_engine::demand::{BandDemand, ServerDemand};
-use doorward_engine::demand_curve::DemandCurve;
+use doorward_engine::claims::{BandDemand, DemandCurve, ServerDemand, Subclients};
 use doorward_engine::id::{Caller, HolderName, Incarnation, MastershipId, ResourceId};
-use doorward_engine::request::Has;
-use doorward_engine::request::server::{GetServerCapacity, ReportedLeases, ServerAsk};
+use doorward_engine::messages::{GetServerCapacity, Has, ReportedLeases, ServerAsk};
 use doorward_proto::doorman as wire;
 use tonic::Status as RpcStatus;
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use doorward_engine::template::{AlgorithmKind, Template, TemplateSpec, Templates};
+use doorward_engine::templates::{AlgorithmKind, Template, TemplateSpec, Templates};
 use doorward_engine::time::Time;
 
 use crate::checker::tests::small_worlds::Twin;

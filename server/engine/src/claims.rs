@@ -1,0 +1,14 @@
+//! Who wants what: claims of clients, demand of child servers, and the index that answers what all of them want
+//! together.
+
+mod bands;
+mod claim;
+mod curve;
+pub mod demand;
+mod index;
+
+pub use bands::*;
+pub use claim::*;
+pub use curve::*;
+pub use demand::*;
+pub use index::*;

@@ -1,0 +1,306 @@
+//! The claims on a resource by priority: an index for each, which is a band.
+//!
+//! Claims are in bands whatever the algorithm is, so another algorithm finds them where they are. An algorithm that does
+//! not look at priorities divides among all bands together: their demand curves add up, and the level at which the sum
+//! reaches the capacity is found by Newton's method ([`Bands::level_for`]).
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+
+use crate::amount::Amount;
+use crate::claims::{Claim, ClaimIndex, EmptiedTree, Level, Line};
+use crate::rounding::is_enough;
+
+/// Claim indexes by band, sorted. A band without claims has no entry.
+#[derive(Clone, Debug, Default)]
+pub struct Bands {
+    /// The band of [the usual priority](Bands::USUAL): of most resources the only one.
+    usual: ClaimIndex,
+    /// Absent: there are no others.
+    others: Option<Box<Others>>,
+}
+
+/// The bands of all other priorities.
+#[derive(Clone, Debug, Default)]
+struct Others {
+    bands: BTreeMap<i64, ClaimIndex>,
+    /// The level for all bands that was found last: the next one is near it.
+    level: Cell<f64>,
+}
+
+impl Bands {
+    /// The priority that most holders have.
+    pub(crate) const USUAL: i64 = 0;
+
+    /// Returns the claims in a band, if there are any.
+    pub fn get(&self, band: i64) -> Option<&ClaimIndex> {
+        if band == Self::USUAL {
+            return Some(&self.usual).filter(|usual| !usual.is_empty());
+        }
+        self.others.as_ref()?.bands.get(&band)
+    }
+
+    /// Bands by rising priority.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = (i64, &ClaimIndex)> {
+        let others = || self.others.iter();
+        let below = others().flat_map(|others| others.bands.range(..Self::USUAL));
+        let above = others().flat_map(|others| others.bands.range(Self::USUAL..));
+        let usual = self.get(Self::USUAL).map(|usual| (&Self::USUAL, usual));
+        let all = below.chain(usual).chain(above);
+        all.map(|(band, index)| (*band, index))
+    }
+
+    /// Number of bands with claims.
+    pub fn len(&self) -> usize {
+        let others = self.others.as_ref().map_or(0, |it| it.bands.len());
+        others + usize::from(!self.usual.is_empty())
+    }
+
+    /// Whether there are no claims.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Inserts a claim.
+    pub fn insert(&mut self, band: i64, claim: Claim) {
+        self.index_mut(band).insert(claim);
+    }
+
+    /// Removes a claim that was inserted. Returns the tree of the band if the band is now empty and the tree was large.
+    pub fn remove(&mut self, band: i64, claim: Claim) -> Option<EmptiedTree> {
+        if band == Self::USUAL {
+            return self.usual.remove(claim);
+        }
+        let others = &mut self.others.as_mut()?.bands;
+        let index = others.get_mut(&band)?;
+        let emptied = index.remove(claim);
+        if index.is_empty() {
+            others.remove(&band);
+        }
+        if others.is_empty() {
+            self.others = None;
+        }
+        emptied
+    }
+
+    /// Replaces a claim that was inserted by another one in the same band.
+    pub fn replace(&mut self, band: i64, before: Claim, after: Claim) {
+        self.index_mut(band).replace(before, after);
+    }
+
+    /// Whether the capacity is enough for all bands together.
+    pub(crate) fn are_satisfied_by(&self, capacity: Amount) -> bool {
+        is_enough(capacity.get(), self.total_wants())
+    }
+
+    /// Σ wants of all bands.
+    pub fn total_wants(&self) -> f64 {
+        let others: f64 = self.other_bands().map(ClaimIndex::total_wants).sum();
+        self.usual.total_wants() + others
+    }
+
+    /// Σ subclients of all bands.
+    pub fn total_subclients(&self) -> f64 {
+        let others: f64 = self.other_bands().map(ClaimIndex::total_subclients).sum();
+        self.usual.total_subclients() + others
+    }
+
+    /// Demand of all bands together at a level. O(bands · log n).
+    pub(crate) fn demand_at(&self, level: f64) -> f64 {
+        self.line_at(level).demand_at(level)
+    }
+
+    /// The level at which all bands together get `capacity`. O(log n) of one band.
+    ///
+    /// Of several bands, it is found by [Newton's method](https://en.wikipedia.org/wiki/Newton%27s_method). The sum of
+    /// demand curves is concave, so a tangent is above it, and wherever the search begins, every later level is below the
+    /// one looked for and nearer to it. Each step halves the distance to the capacity or the slope at least, so there are
+    /// few hundred at most; from the level that was found last, it takes one or two.
+    pub(crate) fn level_for(&self, capacity: Amount) -> Level {
+        let Some(others) = &self.others else {
+            return self.usual.level_for(capacity.get());
+        };
+        if self.are_satisfied_by(capacity) {
+            return Level::AboveAll;
+        }
+        let level = self.search_level(capacity.get(), others.level.get());
+        others.level.set(level);
+        Level::At(level)
+    }
+
+    fn search_level(&self, capacity: f64, first: f64) -> f64 {
+        let mut line = self.line_at(first);
+        if line.subclients <= 0.0 {
+            // It is above all claims, where the curve is flat.
+            line = self.line_at(0.0);
+        }
+        let mut level = line.level_for(capacity);
+        loop {
+            let next = self.line_at(level);
+            if next == line || next.subclients <= 0.0 {
+                return level;
+            }
+            let nearer = next.level_for(capacity);
+            if nearer <= level {
+                return level;
+            }
+            (line, level) = (next, nearer);
+        }
+    }
+
+    fn line_at(&self, level: f64) -> Line {
+        let lines = self.other_bands().map(|index| index.line_at(level));
+        lines.fold(self.usual.line_at(level), Line::plus)
+    }
+
+    fn other_bands(&self) -> impl Iterator<Item = &ClaimIndex> {
+        let others = self.others.iter();
+        others.flat_map(|others| others.bands.values())
+    }
+
+    /// Bytes of memory that the indexes use.
+    pub fn memory_bytes(&self) -> usize {
+        let bytes = |index: &ClaimIndex| size_of::<(i64, ClaimIndex)>() + index.memory_bytes();
+        self.usual.memory_bytes() + self.other_bands().map(bytes).sum::<usize>()
+    }
+
+    fn index_mut(&mut self, band: i64) -> &mut ClaimIndex {
+        if band == Self::USUAL {
+            return &mut self.usual;
+        }
+        let others = self.others.get_or_insert_default();
+        others.bands.entry(band).or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::claims::Subclients;
+
+    fn bands(wants: &[(i64, f64)]) -> Bands {
+        let mut bands = Bands::default();
+        for (band, wants) in wants {
+            bands.insert(*band, Claim::of_client(Amount::new(*wants).unwrap()));
+        }
+        bands
+    }
+
+    #[test]
+    fn a_capacity_a_rounding_below_the_wants_is_enough_and_a_lower_one_is_not() {
+        let cases: [&[(i64, f64)]; 5] = [
+            &[(0, 0.3)],
+            &[(-3, 0.3)],
+            &[(1, 0.1), (2, 0.2)],
+            &[(-1, 0.1), (0, 0.2)],
+            &[(-1, 3.0), (0, 1e6), (0, 7.0), (5, 0.1)],
+        ];
+        for wants in cases {
+            let bands = bands(wants);
+            let total: f64 = wants.iter().map(|(_, wants)| wants).sum();
+            for (capacity, is_enough) in [
+                (2.0 * total, true),
+                (total, true),
+                (total.next_down().next_down(), true),
+                (total * (1.0 - 1e-12), false),
+                (0.0, false),
+            ] {
+                let capacity = Amount::new(capacity).unwrap();
+                let found = bands.are_satisfied_by(capacity);
+                assert_eq!(found, is_enough, "{capacity:?} for {wants:?}");
+            }
+        }
+        assert!(bands(&[]).are_satisfied_by(Amount::ZERO), "no claims");
+    }
+
+    #[test]
+    fn bands_come_in_order_for_every_set_of_bands() {
+        for present in [
+            &[][..],
+            &[0],
+            &[-5],
+            &[3],
+            &[-5, -2, 0, 3],
+            &[-5, 3],
+            &[0, 3],
+            &[-2, 0],
+        ] {
+            let claims: Vec<_> = present.iter().map(|band| (*band, 1.0)).collect();
+            let bands = bands(&claims);
+            let rising: Vec<i64> = bands.iter().map(|(band, _)| band).collect();
+            assert_eq!(rising, present);
+            let falling = bands.iter().rev().map(|(band, _)| band);
+            assert!(falling.eq(present.iter().copied().rev()), "{present:?}");
+        }
+    }
+
+    #[test]
+    fn the_clients_of_all_bands_are_counted() {
+        let bands = bands(&[(-2, 1.0), (0, 1.0), (0, 2.0), (7, 1.0)]);
+        assert_eq!(bands.total_subclients(), 4.0);
+        assert_eq!(Bands::default().total_subclients(), 0.0);
+    }
+
+    #[test]
+    fn all_bands_together_get_the_capacity_whatever_was_found_before() {
+        let wants = [
+            (-2, 1.0),
+            (0, 0.0),
+            (0, 5.0),
+            (3, 9.0),
+            (3, 5.0),
+            (7, 100.0),
+        ];
+        let bands = bands(&wants);
+        assert_eq!(
+            bands.level_for(Amount::new(120.0).unwrap()),
+            Level::AboveAll
+        );
+        // Each after the others, so that the search begins below the level, above it, and above all.
+        let levels = [0.0, 0.5, 5.0, 99.0, 1.0, 7.0, 60.0, 9.0, 0.1];
+        for level in levels.into_iter().chain(levels.into_iter().rev()) {
+            let takes = |(_, wants): &(i64, f64)| wants.min(level);
+            let capacity: f64 = wants.iter().map(takes).sum();
+            let found = bands.level_for(Amount::new(capacity).unwrap());
+            let Level::At(found) = found else {
+                panic!("{capacity} is not enough for all");
+            };
+            assert!(
+                (found - level).abs() <= 1e-12 * level,
+                "{found}, not {level}"
+            );
+            assert!((bands.demand_at(found) - capacity).abs() <= 1e-12 * capacity);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_level_for_all_bands_is_that_of_one_index_with_all_claims(
+            claims in prop::collection::vec((-2..6_i64, -6.0..6.0f64, -4.0..4.0f64), 1..200),
+            capacities in prop::collection::vec(0.0..1.1f64, 1..8),
+        ) {
+            let (mut bands, mut all) = (Bands::default(), ClaimIndex::default());
+            for (band, wants, subclients) in claims {
+                let claim = Claim {
+                    wants: Amount::new(10f64.powf(wants)).unwrap(),
+                    subclients: Subclients::new(10f64.powf(subclients)).unwrap(),
+                };
+                bands.insert(band, claim);
+                all.insert(claim);
+            }
+            for part in capacities {
+                let capacity = Amount::new(part * all.total_wants()).unwrap();
+                match (bands.level_for(capacity), all.level_for(capacity.get())) {
+                    (Level::At(found), Level::At(_)) => {
+                        // A small part of a client moves a level far: it is right if it gives the capacity away.
+                        let given = all.demand_at(found);
+                        prop_assert!((given - capacity.get()).abs() <= 1e-12 * capacity.get());
+                    }
+                    (found, expected) => prop_assert_eq!(found, expected),
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,253 @@
+//! Claims of a resource in an ordered tree with running sums, the central structure of the engine.
+//!
+//! For claims (qⱼ, sⱼ) the *demand curve* is D(w) = Σⱼ min(qⱼ, w·sⱼ), and the *water level* for a capacity C is w* =
+//! sup{ w : D(w) ≤ C } (`docs/algorithms.md`). With the claims ordered by qⱼ/sⱼ, both are a prefix sum of q plus w
+//! times a suffix sum of s. A search tree whose nodes know the sums of their subtrees finds them in O(log n), and an
+//! update costs O(log n).
+//!
+//! Three decisions keep it exact and fast:
+//!
+//! * **No drift.** An update never adds to a sum or subtracts from it. It computes the sums on the path to
+//!   the root again from their parts. All parts are ≥ 0 and nothing is subtracted, so the relative
+//!   error is a few ulp after any number of updates.
+//! * **No names.** Equal claims are interchangeable, so they are one entry with a count. A million
+//!   clients with the same wants are one entry.
+//! * **Wide nodes.** A B⁺ tree with up to 16 claims in a leaf and 32 children in a node is 5 levels
+//!   deep at a million claims: a few cache misses. A change of a claim first reads everything that it
+//!   needs of a node, for the old and the new claim together, so it waits for memory once a level.
+//!
+//! Most resources have few holders. So few claims are one leaf without a tree, and a single claim is kept in place.
+
+mod arena;
+mod inner;
+mod leaf;
+mod leaf_subclients;
+mod sums;
+mod tree;
+
+use crate::claims::Claim;
+use crate::claims::index::leaf::Leaf;
+pub(crate) use crate::claims::index::sums::Line;
+use crate::claims::index::sums::{Key, Sums};
+use crate::claims::index::tree::Tree;
+use crate::rounding::is_enough;
+
+/// Water level.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Level {
+    /// Above every claim: the capacity is enough for all.
+    AboveAll,
+    /// A level per subclient.
+    At(f64),
+}
+
+impl Level {
+    /// Returns the share of a claim at this level.
+    pub fn share_of(self, claim: Claim) -> f64 {
+        match self {
+            Self::AboveAll => claim.wants.get(),
+            Self::At(level) => claim.wants.get().min(level * claim.subclients.get()),
+        }
+    }
+}
+
+/// An ordered multiset of claims that answers "level for C" and "D at w". See the [module](self).
+#[derive(Clone, Debug, Default)]
+pub struct ClaimIndex {
+    claims: Claims,
+    /// Number of claims; equal claims count each.
+    len: usize,
+}
+
+/// Largest number of different claims without a tree.
+const FEW: usize = 6;
+
+/// Claims, in one of three forms by the number of different ones.
+#[derive(Clone, Debug)]
+enum Claims {
+    /// At most one claim.
+    One(Leaf<1>),
+    /// A few claims.
+    Few(Box<Leaf<FEW>>),
+    /// More claims. The form stays when most of them are removed.
+    Many(Box<Tree>),
+}
+
+impl Default for Claims {
+    fn default() -> Self {
+        Self::One(Leaf::default())
+    }
+}
+
+impl Claims {
+    /// Inserts a claim. The claims move into the next larger form when the present one is full.
+    fn insert(&mut self, key: Key) {
+        match self {
+            Self::One(leaf) => {
+                if !leaf.try_insert(key) {
+                    let mut few = Box::new(Leaf::copied_from(leaf));
+                    few.try_insert(key);
+                    *self = Self::Few(few);
+                }
+            }
+            Self::Few(leaf) => {
+                if !leaf.try_insert(key) {
+                    let mut tree = Box::new(Tree::of(Leaf::copied_from(leaf)));
+                    tree.insert(key);
+                    *self = Self::Many(tree);
+                }
+            }
+            Self::Many(tree) => tree.insert(key),
+        }
+    }
+
+    fn remove(&mut self, key: Key) -> bool {
+        match self {
+            Self::One(leaf) => leaf.remove(key),
+            Self::Few(leaf) => leaf.remove(key),
+            Self::Many(tree) => tree.remove(key),
+        }
+    }
+
+    /// Replaces a claim by another one. Returns whether the first one was present.
+    fn replace(&mut self, before: Key, after: Key) -> bool {
+        if let Self::Many(tree) = self {
+            return tree.replace(before, after);
+        }
+        let found = self.remove(before);
+        self.insert(after);
+        found
+    }
+
+    fn sums(&self) -> Sums {
+        match self {
+            Self::One(leaf) => leaf.sums(),
+            Self::Few(leaf) => leaf.sums(),
+            Self::Many(tree) => tree.sums(),
+        }
+    }
+}
+
+/// Tree of an index that had many claims and has none now. It still has all its leaves. Dropping a hundred thousand
+/// leaves takes long, so the owner drops the tree on a thread that serves no request.
+#[derive(Debug)]
+pub struct EmptiedTree(#[expect(dead_code, reason = "it is to be dropped")] Box<Tree>);
+
+impl ClaimIndex {
+    /// Number of claims.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are no claims.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Σ wants, to a few ulp.
+    pub fn total_wants(&self) -> f64 {
+        self.claims.sums().wants
+    }
+
+    /// Σ subclients, to a few ulp (exact for whole numbers).
+    pub fn total_subclients(&self) -> f64 {
+        self.claims.sums().subclients
+    }
+
+    /// Inserts a claim. O(log n).
+    pub fn insert(&mut self, claim: Claim) {
+        self.claims.insert(Key::of(claim));
+        self.len += 1;
+    }
+
+    /// Removes a claim that was inserted, equal to the bit. O(log n). Returns the tree if it is now empty and was
+    /// large.
+    pub fn remove(&mut self, claim: Claim) -> Option<EmptiedTree> {
+        let found = self.claims.remove(Key::of(claim));
+        debug_assert!(found, "{claim:?} is not in the index");
+        if found {
+            self.len -= 1;
+        }
+        if self.len > 0 {
+            return None;
+        }
+        // An emptied tree frees its memory.
+        match std::mem::take(&mut self.claims) {
+            Claims::Many(tree) if tree.has_had_many() => Some(EmptiedTree(tree)),
+            _ => None,
+        }
+    }
+
+    /// Replaces a claim that was inserted by another one. O(log n). Returns whether the first one was present.
+    pub fn replace(&mut self, before: Claim, after: Claim) -> bool {
+        let found = self.claims.replace(Key::of(before), Key::of(after));
+        debug_assert!(found, "{before:?} is not in the index");
+        self.len += usize::from(!found);
+        found
+    }
+
+    /// D(w) = Σ min(wants, w·subclients), for w ≥ 0. O(log n).
+    pub fn demand_at(&self, level: f64) -> f64 {
+        self.line_at(level).demand_at(level)
+    }
+
+    /// The piece of the demand curve around a level. O(log n).
+    pub(crate) fn line_at(&self, level: f64) -> Line {
+        match &self.claims {
+            Claims::One(leaf) => leaf.piece_at(level, 0.0, 0.0).line,
+            Claims::Few(leaf) => leaf.piece_at(level, 0.0, 0.0).line,
+            Claims::Many(tree) => tree.line_at(level),
+        }
+    }
+
+    /// Whether the capacity is enough for all claims.
+    fn is_satisfied_by(&self, capacity: f64) -> bool {
+        is_enough(capacity, self.total_wants())
+    }
+
+    /// Returns the level w* at which all claims together get `capacity`, or all they want. O(log n).
+    pub(crate) fn level_for(&self, capacity: f64) -> Level {
+        if self.is_satisfied_by(capacity) {
+            return Level::AboveAll;
+        }
+        let level = match &self.claims {
+            Claims::One(leaf) => leaf.level_for(capacity, 0.0, 0.0),
+            Claims::Few(leaf) => leaf.level_for(capacity, 0.0, 0.0),
+            Claims::Many(tree) => tree.level_for(capacity),
+        };
+        level.map_or(Level::AboveAll, Level::At)
+    }
+
+    /// Finds the corner of D after which D rises by no more than `slope` per level. Returns its level, and D there, or
+    /// nothing if D never rises by more. O(log n).
+    ///
+    /// Of all points of D, this is the one farthest above a line of that slope.
+    pub(crate) fn vertex(&self, slope: f64) -> Option<(f64, f64)> {
+        match &self.claims {
+            Claims::One(leaf) => leaf.vertex(slope, 0.0, 0.0),
+            Claims::Few(leaf) => leaf.vertex(slope, 0.0, 0.0),
+            Claims::Many(tree) => tree.vertex(slope),
+        }
+    }
+
+    /// Returns the largest wants per subclient: the level that satisfies every claim. O(log n).
+    pub(crate) fn highest_ratio(&self) -> Option<f64> {
+        match &self.claims {
+            Claims::One(leaf) => leaf.last_ratio(),
+            Claims::Few(leaf) => leaf.last_ratio(),
+            Claims::Many(tree) => tree.highest_ratio(),
+        }
+    }
+
+    /// Bytes of memory that the index uses, for benches and limits.
+    pub fn memory_bytes(&self) -> usize {
+        match &self.claims {
+            Claims::One(leaf) => leaf.memory_bytes(),
+            Claims::Few(leaf) => size_of_val(&**leaf) + leaf.memory_bytes(),
+            Claims::Many(tree) => size_of_val(&**tree) + tree.memory_bytes(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

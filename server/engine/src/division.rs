@@ -1,0 +1,404 @@
+//! Shares and their reasons: the five algorithms as pure functions.
+//!
+//! An algorithm sees the claims (through the index, never one by one), the capacity and the demand of one holder. It
+//! knows nothing of leases, time or the amounts that others still hold. The module [`crate::resource`] bounds the share
+//! by those afterwards. `docs/algorithms.md` explains each algorithm with examples.
+
+pub mod fair_share;
+pub mod no_algorithm;
+pub mod priority_bands;
+pub mod proportional_share;
+pub mod static_share;
+mod supply;
+
+pub use supply::*;
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use crate::amount::Amount;
+use crate::claims::{Bands, Demand, Level, ServerDemand};
+use crate::division::priority_bands::BandShare;
+use crate::templates::{Algorithm, AlgorithmKind};
+
+/// A holder's share once all holders have shrunk or grown to theirs, and the reason for it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Share {
+    /// From 0 to what the holder wants.
+    pub amount: Amount,
+    /// Reason for the amount.
+    pub reason: Reason,
+}
+
+impl Share {
+    /// The share of a holder for which nothing can be decided yet.
+    pub(crate) const WAITING_FOR_PARENT: Self = Self {
+        amount: Amount::ZERO,
+        reason: Reason::WaitsForParent,
+    };
+}
+
+/// The outcome of an algorithm: how a capacity is divided among the present claims. It gives every holder's share.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Rule {
+    /// Every holder gets all it wants: the capacity is enough.
+    EnoughForAll,
+    /// Every holder gets all it wants, even beyond the capacity.
+    NoAlgorithm,
+    /// At most this much per client.
+    PerClient(f64),
+    /// An equal share per client, and a part of the wants beyond it.
+    Proportional {
+        /// Equal share per client.
+        equal_share: f64,
+        /// Part of the wants beyond the equal share, from 0 to 1.
+        top_up: f64,
+    },
+    /// At most this much per subclient.
+    Level(f64),
+    /// One band and its share. Every other band gets nothing.
+    Band(i64, BandShare),
+    /// Bands and their shares. Every other band gets nothing.
+    Bands(BTreeMap<i64, BandShare>),
+}
+
+impl Rule {
+    /// Returns the share of a holder with this demand.
+    pub fn share_of(&self, demand: &Demand) -> Share {
+        let (amount, reason) = match *self {
+            Self::EnoughForAll => (demand.wants().get(), Reason::EnoughForAll),
+            Self::NoAlgorithm => (demand.wants().get(), Reason::NoAlgorithm),
+            Self::PerClient(capacity) => {
+                let level = Level::At(capacity);
+                (demand.at(level), Reason::PerClient { capacity })
+            }
+            Self::Proportional {
+                equal_share,
+                top_up,
+            } => {
+                let own = demand.at(Level::At(equal_share));
+                let beyond = (demand.wants().get() - own).max(0.0);
+                let reason = Reason::Proportional {
+                    equal_share,
+                    top_up,
+                };
+                (own + beyond * top_up, reason)
+            }
+            Self::Level(level) => (demand.at(Level::At(level)), Reason::FairLevel { level }),
+            Self::Band(..) | Self::Bands(_) => self.share_of_bands(demand),
+        };
+        Share {
+            amount: Amount::from_computed(amount).min(demand.wants()),
+            reason,
+        }
+    }
+
+    /// Returns a rule that gives no holder more than either of the two.
+    pub(crate) fn stricter(&self, other: &Self) -> Self {
+        match (self, other) {
+            (Self::EnoughForAll | Self::NoAlgorithm, rule)
+            | (rule, Self::EnoughForAll | Self::NoAlgorithm) => rule.clone(),
+            (Self::Bands(shares), Self::Bands(others)) => {
+                let both = shares.iter().filter_map(|(band, share)| {
+                    let other = others.get(band)?;
+                    Some((*band, share.stricter(*other)))
+                });
+                Self::Bands(both.collect())
+            }
+            _ => match (self.equal_and_top_up(), other.equal_and_top_up()) {
+                // A smaller equal share and a smaller top-up each only lower a share.
+                (Some((equal, top_up)), Some((other_equal, other_top_up))) => Self::Proportional {
+                    equal_share: equal.min(other_equal),
+                    top_up: top_up.min(other_top_up),
+                },
+                // The two algorithms cannot be compared: no holder gets anything.
+                _ => Self::Level(0.0),
+            },
+        }
+    }
+
+    /// Returns the equal share per client and the part of the wants beyond it, if the rule has them.
+    fn equal_and_top_up(&self) -> Option<(f64, f64)> {
+        match *self {
+            Self::PerClient(level) | Self::Level(level) => Some((level, 0.0)),
+            Self::Proportional {
+                equal_share,
+                top_up,
+            } => Some((equal_share, top_up)),
+            _ => None,
+        }
+    }
+
+    fn share_of_bands(&self, demand: &Demand) -> (f64, Reason) {
+        match demand {
+            Demand::Client { priority, claim } => {
+                let Some(BandShare { capacity, level }) = self.band(*priority) else {
+                    return (0.0, Reason::ByBand);
+                };
+                let reason = match level {
+                    Level::AboveAll => Reason::BandSatisfied,
+                    Level::At(level) => Reason::BandLevel {
+                        band_capacity: capacity,
+                        level,
+                    },
+                };
+                (level.share_of(*claim), reason)
+            }
+            Demand::Server(server) => {
+                let amount = self.split(server).map(|(_, amount)| amount).sum();
+                (amount, Reason::ByBand)
+            }
+        }
+    }
+
+    fn band(&self, priority: i64) -> Option<BandShare> {
+        match self {
+            Self::Band(band, share) if *band == priority => Some(*share),
+            Self::Bands(shares) => shares.get(&priority).copied(),
+            _ => None,
+        }
+    }
+
+    /// Splits a child server's share over its bands, in their order.
+    pub(crate) fn split<'a>(
+        &'a self,
+        demand: &'a ServerDemand,
+    ) -> impl Iterator<Item = (i64, f64)> + 'a {
+        demand.bands().iter().map(|band| {
+            let amount = match self {
+                Self::EnoughForAll => band.wants.get(),
+                _ => self
+                    .band(band.priority)
+                    .map_or(0.0, |share| band.at(share.level)),
+            };
+            (band.priority, amount)
+        })
+    }
+
+    /// Returns the capacity per client that a child server needs besides its own part: see
+    /// [`crate::division::ParentTerms::per_client`].
+    pub(crate) fn per_client(&self) -> Option<Amount> {
+        match self {
+            Self::PerClient(capacity) => Some(Amount::from_computed(*capacity)),
+            Self::Proportional { equal_share, .. } => Some(Amount::from_computed(*equal_share)),
+            _ => None,
+        }
+    }
+}
+
+/// Reason for the amount of a share.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Reason {
+    /// The capacity is enough for all holders.
+    EnoughForAll,
+    /// NO_ALGORITHM: every holder gets all it wants.
+    NoAlgorithm,
+    /// STATIC: at most the capacity per client.
+    PerClient {
+        /// The template's capacity.
+        capacity: f64,
+    },
+    /// PROPORTIONAL_SHARE: an equal share per client, then a part of the wants beyond it.
+    Proportional {
+        /// Capacity divided by the number of clients.
+        equal_share: f64,
+        /// Part of the wants beyond the equal share, from 0 to 1.
+        top_up: f64,
+    },
+    /// FAIR_SHARE: every holder gets at most the level.
+    FairLevel {
+        /// Per client.
+        level: f64,
+    },
+    /// PRIORITY_BANDS: at most the level among the clients of the same priority.
+    BandLevel {
+        /// Total of the holder's band.
+        band_capacity: f64,
+        /// Per client.
+        level: f64,
+    },
+    /// PRIORITY_BANDS: the holder's band gets all it wants, other bands do not.
+    BandSatisfied,
+    /// PRIORITY_BANDS, a child server: each of its bands gets its own part.
+    ByBand,
+    /// The division at the holder's last ask. Only on status pages.
+    DividedBefore,
+    /// The template is gone: the server grants nothing more and takes nothing back.
+    TemplateGone,
+    /// The server is in learning mode and divides nothing.
+    Learning,
+    /// This server has no lease itself yet. The holder keeps its lease.
+    WaitsForParent,
+    /// A child server in learning mode keeps its lease, although it asks for less.
+    ChildLearns,
+}
+
+/// Reason why a grant differs from its share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bound {
+    /// Nothing: the grant is the share.
+    Share,
+    /// Other holders may still use a part of the holder's share.
+    OthersHold,
+    /// Learning mode: the grant is the amount that the holder reports.
+    SaysItHas,
+    /// Learning mode: the holder reports more than is left of the capacity.
+    LearningLeft,
+    /// The capacity was lowered below the sum of the leases.
+    CapacityLowered,
+    /// No bound any more: the holder gets the rest when it next asks. Only on status pages.
+    NotAskedYet,
+    /// The share fell below the grant: the grant shrinks when the holder next asks. Only on status pages.
+    ShrinksNext,
+}
+
+/// Reason for the amount of a grant. `Display` gives a sentence for people.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Why {
+    /// Reason for the share.
+    pub reason: Reason,
+    /// Reason why the grant differs from the share.
+    pub bound: Bound,
+}
+
+/// Divides what there is by the template's algorithm, as far as the holder is concerned whose
+/// demand is given. Its claims must be in `bands`.
+pub fn solve(algorithm: &Algorithm, bands: &Bands, supply: &Supply, demand: &Demand) -> Rule {
+    let asked = || demand.bands();
+    solve_for(algorithm, bands, supply, asked)
+}
+
+/// Divides the supply by the template's algorithm among all holders.
+pub(crate) fn solve_for_all(algorithm: &Algorithm, bands: &Bands, supply: &Supply) -> Rule {
+    let rule = solve_for(algorithm, bands, supply, || {
+        bands.iter().map(|(band, _)| band)
+    });
+    match rule {
+        // Rules for all holders stay comparable, however many bands there were.
+        Rule::Band(band, share) => Rule::Bands(BTreeMap::from([(band, share)])),
+        rule => rule,
+    }
+}
+
+fn solve_for<I: Iterator<Item = i64>>(
+    algorithm: &Algorithm,
+    bands: &Bands,
+    supply: &Supply,
+    asked: impl FnOnce() -> I,
+) -> Rule {
+    match algorithm.kind {
+        AlgorithmKind::NoAlgorithm => no_algorithm::solve(),
+        AlgorithmKind::Static => static_share::solve(bands, supply),
+        AlgorithmKind::ProportionalShare => proportional_share::solve(bands, supply),
+        AlgorithmKind::FairShare => fair_share::solve(bands, supply.capacity),
+        AlgorithmKind::PriorityBands => {
+            priority_bands::solve(bands, &algorithm.min_shares, supply, asked())
+        }
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::EnoughForAll => write!(f, "there is enough for everyone"),
+            Self::NoAlgorithm => write!(f, "everyone gets what it wants (NO_ALGORITHM)"),
+            Self::PerClient { capacity } => {
+                write!(f, "at most {} per client (STATIC)", Rounded(capacity))
+            }
+            Self::Proportional {
+                equal_share,
+                top_up,
+            } => write!(
+                f,
+                "an equal share of {} per client and {} % of what is wanted beyond it",
+                Rounded(equal_share),
+                Rounded(top_up * 100.0)
+            ),
+            Self::FairLevel { level } => {
+                write!(
+                    f,
+                    "fair share: everyone gets at most {} per client",
+                    Rounded(level)
+                )
+            }
+            Self::BandLevel {
+                band_capacity,
+                level,
+            } => write!(
+                f,
+                "higher priorities leave {} for its priority: at most {} per client",
+                Rounded(band_capacity),
+                Rounded(level)
+            ),
+            Self::BandSatisfied => write!(f, "there is enough for everyone of its priority"),
+            Self::TemplateGone => write!(f, "its template is gone; the lease runs down"),
+            Self::ByBand => write!(f, "each of its priorities gets its part"),
+            Self::DividedBefore => write!(
+                f,
+                "by the division when it last asked, whose numbers are not kept"
+            ),
+            Self::WaitsForParent => {
+                write!(
+                    f,
+                    "this server waits for its own parent, and decides nothing before its answer"
+                )
+            }
+            Self::ChildLearns => {
+                write!(
+                    f,
+                    "it is in learning mode: meanwhile the lease of its node does not shrink"
+                )
+            }
+            Self::Learning => write!(f, "learning mode: a new master only confirms what is out"),
+        }
+    }
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.reason, f)?;
+        f.write_str(match self.bound {
+            Bound::Share => "",
+            Bound::OthersHold => "; the rest is held by others until they have shrunk",
+            Bound::SaysItHas => "; it gets as much as it reports to have",
+            Bound::LearningLeft => "; it claims more, but no more is left of the capacity",
+            Bound::CapacityLowered => {
+                "; the capacity was lowered below what is out, so everyone shrinks first"
+            }
+            Bound::NotAskedYet => "; it gets the rest when it asks next",
+            Bound::ShrinksNext => {
+                "; it keeps an earlier, larger grant until it refreshes or expires"
+            }
+        })
+    }
+}
+
+/// A number for people, with at most six significant digits.
+struct Rounded(f64);
+
+impl fmt::Display for Rounded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let value = self.0;
+        if value == 0.0 || !value.is_finite() {
+            return write!(f, "{value}");
+        }
+        let magnitude = value.abs().log10().floor();
+        if (-5.0..15.0).contains(&magnitude) {
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "0 to 10"
+            )]
+            let decimals = (5.0 - magnitude).clamp(0.0, 10.0) as usize;
+            let text = format!("{value:.decimals$}");
+            let text = if text.contains('.') {
+                text.trim_end_matches('0').trim_end_matches('.')
+            } else {
+                &text
+            };
+            f.write_str(text)
+        } else {
+            write!(f, "{value:.5e}")
+        }
+    }
+}

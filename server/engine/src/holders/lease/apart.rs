@@ -1,0 +1,176 @@
+//! What other processes under a holder's name may be using: it counts besides what the holder has, and the
+//! holder's report does not cover it.
+
+use crate::amount::Amount;
+use crate::exact_sum::ExactSum;
+use crate::holders::lease::{Lease, Leases, Older};
+use crate::id::Incarnation;
+use crate::rounding::COVERS_BOTH;
+use crate::time::Time;
+
+/// What another process under the holder's name may be using.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Apart {
+    /// Which.
+    pub whose: Whose,
+    /// What, for as long as it counts: it asks again by then, if it lives.
+    pub lease: Lease,
+    /// When what it has really ends: it counts that long if that process asks again.
+    pub ends: Time,
+}
+
+/// Whose a lease is that is kept apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Whose {
+    /// This process's. None: one that does not say which it is.
+    One(Option<Incarnation>),
+    /// That of several, counted as one: a report of one of them does not cover it.
+    Several,
+}
+
+/// Other processes whose leases are kept apart. Beyond that two are counted as one that has what both
+/// have, for as long as the longer.
+const APART_MAX: usize = 4;
+
+impl Leases {
+    /// What other processes under the holder's name may be using now.
+    pub(crate) fn apart_sum(&self) -> ExactSum {
+        let mut sum = ExactSum::ZERO;
+        let apart = self.older.apart().iter();
+        apart.for_each(|apart| sum.add(apart.lease.capacity));
+        sum
+    }
+
+    /// Another process has taken the holder's name: what the holder has is that of the process of
+    /// before, and counts besides until then at the latest. The holder itself has nothing.
+    pub(crate) fn set_apart(&mut self, process: Option<Incarnation>, until: Time, now: Time) {
+        let lease = Lease {
+            capacity: self.own(),
+            expires_at: self.own_last_expiry().min(until),
+        };
+        let mut apart = self.older.apart().to_vec();
+        if !lease.capacity.is_zero() && lease.expires_at > now {
+            let whose = Whose::One(process);
+            let ends = self.own_last_expiry();
+            apart.push(Apart { whose, lease, ends });
+        }
+        while apart.len() > APART_MAX {
+            let first = apart.remove(0);
+            if let Some(second) = apart.first_mut() {
+                let sum = first.lease.capacity.get() + second.lease.capacity.get();
+                second.lease.capacity = Amount::from_computed(sum * COVERS_BOTH);
+                second.lease.expires_at = second.lease.expires_at.max(first.lease.expires_at);
+                second.ends = second.ends.max(first.ends);
+                second.whose = Whose::Several;
+            }
+        }
+        let expires_at = apart.iter().map(|apart| apart.lease.expires_at).max();
+        self.newest = Lease {
+            capacity: Amount::ZERO,
+            expires_at: expires_at.unwrap_or(now).max(now),
+        };
+        self.older = Older::of(Vec::new(), apart);
+    }
+
+    /// The holder is that process again, whose lease was kept apart. Returns its lease up to its end, if
+    /// there is any left: nobody else was given any of it while it was kept apart.
+    pub(crate) fn take_apart(&mut self, process: Option<Incarnation>) -> Option<Lease> {
+        let whose = Whose::One(process);
+        let apart = self.older.apart().iter();
+        let found = apart.filter(|apart| apart.whose == whose);
+        // It may have had the name several times. It works to one lease at a time.
+        let own = found.map(|apart| Lease {
+            expires_at: apart.ends,
+            ..apart.lease
+        });
+        let lease = own.reduce(|a, b| Lease {
+            capacity: a.capacity.max(b.capacity),
+            expires_at: a.expires_at.max(b.expires_at),
+        })?;
+        self.change_apart(|apart| (apart.whose != whose).then_some(apart));
+        Some(lease)
+    }
+
+    /// Another process, whose lease is kept apart, says that it has no more than this.
+    pub(crate) fn lower_apart(&mut self, process: Option<Incarnation>, has: Amount) {
+        self.change_apart(|mut apart| {
+            if apart.whose == Whose::One(process) {
+                apart.lease.capacity = apart.lease.capacity.min(has);
+            }
+            Some(apart)
+        });
+    }
+
+    /// So much is in use besides by another process.
+    pub(crate) fn add_apart(&mut self, apart: Apart) {
+        let mut all = self.older.apart().to_vec();
+        all.retain(|known| known.whose != apart.whose);
+        all.push(apart);
+        let older = self.older.as_slice().to_vec();
+        self.older = Older::of(older, all);
+    }
+
+    /// What other processes under this name may be using, but for the one that may use most: that of
+    /// before, if the holder was started again.
+    pub(crate) fn apart_but_one(&self) -> Amount {
+        if !self.has_apart() {
+            return Amount::ZERO;
+        }
+        let amounts = || self.older.apart().iter().map(|apart| apart.lease.capacity);
+        let most = amounts().max().unwrap_or(Amount::ZERO);
+        let all: f64 = amounts().map(Amount::get).sum();
+        Amount::from_computed(all - most.get())
+    }
+
+    /// Whether another process under this name may be using anything.
+    pub(crate) fn has_apart(&self) -> bool {
+        !self.older.apart().is_empty()
+    }
+
+    /// Changes or drops what other processes have.
+    pub(super) fn change_apart(&mut self, change: impl Fn(Apart) -> Option<Apart>) {
+        if self.older.apart().is_empty() {
+            return;
+        }
+        let all = self.older.apart().iter().copied().filter_map(change);
+        let apart = all.filter(|apart| !apart.lease.capacity.is_zero());
+        self.older = Older::of(self.older.as_slice().to_vec(), apart.collect());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn at(seconds: u64) -> Time {
+        Time::ZERO + Duration::from_secs(seconds)
+    }
+
+    fn lease(capacity: f64, ends: u64) -> Lease {
+        Lease {
+            capacity: Amount::new(capacity).unwrap(),
+            expires_at: at(ends),
+        }
+    }
+
+    #[test]
+    fn who_is_heard_again_has_its_lease_up_to_its_end_and_not_only_until_it_was_to_be_heard() {
+        let first = Incarnation::new(1);
+        let mut leases = Leases::new(lease(10.0, 60));
+        leases.set_apart(first, at(20), at(5));
+        assert_eq!(leases.last_expiry(), at(20), "until then it counts");
+        assert_eq!(leases.take_apart(first), Some(lease(10.0, 60)));
+        assert!(!leases.has_apart());
+    }
+
+    #[test]
+    fn what_everybody_has_ends_by_a_time_also_for_who_is_heard_again() {
+        let first = Incarnation::new(1);
+        let mut leases = Leases::new(lease(10.0, 60));
+        leases.set_apart(first, at(20), at(5));
+        leases.end_by(at(30));
+        assert_eq!(leases.take_apart(first), Some(lease(10.0, 30)));
+    }
+}

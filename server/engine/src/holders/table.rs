@@ -1,0 +1,409 @@
+//! Who holds what of one resource: holders by name, the exact sums over them, and whose lease ends
+//! next.
+//!
+//! Nothing here decides anything. Every sum is kept exactly (see [`ExactSum`]), and expiry is found
+//! without scanning many ([`places`]): every holder is scheduled to be looked at, not later than its next
+//! expiry. One that comes up early, because the lease was renewed meanwhile, is scheduled again, so
+//! renewing a lease costs nothing here, and each lease is looked at about once a lease length.
+
+mod asker;
+mod ending;
+mod holding;
+mod known_why;
+mod places;
+mod slot;
+
+pub(crate) use asker::Asker;
+pub(crate) use holding::{Holding, ServerReport, Version};
+pub(crate) use known_why::{DecidedBy, KnownWhy};
+pub(crate) use slot::Slot;
+
+use std::ops::Range;
+
+use crate::amount::Amount;
+use crate::claims::Demand;
+use crate::exact_sum::ExactSum;
+use crate::holders::Leases;
+use crate::holders::table::ending::Ending;
+use crate::holders::table::places::{NameHash, Places};
+use crate::id::{HolderId, HolderKind};
+use crate::time::Time;
+
+/// The holders of one resource. In this order, what every request reads stands together.
+#[derive(Debug)]
+#[repr(C)]
+pub(crate) struct LeaseTable {
+    places: Places,
+    hash: NameHash,
+    version: Version,
+    /// Leases that are still to be ended by a time.
+    ending: Option<Box<Ending>>,
+    /// No lease that is worth anything ends later.
+    in_use_until: Time,
+    len: u32,
+    waiting: u32,
+    granted: ExactSum,
+    reserved: ExactSum,
+    wants: ExactSum,
+}
+
+impl LeaseTable {
+    /// An empty table; the seed keys the hash of names.
+    pub(crate) fn new(seed: u64) -> Self {
+        Self {
+            hash: NameHash { seed },
+            version: Version::FIRST,
+            places: Places::new(),
+            len: 0,
+            waiting: 0,
+            granted: ExactSum::ZERO,
+            reserved: ExactSum::ZERO,
+            in_use_until: Time::ZERO,
+            wants: ExactSum::ZERO,
+            ending: None,
+        }
+    }
+
+    /// Another one whenever a sum changes, or [`LeaseTable::note_changed`] was called.
+    pub(crate) fn version(&self) -> Version {
+        self.version
+    }
+
+    /// Something else has changed that decisions depend on.
+    pub(crate) fn note_changed(&mut self) {
+        self.version = self.version.next();
+    }
+
+    /// How many holders there are.
+    pub(crate) fn len(&self) -> usize {
+        self.len as usize
+    }
+
+    /// Whether there are none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Σ of what the newest leases say.
+    pub(crate) fn granted(&self) -> &ExactSum {
+        &self.granted
+    }
+
+    /// Σ of the most that may be in use.
+    pub(crate) fn reserved(&self) -> &ExactSum {
+        &self.reserved
+    }
+
+    /// Until when something may be in use, if nothing more is granted. None: nothing is in use.
+    /// It may be later than the last lease ends, if a holder said that it has less than it was
+    /// granted; but no lease was ever to last longer.
+    pub(crate) fn in_use_until(&self, now: Time) -> Option<Time> {
+        let in_use = !self.reserved.rounded_up().is_zero() && self.in_use_until > now;
+        in_use.then_some(self.in_use_until)
+    }
+
+    /// Σ wants.
+    pub(crate) fn wants(&self) -> &ExactSum {
+        &self.wants
+    }
+
+    /// How many holders get less than their share because of what others hold.
+    pub(crate) fn waiting(&self) -> usize {
+        self.waiting as usize
+    }
+
+    /// The holder of that name.
+    pub(crate) fn find(&self, kind: HolderKind, name: &str) -> Option<Slot> {
+        self.places.find(kind, name, || self.hash.short(kind, name))
+    }
+
+    /// The holder that asks.
+    pub(crate) fn find_asker(&self, asker: &Asker) -> Option<Slot> {
+        let HolderId { kind, name } = asker.holder();
+        let hash = || asker.hash(self.hash);
+        self.places.find(*kind, name.as_str(), hash)
+    }
+
+    /// What is in a slot.
+    pub(crate) fn get(&self, slot: Slot) -> Option<&Holding> {
+        self.places.get(slot)
+    }
+
+    fn get_mut(&mut self, slot: Slot) -> Option<&mut Holding> {
+        self.places.get_mut(slot)
+    }
+
+    /// Puts in a holder that is not there yet.
+    pub(crate) fn insert(&mut self, holding: Holding) -> Slot {
+        debug_assert!(
+            self.find(holding.kind, holding.name.as_str()).is_none(),
+            "{} is there already",
+            holding.holder()
+        );
+        self.note_changed();
+        self.wants.add(holding.demand.wants());
+        self.granted.add(holding.newest().capacity);
+        self.reserved.add_sum(&holding.leases.reserved_sum());
+        self.waiting += u32::from(holding.waits);
+        self.len += 1;
+        if let Some(until) = holding.leases.in_use_until() {
+            self.in_use_until = self.in_use_until.max(until);
+        }
+        let slot = self.places.insert(holding, self.hash);
+        self.note_other(slot);
+        slot
+    }
+
+    /// Takes a holder out.
+    pub(crate) fn remove(&mut self, slot: Slot) -> Option<Holding> {
+        let holding = self.places.remove(slot, self.hash)?;
+        self.note_changed();
+        self.wants.subtract(holding.demand.wants());
+        self.granted.subtract(holding.newest().capacity);
+        self.reserved.subtract_sum(&holding.leases.reserved_sum());
+        self.waiting -= u32::from(holding.waits);
+        self.len -= 1;
+        if self.is_empty() {
+            self.in_use_until = Time::ZERO;
+            self.ending = None;
+        }
+        Some(holding)
+    }
+
+    /// Changes a holder's leases, keeping the sums and the schedule in step. What else of the holder
+    /// `change` touches but its leases must not be in a sum.
+    pub(crate) fn change_leases<T>(
+        &mut self,
+        slot: Slot,
+        change: impl FnOnce(&mut Leases) -> T,
+    ) -> Option<T> {
+        if self.ending.is_some() {
+            self.end_leases_of(slot);
+        }
+        let holding = self.get_mut(slot)?;
+        let granted = holding.newest().capacity;
+        let reserved = Reserved::of(&holding.leases);
+        let result = change(&mut holding.leases);
+        let granted_now = holding.newest().capacity;
+        let reserved_now = Reserved::of(&holding.leases);
+        let next_expiry = holding.leases.next_expiry();
+        let in_use_until = holding.leases.in_use_until();
+        if next_expiry < holding.scheduled {
+            self.places.schedule(slot, next_expiry);
+        }
+        if granted_now != granted {
+            self.note_changed();
+            self.granted.replace(granted, granted_now);
+        }
+        if reserved_now != reserved {
+            self.note_changed();
+            // Put in first: between the two steps the sum never goes below what it holds.
+            self.reserved.add_sum(&reserved_now.sum());
+            self.reserved.subtract_sum(&reserved.sum());
+        }
+        if let Some(until) = in_use_until {
+            self.in_use_until = self.in_use_until.max(until);
+        }
+        Some(result)
+    }
+
+    /// The leases of a holder as they are now: those that are ended step by step have ended.
+    pub(crate) fn copy_leases(&mut self, slot: Slot) -> Option<Leases> {
+        if self.ending.is_some() {
+            self.end_leases_of(slot);
+        }
+        self.get(slot).map(|holding| holding.leases.clone())
+    }
+
+    /// The newest lease of a holder that has no other one lasts until then.
+    pub(crate) fn renew(&mut self, slot: Slot, expires_at: Time) {
+        if self.ending.is_some() {
+            self.end_leases_of(slot);
+        }
+        let Some(holding) = self.get_mut(slot) else {
+            return;
+        };
+        holding.leases.renew(expires_at);
+        if !holding.newest().capacity.is_zero() {
+            self.in_use_until = self.in_use_until.max(expires_at);
+        }
+    }
+
+    /// Changes what a holder asks for.
+    pub(crate) fn change_demand(&mut self, slot: Slot, demand: Demand) {
+        self.note_changed();
+        if let Some(holding) = self.get_mut(slot) {
+            let after = demand.wants();
+            let before = std::mem::replace(&mut holding.demand, demand).wants();
+            self.wants.replace(before, after);
+        }
+    }
+
+    /// Changes whether a holder waits for others.
+    pub(crate) fn change_waits(&mut self, slot: Slot, waits: bool) {
+        let Some(holding) = self.get_mut(slot) else {
+            return;
+        };
+        let before = std::mem::replace(&mut holding.waits, waits);
+        if waits != before {
+            self.waiting = self.waiting + u32::from(waits) - u32::from(before);
+            self.note_changed();
+        }
+    }
+
+    /// Changes what is in no sum: share, why, sequence, times.
+    pub(crate) fn note(&mut self, slot: Slot, note: impl FnOnce(&mut Holding)) {
+        if let Some(holding) = self.get_mut(slot) {
+            note(holding);
+        }
+    }
+
+    /// Not later than the first expiry of any lease.
+    pub(crate) fn next_expiry(&self) -> Option<Time> {
+        let scheduled = self.places.next_scheduled().time();
+        match self.ending_due() {
+            Some(due) => Some(scheduled.map_or(due, |time| time.min(due))),
+            None => scheduled,
+        }
+    }
+
+    /// Looks at the holder that is due first, if there is one, or ends leases that are to end by a time. A holder whose
+    /// last lease has ended is taken out.
+    pub(crate) fn expire_one(&mut self, now: Time) -> Expired {
+        if let Some(ended) = self.end_some() {
+            return ended;
+        }
+        let Some(slot) = self.places.scheduled_by(now) else {
+            return Expired::NothingDue;
+        };
+        let before = self.get(slot).map(Holding::reserved);
+        let alive = self
+            .change_leases(slot, |leases| leases.expire(now))
+            .unwrap_or(false);
+        if !alive {
+            return self
+                .remove(slot)
+                .map_or(Expired::Nobody, |h| Expired::Holder(Box::new(h)));
+        }
+        if let Some(holding) = self.get(slot) {
+            let next_expiry = holding.leases.next_expiry();
+            self.places.schedule(slot, next_expiry);
+        }
+        if self.get(slot).map(Holding::reserved) < before {
+            return Expired::Part;
+        }
+        Expired::Nobody
+    }
+
+    /// All holders, in no meaningful but always the same order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Holding> {
+        self.places.iter()
+    }
+
+    /// How many places there are, taken or free.
+    pub(crate) fn places(&self) -> usize {
+        self.places.len()
+    }
+
+    /// The holders in these places.
+    pub(crate) fn in_places(&self, places: Range<usize>) -> impl Iterator<Item = &Holding> {
+        places.filter_map(|place| self.get(Slot::of(place)))
+    }
+
+    /// Whether there were so many holders that dropping it takes long.
+    pub(crate) fn has_had_many(&self) -> bool {
+        self.places.are_in_chunks()
+    }
+
+    /// Bytes of memory behind it, names included (roughly: what the allocator adds is not known).
+    pub(crate) fn memory_bytes(&self) -> usize {
+        let names: usize = self.iter().map(|h| h.name.as_str().len() + 16).sum();
+        self.places.memory_bytes() + names
+    }
+
+    /// Asserts that every kept sum is what its parts add up to. O(n), for tests.
+    ///
+    /// # Panics
+    ///
+    /// If one is not.
+    pub(crate) fn assert_consistent(&self) {
+        let mut granted = ExactSum::ZERO;
+        let mut reserved = ExactSum::ZERO;
+        let mut wants = ExactSum::ZERO;
+        let mut waiting = 0;
+        let mut len = 0;
+        for holding in self.iter() {
+            granted.add(holding.newest().capacity);
+            reserved.add_sum(&holding.leases.reserved_sum());
+            wants.add(holding.demand.wants());
+            waiting += u32::from(holding.waits);
+            len += 1;
+            assert!(
+                holding.newest().capacity <= holding.reserved(),
+                "{holding:?}"
+            );
+            assert!(
+                self.ending.is_some() || holding.leases.in_use_until() <= Some(self.in_use_until),
+                "{holding:?}"
+            );
+            assert!(
+                holding.scheduled <= holding.leases.next_expiry(),
+                "{holding:?}"
+            );
+        }
+        assert_eq!(granted, self.granted, "Σ granted");
+        assert_eq!(reserved, self.reserved, "Σ reserved");
+        assert_eq!(wants, self.wants, "Σ wants");
+        assert_eq!(waiting, self.waiting, "waiting holders");
+        assert_eq!(len, self.len(), "holders");
+        self.places.assert_consistent(len);
+    }
+
+    /// A keyed hash of a name.
+    pub(crate) fn name_hash(&self, holder: &HolderId) -> u64 {
+        self.hash.of(holder.kind, holder.name.as_str())
+    }
+}
+
+/// What may be in use under a holder's name. Of nearly every one it is a single amount, and that it has not changed is
+/// seen without sums.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Reserved {
+    /// By itself alone.
+    Own(Amount),
+    /// By other processes as well.
+    Sum(ExactSum),
+}
+
+impl Reserved {
+    fn of(leases: &Leases) -> Self {
+        if leases.has_apart() {
+            Self::Sum(leases.reserved_sum())
+        } else {
+            Self::Own(leases.own())
+        }
+    }
+
+    fn sum(self) -> ExactSum {
+        match self {
+            Self::Own(amount) => ExactSum::from(amount),
+            Self::Sum(sum) => sum,
+        }
+    }
+}
+
+/// Result of looking at a holder that is due.
+#[derive(Debug)]
+pub(crate) enum Expired {
+    /// No holder is due.
+    NothingDue,
+    /// No last lease has ended; there may be more.
+    Nobody,
+    /// An older lease has ended, and frees something; there may be more.
+    Part,
+    /// This holder's last lease has ended, and its slot is free; there may be more.
+    Holder(Box<Holding>),
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,38 @@
+//! Who asks: a holder, and the hash of its name once a table has asked for it.
+//!
+//! A request that names many resources looks for one holder in each of their tables, which all have the node's key: so
+//! the name is hashed once. Name and hash are one value, since a hash of another name would find nobody, and a holder
+//! would be put in twice.
+
+use std::cell::OnceCell;
+
+use crate::holders::table::places::NameHash;
+use crate::id::HolderId;
+
+/// See the [module](self).
+#[derive(Clone, Debug)]
+pub(crate) struct Asker {
+    holder: HolderId,
+    hash: OnceCell<u32>,
+}
+
+impl Asker {
+    /// Whose name no table has looked for yet.
+    pub(crate) fn new(holder: HolderId) -> Self {
+        let hash = OnceCell::new();
+        Self { holder, hash }
+    }
+
+    /// Who.
+    pub(crate) fn holder(&self) -> &HolderId {
+        &self.holder
+    }
+
+    /// The hash of its name by the key of a node, which is the same at each call.
+    pub(super) fn hash(&self, key: NameHash) -> u32 {
+        let of_name = || key.short(self.holder.kind, self.holder.name.as_str());
+        let hash = *self.hash.get_or_init(of_name);
+        debug_assert_eq!(hash, of_name(), "by another key");
+        hash
+    }
+}

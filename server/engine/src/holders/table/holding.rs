@@ -1,0 +1,222 @@
+//! One holder of a resource, and everything that is known of it.
+
+use std::num::NonZeroU64;
+use std::time::Duration;
+
+use crate::admission::CallerSlot;
+use crate::amount::Amount;
+use crate::claims::Demand;
+use crate::division::Why;
+use crate::holders::{Identity, Known, KnownWhy, Lease, Leases, Past, Precedence};
+use crate::id::{HolderId, HolderKind, HolderName, Incarnation, MastershipId};
+use crate::templates::SafeCapacity;
+use crate::time::Time;
+
+/// Another one whenever a sum changes, or something else that decisions depend on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Version(NonZeroU64);
+
+impl Version {
+    /// Of the beginning.
+    pub(super) const FIRST: Self = Self(NonZeroU64::MIN);
+
+    /// That after it.
+    pub(super) const fn next(self) -> Self {
+        Self(self.0.saturating_add(1))
+    }
+}
+
+/// A holder and everything known of it. No larger than three lines of a processor's cache: a request waits for each that
+/// it reads.
+#[derive(Clone, Debug)]
+pub(crate) struct Holding {
+    /// Client or child server.
+    pub kind: HolderKind,
+    /// Its name among those of its kind.
+    pub name: HolderName,
+    /// What it last asked for.
+    pub demand: Demand,
+    /// What it says of itself, if it is a child server.
+    pub report: Option<Box<ServerReport>>,
+    /// What it should have, at its last request.
+    pub share: Amount,
+    /// Why it got what it got.
+    pub why: KnownWhy,
+    /// The newest request seen; 0 if it does not number its requests.
+    pub sequence: u64,
+    /// Which process has the name. None: it does not say.
+    pub incarnation: Option<Incarnation>,
+    /// What was before that process, if anything is known of it.
+    pub past: Option<Box<Past>>,
+    /// When its last request was decided.
+    pub decided_at: Time,
+    /// When its refresh is due.
+    pub refresh_at: Time,
+    /// It was invited to come before its refresh interval is over, because it waits for others, or others
+    /// wait for it.
+    pub invited: bool,
+    /// Its requests for something else that came faster than the floor are made up for then: each costs a
+    /// floor (a token bucket, kept as the time when it is full again).
+    pub news_paid_until: Time,
+    /// Whether it got less than its share because of what others hold.
+    pub waits: bool,
+    /// The latest lowering of the capacity its grant has taken into account.
+    pub lowering: u32,
+    /// Its newest request is not answered yet: this server waits for its own parent.
+    pub pending: bool,
+    /// Who brought it.
+    pub caller: CallerSlot,
+    /// The version of the books in which its last request was decided and changed nothing in them: the same request comes
+    /// to the same in it ([`crate::resource::repeat`]).
+    pub repeats_in: Option<Version>,
+    /// It wants more than counts: more than its template lets a client have.
+    pub wants_more: bool,
+    pub(super) leases: Leases,
+    /// When it is to be looked at, because a lease of it may have ended.
+    pub(super) scheduled: Time,
+}
+
+const _: () = assert!(size_of::<Option<Holding>>() <= 3 * 64);
+
+impl Holding {
+    /// A holder that was just given its first leases; the rest is to be noted.
+    pub(crate) fn new(
+        holder: HolderId,
+        demand: Demand,
+        leases: Leases,
+        why: Why,
+        now: Time,
+    ) -> Self {
+        let scheduled = leases.next_expiry();
+        Self {
+            kind: holder.kind,
+            name: holder.name,
+            demand,
+            report: None,
+            share: Amount::ZERO,
+            why: KnownWhy::of(why),
+            sequence: 0,
+            incarnation: None,
+            past: None,
+            decided_at: now,
+            refresh_at: now,
+            invited: false,
+            news_paid_until: Time::ZERO,
+            waits: false,
+            lowering: 0,
+            pending: false,
+            caller: CallerSlot::NOBODY,
+            repeats_in: None,
+            wants_more: false,
+            leases,
+            scheduled,
+        }
+    }
+
+    /// Who.
+    pub(crate) fn holder(&self) -> HolderId {
+        HolderId {
+            kind: self.kind,
+            name: self.name.clone(),
+        }
+    }
+
+    /// Its newest lease.
+    pub(crate) fn newest(&self) -> Lease {
+        self.leases.newest()
+    }
+
+    /// How a request relates to earlier ones under this name.
+    pub(crate) fn precedence(&self, asks: Identity, now: Time) -> Precedence {
+        let known = Known {
+            epoch: self.report.as_ref().and_then(|report| report.epoch),
+            process: self.incarnation,
+            sequence: self.sequence,
+            pending: self.pending,
+            // It matters for those who had the name before.
+            overdue: self.past.is_some() && self.overdue_at() <= now,
+            past: self.past.as_deref(),
+        };
+        known.precedence(asks)
+    }
+
+    /// Whether it was invited to come back early, and comes then. Its clock, or the network to it, may be
+    /// a little faster than they were.
+    pub(crate) fn is_invited(&self, now: Time) -> bool {
+        let slack = self.refresh_at.since(self.decided_at) / 16;
+        self.invited && now + slack >= self.refresh_at
+    }
+
+    /// When it is to have asked again, if it lives: a client, if nothing is lost; a child server, if no more than
+    /// one request is.
+    pub(crate) fn overdue_at(&self) -> Time {
+        let interval = self.refresh_at.since(self.decided_at);
+        let least = match self.kind {
+            HolderKind::Client => OVERDUE_MIN,
+            // Or clients of a node that is started again would be without leases before it has anything to confirm.
+            HolderKind::Server => {
+                let lasts = self.in_use_until().unwrap_or(self.decided_at);
+                let length = lasts.since(self.decided_at);
+                OVERDUE_MIN_OF_SERVER.min(length / 4).max(OVERDUE_MIN)
+            }
+        };
+        self.refresh_at + (interval / 4).max(least)
+    }
+
+    /// The most that may be in use under its name.
+    pub(crate) fn reserved(&self) -> Amount {
+        self.leases.reserved()
+    }
+
+    /// The most that it may be using itself.
+    pub(crate) fn own(&self) -> Amount {
+        self.leases.own()
+    }
+
+    /// Its leases.
+    pub(crate) fn leases(&self) -> &Leases {
+        &self.leases
+    }
+
+    /// Until when what it was granted lasts. None: it was granted nothing.
+    pub(crate) fn in_use_until(&self) -> Option<Time> {
+        self.leases.in_use_until()
+    }
+
+    /// Until when it may be using anything, if it does not ask again.
+    pub(crate) fn reserved_until(&self) -> Time {
+        self.leases.last_expiry()
+    }
+}
+
+/// How long a request that is due may be in flight.
+const OVERDUE_MIN: Duration = Duration::from_secs(1);
+
+/// A child server notices after 2 s that a request is lost; then it connects anew and asks again.
+const OVERDUE_MIN_OF_SERVER: Duration = Duration::from_secs(4);
+
+/// What a child server says of itself with its demand.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct ServerReport {
+    /// The epoch of the mastership by which it speaks for its node. Absent: it does not say.
+    pub epoch: Option<u64>,
+    /// By which mastership of its node it hands out leases. Absent: it does not say.
+    pub mastership: Option<MastershipId>,
+    /// Levels of servers from it down; a leaf is 1.
+    pub height: u32,
+    /// Whether it is in learning mode.
+    pub learning: bool,
+    /// Whether it asks on a stream, on which changes are pushed.
+    pub streams: bool,
+    /// What it may hand out by its own lease.
+    pub has: Option<Amount>,
+    /// The most its holders may be using. Absent: it is a Doorman server.
+    pub outstanding: Option<Amount>,
+    /// What it counts, in learning mode, for holders that are no part of its demand, since it has not
+    /// heard of them yet.
+    pub unreported: Amount,
+    /// The last safe capacity that it got.
+    pub last_safe_capacity: Option<SafeCapacity>,
+    /// When its newest request came. The child counts its lease from when it sent that.
+    pub asked_at: Time,
+}

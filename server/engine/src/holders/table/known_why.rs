@@ -1,0 +1,88 @@
+//! Why a holder got what it got, as far as that is remembered: without the numbers of the division.
+//!
+//! Those numbers change with every claim, and are shown as they are at the moment. Where they do not explain what the
+//! holder got any more, what is shown says so ([`Reason::DividedBefore`]).
+
+use crate::division::{Bound, Reason, Why};
+
+/// What is remembered of a [`Why`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct KnownWhy {
+    /// By what the share was decided.
+    pub decided_by: DecidedBy,
+    /// What kept the grant from being the share.
+    pub bound: Bound,
+}
+
+/// By what a share was decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DecidedBy {
+    /// By the algorithm.
+    Division,
+    /// See [`Reason::Learning`].
+    Learning,
+    /// See [`Reason::WaitsForParent`].
+    WaitsForParent,
+    /// See [`Reason::ChildLearns`].
+    ChildLearns,
+}
+
+impl KnownWhy {
+    /// What is remembered of that.
+    pub(crate) fn of(why: Why) -> Self {
+        let decided_by = match why.reason {
+            Reason::Learning => DecidedBy::Learning,
+            Reason::WaitsForParent => DecidedBy::WaitsForParent,
+            Reason::ChildLearns => DecidedBy::ChildLearns,
+            _ => DecidedBy::Division,
+        };
+        Self {
+            decided_by,
+            bound: why.bound,
+        }
+    }
+
+    /// Why, as it is shown. `division`: why the holder would have that share by the division of the moment. Absent: it
+    /// would have another one.
+    pub(crate) fn shown(self, division: Option<Reason>) -> Why {
+        let reason = match self.decided_by {
+            DecidedBy::Division => division.unwrap_or(Reason::DividedBefore),
+            DecidedBy::Learning => Reason::Learning,
+            DecidedBy::WaitsForParent => Reason::WaitsForParent,
+            DecidedBy::ChildLearns => Reason::ChildLearns,
+        };
+        Why {
+            reason,
+            bound: self.bound,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_division_is_shown_with_the_numbers_of_the_moment_or_without() {
+        let then = Reason::FairLevel { level: 50.0 };
+        let now = Reason::FairLevel { level: 70.0 };
+        for (reason, division, shown) in [
+            (then, Some(now), now),
+            (then, None, Reason::DividedBefore),
+            (Reason::EnoughForAll, Some(now), now),
+            (Reason::EnoughForAll, None, Reason::DividedBefore),
+            (Reason::Learning, Some(now), Reason::Learning),
+            (Reason::Learning, None, Reason::Learning),
+            (Reason::ChildLearns, Some(now), Reason::ChildLearns),
+            (Reason::WaitsForParent, Some(now), Reason::WaitsForParent),
+        ] {
+            let bound = Bound::LearningLeft;
+            let known = KnownWhy::of(Why { reason, bound });
+            let expected = Why {
+                reason: shown,
+                bound,
+            };
+            assert_eq!(known.shown(division), expected, "{reason:?}");
+        }
+    }
+}

@@ -1,0 +1,308 @@
+//! Where the holders of a resource are, how they are found by name, and whose lease ends next.
+//!
+//! Most resources have few holders: a scan finds a name, or who is scheduled first. More than [`SCANNED_MAX`] have an
+//! [`Index`]. Holders are in chunks, which never move.
+
+use std::collections::BTreeSet;
+
+use siphasher::sip::SipHasher13;
+
+use crate::chunked::Chunked;
+use crate::holders::Holding;
+use crate::holders::table::slot::{CHUNK, Slot};
+use crate::id::HolderKind;
+use crate::split_table::SplitTable;
+use crate::time::{Due, Time};
+
+/// Places without an index.
+pub(super) const SCANNED_MAX: usize = 4;
+
+/// Holders by slot, by name, and by when to look at them.
+#[derive(Debug)]
+pub(super) struct Places {
+    /// The first chunk, found without another step: most resources have no other one.
+    first: Vec<Option<Holding>>,
+    /// When the first holder is scheduled: each request asks for that.
+    due: Due,
+    /// Absent: there are at most [`SCANNED_MAX`] places.
+    index: Option<Box<Index>>,
+}
+
+/// Finds holders by name and by schedule.
+#[derive(Debug, Default)]
+struct Index {
+    /// The slot, and 32 bits of the hash: growing the table does not touch the holders.
+    by_name: SplitTable,
+    /// When to look at each holder.
+    by_schedule: BTreeSet<(Time, Slot)>,
+    /// All other chunks.
+    others: Vec<Vec<AlignedPlace>>,
+    free: Chunked<Slot>,
+}
+
+/// A place that begins with a line of a processor's cache. Allocators align to less, and a holder would be in four lines
+/// instead of three.
+#[derive(Debug)]
+#[repr(align(64))]
+struct AlignedPlace(Option<Holding>);
+
+const _: () = assert!(size_of::<AlignedPlace>() <= 3 * 64);
+
+/// Hashes names with a key: names come from outside, and must not be made to collide.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct NameHash {
+    /// The key.
+    pub(super) seed: u64,
+}
+
+impl NameHash {
+    /// The hash of a holder's name.
+    pub(super) fn of(self, kind: HolderKind, name: &str) -> u64 {
+        // A client and a child server of one name are different holders.
+        let of_kind = 0x646f_6f72_7761_7264 + kind as u64;
+        SipHasher13::new_with_keys(self.seed, of_kind).hash(name.as_bytes())
+    }
+
+    /// 32 bits of it.
+    pub(super) fn short(self, kind: HolderKind, name: &str) -> u32 {
+        // The low half.
+        self.of(kind, name) as u32
+    }
+
+    fn of_holding(self, holding: &Holding) -> u32 {
+        self.short(holding.kind, holding.name.as_str())
+    }
+}
+
+/// Memory of an entry of a B-tree: nodes of eleven entries are half full if times only grow.
+const ENTRY_BYTES: usize = 2 * size_of::<(Time, Slot)>();
+
+impl Places {
+    /// No holders.
+    pub(super) const fn new() -> Self {
+        Self {
+            first: Vec::new(),
+            due: Due::NEVER,
+            index: None,
+        }
+    }
+
+    /// The holder of that name.
+    pub(super) fn find(
+        &self,
+        kind: HolderKind,
+        name: &str,
+        hash: impl FnOnce() -> u32,
+    ) -> Option<Slot> {
+        let is_it = |it: &Holding| it.kind == kind && it.name.as_str() == name;
+        let Some(index) = &self.index else {
+            let mut places = self.first.iter();
+            let at = places.position(|place| place.as_ref().is_some_and(is_it));
+            return at.map(Slot::of);
+        };
+        let is_it = |slot| self.get(Slot(slot)).is_some_and(is_it);
+        index.by_name.find(hash(), is_it).map(Slot)
+    }
+
+    /// Returns the holder in a slot.
+    pub(super) fn get(&self, slot: Slot) -> Option<&Holding> {
+        let (chunk, place) = slot.place();
+        match chunk.checked_sub(1) {
+            None => self.first.get(place)?.as_ref(),
+            Some(at) => {
+                let chunk = self.index.as_ref()?.others.get(at)?;
+                chunk.get(place)?.0.as_ref()
+            }
+        }
+    }
+
+    /// The same, to be changed.
+    pub(super) fn get_mut(&mut self, slot: Slot) -> Option<&mut Holding> {
+        self.place_mut(slot)?.as_mut()
+    }
+
+    /// Puts in a holder, to be looked at when it is scheduled.
+    pub(super) fn insert(&mut self, holding: Holding, hash: NameHash) -> Slot {
+        let free = match &mut self.index {
+            Some(index) => index.free.pop(),
+            None => self.first.iter().position(Option::is_none).map(Slot::of),
+        };
+        let slot = free.unwrap_or_else(|| self.add_place(hash));
+        if let Some(index) = &mut self.index {
+            index.enter(slot, &holding, hash);
+        }
+        self.due = self.due.or_at(holding.scheduled);
+        if let Some(place) = self.place_mut(slot) {
+            *place = Some(holding);
+        }
+        slot
+    }
+
+    /// Takes a holder out.
+    pub(super) fn remove(&mut self, slot: Slot, hash: NameHash) -> Option<Holding> {
+        let gone = self.place_mut(slot)?.take()?;
+        if let Some(index) = &mut self.index {
+            index.by_name.remove(hash.of_holding(&gone), slot.0);
+            index.by_schedule.remove(&(gone.scheduled, slot));
+            index.free.push(slot);
+        }
+        self.note_due();
+        Some(gone)
+    }
+
+    /// Schedules a holder for another time.
+    pub(super) fn schedule(&mut self, slot: Slot, time: Time) {
+        let Some(holding) = self.get_mut(slot) else {
+            return;
+        };
+        let before = std::mem::replace(&mut holding.scheduled, time);
+        if let Some(index) = &mut self.index {
+            index.by_schedule.remove(&(before, slot));
+            index.by_schedule.insert((time, slot));
+        }
+        self.note_due();
+    }
+
+    /// When the first holder is scheduled.
+    pub(super) fn next_scheduled(&self) -> Due {
+        self.due
+    }
+
+    /// The holder that is scheduled first, if that is by then.
+    pub(super) fn scheduled_by(&self, now: Time) -> Option<Slot> {
+        let first = self.due.is_by(now).then(|| self.first_scheduled());
+        first.flatten().map(|(_, slot)| slot)
+    }
+
+    /// Returns the number of places, taken or not.
+    pub(super) fn len(&self) -> usize {
+        let others = self.index.as_ref().map_or(&[][..], |index| &index.others);
+        let last = others.last().map_or(self.first.len(), Vec::len);
+        others.len() * CHUNK + last
+    }
+
+    /// Whether there were so many that dropping them takes long.
+    pub(super) fn are_in_chunks(&self) -> bool {
+        self.len() > CHUNK
+    }
+
+    /// All places, taken or not.
+    #[cfg(test)]
+    pub(super) fn slots(&self) -> impl Iterator<Item = Slot> + use<> {
+        (0..self.len()).map(Slot::of)
+    }
+
+    /// All holders, in no meaningful but always the same order.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Holding> {
+        let others = self.index.iter().flat_map(|index| &index.others);
+        let others = others.flatten().map(|place| &place.0);
+        self.first.iter().chain(others).flatten()
+    }
+
+    /// Bytes of memory behind it.
+    pub(super) fn memory_bytes(&self) -> usize {
+        let first = self.first.capacity() * size_of::<Option<Holding>>();
+        first + self.index.as_ref().map_or(0, |index| index.memory_bytes())
+    }
+
+    /// Asserts that so many holders are where they should be. O(n), for tests.
+    ///
+    /// # Panics
+    ///
+    /// If they are not.
+    pub(super) fn assert_consistent(&self, len: usize) {
+        let due = self.iter().map(|holding| holding.scheduled).min();
+        assert_eq!(self.due, due.into(), "due");
+        let Some(index) = &self.index else {
+            assert!(self.len() <= SCANNED_MAX, "places without an index");
+            assert_eq!(self.iter().count(), len, "holders");
+            return;
+        };
+        assert_eq!(self.len(), len + index.free.len(), "places");
+        assert_eq!(index.by_name.len(), len, "names");
+        assert_eq!(index.by_schedule.len(), len, "schedules");
+        for (time, slot) in &index.by_schedule {
+            let scheduled = self.get(*slot).map(|holding| holding.scheduled);
+            assert_eq!(scheduled, Some(*time), "{slot:?}");
+        }
+    }
+
+    fn place_mut(&mut self, slot: Slot) -> Option<&mut Option<Holding>> {
+        let (chunk, place) = slot.place();
+        match chunk.checked_sub(1) {
+            None => self.first.get_mut(place),
+            Some(at) => {
+                let chunk = self.index.as_mut()?.others.get_mut(at)?;
+                Some(&mut chunk.get_mut(place)?.0)
+            }
+        }
+    }
+
+    /// A place behind all others.
+    fn add_place(&mut self, hash: NameHash) -> Slot {
+        let at = self.len();
+        if at == SCANNED_MAX {
+            let mut index = Index::default();
+            for (at, place) in self.first.iter().enumerate() {
+                let holding = place.iter();
+                holding.for_each(|it| index.enter(Slot::of(at), it, hash));
+            }
+            self.index = Some(Box::new(index));
+        }
+        match &mut self.index {
+            Some(index) if at >= CHUNK => index.add_place(),
+            _ => push(&mut self.first, None),
+        }
+        Slot::of(at)
+    }
+
+    fn note_due(&mut self) {
+        self.due = self.first_scheduled().map(|(time, _)| time).into();
+    }
+
+    fn first_scheduled(&self) -> Option<(Time, Slot)> {
+        if let Some(index) = &self.index {
+            return index.by_schedule.first().copied();
+        }
+        let places = self.first.iter().enumerate();
+        let scheduled = places.filter_map(|(at, it)| Some((it.as_ref()?.scheduled, Slot::of(at))));
+        scheduled.min()
+    }
+}
+
+impl Index {
+    fn enter(&mut self, slot: Slot, holding: &Holding, hash: NameHash) {
+        self.by_name.insert(hash.of_holding(holding), slot.0);
+        self.by_schedule.insert((holding.scheduled, slot));
+    }
+
+    fn add_place(&mut self) {
+        let is_full = self.others.last().is_none_or(|last| last.len() == CHUNK);
+        if is_full {
+            self.others.push(Vec::with_capacity(CHUNK));
+        }
+        if let Some(last) = self.others.last_mut() {
+            last.push(AlignedPlace(None));
+        }
+    }
+
+    fn memory_bytes(&self) -> usize {
+        let places: usize = self.others.iter().map(Vec::capacity).sum();
+        size_of::<Self>()
+            + self.others.capacity() * size_of::<Vec<AlignedPlace>>()
+            + places * size_of::<AlignedPlace>()
+            + self.by_name.memory_bytes()
+            + self.by_schedule.len() * ENTRY_BYTES
+            + self.free.memory_bytes()
+    }
+}
+
+/// Adds a place to the first chunk, which grows as needed, and by little at a time: most resources have few holders, and each
+/// place is large.
+fn push(chunk: &mut Vec<Option<Holding>>, place: Option<Holding>) {
+    if chunk.len() == chunk.capacity() {
+        let more = 1 + chunk.len() / 4;
+        chunk.reserve_exact(more.min(CHUNK.saturating_sub(chunk.len()).max(1)));
+    }
+    chunk.push(place);
+}

@@ -1,0 +1,277 @@
+//! Holders are found under their names and by nothing else, sums and expiries follow them, and what they
+//! take is known.
+
+use super::places::SCANNED_MAX;
+use super::slot::CHUNK;
+use super::*;
+use crate::amount::Amount;
+use crate::claims::Claim;
+use crate::division::{Bound, Reason, Why};
+use crate::holders::Lease;
+use crate::id::HolderName;
+
+fn at(seconds: u64) -> Time {
+    Time::from_secs(seconds)
+}
+
+fn lease(capacity: f64, until: u64) -> Lease {
+    Lease {
+        capacity: Amount::new(capacity).unwrap(),
+        expires_at: at(until),
+    }
+}
+
+fn holding(name: &str, capacity: f64, until: u64) -> Holding {
+    let demand = Demand::Client {
+        priority: 0,
+        claim: Claim::of_client(Amount::new(capacity).unwrap()),
+    };
+    let why = Why {
+        reason: Reason::EnoughForAll,
+        bound: Bound::Share,
+    };
+    let holder = HolderId::client(HolderName::new(name).unwrap());
+    let leases = Leases::new(lease(capacity, until));
+    Holding::new(holder, demand, leases, why, Time::ZERO)
+}
+
+/// A table of few holders, which are looked through, and one of many, which has indexes. Their first
+/// holders have nothing, and stay.
+fn tables() -> [LeaseTable; 2] {
+    let few = LeaseTable::new(7);
+    let mut many = LeaseTable::new(7);
+    for other in 0..=SCANNED_MAX {
+        many.insert(holding(&format!("other {other}"), 0.0, 100_000));
+    }
+    [few, many]
+}
+
+fn name(table: &LeaseTable, slot: Option<Slot>) -> Option<&str> {
+    Some(table.get(slot?)?.name.as_str())
+}
+
+#[test]
+fn each_of_many_holders_is_found_under_its_name_until_it_is_taken_out() {
+    let mut table = LeaseTable::new(7);
+    let names: Vec<_> = (0..2 * CHUNK + 10).map(|n| format!("holder {n}")).collect();
+    for it in &names {
+        table.insert(holding(it, 1.0, 60));
+    }
+    for (number, it) in names.iter().enumerate() {
+        let found = table.find(HolderKind::Client, it);
+        assert_eq!(name(&table, found), Some(it.as_str()));
+        assert_eq!(table.find(HolderKind::Server, it), None);
+        if number % 2 == 0 {
+            table.remove(found.unwrap()).unwrap();
+        }
+    }
+    for (number, it) in names.iter().enumerate() {
+        let found = table.find(HolderKind::Client, it);
+        let expected = (number % 2 == 1).then_some(it.as_str());
+        assert_eq!(name(&table, found), expected);
+    }
+    table.assert_consistent();
+}
+
+#[test]
+fn two_names_of_one_hash_are_two_holders() {
+    let mut table = LeaseTable::new(0);
+    let hash = |name: &str| table.hash.short(HolderKind::Client, name);
+    // Of 2^32 hashes: among so many names, two have the same one.
+    let mut names = std::collections::BTreeMap::new();
+    let pair = (0..400_000).find_map(|n| {
+        let name = format!("holder {n}");
+        let other = names.insert(hash(&name), name.clone())?;
+        Some((other, name))
+    });
+    let pair = pair.unwrap();
+    let (one, other) = (pair.0.as_str(), pair.1.as_str());
+    for n in 0..=SCANNED_MAX {
+        table.insert(holding(&format!("holder {n}"), 1.0, 60));
+    }
+    table.insert(holding(one, 1.0, 60));
+    assert_eq!(table.find(HolderKind::Client, other), None);
+    table.insert(holding(other, 1.0, 60));
+    for it in [one, other] {
+        let found = table.find(HolderKind::Client, it);
+        assert_eq!(name(&table, found), Some(it));
+    }
+    let found = table.find(HolderKind::Client, one).unwrap();
+    table.remove(found).unwrap();
+    assert_eq!(table.find(HolderKind::Client, one), None);
+    let found = table.find(HolderKind::Client, other);
+    assert_eq!(name(&table, found), Some(other));
+}
+
+#[test]
+fn names_are_spread_and_those_of_clients_and_servers_told_apart() {
+    let table = LeaseTable::new(7);
+    let names: Vec<_> = (0..1_000).map(|n| format!("holder {n}")).collect();
+    let hash = |name: &String| table.hash.short(HolderKind::Client, name);
+    let hashes: std::collections::BTreeSet<_> = names.iter().map(hash).collect();
+    assert_eq!(hashes.len(), names.len());
+    let id = HolderName::new("a").unwrap();
+    let (client, server) = (HolderId::client(id.clone()), HolderId::server(id));
+    assert_ne!(table.name_hash(&client), table.name_hash(&server));
+}
+
+#[test]
+fn what_takes_memory_is_counted() {
+    let mut table = LeaseTable::new(7);
+    assert_eq!(table.memory_bytes(), 0);
+    table.insert(holding("a", 1.0, 60));
+    let place = size_of::<Option<Holding>>();
+    assert!(
+        table.memory_bytes() < 2 * place,
+        "one holder takes one place"
+    );
+    let long = "n".repeat(100);
+    for n in 1..2 * CHUNK {
+        table.insert(holding(&format!("{long}{n:04}"), 1.0, 60));
+    }
+    let count = 2 * CHUNK;
+    let (heap, names) = (size_of::<(Time, Slot)>(), 16 + 104);
+    // The first chunk grew by a quarter at a time, up to its end.
+    let least = count * (place + heap + size_of::<(Slot, u32)>());
+    let figure = table.memory_bytes();
+    assert!(figure > least + (count - 1) * names, "{figure}");
+    assert!(figure < 2 * least + count * names, "{figure}");
+    let figure = table.memory_bytes();
+    let slots: Vec<_> = table.places.slots().collect();
+    assert_eq!(slots.len(), count);
+    for slot in slots {
+        table.remove(slot).unwrap();
+    }
+    // The places are kept for those who come, and which are free is known.
+    let least = count * (place + size_of::<Slot>());
+    assert!((least..figure - count * names).contains(&table.memory_bytes()));
+}
+
+#[test]
+fn few_holders_and_many_are_found_scheduled_and_taken_out_alike() {
+    let mut table = LeaseTable::new(7);
+    let mut there: Vec<String> = Vec::new();
+    // From none to many and back to none, twice.
+    for step in 0..2 {
+        for n in 0..3 * SCANNED_MAX {
+            let name = format!("holder {n}");
+            table.insert(holding(&name, 1.0, 60 - n as u64));
+            there.push(name);
+            assert_eq!(table.next_expiry(), Some(at(60 - n as u64)));
+            table.assert_consistent();
+        }
+        while let Some(name) = there.pop() {
+            let slot = table.find(HolderKind::Client, &name).unwrap();
+            assert_eq!(table.find(HolderKind::Server, &name), None);
+            if step == 0 {
+                table.remove(slot).unwrap();
+            } else {
+                let end = table.get(slot).unwrap().reserved_until();
+                let is_over =
+                    |expired| matches!(expired, Expired::Holder(it) if it.name.as_str() == name);
+                assert!(is_over(table.expire_one(end)), "{name}");
+            }
+            assert_eq!(table.find(HolderKind::Client, &name), None);
+            assert_eq!(table.len(), there.len());
+            table.assert_consistent();
+        }
+        assert_eq!(table.next_expiry(), None);
+    }
+}
+
+#[test]
+fn entries_of_those_who_are_gone_do_not_pile_up() {
+    for mut table in tables() {
+        table.insert(holding("stays", 1.0, 60));
+        // The same place again and again: with leases that end together, or each at another time.
+        for lengths in [1, 3, 4_000] {
+            for round in 0..4_000_u64 {
+                let slot = table.insert(holding("comes and goes", 1.0, 70 + round % lengths));
+                table.remove(slot).unwrap();
+            }
+        }
+        table.insert(holding("is the last", 1.0, 70));
+        let mut gone = Vec::new();
+        for second in [59, 60, 69, 70] {
+            loop {
+                match table.expire_one(at(second)) {
+                    Expired::NothingDue => break,
+                    Expired::Holder(it) => gone.push((second, it.name.to_string())),
+                    Expired::Nobody | Expired::Part => {}
+                }
+            }
+        }
+        let expected = [(60, "stays".to_owned()), (70, "is the last".to_owned())];
+        assert_eq!(gone, expected);
+    }
+}
+
+#[test]
+fn a_lease_that_is_renewed_is_no_news_and_one_that_shrank_is() {
+    for mut table in tables() {
+        let slot = table.insert(holding("a", 100.0, 20));
+        for until in [20, 20, 20, 30, 60] {
+            table.change_leases(slot, |leases| leases.grant(lease(100.0, until)));
+            table.assert_consistent();
+        }
+        assert!(matches!(table.expire_one(at(20)), Expired::Nobody));
+        assert!(matches!(table.expire_one(at(20)), Expired::NothingDue));
+        table.change_leases(slot, |leases| leases.grant(lease(40.0, 70)));
+        assert!(matches!(table.expire_one(at(60)), Expired::Part));
+        assert!(matches!(table.expire_one(at(70)), Expired::Holder(..)));
+        table.assert_consistent();
+    }
+}
+
+#[test]
+fn something_is_in_use_until_the_longest_lease_of_those_that_hold_anything() {
+    let mut table = LeaseTable::new(7);
+    assert_eq!(table.in_use_until(at(0)), None);
+    let slot = table.insert(holding("a", 100.0, 60));
+    assert_eq!(table.in_use_until(at(59)), Some(at(60)));
+    assert_eq!(table.in_use_until(at(60)), None);
+    table.change_leases(slot, |leases| leases.acknowledge(Amount::ZERO));
+    assert_eq!(table.in_use_until(at(10)), None, "it has nothing");
+    table.remove(slot).unwrap();
+    table.insert(holding("b", 100.0, 30));
+    assert_eq!(table.in_use_until(at(10)), Some(at(30)));
+}
+
+#[test]
+fn who_is_invited_may_come_a_little_early_and_nobody_else() {
+    for (invited, now, expected) in [
+        (true, 114, false),
+        (true, 115, true),
+        (true, 116, true),
+        (true, 130, true),
+        (false, 115, false),
+        (false, 130, false),
+    ] {
+        let mut it = holding("a", 1.0, 60);
+        (it.decided_at, it.refresh_at, it.invited) = (at(100), at(116), invited);
+        assert_eq!(it.is_invited(at(now)), expected, "{invited} at {now} s");
+    }
+}
+
+#[test]
+fn whoever_comes_into_the_place_of_one_that_is_gone_is_looked_at_in_time() {
+    for (came, stay, newcomers) in [(5_000, 100, 100), (5_000, 100, 1_000), (2_000, 10, 200)] {
+        let mut table = LeaseTable::new(7);
+        let slots: Vec<_> = (0..came)
+            .map(|n| table.insert(holding(&format!("former {n}"), 1.0, 60)))
+            .collect();
+        for slot in &slots[stay..] {
+            table.remove(*slot).unwrap();
+        }
+        for n in 0..newcomers {
+            table.insert(holding(&format!("newcomer {n}"), 1.0, 70));
+            table.assert_consistent();
+        }
+        while !matches!(table.expire_one(at(100)), Expired::NothingDue) {}
+        assert_eq!(
+            table.len(),
+            0,
+            "{came} came, {stay} stayed, {newcomers} are new"
+        );
+    }
+}

@@ -1,0 +1,86 @@
+//! Events of a node, for logs.
+
+use std::time::Duration;
+
+use crate::id::{HolderId, ResourceId};
+use crate::messages::RefusalReason;
+use crate::node::ancestry::Cycle;
+
+/// Something worth a line in the log.
+#[derive(Clone, Debug, PartialEq)]
+pub enum NodeEvent {
+    /// A resource got its first holder.
+    ResourceAdded {
+        /// Which.
+        resource: ResourceId,
+        /// The glob of the template it takes its capacity from. Absent: a parent says.
+        template: Option<String>,
+    },
+    /// A resource's last lease ended; nothing is known of it any more.
+    ResourceDropped {
+        /// Which.
+        resource: ResourceId,
+    },
+    /// A resource's learning mode began.
+    LearningBegan {
+        /// Which.
+        resource: ResourceId,
+        /// For how long from then on.
+        left: Duration,
+    },
+    /// A resource's learning mode ended.
+    LearningEnded {
+        /// Which.
+        resource: ResourceId,
+    },
+    /// New templates put a resource's capacity below what is out: nothing new is granted until it
+    /// fits.
+    CapacityBelowReserved {
+        /// Which.
+        resource: ResourceId,
+        /// The capacity now.
+        capacity: f64,
+        /// The most that may be in use.
+        reserved: f64,
+    },
+    /// The template of a resource with leases out is gone: they run down.
+    TemplateGone {
+        /// Which.
+        resource: ResourceId,
+    },
+    /// Mastership ended by itself, since it was not confirmed in time. All leases are forgotten.
+    TermEnded {
+        /// Its epoch.
+        epoch: Option<u64>,
+    },
+    /// Two live processes ask under one name: the later one is refused from now on.
+    TwoProcesses {
+        /// Of which resource.
+        resource: ResourceId,
+        /// The name.
+        holder: HolderId,
+    },
+    /// The parent refuses a resource, which it did not before.
+    RefusedByParent {
+        /// Which.
+        resource: ResourceId,
+        /// Why.
+        reason: RefusalReason,
+    },
+    /// The parent's answer is invalid; the last one stays in force.
+    InvalidParentAnswer {
+        /// About which resource.
+        resource: ResourceId,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// This node is among its parent's ancestors: the parent's answers do not count.
+    Cycle {
+        /// The nodes from the parent up.
+        ancestors: Vec<String>,
+    },
+    /// A child server was refused that is an ancestor of this node.
+    CycleRefused(Cycle),
+    /// The cycle is no more.
+    CycleEnded,
+}

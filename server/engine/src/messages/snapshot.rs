@@ -1,0 +1,172 @@
+//! A read-only view of a node, for pages, metrics, tools and tests.
+//!
+//! A snapshot is plain data that never changes. It is taken under the node's lock and rendered outside of it.
+//! Templates, whose texts may be long, are shared with the node and not copied. A whole snapshot costs O(resources),
+//! which is too long for the lock, so a server takes a page of resources, or of leases, at a time.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::division::Why;
+use crate::id::{HolderId, HolderName, Incarnation, ResourceId};
+use crate::messages::RefusalReason;
+use crate::templates::{AlgorithmKind, SafeCapacity, Shrink, Template};
+use crate::time::Time;
+
+/// State of a node at a moment.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct NodeSnapshot {
+    /// Resources, sorted by id.
+    pub resources: Vec<ResourceSnapshot>,
+    /// Names that two live processes used recently.
+    pub conflicts: Vec<Conflict>,
+    /// Counts since the node was created.
+    pub counters: Counters,
+}
+
+/// Two live processes under one name. The later one was refused.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Conflict {
+    /// Name.
+    pub holder: HolderId,
+    /// Refused process. Absent: it sent no incarnation.
+    pub refused: Option<Incarnation>,
+    /// Time of the last refusal.
+    pub at: Time,
+}
+
+/// State of a resource at a moment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ResourceSnapshot {
+    /// Id.
+    pub resource: ResourceId,
+    /// Template. Absent: it is gone, and the leases run down.
+    pub template: Option<Arc<Template>>,
+    /// Algorithm of the template, or of the parent's answer.
+    pub kind: AlgorithmKind,
+    /// Rule for a lease that shrinks.
+    pub shrink: Shrink,
+    /// Lease length.
+    pub lease_length: Duration,
+    /// Refresh interval of holders.
+    pub refresh_interval: Duration,
+    /// Capacity to divide.
+    pub capacity: f64,
+    /// Capacity of a client in safe mode.
+    pub safe_capacity: Option<SafeCapacity>,
+    /// Σ wants of all holders.
+    pub wants: f64,
+    /// Σ of the newest grants.
+    pub granted: f64,
+    /// Σ of the largest amounts that may be in use.
+    pub reserved: f64,
+    /// Number of holders with leases.
+    pub leases: usize,
+    /// Number of child servers among them.
+    pub children: usize,
+    /// Number of clients served: each child server counts with its subclients.
+    pub clients: f64,
+    /// Number of holders that get less than their share until others have shrunk.
+    pub waiting: usize,
+    /// Remaining time of learning mode. Absent: it is over.
+    pub learning_remaining: Option<Duration>,
+    /// The server's own lease. Absent at the root.
+    pub upstream: Option<UpstreamSnapshot>,
+}
+
+/// State of a server's own lease on a resource at a moment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct UpstreamSnapshot {
+    /// Remaining time of the lease. Absent: there is none.
+    pub expires_in: Option<Duration>,
+    /// Share of the server once others have shrunk.
+    pub share: f64,
+    /// Whether the parent has ever answered. Until then the server does not know the algorithm.
+    pub knows_algorithm: bool,
+    /// Whether the parent has not answered the newest request yet.
+    pub in_flight: bool,
+    /// Reason why the parent refuses the resource.
+    pub refused: Option<RefusalReason>,
+    /// Longest remaining time of learning mode above this server. Absent: no server learns, or the parent does not send
+    /// it.
+    pub learning_remaining: Option<Duration>,
+}
+
+/// State of a lease at a moment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LeaseSnapshot {
+    /// Holder.
+    pub holder: HolderId,
+    /// Priority.
+    pub priority: i64,
+    /// Number of clients behind the holder.
+    pub subclients: f64,
+    /// Amount that the holder wants.
+    pub wants: f64,
+    /// Share by the algorithm, at the holder's last request.
+    pub share: f64,
+    /// Amount granted.
+    pub granted: f64,
+    /// Largest amount that the holder may be using.
+    pub reserved: f64,
+    /// End of its newest lease.
+    pub expires_at: Time,
+    /// End of the last of its leases.
+    pub reserved_until: Time,
+    /// Refresh interval.
+    pub refresh_interval: Duration,
+    /// Reason for the grant.
+    pub why: Why,
+    /// Statements of a child server.
+    pub child: Option<ChildSnapshot>,
+}
+
+/// Place where a page of leases of a resource starts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum LeasesFrom {
+    /// The first lease.
+    #[default]
+    Start,
+    /// The lease after that child server.
+    After(HolderName),
+    /// That place among the places of all leases.
+    Place(usize),
+}
+
+/// Statements of a child server in its last request.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ChildSnapshot {
+    /// Levels of servers from it downwards. A leaf is 1.
+    pub height: u32,
+    /// Whether it is in learning mode.
+    pub learning: bool,
+    /// Amount of its own lease.
+    pub has: Option<f64>,
+    /// Most that its holders may be using. Absent: not sent.
+    pub outstanding: Option<f64>,
+    /// Points of the demand curves that it sent. 0: it sent only counts and sums.
+    pub curve_points: usize,
+}
+
+/// Counts since the node was created.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Asks that were decided.
+    pub decisions: u64,
+    /// Decided asks that repeated an earlier one while nothing had changed.
+    pub repeats: u64,
+    /// Asks answered with the current lease because they came earlier than the floor.
+    pub too_early: u64,
+    /// Asks and releases whose sequence was not above the newest seen.
+    pub out_of_order: u64,
+    /// Refused asks.
+    pub refused: u64,
+    /// Released leases.
+    pub released: u64,
+    /// Expired leases.
+    pub expired: u64,
+    /// Requests answered "not the master".
+    pub redirected: u64,
+    /// Requests in which two live processes used one name.
+    pub conflicts: u64,
+}

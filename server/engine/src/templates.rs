@@ -1,0 +1,12 @@
+//! Resource templates: what operators say of resources, checked, and found by the id of a resource.
+
+mod check;
+pub mod glob;
+mod holder_bounds;
+mod lengths;
+mod set;
+mod template;
+
+pub use holder_bounds::HolderBounds;
+pub use set::Templates;
+pub use template::*;

@@ -1,0 +1,252 @@
+//! The check of a template: a valid template, or all its problems.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use crate::amount::Amount;
+use crate::id::ID_BYTES_MAX;
+use crate::rounding::WHOLE;
+use crate::templates::glob::Glob;
+use crate::templates::{
+    Algorithm, AlgorithmKind, DURATION_MAX, DURATION_MIN, Field, SafeCapacity, Shrink, Template,
+    TemplateProblem, TemplateSpec,
+};
+
+/// Checks one template.
+pub(super) struct Check<'a> {
+    pub(super) index: usize,
+    pub(super) problems: &'a mut Vec<TemplateProblem>,
+}
+
+impl Check<'_> {
+    pub(super) fn problem(&mut self, field: Field, message: impl Into<String>) {
+        self.problems.push(TemplateProblem {
+            index: self.index,
+            field,
+            message: message.into(),
+        });
+    }
+
+    pub(super) fn glob(&mut self, spec: &TemplateSpec) -> Option<Glob> {
+        let field = Field::IdentifierGlob;
+        match spec.identifier_glob.as_deref() {
+            None => self.problem(field, "is missing; give a resource id or a glob"),
+            Some("") => self.problem(field, "is empty; give a resource id or a glob"),
+            Some(text) if text.len() > ID_BYTES_MAX => {
+                self.problem(
+                    field,
+                    format!(
+                        "is {} bytes long; the longest is {ID_BYTES_MAX}",
+                        text.len()
+                    ),
+                );
+            }
+            Some(text) => match Glob::parse(text) {
+                Ok(glob) => return Some(glob),
+                Err(error) => self.problem(field, error.to_string()),
+            },
+        }
+        None
+    }
+
+    /// Returns the template if all required fields are valid. Reports all problems.
+    pub(super) fn template(&mut self, spec: &TemplateSpec) -> Option<Template> {
+        let capacity = self.capacity(spec);
+        let safe_capacity = self.safe_capacity(spec);
+        let holder_bounds = self.holder_bounds(spec);
+        if spec.kind.is_none() {
+            self.problem(Field::Kind, format!("is missing; give one of {}", kinds()));
+        }
+        let lease_length = self.duration(Field::LeaseLength, spec.lease_length, DURATION_MIN);
+        let refresh_interval =
+            self.duration(Field::RefreshInterval, spec.refresh_interval, DURATION_MIN);
+        if let (Some(lease), Some(refresh)) = (lease_length, refresh_interval)
+            && refresh >= lease
+        {
+            self.problem(
+                Field::RefreshInterval,
+                format!(
+                    "is {refresh:?}, not shorter than the lease length of {lease:?}: every lease \
+                     would expire before it is refreshed",
+                ),
+            );
+        }
+        let learning = match spec.learning_mode_duration {
+            None => lease_length,
+            given => self.duration(Field::LearningModeDuration, given, Duration::ZERO),
+        };
+        let parameters = self.parameters(spec);
+        Some(Template {
+            identifier_glob: spec.identifier_glob.clone()?,
+            capacity: capacity?,
+            safe_capacity,
+            holder_bounds,
+            description: spec.description.clone().unwrap_or_default(),
+            algorithm: Algorithm {
+                kind: spec.kind?,
+                lease_length: lease_length?,
+                refresh_interval: refresh_interval?,
+                learning_mode_duration: learning?,
+                shrink: parameters.shrink,
+                decay_factor: parameters.decay_factor,
+                min_shares: parameters.min_shares,
+            },
+        })
+    }
+
+    fn capacity(&mut self, spec: &TemplateSpec) -> Option<Amount> {
+        let Some(capacity) = spec.capacity else {
+            self.problem(Field::Capacity, "is missing; give what there is to share");
+            return None;
+        };
+        Amount::new(capacity)
+            .map_err(|error| self.problem(Field::Capacity, error.to_string()))
+            .ok()
+    }
+
+    fn safe_capacity(&mut self, spec: &TemplateSpec) -> Option<SafeCapacity> {
+        let given = spec.safe_capacity?;
+        #[expect(
+            clippy::float_cmp,
+            reason = "-1 is exactly -1, a mark and not a quantity"
+        )]
+        if given == -1.0 {
+            return Some(SafeCapacity::Unlimited);
+        }
+        match Amount::new(given) {
+            Ok(amount) => Some(SafeCapacity::Limited(amount)),
+            Err(error) => {
+                self.problem(Field::SafeCapacity, format!("{error} (-1 means no limit)"));
+                None
+            }
+        }
+    }
+
+    fn duration(
+        &mut self,
+        field: Field,
+        given: Option<Duration>,
+        min: Duration,
+    ) -> Option<Duration> {
+        let Some(duration) = given else {
+            self.problem(
+                field,
+                "is missing; give seconds, or a duration such as 15s or 2m",
+            );
+            return None;
+        };
+        if duration < min {
+            self.problem(field, format!("is {duration:?}; the shortest is {min:?}"));
+            return None;
+        }
+        if duration > DURATION_MAX {
+            self.problem(
+                field,
+                format!("is {duration:?}; the longest is {DURATION_MAX:?}"),
+            );
+            return None;
+        }
+        Some(duration)
+    }
+
+    fn parameters(&mut self, spec: &TemplateSpec) -> Parameters {
+        let mut parameters = Parameters::default();
+        let mut earlier = BTreeSet::new();
+        for (index, (name, value)) in spec.parameters.iter().enumerate() {
+            let field = Field::Parameter(index);
+            if !earlier.insert(name) {
+                self.problem(field, format!("{name} is given twice; remove one"));
+                continue;
+            }
+            let value = value.as_deref().unwrap_or_default();
+            if let Err(message) = parameters.set(name, value, spec.kind) {
+                self.problem(field, message);
+            }
+        }
+        let guaranteed: f64 = parameters.min_shares.values().sum();
+        if guaranteed > WHOLE {
+            let is_share = |(name, _): &(String, _)| name.starts_with(MIN_SHARE);
+            let last = spec.parameters.iter().rposition(is_share);
+            self.problem(
+                Field::Parameter(last.unwrap_or_default()),
+                format!("the min_share parameters add up to {guaranteed}; at most 1"),
+            );
+        }
+        parameters
+    }
+}
+
+/// Prefix of a guarantee's name. The priority follows.
+const MIN_SHARE: &str = "min_share.";
+
+/// The named parameters of an algorithm.
+struct Parameters {
+    shrink: Shrink,
+    decay_factor: f64,
+    min_shares: BTreeMap<i64, f64>,
+}
+
+impl Default for Parameters {
+    fn default() -> Self {
+        Self {
+            shrink: Shrink::default(),
+            decay_factor: 0.5,
+            min_shares: BTreeMap::new(),
+        }
+    }
+}
+
+impl Parameters {
+    fn set(&mut self, name: &str, value: &str, kind: Option<AlgorithmKind>) -> Result<(), String> {
+        match name {
+            "shrink" => {
+                self.shrink = match value {
+                    "acknowledged" => Shrink::Acknowledged,
+                    "immediate" => Shrink::Immediate,
+                    other => {
+                        return Err(format!(
+                            "shrink is {other:?}; give acknowledged or immediate"
+                        ));
+                    }
+                };
+            }
+            "decay_factor" => {
+                self.decay_factor = value
+                    .parse()
+                    .ok()
+                    .filter(|factor| (0.01..=100.0).contains(factor))
+                    .ok_or_else(|| {
+                        format!("decay_factor is {value:?}; give a number from 0.01 to 100")
+                    })?;
+            }
+            _ => {
+                let Some(priority) = name.strip_prefix(MIN_SHARE) else {
+                    return Err(format!(
+                        "{name:?} is unknown; known are shrink, decay_factor and \
+                         min_share.<priority>"
+                    ));
+                };
+                if kind.is_some_and(|kind| kind != AlgorithmKind::PriorityBands) {
+                    return Err(format!("only PRIORITY_BANDS takes {name}; remove it"));
+                }
+                let priority: i64 = priority.parse().map_err(|_| {
+                    format!("{priority:?} is not a priority; give a whole number of 64 bits")
+                })?;
+                let share: f64 = value
+                    .parse()
+                    .ok()
+                    .filter(|share| (0.0..=1.0).contains(share))
+                    .ok_or_else(|| format!("{name} is {value:?}; give a number from 0 to 1"))?;
+                if self.min_shares.insert(priority, share).is_some() {
+                    return Err(format!("{name} is given twice; remove one"));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Lists the kinds for messages.
+fn kinds() -> String {
+    AlgorithmKind::ALL.map(AlgorithmKind::as_str).join(", ")
+}

@@ -1,0 +1,247 @@
+//! Globs with the meaning of Go's `path/filepath.Match` on Unix, as Doorman's templates use them.
+//!
+//! | pattern | matches |
+//! | --- | --- |
+//! | `*` | any characters but `/`, also none |
+//! | `?` | one character but `/` |
+//! | `[abc]`, `[a-z]`, `[^a-z]` | one character of the class, or not of it (`/` included) |
+//! | `\c` | the character c itself, also in a class |
+//! | anything else | itself |
+//!
+//! A glob matches the whole text. A malformed one is an error when it is parsed, never a glob that
+//! matches nothing.
+//!
+//! Characters are Unicode characters, also for `*`: Go's may stop in the middle of one, so that it
+//! has `*[^☺]` match "☺" and ours has not. On ASCII there is no difference.
+//!
+//! As in Go, a `*` takes as little as lets the part up to the next `*` match, and is not reconsidered
+//! once that part has matched; so matching costs at most text × pattern, whoever wrote them.
+
+mod covers;
+mod first_match;
+
+pub(crate) use first_match::FirstMatch;
+use thiserror::Error;
+
+/// A parsed glob.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Glob {
+    tokens: Vec<Token>,
+    /// What every text that it matches begins with: its characters up to the first that are not taken as they
+    /// are, and how many tokens these are.
+    prefix: (Box<str>, usize),
+    /// What every such text ends with, of what comes behind the prefix.
+    suffix: (Box<str>, usize),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Token {
+    /// Exactly this.
+    Char(char),
+    /// One, but `/`.
+    One,
+    /// Any number, but `/`.
+    Many,
+    Class {
+        negated: bool,
+        /// From, to; both included. A range that runs backwards holds nothing.
+        ranges: Vec<(char, char)>,
+    },
+}
+
+/// Why a text is no glob. Positions count characters from 1.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum GlobError {
+    /// A `[` without its `]`.
+    #[error(
+        "the class that starts with '[' at character {0} is not closed; add ']', or write '\\[' for \
+         the character itself"
+    )]
+    OpenClass(usize),
+    /// `[]` or `[^]`.
+    #[error("the class at character {0} is empty; name a character, or write '\\]' for ']' itself")]
+    EmptyClass(usize),
+    /// A `-` in a class that does not stand between two characters.
+    #[error("the '-' at character {0} is no range; write '\\-' for the character itself")]
+    LoneDash(usize),
+    /// A `\` at the end.
+    #[error("the '\\' at the end escapes nothing; write '\\\\' for the character itself")]
+    LoneEscape,
+}
+
+impl Glob {
+    /// Parses a glob.
+    ///
+    /// # Errors
+    ///
+    /// If it is malformed, wherever in it.
+    pub fn parse(text: &str) -> Result<Self, GlobError> {
+        let mut parser = Parser {
+            rest: text.chars().collect::<Vec<_>>(),
+            at: 0,
+        };
+        let mut tokens = Vec::new();
+        while let Some(c) = parser.next() {
+            tokens.push(match c {
+                '*' => Token::Many,
+                '?' => Token::One,
+                '[' => parser.class()?,
+                '\\' => Token::Char(parser.next().ok_or(GlobError::LoneEscape)?),
+                c => Token::Char(c),
+            });
+        }
+        Ok(Self::of(tokens))
+    }
+
+    fn of(tokens: Vec<Token>) -> Self {
+        let literal = |token: &Token| match token {
+            Token::Char(c) => Some(*c),
+            Token::One | Token::Many | Token::Class { .. } => None,
+        };
+        let prefix: Vec<char> = tokens.iter().map_while(literal).collect();
+        let behind = tokens.iter().skip(prefix.len()).rev();
+        let mut suffix: Vec<char> = behind.map_while(literal).collect();
+        suffix.reverse();
+        let text = |chars: Vec<char>| (chars.iter().collect(), chars.len());
+        Self {
+            prefix: text(prefix),
+            suffix: text(suffix),
+            tokens,
+        }
+    }
+
+    /// Whether it matches all of `text`.
+    pub fn matches(&self, text: &str) -> bool {
+        let ((prefix, begins), (suffix, ends)) = (&self.prefix, &self.suffix);
+        let Some(rest) = text.strip_prefix(&**prefix) else {
+            return false;
+        };
+        let Some(between) = rest.strip_suffix(&**suffix) else {
+            return false;
+        };
+        let tokens = self.tokens.get(*begins..).unwrap_or_default();
+        match tokens.get(..tokens.len().saturating_sub(*ends)) {
+            None | Some([]) => between.is_empty(),
+            // Most globs: all that is left for the star to take is what is between.
+            Some([Token::Many]) => !between.as_bytes().contains(&b'/'),
+            Some(_) => Self::play(tokens, rest),
+        }
+    }
+
+    /// The only text that it matches, if nothing in it stands for anything but itself.
+    pub(crate) fn literal(&self) -> Option<&str> {
+        let (prefix, begins) = &self.prefix;
+        (*begins == self.tokens.len()).then_some(&**prefix)
+    }
+
+    /// Whether that part of a glob, up to its end, matches all of `text`.
+    fn play(mut tokens: &[Token], mut text: &str) -> bool {
+        // Where to go on if the part after the last `*` does not match: behind that `*`, with what
+        // is left of the text, of which it would then take one character more.
+        let mut retry: Option<(&[Token], &str)> = None;
+        loop {
+            match tokens.split_first() {
+                Some((Token::Many, after)) => {
+                    retry = Some((after, text));
+                    tokens = after;
+                    continue;
+                }
+                Some((token, after)) => {
+                    let mut chars = text.chars();
+                    if chars.next().is_some_and(|c| token.takes(c)) {
+                        (tokens, text) = (after, chars.as_str());
+                        continue;
+                    }
+                }
+                None if text.is_empty() => return true,
+                None => {}
+            }
+            let Some((after, from)) = retry else {
+                return false;
+            };
+            let mut chars = from.chars();
+            match chars.next() {
+                Some(c) if c != '/' => {
+                    retry = Some((after, chars.as_str()));
+                    (tokens, text) = (after, chars.as_str());
+                }
+                _ => return false,
+            }
+        }
+    }
+}
+
+impl Token {
+    /// Whether it takes one character.
+    fn takes(&self, c: char) -> bool {
+        match self {
+            Self::Char(own) => *own == c,
+            Self::One => c != '/',
+            Self::Many => false,
+            Self::Class { negated, ranges } => {
+                ranges.iter().any(|(from, to)| (*from..=*to).contains(&c)) != *negated
+            }
+        }
+    }
+}
+
+/// Characters, read one by one.
+struct Parser {
+    rest: Vec<char>,
+    at: usize,
+}
+
+impl Parser {
+    fn peek(&self) -> Option<char> {
+        self.rest.get(self.at).copied()
+    }
+
+    fn next(&mut self) -> Option<char> {
+        let c = self.peek();
+        self.at += usize::from(c.is_some());
+        c
+    }
+
+    /// What follows a `[`.
+    fn class(&mut self) -> Result<Token, GlobError> {
+        let start = self.at;
+        let negated = self.peek() == Some('^');
+        self.at += usize::from(negated);
+        let mut ranges = Vec::new();
+        loop {
+            match self.peek() {
+                None => return Err(GlobError::OpenClass(start)),
+                Some(']') if ranges.is_empty() => return Err(GlobError::EmptyClass(start)),
+                Some(']') => {
+                    self.at += 1;
+                    return Ok(Token::Class { negated, ranges });
+                }
+                Some(_) => {}
+            }
+            let from = self.class_char(start)?;
+            let to = if self.peek() == Some('-') {
+                self.at += 1;
+                if self.peek() == Some(']') {
+                    return Err(GlobError::LoneDash(self.at));
+                }
+                self.class_char(start)?
+            } else {
+                from
+            };
+            ranges.push((from, to));
+        }
+    }
+
+    /// A character of a class, perhaps escaped.
+    fn class_char(&mut self, start: usize) -> Result<char, GlobError> {
+        match self.next() {
+            None => Err(GlobError::OpenClass(start)),
+            Some('-') => Err(GlobError::LoneDash(self.at)),
+            Some('\\') => self.next().ok_or(GlobError::LoneEscape),
+            Some(c) => Ok(c),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
