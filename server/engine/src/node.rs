@@ -16,7 +16,7 @@
 //! Only a master decides anything; *not the master* is an [`Outcome`](mastership::Outcome), not an error. A node
 //! drops all knowledge of leases whenever mastership is won or lost.
 
-pub mod ancestry;
+mod ancestry;
 pub mod asking;
 pub mod children;
 mod config;

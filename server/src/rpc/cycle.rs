@@ -6,7 +6,7 @@
 //! a trailer, as an answer would. The child then knows what is above it, and can refuse the next one: in
 //! a cycle of any length, every node learns of it.
 
-use doorward_engine::node::ancestry::Cycle;
+use doorward_engine::messages::Cycle;
 use doorward_proto::doorman as wire;
 use doorward_session::close_reason::CloseReason;
 use prost::Message;

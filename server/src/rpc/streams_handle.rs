@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use doorward_engine::id::{Caller, HolderName, Incarnation};
-use doorward_engine::node::ancestry::Cycle;
+use doorward_engine::messages::Cycle;
 use doorward_engine::node::children::Pushes;
 use doorward_proto::doorman as wire;
 use doorward_session::child_streams::{

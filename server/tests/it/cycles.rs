@@ -1,6 +1,6 @@
 //! A server that is its own ancestor: it takes nothing from itself, knows of it, and lets others know.
 
-use doorward_engine::node::ancestry::Cycle;
+use doorward_engine::messages::Cycle;
 use doorward_proto::doorman;
 use doorward_server::rpc::cycle;
 

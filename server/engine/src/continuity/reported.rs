@@ -3,7 +3,7 @@
 //! A fresh master knows nothing, so it believes reports as long as all of them fit into the capacity. If they do
 //! not, some are wrong, or the capacity was lowered. Then the capacity is divided max-min: a holder that is first, or
 //! reports most, takes nothing from a holder that reports less than an equal part. Leases for a report that was cut are
-//! short ([`short_lease`]), so an early holder shrinks as soon as others have reported.
+//! short, so an early holder shrinks as soon as others have reported.
 //!
 //! A holder that was cut has less by now, and reports that. So its full report is remembered, and counts until it is
 //! confirmed, or the holder wants less or has ended.
@@ -12,13 +12,11 @@
 //! here once the parent has answered a request that contained it; until then it is reserved in full, and not cut.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use crate::amount::Amount;
 use crate::claims::{Claim, ClaimIndex, Level, Subclients};
 use crate::exact_sum::ExactSum;
 use crate::holders::Slot;
-use crate::resource::refresh::REFRESH_IN_MAX;
 use crate::rounding::SHORTFALL;
 
 /// The reports of all holders that have something, by a hash of the holder's name.
@@ -65,11 +63,6 @@ pub(crate) fn claim_of(report: Amount, clients: f64) -> Claim {
         wants: report,
         subclients: Subclients::new(clients.max(1.0)).unwrap_or(Subclients::MAX),
     }
-}
-
-/// How long a lease lasts for a report that was cut.
-pub(crate) fn short_lease(refresh_interval: Duration) -> Duration {
-    2 * refresh_interval.min(REFRESH_IN_MAX)
 }
 
 /// The part of a claim that is confirmed at a level; all of it, to the bit, if that is above it.

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use thiserror::Error;
+
 use crate::id::{HolderId, ResourceId};
 use crate::messages::RefusalReason;
-use crate::node::ancestry::Cycle;
 
 /// Something worth a line in the log.
 #[derive(Clone, Debug, PartialEq)]
@@ -83,4 +84,20 @@ pub enum NodeEvent {
     CycleRefused(Cycle),
     /// The cycle is no more.
     CycleEnded,
+}
+
+/// A child server is an ancestor of this one, or this one itself.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error(
+    "the node {child} cannot be a child of {node}: its capacity would come from itself, by way of \
+     {path}; check --node and --parent of the servers on this way",
+    path = path.join(" → ")
+)]
+pub struct Cycle {
+    /// Who asked.
+    pub child: String,
+    /// Who was asked.
+    pub node: String,
+    /// From the asked node up to the one that asked.
+    pub path: Vec<String>,
 }

@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use crate::amount::Amount;
 use crate::claims::{Claim, Subclients};
-use crate::continuity::reported::{Unanswered, claim_of, part_of, short_lease};
+use crate::continuity::reported::{Unanswered, claim_of, part_of};
 use crate::holders::{Lease, Slot};
 use crate::id::{HolderId, HolderKind};
 use crate::resource::Resource;
 use crate::resource::ask::HolderAsk;
 use crate::resource::grant::Grant;
+use crate::resource::refresh::short_lease;
 use crate::templates::HolderBounds;
 use crate::time::Time;
 

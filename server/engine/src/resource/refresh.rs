@@ -12,6 +12,11 @@ use crate::time::Time;
 /// After a mistake in a template they would notice the correction only when a long interval is over.
 pub(crate) const REFRESH_IN_MAX: Duration = Duration::from_secs(60);
 
+/// Length of a lease for a report that was cut.
+pub(crate) fn short_lease(refresh_interval: Duration) -> Duration {
+    2 * refresh_interval.min(REFRESH_IN_MAX)
+}
+
 /// Largest number of early refreshes a second that a server invites for one resource. While demand changes, most
 /// holders of an overloaded resource wait or are waited for most of the time. This bound keeps a hundred thousand of
 /// them from asking every second.

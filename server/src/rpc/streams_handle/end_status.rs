@@ -1,6 +1,6 @@
 //! Why a stream ends, in words for people; the child goes by the name of the reason beside it.
 
-use doorward_engine::node::ancestry::Cycle;
+use doorward_engine::messages::Cycle;
 use doorward_engine::time::Time;
 use doorward_session::child_streams::{ChildStreams, FIRST_MESSAGE_WITHIN};
 use doorward_session::close_reason::CloseReason;

@@ -194,3 +194,42 @@ fn no_modules_need_each_other() {
         assert!(cycles.is_empty(), "{member}: {cycles:?}");
     }
 }
+
+/// The folders and basic modules of the engine. Each uses only what stands after it.
+const ENGINE_LAYERS: [&str; 16] = [
+    "node",
+    "resource",
+    "continuity",
+    "holders",
+    "messages",
+    "division",
+    "admission",
+    "templates",
+    "claims",
+    "id",
+    "rounding",
+    "exact_sum",
+    "amount",
+    "split_table",
+    "chunked",
+    "time",
+];
+
+#[test]
+fn folders_of_the_engine_use_only_folders_below_them() {
+    let layer = |module: &Module| {
+        let position = ENGINE_LAYERS.iter().position(|it| *it == module[0]);
+        position.unwrap_or_else(|| panic!("{module:?} is in no layer"))
+    };
+    for (module, needs) in Modules::of_crate("server/engine/src").needs {
+        for need in needs
+            .iter()
+            .filter(|need| !module.is_empty() && !need.is_empty())
+        {
+            assert!(
+                layer(&module) <= layer(need),
+                "{module:?} uses {need:?}, which is above it"
+            );
+        }
+    }
+}
