@@ -1,14 +1,14 @@
 //! One resource: turns the shares of its algorithm into leases that never add up to too much.
 //!
-//! What it is made of: [`ledger`], who holds what; [`policy`], by what it is divided; what there is of it
-//! ([`Supply`]); [`learning_mode`]; and, below the root, [`parent_lease`], how it stands with its parent.
+//! Its parts: [`ledger`], its holders and their leases; [`policy`], the algorithm that divides it; [`Supply`], the
+//! capacity; [`learning_mode`]; and, below the root, [`parent_lease`], its lease from the parent.
 //!
-//! What happens to it: [`decide`] is where a request becomes a lease, [`lowering`] what is kept when
-//! there is less, [`repeat`] what need not be decided again,
-//! [`pending`] which holders wait for the parent, [`learned`] what holders reported that others had
-//! granted, [`masterships`] of what masterships a child server's node spoke before, [`processes`] who has a
-//! name that several processes ask under; `safe` what clients fall back to in safe mode, [`timer`] what is
-//! due when; [`aggregate`] what goes up of what holders ask for. Here is what else happens to a resource: templates and time.
+//! Its steps: [`decide`] turns a request into a lease; [`lowering`] keeps leases when the capacity is lowered;
+//! [`repeat`] answers repeated requests without a decision; [`pending`] lets holders wait for the parent; [`learned`]
+//! keeps reports of leases that other masterships granted; [`masterships`] knows the earlier masterships of a child
+//! server's node; [`processes`] decides which of several processes has a name; `safe` computes the capacity that
+//! clients use in safe mode; [`timer`] lists the times at which work is due; [`aggregate`] sums the holders' demand for
+//! the parent. This file handles templates and time.
 
 mod admit;
 mod aggregate;
@@ -178,12 +178,12 @@ impl Resource {
                 .is_none_or(|upstream| upstream.lease.is_settled(self.has_leftover()))
     }
 
-    /// Whether what there is comes from somewhere: from a template, or from a parent.
+    /// Whether the capacity has a source: a template or a parent.
     pub(crate) fn has_source(&self) -> bool {
         self.policy.is_in_force()
     }
 
-    /// What there is to share, and Σ reserved, if that is more and more than may be.
+    /// Returns the capacity and Σ reserved, if the algorithm keeps to the capacity and Σ reserved exceeds it.
     pub(crate) fn overcommitted(&self) -> Option<(f64, f64)> {
         self.is_overcommitted().then(|| {
             (
@@ -193,7 +193,7 @@ impl Resource {
         })
     }
 
-    /// Whether Σ reserved is more than what there is to share, and more than may be.
+    /// Whether the algorithm keeps to the capacity and Σ reserved exceeds it.
     fn is_overcommitted(&self) -> bool {
         self.policy.algorithm().kind.promises_total()
             && self.ledger.table().reserved().exceeds(self.supply.capacity)
@@ -252,17 +252,17 @@ impl Resource {
         self.ledger.take_waste()
     }
 
-    /// Whether there were so many holders that dropping it takes long.
+    /// Whether it has had so many holders that dropping it takes long.
     pub(crate) fn has_had_many(&self) -> bool {
         self.ledger.has_had_many()
     }
 
-    /// How many holders' last leases have ended since this was last asked.
+    /// Takes the number of holders whose last lease has ended since the last call.
     pub(crate) fn take_expired(&mut self) -> u64 {
         u64::from(std::mem::take(&mut self.expired))
     }
 
-    /// Two live processes under one name, if that was seen since this was last asked.
+    /// Takes the last conflict of two live processes under one name since the last call.
     pub(crate) fn take_conflict(&mut self) -> Option<Box<Conflict>> {
         self.conflict.take()
     }

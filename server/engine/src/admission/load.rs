@@ -49,7 +49,7 @@ impl Load {
 }
 
 impl Admission {
-    /// How much is in use, as far as up to `max` callers or templates tell, from there on; and where to go on if there
+    /// Returns the load, counted over up to `max` callers or templates from `from` on, and where to continue if there
     /// are more. O(max + log templates).
     pub fn load_from(&self, from: LoadFrom, max: usize) -> (Load, Option<LoadFrom>) {
         let mut load = Load {

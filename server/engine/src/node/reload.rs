@@ -48,7 +48,7 @@ impl InForce {
         Self::numbered(templates, &none, TemplateSlot::FIRST)
     }
 
-    /// Whoever has a number keeps it.
+    /// Numbers the templates. A template whose glob has a number keeps it.
     fn numbered(
         templates: Templates,
         known: &BTreeMap<&str, TemplateSlot>,
@@ -138,8 +138,8 @@ impl Node {
         &self.in_force
     }
 
-    /// New templates are in force from now on, as by [`Node::handle_prepared_templates`]. O(templates): for whoever
-    /// holds nobody up.
+    /// New templates are in force from now on, as by [`Node::handle_prepared_templates`]. O(templates): for callers
+    /// that no request waits for.
     pub fn handle_templates(&mut self, templates: Templates, now: Time) {
         let prepared = PreparedTemplates::new(&self.in_force, templates);
         let is_next = self.handle_prepared_templates(prepared, now).is_ok();

@@ -25,7 +25,7 @@ const RESOURCES_PER_REQUEST_MAX: usize = 500;
 /// so that a message stays well within what servers take (4 MiB).
 const POINTS_PER_REQUEST_MAX: usize = 64 * 1024;
 
-/// What a node knows of its parent.
+/// A node's view of its parent.
 #[derive(Debug)]
 pub(crate) struct NodeUpstream {
     pace: Pace,

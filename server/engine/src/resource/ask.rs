@@ -143,12 +143,12 @@ impl<'a> HolderAsk<'a> {
         report.map_or(Amount::ZERO, |report| report.unreported)
     }
 
-    /// The epoch of the mastership by which it asks, if it is a child server that says so.
+    /// The epoch of the mastership by which it asks, if it is a child server that reports it.
     pub(crate) fn epoch(&self) -> Option<u64> {
         self.report.as_ref().and_then(|report| report.epoch)
     }
 
-    /// Who asks, as far as it matters for which of several requests counts.
+    /// Returns the fields that decide which of several requests counts.
     pub(crate) fn identity(&self) -> Identity {
         Identity {
             epoch: self.epoch(),
@@ -157,7 +157,7 @@ impl<'a> HolderAsk<'a> {
         }
     }
 
-    /// By which mastership of its node it hands out leases, if it is a child server that says so.
+    /// The mastership of its node by which it hands out leases, if it is a child server that reports it.
     pub(crate) fn mastership(&self) -> Option<MastershipId> {
         self.report.as_ref().and_then(|report| report.mastership)
     }
@@ -286,21 +286,21 @@ pub(super) enum Admitted {
 pub(crate) struct Answer {
     /// Its newest lease.
     pub(crate) lease: Lease,
-    /// When it asks again, from now.
+    /// Time from now to its next request.
     pub(crate) refresh_in: Duration,
-    /// What it may use in safe mode.
+    /// Capacity that it may use in safe mode.
     pub(crate) safe_capacity: SafeCapacity,
     /// Why the lease is no larger.
     pub(crate) limited_by: LimitedBy,
-    /// How long learning mode still lasts at most, here or above. Absent: no server learns.
+    /// Longest rest of learning mode, here or above. Absent: no server learns.
     pub(crate) learning_for: Option<Duration>,
-    /// How it came about.
+    /// The origin of the answer.
     pub(crate) kind: AnswerKind,
     /// Whether what is asked for was decided about: now, or before if it is the same.
     pub(crate) decided: bool,
 }
 
-/// How an answer came about.
+/// The origin of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AnswerKind {
     /// By a decision, or by the same one as before while leases of the resource came up to be looked at. The resource may

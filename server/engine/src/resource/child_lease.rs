@@ -108,8 +108,8 @@ impl Resource {
         }
     }
 
-    /// What is pushed to a child server. It counts its lease from when it sent its
-    /// newest request, and so do we, from when that came.
+    /// Returns the lease to push to a child server. The child counts its lease from the time at which it sent its
+    /// newest request; this server counts from the arrival of that request.
     pub(crate) fn pushed_lease(
         &self,
         name: &HolderName,
@@ -121,17 +121,17 @@ impl Resource {
         self.server_lease(name, answer, asked_at, None, now)
     }
 
-    /// How long what a child server was granted lasts: by its predecessors, if it says by which mastership
-    /// it speaks. What we may not know of, in learning mode, lasts no longer than that.
+    /// Longest time that leases granted to a child server may last; only those of earlier masterships, if the child
+    /// reports its mastership. In learning mode it covers leases that this server does not know yet.
     fn granted_for(&self, name: &HolderName, now: Time) -> Duration {
-        // What we do not know of is over when we have learned.
+        // Leases that this server does not know have ended when learning mode ends.
         let learns_for = self.learning_remaining(now).unwrap_or_default();
         let holding = self
             .ledger
             .children()
             .get(name)
             .and_then(|slot| self.ledger.get(*slot));
-        // One that says by which mastership it speaks: of those before.
+        // A child that reports its mastership: only leases of earlier ones.
         let masterships = holding.and_then(|it| Some(it.past.as_ref()?.masterships()));
         let until = match masterships.filter(|it| it.current().is_some()) {
             Some(known) => known.inherited(now).and_then(|it| it.in_use_until()),

@@ -1,4 +1,4 @@
-//! How much a holder gets: its share, as far as others leave it; in learning mode, what it says it has.
+//! The grant of a holder: its share, as far as others leave room for it; in learning mode, the amount that it reports.
 
 use crate::amount::Amount;
 use crate::claims::Demand;
@@ -17,10 +17,10 @@ pub(super) struct Grant {
     pub(super) gets: Amount,
     /// The most it could have got.
     pub(super) room: Amount,
-    /// It gets less than its share because of what others hold.
+    /// It gets less than its share because of leases of others.
     pub(super) waits: bool,
-    /// In learning mode, what it is to be confirmed, if it cannot be confirmed all of it, since holders say
-    /// that they have more than there is.
+    /// In learning mode, the full report of a holder that is confirmed only a part, because the reports exceed the
+    /// capacity.
     pub(super) cut_from: Option<Amount>,
     pub(super) why: Why,
 }
@@ -82,8 +82,8 @@ impl Resource {
         }
     }
 
-    /// What a holder should have once others have shrunk: its share; of a child server, its share
-    /// of what we should have ourselves, so that those below it know, too, that more is to come.
+    /// Returns the amount that a holder gets once others have shrunk. This is its share; for a child server, its share
+    /// of the capacity that this server expects, so that holders below it know that more is to come.
     pub(super) fn prospect(&self, demand: &Demand, share: Share) -> Amount {
         let (Demand::Server(_), Some(terms), true) =
             (demand, &self.supply.terms, self.supply.expects_more())

@@ -1,4 +1,4 @@
-//! Learning mode, when holders report more than there is: how much of it each is confirmed, and for how long.
+//! Learning mode, when reports exceed the capacity: decides which part of each report is confirmed, and for how long.
 //! [`reported`](super::reported) has all reports together.
 
 use std::time::Duration;
@@ -23,8 +23,7 @@ impl Resource {
         self.supply.capacity.max(share)
     }
 
-    /// In learning mode, the most that is confirmed for each client, if holders say that they have more
-    /// than there is.
+    /// In learning mode, the most that is confirmed for each client, if the reports exceed the capacity.
     pub(super) fn confirmed_level(&self, now: Time) -> Option<f64> {
         let reported = self.ledger.reported()?;
         if !self.learns(now) || !self.has_lease(now) {
@@ -33,9 +32,9 @@ impl Resource {
         reported.level_for(self.for_reported())
     }
 
-    /// Below the root, the most that is believed for each client, if holders say that they have more than
-    /// the parent knows to be out: as much may be, if a larger lease of our predecessor runs down. What they say
-    /// now counts, and not what some of them were cut from: all of it may be true, once those have come down.
+    /// Below the root, the most that is believed for each client, if the reports exceed the leases that the parent
+    /// knows. That many leases may exist if a larger lease of our predecessor runs down. The present reports count, not
+    /// the larger ones before cuts: all present reports may be true, once the holders that were cut have shrunk.
     fn believed_level(&self, now: Time) -> Option<f64> {
         let reported = self.ledger.reported()?;
         if !self.learns(now) || !self.has_lease(now) {
@@ -49,8 +48,9 @@ impl Resource {
         reported.level_for(known)
     }
 
-    /// In learning mode, the most that a holder gets beside what all others say that they have, if all of that
-    /// may be true: one that was cut does not grow again by what another one, which was not believed, still has.
+    /// In learning mode, the most that a holder gets beside the reports of all others, if all reports may be true. So a
+    /// holder that was cut does not grow again by a lease that another holder still has although its report was not
+    /// believed.
     pub(super) fn left_by_reports(&self, holder: u64) -> Amount {
         let there_is = self.for_reported();
         let reported = self.ledger.reported();
@@ -64,7 +64,8 @@ impl Resource {
         self.learning.is_on_at(now)
     }
 
-    /// What a holder says it has, and what it was cut from if it still wants that.
+    /// Returns a holder's report as a claim: the present report, or the larger one before a cut if the holder still
+    /// wants that.
     fn claimed(&self, slot: Option<Slot>, ask: &HolderAsk<'_>) -> Claim {
         let reported = self.ledger.reported();
         let cut_from = reported.and_then(|it| it.cut_from(self.ledger.key_of(ask.holder())));

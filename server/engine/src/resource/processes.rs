@@ -131,9 +131,10 @@ impl Resource {
         });
     }
 
-    /// A process of a child server that came later learns no more, though what the one before had is not over: it
-    /// had begun to learn long before we heard of it, and what it says is out is not all. What the other one had counts
-    /// besides. Where nobody learns, it does so until the other one would have been heard.
+    /// Handles a later process of a child server that has finished learning although leases of the former process still
+    /// last. It began to learn long before its first request here, so its report is incomplete, and the leases of the
+    /// former process count in addition. Without learning mode, they count until the former process should have asked
+    /// again.
     fn part_from_former(&mut self, slot: Slot, ask: &HolderAsk<'_>, now: Time) {
         if ask.holder().kind != HolderKind::Server || !ask.acknowledges() {
             return;
@@ -162,7 +163,7 @@ impl Resource {
         }
     }
 
-    /// A process that was replaced has the name again: it was there first, and lives.
+    /// Gives the name back to a process that was replaced: it came first, and lives.
     fn give_name_back(&mut self, slot: Slot, ask: &HolderAsk<'_>, now: Time) {
         let Some(holding) = self.ledger.get(slot) else {
             return;

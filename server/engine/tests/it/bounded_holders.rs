@@ -1,5 +1,5 @@
-//! What a template says of a single holder: how much one client can have (`wants_max`), and for how many
-//! clients one child server can stand (`subclients_max`).
+//! Limits of a template on a single holder: the capacity of one client (`wants_max`), and the clients
+//! below one child server (`subclients_max`).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -51,7 +51,7 @@ fn client(node: &mut Node, name: &str, wants: f64, has: f64) -> Option<ClientLea
     reply.leases.into_iter().next()
 }
 
-/// What a child gets of which the parent knows counts and sums only.
+/// Returns the lease of a child of which the parent knows only counts and sums.
 fn child(node: &mut Node, name: &str, clients: f64, wants: f64) -> ServerLease {
     let band = BandDemand {
         priority: 0,

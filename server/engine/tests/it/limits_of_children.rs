@@ -34,7 +34,7 @@ fn root() -> Node {
     root_with(|_| {})
 }
 
-/// What a child asks that has so many clients of each of these priorities, which all want something else.
+/// Demand of a child with this number of clients for each of these priorities, all with different wants.
 fn demand(clients: u32, priorities: std::ops::Range<i64>) -> Arc<ServerDemand> {
     let band = |priority| {
         let mut index = ClaimIndex::default();

@@ -1,5 +1,5 @@
-//! Bounds on newcomers: what one caller can bring, by itself, with all others of a template, and in all; and
-//! that nobody who has something loses it, whatever is full.
+//! Bounds on newcomers: the resources and holders that one caller can bring, all callers of a template, and
+//! all callers together. A holder that has a lease keeps it, whatever is full.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -390,7 +390,7 @@ fn one_caller_does_not_use_up_the_priorities_and_those_of_the_template_are_alway
         ask(1, priority).unwrap();
     }
     assert!(is_full(ask(1, 16), Limit::Priorities));
-    // The template names it, and somebody else brought it.
+    // The template names priority 1000, and another caller brought 16.
     ask(1, 1000).unwrap();
     ask(2, 16).unwrap();
     ask(1, 16).unwrap();

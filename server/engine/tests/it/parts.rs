@@ -73,7 +73,7 @@ fn assert_not_too_much(node: &Node, now: Time) {
 
 /// A child server that asks for so many resources.
 fn child_asks(child: &str, resources: usize, wants: f64) -> GetServerCapacity {
-    // What a node asks its parent that has one client.
+    // The request of a node with one client.
     let mut below = node(true);
     let all: Vec<usize> = (0..resources).collect();
     below.handle_get_capacity(&asks(0, &all, wants), at(1));

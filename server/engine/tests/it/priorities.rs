@@ -202,7 +202,7 @@ fn another_algorithm_finds_all_claims_where_they_are() {
     }
 }
 
-/// What happens to a node.
+/// An event at a node.
 #[derive(Clone, Debug)]
 enum Event {
     /// A child asks.

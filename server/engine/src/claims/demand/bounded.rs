@@ -9,17 +9,17 @@
 use crate::amount::Amount;
 use crate::claims::{BandDemand, Claim, Demand, POINTS_ACCEPTED_MAX, ServerDemand, Subclients};
 
-/// The most that counts.
+/// Limits on the demand that counts.
 #[derive(Clone, Copy, Debug)]
 pub struct DemandBounds {
-    /// Of a client's wants. None: all of it.
+    /// Limit on a client's wants. None: no limit.
     pub wants_max: Option<Amount>,
-    /// Of a child server's clients.
+    /// Limit on a child server's clients.
     pub subclients_max: f64,
 }
 
 impl Demand {
-    /// What of it counts. None: all of it.
+    /// Returns the part of the demand within the bounds. None: all of it is.
     pub fn bounded(&self, bounds: DemandBounds) -> Option<Self> {
         match self {
             Self::Client { priority, claim } => {
@@ -105,7 +105,7 @@ mod tests {
         }
     }
 
-    /// What counts of a child's demand: clients, wants, and what they take at some levels.
+    /// Checks the bounded demand of a child: its clients, its wants, and its demand at some levels.
     #[track_caller]
     fn check(band: BandDemand, bounds: DemandBounds, clients: f64, wants: f64, at: &[(f64, f64)]) {
         let demand = Demand::Server(ServerDemand::new(vec![band]).into());

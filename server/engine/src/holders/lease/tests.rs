@@ -1,4 +1,4 @@
-//! What counts of the leases of one holder, second by second.
+//! Reserved capacity of one holder, second by second.
 
 use super::*;
 use crate::id::Incarnation;
