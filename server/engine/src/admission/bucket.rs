@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn so_many_come_at_once_and_then_so_many_each_second() {
+    fn a_burst_comes_at_once_and_then_the_rate_each_second() {
         let mut bucket = Bucket::default();
         assert_eq!(taken(&mut bucket, Time::from_secs(7)), 20);
         assert_eq!(taken(&mut bucket, Time::from_secs(7)), 0);
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn who_comes_back_when_it_was_told_is_served() {
+    fn a_caller_that_waits_for_the_retry_delay_is_served() {
         let mut bucket = Bucket::default();
         let now = Time::from_secs(7);
         taken(&mut bucket, now);

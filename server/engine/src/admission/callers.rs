@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_caller_is_found_again_and_none_is_nobody() {
+    fn a_caller_is_found_again_and_an_absent_one_has_the_first_slot() {
         let mut callers = Callers::new(7);
         let first = enter(&mut callers, 1, 0);
         let book = callers.get_mut(first).unwrap();

@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_replaced_is_late_or_lives() {
+    fn a_request_of_a_replaced_process_is_late_or_shows_that_it_lives() {
         check(0, false, identity(0, 2, 20), Precedence::Late);
         check(0, false, identity(0, 2, 21), Precedence::Returned);
         check(0, true, identity(0, 2, 21), Precedence::Returned);
@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn who_never_numbers_its_requests_is_always_heard() {
+    fn a_process_that_never_numbers_its_requests_is_always_heard() {
         let known = Known {
             epoch: None,
             process: None,

@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_known_stays_known_when_there_is_no_place_for_more() {
+    fn known_conflicts_stay_known_when_the_list_is_full() {
         let mut conflicts = Conflicts::default();
         for number in 0..NAMES_MAX {
             conflicts.note(conflict(&number.to_string(), 0));

@@ -19,7 +19,7 @@ pub(super) struct Grant {
     pub(super) room: Amount,
     /// It gets less than its share because of leases of others.
     pub(super) waits: bool,
-    /// In learning mode, the full report of a holder that is confirmed only a part, because the reports exceed the
+    /// In learning mode, the amount to confirm, if the holder gets only a part of it because the reports exceed the
     /// capacity.
     pub(super) cut_from: Option<Amount>,
     pub(super) why: Why,
@@ -109,14 +109,14 @@ impl Resource {
         rule.share_of(demand).amount.max(share.amount)
     }
 
-    /// The most that can be given to a holder that has so much reserved; `lowered`: more is out than there is.
+    /// The most that a holder with `held` reserved can get. `lowered`: the leases exceed the capacity.
     fn room(&self, held: Amount, kept: Amount, lowered: bool) -> Amount {
         let free = self.room_beside_others(held);
         if lowered { free.max(kept) } else { free }
     }
 
-    /// In learning mode: what the holder says it has, or was cut from; if holders say that they have more
-    /// than there is, its part of that.
+    /// In learning mode: confirms the holder's report, or the larger one before a cut; if the reports exceed the
+    /// capacity, its part of that.
     fn confirm(
         &self,
         ask: &HolderAsk<'_>,
@@ -163,8 +163,8 @@ impl Resource {
         }
     }
 
-    /// A share, bounded by what others hold, and not below `keeps`: what a child server in
-    /// learning mode has, whose demand looks smaller than it is.
+    /// Grants a share, bounded by leases of others, and not below `keeps`: the lease of a child server in learning
+    /// mode, whose demand looks smaller than it is.
     fn grant_share(
         &self,
         mut share: Share,

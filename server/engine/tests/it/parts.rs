@@ -170,7 +170,7 @@ fn a_resource_that_is_named_twice_is_answered_once() {
 }
 
 #[test]
-fn all_that_begin_to_learn_by_an_answer_of_the_parent_are_reported() {
+fn each_resource_that_begins_to_learn_by_an_answer_of_the_parent_is_reported() {
     let mut node = node(true);
     let all: Vec<usize> = (0..100).collect();
     node.handle_get_capacity(&asks(0, &all, 1.0), at(1));

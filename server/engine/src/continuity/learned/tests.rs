@@ -116,7 +116,7 @@ fn a_report_makes_a_lease_longer_and_never_shorter() {
 }
 
 #[test]
-fn what_is_not_believed_of_a_word_is_unheard_again() {
+fn the_part_of_a_report_that_is_not_believed_counts_no_more() {
     let there = |learned: &Learned| learned.reported()[0].capacity.get();
     let mut learned = Learned::default();
     learned.note_parent_books(&books(60.0, &[]), id(1), NOW);
@@ -144,7 +144,7 @@ fn the_least_counts_from_when_it_was_said_first() {
 }
 
 #[test]
-fn what_was_known_of_predecessors_stays_known_when_the_parent_begins_anew() {
+fn leases_of_predecessors_stay_known_when_the_parent_begins_anew() {
     let silent = ParentTerms::default();
     for (what, first, second, expected) in [
         ("it says nothing", books(60.0, &[]), silent.clone(), 60.0),
@@ -202,7 +202,7 @@ fn what_was_known_of_predecessors_stays_known_when_the_parent_begins_anew() {
 }
 
 #[test]
-fn what_is_told_upwards_is_what_holders_told_of_that_are_there() {
+fn only_reports_of_present_holders_go_up() {
     let mut learned = Learned::default();
     learned.note(1, report(id(5), 20.0, LATER));
     learned.note(2, report(None, 30.0, LATER));
@@ -218,7 +218,7 @@ fn what_is_told_upwards_is_what_holders_told_of_that_are_there() {
 }
 
 #[test]
-fn more_masterships_than_can_be_told_apart_are_known_to_nobody() {
+fn masterships_beyond_the_limit_count_as_unknown() {
     let mut learned = Learned::default();
     learned.note_parent_books(&books(200.0, &[1, 99]), id(1), NOW);
     for number in 1..100 {
@@ -228,7 +228,7 @@ fn more_masterships_than_can_be_told_apart_are_known_to_nobody() {
     check(&learned, 199.0);
 }
 
-/// Of a child server that says that it has so much of that, or has none itself.
+/// A report of a child server whose own lease is `has`. None: it has no lease.
 fn of_child(has: Option<f64>, said: Time) -> ReportedLease {
     ReportedLease {
         said,
@@ -238,7 +238,7 @@ fn of_child(has: Option<f64>, said: Time) -> ReportedLease {
 }
 
 #[test]
-fn of_what_a_child_has_out_only_its_lease_is_sure_to_last_on() {
+fn only_the_own_lease_of_a_child_is_sure_to_last_on() {
     let later = Time::from_secs(110);
     for (what, child, expected) in [
         ("it has as much itself", of_child(Some(60.0), NOW), 10.0),
