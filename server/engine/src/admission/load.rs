@@ -21,17 +21,17 @@ pub struct Load {
     pub callers: usize,
 }
 
-/// Where a look goes on: with that caller, or with the template after that one.
+/// Position from which a look at callers and templates continues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoadFrom {
-    /// By place.
+    /// The place of the next caller.
     Caller(usize),
-    /// After all callers.
+    /// The last template that was looked at, after all callers.
     TemplateAfter(TemplateSlot),
 }
 
 impl LoadFrom {
-    /// Where a look begins.
+    /// The start of a look.
     pub const START: Self = Self::Caller(0);
 }
 

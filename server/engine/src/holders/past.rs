@@ -41,11 +41,11 @@ pub(crate) enum Precedence {
 #[derive(Clone, Debug)]
 struct Former {
     process: Option<Incarnation>,
-    /// Its newest request.
+    /// The number of its newest request; 0 if it numbers none.
     sequence: u64,
     /// Another process was there first, and lives.
     refused: bool,
-    /// Of a child server that may live: what it had when another one took the name.
+    /// Leases of a child server that may live, from the time at which another process took its name.
     had: Option<Box<Leases>>,
 }
 
@@ -61,9 +61,9 @@ pub(crate) struct Past {
 /// The sender of one request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Identity {
-    /// Of a child server, the epoch by which it speaks for its node.
+    /// The epoch of a child server's mastership of its node.
     pub epoch: Option<u64>,
-    /// Which process.
+    /// The process.
     pub process: Option<Incarnation>,
     /// The number of the request.
     pub sequence: Option<u64>,
@@ -72,11 +72,11 @@ pub(crate) struct Identity {
 /// The present process of a name.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Known<'a> {
-    /// As of its newest request; its number is 0 if it numbers none.
+    /// The epoch in its newest request.
     pub epoch: Option<u64>,
-    /// Which process.
+    /// The process.
     pub process: Option<Incarnation>,
-    /// Its newest request.
+    /// The number of its newest request; 0 if it numbers none.
     pub sequence: u64,
     /// Its newest request is not answered yet, and may be made again.
     pub pending: bool,

@@ -367,9 +367,9 @@ impl LeaseTable {
 /// of these needs no sums.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Reserved {
-    /// By itself alone.
+    /// The holder alone.
     Own(Amount),
-    /// By other processes as well.
+    /// The holder and other processes.
     Sum(ExactSum),
 }
 

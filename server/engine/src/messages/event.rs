@@ -14,7 +14,8 @@ pub enum NodeEvent {
     ResourceAdded {
         /// The resource.
         resource: ResourceId,
-        /// The glob of the template it takes its capacity from. Absent: a parent says.
+        /// The glob of the template it takes its capacity from. Absent: a parent sends the
+        /// capacity.
         template: Option<String>,
     },
     /// A resource's last lease ended; nothing is known of it any more.
@@ -26,7 +27,7 @@ pub enum NodeEvent {
     LearningBegan {
         /// The resource.
         resource: ResourceId,
-        /// For how long from then on.
+        /// The remaining time from then on.
         left: Duration,
     },
     /// A resource's learning mode ended.
@@ -34,8 +35,8 @@ pub enum NodeEvent {
         /// The resource.
         resource: ResourceId,
     },
-    /// New templates put a resource's capacity below what is out: nothing new is granted until it
-    /// fits.
+    /// New templates put a resource's capacity below the sum of its leases: no new capacity is
+    /// granted until the leases fit.
     CapacityBelowReserved {
         /// The resource.
         resource: ResourceId,
@@ -44,7 +45,7 @@ pub enum NodeEvent {
         /// The most that may be in use.
         reserved: f64,
     },
-    /// The template of a resource with leases out is gone: they run down.
+    /// The template of a resource with leases is gone: the leases run down.
     TemplateGone {
         /// The resource.
         resource: ResourceId,
@@ -56,7 +57,7 @@ pub enum NodeEvent {
     },
     /// Two live processes ask under one name: the later one is refused from now on.
     TwoProcesses {
-        /// Of which resource.
+        /// The resource.
         resource: ResourceId,
         /// The name.
         holder: HolderId,
@@ -82,7 +83,7 @@ pub enum NodeEvent {
     },
     /// A child server was refused that is an ancestor of this node.
     CycleRefused(Cycle),
-    /// The cycle is no more.
+    /// The cycle has ended.
     CycleEnded,
 }
 

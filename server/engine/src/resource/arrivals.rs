@@ -32,7 +32,7 @@ pub(super) struct Arrivals {
 }
 
 impl Arrivals {
-    /// Checks that so many new priorities may be brought. `named` are those of the template.
+    /// Checks that `more` new priorities may be brought. `named` are those of the template.
     ///
     /// # Errors
     ///

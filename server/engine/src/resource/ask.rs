@@ -26,7 +26,7 @@ use crate::time::Time;
 pub(crate) struct HolderAsk<'a> {
     /// The holder that asks.
     pub(crate) asker: &'a Asker,
-    /// Which process asks in that name.
+    /// The process that asks.
     pub(crate) incarnation: Option<Incarnation>,
     /// See [`crate::messages::GetCapacity::sequence`].
     pub(crate) sequence: Option<u64>,
@@ -121,10 +121,10 @@ impl<'a> HolderAsk<'a> {
         self.in_use.most()
     }
 
-    /// The part of it to confirm in learning mode. A child server's reserve for holders that have not reported is part of
-    /// its lease, if it still has one; beyond that, it is only reserved. It may be counted twice, and a server that
-    /// was granted it would grant it on. If a child knows all its holders, what is out beyond its lease is only reserved,
-    /// too: a predecessor has taken that back, perhaps for others, and it runs down.
+    /// The part of it to confirm in learning mode. A child server's reserve for holders that have not reported is part
+    /// of its lease, if it still has one; beyond that, it is only reserved. It may be counted twice, and a server that
+    /// gets it would grant it to others. If a child knows all its holders, leases beyond its own lease are only
+    /// reserved, too: a predecessor has taken that capacity back, perhaps for others, and the leases run down.
     pub(crate) fn to_confirm(&self) -> Amount {
         let InUse { has, outstanding } = self.in_use;
         let has = match has {
@@ -137,7 +137,7 @@ impl<'a> HolderAsk<'a> {
         ))
     }
 
-    /// The amount that it counts for holders that are no part of its demand, since it has not heard of them yet.
+    /// The amount that it counts for holders that have not reported yet and so are not in its demand.
     pub(crate) fn without_demand(&self) -> Amount {
         let report = self.report.as_ref();
         report.map_or(Amount::ZERO, |report| report.unreported)
@@ -220,7 +220,7 @@ impl Resource {
         ask.believed = ask.in_use.up_to(most.max(own));
     }
 
-    /// In learning mode: the most that counts of what a client says that it has. None: all of it.
+    /// In learning mode: the most of a client's report that counts. None: all of it.
     fn client_max(&self, ask: &HolderAsk<'_>, now: Time) -> Option<Amount> {
         let is_client = ask.holder().kind == HolderKind::Client;
         let most = self.policy.holder_bounds().wants_max;

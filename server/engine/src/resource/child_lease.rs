@@ -15,11 +15,11 @@ use crate::resource::ask::{Answer, AnswerKind, HolderAsk};
 use crate::rounding::SHORTFALL;
 use crate::time::Time;
 
-/// A child server that is pushed to may be silent for so long, and twice its refresh interval.
+/// Time for which a child server that gets pushes may be silent, in addition to twice its refresh interval.
 const SILENT_MIN: Duration = Duration::from_secs(5);
 
 impl Resource {
-    /// A request of a child server: how the answer came about, and the answer.
+    /// Handles a request of a child server. Returns the origin of the answer, and the answer.
     ///
     /// # Errors
     ///
@@ -31,7 +31,7 @@ impl Resource {
         now: Time,
     ) -> Result<(AnswerKind, ServerLease), RefusalReason> {
         let name = &ask.holder().name;
-        // Of a child that does not say by which mastership it speaks: before it is granted anything.
+        // For a child that does not report its mastership, this must come before the grant.
         let is_silent = ask.mastership().is_none();
         let before = is_silent.then(|| self.granted_for(name, now));
         let answer = self.handle_ask(ask, gate, now)?;
@@ -45,8 +45,8 @@ impl Resource {
         Ok((answer.kind, lease))
     }
 
-    /// Asks on behalf of a child server with a stream, what it last asked itself. None: the answer would not differ from
-    /// the last one, or the child has been silent for too long.
+    /// Repeats the last request of a child server with a stream. None: the answer would not differ from the last one,
+    /// or the child has been silent for too long.
     pub(crate) fn regrant(&mut self, slot: Slot, now: Time) -> Option<Answer> {
         let holding = self.ledger.get(slot)?;
         if !self.may_regrant(holding, now) {
@@ -78,14 +78,14 @@ impl Resource {
         Some(self.current(slot, refresh_in, AnswerKind::Decided, now))
     }
 
-    /// Whether something can be decided for a child server that did not ask: not in learning mode, without a lease of our
-    /// own, nor when its template is gone, which takes nothing back: what is out runs down.
+    /// Whether this server may decide for a child server that did not ask: not in learning mode, without a lease of its
+    /// own, or without a template. When a template is gone, leases run down and none is taken back.
     fn may_regrant(&self, holding: &Holding, now: Time) -> bool {
         let learns = self.learning_remaining(now).is_some();
         if holding.pending || learns || !self.has_lease(now) || !self.has_source() {
             return false;
         }
-        // A silent child may have ended: what it has must end.
+        // A silent child may have ended: its lease must end, too.
         let asked_at = holding
             .report
             .as_ref()
@@ -95,8 +95,8 @@ impl Resource {
         now.since(asked_at) <= 2 * interval + SILENT_MIN
     }
 
-    /// The answer that is made now says of no former process that it may live: the child confirms from then on what that one
-    /// handed out, as its own.
+    /// Notes that the present answer names no former process that may live: from then on the child confirms that
+    /// process's grants as its own.
     fn note_former_gone(&mut self, slot: Slot, now: Time) {
         let past = self.ledger.get(slot).and_then(|it| it.past.as_ref());
         if past.is_some_and(|past| past.is_first_answer_since(now)) {

@@ -95,7 +95,7 @@ impl Resource {
             return Ok(Some(self.current(slot, ask.floor, kind, now)));
         }
         let since = now.since(holding.decided_at);
-        // Others wait for what an acknowledgement frees. One comes for each shrink, no more.
+        // Others wait for the capacity that an acknowledgement frees. Each shrink has only one.
         let newest = holding.newest().capacity;
         let acknowledges = ask.acknowledges() && ask.in_use() <= newest && newest < holding.own();
         let is_next = precedence == Precedence::Next && !self.is_new_mastership(slot, ask);
@@ -262,7 +262,7 @@ impl Resource {
         let grant = self.grant(ask, nothing, nothing, nothing, now);
         let mut words = Vec::new();
         if self.learning_remaining(now).is_some() {
-            // It wants less than it has: until it says that it has shrunk, what it has counts.
+            // The holder wants less than it has. Its reported lease counts until it reports that it has shrunk.
             words = self.leases_of_reports(ask, grant.room, now);
         }
         let has_until = words.iter().map(|word| word.expires_at).max();
@@ -291,7 +291,7 @@ impl Resource {
         slot
     }
 
-    /// Makes a grant a lease.
+    /// Turns a grant into a lease.
     pub(super) fn give(&mut self, slot: Slot, grant: &Grant, now: Time) {
         let Some(holding) = self.ledger.get(slot) else {
             return;
@@ -317,7 +317,7 @@ impl Resource {
         }
     }
 
-    /// When a lease ends that is granted now.
+    /// Returns the end of a lease that is granted now.
     pub(super) fn expiry_from(&self, now: Time) -> Time {
         let expiry = now + self.policy.algorithm().lease_length;
         self.supply.expires_at.map_or(expiry, |end| expiry.min(end))

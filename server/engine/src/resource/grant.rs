@@ -26,8 +26,8 @@ pub(super) struct Grant {
 }
 
 impl Grant {
-    /// One that is started again and again must not take what is free each time: what all but one of the processes may be
-    /// using that had its name counts as its own.
+    /// A holder that restarts again and again must not take free capacity each time: the leases of all former processes
+    /// but one count as its own.
     fn leave_apart(&mut self, holding: &Holding) {
         let others = holding.leases().apart_but_one();
         if !others.is_zero() {
@@ -39,8 +39,8 @@ impl Grant {
 }
 
 impl Resource {
-    /// Decides what a known holder gets, whose claims are those of the ask. `lowered` is what it may keep if the capacity
-    /// was lowered since it last asked.
+    /// Decides the grant of a known holder, whose claims are those of the ask. `lowered` is the amount that it may keep
+    /// if the capacity was lowered since it last asked.
     pub(super) fn grant_known(
         &self,
         holding: &Holding,
@@ -56,8 +56,8 @@ impl Resource {
         grant
     }
 
-    /// Decides what a holder gets, whose claims are in the index. It has `held` reserved and `newest` as its newest lease, and may
-    /// keep `kept` should the capacity be lowered below what is out.
+    /// Decides the grant of a holder whose claims are in the index. It has `held` reserved and `newest` as its newest
+    /// lease, and may keep `kept` if the capacity is lowered below the sum of the leases.
     pub(super) fn grant(
         &self,
         ask: &HolderAsk<'_>,
@@ -92,7 +92,7 @@ impl Resource {
         };
         let algorithm = self.policy.algorithm();
         if algorithm.kind.has_bands() {
-            // How what is to come splits over the bands is not known: as what there is, say.
+            // The split of the expected capacity over the bands is unknown; assume the present one.
             let wants = demand.wants();
             if self.supply.capacity.is_zero() {
                 return wants;
@@ -208,15 +208,15 @@ impl Resource {
     }
 }
 
-/// The part that a child server in learning mode keeps: its lease, and no less than its share by what it has
-/// heard and what others of its holders have, which is no more than it has itself.
+/// Returns the amount that a child server in learning mode keeps: its newest lease or, if that is more, its share by
+/// the known demand plus the unreported leases of its holders. `unreported` is at most its lease.
 fn keeps(newest: Amount, share: Share, unreported: Amount) -> Amount {
     let share = share.amount.get() + unreported.get();
     newest.max(Amount::from_computed(share))
 }
 
-/// The part of that which a holder may keep, if more is out than there is: without what another process under its
-/// name has besides.
+/// Returns the part of `kept` that a holder may keep if the leases exceed the capacity: without the leases of other
+/// processes under its name.
 fn without_apart(holding: &Holding, kept: Amount) -> Amount {
     let leases = holding.leases();
     if !leases.has_apart() {

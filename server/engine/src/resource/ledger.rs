@@ -118,7 +118,7 @@ impl Ledger {
         self.table.get(*self.children().get(name)?)
     }
 
-    /// In learning mode: what holders say that they have, if any has said anything.
+    /// In learning mode: the holders' reports, if there are any.
     pub(super) fn reported(&self) -> Option<&Reported> {
         let reported = self.reported.as_deref();
         reported.filter(|it| !it.is_empty())
@@ -169,11 +169,11 @@ impl Ledger {
         self.table.memory_bytes() + self.bands().memory_bytes() + reported
     }
 
-    /// Whether so many priorities more may be brought ([`Arrivals::admit_priorities`]).
+    /// Checks that `more` new priorities may be brought ([`Arrivals::admit_priorities`]).
     ///
     /// # Errors
     ///
-    /// The limit is reached.
+    /// The limit that is reached.
     pub(super) fn admit_priorities(
         &mut self,
         by: Brings,
@@ -263,8 +263,8 @@ impl Ledger {
         }
     }
 
-    /// Takes out leases that have ended: looks at up to so many, and at none after a child server, which may have a
-    /// thousand claims. Returns how many holders are gone, and how many leases it has looked at.
+    /// Removes holders whose leases have ended. It checks up to `most` holders, and stops after a child server,
+    /// which may have a thousand claims. Returns the number of removed holders, and that of checked ones.
     pub(super) fn expire(&mut self, most: usize, now: Time) -> (usize, usize) {
         let (mut gone, mut looked_at, mut child_is_gone) = (0, 0, false);
         while looked_at < most && !child_is_gone {
@@ -340,7 +340,7 @@ impl Ledger {
         std::mem::take(&mut self.waste)
     }
 
-    /// Whether there were so many holders, or are so many claims, that dropping it takes long.
+    /// Whether it has had so many holders, or has so many claims, that dropping it takes long.
     pub(super) fn has_had_many(&self) -> bool {
         self.table.has_had_many()
     }

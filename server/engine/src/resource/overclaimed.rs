@@ -116,8 +116,8 @@ impl Resource {
         reported.wait_for_answer(holder, unanswered);
     }
 
-    /// The parent has answered: the reports that went up count, and if they exceed its grant, no more is reserved for a
-    /// report than will be confirmed.
+    /// Counts the reports that the parent has answered. If they exceed its grant, each reserves only the part that will
+    /// be confirmed.
     pub(super) fn count_answered_reports(&mut self, now: Time) {
         let Some(upstream) = &self.upstream else {
             return;
@@ -169,8 +169,8 @@ impl Resource {
         if is_counted { part } else { all }
     }
 
-    /// The most that a holder is confirmed of what it says, however much there is. A child server in
-    /// learning mode does not know for how many clients it stands.
+    /// The most of a holder's report that is confirmed, whatever the capacity is. A child server in learning mode does
+    /// not know for how many clients it stands.
     pub(super) fn confirmed_max(&self, ask: &HolderAsk<'_>, clients: f64) -> Amount {
         let HolderBounds {
             wants_max,
@@ -187,10 +187,10 @@ impl Resource {
         })
     }
 
-    /// In learning mode: what a holder says it may be using, as leases. At the root it cannot be more than
-    /// there is; below it, more may be out than we have by now, and the parent still reserves it. For a report
-    /// that is cut, no more is reserved than is confirmed, nor for longer. But a child server that says no
-    /// more than there is has handed it out for as long as it says, though it may be less.
+    /// In learning mode: returns a holder's reports as leases. At the root they cannot exceed the capacity. Below it,
+    /// leases may exceed the present capacity, and the parent still reserves them. A report that is cut reserves only
+    /// the confirmed part, for a short time. But a child server whose report fits the capacity has handed it out for
+    /// the reported time, though perhaps not all of it.
     pub(super) fn leases_of_reports(
         &self,
         ask: &HolderAsk<'_>,
@@ -253,7 +253,7 @@ impl Resource {
         ends.min(soon.max(had_until.unwrap_or(soon)))
     }
 
-    /// Remembers that a holder was granted something, and what it was cut from.
+    /// Records a grant, and the report that it was cut from.
     pub(super) fn note_granted(&mut self, holder: &HolderId, grant: &Grant) {
         if self.ledger.reported().is_some() {
             let holder = self.ledger.key_of(holder);

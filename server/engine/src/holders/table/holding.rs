@@ -44,7 +44,7 @@ pub(crate) struct Holding {
     pub why: KnownWhy,
     /// The newest request seen; 0 if it does not number its requests.
     pub sequence: u64,
-    /// Which process has the name. None: its requests do not name a process.
+    /// The process that has the name. None: its requests do not name a process.
     pub incarnation: Option<Incarnation>,
     /// Earlier processes of the name, if any are known.
     pub past: Option<Box<Past>>,
@@ -198,9 +198,9 @@ const OVERDUE_MIN_OF_SERVER: Duration = Duration::from_secs(4);
 /// A child server's report about itself, sent with its demand.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct ServerReport {
-    /// The epoch of the mastership by which it speaks for its node. Absent: it does not say.
+    /// The epoch of its mastership of its node. Absent: it does not report one.
     pub epoch: Option<u64>,
-    /// By which mastership of its node it hands out leases. Absent: it does not say.
+    /// The mastership of its node by which it hands out leases. Absent: it does not report one.
     pub mastership: Option<MastershipId>,
     /// Levels of servers from it down; a leaf is 1.
     pub height: u32,

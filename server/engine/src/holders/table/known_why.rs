@@ -17,7 +17,7 @@ pub(crate) struct KnownWhy {
 /// The rule that decided a share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DecidedBy {
-    /// By the algorithm.
+    /// The algorithm.
     Division,
     /// See [`Reason::Learning`].
     Learning,
