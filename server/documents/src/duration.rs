@@ -43,7 +43,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_duration_is_refused() {
+    fn an_invalid_duration_is_refused() {
         for text in ["", "-1", "NaN", "inf", "1e300", "soon", "5 apples"] {
             assert_eq!(parse_duration(text), Err(DurationError), "{text:?}");
         }

@@ -9,7 +9,7 @@ use crate::keys::{Names, key_problems, near};
 use crate::placed_value::{PlacedKey, PlacedValue, Value};
 use crate::problem::{Position, Problem};
 
-/// What was found to be wrong.
+/// The problems of a document.
 #[derive(Debug, Default)]
 pub struct Problems(pub Vec<Problem>);
 
@@ -29,7 +29,7 @@ pub struct Map<'a> {
     pub place: Position,
     /// The keys on the way to it. Empty: the document.
     pub path: String,
-    /// What is in it, in its order.
+    /// The entries, in the order of the document.
     pub entries: &'a [(PlacedKey, PlacedValue)],
 }
 
@@ -55,7 +55,7 @@ impl Problems {
 }
 
 impl<'a> Map<'a> {
-    /// What stands under a key, if anything does.
+    /// Returns the value of a key, if it has one.
     pub fn get(&self, names: &Names) -> Option<At<'a>> {
         let mut found = self
             .entries
@@ -122,7 +122,7 @@ impl At<'_> {
     }
 }
 
-/// What may have been meant, as the end of a message.
+/// Returns the known word that was probably meant, as the end of a message.
 pub fn hint(written: &str, known: &[&str]) -> String {
     near(written, known).map_or_else(String::new, |word| format!("; did you mean {word}?"))
 }

@@ -8,8 +8,8 @@ use crate::problem::{Position, shortened};
 /// How a key may be written: its name, and the names that it had before.
 pub type Names = [&'static str];
 
-/// The keys of a map that nobody reads, because they are unknown or the second of their name: where,
-/// which, and what to do. A key may have older names, which stand behind its name.
+/// Returns the keys of a map that are unknown or repeated: for each, its place, its name and a
+/// message. A key may have older names, which stand behind its name.
 pub fn key_problems(
     map: &[(PlacedKey, PlacedValue)],
     known: &[&Names],
@@ -42,7 +42,8 @@ pub fn near<'a>(written: &str, known: &[&'a str]) -> Option<&'a str> {
     (nearest.0 <= 1 + nearest.1.len() / 5).then_some(nearest.1)
 }
 
-/// How many characters must be put in, taken out or replaced to make one word of the other.
+/// Levenshtein distance: the number of characters to insert, remove or replace to turn one
+/// word into the other.
 pub fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();

@@ -1,8 +1,8 @@
 //! A YAML document as it stands: values with their places, of whatever type they are.
 //!
 //! Reading straight into typed structs would stop at the first value of a wrong type. Read like
-//! this, everything else can still be looked at, so that all problems are found at once.
-//! Whatever of ours is written in YAML is read through it.
+//! this, everything else can still be looked at, so that all problems are found at once. All our
+//! YAML documents are read through it.
 
 use std::fmt;
 use std::time::Duration;
@@ -24,9 +24,9 @@ pub const DEPTH_MAX: usize = 32;
 /// A value and where it stands.
 #[derive(Clone, Debug)]
 pub struct PlacedValue {
-    /// Where it stands.
+    /// Its place.
     pub place: Position,
-    /// What stands there.
+    /// The value.
     pub value: Value,
 }
 
@@ -52,14 +52,14 @@ pub enum Value {
 /// A key of a map, as text, and where it stands.
 #[derive(Clone, Debug)]
 pub struct PlacedKey {
-    /// Where it stands.
+    /// Its place.
     pub place: Position,
-    /// What it says.
+    /// Its text.
     pub text: String,
 }
 
 impl Value {
-    /// What it is, for people.
+    /// Describes the value, for people.
     pub fn described(&self) -> String {
         match self {
             Self::Null => "nothing".to_owned(),
@@ -149,13 +149,14 @@ pub fn text_of(bytes: &[u8]) -> Result<&str, Problem> {
     }
 }
 
-/// How many bytes there are is not known: whoever reads a file stops behind the limit.
+/// The problem of a document that is too large. Its size is unknown: the reader of a file stops
+/// behind the limit.
 fn too_large() -> Problem {
     let message = format!("is larger than the {DOCUMENT_BYTES_MAX} bytes that a document may have");
     Problem::of_document(Position::START, message)
 }
 
-/// What the parser could make nothing of.
+/// The problem of a text that the YAML parser refuses.
 fn no_document(error: &YamlError) -> Problem {
     let place = error
         .location()

@@ -1,4 +1,4 @@
-//! Where the templates of a document stand, for what is to be said of a valid one.
+//! Places of the templates of a document, for remarks on a valid one.
 
 use std::collections::BTreeMap;
 
@@ -9,9 +9,9 @@ use crate::problem::{Position, Problem};
 /// Templates, and where they stand.
 #[derive(Clone, Debug, Default)]
 pub struct Located {
-    /// What the document says.
+    /// The templates.
     pub templates: Templates,
-    /// Where.
+    /// Their places.
     pub places: TemplatePlaces,
 }
 
@@ -37,7 +37,7 @@ impl Default for TemplatePlaces {
 }
 
 impl Located {
-    /// What is to be said of a field of a template, counted from 0, with its place.
+    /// Returns a remark on a field, with its place. `index` counts templates from 0.
     pub fn remark(&self, index: usize, field: Field, message: impl Into<String>) -> Problem {
         let field = field.to_string();
         let place = self.places.of(index, &field);
@@ -56,7 +56,7 @@ impl Located {
         &self.places.blanks
     }
 
-    /// What is to be said of all templates together, with the place of their list.
+    /// Returns a remark on all templates together, with the place of their list.
     pub fn remark_on_all(&self, message: impl Into<String>) -> Problem {
         Problem {
             field: Some("resources".to_owned()),
@@ -66,7 +66,7 @@ impl Located {
 }
 
 impl TemplatePlaces {
-    /// Where a field stands. What is missing has no place; the nearest thing around it has.
+    /// Returns the place of a field; for an absent one, that of the nearest part around it.
     pub(crate) fn of(&self, index: usize, field: &str) -> Position {
         let Some((start, places)) = self.fields.get(index) else {
             return Position::START;

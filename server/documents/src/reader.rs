@@ -304,7 +304,7 @@ impl TemplateReader {
         }
     }
 
-    /// Reports keys that nobody reads, because they are unknown or the second of their name.
+    /// Reports keys that are unknown or repeated.
     fn check_keys(&mut self, map: &Map<'_>, known: &[&Names]) {
         let mut problems = Problems::default();
         map.check_keys(known, &mut problems);

@@ -202,7 +202,7 @@ fn a_document_that_is_no_list_of_templates_is_refused() {
 }
 
 #[test]
-fn what_is_no_yaml_is_refused_with_its_place() {
+fn invalid_yaml_is_refused_with_its_place() {
     for (text, place) in [
         ("{{{", "1:3"),
         ("resources:\n- identifier_glob: a\n capacity: 1\n", "3:2"),
@@ -273,7 +273,7 @@ resources: []
 }
 
 #[test]
-fn what_a_merge_brings_along_is_not_given_twice() {
+fn a_key_from_a_merge_does_not_count_as_repeated() {
     let text = "resources:
 - &first
   identifier_glob: a
@@ -404,7 +404,7 @@ fn nested(levels: usize) -> String {
 }
 
 #[test]
-fn what_nests_too_deeply_is_refused_before_the_stack_is_used_up() {
+fn a_document_that_nests_too_deeply_is_refused_before_the_stack_overflows() {
     let no_map =
         "t.yaml:1:1: is a list; a document starts with \"resources:\" and a list of templates";
     check(&nested(DEPTH_MAX), &[no_map]);
@@ -447,7 +447,7 @@ fn hostile_documents_are_refused_in_no_time() {
 }
 
 #[test]
-fn what_is_said_of_a_document_in_order_has_its_place() {
+fn a_remark_on_a_valid_document_has_its_place() {
     let text = "
 resources:
 - {identifier_glob: a, capacity: 1, algorithm: {kind: STATIC, lease_length: 60, refresh_interval: 5}}

@@ -38,7 +38,7 @@ use crate::admission::weight::Weight;
 use crate::id::Caller;
 use doorward_time::spread;
 
-/// A refused caller comes back after so long; callers do not return together.
+/// Bounds of the additional retry delay of a refused caller, which spreads their return.
 const COME_BACK: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(5));
 
 /// Change of the bytes that a caller has brought to one resource.
@@ -85,7 +85,7 @@ impl Admission {
         std::mem::replace(self, anew)
     }
 
-    /// A resource of so many bytes belongs to another template now.
+    /// Moves the bytes of a resource to another template.
     pub(crate) fn move_resource(&mut self, from: TemplateSlot, to: TemplateSlot, bytes: usize) {
         if from != to {
             self.templates.get_mut(from).bytes -= bytes;
@@ -93,7 +93,7 @@ impl Admission {
         }
     }
 
-    /// The template is not in force any more, and no resource belongs to it.
+    /// Removes the book of a template that is no longer in force and has no resources.
     pub(crate) fn forget_template(&mut self, slot: TemplateSlot) {
         self.templates.forget(slot);
     }

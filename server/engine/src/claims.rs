@@ -1,5 +1,4 @@
-//! Who wants what: claims of clients, demand of child servers, and the index that answers what all of them want
-//! together.
+//! Claims of clients, demand of child servers, and the index over all claims together.
 
 mod bands;
 mod claim;

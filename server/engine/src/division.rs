@@ -261,8 +261,8 @@ pub struct Why {
     pub bound: Bound,
 }
 
-/// Divides what there is by the template's algorithm, as far as the holder is concerned whose
-/// demand is given. Its claims must be in `bands`.
+/// Divides the supply by the template's algorithm, as far as it concerns the holder with that demand. Its claims must
+/// be in `bands`.
 pub fn solve(algorithm: &Algorithm, bands: &Bands, supply: &Supply, demand: &Demand) -> Rule {
     let asked = || demand.bands();
     solve_for(algorithm, bands, supply, asked)

@@ -61,13 +61,13 @@ use crate::time::Time;
 /// When the node wants [`Node::handle_timeout`] called, and why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeout {
-    /// At that time or soon after.
+    /// The time. The call may come a little later.
     pub at: Time,
-    /// What is due then.
+    /// The reason for the call.
     pub reason: TimeoutReason,
 }
 
-/// What is due at a [`Timeout`].
+/// The reason for a [`Timeout`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TimeoutReason {
     /// A lease may have ended.
@@ -96,11 +96,11 @@ pub struct Node {
     mastership: Mastership,
     /// No earlier master of the node has decided anything since then. None: no lease of it is left.
     vacant_since: Option<Time>,
-    /// The longest lease that was out then by templates other than those in force. What a
-    /// predecessor granted by templates that were in force here, and are not any more, counts, too.
+    /// The longest lease that templates no longer in force may have given by then. It includes grants of a predecessor
+    /// under templates that were in force here before.
     longer_leases: Duration,
-    /// Until when leases may last by templates that gave longer ones than those in force, as far as
-    /// this server knew before this mastership, or granted them itself.
+    /// Latest end of leases under earlier templates with longer leases, as far as this server knew them before this
+    /// mastership, or granted them itself.
     former_leases_until: Time,
     /// The mastership of this server that ended last because its time was over, and when that was.
     ended: Option<(u64, Time)>,
@@ -153,8 +153,8 @@ impl Node {
         }
     }
 
-    /// A node that knows nothing of what this one has granted, but how long that may last at most: for
-    /// a shell that cannot trust this one any more. It is another process to everybody else.
+    /// Returns a node that knows nothing of this one's grants except their latest end, for a shell that cannot trust
+    /// this node any more. Other nodes see it as another process.
     pub fn anew(&self, incarnation: Incarnation) -> Self {
         let config = Config {
             incarnation,
@@ -206,7 +206,7 @@ impl Node {
             .min_by_key(|timeout| timeout.at)
     }
 
-    /// What happened since the last call, oldest first.
+    /// Returns the oldest event that was not returned yet.
     pub fn poll_event(&mut self) -> Option<NodeEvent> {
         self.events.pop_front()
     }

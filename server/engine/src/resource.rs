@@ -1,14 +1,14 @@
 //! One resource: turns the shares of its algorithm into leases that never add up to too much.
 //!
-//! What it is made of: [`ledger`], who holds what; [`policy`], by what it is divided; what there is of it
-//! ([`Supply`]); [`learning_mode`]; and, below the root, [`parent_lease`], how it stands with its parent.
+//! Its parts: [`ledger`], its holders and their leases; [`policy`], the algorithm that divides it; [`Supply`], the
+//! capacity; [`learning_mode`]; and, below the root, [`parent_lease`], its lease from the parent.
 //!
-//! What happens to it: [`decide`] is where a request becomes a lease, [`lowering`] what is kept when
-//! there is less, [`repeat`] what need not be decided again,
-//! [`pending`] which holders wait for the parent, [`learned`] what holders reported that others had
-//! granted, [`masterships`] of what masterships a child server's node spoke before, [`processes`] who has a
-//! name that several processes ask under; `safe` what clients fall back to in safe mode, [`timer`] what is
-//! due when; [`aggregate`] what goes up of what holders ask for. Here is what else happens to a resource: templates and time.
+//! Its steps: [`decide`] turns a request into a lease; [`lowering`] keeps leases when the capacity is lowered;
+//! [`repeat`] answers repeated requests without a decision; [`pending`] lets holders wait for the parent; [`learned`]
+//! keeps reports of leases that other masterships granted; [`masterships`] knows the earlier masterships of a child
+//! server's node; [`processes`] decides which of several processes has a name; `safe` computes the capacity that
+//! clients use in safe mode; [`timer`] lists the times at which work is due; [`aggregate`] sums the holders' demand for
+//! the parent. This file handles templates and time.
 
 mod admit;
 mod aggregate;
@@ -56,27 +56,27 @@ use crate::templates::{Algorithm, Template};
 use crate::time::Time;
 use doorward_time::tolerance::Tolerance;
 
-/// Entries of ended leases looked at by one request. It never does more than this of others' work;
-/// what is left is done by the timer, and until then counts as in use, which is the safe side.
+/// Number of scheduled leases that one request checks. The timer does the rest. Until then, ended leases count as in
+/// use, which is the safe side.
 const EXPIRIES_PER_REQUEST: usize = 32;
 
-/// The same by the timer, which looks again at once if there are more.
+/// Number of scheduled leases that one timeout checks. If there are more, the timer is due again at once.
 const EXPIRIES_PER_TIMEOUT: usize = 256;
 
-/// How a mastership of the node began, in which a resource is decided about.
+/// The beginning of the mastership in which a resource is decided.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Beginning {
-    /// Which.
+    /// The mastership.
     pub(crate) mastership: MastershipId,
     /// No earlier master of the node has granted anything since then. None: no lease of it is left.
     pub(crate) vacant_since: Option<Time>,
     /// The longest of their leases by templates other than those in force. Zero: there are none.
     pub(crate) longer_leases: Duration,
-    /// By how much the clock may be wrong that they are counted on now.
+    /// Largest error of the clock that measures them now.
     pub(crate) clock_tolerance: Tolerance,
 }
 
-/// When leases of that length are over which were granted before a node became vacant.
+/// Returns the end of leases of a given length that were granted before a node became vacant.
 pub(crate) fn over_after(vacant_since: Option<Time>, lasts: Duration) -> Time {
     vacant_since.map_or(Time::ZERO, |since| since + lasts)
 }
@@ -90,13 +90,13 @@ pub(crate) struct Resource {
     policy: Policy,
     supply: Supply,
     learning: LearningMode,
-    /// Where the supply comes from, below the root.
+    /// The source of the supply, below the root.
     upstream: Option<Box<ParentFacts>>,
-    /// Holders whose last leases have ended since that was last asked.
+    /// Holders whose last lease has ended since the last call of `take_expired`.
     expired: u32,
     ledger: Ledger,
     beginning: Beginning,
-    /// Two live processes under one name were seen, which is not reported yet.
+    /// The last conflict of two live processes under one name that is not reported yet.
     conflict: Option<Box<Conflict>>,
     lowering: Lowerings,
     invitations: Invitations,
@@ -178,12 +178,12 @@ impl Resource {
                 .is_none_or(|upstream| upstream.lease.is_settled(self.has_leftover()))
     }
 
-    /// Whether what there is comes from somewhere: from a template, or from a parent.
+    /// Whether the capacity has a source: a template or a parent.
     pub(crate) fn has_source(&self) -> bool {
         self.policy.is_in_force()
     }
 
-    /// What there is to share, and Σ reserved, if that is more and more than may be.
+    /// Returns the capacity and Σ reserved, if the algorithm keeps to the capacity and Σ reserved exceeds it.
     pub(crate) fn overcommitted(&self) -> Option<(f64, f64)> {
         self.is_overcommitted().then(|| {
             (
@@ -193,15 +193,15 @@ impl Resource {
         })
     }
 
-    /// Whether Σ reserved is more than what there is to share, and more than may be.
+    /// Whether the algorithm keeps to the capacity and Σ reserved exceeds it.
     fn is_overcommitted(&self) -> bool {
         self.policy.algorithm().kind.promises_total()
             && self.ledger.table().reserved().exceeds(self.supply.capacity)
     }
 
-    /// The template that is in force from now on; None: it is gone. Below the root it counts only
-    /// as long as no parent says how to divide. At the root, `longer_leases` is the longest lease of
-    /// predecessors by templates other than those in force.
+    /// Puts a template in force. None: the template is gone. Below the root it counts only until a parent sends an
+    /// algorithm. At the root, `longer_leases` is the longest lease of predecessors by templates other than those in
+    /// force.
     pub(crate) fn handle_template(
         &mut self,
         template: Option<Arc<Template>>,
@@ -252,28 +252,27 @@ impl Resource {
         self.ledger.take_waste()
     }
 
-    /// Whether there were so many holders that dropping it takes long.
+    /// Whether it has had so many holders that dropping it takes long.
     pub(crate) fn has_had_many(&self) -> bool {
         self.ledger.has_had_many()
     }
 
-    /// How many holders' last leases have ended since this was last asked.
+    /// Takes the number of holders whose last lease has ended since the last call.
     pub(crate) fn take_expired(&mut self) -> u64 {
         u64::from(std::mem::take(&mut self.expired))
     }
 
-    /// Two live processes under one name, if that was seen since this was last asked.
+    /// Takes the last conflict of two live processes under one name since the last call.
     pub(crate) fn take_conflict(&mut self) -> Option<Box<Conflict>> {
         self.conflict.take()
     }
 
-    /// Whether something has happened that is still to be asked for: see what is taken.
+    /// Whether a `take_` method has something to return.
     pub(crate) fn has_untaken(&self) -> bool {
         self.expired > 0 || self.conflict.is_some() || self.ledger.has_untaken()
     }
 
-    /// Whether something changed since this was last asked that may change what child servers
-    /// should have.
+    /// Takes whether something has changed since the last call that may change the shares of child servers.
     pub(crate) fn take_unsettled(&mut self) -> bool {
         self.ledger.take_unsettled()
     }
@@ -311,13 +310,13 @@ impl Resource {
         );
     }
 
-    /// How what there is is divided, as far as that demand is concerned.
+    /// The division of the capacity, as far as it concerns that demand.
     fn rule_for(&self, demand: &Demand) -> Rule {
         let algorithm = self.policy.algorithm();
         division::solve(algorithm, self.ledger.bands(), &self.supply, demand)
     }
 
-    /// How what there is is divided among everyone.
+    /// The division of the capacity among all holders.
     fn rule_for_all(&self) -> Rule {
         let algorithm = self.policy.algorithm();
         division::solve_for_all(algorithm, self.ledger.bands(), &self.supply)
@@ -328,7 +327,7 @@ impl Resource {
         self.ledger.note_changed();
         let before = self.policy.replace_algorithm(algorithm);
         if before.kind != self.policy.algorithm().kind {
-            // Below the root, the parent hears by what its answer was understood.
+            // Below the root, the next request tells the parent which of its answers was understood.
             self.ledger.note_demand_changed();
         }
         let promised_total = before.kind.promises_total();
@@ -341,7 +340,7 @@ impl Resource {
         };
         let anew = self.learning_from(now);
         self.learning.change_algorithm(relearns, anew);
-        // Below the root, how long to learn is known only now.
+        // Below the root, the learning time is known only now.
         if self.upstream.is_none() && !self.learning.is_on() {
             self.ledger.forget_reported();
         }
@@ -355,7 +354,7 @@ impl Resource {
         self.ledger.note_unsettled();
     }
 
-    /// Learning by the algorithm in force, until what predecessors granted is over.
+    /// Learning mode by the algorithm in force, until leases of predecessors have ended.
     fn learning_from(&self, now: Time) -> LearningMode {
         let learns_for = self
             .policy
@@ -365,8 +364,8 @@ impl Resource {
         LearningMode::begun(over_after(self.beginning.vacant_since, learns_for), now)
     }
 
-    /// Whether this server may not know all that is out: it is in learning mode, or does not know
-    /// yet for how long it has to be.
+    /// Whether this server may not know all leases: it is in learning mode, or does not know yet how long learning mode
+    /// lasts.
     fn is_learning(&self) -> bool {
         self.learning.is_on()
     }
@@ -375,7 +374,7 @@ impl Resource {
         self.learning.remaining(now)
     }
 
-    /// Takes out leases that have ended, and looks at up to so many for that. Returns how many.
+    /// Removes holders whose leases have ended, and checks up to `most` of them. Returns the number checked.
     fn expire(&mut self, most: usize, now: Time) -> usize {
         let (expired, looked_at) = self.ledger.expire(most, now);
         self.expired += counted(expired);
@@ -394,7 +393,8 @@ impl Resource {
             self.ledger.note_unsettled();
         }
         self.supply = supply;
-        // As long as an earlier lowering comes down, only a further one changes who may keep what.
+        // While leases still shrink after an earlier lowering, only a further lowering changes the amounts that holders
+        // may keep.
         if self.overcommitted().is_some() && (lowered || !was_overcommitted) {
             let rule = self.rule_for_all();
             self.lowering.add(&rule, !was_overcommitted);

@@ -27,7 +27,7 @@ use crate::config::{Endpoint, EtcdConfig};
 use crate::credentials::CredentialFiles;
 use crate::layout::{self, NodeKeys};
 
-/// What such a text begins with.
+/// The scheme of an address of a node in etcd.
 const SCHEME: &str = "etcd://";
 
 /// The keys that a text may have.
@@ -37,9 +37,9 @@ const KEYS: &str = "prefix, ca, cert, key, user or password_file";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeAddress {
     node: String,
-    /// None: from elsewhere.
+    /// None: the address names none, and other settings do.
     endpoints: Vec<Endpoint>,
-    /// None: from elsewhere, or the usual one.
+    /// None: the address names none; other settings or the default do.
     prefix: Option<String>,
     ca: Option<PathBuf>,
     cert: Option<PathBuf>,
@@ -48,12 +48,12 @@ pub struct NodeAddress {
     password_file: Option<PathBuf>,
 }
 
-/// How etcd is reached, and what the keys of nodes begin with there.
+/// Access to etcd, and the prefix of the keys of nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Etcd {
-    /// How it is reached.
+    /// Endpoints, credentials and timeouts.
     pub config: Arc<EtcdConfig>,
-    /// What the keys of all nodes begin with.
+    /// The prefix of the keys of all nodes.
     pub prefix: String,
 }
 
@@ -62,7 +62,7 @@ pub struct Etcd {
 pub struct EtcdNode {
     /// The node's name.
     pub node: String,
-    /// Where it is known.
+    /// The etcd that has its keys.
     pub etcd: Etcd,
 }
 
@@ -84,9 +84,9 @@ impl fmt::Display for EtcdNode {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{address} cannot be used: {problem}")]
 pub struct AddressError {
-    /// As given, but for what stands before an `@`.
+    /// The text as given, without the part before an `@`.
     address: String,
-    /// What is wrong, and what to give.
+    /// The problem, and the text to give instead.
     problem: String,
 }
 
@@ -289,7 +289,7 @@ fn write_address(f: &mut fmt::Formatter<'_>, endpoints: &[Endpoint], node: &str)
     Ok(())
 }
 
-/// The text for people, who may have put a password where none belongs.
+/// Returns the text for messages, without a password that was given in the wrong place.
 fn without_secrets(text: &str) -> String {
     let text = match text.rsplit_once('@') {
         Some((_, rest)) => format!("{SCHEME}…@{rest}"),

@@ -10,18 +10,18 @@ use tracing::debug;
 use crate::config::{Endpoint, EtcdConfig};
 use crate::error::Error;
 
-/// How often a connection is pinged while something waits on it, and how long for an answer: a
-/// member that hangs is noticed in the sum of both. etcd throws out whoever pings it more often than
-/// every 5 s (`--grpc-keepalive-min-time`), so what must be noticed sooner needs a call.
+/// Interval between pings while a call waits on a connection, and the timeout of each: the sum of
+/// both is the time in which a hanging member is noticed. etcd disconnects a client that pings more
+/// often than every 5 s (`--grpc-keepalive-min-time`), so noticing a hang sooner needs a call.
 const PING: (Duration, Duration) = (Duration::from_secs(6), Duration::from_secs(2));
 
-/// To one endpoint at a time. One that fails is left for the next one.
+/// A connection to one endpoint at a time. If a call fails, the next endpoint takes its place.
 pub struct EtcdConnection {
     config: Arc<EtcdConfig>,
-    /// Which of the endpoints is in use, or comes next.
+    /// Index of the endpoint that is in use, or comes next.
     turn: usize,
     client: Option<Client>,
-    /// Whether it ever answered since it is in use.
+    /// Whether this endpoint has answered since it came into use.
     has_answered: bool,
 }
 
@@ -35,8 +35,8 @@ impl fmt::Debug for EtcdConnection {
 }
 
 impl EtcdConnection {
-    /// To an endpoint by chance first, so that not all go to the same one. Connects when it is
-    /// first used.
+    /// Begins with a random endpoint, so that clients spread over all of them. Connects at the
+    /// first call.
     pub fn new(config: Arc<EtcdConfig>) -> Self {
         let turn = rand::random_range(0..config.endpoints.len().max(1));
         Self {
@@ -55,17 +55,17 @@ impl EtcdConnection {
             .map_or("nowhere", Endpoint::as_str)
     }
 
-    /// How long a call may take.
+    /// Longest time that a call may take.
     pub fn call_timeout(&self) -> Duration {
         self.config.call_timeout
     }
 
-    /// Sets how long a call may take.
+    /// Sets the longest time that a call may take.
     pub(crate) fn set_call_timeout(&mut self, timeout: Duration) {
         Arc::make_mut(&mut self.config).call_timeout = timeout;
     }
 
-    /// How many endpoints there are.
+    /// Number of endpoints.
     pub fn endpoints(&self) -> usize {
         self.config.endpoints.len()
     }

@@ -13,10 +13,10 @@ use crate::error::Error;
 use crate::follow::{KeyEntry, RangeView};
 use crate::layout::NodeKeys;
 
-/// What stands under a node's master key, in full.
+/// The value of a node's master key.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MasterKey {
-    /// Who is the master.
+    /// The master.
     #[serde(flatten)]
     pub master: Master,
     /// Its epoch is the revision at which the key came to be, and this. Not 0 only after etcd was set
@@ -25,22 +25,22 @@ pub struct MasterKey {
     pub epoch_offset: u64,
 }
 
-/// Who is the master of a node.
+/// The master of a node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Master {
-    /// Where it is, `host:port`.
+    /// Its address, `host:port`.
     pub address: String,
     /// Which process it is: another one each time a server starts.
     pub server: String,
 }
 
-/// What stands under a node's term key: a mastership, as its master last confirmed it. It stays when
-/// the mastership is over, so that a successor knows until when its predecessor may believe in it.
+/// The value of a node's term key: a mastership, as its master last confirmed it. The key stays when the mastership
+/// is over, so that a successor knows until which time its predecessor may believe in it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TermRecord {
     /// The epoch: see [`MasterKey::epoch_offset`].
     pub epoch: u64,
-    /// Where the master is.
+    /// The master's address.
     pub address: String,
     /// Which process it is.
     pub server: String,
@@ -62,16 +62,15 @@ pub struct TermRecord {
     pub outstanding: bool,
 }
 
-/// How long leases last that a master may have granted: for who succeeds it and has other templates,
-/// or learns while leases by former templates are out.
+/// Lengths of leases that a master may have granted, for a successor with other templates, or one that learns while
+/// leases of former templates last.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeaseLengths {
     /// Which lease lengths are in force: the same text for the same templates, whatever else they say.
     pub templates: String,
-    /// How long the longest of them is.
+    /// Longest lease length.
     pub longest_ms: u64,
-    /// For how long leases may last from now on, at most, that were granted by templates which gave
-    /// longer ones. Absent, or 0: for none.
+    /// Longest rest of leases from former templates that gave longer ones. Absent, or 0: there are none.
     #[serde(default)]
     pub older_ms: u64,
 }
@@ -99,7 +98,7 @@ impl Role {
     }
 }
 
-/// What a server says of itself, under its own key.
+/// A server's entry about itself, under its own key.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Registration {
     /// Its node.
@@ -113,7 +112,7 @@ pub struct Registration {
     pub server: String,
     /// Its place in the tree, as far as it knows.
     pub role: Role,
-    /// How many nodes are above its own; absent as long as it does not know.
+    /// Number of nodes above its own; absent as long as the server does not know it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub level: Option<u32>,
     /// The highest epoch of the node that it has seen: should etcd be restored from a backup, a master
@@ -131,12 +130,12 @@ pub struct Servers {
     pub master: Option<(Master, u64)>,
     /// Its last mastership, if there ever was one.
     pub term: Option<TermRecord>,
-    /// All that are there, by address.
+    /// All registered servers, by address.
     pub servers: Vec<Registration>,
 }
 
 impl Servers {
-    /// Reads what stands under a node's keys. What makes no sense is passed over: it is not ours.
+    /// Reads the values of a node's keys. It skips values that it cannot parse: other programs wrote them.
     pub fn of_view(keys: &NodeKeys, view: &RangeView) -> Self {
         let master = view.entries.get(&keys.master()).and_then(|entry| {
             let created = u64::try_from(entry.create_revision).ok()?;
@@ -170,7 +169,7 @@ impl Servers {
         addresses
     }
 
-    /// Whom to ask, in turn: [`Self::addresses`], then those that were given beside the node.
+    /// Returns the addresses to ask, in turn: [`Self::addresses`], then the additional ones in `given`.
     pub fn addresses_and<'a>(&self, given: impl IntoIterator<Item = &'a str>) -> Vec<String> {
         let mut addresses = self.addresses();
         for address in given {
@@ -232,13 +231,13 @@ pub async fn resolve_all(
         let servers = Servers::of_view(&NodeKeys::new(prefix, &node), &view);
         (node, servers)
     });
-    // What holds nothing of ours is no node.
+    // A node without any key of ours is no node.
     Ok(servers
         .filter(|(_, servers)| *servers != Servers::default())
         .collect())
 }
 
-/// What became of a node that was to be forgotten.
+/// Result of forgetting a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Forgotten {
     /// Nothing of it is left.
@@ -252,8 +251,8 @@ pub enum Forgotten {
     MayBeBelieved(Duration, TermRecord),
 }
 
-/// Removes what is left of a node that has no server and no master: its last term. `over` is a term
-/// that is known to be over, though nobody resigned.
+/// Removes what is left of a node that has no server and no master: its last term. `over` is a term that is known to
+/// be over, although its master did not resign.
 ///
 /// # Errors
 ///
@@ -272,7 +271,7 @@ pub async fn forget(
     let Some(entry) = view.entries.get(&keys.term()) else {
         return Ok(Forgotten::Unknown);
     };
-    // What makes no sense is not ours: no node is listed for it either.
+    // Another program wrote a value that cannot be parsed: no list of nodes has it, either.
     let Some(term) = parse::<TermRecord>(entry) else {
         return Ok(Forgotten::Unknown);
     };

@@ -1,4 +1,4 @@
-//! What can go wrong with etcd.
+//! Errors of calls to etcd.
 
 use std::error::Error as StdError;
 
@@ -10,21 +10,21 @@ pub enum Error {
     /// An endpoint did not answer, or could not: another one, or the same one later, may.
     #[error("etcd at {endpoint} does not answer ({what}): {problem}")]
     Unreachable {
-        /// Which.
+        /// The endpoint.
         endpoint: String,
-        /// What it was asked.
+        /// Name of the call.
         what: &'static str,
-        /// Why, for people.
+        /// The reason, for people.
         problem: String,
     },
     /// etcd says no, and would elsewhere: wrong credentials, no permission, too large.
     #[error("etcd at {endpoint} refuses ({what}): {problem}")]
     Refused {
-        /// Which.
+        /// The endpoint.
         endpoint: String,
-        /// What it was asked.
+        /// Name of the call.
         what: &'static str,
-        /// Why, for people.
+        /// The reason, for people.
         problem: String,
     },
     /// The lease is not there any more: it expired, or was revoked.
@@ -33,7 +33,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// With what may be the matter with an endpoint that never answered so far.
+    /// Adds a hint to an error of an endpoint that has never answered so far.
     pub(crate) fn of_stranger(self) -> Self {
         let mut error = self;
         if let Self::Unreachable {
@@ -88,7 +88,7 @@ impl Error {
     }
 }
 
-/// What may be the matter, for people who have yet to find the right flags.
+/// Returns a hint at the cause, for operators who have yet to find the right flags.
 fn hint(endpoint: &str, problem: &str) -> Option<&'static str> {
     const HUNG_UP: [&str; 5] = [
         "broken pipe",
@@ -120,7 +120,7 @@ fn hint(endpoint: &str, problem: &str) -> Option<&'static str> {
     Some(hint)
 }
 
-/// What is at the bottom of an error: "connection refused" stands there.
+/// Returns the innermost cause of an error, such as "connection refused".
 pub fn innermost(error: &(dyn StdError + 'static)) -> String {
     let mut innermost = error;
     while let Some(cause) = innermost.source() {
@@ -129,10 +129,10 @@ pub fn innermost(error: &(dyn StdError + 'static)) -> String {
     innermost.to_string()
 }
 
-/// What an error says, with its innermost cause.
+/// Returns the message of an error, with its innermost cause.
 fn described(error: &etcd_client::Error) -> String {
     let (said, cause): (String, Option<&(dyn StdError + 'static)>) = match error {
-        // Whatever speaks gRPC answers so.
+        // Any gRPC server gives this answer to an unknown call.
         etcd_client::Error::GRpcStatus(status) if status.code() == tonic::Code::Unimplemented => {
             ("it does not know this call: is it etcd?".to_owned(), None)
         }

@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pipe_is_read_if_somebody_writes_and_left_if_nobody_does() {
+    fn a_pipe_with_a_writer_is_read_and_one_without_is_left() {
         let folder = tempfile::tempdir().unwrap();
         let pipe = folder.path().join("pipe");
         let made = std::process::Command::new("mkfifo").arg(&pipe).status();

@@ -64,7 +64,7 @@ impl Range {
     }
 }
 
-/// What stands under a key.
+/// The value of a key, with its revisions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyEntry {
     /// The value.
@@ -97,7 +97,7 @@ pub struct RangeView {
 }
 
 impl RangeView {
-    /// What an answer shows, seen now.
+    /// Returns the range in an answer, seen now.
     pub fn of_answer(answer: &GetResponse) -> Self {
         let seen_at = Instant::now();
         Self {
@@ -107,10 +107,10 @@ impl RangeView {
     }
 }
 
-/// What is known of a range.
+/// The known state of a range.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Followed {
-    /// What stands there. None: not known yet.
+    /// The keys and values. None: not known yet.
     pub view: Option<Arc<RangeView>>,
     /// When etcd was last asked and then said that this was its state, or one from which what it
     /// reported since led here; or when following began.
@@ -147,7 +147,7 @@ impl Follow {
         Self { followed, task }
     }
 
-    /// What is known now, and whenever that changes.
+    /// Returns a receiver of the known state and its changes.
     pub fn receiver(&self) -> watch::Receiver<Followed> {
         self.followed.clone()
     }
@@ -175,7 +175,7 @@ struct Follower {
     unread: u32,
     /// Of attempts since a watch last worked: reported something, or lasted.
     backoff: Backoff,
-    /// Since when there is a watch.
+    /// The time at which the watch began.
     watched_since: Option<Instant>,
 }
 
@@ -291,7 +291,7 @@ impl Follower {
         known.is_some_and(|known| known.revision > read.revision)
     }
 
-    /// What was read replaces what is known, which was of another etcd.
+    /// Replaces the known state, which is that of another etcd, by the one that was read.
     fn begin_again(&mut self, view: RangeView, asked_at: Instant) {
         warn!(
             range = self.range.key(),

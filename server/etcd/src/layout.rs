@@ -1,4 +1,4 @@
-//! Under which keys things stand.
+//! The keys of everything in etcd.
 //!
 //! ```text
 //! {prefix}/{node}/master              who is the master; goes with its lease
@@ -18,11 +18,11 @@ pub const DEFAULT_PREFIX: &str = "/doorward/nodes";
 /// The largest number of a version, far beyond all that are ever written.
 pub const VERSION_MAX: u64 = 1_000_000_000_000;
 
-/// A key, or what keys begin with.
+/// Parses a key, or a prefix of keys.
 ///
 /// # Errors
 ///
-/// If it is none; says what to give.
+/// If it is no key. The message gives an example.
 pub fn key(text: &str) -> Result<String, String> {
     let trimmed = text.trim_end_matches('/');
     if trimmed.is_empty() || trimmed.contains(char::is_control) {
@@ -41,39 +41,39 @@ pub struct NodeKeys {
 impl NodeKeys {
     /// The keys of a node under a prefix.
     pub fn new(prefix: &str, node: &str) -> Self {
-        // A name may hold what separates names here.
+        // A name may contain the separator of names.
         let node = node.replace('%', "%25").replace('/', "%2F");
         Self {
             root: format!("{}/{node}/", prefix.trim_end_matches('/')),
         }
     }
 
-    /// What all keys of the node begin with.
+    /// The prefix of all keys of the node.
     pub fn prefix(&self) -> &str {
         &self.root
     }
 
-    /// Who is the master.
+    /// The key of the master.
     pub fn master(&self) -> String {
         format!("{}master", self.root)
     }
 
-    /// The last mastership.
+    /// The key of the last mastership.
     pub fn term(&self) -> String {
         format!("{}term", self.root)
     }
 
-    /// Leases of the last mastership may be out.
+    /// The key that exists as long as leases of the last mastership may be out.
     pub fn outstanding(&self) -> String {
         format!("{}outstanding", self.root)
     }
 
-    /// What the keys of all servers begin with.
+    /// The prefix of the keys of all servers.
     pub fn servers(&self) -> String {
         format!("{}servers/", self.root)
     }
 
-    /// A server that is there.
+    /// The key of a registered server.
     pub fn server(&self, address: &str) -> String {
         format!("{}servers/{address}", self.root)
     }
@@ -103,14 +103,14 @@ impl DocumentKeys {
         format!("{}/good", self.key)
     }
 
-    /// What the keys of all versions begin with.
+    /// The prefix of the keys of all versions.
     pub fn history(&self) -> String {
         format!("{}/history/", self.key)
     }
 
     /// The first key after those of all versions.
     pub fn history_end(&self) -> String {
-        // What comes after a `/`.
+        // `0` is the character after `/`.
         format!("{}/history0", self.key)
     }
 

@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_begins_with_etcd_is_a_key_and_all_else_a_file() {
+    fn a_text_that_begins_with_etcd_is_a_key_and_any_other_a_file() {
         for (text, printed) in [
             ("etcd:/a/b/", "etcd:/a/b"),
             ("etcd:a", "etcd:a"),

@@ -1,23 +1,23 @@
-//! So many each second, and some at once: a token bucket, kept as the time when it is full again.
+//! A token bucket: a rate per second and a burst, kept as the time when the bucket is full again.
 //!
-//! Time is what it is handed. A bucket that was left alone for long enough is like a new one.
+//! Callers pass the time. A bucket that stays unused for long enough equals a new one.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
 
 use crate::time::Time;
 
-/// How many there may be each second, and how many at once after a rest.
+/// A rate per second, and the burst after a rest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rate {
-    /// Each second.
+    /// Tokens per second.
     pub per_second: NonZeroU32,
-    /// At once: so many seconds' worth. 0 counts as 1.
+    /// Burst, in seconds of the rate. 0 counts as 1.
     pub burst_seconds: u32,
 }
 
 impl Rate {
-    /// So many each second, and at once what comes in that many seconds.
+    /// A rate of `per_second`, with a burst of `burst_seconds` times that.
     pub const fn new(per_second: NonZeroU32, burst_seconds: u32) -> Self {
         Self {
             per_second,
@@ -25,12 +25,12 @@ impl Rate {
         }
     }
 
-    /// What one costs, in nanoseconds.
+    /// Cost of one token, in nanoseconds.
     const fn cost(self) -> u64 {
         1_000_000_000 / self.per_second.get() as u64
     }
 
-    /// What may be spent at once.
+    /// The burst, in nanoseconds.
     const fn depth(self) -> u64 {
         let seconds = if self.burst_seconds == 0 {
             1
@@ -48,11 +48,11 @@ pub(crate) struct Bucket {
 }
 
 impl Bucket {
-    /// Takes one.
+    /// Takes a token.
     ///
     /// # Errors
     ///
-    /// If there is none: how long until there is. Nothing is taken then.
+    /// The time until there is a token, if there is none now. Then the bucket is unchanged.
     pub(crate) fn take(&mut self, rate: Rate, now: Time) -> Result<(), Duration> {
         let full_at = self.full_at.max(now) + Duration::from_nanos(rate.cost());
         let spent = full_at.since(now);
@@ -64,7 +64,7 @@ impl Bucket {
         Ok(())
     }
 
-    /// Whether nothing is missing.
+    /// Whether the bucket is full.
     pub(crate) fn is_full(&self, now: Time) -> bool {
         self.full_at <= now
     }
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn so_many_come_at_once_and_then_so_many_each_second() {
+    fn a_burst_comes_at_once_and_then_the_rate_each_second() {
         let mut bucket = Bucket::default();
         assert_eq!(taken(&mut bucket, Time::from_secs(7)), 20);
         assert_eq!(taken(&mut bucket, Time::from_secs(7)), 0);
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn who_comes_back_when_it_was_told_is_served() {
+    fn a_caller_that_waits_for_the_retry_delay_is_served() {
         let mut bucket = Bucket::default();
         let now = Time::from_secs(7);
         taken(&mut bucket, now);

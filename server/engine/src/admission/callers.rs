@@ -1,8 +1,9 @@
-//! What each caller has brought that is still there.
+//! Books of the callers: the resources and holders that each has brought and that still exist.
 //!
-//! The map is bounded, too: who has nothing here and did nothing lately leaves it when somebody else comes,
-//! and once it is full, newcomers share one entry. Adding one costs a bounded amount of work: a storm of
-//! many addresses comes while others wait for the node, so nothing here is moved when it grows.
+//! The map is bounded, too. A new caller takes the place of one that has nothing here and did nothing
+//! lately. Once the map is full, newcomers share one entry. Adding a caller costs a bounded amount of work,
+//! because a storm of many addresses comes while others wait for the node; so nothing moves when the map
+//! grows.
 
 use std::hash::Hasher;
 use std::ops::Range;
@@ -15,10 +16,10 @@ use crate::id::Caller;
 use crate::split_table::SplitTable;
 use crate::time::Time;
 
-/// Callers that are distinguished.
+/// Number of callers with an entry of their own.
 pub(crate) const CALLERS_MAX: usize = 65_536;
 
-/// Entries that are looked at whenever one is added, whether they may leave.
+/// Number of entries that each addition checks for removal.
 const LOOKED_AT: usize = 4;
 
 /// A caller in the books. Small, since every lease has one.
@@ -26,10 +27,10 @@ const LOOKED_AT: usize = 4;
 pub struct CallerSlot(u32);
 
 impl CallerSlot {
-    /// Of what nobody in particular brought: it is bounded by no caller.
+    /// Slot for resources and holders without a known caller. No limit of a caller applies to it.
     pub(crate) const NOBODY: Self = Self(0);
 
-    /// All for whom there is no room of their own.
+    /// Slot of all callers that have no entry of their own.
     const SHARED: Self = Self(1);
 }
 
@@ -69,7 +70,7 @@ impl Callers {
 
     fn of_at_most(max: usize, seed: u64) -> Self {
         let mut books = Chunked::default();
-        // Those of nobody, and of all who share.
+        // The entries of `NOBODY` and `SHARED`.
         books.push(CallerBook::default());
         books.push(CallerBook::default());
         Self {
@@ -82,12 +83,12 @@ impl Callers {
         }
     }
 
-    /// How many there are.
+    /// Number of callers with an entry of their own.
     pub(super) fn count(&self) -> usize {
         self.by_caller.len()
     }
 
-    /// Where a caller is that has come before. [`CallerSlot::NOBODY`] for none.
+    /// Returns the slot of a known caller. [`CallerSlot::NOBODY`] for none.
     pub(super) fn find(&self, caller: Option<Caller>) -> Option<CallerSlot> {
         let Some(caller) = caller else {
             return Some(CallerSlot::NOBODY);
@@ -97,7 +98,7 @@ impl Callers {
         found.map(CallerSlot)
     }
 
-    /// Where a caller is that comes now.
+    /// Returns the slot of a caller, and adds the caller if it is new.
     pub(super) fn enter(&mut self, caller: Option<Caller>, now: Time) -> CallerSlot {
         if let Some(found) = self.find(caller) {
             return found;
@@ -117,12 +118,12 @@ impl Callers {
         slot
     }
 
-    /// What is known of a caller.
+    /// Returns the book of a caller.
     pub(super) fn get(&self, slot: CallerSlot) -> Option<&CallerBook> {
         self.books.place(slot.0 as usize)
     }
 
-    /// The same, to be changed. None: nobody counts it.
+    /// Returns the book of a caller, to be changed. None for [`CallerSlot::NOBODY`], which no limit counts.
     pub(super) fn get_mut(&mut self, slot: CallerSlot) -> Option<&mut CallerBook> {
         let book = self.books.place_mut(slot.0 as usize);
         book.filter(|_| slot != CallerSlot::NOBODY)
@@ -133,14 +134,14 @@ impl Callers {
         self.in_places(0..self.places())
     }
 
-    /// How many places there are for them, taken or free.
+    /// Number of places for callers, taken or free.
     pub(super) fn places(&self) -> usize {
         self.books.len() - 1
     }
 
-    /// Those in some of these places.
+    /// Returns the callers in these places.
     pub(super) fn in_places(&self, places: Range<usize>) -> impl Iterator<Item = &CallerBook> {
-        // Nobody's place is no one's.
+        // Place 0 of the books belongs to `NOBODY`.
         places.filter_map(|place| self.books.place(place + 1))
     }
 
@@ -202,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_caller_is_found_again_and_none_is_nobody() {
+    fn a_caller_is_found_again_and_an_absent_one_has_the_first_slot() {
         let mut callers = Callers::new(7);
         let first = enter(&mut callers, 1, 0);
         let book = callers.get_mut(first).unwrap();
@@ -215,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_nothing_and_did_nothing_lately_leaves() {
+    fn a_caller_that_has_nothing_and_did_nothing_lately_leaves() {
         let mut callers = Callers::of_at_most(10, 7);
         for number in 0..1_000 {
             let slot = enter(&mut callers, number, 0);
@@ -225,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_something_or_was_busy_stays_and_newcomers_share_an_entry() {
+    fn callers_that_have_something_or_were_busy_stay_and_newcomers_share_an_entry() {
         let mut callers = Callers::of_at_most(10, 7);
         let mut slots = Vec::new();
         for number in 0..10 {
@@ -244,7 +245,7 @@ mod tests {
         for (number, slot) in (0..).zip(&slots) {
             assert_eq!(enter(&mut callers, number, 0), *slot);
         }
-        // A second later, who was busy only may leave.
+        // A second later, the callers that were only busy may leave.
         let late: Vec<_> = (200..205).map(|it| enter(&mut callers, it, 1)).collect();
         assert!(late.iter().any(|slot| *slot != CallerSlot::SHARED));
         for number in [0, 2, 4, 6, 8] {

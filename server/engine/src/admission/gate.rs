@@ -49,7 +49,7 @@ impl AdmissionGate<'_> {
         )
     }
 
-    /// Accepts a new resource of so many bytes, and counts them. Returns the caller that brings it.
+    /// Accepts a new resource, and counts its bytes. Returns the caller that brings it.
     ///
     /// # Errors
     ///
@@ -73,7 +73,7 @@ impl AdmissionGate<'_> {
         Ok(caller)
     }
 
-    /// Accepts a new holder of so many bytes, of a resource with so many holders. Returns the caller that brings it.
+    /// Accepts a new holder of a resource that has `holders` already. Returns the caller that brings it.
     ///
     /// # Errors
     ///
@@ -95,7 +95,7 @@ impl AdmissionGate<'_> {
         Ok(caller)
     }
 
-    /// Checks that a caller may bring so many bytes more.
+    /// Checks that a caller may bring `more` bytes.
     ///
     /// # Errors
     ///
@@ -127,7 +127,7 @@ impl AdmissionGate<'_> {
         self.admission.check(Limit::MemoryPerCaller, has, more, max)
     }
 
-    /// Checks that a resource with so many priorities may get so many more.
+    /// Checks that a resource with `has` priorities may get `more` new ones.
     ///
     /// # Errors
     ///

@@ -21,17 +21,17 @@ pub struct Load {
     pub callers: usize,
 }
 
-/// Where a look goes on: with that caller, or with the template after that one.
+/// Position from which a look at callers and templates continues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoadFrom {
-    /// By place.
+    /// The place of the next caller.
     Caller(usize),
-    /// After all callers.
+    /// The last template that was looked at, after all callers.
     TemplateAfter(TemplateSlot),
 }
 
 impl LoadFrom {
-    /// Where a look begins.
+    /// The start of a look.
     pub const START: Self = Self::Caller(0);
 }
 
@@ -49,7 +49,7 @@ impl Load {
 }
 
 impl Admission {
-    /// How much is in use, as far as up to `max` callers or templates tell, from there on; and where to go on if there
+    /// Returns the load, counted over up to `max` callers or templates from `from` on, and where to continue if there
     /// are more. O(max + log templates).
     pub fn load_from(&self, from: LoadFrom, max: usize) -> (Load, Option<LoadFrom>) {
         let mut load = Load {

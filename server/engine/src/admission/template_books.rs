@@ -14,13 +14,13 @@ use crate::admission::bucket::Bucket;
 pub struct TemplateSlot(u32);
 
 impl TemplateSlot {
-    /// Of what no template matches: it is bounded by none.
+    /// Slot of resources that no template matches. No limit of a template applies to them.
     pub(crate) const NONE: Self = Self(0);
 
-    /// The first of a template.
+    /// The first slot of a template.
     pub(crate) const FIRST: Self = Self(1);
 
-    /// The one after it.
+    /// The next slot.
     pub(crate) const fn next(self) -> Self {
         Self(self.0 + 1)
     }
@@ -34,7 +34,7 @@ pub(super) struct TemplateBook {
     pub(super) requests: Bucket,
 }
 
-/// The books of all templates, and of what no template matches.
+/// The books of all templates, and of resources that no template matches.
 #[derive(Debug, Default)]
 pub(super) struct TemplateBooks(BTreeMap<TemplateSlot, TemplateBook>);
 

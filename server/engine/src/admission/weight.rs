@@ -9,20 +9,20 @@ const RESOURCE_BYTES: usize = 720;
 /// The tables of a resource that has more than a few leases, and what they begin with.
 const TABLES_BYTES: usize = 540;
 
-/// What each of the first leases takes in addition, if a resource has more than a few: their tables grow by steps, and
-/// are partly empty.
+/// Additional bytes of each early lease, if a resource has more than a few: the tables grow in steps, and are partly
+/// empty.
 const EARLY_BYTES: usize = 40;
 
-/// No more leases of a resource are such.
+/// Number of leases of a resource that count as early, at most.
 const EARLY_MAX: usize = 100;
 
-/// A resource with so many leases has no tables.
+/// A resource with this many leases, or fewer, has no tables.
 const FEW: usize = 4;
 
 /// Further bytes of the claims of a resource that do not fit into one leaf of their tree.
 const TREE_BYTES: usize = 1_400;
 
-/// A resource with so many leases has no more than one leaf of claims.
+/// A resource with this many leases, or fewer, has one leaf of claims.
 const ONE_LEAF: usize = 16;
 
 /// A lease of a client, its claim and its place in line; its name, if it is short.
@@ -68,7 +68,7 @@ pub(crate) fn child_bytes(name: &str, points: usize, bands: usize) -> usize {
     CURVE_BYTES + points * POINT_BYTES + bands.saturating_sub(1) * BAND_BYTES + name_bytes(name)
 }
 
-/// What takes memory of one resource. Each resource keeps one, so it is small.
+/// The parts of a resource that take memory. Each resource keeps one `Weight`, so it is small.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Weight {
     /// Leases of clients.

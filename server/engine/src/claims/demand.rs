@@ -1,4 +1,4 @@
-//! What a holder asks for: a client's claim, or a child server's demand on behalf of those below.
+//! The demand of a holder: a client's claim, or a child server's demand on behalf of the holders below it.
 
 pub mod bounded;
 pub(crate) mod changes;
@@ -8,21 +8,21 @@ use std::sync::Arc;
 use crate::amount::Amount;
 use crate::claims::{Claim, DemandCurve, Level};
 
-/// What a holder asks for. Cheap to copy.
+/// The demand of a holder. Cheap to clone.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Demand {
-    /// Of a client.
+    /// The claim of a client.
     Client {
         /// Higher is more important; only PRIORITY_BANDS looks at it.
         priority: i64,
-        /// What it wants.
+        /// Its wants and subclients.
         claim: Claim,
     },
-    /// Of a child server, band by band.
+    /// The demand of a child server, band by band.
     Server(Arc<ServerDemand>),
 }
 
-/// What the holders below a child server ask for.
+/// The demand of the holders below a child server.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ServerDemand {
     bands: Vec<BandDemand>,
@@ -30,16 +30,16 @@ pub struct ServerDemand {
     clients: f64,
 }
 
-/// What those of one priority ask for together.
+/// The demand of all holders of one priority together.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BandDemand {
-    /// Theirs.
+    /// The priority.
     pub priority: i64,
-    /// How many there are, not below 0.
+    /// Number of clients, not below 0.
     pub clients: f64,
     /// Σ wants, as the child sent it.
     pub wants: Amount,
-    /// How it depends on the level.
+    /// Their demand as a function of the level.
     pub curve: DemandCurve,
 }
 
@@ -53,7 +53,7 @@ impl BandDemand {
         self.clients.to_bits() == other.clients.to_bits() && self.curve == other.curve
     }
 
-    /// What they take when the water stands there.
+    /// Returns what they take at a water level.
     pub fn at(&self, level: Level) -> f64 {
         match level {
             Level::AboveAll => self.wants.get(),
@@ -63,7 +63,7 @@ impl BandDemand {
 }
 
 impl ServerDemand {
-    /// The demand of bands, of which those with the same priority come together.
+    /// Builds the demand from bands, sorted by priority.
     pub fn new(mut bands: Vec<BandDemand>) -> Self {
         bands.sort_by_key(|band| band.priority);
         Self {
@@ -96,7 +96,7 @@ impl ServerDemand {
         self.clients
     }
 
-    /// What all bands take when the water stands there for all.
+    /// Returns what all bands take together at a water level.
     pub fn at(&self, level: Level) -> f64 {
         match level {
             Level::AboveAll => self.wants.get(),
@@ -106,7 +106,7 @@ impl ServerDemand {
 }
 
 impl Demand {
-    /// What it wants in total.
+    /// Total wants.
     pub fn wants(&self) -> Amount {
         match self {
             Self::Client { claim, .. } => claim.wants,
@@ -114,7 +114,7 @@ impl Demand {
         }
     }
 
-    /// How many clients it stands for.
+    /// Number of clients it stands for.
     pub fn clients(&self) -> f64 {
         match self {
             Self::Client { claim, .. } => claim.subclients.get(),
@@ -122,7 +122,7 @@ impl Demand {
         }
     }
 
-    /// A client's priority; the highest of a child server's.
+    /// A client's priority, or the highest priority of a child server's bands.
     pub fn priority(&self) -> i64 {
         match self {
             Self::Client { priority, .. } => *priority,
@@ -130,7 +130,7 @@ impl Demand {
         }
     }
 
-    /// What it takes when the water stands there, all priorities alike.
+    /// Returns what it takes at a water level, the same for all priorities.
     pub fn at(&self, level: Level) -> f64 {
         match self {
             Self::Client { claim, .. } => level.share_of(*claim),
@@ -149,7 +149,8 @@ impl Demand {
             .chain(server.iter().map(|band| band.priority))
     }
 
-    /// Each claim it stands for, and its priority. Always the same ones in the same order for the same demand.
+    /// Calls `each` with each claim it stands for and the claim's priority. Equal demands give the same claims
+    /// in the same order.
     pub(crate) fn for_each_claim(&self, mut each: impl FnMut(i64, Claim)) {
         match self {
             Self::Client { priority, claim } => each(*priority, *claim),

@@ -1,5 +1,5 @@
-//! What holders report in learning mode, below the root: which mastership of this node granted their leases, and
-//! so whether the parent's books contain them.
+//! Reports in learning mode, below the root: the mastership of this node that granted each lease decides whether the
+//! parent's books contain the lease.
 //!
 //! Leases of earlier masterships were cut from what the parent had granted them. If the parent sends how much that
 //! is at most (`inherited`), then capacity granted above it is free: it may be granted at once, and only what is not
@@ -11,11 +11,12 @@
 //! not part of it, though its holder may have reported more before. So each smaller amount counts by itself, with the
 //! reports that outlast that moment, beside the first one with all reports; the smallest remainder of them is kept.
 //!
-//! What a child server reports for its holders is a sum of leases, and its duration is that of the last one. Others may
-//! end before. So of a report from before such a moment only the child's own lease counts, which lasts in full; for a
-//! child without one, nothing counts. Once the child has reported again, the whole report counts.
+//! A child server reports the sum of its holders' leases, with the duration of the last one. Other leases may end
+//! before. So of a report from before such a moment only the child's own lease counts, which lasts in full; for a child
+//! without one, the report counts as 0. Once the child has reported again, the whole report counts.
 //!
-//! Reports only grow until learning is over: that one holder has less than it reported says nothing about the others.
+//! Reports only grow until learning is over: a holder that now has less than it reported tells nothing about the
+//! others.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +27,7 @@ use crate::id::MastershipId;
 use crate::messages::ReportedLeases;
 use crate::time::Time;
 
-/// How many masterships are distinguished. Any further one counts as unknown, which is the safe side.
+/// Number of masterships that are distinguished. Any further one counts as unknown, which is the safe side.
 const ORIGINS_MAX: usize = 16;
 
 /// The mastership that granted something. None: the holder does not report it.
@@ -37,13 +38,13 @@ pub(crate) type Origin = Option<MastershipId>;
 pub(crate) struct ReportedLease {
     /// The mastership that granted it.
     pub(crate) origin: Origin,
-    /// All that it may be using.
+    /// The most that the holder may be using.
     pub(crate) amount: Amount,
-    /// When the last of that is over, at the earliest.
+    /// Earliest end of the last lease in it.
     pub(crate) until: Time,
-    /// When it was reported, at the latest.
+    /// Latest time of the report.
     pub(crate) said: Time,
-    /// What of that lasts on in full, and how long at least. None: the holder has no lease of its own.
+    /// The part that lasts in full, and its earliest end. None: the holder has no lease of its own.
     pub(crate) lasts: Option<(Amount, Time)>,
 }
 
@@ -64,7 +65,7 @@ pub(crate) struct Learned {
     books: Option<Books>,
 }
 
-/// What the parent has in its books for earlier masterships of this node.
+/// The parent's books of earlier masterships of this node.
 #[derive(Clone, Debug)]
 struct Books {
     /// The masterships that it covers. Empty: all.
@@ -72,7 +73,7 @@ struct Books {
     /// The mastership of the parent that sent it.
     parent: Option<MastershipId>,
     first: BookEntry,
-    /// The least since.
+    /// The smallest amount since.
     least: Option<BookEntry>,
 }
 
@@ -88,8 +89,8 @@ struct BookEntry {
 }
 
 impl Learned {
-    /// A holder, by a hash of its name, reports what it may be using. If it has reported before, it is taken at
-    /// its first report as to who granted it, and at its largest as to how much.
+    /// Notes the report of a holder, by a hash of its name. Of several reports the first one decides the granting
+    /// mastership, and the largest one the amount.
     pub(crate) fn note(&mut self, holder: u64, said: ReportedLease) {
         let known = self.there.len() < ORIGINS_MAX || self.there.contains_key(&said.origin);
         let origin = if known {
@@ -145,7 +146,7 @@ impl Learned {
         self.reports.get(&holder).map(|kept| kept.report.until)
     }
 
-    /// A holder is gone.
+    /// Notes that a holder is gone.
     pub(crate) fn note_gone(&mut self, holder: u64) {
         if let Some(kept) = self.reports.get_mut(&holder).filter(|kept| kept.is_there) {
             kept.is_there = false;
@@ -254,7 +255,7 @@ impl Books {
         self.accounted.is_empty() || origin.is_none_or(|origin| self.accounted.contains(&origin))
     }
 
-    /// A report has changed.
+    /// Replaces a report.
     fn replace(&mut self, before: &ReportedLease, after: &ReportedLease) {
         if !self.accounts_for(after.origin) {
             return;
@@ -268,9 +269,9 @@ impl Books {
 }
 
 impl ReportedLease {
-    /// The same holder says so much again.
+    /// Adds a later report of the same holder.
     fn add(&mut self, said: &Self) {
-        // Of a smaller one nobody knows whether it is of all that the larger one was of.
+        // A smaller report may omit leases that the larger one contained.
         if said.amount >= self.amount {
             self.said = self.said.max(said.said);
         }
@@ -284,7 +285,7 @@ impl ReportedLease {
         };
     }
 
-    /// No more of it is believed than this.
+    /// Limits the report to `most`.
     fn lower(&mut self, most: Amount) {
         self.amount = self.amount.min(most);
         self.lasts = self.lasts.map(|(amount, until)| (amount.min(most), until));
@@ -292,12 +293,12 @@ impl ReportedLease {
 }
 
 impl BookEntry {
-    /// What of a report is a part of what lasted on at that moment.
+    /// Returns the part of a report whose leases lasted at the time of this entry.
     fn part_of(&self, report: &ReportedLease) -> Amount {
         let (amount, until) = match report.lasts {
             _ if report.said >= self.at => (report.amount, report.until),
             Some(lasts) => lasts,
-            // Before that nothing is known of what ran down.
+            // No earlier amount of the parent is known.
             None if self.is_first => (report.amount, report.until),
             None => (Amount::ZERO, report.until),
         };

@@ -1,4 +1,4 @@
-//! What all holders together report in learning mode, and how much of it each is confirmed.
+//! The reports of all holders in learning mode, and the part of each that is confirmed.
 //!
 //! A fresh master knows nothing, so it believes reports as long as all of them fit into the capacity. If they do
 //! not, some are wrong, or the capacity was lowered. Then the capacity is divided max-min: a holder that is first, or
@@ -23,9 +23,9 @@ use crate::rounding::SHORTFALL;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Reported {
     reports: BTreeMap<u64, HolderReport>,
-    /// Those that count.
+    /// The claims that count.
     index: ClaimIndex,
-    /// The sum of their present reports, without what they were cut from.
+    /// The sum of the present reports. A report that was cut counts with its present amount.
     said: ExactSum,
     /// Reports that the parent has not answered yet, by their number.
     unanswered: BTreeMap<u64, u64>,
@@ -53,7 +53,7 @@ pub(crate) struct Unanswered {
     pub(crate) claim: Claim,
     /// The reported amount.
     pub(crate) said: Amount,
-    /// What was reserved for it before by a grant of this mastership.
+    /// The amount reserved for the holder before the report, by a grant of this mastership.
     pub(crate) held: Amount,
 }
 
@@ -129,7 +129,7 @@ impl Reported {
         taken
     }
 
-    /// A holder was confirmed less than this; or, with None, all of its report.
+    /// Notes a grant. `cut_from`: the report that was cut. None: all of the report was confirmed.
     pub(crate) fn note_granted(&mut self, holder: u64, cut_from: Option<Amount>) {
         if let Some(report) = self.reports.get_mut(&holder) {
             report.cut_from = cut_from;
@@ -137,17 +137,17 @@ impl Reported {
         }
     }
 
-    /// What a holder was cut from, if it was.
+    /// Returns the full report of a holder that was cut.
     pub(crate) fn cut_from(&self, holder: u64) -> Option<Amount> {
         self.reports.get(&holder)?.cut_from
     }
 
-    /// What counts of a holder's report.
+    /// Returns the part of a holder's report that counts.
     pub(crate) fn counts(&self, holder: u64) -> Option<Claim> {
         self.reports.get(&holder)?.counts
     }
 
-    /// A holder is gone, or another process has its name.
+    /// Removes a holder that is gone, or whose name another process has.
     pub(crate) fn forget(&mut self, holder: u64) {
         let Some(report) = self.reports.remove(&holder) else {
             return;
@@ -174,7 +174,7 @@ impl Reported {
         self.said.rounded_down() <= capacity.get() * (1.0 + SHORTFALL)
     }
 
-    /// What is left of that capacity beside the present reports of all other holders.
+    /// Returns the rest of `capacity` beside the present reports of all other holders.
     pub(crate) fn left_beside_others(&self, holder: u64, capacity: Amount) -> Amount {
         let mut others = self.said;
         if let Some(report) = self.reports.get(&holder) {
@@ -209,7 +209,7 @@ impl Reported {
         self.reports
             .values()
             .for_each(|report| said.add(report.said));
-        assert_eq!(said, self.said, "what holders say now");
+        assert_eq!(said, self.said, "the sum of present reports");
         let waiting = self.reports.values().filter_map(|report| report.unanswered);
         assert_eq!(waiting.count(), self.unanswered.len(), "unanswered reports");
         for holder in self.reports.keys() {
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn what_all_say_is_known_until_they_say_nothing_or_are_gone() {
+    fn reports_count_until_they_are_zero_or_their_holders_are_gone() {
         let mut reported = Reported::default();
         reported.count(1, claim(60.0), amount(60.0));
         reported.count(2, claim(60.0), amount(60.0));
@@ -282,18 +282,18 @@ mod tests {
     }
 
     #[test]
-    fn of_a_word_that_waits_what_was_granted_before_counts_and_no_word_before() {
+    fn a_waiting_report_holds_what_was_granted_before_and_not_what_was_reported_before() {
         let held = |reported: &mut Reported, until| {
             let answered = reported.answered(until);
             assert_eq!(answered.len(), 1);
             answered[0].1.held.get()
         };
         let mut reported = Reported::default();
-        // Two reports, one after the other: what the first one reserved was granted by nobody.
+        // Two reports, one after the other: the first one reserved capacity without a grant.
         reported.wait_for_answer(1, unanswered(1, 0.0));
         reported.wait_for_answer(1, unanswered(2, 30.0));
         assert_eq!(held(&mut reported, 2), 0.0);
-        // What was reserved before the first of them was granted.
+        // A grant had reserved the 10 before the first of the two.
         reported.wait_for_answer(2, unanswered(3, 10.0));
         reported.wait_for_answer(2, unanswered(4, 30.0));
         assert_eq!(held(&mut reported, 4), 10.0);
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn the_memory_behind_words_is_counted() {
+    fn the_memory_of_reports_is_counted() {
         let mut reported = Reported::default();
         assert_eq!(reported.memory_bytes(), reported.index.memory_bytes());
         for holder in 0..100 {

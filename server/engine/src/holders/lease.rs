@@ -1,18 +1,17 @@
-//! What one holder may be using: its newest lease, and older ones it may not know to be over.
+//! The leases of one holder: the newest one, and older ones that the holder may still use.
 //!
-//! A grant that is smaller than the one before does not free capacity at once: the answer may be
-//! lost or late, and until the holder has it, the holder works to its older lease, rightly. So an
-//! older lease counts until it expires, or until the holder says what it has.
+//! A grant that is smaller than the one before does not free capacity at once: the answer may be lost or late,
+//! and until it arrives, the holder may use its older lease. So an older lease counts until it expires, or
+//! until the holder reports what it has.
 //!
-//! What a holder says it `has` is a promise about the future too: a holder applies an answer only
-//! if it answers its newest request (`docs/protocol.md`), so once it has sent a request saying
-//! h, none of the earlier leases can be worth more than h to it. That is why
-//! [`Leases::acknowledge`] caps them all at h. It covers an acknowledged shrink (h is the newer,
-//! smaller lease), a gauge with work still in flight (h is what is in flight) and a holder that
+//! A report (`has`) is a promise about the future, too. A holder applies an answer only if it answers its
+//! newest request (`docs/protocol.md`). So after a report of h, the holder can use at most h of its earlier
+//! leases. That is why [`Leases::acknowledge`] caps them all at h. It covers an acknowledged shrink (h is the
+//! newer, smaller lease), a gauge with work still in flight (h is what is in flight) and a holder that
 //! restarted (h is nothing).
 //!
-//! What another process under the same name may be using counts besides ([`Leases::set_apart`]): the
-//! holder's report does not cover that.
+//! Leases of other processes under the same name count in addition ([`Leases::set_apart`]): the holder's report
+//! does not cover them.
 
 mod apart;
 
@@ -22,12 +21,12 @@ use crate::amount::Amount;
 use crate::exact_sum::ExactSum;
 use crate::time::Time;
 
-/// So much until then. Over *at* its expiry: the holder's view of it ends no later.
+/// An amount until a time. The lease is over *at* its expiry: the holder's view of it ends no later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Lease {
-    /// How much.
+    /// The amount.
     pub capacity: Amount,
-    /// Until when.
+    /// The expiry.
     pub expires_at: Time,
 }
 
@@ -52,18 +51,18 @@ pub(crate) struct Leases {
 enum Older {
     #[default]
     None,
-    /// What there is until a shrink is acknowledged.
+    /// The usual case: the lease before a shrink, until the holder acknowledges the shrink.
     One(Lease),
-    /// Two or more: shrinks on top of each other. Or other processes have leases besides.
+    /// Two or more leases, after repeated shrinks, or leases of other processes.
     Many(Box<RareParts>),
 }
 
-/// What hardly any holder has.
+/// Parts that few holders have, in a box of their own.
 #[derive(Clone, Debug, Default)]
 struct RareParts {
     /// Older leases, as in [`Leases::older`].
     older: Vec<Lease>,
-    /// What other processes under this name may be using, one by one.
+    /// The leases of other processes under this name, one by one.
     apart: Vec<Apart>,
 }
 
@@ -83,7 +82,7 @@ impl Older {
         }
     }
 
-    /// Those of the holder, and those of other processes.
+    /// Older leases of the holder, and leases of other processes.
     fn all(&self) -> impl Iterator<Item = &Lease> {
         let apart = self.apart().iter().map(|apart| &apart.lease);
         self.as_slice().iter().chain(apart)
@@ -98,8 +97,8 @@ impl Older {
     }
 }
 
-/// Older leases kept apart for one holder. Beyond that the last two are counted as one that is as
-/// large as the larger and as long as the longer.
+/// Number of older leases kept for one holder. Beyond it, the last two are merged into one with the larger
+/// amount and the later expiry.
 const OLDER_MAX: usize = 8;
 
 impl Leases {
@@ -123,7 +122,7 @@ impl Leases {
 
     /// The same, exactly: what the holder itself may be using, and what other processes may be.
     pub(crate) fn reserved_sum(&self) -> ExactSum {
-        // Of nearly every holder that is all, and it is asked for several times a request.
+        // Nearly every holder has only its own leases, and each request reads this sum several times.
         if !self.has_apart() {
             return ExactSum::from(self.own());
         }
@@ -178,14 +177,14 @@ impl Leases {
         all.fold(self.newest.expires_at, Time::max)
     }
 
-    /// When the last of the leases ends that are worth anything.
+    /// End of the last lease with a capacity above 0.
     pub(crate) fn in_use_until(&self) -> Option<Time> {
         let all = std::iter::once(&self.newest).chain(self.older.all());
         let worth = all.filter(|lease| !lease.capacity.is_zero());
         worth.map(|lease| lease.expires_at).max()
     }
 
-    /// When the last of the holder's own leases ends that are worth anything.
+    /// End of the holder's own last lease with a capacity above 0.
     fn own_in_use_until(&self) -> Option<Time> {
         let own = std::iter::once(&self.newest).chain(self.older.as_slice());
         let worth = own.filter(|lease| !lease.capacity.is_zero());
@@ -202,7 +201,7 @@ impl Leases {
         self.newest.expires_at = self.newest.expires_at.max(expires_at);
     }
 
-    /// Gives the holder a new lease. What it had before still counts.
+    /// Gives the holder a new lease. Its earlier leases still count.
     pub(crate) fn grant(&mut self, lease: Lease) {
         let before = std::mem::replace(&mut self.newest, lease);
         let nothing_before = lease.covers(&before) || before.capacity.is_zero();
@@ -217,9 +216,9 @@ impl Leases {
         }
     }
 
-    /// Gives a child server a new lease. A child hands out what it has: until a longer lease of before is over,
-    /// some of its holders have theirs by that one, while others have all that the new one allows beside
-    /// those. So the new one counts for as long, though the child may hand out nothing by it when it is over.
+    /// Gives a child server a new lease. A child hands out what it has: until an earlier, longer lease ends,
+    /// some of its holders have leases under that one, while others have the rest of the new one. So the new
+    /// lease counts as long as the earlier one, though the child hands out nothing under it after its end.
     pub(crate) fn grant_to_server(&mut self, lease: Lease) {
         let until = self.own_in_use_until();
         if let Some(expires_at) = until.filter(|until| *until > lease.expires_at) {
@@ -231,7 +230,7 @@ impl Leases {
         self.grant(lease);
     }
 
-    /// Replaces what counts by the newest lease alone (`shrink: immediate`).
+    /// Drops the older leases, so that the newest alone counts (`shrink: immediate`).
     pub(crate) fn forget_older(&mut self) {
         self.older = Older::of(Vec::new(), self.older.apart().to_vec());
     }
@@ -241,7 +240,7 @@ impl Leases {
         older.fold(self.newest.expires_at, Time::max)
     }
 
-    /// The holder says, in a request that is newer than all before, that it has this much.
+    /// Caps all leases at `has`, which the holder reports in a request newer than all before.
     pub(crate) fn acknowledge(&mut self, has: Amount) {
         let capped = |lease: Lease| Lease {
             capacity: lease.capacity.min(has),
@@ -272,7 +271,7 @@ impl Leases {
         }
     }
 
-    /// Changes or drops each of the older leases, and keeps those that then count for something.
+    /// Changes or drops each of the older leases, and keeps those that still count.
     fn change_older(&mut self, change: impl Fn(Lease) -> Option<Lease>) {
         match std::mem::take(&mut self.older) {
             Older::None => {}
@@ -293,7 +292,7 @@ impl Leases {
         !self.newest.covers(older) && !older.capacity.is_zero()
     }
 
-    /// Keeps of the older leases those that count for something.
+    /// Keeps the older leases that still count.
     fn keep(&mut self, mut older: Vec<Lease>) {
         older.sort_by(|a, b| {
             b.capacity

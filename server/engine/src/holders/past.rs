@@ -1,4 +1,4 @@
-//! The processes of a name: which of several requests counts, and what former processes had.
+//! The processes of a name: decides which of several requests counts, and remembers the leases of former processes.
 //!
 //! A name belongs to one process at a time. A process draws an [`Incarnation`] when it starts and numbers its requests;
 //! numbers are compared within one incarnation only. A new incarnation is newer than all before it: the process was
@@ -14,8 +14,8 @@ use crate::holders::Leases;
 use crate::id::{Incarnation, MastershipId};
 use crate::time::Time;
 
-/// How many former processes, or masterships of a child's node, are remembered. A forgotten one counts as new, which is
-/// the safe side.
+/// Number of former processes, and of earlier masterships, kept per name. A forgotten one counts as new, which is the
+/// safe side.
 const REMEMBERED_MAX: usize = 8;
 
 /// How a request relates to earlier ones under its name.
@@ -41,15 +41,15 @@ pub(crate) enum Precedence {
 #[derive(Clone, Debug)]
 struct Former {
     process: Option<Incarnation>,
-    /// Its newest request.
+    /// The number of its newest request; 0 if it numbers none.
     sequence: u64,
     /// Another process was there first, and lives.
     refused: bool,
-    /// Of a child server that may live: what it had when another one took the name.
+    /// Leases of a child server that may live, from the time at which another process took its name.
     had: Option<Box<Leases>>,
 }
 
-/// What was before the process that has a name now.
+/// The history of a name before its present process.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Past {
     formers: Vec<Former>,
@@ -61,39 +61,39 @@ pub(crate) struct Past {
 /// The sender of one request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Identity {
-    /// Of a child server, the epoch by which it speaks for its node.
+    /// The epoch of a child server's mastership of its node.
     pub epoch: Option<u64>,
-    /// Which process.
+    /// The process.
     pub process: Option<Incarnation>,
     /// The number of the request.
     pub sequence: Option<u64>,
 }
 
-/// What is known of the process that has a name.
+/// The present process of a name.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Known<'a> {
-    /// As of its newest request; its number is 0 if it numbers none.
+    /// The epoch in its newest request.
     pub epoch: Option<u64>,
-    /// Which process.
+    /// The process.
     pub process: Option<Incarnation>,
-    /// Its newest request.
+    /// The number of its newest request; 0 if it numbers none.
     pub sequence: u64,
     /// Its newest request is not answered yet, and may be made again.
     pub pending: bool,
     /// It should have asked again before now.
     pub overdue: bool,
-    /// What was before it.
+    /// Earlier processes of the name.
     pub past: Option<&'a Past>,
 }
 
 impl Known<'_> {
-    /// How a request stands to that.
+    /// Returns how a request relates to the present process and to earlier ones.
     pub(crate) fn precedence(&self, asks: Identity) -> Precedence {
         match (asks.epoch, self.epoch) {
             (Some(epoch), Some(known)) if epoch < known => return Precedence::OutOfOrder,
             (None, Some(_)) => return Precedence::OutOfOrder,
             (Some(epoch), Some(known)) if epoch > known => return Precedence::Next,
-            // A node that has an election now, and had none.
+            // The node has an election now, and had none before.
             (Some(_), None) => return Precedence::Next,
             _ => {}
         }
@@ -128,7 +128,7 @@ impl Past {
         self.formers.iter().find(|former| former.process == process)
     }
 
-    /// A process has the name no more.
+    /// Adds a process that has lost the name.
     pub(crate) fn note_former(
         &mut self,
         process: Option<Incarnation>,
@@ -147,28 +147,28 @@ impl Past {
         });
     }
 
-    /// What the process had that lost the name last.
+    /// Records the leases of the process that lost the name last.
     pub(crate) fn note_had(&mut self, had: Leases) {
         if let Some(former) = self.formers.last_mut() {
             former.had = Some(Box::new(had));
         }
     }
 
-    /// The processes before did not ask when they should have: they count as gone, and what they had as
-    /// that of who came later.
+    /// Drops the leases of former processes. These did not ask in time, so they count as gone, and their leases as
+    /// those of the later process.
     pub(crate) fn forget_had(&mut self) {
         for former in &mut self.formers {
             former.had = None;
         }
     }
 
-    /// What a child server had when another one took the name, as it is now.
+    /// Returns the leases that a child server had when another process took its name, without those that have ended.
     pub(crate) fn had(&self, process: Option<Incarnation>, now: Time) -> Option<Leases> {
         let mut had = self.former(process)?.had.as_deref()?.clone();
         had.expire(now).then_some(had)
     }
 
-    /// What the child server had from which the name was taken last, as it is now, and which process that was.
+    /// Returns the child server process that lost the name last, with those of its leases that have not ended.
     pub(crate) fn last_had(&self, now: Time) -> Option<(Option<Incarnation>, Leases)> {
         let mut formers = self.formers.iter().rev();
         let process = formers.find(|it| !it.refused && it.had.is_some())?.process;
@@ -180,7 +180,7 @@ impl Past {
         self.former(process).is_some_and(|former| former.refused)
     }
 
-    /// Who had the name after this process came later than one that lives.
+    /// Marks the processes that took the name after `process` as refused: `process` came first and lives.
     pub(crate) fn refuse_later(&mut self, process: Option<Incarnation>) {
         let mut formers = self.formers.iter_mut();
         if formers.any(|former| former.process == process) {
@@ -188,12 +188,12 @@ impl Past {
         }
     }
 
-    /// A process has the name now.
+    /// Removes a process from the former ones: it has the name now.
     pub(crate) fn forget_former(&mut self, process: Option<Incarnation>) {
         self.formers.retain(|former| former.process != process);
     }
 
-    /// A request of a process that does not have the name was seen.
+    /// Notes a request of a process that does not have the name.
     pub(crate) fn note_request(&mut self, process: Option<Incarnation>, sequence: Option<u64>) {
         let found = self.formers.iter_mut().find(|it| it.process == process);
         if let (Some(former), Some(sequence)) = (found, sequence) {
@@ -207,17 +207,17 @@ impl Past {
         refused.next()?.process
     }
 
-    /// A process was started. The former one, if it lives, asks by then.
+    /// Notes that a new process was started. The former one, if it lives, asks by then.
     pub(crate) fn note_started(&mut self, expected_by: Time) {
         self.expected_by = Some(expected_by);
     }
 
-    /// Until when the former process may ask, if that is not over.
+    /// Returns the time by which the former process should ask again, if it is in the future.
     pub(crate) fn expected_by(&self, now: Time) -> Option<Time> {
         self.expected_by.filter(|by| *by > now)
     }
 
-    /// Whether the present one was answered that no former process may live.
+    /// Whether an answer has told the present process that no former process lives.
     pub(crate) fn former_counts_as_gone(&self) -> bool {
         self.expected_by.is_none()
     }
@@ -227,7 +227,7 @@ impl Past {
         self.expected_by.is_some_and(|by| by <= now)
     }
 
-    /// The present one was answered that no former process may live.
+    /// Notes that an answer told the present process that no former process lives.
     pub(crate) fn note_answered_since(&mut self) {
         self.expected_by = None;
     }
@@ -249,7 +249,7 @@ impl Past {
 pub(crate) struct Masterships {
     current: Option<MastershipId>,
     earlier: Vec<MastershipId>,
-    /// What was granted until then, as it runs down.
+    /// Leases granted before the present mastership first asked.
     before: Option<Leases>,
     /// This node was learning when the first of them asked: grants of others were never in its books.
     /// When we have learned, it is over; but what the present mastership has confirmed of it is not,
@@ -258,8 +258,8 @@ pub(crate) struct Masterships {
 }
 
 impl Masterships {
-    /// A request by that mastership of the node came, which was granted all this before; in learning
-    /// mode, or not.
+    /// Notes a request by a mastership of the node. `granted`: the leases that the node had before it. `learning`: this
+    /// server is in learning mode.
     pub(crate) fn note(
         &mut self,
         mastership: MastershipId,
@@ -288,18 +288,19 @@ impl Masterships {
         self.current
     }
 
-    /// The masterships of which all that they handed out is in our books. None: all.
+    /// Returns the masterships whose grants are all in our books. None: all are.
     pub(crate) fn accounted(&self) -> Option<Vec<MastershipId>> {
         let heard = self.earlier.iter().chain(&self.current).copied();
         self.learned.then(|| heard.collect())
     }
 
-    /// Whether what a mastership before the present one handed out is in our books.
+    /// Whether the grants of an earlier mastership are in our books.
     pub(crate) fn is_accounted(&self, mastership: Option<MastershipId>) -> bool {
         !self.learned || mastership.is_none_or(|it| self.earlier.contains(&it))
     }
 
-    /// What earlier masterships may have handed out, as it is now. None: nothing.
+    /// Returns the leases by which earlier masterships may have handed out capacity, without those that have ended.
+    /// None: no lease is left.
     pub(crate) fn inherited(&self, now: Time) -> Option<Leases> {
         let mut before = self.before.clone()?;
         before.expire(now).then_some(before)
@@ -354,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_replaced_is_late_or_lives() {
+    fn a_request_of_a_replaced_process_is_late_or_shows_that_it_lives() {
         check(0, false, identity(0, 2, 20), Precedence::Late);
         check(0, false, identity(0, 2, 21), Precedence::Returned);
         check(0, true, identity(0, 2, 21), Precedence::Returned);
@@ -374,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn who_never_numbers_its_requests_is_always_heard() {
+    fn a_process_that_never_numbers_its_requests_is_always_heard() {
         let known = Known {
             epoch: None,
             process: None,

@@ -1,5 +1,4 @@
-//! Who holds what of one resource: holders by name, the exact sums over them, and whose lease ends
-//! next.
+//! The holders of one resource: holders by name, the exact sums over them, and the lease that ends next.
 //!
 //! Nothing here decides anything. Every sum is kept exactly (see [`ExactSum`]), and expiry is found
 //! without scanning many ([`places`]): every holder is scheduled to be looked at, not later than its next
@@ -64,17 +63,17 @@ impl LeaseTable {
         }
     }
 
-    /// Another one whenever a sum changes, or [`LeaseTable::note_changed`] was called.
+    /// Version of the table, which changes whenever a sum changes or [`LeaseTable::note_changed`] is called.
     pub(crate) fn version(&self) -> Version {
         self.version
     }
 
-    /// Something else has changed that decisions depend on.
+    /// Notes that another input of decisions has changed.
     pub(crate) fn note_changed(&mut self) {
         self.version = self.version.next();
     }
 
-    /// How many holders there are.
+    /// Number of holders.
     pub(crate) fn len(&self) -> usize {
         self.len as usize
     }
@@ -94,9 +93,9 @@ impl LeaseTable {
         &self.reserved
     }
 
-    /// Until when something may be in use, if nothing more is granted. None: nothing is in use.
-    /// It may be later than the last lease ends, if a holder said that it has less than it was
-    /// granted; but no lease was ever to last longer.
+    /// Time until which capacity may be in use, if no more is granted. None: nothing is in use. If a holder reported
+    /// less than its grant, this time may be later than the end of the last lease, but never later than the end of a
+    /// granted lease.
     pub(crate) fn in_use_until(&self, now: Time) -> Option<Time> {
         let in_use = !self.reserved.rounded_up().is_zero() && self.in_use_until > now;
         in_use.then_some(self.in_use_until)
@@ -107,7 +106,7 @@ impl LeaseTable {
         &self.wants
     }
 
-    /// How many holders get less than their share because of what others hold.
+    /// Number of holders that get less than their share because of leases of others.
     pub(crate) fn waiting(&self) -> usize {
         self.waiting as usize
     }
@@ -124,7 +123,7 @@ impl LeaseTable {
         self.places.find(*kind, name.as_str(), hash)
     }
 
-    /// What is in a slot.
+    /// Returns the holder in `slot`.
     pub(crate) fn get(&self, slot: Slot) -> Option<&Holding> {
         self.places.get(slot)
     }
@@ -170,8 +169,7 @@ impl LeaseTable {
         Some(holding)
     }
 
-    /// Changes a holder's leases, keeping the sums and the schedule in step. What else of the holder
-    /// `change` touches but its leases must not be in a sum.
+    /// Changes a holder's leases, keeping the sums and the schedule in step.
     pub(crate) fn change_leases<T>(
         &mut self,
         slot: Slot,
@@ -251,7 +249,7 @@ impl LeaseTable {
         }
     }
 
-    /// Changes what is in no sum: share, why, sequence, times.
+    /// Changes fields that no sum includes: share, why, sequence, times.
     pub(crate) fn note(&mut self, slot: Slot, note: impl FnOnce(&mut Holding)) {
         if let Some(holding) = self.get_mut(slot) {
             note(holding);
@@ -300,7 +298,7 @@ impl LeaseTable {
         self.places.iter()
     }
 
-    /// How many places there are, taken or free.
+    /// Number of places, taken or free.
     pub(crate) fn places(&self) -> usize {
         self.places.len()
     }
@@ -310,7 +308,7 @@ impl LeaseTable {
         places.filter_map(|place| self.get(Slot::of(place)))
     }
 
-    /// Whether there were so many holders that dropping it takes long.
+    /// Whether the table has had so many holders that dropping it takes long.
     pub(crate) fn has_had_many(&self) -> bool {
         self.places.are_in_chunks()
     }
@@ -365,13 +363,13 @@ impl LeaseTable {
     }
 }
 
-/// What may be in use under a holder's name. Of nearly every one it is a single amount, and that it has not changed is
-/// seen without sums.
+/// Capacity that may be in use under a holder's name. For nearly every holder it is a single amount, and comparing two
+/// of these needs no sums.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Reserved {
-    /// By itself alone.
+    /// The holder alone.
     Own(Amount),
-    /// By other processes as well.
+    /// The holder and other processes.
     Sum(ExactSum),
 }
 

@@ -12,41 +12,42 @@ use crate::messages::RefusalReason;
 pub enum NodeEvent {
     /// A resource got its first holder.
     ResourceAdded {
-        /// Which.
+        /// The resource.
         resource: ResourceId,
-        /// The glob of the template it takes its capacity from. Absent: a parent says.
+        /// The glob of the template it takes its capacity from. Absent: a parent sends the
+        /// capacity.
         template: Option<String>,
     },
     /// A resource's last lease ended; nothing is known of it any more.
     ResourceDropped {
-        /// Which.
+        /// The resource.
         resource: ResourceId,
     },
     /// A resource's learning mode began.
     LearningBegan {
-        /// Which.
+        /// The resource.
         resource: ResourceId,
-        /// For how long from then on.
+        /// The remaining time from then on.
         left: Duration,
     },
     /// A resource's learning mode ended.
     LearningEnded {
-        /// Which.
+        /// The resource.
         resource: ResourceId,
     },
-    /// New templates put a resource's capacity below what is out: nothing new is granted until it
-    /// fits.
+    /// New templates put a resource's capacity below the sum of its leases: no new capacity is
+    /// granted until the leases fit.
     CapacityBelowReserved {
-        /// Which.
+        /// The resource.
         resource: ResourceId,
         /// The capacity now.
         capacity: f64,
         /// The most that may be in use.
         reserved: f64,
     },
-    /// The template of a resource with leases out is gone: they run down.
+    /// The template of a resource with leases is gone: the leases run down.
     TemplateGone {
-        /// Which.
+        /// The resource.
         resource: ResourceId,
     },
     /// Mastership ended by itself, since it was not confirmed in time. All leases are forgotten.
@@ -56,23 +57,23 @@ pub enum NodeEvent {
     },
     /// Two live processes ask under one name: the later one is refused from now on.
     TwoProcesses {
-        /// Of which resource.
+        /// The resource.
         resource: ResourceId,
         /// The name.
         holder: HolderId,
     },
     /// The parent refuses a resource, which it did not before.
     RefusedByParent {
-        /// Which.
+        /// The resource.
         resource: ResourceId,
-        /// Why.
+        /// The reason of the refusal.
         reason: RefusalReason,
     },
     /// The parent's answer is invalid; the last one stays in force.
     InvalidParentAnswer {
-        /// About which resource.
+        /// The resource of the answer.
         resource: ResourceId,
-        /// What is wrong with it.
+        /// The problem.
         problem: String,
     },
     /// This node is among its parent's ancestors: the parent's answers do not count.
@@ -82,7 +83,7 @@ pub enum NodeEvent {
     },
     /// A child server was refused that is an ancestor of this node.
     CycleRefused(Cycle),
-    /// The cycle is no more.
+    /// The cycle has ended.
     CycleEnded,
 }
 
@@ -94,9 +95,9 @@ pub enum NodeEvent {
     path = path.join(" → ")
 )]
 pub struct Cycle {
-    /// Who asked.
+    /// The child server that asked.
     pub child: String,
-    /// Who was asked.
+    /// The node that the child asked.
     pub node: String,
     /// From the asked node up to the one that asked.
     pub path: Vec<String>,

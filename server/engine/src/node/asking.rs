@@ -80,7 +80,8 @@ impl<L> Answers<L> {
         }
     }
 
-    /// Notes the resource of the next ask. Returns whether an earlier ask names it, too. `is_same` says so of one position.
+    /// Notes the resource of the next ask. Returns whether an earlier ask names it, too. `is_same` compares it with one
+    /// position.
     fn note_name(&mut self, hash: IdHash, is_same: impl Fn(usize) -> bool) -> bool {
         let is_named = |(named, at): &(IdHash, usize)| *named == hash && is_same(*at);
         let is_again = self.named.find(hash.spread(), is_named).is_some();
@@ -184,8 +185,7 @@ impl Node {
         })))
     }
 
-    /// A client gives back what it holds. The answer says of each resource, in the order of the request, what
-    /// became of it.
+    /// Releases a client's leases. The answer has a result for each resource, in the order of the request.
     pub fn handle_release_capacity(
         &mut self,
         request: &ReleaseCapacity,

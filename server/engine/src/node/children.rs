@@ -21,7 +21,7 @@ pub struct Children {
     unsettled: BTreeSet<ResourceId>,
     /// Resources that are looked at now, in this order. All of them come before one that changes again.
     round: BTreeSet<ResourceId>,
-    /// Of the first of them, the child that was looked at last.
+    /// The last child that was looked at, of the first resource of the round.
     after: Option<HolderName>,
     /// Whether any has asked for anything, of this master.
     known: bool,
@@ -29,7 +29,7 @@ pub struct Children {
     refused: BTreeSet<HolderName>,
 }
 
-/// Refused ancestors that are remembered.
+/// Number of refused ancestors kept.
 const REFUSED_MAX: usize = 1_000;
 
 /// Time for which a process is refused a stream after another live process of its name was found to be earlier. The
@@ -90,7 +90,7 @@ impl Node {
         ago.is_some_and(|ago| ago < REFUSED_LENGTH)
     }
 
-    /// A child server has a stream open, or has it no more.
+    /// Notes that a child server has opened or closed a stream.
     pub fn handle_subscription(&mut self, server: &HolderName, open: bool) {
         if open {
             self.children.subscribed.insert(server.clone());

@@ -14,16 +14,16 @@ pub struct Config {
     /// Whether capacity is leased from a parent. If not, this is the root, and templates say what
     /// there is.
     pub has_parent: bool,
-    /// Which process this is: drawn when it starts, and another one each time.
+    /// Identity of this process, drawn anew at each start.
     pub incarnation: Incarnation,
     /// The only chance the engine is handed: it keys hashing and spreads refreshes.
     pub seed: u64,
     /// Requests of one holder for one resource that come faster than this get their current lease
     /// again, without a new decision. Zero: every request is decided.
     pub refresh_floor: Duration,
-    /// By how much the node's clock may be wrong.
+    /// Largest error of the node's clock.
     pub clock_tolerance: Tolerance,
-    /// How much a node takes on.
+    /// Limits on resources, leases and requests.
     pub limits: Limits,
 }
 

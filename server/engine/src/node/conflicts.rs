@@ -8,25 +8,25 @@ use crate::id::{HolderId, Incarnation};
 use crate::messages::Conflict;
 use crate::time::Time;
 
-/// How long a conflict is shown after it was seen last. The one that is refused asks again every
-/// minute at least.
+/// Time that a conflict is shown after its last refusal. The refused process asks again at least once a minute.
 const SHOWN: Duration = Duration::from_secs(120);
 
-/// Names that are remembered.
+/// Number of names kept.
 const NAMES_MAX: usize = 1_000;
 
-/// Processes of one name that were refused, of which is known when: more than are ever started by mistake.
+/// Number of refused processes kept per name, with the time of each refusal: more than anyone starts by
+/// mistake.
 const REFUSED_MAX: usize = 8;
 
-/// What was seen lately, by the name.
+/// Recent conflicts, by name.
 #[derive(Debug, Default)]
 pub(super) struct Conflicts(BTreeMap<HolderId, Seen>);
 
-/// What was seen of a name.
+/// The conflicts of one name.
 #[derive(Debug)]
 struct Seen {
     last: Conflict,
-    /// Each process that was refused, and when that was last; who was refused last is last.
+    /// Each refused process, and the time of its last refusal, in the order of these times.
     refused: Vec<(Option<Incarnation>, Time)>,
 }
 
@@ -50,7 +50,7 @@ impl Seen {
 }
 
 impl Conflicts {
-    /// It was seen now. Returns whether that is news.
+    /// Notes a conflict. Returns whether it is a new one.
     pub(super) fn note(&mut self, conflict: Conflict) -> bool {
         if let Some(known) = self.0.get_mut(&conflict.holder) {
             let is_news = conflict.at.since(known.last.at) >= SHOWN;
@@ -67,12 +67,12 @@ impl Conflicts {
         true
     }
 
-    /// What is shown.
+    /// Returns the conflicts to show, by name.
     pub(super) fn shown(&self, now: Time) -> impl Iterator<Item = &Conflict> {
         self.shown_after(None, now)
     }
 
-    /// The same, after that name.
+    /// Returns the conflicts to show for names after that one.
     pub(super) fn shown_after(
         &self,
         after: Option<&HolderId>,
@@ -84,8 +84,8 @@ impl Conflicts {
         all.filter(move |conflict| now.since(conflict.at) < SHOWN)
     }
 
-    /// How long ago that process of the name was refused last. There may be more than one that is. None: it was
-    /// not, as far as is known.
+    /// Returns the time since that process of the name was last refused. None: no refusal is known. Several
+    /// processes of a name may be refused.
     pub(super) fn refused_ago(
         &self,
         holder: &HolderId,
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_known_stays_known_when_there_is_no_place_for_more() {
+    fn known_conflicts_stay_known_when_the_list_is_full() {
         let mut conflicts = Conflicts::default();
         for number in 0..NAMES_MAX {
             conflicts.note(conflict(&number.to_string(), 0));

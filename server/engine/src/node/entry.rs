@@ -18,16 +18,16 @@ use crate::time::{Due, Time};
 #[repr(C)]
 pub(super) struct Entry {
     pub(super) template: TemplateSlot,
-    /// Who brought it.
+    /// The caller that brought it.
     pub(super) caller: CallerSlot,
-    /// What it has heard of that concerns every resource.
+    /// The last news for all resources that it has applied.
     pub(super) heard: News,
-    /// What it weighed when that was last counted.
+    /// Its weight when admission last counted it.
     pub(super) weighed: Weight,
     pub(super) resource: Resource,
-    /// Among the timeouts.
+    /// Its entry among the timeouts.
     pub(super) scheduled: Option<(Time, TimeoutReason)>,
-    /// Among what the parent is to be asked.
+    /// Its entry among the requests to the parent.
     asks_parent_at: Due,
 }
 
@@ -98,7 +98,8 @@ impl Entry {
 }
 
 impl Node {
-    /// After a resource has changed: puts it in its place, or forgets it if nobody holds anything of it.
+    /// Updates books and timers after a resource has changed, or removes the resource if it has no
+    /// holders.
     pub(super) fn settle_at(&mut self, slot: ResourceSlot) {
         let Some(entry) = self.resources.at_mut(slot) else {
             return;

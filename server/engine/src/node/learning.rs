@@ -1,7 +1,7 @@
 //! Whether a node is in learning mode, and why, as one name: for metrics, pages and tools.
 //!
-//! Resources learn one by one, and each says for how long ([`crate::messages::ResourceSnapshot`]). Here it is
-//! said of all together: what keeps any of them learning now.
+//! Resources learn one by one, and the snapshot of each has the remaining time
+//! ([`crate::messages::ResourceSnapshot`]). This file finds the reason for which any of them still learns.
 
 use std::time::Duration;
 
@@ -15,16 +15,15 @@ use crate::time::Time;
 pub enum Learning {
     /// It is not the master, and decides nothing.
     Standby,
-    /// It decides: what is out is known, or is over.
+    /// It decides: all leases are known or have ended.
     Over,
-    /// The process has started; without an election it is unknown until when a former one decided.
+    /// The process has started; without an election, the time of a former process's last decision is unknown.
     Started,
-    /// It was elected, and leases of the master before it may be out still.
+    /// It was elected, and leases of the former master may still last.
     Elected,
-    /// As the two before, and these would be over: but leases may be out that are longer than those of the
-    /// templates in force.
+    /// As the two before, but only because leases longer than those of the templates in force may still last.
     LongerLeases,
-    /// It does not, but a server above it does, and only confirms what is out.
+    /// It does not learn, but a server above it does, and only confirms existing leases.
     Above,
 }
 
@@ -73,7 +72,7 @@ impl Node {
         if !mastership.is_master() {
             return Learning::Standby;
         }
-        // One that learns anyway says more than one that does so for longer leases.
+        // A resource that learns in any case says more about the node than one that learns only for longer leases.
         let held = self.learns_of_held(totals);
         let why = [held, self.learns_of_others(now)];
         match why.into_iter().flatten().min() {
@@ -85,8 +84,8 @@ impl Node {
         }
     }
 
-    /// Returns whether resources learn only because longer leases may be out; false says more than true. None: none
-    /// learns, or only as long as a server above does.
+    /// Returns whether resources learn only because longer leases may still last; false outweighs true. None: no
+    /// resource learns, or only as long as a server above does.
     fn learns_of_held(&self, totals: &Totals) -> Option<bool> {
         if totals.learns_usually {
             return Some(false);
@@ -102,7 +101,7 @@ impl Node {
         }
     }
 
-    /// Returns whether resources without a holder learn only because longer leases may be out. None: they do
+    /// Returns whether resources without a holder learn only because longer leases may still last. None: they do
     /// not learn, or only the parent can tell.
     fn learns_of_others(&self, now: Time) -> Option<bool> {
         self.learning_remaining(now)?;

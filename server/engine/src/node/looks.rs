@@ -1,8 +1,8 @@
 //! A look at much of a node, a little at a time.
 //!
-//! A node may have a million resources, and one of them a million leases; whoever looks holds up every request
-//! meanwhile. So each call here looks at as much as the caller says, and says where to go on. What comes and goes in
-//! between is seen or not; each resource is seen once at most.
+//! A node may have a million resources, and one of them a million leases, and every request waits while a view is made.
+//! So each call here views only as much as its caller asks for, and returns where to continue. Resources that come and
+//! go in between may be missing; each appears once at most.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::node::Node;
 use crate::time::Time;
 
 impl Node {
-    /// A view of up to `max` resources after that one in the order of their ids, without their leases. Absent:
+    /// A view of up to `max` resources after that one in the order of their ids, without their leases. `after` absent:
     /// from the first one on. O(log resources + max).
     pub fn snapshots_after(
         &self,
@@ -45,7 +45,7 @@ impl Node {
         )
     }
 
-    /// Names under which two live processes ask, as far as that was seen lately: up to `max` after that one.
+    /// Names under which two live processes asked recently: up to `max` after that one.
     pub fn conflicts_after(
         &self,
         after: Option<&HolderId>,
@@ -56,9 +56,9 @@ impl Node {
         shown.take(max).cloned().collect()
     }
 
-    /// Returns how much of each limit is in use, as far as up to `max` callers or templates tell, from there on; and where
-    /// to go on if there are more. Sums over all are complete each time. The [totals](Node::totals) have the largest
-    /// resource. O(max + log templates).
+    /// Returns how much of each limit is in use, counted over up to `max` callers or templates from `from` on, and
+    /// where to continue if there are more. Sums over all are complete each time. The [totals](Node::totals) have the
+    /// largest resource. O(max + log templates).
     pub fn load_from(&self, from: LoadFrom, max: usize) -> (Load, Option<LoadFrom>) {
         self.admission.load_from(from, max)
     }
@@ -74,7 +74,7 @@ impl Node {
         }
     }
 
-    /// For how long a resource still is in learning mode. None: it is not, or nobody holds anything of it.
+    /// Returns the rest of a resource's learning mode. None: it is not learning, or has no holders.
     pub fn learning_left(&self, resource: &ResourceId, now: Time) -> Option<Duration> {
         self.resources.get(resource)?.resource.learning_left(now)
     }

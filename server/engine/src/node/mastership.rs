@@ -1,7 +1,7 @@
-//! Mastership as state: who of a node's servers decides, and until when.
+//! Mastership as state: which of a node's servers decides, and until which time.
 //!
-//! Only the master decides. Winning and losing it both drop all that is known of leases: the new
-//! master learns it from the holders.
+//! Only the master decides. Winning and losing mastership both drop all leases: the new master learns them from the
+//! holders.
 //!
 //! A mastership that was won in an election lasts until a time ([`Node::handle_term`]), and then ends by itself: a process
 //! that was frozen, or cut off from etcd, must not decide anything when it continues. So every method checks the time
@@ -67,11 +67,11 @@ pub struct Term {
     /// longer than they are now. Below the root the parent's books say how long leases last, and this
     /// changes nothing.
     pub longer_leases: Duration,
-    /// Until when it holds.
+    /// End of the term.
     pub valid_until: Time,
 }
 
-/// What came of a request: only the master serves it. Not being the master is no error.
+/// Result of a request, which only the master serves. Not being the master is no error.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome<T> {
     /// Served.
@@ -109,13 +109,13 @@ impl Node {
         }
     }
 
-    /// Until when this node is the master, unless it is confirmed or ended before. None: it is not,
-    /// or for ever.
+    /// End of this node's mastership, unless a confirmation or an end comes before. None: it is not the master, or for
+    /// ever.
     pub fn valid_until(&self) -> Option<Time> {
         self.valid_until
     }
 
-    /// Grows whenever the mastership becomes another one.
+    /// Number of changes of the mastership.
     pub fn masterships(&self) -> u64 {
         self.masterships
     }

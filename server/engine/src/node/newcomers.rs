@@ -13,17 +13,17 @@ use crate::resource::{Beginning, Resource};
 use crate::time::Time;
 
 impl Node {
-    /// How often each limit refused something since the node came to be, in the order of [`Limit::ALL`].
+    /// Number of refusals by each limit since the node began, in the order of [`Limit::ALL`].
     pub fn refused_by_limit(&self) -> &[u64; Limit::ALL.len()] {
         self.admission.refused()
     }
 
-    /// How often any limit did.
+    /// Number of refusals by all limits together.
     pub fn refused_by_limits(&self) -> u64 {
         self.admission.refusals()
     }
 
-    /// Other limits are in force from now on: a caller that has more than they allow keeps it.
+    /// Puts other limits in force. A caller that has more than they allow keeps it.
     pub fn handle_limits(&mut self, limits: Limits) {
         self.config.limits = limits;
     }

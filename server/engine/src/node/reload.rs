@@ -1,9 +1,9 @@
-//! Other templates: what follows from them for a node, computed before they are in force.
+//! New templates: computes their consequences for a node before they are in force.
 //!
 //! A set of templates may be large, and a node must not be held up while two of them are compared. So that is done
 //! first, without the node ([`PreparedTemplates::new`]), and one cheap step puts them in force
-//! ([`Node::handle_prepared_templates`]). Each resource then hears of them by itself ([`sweep`](super::sweep)),
-//! and in any case before the next request for it.
+//! ([`Node::handle_prepared_templates`]). Each resource then applies them on its own ([`sweep`](super::sweep)), at
+//! the latest before the next request for it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::node::resources::ResourceSlot;
 use crate::templates::{Template, Templates};
 use crate::time::Time;
 
-/// The templates in force at a node, and under which number it keeps the books of each. Cheap to copy.
+/// The templates in force at a node, and the number of each in the books. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct InForce(Arc<Numbered>);
 
@@ -48,7 +48,7 @@ impl InForce {
         Self::numbered(templates, &none, TemplateSlot::FIRST)
     }
 
-    /// Whoever has a number keeps it.
+    /// Numbers the templates. A template whose glob has a number keeps it.
     fn numbered(
         templates: Templates,
         known: &BTreeMap<&str, TemplateSlot>,
@@ -138,24 +138,25 @@ impl Node {
         &self.in_force
     }
 
-    /// New templates are in force from now on, as by [`Node::handle_prepared_templates`]. O(templates): for whoever
-    /// holds nobody up.
+    /// Puts new templates in force, as [`Node::handle_prepared_templates`] does. O(templates): for callers that no
+    /// request waits for.
     pub fn handle_templates(&mut self, templates: Templates, now: Time) {
         let prepared = PreparedTemplates::new(&self.in_force, templates);
         let is_next = self.handle_prepared_templates(prepared, now).is_ok();
         debug_assert!(is_next, "they were prepared for those in force");
     }
 
-    /// New templates are in force from now on, also for the leases that are out: each is changed when its holder
-    /// asks next. O(1). The rest is due at once, in [`Node::handle_timeout`]: until then, resources are seen in
-    /// snapshots as they were decided about last.
+    /// Puts new templates in force, also for existing leases: each changes when its holder asks next. O(1). The
+    /// rest is due at once, in [`Node::handle_timeout`]: until then, snapshots show resources as of their last
+    /// decision.
     ///
     /// A root that is learning goes on for as long as leases of its predecessors may last, also if
     /// these give shorter ones.
     ///
     /// # Errors
     ///
-    /// The same again, if others are in force than those that they were prepared for; nothing is changed then.
+    /// Returns `prepared` unchanged, if the templates in force are not those that it was prepared for. The node
+    /// stays unchanged, too.
     pub fn handle_prepared_templates(
         &mut self,
         prepared: PreparedTemplates,
@@ -180,7 +181,7 @@ impl Node {
         Ok(())
     }
 
-    /// A resource hears of the templates in force.
+    /// Applies the templates in force to a resource.
     pub(super) fn apply_template(&mut self, place: ResourceSlot, now: Time) {
         let Some(entry) = self.resources.at_mut(place) else {
             return;

@@ -1,9 +1,9 @@
 //! The resources of a node: found by id, listed in the order of their ids.
 //!
 //! A request finds a resource once, by a hash of its id, and from then on names it by its slot, a number: nothing is
-//! compared or cloned again. Ids come from outside, and one caller may bring tens of thousands, so the hash is keyed: ids
-//! cannot be chosen to fall into one place of the table. The order is for whoever looks, page by page; it changes only
-//! when a resource comes or goes.
+//! compared or cloned again. Ids come from outside, and one caller may bring tens of thousands, so the hash is keyed:
+//! ids cannot be chosen to fall into one place of the table. The order is for page-by-page views; it changes only when
+//! a resource comes or goes.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -54,7 +54,7 @@ impl Resources {
         }
     }
 
-    /// How many there are.
+    /// Number of resources.
     pub(super) fn len(&self) -> usize {
         self.by_id.len()
     }
@@ -65,7 +65,7 @@ impl Resources {
         std::mem::replace(self, none)
     }
 
-    /// What an id is found by.
+    /// Returns the hash by which the table finds an id.
     pub(super) fn hash(&self, id: &ResourceId) -> IdHash {
         let hasher = SipHasher13::new_with_keys(self.seed, 0x7265_736f_7572_6365);
         // The low half.
@@ -86,7 +86,7 @@ impl Resources {
         self.by_id.find(hash.0, is_it).map(ResourceSlot)
     }
 
-    /// What is in a slot.
+    /// Returns the resource in `slot`.
     pub(super) fn at(&self, slot: ResourceSlot) -> Option<&Entry> {
         self.entries.place(slot.0 as usize)?.as_deref()
     }
@@ -143,7 +143,7 @@ impl Resources {
         self.in_order.values().copied()
     }
 
-    /// Those after that id, in order. Absent: all of them.
+    /// The resources after that id, in order. Absent: all of them.
     pub(super) fn after(
         &self,
         id: Option<&ResourceId>,

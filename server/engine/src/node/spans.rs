@@ -10,11 +10,11 @@ use crate::messages::{ClientLease, Has, ServerAsk, ServerLease};
 use crate::resource::refresh;
 use doorward_time::tolerance::Tolerance;
 
-/// What passes between this node and others, by its clock.
+/// Converts durations in messages between this node and others to its clock's tolerance.
 pub(super) trait Spans: Sized {
-    /// What a holder reports that it has, or that is outstanding.
+    /// A holder's report of `has` or `outstanding`.
     fn has(self, has: Has) -> Has;
-    /// What a server asks its parent.
+    /// A server's request to its parent.
     fn server_ask(self, ask: ServerAsk) -> ServerAsk;
     /// The answer to a client.
     fn lease(self, lease: ClientLease) -> ClientLease;

@@ -2,9 +2,9 @@
 //! one by one.
 //!
 //! A node may have a hundred thousand resources, and changing all of them at once would hold up every request
-//! meanwhile. So there is a number for what happened last, and each resource knows up to which number it has heard.
-//! It hears of the rest before anything else happens to it ([`Node::bring_up_to_date`]), and if nothing does, when
-//! it is its turn: that is due at once, and each [`Node::handle_timeout`] is the turn of one ([`Node::sweep_next`]).
+//! meanwhile. So each event gets a number, and each resource keeps the number of the last one that it has applied. It
+//! applies the rest before any other change ([`Node::bring_up_to_date`]), or else at its turn in the sweep. The sweep
+//! is due at once, and each [`Node::handle_timeout`] is the turn of one resource ([`Node::sweep_next`]).
 
 use std::time::Duration;
 
@@ -14,10 +14,10 @@ use crate::node::Node;
 use crate::node::resources::ResourceSlot;
 use crate::time::Time;
 
-/// What happened that concerns every resource, and how far that has got around.
+/// News for all resources, and how far the sweep has come.
 #[derive(Debug, Default)]
 pub(super) struct Sweep {
-    /// The number of what happened last.
+    /// The number of the last news.
     news: News,
     /// The last news that was other templates.
     templates: News,
@@ -31,7 +31,7 @@ pub(super) struct Sweep {
     gone: Vec<TemplateSlot>,
 }
 
-/// Up to which number a resource has heard what happened.
+/// Number of the last news that a resource has applied.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct News(u32);
 
@@ -46,7 +46,7 @@ struct UnderWay {
 const AT_ONCE: usize = 8;
 
 impl Sweep {
-    /// What somebody has heard who begins now.
+    /// The last news, which a new resource has applied.
     pub(super) fn news(&self) -> News {
         self.news
     }
@@ -56,12 +56,12 @@ impl Sweep {
         self.longer_leases
     }
 
-    /// Since when there is something to do.
+    /// The time since which the sweep is under way.
     pub(super) fn due(&self) -> Option<Time> {
         self.under_way.as_ref().map(|it| it.since)
     }
 
-    /// There are no resources any more.
+    /// Ends the sweep, because all resources are gone.
     pub(super) fn forget(&mut self) {
         self.under_way = None;
         self.gone.clear();
@@ -78,7 +78,7 @@ impl Sweep {
 }
 
 impl Node {
-    /// There are other templates; those of these numbers are in force no more.
+    /// Begins a sweep for other templates. Templates with the numbers in `gone` are no longer in force.
     pub(super) fn begin_sweep_of_templates(&mut self, gone: Vec<TemplateSlot>, now: Time) {
         self.sweep.templates = self.sweep.begin(now);
         self.sweep.longer_leases = self.longer_leases;
@@ -90,7 +90,7 @@ impl Node {
         self.sweep.lost = self.sweep.begin(now);
     }
 
-    /// What is due at a resource is to be settled anew.
+    /// Makes every resource compute its timers anew.
     pub(super) fn begin_sweep(&mut self, now: Time) {
         self.sweep.begin(now);
     }
@@ -101,7 +101,7 @@ impl Node {
         self.sweep.under_way.is_none()
     }
 
-    /// Before anything happens to a resource: it hears of what concerns every resource.
+    /// Makes a resource apply all news, before it changes in any other way.
     pub(super) fn bring_up_to_date(&mut self, id: &ResourceId, now: Time) {
         if self.sweep.under_way.is_some()
             && let Some(slot) = self.resources.find(id)

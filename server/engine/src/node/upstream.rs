@@ -25,7 +25,7 @@ const RESOURCES_PER_REQUEST_MAX: usize = 500;
 /// so that a message stays well within what servers take (4 MiB).
 const POINTS_PER_REQUEST_MAX: usize = 64 * 1024;
 
-/// What a node knows of its parent.
+/// A node's view of its parent.
 #[derive(Debug)]
 pub(crate) struct NodeUpstream {
     pace: Pace,
@@ -95,14 +95,14 @@ impl NodeUpstream {
         }
     }
 
-    /// Up to so many resources that are due, or soon: these go with what is due now.
+    /// Returns up to `max` resources that are due now or soon: the latter go along with the former.
     pub(super) fn due_by(&self, now: Time, max: usize) -> Vec<ResourceId> {
         let soon = now + self.pace.round / 4;
         let due = self.due.iter().take_while(|(time, _)| *time <= soon);
         due.take(max).map(|(_, id)| id.clone()).collect()
     }
 
-    /// The number of the next request, by the wall clock.
+    /// Returns the number of the next request, by the wall clock.
     pub(super) fn next_sequence(&mut self, wall_micros: u64) -> u64 {
         self.wall_micros = wall_micros;
         self.sequence = wall_micros.max(self.sequence.saturating_add(1));
@@ -203,8 +203,8 @@ impl Node {
         })
     }
 
-    /// The parent answered, or pushed a change. Every resource is handled by itself: an invalid answer changes nothing and
-    /// becomes a [`NodeEvent`].
+    /// Handles an answer or a push of the parent, one resource at a time: an invalid answer for a resource changes
+    /// nothing and becomes a [`NodeEvent`].
     pub fn handle_upstream_reply(&mut self, reply: &GetServerCapacityReply, now: Time) {
         let mut answered = UpstreamAnswered::default();
         to_end(|| self.upstream_reply_next(reply, &mut answered, now));

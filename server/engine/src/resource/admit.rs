@@ -1,11 +1,11 @@
-//! Which newcomers a resource takes on: a holder without a lease, a priority that nobody has, a curve that
-//! grows. Who has a lease keeps it, whatever is full, and refreshes it: a child server whose curve may not
-//! grow is served by the one it had.
+//! Admission of newcomers to a resource: a holder without a lease, a priority without holders, a curve that grows. A
+//! holder with a lease keeps and refreshes it, whatever is full: a child server whose curve may not grow is served by
+//! its former curve.
 //!
-//! A priority that the template names (`min_share`) may always be used. Of the others, a client's are few
-//! altogether, and fewer of one caller, so that none can use them up. A child's are those of many clients,
-//! who are not to suffer from what one of them, or another child's, asks; its own server has seen to it that
-//! they are not too many.
+//! A priority that the template names (`min_share`) may always be used. Clients can bring a few other priorities
+//! altogether, and one caller fewer, so that no caller can use them up. A child's priorities come from many clients.
+//! These must not suffer from requests of one of them, or of another child's clients. The child itself limits their
+//! number.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -25,8 +25,8 @@ use crate::time::Time;
 const PUT_OFF_MIN: Duration = Duration::from_secs(12);
 
 impl Resource {
-    /// A client's request takes one of those that there may be of its template. If there are too many, new
-    /// holders are refused; and others as long as their lease lasts for long: they come back in time.
+    /// Takes a token of the template for a client's request. If there is none, the request of a new holder is refused;
+    /// that of a known holder only while its lease lasts for long, so that it comes back in time.
     pub(super) fn admit_request(
         &self,
         slot: Option<Slot>,
@@ -143,7 +143,7 @@ impl Resource {
         holders.map(|holding| (holding.caller, bytes_of(holding)))
     }
 
-    /// What takes memory.
+    /// Returns the weight in memory.
     pub(crate) fn weight(&self) -> Weight {
         self.ledger.weight()
     }

@@ -23,7 +23,7 @@ pub(super) struct Arrivals {
     /// Priorities that the template did not name when they came, with their origin. Absent: there are none.
     #[expect(clippy::box_collection, reason = "without it, it takes one word")]
     priorities: Option<Box<BTreeMap<i64, Brings>>>,
-    /// Changes of bytes since that was last asked.
+    /// Takes the changes of bytes since the last call.
     charges: Vec<Charge>,
     /// Points of all demand curves.
     points: u32,
@@ -32,7 +32,7 @@ pub(super) struct Arrivals {
 }
 
 impl Arrivals {
-    /// Checks that so many new priorities may be brought. `named` are those of the template.
+    /// Checks that `more` new priorities may be brought. `named` are those of the template.
     ///
     /// # Errors
     ///
@@ -67,14 +67,14 @@ impl Arrivals {
         gate.admit_priorities(has, more, max)
     }
 
-    /// Forgets who brought the priorities that nobody has any more. `bands` are all that somebody has.
+    /// Forgets the callers of priorities that have no holders any more. `bands` are all priorities with holders.
     pub(super) fn forget_priorities(&mut self, bands: &Bands) {
         if let Some(brought) = &mut self.priorities {
             brought.retain(|band, _| bands.get(*band).is_some());
         }
     }
 
-    /// These priorities were let in.
+    /// Notes that `by` brought these priorities.
     pub(super) fn note_priorities(&mut self, new: &BTreeSet<i64>, by: Brings) {
         if !new.is_empty() {
             let brought = self.priorities.get_or_insert_default();
@@ -82,21 +82,21 @@ impl Arrivals {
         }
     }
 
-    /// A holder was put in.
+    /// Notes a new holder.
     pub(super) fn note_came(&mut self, holding: &Holding) {
         self.name_bytes += name_bytes(holding);
         self.points += points(&holding.demand);
         self.charge(holding, 0, bytes_of(holding));
     }
 
-    /// A holder was taken out.
+    /// Notes that a holder is gone.
     pub(super) fn note_gone(&mut self, gone: &Holding) {
         self.name_bytes -= name_bytes(gone);
         self.points -= points(&gone.demand);
         self.charge(gone, bytes_of(gone), 0);
     }
 
-    /// A holder asks for something else from now on.
+    /// Notes that a holder's demand changes.
     pub(super) fn note_demand(&mut self, holding: &Holding, after: &Demand) {
         if holding.kind == HolderKind::Server {
             self.points = self.points + points(after) - points(&holding.demand);
@@ -120,7 +120,7 @@ impl Arrivals {
         !self.charges.is_empty()
     }
 
-    /// Changes of bytes since that was last asked.
+    /// Takes the changes of bytes since the last call.
     pub(super) fn take_charges(&mut self) -> Vec<Charge> {
         std::mem::take(&mut self.charges)
     }
@@ -130,7 +130,7 @@ impl Arrivals {
         self.points
     }
 
-    /// What names of holders take that are not kept in place.
+    /// Bytes of the names of holders that are not kept in place.
     pub(super) fn name_bytes(&self) -> u32 {
         self.name_bytes
     }
@@ -148,7 +148,7 @@ impl Arrivals {
                 (points + more, names + name)
             });
         assert_eq!((self.points, self.name_bytes), sums, "points and names");
-        assert!(self.charges.is_empty(), "charges that nobody has counted");
+        assert!(self.charges.is_empty(), "uncounted charges");
     }
 }
 
@@ -173,7 +173,7 @@ fn points(demand: &Demand) -> u32 {
     }
 }
 
-/// What a holder's name takes if it is not kept in place: a few hundred bytes.
+/// Bytes of a holder's name if it is not kept in place: a few hundred.
 fn name_bytes(holding: &Holding) -> u32 {
     counted(weight::name_bytes(holding.name.as_str()))
 }

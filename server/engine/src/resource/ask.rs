@@ -26,7 +26,7 @@ use crate::time::Time;
 pub(crate) struct HolderAsk<'a> {
     /// The holder that asks.
     pub(crate) asker: &'a Asker,
-    /// Which process asks in that name.
+    /// The process that asks.
     pub(crate) incarnation: Option<Incarnation>,
     /// See [`crate::messages::GetCapacity::sequence`].
     pub(crate) sequence: Option<u64>,
@@ -121,10 +121,10 @@ impl<'a> HolderAsk<'a> {
         self.in_use.most()
     }
 
-    /// The part of it to confirm in learning mode. A child server's reserve for holders that have not reported is part of
-    /// its lease, if it still has one; beyond that, it is only reserved. It may be counted twice, and a server that
-    /// was granted it would grant it on. If a child knows all its holders, what is out beyond its lease is only reserved,
-    /// too: a predecessor has taken that back, perhaps for others, and it runs down.
+    /// The part of it to confirm in learning mode. A child server's reserve for holders that have not reported is part
+    /// of its lease, if it still has one; beyond that, it is only reserved. It may be counted twice, and a server that
+    /// gets it would grant it to others. If a child knows all its holders, leases beyond its own lease are only
+    /// reserved, too: a predecessor has taken that capacity back, perhaps for others, and the leases run down.
     pub(crate) fn to_confirm(&self) -> Amount {
         let InUse { has, outstanding } = self.in_use;
         let has = match has {
@@ -137,18 +137,18 @@ impl<'a> HolderAsk<'a> {
         ))
     }
 
-    /// The amount that it counts for holders that are no part of its demand, since it has not heard of them yet.
+    /// The amount that it counts for holders that have not reported yet and so are not in its demand.
     pub(crate) fn without_demand(&self) -> Amount {
         let report = self.report.as_ref();
         report.map_or(Amount::ZERO, |report| report.unreported)
     }
 
-    /// The epoch of the mastership by which it asks, if it is a child server that says so.
+    /// The epoch of the mastership by which it asks, if it is a child server that reports it.
     pub(crate) fn epoch(&self) -> Option<u64> {
         self.report.as_ref().and_then(|report| report.epoch)
     }
 
-    /// Who asks, as far as it matters for which of several requests counts.
+    /// Returns the fields that decide which of several requests counts.
     pub(crate) fn identity(&self) -> Identity {
         Identity {
             epoch: self.epoch(),
@@ -157,7 +157,7 @@ impl<'a> HolderAsk<'a> {
         }
     }
 
-    /// By which mastership of its node it hands out leases, if it is a child server that says so.
+    /// The mastership of its node by which it hands out leases, if it is a child server that reports it.
     pub(crate) fn mastership(&self) -> Option<MastershipId> {
         self.report.as_ref().and_then(|report| report.mastership)
     }
@@ -220,7 +220,7 @@ impl Resource {
         ask.believed = ask.in_use.up_to(most.max(own));
     }
 
-    /// In learning mode: the most that counts of what a client says that it has. None: all of it.
+    /// In learning mode: the most of a client's report that counts. None: all of it.
     fn client_max(&self, ask: &HolderAsk<'_>, now: Time) -> Option<Amount> {
         let is_client = ask.holder().kind == HolderKind::Client;
         let most = self.policy.holder_bounds().wants_max;
@@ -286,21 +286,21 @@ pub(super) enum Admitted {
 pub(crate) struct Answer {
     /// Its newest lease.
     pub(crate) lease: Lease,
-    /// When it asks again, from now.
+    /// Time from now to its next request.
     pub(crate) refresh_in: Duration,
-    /// What it may use in safe mode.
+    /// Capacity that it may use in safe mode.
     pub(crate) safe_capacity: SafeCapacity,
     /// Why the lease is no larger.
     pub(crate) limited_by: LimitedBy,
-    /// How long learning mode still lasts at most, here or above. Absent: no server learns.
+    /// Longest rest of learning mode, here or above. Absent: no server learns.
     pub(crate) learning_for: Option<Duration>,
-    /// How it came about.
+    /// The origin of the answer.
     pub(crate) kind: AnswerKind,
     /// Whether what is asked for was decided about: now, or before if it is the same.
     pub(crate) decided: bool,
 }
 
-/// How an answer came about.
+/// The origin of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AnswerKind {
     /// By a decision, or by the same one as before while leases of the resource came up to be looked at. The resource may

@@ -15,11 +15,11 @@ use crate::resource::ask::{Answer, AnswerKind, HolderAsk};
 use crate::rounding::SHORTFALL;
 use crate::time::Time;
 
-/// A child server that is pushed to may be silent for so long, and twice its refresh interval.
+/// Time for which a child server that gets pushes may be silent, in addition to twice its refresh interval.
 const SILENT_MIN: Duration = Duration::from_secs(5);
 
 impl Resource {
-    /// A request of a child server: how the answer came about, and the answer.
+    /// Handles a request of a child server. Returns the origin of the answer, and the answer.
     ///
     /// # Errors
     ///
@@ -31,7 +31,7 @@ impl Resource {
         now: Time,
     ) -> Result<(AnswerKind, ServerLease), RefusalReason> {
         let name = &ask.holder().name;
-        // Of a child that does not say by which mastership it speaks: before it is granted anything.
+        // For a child that does not report its mastership, this must come before the grant.
         let is_silent = ask.mastership().is_none();
         let before = is_silent.then(|| self.granted_for(name, now));
         let answer = self.handle_ask(ask, gate, now)?;
@@ -45,8 +45,8 @@ impl Resource {
         Ok((answer.kind, lease))
     }
 
-    /// Asks on behalf of a child server with a stream, what it last asked itself. None: the answer would not differ from
-    /// the last one, or the child has been silent for too long.
+    /// Repeats the last request of a child server with a stream. None: the answer would not differ from the last one,
+    /// or the child has been silent for too long.
     pub(crate) fn regrant(&mut self, slot: Slot, now: Time) -> Option<Answer> {
         let holding = self.ledger.get(slot)?;
         if !self.may_regrant(holding, now) {
@@ -78,14 +78,14 @@ impl Resource {
         Some(self.current(slot, refresh_in, AnswerKind::Decided, now))
     }
 
-    /// Whether something can be decided for a child server that did not ask: not in learning mode, without a lease of our
-    /// own, nor when its template is gone, which takes nothing back: what is out runs down.
+    /// Whether this server may decide for a child server that did not ask: not in learning mode, without a lease of its
+    /// own, or without a template. When a template is gone, leases run down and none is taken back.
     fn may_regrant(&self, holding: &Holding, now: Time) -> bool {
         let learns = self.learning_remaining(now).is_some();
         if holding.pending || learns || !self.has_lease(now) || !self.has_source() {
             return false;
         }
-        // A silent child may have ended: what it has must end.
+        // A silent child may have ended: its lease must end, too.
         let asked_at = holding
             .report
             .as_ref()
@@ -95,8 +95,8 @@ impl Resource {
         now.since(asked_at) <= 2 * interval + SILENT_MIN
     }
 
-    /// The answer that is made now says of no former process that it may live: the child confirms from then on what that one
-    /// handed out, as its own.
+    /// Notes that the present answer names no former process that may live: from then on the child confirms that
+    /// process's grants as its own.
     fn note_former_gone(&mut self, slot: Slot, now: Time) {
         let past = self.ledger.get(slot).and_then(|it| it.past.as_ref());
         if past.is_some_and(|past| past.is_first_answer_since(now)) {
@@ -108,8 +108,8 @@ impl Resource {
         }
     }
 
-    /// What is pushed to a child server. It counts its lease from when it sent its
-    /// newest request, and so do we, from when that came.
+    /// Returns the lease to push to a child server. The child counts its lease from the time at which it sent its
+    /// newest request; this server counts from the arrival of that request.
     pub(crate) fn pushed_lease(
         &self,
         name: &HolderName,
@@ -121,17 +121,17 @@ impl Resource {
         self.server_lease(name, answer, asked_at, None, now)
     }
 
-    /// How long what a child server was granted lasts: by its predecessors, if it says by which mastership
-    /// it speaks. What we may not know of, in learning mode, lasts no longer than that.
+    /// Longest time that leases granted to a child server may last; only those of earlier masterships, if the child
+    /// reports its mastership. In learning mode it covers leases that this server does not know yet.
     fn granted_for(&self, name: &HolderName, now: Time) -> Duration {
-        // What we do not know of is over when we have learned.
+        // Leases that this server does not know have ended when learning mode ends.
         let learns_for = self.learning_remaining(now).unwrap_or_default();
         let holding = self
             .ledger
             .children()
             .get(name)
             .and_then(|slot| self.ledger.get(*slot));
-        // One that says by which mastership it speaks: of those before.
+        // A child that reports its mastership: only leases of earlier ones.
         let masterships = holding.and_then(|it| Some(it.past.as_ref()?.masterships()));
         let until = match masterships.filter(|it| it.current().is_some()) {
             Some(known) => known.inherited(now).and_then(|it| it.in_use_until()),

@@ -1,19 +1,16 @@
 //! How a request becomes a lease.
 //!
-//! The algorithm says what a holder *should* have. What it gets *now* is bounded by what others may
-//! still be using: gets = min(share, C − Σ reserved of the others). Since Σ reserved is kept
-//! exactly, Σ reserved ≤ C holds to the last bit, and is asserted after every decision
-//! (`docs/algorithms.md`, "What is reserved").
+//! The algorithm decides the share that a holder *should* have. Leases of others bound the grant that it gets *now*:
+//! gets = min(share, C − Σ reserved of the others). Since Σ reserved is kept exactly, Σ reserved ≤ C holds to the
+//! last bit, and is asserted after every decision (`docs/algorithms.md`, "What is reserved").
 //!
-//! **When the capacity is lowered** below what is out, nothing can be taken back; everyone shrinks
-//! at its next refresh. By the bound alone the first to come would be cut to nothing, only to grow
-//! again when the others have shrunk. So a holder may keep its newest lease, up to its share
-//! of the lowered capacity by the claims of that moment ([`lowering`](super::lowering)). These
-//! shares add up to the capacity, so once everyone has refreshed, it fits; and who has no more than
-//! its share loses nothing.
+//! **When the capacity is lowered** below the sum of the leases, no lease can be taken back; each holder shrinks at
+//! its next refresh. By the bound alone, the first holder to refresh would be cut to nothing, and grow again when
+//! the others have shrunk. So a holder may keep its newest lease, up to its share of the lowered capacity by the
+//! claims of that moment ([`lowering`](super::lowering)). These shares add up to the capacity, so once every holder
+//! has refreshed, the leases fit; and a holder with no more than its share loses nothing.
 //!
-//! Below the root, who must wait for the parent before anything is decided, [`pending`](super::pending)
-//! says.
+//! Below the root, [`pending`](super::pending) decides which holders must wait for the parent first.
 
 use std::time::Duration;
 
@@ -90,15 +87,15 @@ impl Resource {
         if precedence == Precedence::OutOfOrder {
             let is_others = ask.incarnation != holding.incarnation && ask.mastership().is_some();
             if holding.pending || is_others {
-                // What it has is only reported, and no lease of this server; or the lease is that of another process
-                // of its node.
+                // The holder has only reported leases, and none of this server; or the lease belongs to another
+                // process of its node.
                 return Err(RefusalReason::NotReady);
             }
             let kind = AnswerKind::OutOfOrder;
             return Ok(Some(self.current(slot, ask.floor, kind, now)));
         }
         let since = now.since(holding.decided_at);
-        // Others wait for what an acknowledgement frees. One comes for each shrink, no more.
+        // Others wait for the capacity that an acknowledgement frees. Each shrink has only one.
         let newest = holding.newest().capacity;
         let acknowledges = ask.acknowledges() && ask.in_use() <= newest && newest < holding.own();
         let is_next = precedence == Precedence::Next && !self.is_new_mastership(slot, ask);
@@ -115,7 +112,7 @@ impl Resource {
         Ok(None)
     }
 
-    /// What a holder says that it has is remembered, as far as it is believed.
+    /// Records the reports of a holder, as far as they are believed.
     ///
     /// # Errors
     ///
@@ -231,10 +228,10 @@ impl Resource {
         let Some(holding) = self.ledger.get(slot) else {
             return slot;
         };
-        // By the claim it had when the capacity was lowered, so before that changes.
+        // This uses the claim at the time of the lowering, so it comes before the change of demand.
         let kept_if_lowered = self.lowering.kept(holding);
         self.change_demand(slot, ask);
-        // Whoever has all that it may use says nothing new.
+        // A report of at least its present leases lowers none of them.
         if ask.acknowledges()
             && ask.in_use() < self.ledger.get(slot).map_or(Amount::ZERO, Holding::own)
         {
@@ -265,7 +262,7 @@ impl Resource {
         let grant = self.grant(ask, nothing, nothing, nothing, now);
         let mut words = Vec::new();
         if self.learning_remaining(now).is_some() {
-            // It wants less than it has: until it says that it has shrunk, what it has counts.
+            // The holder wants less than it has. Its reported lease counts until it reports that it has shrunk.
             words = self.leases_of_reports(ask, grant.room, now);
         }
         let has_until = words.iter().map(|word| word.expires_at).max();
@@ -294,7 +291,7 @@ impl Resource {
         slot
     }
 
-    /// Makes a grant a lease.
+    /// Turns a grant into a lease.
     pub(super) fn give(&mut self, slot: Slot, grant: &Grant, now: Time) {
         let Some(holding) = self.ledger.get(slot) else {
             return;
@@ -320,7 +317,7 @@ impl Resource {
         }
     }
 
-    /// When a lease ends that is granted now.
+    /// Returns the end of a lease that is granted now.
     pub(super) fn expiry_from(&self, now: Time) -> Time {
         let expiry = now + self.policy.algorithm().lease_length;
         self.supply.expires_at.map_or(expiry, |end| expiry.min(end))

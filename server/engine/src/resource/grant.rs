@@ -1,4 +1,4 @@
-//! How much a holder gets: its share, as far as others leave it; in learning mode, what it says it has.
+//! The grant of a holder: its share, as far as others leave room for it; in learning mode, the amount that it reports.
 
 use crate::amount::Amount;
 use crate::claims::Demand;
@@ -17,17 +17,17 @@ pub(super) struct Grant {
     pub(super) gets: Amount,
     /// The most it could have got.
     pub(super) room: Amount,
-    /// It gets less than its share because of what others hold.
+    /// It gets less than its share because of leases of others.
     pub(super) waits: bool,
-    /// In learning mode, what it is to be confirmed, if it cannot be confirmed all of it, since holders say
-    /// that they have more than there is.
+    /// In learning mode, the amount to confirm, if the holder gets only a part of it because the reports exceed the
+    /// capacity.
     pub(super) cut_from: Option<Amount>,
     pub(super) why: Why,
 }
 
 impl Grant {
-    /// One that is started again and again must not take what is free each time: what all but one of the processes may be
-    /// using that had its name counts as its own.
+    /// A holder that restarts again and again must not take free capacity each time: the leases of all former processes
+    /// but one count as its own.
     fn leave_apart(&mut self, holding: &Holding) {
         let others = holding.leases().apart_but_one();
         if !others.is_zero() {
@@ -39,8 +39,8 @@ impl Grant {
 }
 
 impl Resource {
-    /// Decides what a known holder gets, whose claims are those of the ask. `lowered` is what it may keep if the capacity
-    /// was lowered since it last asked.
+    /// Decides the grant of a known holder, whose claims are those of the ask. `lowered` is the amount that it may keep
+    /// if the capacity was lowered since it last asked.
     pub(super) fn grant_known(
         &self,
         holding: &Holding,
@@ -56,8 +56,8 @@ impl Resource {
         grant
     }
 
-    /// Decides what a holder gets, whose claims are in the index. It has `held` reserved and `newest` as its newest lease, and may
-    /// keep `kept` should the capacity be lowered below what is out.
+    /// Decides the grant of a holder whose claims are in the index. It has `held` reserved and `newest` as its newest
+    /// lease, and may keep `kept` if the capacity is lowered below the sum of the leases.
     pub(super) fn grant(
         &self,
         ask: &HolderAsk<'_>,
@@ -82,8 +82,8 @@ impl Resource {
         }
     }
 
-    /// What a holder should have once others have shrunk: its share; of a child server, its share
-    /// of what we should have ourselves, so that those below it know, too, that more is to come.
+    /// Returns the amount that a holder gets once others have shrunk. This is its share; for a child server, its share
+    /// of the capacity that this server expects, so that holders below it know that more is to come.
     pub(super) fn prospect(&self, demand: &Demand, share: Share) -> Amount {
         let (Demand::Server(_), Some(terms), true) =
             (demand, &self.supply.terms, self.supply.expects_more())
@@ -92,7 +92,7 @@ impl Resource {
         };
         let algorithm = self.policy.algorithm();
         if algorithm.kind.has_bands() {
-            // How what is to come splits over the bands is not known: as what there is, say.
+            // The split of the expected capacity over the bands is unknown; assume the present one.
             let wants = demand.wants();
             if self.supply.capacity.is_zero() {
                 return wants;
@@ -109,14 +109,14 @@ impl Resource {
         rule.share_of(demand).amount.max(share.amount)
     }
 
-    /// The most that can be given to a holder that has so much reserved; `lowered`: more is out than there is.
+    /// The most that a holder with `held` reserved can get. `lowered`: the leases exceed the capacity.
     fn room(&self, held: Amount, kept: Amount, lowered: bool) -> Amount {
         let free = self.room_beside_others(held);
         if lowered { free.max(kept) } else { free }
     }
 
-    /// In learning mode: what the holder says it has, or was cut from; if holders say that they have more
-    /// than there is, its part of that.
+    /// In learning mode: confirms the holder's report, or the larger one before a cut; if the reports exceed the
+    /// capacity, its part of that.
     fn confirm(
         &self,
         ask: &HolderAsk<'_>,
@@ -163,8 +163,8 @@ impl Resource {
         }
     }
 
-    /// A share, bounded by what others hold, and not below `keeps`: what a child server in
-    /// learning mode has, whose demand looks smaller than it is.
+    /// Grants a share, bounded by leases of others, and not below `keeps`: the lease of a child server in learning
+    /// mode, whose demand looks smaller than it is.
     fn grant_share(
         &self,
         mut share: Share,
@@ -208,15 +208,15 @@ impl Resource {
     }
 }
 
-/// The part that a child server in learning mode keeps: its lease, and no less than its share by what it has
-/// heard and what others of its holders have, which is no more than it has itself.
+/// Returns the amount that a child server in learning mode keeps: its newest lease or, if that is more, its share by
+/// the known demand plus the unreported leases of its holders. `unreported` is at most its lease.
 fn keeps(newest: Amount, share: Share, unreported: Amount) -> Amount {
     let share = share.amount.get() + unreported.get();
     newest.max(Amount::from_computed(share))
 }
 
-/// The part of that which a holder may keep, if more is out than there is: without what another process under its
-/// name has besides.
+/// Returns the part of `kept` that a holder may keep if the leases exceed the capacity: without the leases of other
+/// processes under its name.
 fn without_apart(holding: &Holding, kept: Amount) -> Amount {
     let leases = holding.leases();
     if !leases.has_apart() {

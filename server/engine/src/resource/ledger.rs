@@ -1,8 +1,8 @@
-//! Who holds what of one resource, with all that is kept of it: leases by name, claims by band, which
-//! holders are child servers, who brought what, and what holders say that they have.
+//! The books of one resource: leases by name, claims by band, the child servers among the holders, the caller behind
+//! each lease, and the holders' reports.
 //!
-//! A claim comes, goes and changes here and nowhere else, so that all of these are in step. Whoever is
-//! about to come claims first ([`Ledger::claim`]): what it gets is decided with its claim among the others.
+//! Claims are added, changed and removed only here, so the books stay consistent. A new holder claims first
+//! ([`Ledger::claim`]), so that its grant is decided with its claim among the others.
 
 mod news;
 
@@ -23,12 +23,12 @@ use crate::resource::ask::HolderAsk;
 use crate::templates::Shrink;
 use crate::time::Time;
 
-/// What was decided for a holder, as it is remembered.
+/// A decision for a holder, as the ledger records it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Decision {
     /// Its newest lease.
     pub(super) lease: Lease,
-    /// What it should have once others have shrunk.
+    /// Its share, which it gets once others have shrunk.
     pub(super) share: Amount,
     /// Why it got what it got.
     pub(super) why: Why,
@@ -38,7 +38,7 @@ pub(super) struct Decision {
     pub(super) lowering: u32,
 }
 
-/// Who holds what. See the [module](self).
+/// The books of a resource. See the [module](self).
 #[derive(Debug)]
 #[repr(C)]
 pub(super) struct Ledger {
@@ -48,11 +48,12 @@ pub(super) struct Ledger {
     /// The child servers among the holders. Absent: there are none.
     #[expect(clippy::box_collection, reason = "without it, it takes one word")]
     children: Option<Box<BTreeMap<HolderName, Slot>>>,
-    /// Who brought what.
+    /// The callers that brought holders and priorities.
     pub(super) arrivals: Arrivals,
-    /// In learning mode: what holders say that they have. Absent: nobody has said anything.
+    /// In learning mode: the holders' reports. Absent: no holder has reported.
     pub(super) reported: Option<Box<Reported>>,
-    /// In learning mode, below the root: who granted them that. Absent: nobody has said anything.
+    /// In learning mode, below the root: the masterships that granted the reported leases. Absent: no holder has
+    /// reported.
     pub(super) learned: Option<Box<Learned>>,
     demand_version: u64,
     is_unsettled: bool,
@@ -86,7 +87,7 @@ impl Ledger {
         &self.claims
     }
 
-    /// What is in a slot.
+    /// Returns the holder in `slot`.
     pub(super) fn get(&self, slot: Slot) -> Option<&Holding> {
         self.table.get(slot)
     }
@@ -117,7 +118,7 @@ impl Ledger {
         self.table.get(*self.children().get(name)?)
     }
 
-    /// In learning mode: what holders say that they have, if any has said anything.
+    /// In learning mode: the holders' reports, if there are any.
     pub(super) fn reported(&self) -> Option<&Reported> {
         let reported = self.reported.as_deref();
         reported.filter(|it| !it.is_empty())
@@ -133,18 +134,18 @@ impl Ledger {
         self.demand_version
     }
 
-    /// Another one whenever something changes that decisions depend on. Who changes what is not in here, such as the
-    /// capacity, notes it ([`Ledger::note_changed`]).
+    /// Changes whenever an input of decisions changes. Code that changes an input outside the ledger, such as the
+    /// capacity, calls [`Ledger::note_changed`].
     pub(super) fn version(&self) -> Version {
         self.table.version()
     }
 
-    /// Something has changed that decisions depend on.
+    /// Notes that an input of decisions has changed.
     pub(super) fn note_changed(&mut self) {
         self.table.note_changed();
     }
 
-    /// What a holder is known by in what it says.
+    /// Returns the hash by which `reported` and `learned` know a holder.
     pub(super) fn key_of(&self, holder: &HolderId) -> u64 {
         self.table.name_hash(holder)
     }
@@ -168,11 +169,11 @@ impl Ledger {
         self.table.memory_bytes() + self.bands().memory_bytes() + reported
     }
 
-    /// Whether so many priorities more may be brought ([`Arrivals::admit_priorities`]).
+    /// Checks that `more` new priorities may be brought ([`Arrivals::admit_priorities`]).
     ///
     /// # Errors
     ///
-    /// The limit is reached.
+    /// The limit that is reached.
     pub(super) fn admit_priorities(
         &mut self,
         by: Brings,
@@ -262,8 +263,8 @@ impl Ledger {
         }
     }
 
-    /// Takes out leases that have ended: looks at up to so many, and at none after a child server, which may have a
-    /// thousand claims. Returns how many holders are gone, and how many leases it has looked at.
+    /// Removes holders whose leases have ended. It checks up to `most` holders, and stops after a child server,
+    /// which may have a thousand claims. Returns the number of removed holders, and that of checked ones.
     pub(super) fn expire(&mut self, most: usize, now: Time) -> (usize, usize) {
         let (mut gone, mut looked_at, mut child_is_gone) = (0, 0, false);
         while looked_at < most && !child_is_gone {
@@ -339,7 +340,7 @@ impl Ledger {
         std::mem::take(&mut self.waste)
     }
 
-    /// Whether there were so many holders, or are so many claims, that dropping it takes long.
+    /// Whether it has had so many holders, or has so many claims, that dropping it takes long.
     pub(super) fn has_had_many(&self) -> bool {
         self.table.has_had_many()
     }
@@ -398,7 +399,7 @@ impl Ledger {
 }
 
 impl Decision {
-    /// What of it is in no sum.
+    /// Writes the fields that no sum includes.
     fn write_to(&self, holding: &mut Holding) {
         holding.share = self.share;
         holding.why = KnownWhy::of(self.why);

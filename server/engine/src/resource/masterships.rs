@@ -79,7 +79,7 @@ impl Resource {
             true => Amount::ZERO,
             false => in_use.most(),
         };
-        // What a child server has out is a sum, of which only the last part ends when it says.
+        // A child server reports the sum of its holders' leases, of which only the last one ends at the reported time.
         let has = in_use
             .has
             .map(|has| (has.capacity.min(part), now + lasts_of(has)));

@@ -1,4 +1,4 @@
-//! Learning mode, when holders report more than there is: how much of it each is confirmed, and for how long.
+//! Learning mode, when reports exceed the capacity: decides which part of each report is confirmed, and for how long.
 //! [`reported`](super::reported) has all reports together.
 
 use std::time::Duration;
@@ -23,8 +23,7 @@ impl Resource {
         self.supply.capacity.max(share)
     }
 
-    /// In learning mode, the most that is confirmed for each client, if holders say that they have more
-    /// than there is.
+    /// In learning mode, the most that is confirmed for each client, if the reports exceed the capacity.
     pub(super) fn confirmed_level(&self, now: Time) -> Option<f64> {
         let reported = self.ledger.reported()?;
         if !self.learns(now) || !self.has_lease(now) {
@@ -33,9 +32,9 @@ impl Resource {
         reported.level_for(self.for_reported())
     }
 
-    /// Below the root, the most that is believed for each client, if holders say that they have more than
-    /// the parent knows to be out: as much may be, if a larger lease of our predecessor runs down. What they say
-    /// now counts, and not what some of them were cut from: all of it may be true, once those have come down.
+    /// Below the root, the most that is believed for each client, if the reports exceed the leases that the parent
+    /// knows. That many leases may exist if a larger lease of our predecessor runs down. The present reports count, not
+    /// the larger ones before cuts: all present reports may be true, once the holders that were cut have shrunk.
     fn believed_level(&self, now: Time) -> Option<f64> {
         let reported = self.ledger.reported()?;
         if !self.learns(now) || !self.has_lease(now) {
@@ -49,8 +48,9 @@ impl Resource {
         reported.level_for(known)
     }
 
-    /// In learning mode, the most that a holder gets beside what all others say that they have, if all of that
-    /// may be true: one that was cut does not grow again by what another one, which was not believed, still has.
+    /// In learning mode, the most that a holder gets beside the reports of all others, if all reports may be true. So a
+    /// holder that was cut does not grow again by a lease that another holder still has although its report was not
+    /// believed.
     pub(super) fn left_by_reports(&self, holder: u64) -> Amount {
         let there_is = self.for_reported();
         let reported = self.ledger.reported();
@@ -64,7 +64,8 @@ impl Resource {
         self.learning.is_on_at(now)
     }
 
-    /// What a holder says it has, and what it was cut from if it still wants that.
+    /// Returns a holder's report as a claim: the present report, or the larger one before a cut if the holder still
+    /// wants that.
     fn claimed(&self, slot: Option<Slot>, ask: &HolderAsk<'_>) -> Claim {
         let reported = self.ledger.reported();
         let cut_from = reported.and_then(|it| it.cut_from(self.ledger.key_of(ask.holder())));
@@ -115,8 +116,8 @@ impl Resource {
         reported.wait_for_answer(holder, unanswered);
     }
 
-    /// The parent has answered: the reports that went up count, and if they exceed its grant, no more is reserved for a
-    /// report than will be confirmed.
+    /// Counts the reports that the parent has answered. If they exceed its grant, each reserves only the part that will
+    /// be confirmed.
     pub(super) fn count_answered_reports(&mut self, now: Time) {
         let Some(upstream) = &self.upstream else {
             return;
@@ -168,8 +169,8 @@ impl Resource {
         if is_counted { part } else { all }
     }
 
-    /// The most that a holder is confirmed of what it says, however much there is. A child server in
-    /// learning mode does not know for how many clients it stands.
+    /// The most of a holder's report that is confirmed, whatever the capacity is. A child server in learning mode does
+    /// not know for how many clients it stands.
     pub(super) fn confirmed_max(&self, ask: &HolderAsk<'_>, clients: f64) -> Amount {
         let HolderBounds {
             wants_max,
@@ -186,10 +187,10 @@ impl Resource {
         })
     }
 
-    /// In learning mode: what a holder says it may be using, as leases. At the root it cannot be more than
-    /// there is; below it, more may be out than we have by now, and the parent still reserves it. For a report
-    /// that is cut, no more is reserved than is confirmed, nor for longer. But a child server that says no
-    /// more than there is has handed it out for as long as it says, though it may be less.
+    /// In learning mode: returns a holder's reports as leases. At the root they cannot exceed the capacity. Below it,
+    /// leases may exceed the present capacity, and the parent still reserves them. A report that is cut reserves only
+    /// the confirmed part, for a short time. But a child server whose report fits the capacity has handed it out for
+    /// the reported time, though perhaps not all of it.
     pub(super) fn leases_of_reports(
         &self,
         ask: &HolderAsk<'_>,
@@ -252,7 +253,7 @@ impl Resource {
         ends.min(soon.max(had_until.unwrap_or(soon)))
     }
 
-    /// Remembers that a holder was granted something, and what it was cut from.
+    /// Records a grant, and the report that it was cut from.
     pub(super) fn note_granted(&mut self, holder: &HolderId, grant: &Grant) {
         if self.ledger.reported().is_some() {
             let holder = self.ledger.key_of(holder);

@@ -1,9 +1,9 @@
 //! Requests that wait for the parent.
 //!
 //! Below the root, a resource without a lease of its own cannot decide anything. Its holders get *not ready*: they keep
-//! what they have, and ask again. Their reports are remembered, and go up to the parent, which in learning mode grants
-//! them. The same happens if the lease is too small for the reports, until the parent has got all of them: nothing is
-//! cut that the parent may confirm.
+//! their leases, and ask again. The resource remembers their reports and sends them to the parent, which grants them in
+//! learning mode. The same happens if the lease is too small for the reports, until the parent has all of them: the
+//! resource cuts no lease that the parent may confirm.
 
 use std::time::Duration;
 
@@ -24,10 +24,10 @@ const LEASE_MIN: Duration = Duration::from_millis(10);
 /// A holder whose lease lasts longer may as well keep it for a while.
 const WORD_MIN: Duration = Duration::from_secs(3);
 
-/// So much of what a holder says it has is good enough for it.
+/// Fraction of its report that a holder can get instead of waiting for the parent.
 const NEARLY: f64 = 0.9;
 
-/// How long the claim of a holder counts that got *not ready*.
+/// Time that the claim of a holder counts after it got *not ready*.
 const PENDING_LENGTH: Duration = Duration::from_secs(20);
 
 impl Resource {
@@ -56,7 +56,7 @@ impl Resource {
             return false;
         }
         if self.lease_ends(ask.holder(), now) <= now + LEASE_MIN {
-            // What it has is nearly over, and may not be made longer yet.
+            // Its lease is nearly over, and this server may not extend it yet.
             return true;
         }
         let holding = slot.and_then(|slot| self.ledger.get(slot));
@@ -67,8 +67,8 @@ impl Resource {
             return false;
         }
         if self.supply.runs_down() && !ask.in_use().is_zero() {
-            // What the predecessor had granted under its larger lease must not be extended, and cannot be
-            // distinguished from the rest. It has ended when the parent says so; what is left then fits, and is
+            // Grants of the predecessor under its larger lease must not be extended, and this server cannot distinguish
+            // them from other grants. They have ended when the parent says so. The remaining grants then fit, and get
             // confirmed.
             return true;
         }
@@ -153,13 +153,13 @@ impl Resource {
         })
     }
 
-    /// How long a full lease on another machine's clock may last on this one.
+    /// Longest duration, on this machine's clock, of a full lease that another machine's clock measures.
     pub(super) fn longest_by_others(&self) -> Duration {
         let length = self.policy.algorithm().lease_length;
         self.beginning.clock_tolerance.report(length)
     }
 
-    /// How long a reported lease counts.
+    /// Returns how long a reported lease counts.
     pub(super) fn report_lasts(&self, expires_in: Option<Duration>, now: Time) -> Duration {
         // A lease that has ended, but whose work continues, for an unknown time.
         let expires_in = expires_in.filter(|lasts| !lasts.is_zero());
@@ -167,7 +167,7 @@ impl Resource {
         let length = self.longest_by_others();
         let lasts = expires_in.unwrap_or(length);
         match self.learning {
-            // How long leases are is not known yet.
+            // The length of leases is not known yet.
             LearningMode::Undecided => lasts.min(DURATION_MAX),
             LearningMode::Until(_) | LearningMode::Over => {
                 lasts.min(self.longest_of_predecessors(now))
@@ -175,8 +175,8 @@ impl Resource {
         }
     }
 
-    /// How long a predecessor's lease may last: leases may have been longer than they are now, and learning lasts until
-    /// all have ended.
+    /// Longest time that a predecessor's lease may last. Leases may have been longer than now, and learning lasts until
+    /// all of them have ended.
     pub(super) fn longest_of_predecessors(&self, now: Time) -> Duration {
         let learning = self.learning_remaining(now).unwrap_or_default();
         self.longest_by_others().max(learning).min(DURATION_MAX)

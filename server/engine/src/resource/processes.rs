@@ -1,14 +1,13 @@
-//! Several processes under one name: which one has it, and what the others may still be using.
+//! Several processes under one name: decides which one has the name, and keeps the leases of the others.
 //!
-//! A process with a new incarnation was restarted, and has nothing. But what its
-//! predecessor had is not free before that was to be heard again: if the predecessor lives, it will
-//! say so by then, and goes on with its lease. The later one is refused then; what it was granted
-//! meanwhile came from what was free.
+//! A process with a new incarnation was restarted, and has nothing. But the leases of its predecessor stay reserved
+//! until the predecessor should have asked again: if it lives, it asks by then, and keeps its lease. Then the later
+//! process is refused; its grants until then came from free capacity.
 //!
-//! A child server inherits what its node has, and hands out nothing of it while it learns. So nothing
-//! is kept apart when it is started again, but only what a process may have handed out that came
-//! later than one that lives. One that has learned already inherits nothing: it was heard by a predecessor of
-//! ours, which refused it perhaps, and its word says nothing of what the process has that we heard first.
+//! A restarted child server inherits the leases of its node, and hands out none of them while it learns. So a restart
+//! keeps no leases apart. Only grants of a process that came later than a live one are kept apart. A process that has
+//! finished learning inherits nothing: it asked a predecessor of this server before, which perhaps refused it, and its
+//! report does not cover the process that asked here first.
 
 use crate::amount::Amount;
 use crate::holders::{Apart, Holding, Lease, Precedence, Slot, Whose};
@@ -79,7 +78,7 @@ impl Resource {
         }
     }
 
-    /// Another process has the name: when to ask again.
+    /// Returns the refusal for a process whose name another one has, with the retry delay.
     fn another_process(&self, slot: Slot, now: Time) -> RefusalReason {
         let expected_by = self.ledger.get(slot).map_or(now, Holding::overdue_at);
         let wait = expected_by
@@ -88,7 +87,7 @@ impl Resource {
         RefusalReason::AnotherProcess(wait.min(refresh::REFRESH_IN_MAX))
     }
 
-    /// A process was started that has the name from now on.
+    /// Gives the name to a process that was started.
     fn hand_name_on(&mut self, slot: Slot, ask: &HolderAsk<'_>, now: Time) {
         let Some(holding) = self.ledger.get(slot) else {
             return;
@@ -105,8 +104,8 @@ impl Resource {
                     leases.set_apart(before, expected_by, now);
                 });
             }
-            // It has learned long ago, and does not ask what the other one has handed out meanwhile: we refused
-            // it before, or a predecessor of ours did.
+            // It has finished learning long ago, and does not know the grants of the other process: this server or a
+            // predecessor has refused it before.
             HolderKind::Server if was_refused || ask.acknowledges() => {
                 self.ledger.change_leases(slot, |leases| {
                     leases.set_apart(before, Time::MAX, now);
@@ -131,9 +130,10 @@ impl Resource {
         });
     }
 
-    /// A process of a child server that came later learns no more, though what the one before had is not over: it
-    /// had begun to learn long before we heard of it, and what it says is out is not all. What the other one had counts
-    /// besides. Where nobody learns, it does so until the other one would have been heard.
+    /// Handles a later process of a child server that has finished learning although leases of the former process still
+    /// last. It began to learn long before its first request here, so its report is incomplete, and the leases of the
+    /// former process count in addition. Without learning mode, they count until the former process should have asked
+    /// again.
     fn part_from_former(&mut self, slot: Slot, ask: &HolderAsk<'_>, now: Time) {
         if ask.holder().kind != HolderKind::Server || !ask.acknowledges() {
             return;
@@ -162,7 +162,7 @@ impl Resource {
         }
     }
 
-    /// A process that was replaced has the name again: it was there first, and lives.
+    /// Gives the name back to a process that was replaced: it came first, and lives.
     fn give_name_back(&mut self, slot: Slot, ask: &HolderAsk<'_>, now: Time) {
         let Some(holding) = self.ledger.get(slot) else {
             return;
@@ -188,9 +188,9 @@ impl Resource {
         self.rename(slot, ask.incarnation, true);
     }
 
-    /// A child server that was there first has what it had; what a later one of its name may have
-    /// handed out, or confirmed to those who moved there, counts besides. If what the first one had is
-    /// over, or it was taken to be gone, all that there is may be in use by the later one.
+    /// Restores the leases of a child server that came first. Grants of a later process of its name, also to holders
+    /// that moved there, count in addition. If the leases of the first process have ended, or it counted as gone, the
+    /// later process may use all leases of the name.
     fn restore_child(
         &mut self,
         slot: Slot,
@@ -203,9 +203,9 @@ impl Resource {
         };
         let past = holding.past.as_ref();
         let had = past.and_then(|past| past.had(first, now));
-        // Until it heard that the first one is gone it has made no lease longer: all that it confirmed is the first one's.
-        // From then on it may confirm all that it has, also what it has not reported yet; and one that does not learn hands
-        // out what it has, whatever it heard.
+        // Until an answer said that the first process is gone, the later one has extended no lease: it confirmed only
+        // leases of the first one. From then on it may confirm all that it has, reported or not. A process that does
+        // not learn hands out its lease in any case.
         let learns = holding.report.as_ref().is_some_and(|it| it.learning);
         let may_confirm = !learns || past.is_none_or(|past| past.former_counts_as_gone());
         self.ledger.change_leases(slot, |leases| {
@@ -241,8 +241,7 @@ impl Resource {
         });
     }
 
-    /// A holder gives back what it has, and another process under its name may still be using
-    /// something.
+    /// Releases a holder's own leases, while another process under its name may still have some.
     pub(super) fn release_own(&mut self, slot: Slot) {
         self.ledger
             .change_leases(slot, |leases| leases.acknowledge(Amount::ZERO));

@@ -47,8 +47,8 @@ impl Resource {
                 Released::UnlessHeard(expected_by.since(now))
             }
             Precedence::Returned | Precedence::Refused => {
-                // It has the name no more, but says that it uses nothing. Who does not say which process
-                // it is may be anybody.
+                // The process has lost the name, but reports that it uses nothing. A request without an incarnation
+                // may come from any process.
                 if process.is_some() {
                     self.ledger.change_leases(slot, |leases| {
                         leases.lower_apart(process, Amount::ZERO);
@@ -69,7 +69,7 @@ impl Resource {
             .get(slot)
             .is_some_and(|holding| holding.leases().has_apart())
         {
-            // What another process may be using is not this one's to give back.
+            // A process cannot release the leases of another process.
             self.release_own(slot);
             self.ledger.forget_report(holder);
         } else {

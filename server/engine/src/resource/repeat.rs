@@ -1,9 +1,9 @@
 //! A client that asks for the same again, where nothing has changed since: it gets the same for longer.
 //!
-//! Most requests are such. What a decision depends on has a version ([`Ledger::version`](super::ledger::Ledger::version)):
-//! claims, what may be in use, the capacity, the algorithm. If a decision leaves all of that as it was, deciding the same
-//! request again comes to the same as long as the version is the same; so it is not decided again. Debug builds decide
-//! all the same, and compare.
+//! Most requests are such. The inputs of a decision have a version
+//! ([`Ledger::version`](super::ledger::Ledger::version)): claims, reserved capacity, capacity and algorithm. If a
+//! decision leaves all of them unchanged, the same request gets the same decision as long as the version stays the
+//! same; so it is not decided again. Debug builds decide it anyway, and compare.
 //!
 //! Not below the root, where the parent's answers count, nor in learning mode, where reports do.
 

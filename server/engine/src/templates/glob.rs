@@ -14,8 +14,8 @@
 //! Characters are Unicode characters, also for `*`: Go's may stop in the middle of one, so that it
 //! has `*[^☺]` match "☺" and ours has not. On ASCII there is no difference.
 //!
-//! As in Go, a `*` takes as little as lets the part up to the next `*` match, and is not reconsidered
-//! once that part has matched; so matching costs at most text × pattern, whoever wrote them.
+//! As in Go, a `*` takes as little as lets the part up to the next `*` match, and is not reconsidered once
+//! that part has matched; so matching any text costs at most text × pattern.
 
 mod covers;
 mod first_match;
@@ -27,10 +27,10 @@ use thiserror::Error;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Glob {
     tokens: Vec<Token>,
-    /// What every text that it matches begins with: its characters up to the first that are not taken as they
-    /// are, and how many tokens these are.
+    /// Common prefix of all matching texts: the literal characters before the first wildcard, and their
+    /// number of tokens.
     prefix: (Box<str>, usize),
-    /// What every such text ends with, of what comes behind the prefix.
+    /// Common suffix of all matching texts, behind the prefix.
     suffix: (Box<str>, usize),
 }
 
@@ -202,7 +202,7 @@ impl Parser {
         c
     }
 
-    /// What follows a `[`.
+    /// Parses a class, after its `[`.
     fn class(&mut self) -> Result<Token, GlobError> {
         let start = self.at;
         let negated = self.peek() == Some('^');

@@ -1,5 +1,5 @@
-//! What a template says of a single holder: how much one client can have (`wants_max`), and for how many
-//! clients one child server can stand (`subclients_max`).
+//! Limits of a template on a single holder: the capacity of one client (`wants_max`), and the clients
+//! below one child server (`subclients_max`).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -51,7 +51,7 @@ fn client(node: &mut Node, name: &str, wants: f64, has: f64) -> Option<ClientLea
     reply.leases.into_iter().next()
 }
 
-/// What a child gets of which the parent knows counts and sums only.
+/// Returns the lease of a child of which the parent knows only counts and sums.
 fn child(node: &mut Node, name: &str, clients: f64, wants: f64) -> ServerLease {
     let band = BandDemand {
         priority: 0,
@@ -69,7 +69,7 @@ fn child(node: &mut Node, name: &str, clients: f64, wants: f64) -> ServerLease {
 }
 
 #[test]
-fn by_any_algorithm_nobody_has_more_than_one_client_can_have() {
+fn no_algorithm_gives_a_client_more_than_one_can_have() {
     for kind in AlgorithmKind::ALL {
         for (wants_max, expected) in [(Some(30.0), 30.0), (None, 70.0)] {
             let mut root = root(kind, wants_max);
@@ -80,7 +80,7 @@ fn by_any_algorithm_nobody_has_more_than_one_client_can_have() {
 }
 
 #[test]
-fn what_is_wanted_beyond_takes_nothing_from_others() {
+fn wants_beyond_the_limit_take_nothing_from_others() {
     for kind in [AlgorithmKind::ProportionalShare, AlgorithmKind::FairShare] {
         let mut root = root(kind, Some(30.0));
         client(&mut root, "greedy", 1e15, 0.0);
@@ -92,7 +92,7 @@ fn what_is_wanted_beyond_takes_nothing_from_others() {
 }
 
 #[test]
-fn who_has_all_that_a_client_can_have_has_its_share_and_not_all_it_wants() {
+fn a_client_at_the_limit_is_limited_by_its_share_and_not_by_its_wants() {
     let mut root = root(AlgorithmKind::FairShare, Some(30.0));
     let limited = |lease: Option<ClientLease>| lease.unwrap().limited_by;
     assert_eq!(limited(client(&mut root, "a", 70.0, 0.0)), LimitedBy::Share);
@@ -103,7 +103,7 @@ fn who_has_all_that_a_client_can_have_has_its_share_and_not_all_it_wants() {
 }
 
 #[test]
-fn of_a_childs_clients_each_counts_up_to_what_one_can_have() {
+fn each_client_of_a_child_counts_up_to_the_limit_of_one() {
     let mut root = root(AlgorithmKind::FairShare, Some(10.0));
     let lease = child(&mut root, "old", 4.0, 4000.0);
     assert_eq!(lease.capacity.get(), 40.0);

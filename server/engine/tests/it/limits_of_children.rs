@@ -34,7 +34,7 @@ fn root() -> Node {
     root_with(|_| {})
 }
 
-/// What a child asks that has so many clients of each of these priorities, which all want something else.
+/// Demand of a child with this number of clients for each of these priorities, all with different wants.
 fn demand(clients: u32, priorities: std::ops::Range<i64>) -> Arc<ServerDemand> {
     let band = |priority| {
         let mut index = ClaimIndex::default();
@@ -135,7 +135,7 @@ fn forged_children_of_one_address_are_few_and_an_honest_one_comes_in() {
 }
 
 #[test]
-fn whatever_a_child_of_one_address_brings_it_fills_a_part() {
+fn a_child_of_one_address_fills_no_more_than_the_part_of_one_caller() {
     const PART: usize = 1 << 20;
     for (kind, demand) in [
         ("resources", demand(1, 0..1)),
@@ -263,7 +263,7 @@ fn priorities_of_children_are_none_of_those_that_clients_bring() {
 }
 
 #[test]
-fn what_a_child_is_told_of_its_priorities_adds_up_to_what_it_has() {
+fn the_bands_of_a_childs_lease_add_up_to_the_lease() {
     let mut root = root();
     client(&mut root, "x", 1e9 - 40.0, 0).unwrap();
     // Its share is more, but others hold it.

@@ -1,5 +1,5 @@
-//! Bounds on newcomers: what one caller can bring, by itself, with all others of a template, and in all; and
-//! that nobody who has something loses it, whatever is full.
+//! Bounds on newcomers: the resources and holders that one caller can bring, all callers of a template, and
+//! all callers together. A holder that has a lease keeps it, whatever is full.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -143,7 +143,7 @@ fn ten_thousand_honest_clients_behind_one_address_are_never_refused() {
 }
 
 #[test]
-fn who_invents_resources_fills_a_part_and_others_go_on() {
+fn a_caller_that_invents_resources_fills_a_part_and_others_go_on() {
     const PART: usize = 4 << 20;
     let mut world = LimitedNode::with(|limits| limits.memory_per_caller_max = PART);
     world.ask(2, "honest", "b").unwrap();
@@ -165,7 +165,7 @@ fn who_invents_resources_fills_a_part_and_others_go_on() {
 }
 
 #[test]
-fn whatever_one_caller_invents_it_fills_a_part_and_others_come_in() {
+fn a_caller_that_invents_anything_fills_a_part_and_others_come_in() {
     const PART: usize = 1 << 20;
     let long = "x".repeat(200);
     let kinds: [(&str, &dyn Fn(usize) -> (String, String, i64)); 4] = [
@@ -272,7 +272,7 @@ fn newcomers_each_second_are_bounded_and_served_when_they_were_told_to_come_back
 }
 
 #[test]
-fn who_is_refused_comes_back_at_another_time_than_the_others() {
+fn refused_clients_come_back_at_different_times() {
     let mut world = LimitedNode::with(|limits| limits.leases_per_resource_max = 1);
     world.ask(1, "1", "a").unwrap();
     let mut in_second = [0; 6];
@@ -286,7 +286,7 @@ fn who_is_refused_comes_back_at_another_time_than_the_others() {
 }
 
 #[test]
-fn whoever_has_something_keeps_it_whatever_is_full() {
+fn a_holder_keeps_its_lease_whatever_is_full() {
     let mut world = LimitedNode::with(|_| {});
     world.ask_for(1, "c", "a", 1.0, 7).unwrap();
     world.ask_for(1, "c", "prio", 1.0, 7).unwrap();
@@ -312,7 +312,7 @@ fn whoever_has_something_keeps_it_whatever_is_full() {
 }
 
 #[test]
-fn what_a_caller_brought_is_forgotten_with_the_mastership() {
+fn the_books_of_callers_end_with_the_mastership() {
     let mut world = LimitedNode::with(|limits| {
         limits.memory_per_caller_max = bytes_of(1);
         limits.newcomers_per_caller = rate(2, 2);
@@ -328,11 +328,11 @@ fn what_a_caller_brought_is_forgotten_with_the_mastership() {
         assert_eq!(world.totals().leases, 1);
     }
     let refused = world.node.refused_by_limits();
-    assert_eq!(refused, 1, "what was refused stays counted");
+    assert_eq!(refused, 1, "refusals stay counted");
 }
 
 #[test]
-fn what_there_is_of_a_template_moves_with_its_resources() {
+fn the_bytes_of_a_template_move_with_its_resources() {
     let two = bytes_of(2);
     let mut world = LimitedNode::with(|limits| limits.memory_per_template_max = two);
     world.ask(1, "1", "a1").unwrap();
@@ -348,7 +348,7 @@ fn what_there_is_of_a_template_moves_with_its_resources() {
     }
     world.check_full(1, "4", "a2", Limit::MemoryPerTemplate);
     world.ask(1, "4", "a1").unwrap();
-    // One whose template is gone is bounded by none, and runs down.
+    // A resource whose template is gone has no limit of a template, and its leases run down.
     world.node.handle_templates(templates(&["b*"]), world.now);
     world.node.assert_consistent();
     world.advance(LEASE.as_secs());
@@ -390,7 +390,7 @@ fn one_caller_does_not_use_up_the_priorities_and_those_of_the_template_are_alway
         ask(1, priority).unwrap();
     }
     assert!(is_full(ask(1, 16), Limit::Priorities));
-    // The template names it, and somebody else brought it.
+    // The template names priority 1000, and another caller brought 16.
     ask(1, 1000).unwrap();
     ask(2, 16).unwrap();
     ask(1, 16).unwrap();
@@ -411,7 +411,7 @@ fn one_caller_does_not_use_up_the_priorities_and_those_of_the_template_are_alway
 }
 
 #[test]
-fn whose_priority_changes_brings_the_new_one_and_what_nobody_has_any_more_is_free() {
+fn a_client_that_changes_its_priority_brings_the_new_one_and_unused_ones_are_free() {
     let mut world = LimitedNode::with(|_| {});
     let mut ask = |client: &str, priority: i64| world.ask_for(1, client, "prio", 1.0, priority);
     ask("changes", 0).unwrap();

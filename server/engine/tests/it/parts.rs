@@ -73,7 +73,7 @@ fn assert_not_too_much(node: &Node, now: Time) {
 
 /// A child server that asks for so many resources.
 fn child_asks(child: &str, resources: usize, wants: f64) -> GetServerCapacity {
-    // What a node asks its parent that has one client.
+    // The request of a node with one client.
     let mut below = node(true);
     let all: Vec<usize> = (0..resources).collect();
     below.handle_get_capacity(&asks(0, &all, wants), at(1));
@@ -170,7 +170,7 @@ fn a_resource_that_is_named_twice_is_answered_once() {
 }
 
 #[test]
-fn all_that_begin_to_learn_by_an_answer_of_the_parent_are_reported() {
+fn each_resource_that_begins_to_learn_by_an_answer_of_the_parent_is_reported() {
     let mut node = node(true);
     let all: Vec<usize> = (0..100).collect();
     node.handle_get_capacity(&asks(0, &all, 1.0), at(1));

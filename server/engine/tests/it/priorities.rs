@@ -151,7 +151,7 @@ fn the_claims_of_a_child_that_is_gone_go_with_it() {
 }
 
 #[test]
-fn who_has_less_since_another_one_came_hears_of_it_once() {
+fn a_child_whose_share_shrinks_for_another_one_hears_of_it_once() {
     let mut node = node(false);
     let (mut first, mut second) = (Child::new(0), Child::new(1));
     first.asks(&mut node, &many(2), at(1));
@@ -202,7 +202,7 @@ fn another_algorithm_finds_all_claims_where_they_are() {
     }
 }
 
-/// What happens to a node.
+/// An event at a node.
 #[derive(Clone, Debug)]
 enum Event {
     /// A child asks.
@@ -234,7 +234,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
     #[test]
-    fn whatever_comes_no_more_is_granted_than_there_is(
+    fn grants_never_exceed_the_capacity(
         events in prop::collection::vec(event(), 1..20),
     ) {
         let mut node = node(false);

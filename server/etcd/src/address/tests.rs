@@ -54,7 +54,7 @@ fn addresses_say_which_etcd_and_which_node() {
 }
 
 #[test]
-fn what_is_no_address_says_what_to_give() {
+fn an_invalid_address_is_refused_with_the_reason() {
     for (text, problem) in [
         ("127.0.0.1:6970", "give etcd://HOST:PORT/NODE"),
         ("etcd://a:1", "names no node"),
@@ -153,7 +153,7 @@ fn without_hosts_what_is_known_from_elsewhere_counts() {
 }
 
 #[test]
-fn what_is_shown_is_understood_again() {
+fn a_displayed_address_is_parsed_again() {
     for text in [
         "etcd://a:1,b:2/eu",
         "etcd:///eu",

@@ -1,9 +1,9 @@
-//! What stands in etcd of a node, read and written, also by older versions.
+//! The keys of a node in etcd, read and written, also by older versions.
 
 use super::*;
 
-/// What servers of the version before this one read and write, so that both kinds may stand for
-/// election at once.
+/// The term as servers of the previous version read and write it, so that both versions may be
+/// candidates at once.
 #[test]
 fn a_term_without_lease_lengths_is_read_and_one_with_them_has_all_that_it_had() {
     let old = r#"{"epoch":7,"address":"a:1","server":"s","length_ms":2000,"resigned":false}"#;
@@ -26,7 +26,7 @@ fn a_term_without_lease_lengths_is_read_and_one_with_them_has_all_that_it_had() 
 }
 
 #[test]
-fn the_master_is_asked_first_and_nobody_twice() {
+fn the_master_is_asked_first_and_no_server_twice() {
     let registered = |address: &str| Registration {
         node: "eu".to_owned(),
         address: address.to_owned(),

@@ -31,7 +31,7 @@ fn standing(document: Option<&str>, versions: &[&str]) -> StoredDocument {
 }
 
 #[test]
-fn what_nobody_recorded_becomes_a_version_before_it_is_overwritten() {
+fn an_unrecorded_document_becomes_a_version_before_it_is_overwritten() {
     for (document, versions, recorded, added) in [
         (None, &[][..], true, &[(1, "new")][..]),
         (Some("a"), &[], false, &[(1, "a"), (2, "new")]),
@@ -76,7 +76,7 @@ fn a_history_that_has_come_to_its_last_number_takes_no_version() {
 }
 
 #[test]
-fn what_the_spare_bytes_stand_for_is_less_than_they_are() {
+fn a_small_request_needs_fewer_bytes_than_the_spare_ones() {
     let keys = DocumentKeys::new("/t");
     let version = Version::of(1, &change("x"));
     let bytes = request_bytes(&keys, Some("x"), &[version]);

@@ -9,17 +9,17 @@
 use crate::amount::Amount;
 use crate::claims::{BandDemand, Claim, Demand, POINTS_ACCEPTED_MAX, ServerDemand, Subclients};
 
-/// The most that counts.
+/// Limits on the demand that counts.
 #[derive(Clone, Copy, Debug)]
 pub struct DemandBounds {
-    /// Of a client's wants. None: all of it.
+    /// Limit on a client's wants. None: no limit.
     pub wants_max: Option<Amount>,
-    /// Of a child server's clients.
+    /// Limit on a child server's clients.
     pub subclients_max: f64,
 }
 
 impl Demand {
-    /// What of it counts. None: all of it.
+    /// Returns the part of the demand within the bounds. None: all of it is.
     pub fn bounded(&self, bounds: DemandBounds) -> Option<Self> {
         match self {
             Self::Client { priority, claim } => {
@@ -105,7 +105,7 @@ mod tests {
         }
     }
 
-    /// What counts of a child's demand: clients, wants, and what they take at some levels.
+    /// Checks the bounded demand of a child: its clients, its wants, and its demand at some levels.
     #[track_caller]
     fn check(band: BandDemand, bounds: DemandBounds, clients: f64, wants: f64, at: &[(f64, f64)]) {
         let demand = Demand::Server(ServerDemand::new(vec![band]).into());
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn of_what_a_client_wants_no_more_counts_than_a_client_can_have() {
+    fn wants_of_a_client_count_up_to_the_limit_of_a_client() {
         let of = |wants: f64| Demand::Client {
             priority: 3,
             claim: Claim::of_client(amount(wants)),
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn of_counts_and_sums_each_client_counts_up_to_what_it_can_have() {
+    fn demand_of_counts_and_sums_counts_up_to_the_limit_for_each_client() {
         let at = [(10.0, 40.0), (30.0, 80.0)];
         check(
             band(4.0, 400.0, &[]),
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn who_stands_for_too_many_clients_counts_as_fewer_that_want_the_same_each() {
+    fn too_many_clients_count_as_fewer_with_the_same_wants_each() {
         let crowd = || band(1e12, 3e12, &[]);
         let at = [(1.0, 2e6), (3.0, 6e6), (9.0, 6e6)];
         check(crowd(), bounds(None, 2e6), 2e6, 6e6, &at);
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn of_all_bands_together_no_more_points_count_than_of_one_curve() {
+    fn all_bands_together_have_no_more_points_than_one_curve() {
         // Levels 1 to 100, each wanted by one client.
         let demand_at = |level: u32| f64::from(level) * (100.0 - f64::from(level - 1) / 2.0);
         let curve: Vec<_> = (1..=100)

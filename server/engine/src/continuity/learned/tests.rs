@@ -1,4 +1,4 @@
-//! What is left for holders that have not reported yet, report by report.
+//! The amount left for holders that have not reported yet, report by report.
 
 use super::*;
 
@@ -10,7 +10,7 @@ fn id(bits: u64) -> Origin {
     Some(MastershipId::new(bits))
 }
 
-/// Of a client, before any report.
+/// A client's report, before any other.
 fn report(origin: Origin, amount: f64, until: Time) -> ReportedLease {
     let amount = self::amount(amount);
     ReportedLease {
@@ -43,7 +43,7 @@ fn check(learned: &Learned, expected: f64) {
 }
 
 #[test]
-fn what_was_not_told_of_yet_is_left_for_those_who_have_it() {
+fn capacity_that_is_not_reported_yet_is_left_for_its_holders() {
     let mut learned = Learned::default();
     learned.note_parent_books(&books(60.0, &[]), id(1), NOW);
     check(&learned, 60.0);
@@ -63,7 +63,7 @@ fn what_was_not_told_of_yet_is_left_for_those_who_have_it() {
 }
 
 #[test]
-fn what_the_parent_has_not_heard_of_leaves_no_less_for_the_others() {
+fn leases_that_the_parent_does_not_know_leave_no_less_for_the_others() {
     for (accounted, left) in [(&[5, 6][..], 40.0), (&[], 10.0)] {
         let mut learned = Learned::default();
         learned.note(1, report(id(5), 20.0, LATER));
@@ -74,16 +74,16 @@ fn what_the_parent_has_not_heard_of_leaves_no_less_for_the_others() {
 }
 
 #[test]
-fn a_lease_that_was_over_is_no_part_of_what_lasts_on() {
+fn a_lease_that_has_ended_is_no_part_of_a_later_amount() {
     let soon = Time::from_secs(105);
     let mut learned = Learned::default();
-    // Before the parent answers, and over by then.
+    // The report comes before the parent's answer, and its lease has ended by then.
     learned.note(1, report(id(5), 9.0, Time::from_secs(99)));
     learned.note_parent_books(&books(80.0, &[]), id(1), NOW);
     check(&learned, 80.0);
     learned.note(2, report(id(5), 70.0, soon));
     check(&learned, 10.0);
-    // What lasts on is less, and not that of the second holder.
+    // The parent's amount is smaller now, and the second holder has no part of it.
     learned.note_parent_books(&books(50.0, &[]), id(1), Time::from_secs(106));
     check(&learned, 10.0);
     learned.note(3, report(id(5), 5.0, LATER));
@@ -93,7 +93,7 @@ fn a_lease_that_was_over_is_no_part_of_what_lasts_on() {
 }
 
 #[test]
-fn a_lease_that_was_made_longer_lasts_on_and_none_becomes_shorter_by_a_word() {
+fn a_report_makes_a_lease_longer_and_never_shorter() {
     let soon = Time::from_secs(105);
     for untils in [[soon, LATER], [LATER, soon]] {
         let mut learned = Learned::default();
@@ -116,7 +116,7 @@ fn a_lease_that_was_made_longer_lasts_on_and_none_becomes_shorter_by_a_word() {
 }
 
 #[test]
-fn what_is_not_believed_of_a_word_is_unheard_again() {
+fn the_part_of_a_report_that_is_not_believed_counts_no_more() {
     let there = |learned: &Learned| learned.reported()[0].capacity.get();
     let mut learned = Learned::default();
     learned.note_parent_books(&books(60.0, &[]), id(1), NOW);
@@ -144,7 +144,7 @@ fn the_least_counts_from_when_it_was_said_first() {
 }
 
 #[test]
-fn what_was_known_of_predecessors_stays_known_when_the_parent_begins_anew() {
+fn leases_of_predecessors_stay_known_when_the_parent_begins_anew() {
     let silent = ParentTerms::default();
     for (what, first, second, expected) in [
         ("it says nothing", books(60.0, &[]), silent.clone(), 60.0),
@@ -202,7 +202,7 @@ fn what_was_known_of_predecessors_stays_known_when_the_parent_begins_anew() {
 }
 
 #[test]
-fn what_is_told_upwards_is_what_holders_told_of_that_are_there() {
+fn only_reports_of_present_holders_go_up() {
     let mut learned = Learned::default();
     learned.note(1, report(id(5), 20.0, LATER));
     learned.note(2, report(None, 30.0, LATER));
@@ -218,7 +218,7 @@ fn what_is_told_upwards_is_what_holders_told_of_that_are_there() {
 }
 
 #[test]
-fn more_masterships_than_can_be_told_apart_are_known_to_nobody() {
+fn masterships_beyond_the_limit_count_as_unknown() {
     let mut learned = Learned::default();
     learned.note_parent_books(&books(200.0, &[1, 99]), id(1), NOW);
     for number in 1..100 {
@@ -228,7 +228,7 @@ fn more_masterships_than_can_be_told_apart_are_known_to_nobody() {
     check(&learned, 199.0);
 }
 
-/// Of a child server that says that it has so much of that, or has none itself.
+/// A report of a child server whose own lease is `has`. None: it has no lease.
 fn of_child(has: Option<f64>, said: Time) -> ReportedLease {
     ReportedLease {
         said,
@@ -238,7 +238,7 @@ fn of_child(has: Option<f64>, said: Time) -> ReportedLease {
 }
 
 #[test]
-fn of_what_a_child_has_out_only_its_lease_is_sure_to_last_on() {
+fn only_the_own_lease_of_a_child_is_sure_to_last_on() {
     let later = Time::from_secs(110);
     for (what, child, expected) in [
         ("it has as much itself", of_child(Some(60.0), NOW), 10.0),

@@ -1,5 +1,5 @@
-//! What other processes under a holder's name may be using: it counts besides what the holder has, and the
-//! holder's report does not cover it.
+//! Leases of other processes under a holder's name. They count in addition to the holder's own, and the
+//! holder's report does not cover them.
 
 use crate::amount::Amount;
 use crate::exact_sum::ExactSum;
@@ -8,32 +8,32 @@ use crate::id::Incarnation;
 use crate::rounding::COVERS_BOTH;
 use crate::time::Time;
 
-/// What another process under the holder's name may be using.
+/// The lease of another process under the holder's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Apart {
-    /// Which.
+    /// The process or processes that have it.
     pub whose: Whose,
-    /// What, for as long as it counts: it asks again by then, if it lives.
+    /// The lease as it counts: it ends when the process, if it lives, should have asked again.
     pub lease: Lease,
-    /// When what it has really ends: it counts that long if that process asks again.
+    /// The real end of the lease, which applies if that process asks again.
     pub ends: Time,
 }
 
-/// Whose a lease is that is kept apart.
+/// The owner of a lease that is kept apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Whose {
-    /// This process's. None: one that does not say which it is.
+    /// One process. None: its requests do not name it.
     One(Option<Incarnation>),
-    /// That of several, counted as one: a report of one of them does not cover it.
+    /// Several processes, counted as one: a report of one of them does not cover the lease.
     Several,
 }
 
-/// Other processes whose leases are kept apart. Beyond that two are counted as one that has what both
-/// have, for as long as the longer.
+/// Number of other processes whose leases are kept. Beyond it, the first two are merged into one with
+/// the sum of both amounts and the later expiry.
 const APART_MAX: usize = 4;
 
 impl Leases {
-    /// What other processes under the holder's name may be using now.
+    /// Sum of the leases of other processes under the holder's name.
     pub(crate) fn apart_sum(&self) -> ExactSum {
         let mut sum = ExactSum::ZERO;
         let apart = self.older.apart().iter();
@@ -41,8 +41,8 @@ impl Leases {
         sum
     }
 
-    /// Another process has taken the holder's name: what the holder has is that of the process of
-    /// before, and counts besides until then at the latest. The holder itself has nothing.
+    /// Another process has taken the holder's name. The former process keeps the present leases, which
+    /// count in addition until `until` at the latest. The holder itself has nothing.
     pub(crate) fn set_apart(&mut self, process: Option<Incarnation>, until: Time, now: Time) {
         let lease = Lease {
             capacity: self.own(),
@@ -72,8 +72,8 @@ impl Leases {
         self.older = Older::of(Vec::new(), apart);
     }
 
-    /// The holder is that process again, whose lease was kept apart. Returns its lease up to its end, if
-    /// there is any left: nobody else was given any of it while it was kept apart.
+    /// Makes that process the holder again. Returns its lease up to the real end, if any is left: no
+    /// other holder got any of it while it was kept apart.
     pub(crate) fn take_apart(&mut self, process: Option<Incarnation>) -> Option<Lease> {
         let whose = Whose::One(process);
         let apart = self.older.apart().iter();
@@ -91,7 +91,7 @@ impl Leases {
         Some(lease)
     }
 
-    /// Another process, whose lease is kept apart, says that it has no more than this.
+    /// Lowers the lease of another process to the amount that this process reports.
     pub(crate) fn lower_apart(&mut self, process: Option<Incarnation>, has: Amount) {
         self.change_apart(|mut apart| {
             if apart.whose == Whose::One(process) {
@@ -101,7 +101,7 @@ impl Leases {
         });
     }
 
-    /// So much is in use besides by another process.
+    /// Adds or replaces the lease of another process.
     pub(crate) fn add_apart(&mut self, apart: Apart) {
         let mut all = self.older.apart().to_vec();
         all.retain(|known| known.whose != apart.whose);
@@ -110,8 +110,8 @@ impl Leases {
         self.older = Older::of(older, all);
     }
 
-    /// What other processes under this name may be using, but for the one that may use most: that of
-    /// before, if the holder was started again.
+    /// Sum of the leases of other processes under this name, without the largest. After a restart the
+    /// largest is that of the process before.
     pub(crate) fn apart_but_one(&self) -> Amount {
         if !self.has_apart() {
             return Amount::ZERO;
@@ -156,17 +156,17 @@ mod tests {
     }
 
     #[test]
-    fn who_is_heard_again_has_its_lease_up_to_its_end_and_not_only_until_it_was_to_be_heard() {
+    fn a_process_that_asks_again_has_its_lease_up_to_the_real_end() {
         let first = Incarnation::new(1);
         let mut leases = Leases::new(lease(10.0, 60));
         leases.set_apart(first, at(20), at(5));
-        assert_eq!(leases.last_expiry(), at(20), "until then it counts");
+        assert_eq!(leases.last_expiry(), at(20), "the lease counts until then");
         assert_eq!(leases.take_apart(first), Some(lease(10.0, 60)));
         assert!(!leases.has_apart());
     }
 
     #[test]
-    fn what_everybody_has_ends_by_a_time_also_for_who_is_heard_again() {
+    fn end_by_also_shortens_the_lease_of_a_process_that_asks_again() {
         let first = Incarnation::new(1);
         let mut leases = Leases::new(lease(10.0, 60));
         leases.set_apart(first, at(20), at(5));

@@ -1,4 +1,4 @@
-//! What counts of the leases of one holder, second by second.
+//! Reserved capacity of one holder, second by second.
 
 use super::*;
 use crate::id::Incarnation;
@@ -131,7 +131,7 @@ fn a_larger_lease_that_ends_before_the_longest_counts_until_its_end() {
 }
 
 #[test]
-fn of_older_leases_only_those_are_kept_that_count() {
+fn older_leases_that_do_not_count_are_dropped() {
     for grants in [
         // The second ends with the first.
         [(100.0, 60), (40.0, 60), (10.0, 80)],
@@ -148,14 +148,14 @@ fn of_older_leases_only_those_are_kept_that_count() {
     }
 }
 
-/// A process that had so much, of which another one takes the name.
+/// Gives a process a lease, and then its name to another process.
 fn handed_on(leases: &mut Leases, number: u64, capacity: f64) {
     leases.grant(lease(capacity, 60));
     leases.set_apart(Incarnation::new(number), Time::MAX, Time::ZERO);
 }
 
 #[test]
-fn who_had_the_name_several_times_has_the_most_of_it_again() {
+fn a_process_that_had_the_name_several_times_gets_its_largest_lease_back() {
     for capacities in [[10.0, 30.0], [30.0, 10.0]] {
         let mut leases = Leases::new(lease(0.0, 60));
         handed_on(&mut leases, 1, capacities[0]);
@@ -169,7 +169,7 @@ fn who_had_the_name_several_times_has_the_most_of_it_again() {
 }
 
 #[test]
-fn who_has_the_name_again_has_it_for_as_long_as_the_longest_of_its_leases() {
+fn a_process_that_has_the_name_again_has_it_until_its_last_lease_ends() {
     for ends in [[60, 80], [80, 60]] {
         let mut leases = Leases::new(lease(0.0, 1));
         for (number, end) in [(1, ends[0]), (2, 50), (1, ends[1])] {
@@ -182,7 +182,7 @@ fn who_has_the_name_again_has_it_for_as_long_as_the_longest_of_its_leases() {
 }
 
 #[test]
-fn what_a_process_has_besides_is_known_once_and_that_of_others_stays() {
+fn a_lease_kept_apart_replaces_the_former_one_of_the_same_process_only() {
     let mut leases = Leases::new(lease(5.0, 60));
     assert!(!leases.has_apart());
     for (number, capacity) in [(1, 30.0), (2, 50.0), (1, 20.0)] {
@@ -197,7 +197,7 @@ fn what_a_process_has_besides_is_known_once_and_that_of_others_stays() {
 }
 
 #[test]
-fn what_several_have_is_not_lowered_by_the_word_of_one() {
+fn a_merged_lease_of_several_is_not_lowered_by_a_report_of_one() {
     let mut leases = Leases::new(lease(0.0, 60));
     for number in 1..=6 {
         handed_on(&mut leases, number, 10.0);

@@ -1,8 +1,8 @@
-//! Who asks: a holder, and the hash of its name once a table has asked for it.
+//! The holder behind a request, and the hash of its name once a table has needed it.
 //!
 //! A request that names many resources looks for one holder in each of their tables, which all have the node's key: so
-//! the name is hashed once. Name and hash are one value, since a hash of another name would find nobody, and a holder
-//! would be put in twice.
+//! the name is hashed once. Name and hash are one value: the hash of another name would not find the holder, and the
+//! table would add it twice.
 
 use std::cell::OnceCell;
 
@@ -17,13 +17,13 @@ pub(crate) struct Asker {
 }
 
 impl Asker {
-    /// Whose name no table has looked for yet.
+    /// A holder whose name is not hashed yet.
     pub(crate) fn new(holder: HolderId) -> Self {
         let hash = OnceCell::new();
         Self { holder, hash }
     }
 
-    /// Who.
+    /// The holder.
     pub(crate) fn holder(&self) -> &HolderId {
         &self.holder
     }

@@ -1,16 +1,16 @@
 //! The end of every lease by a time, a few holders at a time.
 //!
-//! A server below the root that has just become the master hears of its parent how long leases of its predecessors may
-//! last. A million holders may have reported theirs by then, and to end all of them by that time takes a good part of
-//! a second. So it is done in steps ([`Ending`]), which are due at once like the ends of leases, and to a holder
-//! before anything else happens to its leases. Until then they may seem to last longer, which is the safe side.
+//! A new master below the root learns from its parent how long leases of its predecessors may last. A million holders
+//! may have reported their leases by then, and shortening all of them takes a good part of a second. So the table does
+//! it in steps ([`Ending`]), which are due at once like the ends of leases. Before any other change to a holder's
+//! leases, the table shortens those first. Until then they seem to last longer, which is the safe side.
 
 use std::collections::BTreeSet;
 
 use crate::holders::{Expired, LeaseTable, Slot};
 use crate::time::Time;
 
-/// Leases of so many are ended at once.
+/// Number of holders whose leases end in the first call.
 const AT_ONCE: usize = 32;
 
 /// Holders that are looked at in one step.
@@ -19,16 +19,15 @@ const PER_STEP: usize = 2;
 /// Leases on their way. See the [module](self).
 #[derive(Debug)]
 pub(super) struct Ending {
-    /// By when each ends.
+    /// Latest end of each lease.
     by: Time,
-    /// When that became known.
+    /// The time at which that became known.
     since: Time,
-    /// Whose turn it is.
+    /// The next holder.
     next: Slot,
-    /// These places were not taken yet, or by nobody.
+    /// First place behind those that were in use when the ending began.
     end: Slot,
-    /// Those among the others whose leases need no end: it was set before something else happened to them, or they came
-    /// later.
+    /// Slots between `next` and `end` that need no step: their leases are shortened already, or the holder came later.
     done: BTreeSet<Slot>,
 }
 
@@ -88,7 +87,7 @@ impl LeaseTable {
         self.change_leases(slot, |leases| leases.end_by(by));
     }
 
-    /// Nobody is in that place any more, or somebody else is: there is nothing to end.
+    /// Notes that a slot has a new holder, whose leases need no end.
     pub(super) fn note_other(&mut self, slot: Slot) {
         if let Some(ending) = self.ending.as_mut().filter(|it| it.concerns(slot)) {
             ending.done.insert(slot);

@@ -12,15 +12,15 @@ use crate::id::{HolderId, HolderKind, HolderName, Incarnation, MastershipId};
 use crate::templates::SafeCapacity;
 use crate::time::Time;
 
-/// Another one whenever a sum changes, or something else that decisions depend on.
+/// Version of the books. It changes whenever a sum or another input of decisions changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Version(NonZeroU64);
 
 impl Version {
-    /// Of the beginning.
+    /// The first version.
     pub(super) const FIRST: Self = Self(NonZeroU64::MIN);
 
-    /// That after it.
+    /// The next version.
     pub(super) const fn next(self) -> Self {
         Self(self.0.saturating_add(1))
     }
@@ -34,19 +34,19 @@ pub(crate) struct Holding {
     pub kind: HolderKind,
     /// Its name among those of its kind.
     pub name: HolderName,
-    /// What it last asked for.
+    /// The demand of its newest request.
     pub demand: Demand,
-    /// What it says of itself, if it is a child server.
+    /// The report of a child server about itself.
     pub report: Option<Box<ServerReport>>,
-    /// What it should have, at its last request.
+    /// Its share at its last request.
     pub share: Amount,
     /// Why it got what it got.
     pub why: KnownWhy,
     /// The newest request seen; 0 if it does not number its requests.
     pub sequence: u64,
-    /// Which process has the name. None: it does not say.
+    /// The process that has the name. None: its requests do not name a process.
     pub incarnation: Option<Incarnation>,
-    /// What was before that process, if anything is known of it.
+    /// Earlier processes of the name, if any are known.
     pub past: Option<Box<Past>>,
     /// When its last request was decided.
     pub decided_at: Time,
@@ -64,7 +64,7 @@ pub(crate) struct Holding {
     pub lowering: u32,
     /// Its newest request is not answered yet: this server waits for its own parent.
     pub pending: bool,
-    /// Who brought it.
+    /// The caller that brought it.
     pub caller: CallerSlot,
     /// The version of the books in which its last request was decided and changed nothing in them: the same request comes
     /// to the same in it ([`crate::resource::repeat`]).
@@ -113,7 +113,7 @@ impl Holding {
         }
     }
 
-    /// Who.
+    /// Returns the kind and the name of the holder.
     pub(crate) fn holder(&self) -> HolderId {
         HolderId {
             kind: self.kind,
@@ -133,7 +133,7 @@ impl Holding {
             process: self.incarnation,
             sequence: self.sequence,
             pending: self.pending,
-            // It matters for those who had the name before.
+            // It matters only for former processes of the name.
             overdue: self.past.is_some() && self.overdue_at() <= now,
             past: self.past.as_deref(),
         };
@@ -178,29 +178,29 @@ impl Holding {
         &self.leases
     }
 
-    /// Until when what it was granted lasts. None: it was granted nothing.
+    /// End of the last lease that grants anything. None: no lease does.
     pub(crate) fn in_use_until(&self) -> Option<Time> {
         self.leases.in_use_until()
     }
 
-    /// Until when it may be using anything, if it does not ask again.
+    /// End of the last lease, if it does not ask again.
     pub(crate) fn reserved_until(&self) -> Time {
         self.leases.last_expiry()
     }
 }
 
-/// How long a request that is due may be in flight.
+/// Longest time that a due request may be in flight.
 const OVERDUE_MIN: Duration = Duration::from_secs(1);
 
 /// A child server notices after 2 s that a request is lost; then it connects anew and asks again.
 const OVERDUE_MIN_OF_SERVER: Duration = Duration::from_secs(4);
 
-/// What a child server says of itself with its demand.
+/// A child server's report about itself, sent with its demand.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct ServerReport {
-    /// The epoch of the mastership by which it speaks for its node. Absent: it does not say.
+    /// The epoch of its mastership of its node. Absent: it does not report one.
     pub epoch: Option<u64>,
-    /// By which mastership of its node it hands out leases. Absent: it does not say.
+    /// The mastership of its node by which it hands out leases. Absent: it does not report one.
     pub mastership: Option<MastershipId>,
     /// Levels of servers from it down; a leaf is 1.
     pub height: u32,
@@ -208,15 +208,14 @@ pub(crate) struct ServerReport {
     pub learning: bool,
     /// Whether it asks on a stream, on which changes are pushed.
     pub streams: bool,
-    /// What it may hand out by its own lease.
+    /// Capacity that it may hand out by its own lease.
     pub has: Option<Amount>,
     /// The most its holders may be using. Absent: it is a Doorman server.
     pub outstanding: Option<Amount>,
-    /// What it counts, in learning mode, for holders that are no part of its demand, since it has not
-    /// heard of them yet.
+    /// In learning mode, the capacity it counts for holders that have not reported yet and so are not in its demand.
     pub unreported: Amount,
     /// The last safe capacity that it got.
     pub last_safe_capacity: Option<SafeCapacity>,
-    /// When its newest request came. The child counts its lease from when it sent that.
+    /// Arrival of its newest request. The child counts its lease from the time at which it sent that request.
     pub asked_at: Time,
 }

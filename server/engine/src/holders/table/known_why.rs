@@ -1,23 +1,23 @@
 //! Why a holder got what it got, as far as that is remembered: without the numbers of the division.
 //!
-//! Those numbers change with every claim, and are shown as they are at the moment. Where they do not explain what the
-//! holder got any more, what is shown says so ([`Reason::DividedBefore`]).
+//! Status pages show the present numbers, which change with every claim. Where these no longer explain the grant, the
+//! reason is [`Reason::DividedBefore`].
 
 use crate::division::{Bound, Reason, Why};
 
-/// What is remembered of a [`Why`].
+/// The part of a [`Why`] that the table keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct KnownWhy {
-    /// By what the share was decided.
+    /// The rule that decided the share.
     pub decided_by: DecidedBy,
-    /// What kept the grant from being the share.
+    /// The bound that made the grant differ from the share.
     pub bound: Bound,
 }
 
-/// By what a share was decided.
+/// The rule that decided a share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DecidedBy {
-    /// By the algorithm.
+    /// The algorithm.
     Division,
     /// See [`Reason::Learning`].
     Learning,
@@ -28,7 +28,7 @@ pub(crate) enum DecidedBy {
 }
 
 impl KnownWhy {
-    /// What is remembered of that.
+    /// Keeps the rule and the bound of a [`Why`].
     pub(crate) fn of(why: Why) -> Self {
         let decided_by = match why.reason {
             Reason::Learning => DecidedBy::Learning,

@@ -181,7 +181,7 @@ impl Places {
         others.len() * CHUNK + last
     }
 
-    /// Whether there were so many that dropping them takes long.
+    /// Whether there have been so many holders that dropping them takes long.
     pub(super) fn are_in_chunks(&self) -> bool {
         self.len() > CHUNK
     }

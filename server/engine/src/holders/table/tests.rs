@@ -116,7 +116,7 @@ fn names_are_spread_and_those_of_clients_and_servers_told_apart() {
 }
 
 #[test]
-fn what_takes_memory_is_counted() {
+fn all_memory_is_counted() {
     let mut table = LeaseTable::new(7);
     assert_eq!(table.memory_bytes(), 0);
     table.insert(holding("a", 1.0, 60));
@@ -180,7 +180,7 @@ fn few_holders_and_many_are_found_scheduled_and_taken_out_alike() {
 }
 
 #[test]
-fn entries_of_those_who_are_gone_do_not_pile_up() {
+fn entries_of_former_holders_do_not_pile_up() {
     for mut table in tables() {
         table.insert(holding("stays", 1.0, 60));
         // The same place again and again: with leases that end together, or each at another time.
@@ -238,7 +238,7 @@ fn something_is_in_use_until_the_longest_lease_of_those_that_hold_anything() {
 }
 
 #[test]
-fn who_is_invited_may_come_a_little_early_and_nobody_else() {
+fn only_an_invited_holder_may_come_a_little_early() {
     for (invited, now, expected) in [
         (true, 114, false),
         (true, 115, true),
@@ -254,7 +254,7 @@ fn who_is_invited_may_come_a_little_early_and_nobody_else() {
 }
 
 #[test]
-fn whoever_comes_into_the_place_of_one_that_is_gone_is_looked_at_in_time() {
+fn a_holder_in_the_place_of_a_former_one_is_looked_at_in_time() {
     for (came, stay, newcomers) in [(5_000, 100, 100), (5_000, 100, 1_000), (2_000, 10, 200)] {
         let mut table = LeaseTable::new(7);
         let slots: Vec<_> = (0..came)

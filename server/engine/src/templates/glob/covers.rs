@@ -193,7 +193,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_a_covered_glob_matches_is_matched(
+        fn each_match_of_a_covered_glob_is_a_match_of_the_covering_one(
             one in "([ab/]|\\*|\\?|\\[[ab]\\]|\\[\\^[ab]\\]){0,5}",
             other in "([ab/]|\\*|\\?|\\[[ab]\\]|\\[\\^[ab]\\]){0,5}",
             texts in prop::collection::vec("[abc/]{0,6}", 50),
@@ -207,7 +207,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_covered_for_certain_is_known_as_such(
+        fn certain_coverage_is_known_as_such(
             one in "([ab/]|\\*|\\?|\\[[ab]\\]){0,4}",
             other in "([ab/]|\\*|\\?|\\[[ab]\\]){0,4}",
         ) {

@@ -7,7 +7,7 @@ use doorward_engine::node::mastership::Mastership;
 use super::*;
 
 #[test]
-fn who_is_no_master_any_more_says_so_in_the_middle_of_a_request() {
+fn a_node_that_loses_mastership_says_so_in_the_middle_of_a_request() {
     let mut node = node(false);
     let request = asks(0, &(0..100).collect::<Vec<_>>(), 1.0);
     let (outcome, calls) = client_with_others(&mut node, &request, at(1), |node| {

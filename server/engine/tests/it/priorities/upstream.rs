@@ -58,7 +58,7 @@ fn demand_of_more_priorities_goes_up_in_fewer_points_and_promises_no_more() {
 }
 
 #[test]
-fn who_has_no_holders_any_more_gives_all_back() {
+fn a_node_without_holders_gives_everything_back() {
     let mut node = leaf(&wide(20));
     let gone = at(9) + LEASE - Duration::from_secs(1);
     // The parent's lease lasts on; the child's ends before it.

@@ -42,7 +42,7 @@ fn versions_of_other_programs_are_read_as_far_as_they_go() {
 }
 
 #[test]
-fn what_is_no_text_is_recorded_as_far_as_it_is() {
+fn the_text_of_an_invalid_document_is_recorded_as_far_as_it_goes() {
     let version = Version::found(1, b"a\xffb", UNIX_EPOCH);
     assert_eq!(version.document.as_deref(), Some("a\u{fffd}b"));
     assert!(version.is_of(b"a\xffb"));
