@@ -3,7 +3,6 @@
 //! 30 % for other kinds of state.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
-#![expect(clippy::print_stdout, reason = "the figures are worth seeing")]
 
 use std::sync::Arc;
 use std::time::Duration;

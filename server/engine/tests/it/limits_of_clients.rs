@@ -168,7 +168,8 @@ fn a_caller_that_invents_resources_fills_a_part_and_others_go_on() {
 fn a_caller_that_invents_anything_fills_a_part_and_others_come_in() {
     const PART: usize = 1 << 20;
     let long = "x".repeat(200);
-    let kinds: [(&str, &dyn Fn(usize) -> (String, String, i64)); 4] = [
+    type Newcomer<'a> = dyn Fn(usize) -> (String, String, i64) + 'a;
+    let kinds: [(&str, &Newcomer); 4] = [
         ("resources", &|it| ("c".to_owned(), format!("a{it}"), 0)),
         ("holders", &|it| (format!("c{it}"), "a".to_owned(), 0)),
         ("long names", &|it| {

@@ -9,9 +9,13 @@ use std::fs;
 use super::named_files;
 
 /// Folders and files that are held to plain sentences.
-const PLACES: [&str; 6] = [
+const PLACES: [&str; 10] = [
     "simulator/",
     "client/",
+    "server/engine/",
+    "server/session/",
+    "server/etcd/",
+    "server/documents/",
     "tests/",
     "docs/",
     "proto/",
