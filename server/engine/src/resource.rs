@@ -4,11 +4,11 @@
 //! capacity; [`learning_mode`]; and, below the root, [`parent_lease`], its lease from the parent.
 //!
 //! Its steps: [`decide`] turns a request into a lease; [`lowering`] keeps leases when the capacity is lowered;
-//! [`repeat`] answers repeated requests without a decision; [`pending`] lets holders wait for the parent; [`learned`]
-//! keeps reports of leases that other masterships granted; [`masterships`] knows the earlier masterships of a child
-//! server's node; [`processes`] decides which of several processes has a name; `safe` computes the capacity that
-//! clients use in safe mode; [`timer`] lists the times at which work is due; [`aggregate`] sums the holders' demand for
-//! the parent. This file handles templates and time.
+//! [`repeat`] answers repeated requests without a decision; [`pending`] lets holders wait for the parent;
+//! [`learned`](crate::continuity::learned) keeps reports of leases that other masterships granted; [`masterships`]
+//! knows the earlier masterships of a child server's node; [`processes`] decides which of several processes has a name;
+//! `safe` computes the capacity that clients use in safe mode; [`timer`] lists the times at which work is due;
+//! [`aggregate`] sums the holders' demand for the parent. This file handles templates and time.
 
 mod admit;
 mod aggregate;
