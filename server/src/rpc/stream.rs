@@ -7,8 +7,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use doorward_engine::id::Caller;
-use doorward_engine::messages::Cycle;
-use doorward_engine::messages::{GetServerCapacity, Via};
+use doorward_engine::messages::{Cycle, GetServerCapacity, Via};
 use doorward_engine::node::Node;
 use doorward_engine::node::asking::Answers;
 use doorward_engine::node::mastership::Outcome;

@@ -3,8 +3,7 @@
 use doorward_client::capacity::Capacity;
 use doorward_client::state::{Granted, LimitedBy, RefusalKind, Refused, Response};
 use doorward_engine::id::MastershipId;
-use doorward_engine::messages as request;
-use doorward_engine::messages::{GetCapacityReply, RefusalReason};
+use doorward_engine::messages::{self, GetCapacityReply, RefusalReason};
 use doorward_engine::templates::SafeCapacity;
 
 /// Converts a reply.
@@ -40,14 +39,14 @@ pub(super) fn response(reply: &GetCapacityReply) -> Response {
     }
 }
 
-fn limited_by(limit: request::LimitedBy) -> LimitedBy {
+fn limited_by(limit: messages::LimitedBy) -> LimitedBy {
     match limit {
-        request::LimitedBy::Wants => LimitedBy::Wants,
-        request::LimitedBy::Share => LimitedBy::Share,
-        request::LimitedBy::Others => LimitedBy::Others,
-        request::LimitedBy::Learning => LimitedBy::Learning,
-        request::LimitedBy::ParentLearning => LimitedBy::ParentLearning,
-        request::LimitedBy::CapacityLowered => LimitedBy::CapacityLowered,
-        request::LimitedBy::Parent => LimitedBy::Parent,
+        messages::LimitedBy::Wants => LimitedBy::Wants,
+        messages::LimitedBy::Share => LimitedBy::Share,
+        messages::LimitedBy::Others => LimitedBy::Others,
+        messages::LimitedBy::Learning => LimitedBy::Learning,
+        messages::LimitedBy::ParentLearning => LimitedBy::ParentLearning,
+        messages::LimitedBy::CapacityLowered => LimitedBy::CapacityLowered,
+        messages::LimitedBy::Parent => LimitedBy::Parent,
     }
 }

@@ -16,10 +16,10 @@ use crate::amount::Amount;
 use crate::claims::{Claim, Demand};
 use crate::holders::{Asker, ServerReport};
 use crate::id::{Caller, HolderId, HolderKind, MastershipId, ResourceId};
-use crate::messages::Cycle;
 use crate::messages::{
-    Ask, ClientLease, GetCapacity, GetCapacityReply, GetServerCapacity, GetServerCapacityReply,
-    Refusal, RefusalReason, ReleaseCapacity, Released, ServerAsk, ServerLease, Via,
+    Ask, ClientLease, Cycle, GetCapacity, GetCapacityReply, GetServerCapacity,
+    GetServerCapacityReply, Refusal, RefusalReason, ReleaseCapacity, Released, ServerAsk,
+    ServerLease, Via,
 };
 use crate::node::mastership::{Mastership, Outcome};
 use crate::node::resources::IdHash;

@@ -5,8 +5,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use crate::id::{HolderId, HolderName, Incarnation, MastershipId, ResourceId};
-use crate::messages::Cycle;
-use crate::messages::{GetServerCapacityReply, LeaseSnapshot, NodeEvent, ServerLease};
+use crate::messages::{Cycle, GetServerCapacityReply, LeaseSnapshot, NodeEvent, ServerLease};
 use crate::node::spans::Spans;
 use crate::node::{Node, to_end};
 use crate::resource::Resource;
