@@ -71,7 +71,7 @@ pub struct DoorConfig {
     pub calls_per_second_per_address_max: u64,
     /// HTTP requests a second from one address.
     pub http_requests_per_second_per_address_max: u64,
-    /// How long pages, metrics and the status may take each second for one address.
+    /// Time that the server spends each second on pages, metrics and the status for one address, at most.
     pub look_time_per_second_per_address_max: Duration,
     /// Open streams of child servers.
     pub child_servers_max: usize,

@@ -71,7 +71,7 @@ Exit codes: 0 done, or stopped by SIGTERM or SIGINT; 1 failed while running, or 
 /// The name of a node that was given none.
 pub const DEFAULT_NODE: &str = "root";
 
-/// What the process was started with.
+/// The arguments and variables of the process.
 #[derive(Clone, Debug, Parser)]
 #[command(
     name = "doorward-server",
@@ -85,7 +85,7 @@ pub const DEFAULT_NODE: &str = "root";
     max_term_width = 100,
 )]
 pub struct Flags {
-    /// What to do instead of serving.
+    /// A command to run instead of serving.
     #[command(subcommand)]
     pub command: Option<Command>,
 
@@ -302,7 +302,7 @@ pub struct ServeFlags {
     )]
     pub shutdown_grace: Duration,
 
-    /// What is logged, and how.
+    /// Level and format of the log.
     #[command(flatten)]
     pub logs: LogFlags,
 }

@@ -83,8 +83,8 @@ impl NodeHandle {
         self.clock
     }
 
-    /// The limits of the server, and what they have refused. What the node counts itself is as it was when
-    /// [`NodeHandle::post_load`] was called last.
+    /// The limits of the server, and what they have refused. The figures of the node are those of the
+    /// last call of [`NodeHandle::post_load`].
     pub fn limits(&self) -> &Arc<ServerLimits> {
         &self.limits
     }

@@ -1,4 +1,4 @@
-//! What the node counts itself, among the limits of the server.
+//! Limits whose use the node counts itself.
 
 use std::time::Duration;
 

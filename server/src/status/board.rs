@@ -1,4 +1,4 @@
-//! What is known in the process, for whoever asks: each part posts what it knows here, and nobody asks the
+//! The state of the process for pages, metrics and the status: each part posts its state here, and readers ask no
 //! part itself.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

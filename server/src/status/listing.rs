@@ -1,8 +1,8 @@
-//! What a status lists: resources by pages, and their leases.
+//! The lists of a status: resources by pages, and their leases.
 //!
 //! A server may hold a million resources, and one of them a million leases; each request for capacity waits while
-//! somebody looks at the node. So a look is at [`RESOURCES_PER_LOOK`] resources or [`LEASES_PER_LOOK`] leases, and
-//! requests are let in between. A page ends where as many are listed as were asked for, or as fit in an answer.
+//! the status reads the node. So it reads [`RESOURCES_PER_LOOK`] resources or [`LEASES_PER_LOOK`] leases at once, and
+//! lets requests in between. A page ends at the requested number of entries, or when the answer is full.
 
 use std::collections::BTreeMap;
 use std::sync::PoisonError;

@@ -1,4 +1,4 @@
-//! A status by pages: everything is listed once, whoever has how much, and no page is too large.
+//! A status by pages lists each resource and lease once, and no page is too large.
 
 use std::sync::Arc;
 

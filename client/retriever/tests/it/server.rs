@@ -24,17 +24,16 @@ async fn serve(folder: &Path, listen: Option<SocketAddr>) -> Server {
     Server::start(config).await.unwrap()
 }
 
-async fn instances(server: &Server) -> Vec<RulesInstance> {
+/// Lists the instances of a server until they are as expected. A list that comes too early is asked for again.
+async fn until_listed(server: &Server, is: impl Fn(&[RulesInstance]) -> bool) {
     let endpoint = Endpoint::from_shared(format!("http://{}", server.grpc_address())).unwrap();
     let mut client = RulesClient::new(endpoint.connect().await.unwrap());
-    let listed = client.list_instances(ListInstancesRequest::default()).await;
-    listed.unwrap().into_inner().instances
-}
-
-async fn until_listed(server: &Server, is: impl Fn(&[RulesInstance]) -> bool) {
     let waiting = async {
-        while !is(&instances(server).await) {
-            tokio::time::sleep(POLL).await;
+        loop {
+            let listed = client.list_instances(ListInstancesRequest::default()).await;
+            if is(&listed.unwrap().into_inner().instances) {
+                return;
+            }
         }
     };
     tokio::time::timeout(PATIENCE, waiting).await.unwrap();

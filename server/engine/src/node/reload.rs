@@ -77,7 +77,7 @@ impl InForce {
 
     /// The template for a resource, and its number.
     pub(super) fn find(&self, id: &ResourceId) -> (TemplateSlot, Option<&Arc<Template>>) {
-        let (found, _) = self.0.templates.find_with_position(id);
+        let found = self.0.templates.find_with_position(id);
         let slot = found.and_then(|(position, _)| self.0.slots.get(position));
         let slot = slot.copied().unwrap_or(TemplateSlot::NONE);
         (slot, found.map(|(_, template)| template))

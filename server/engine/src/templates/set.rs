@@ -110,22 +110,19 @@ impl Templates {
 
     /// Returns the template of a resource: the one whose glob is the id, else the first whose glob matches it.
     pub fn find(&self, resource: &ResourceId) -> Option<&Arc<Template>> {
-        let (found, _) = self.find_with_position(resource);
-        found.map(|(_, template)| template)
+        self.find_with_position(resource)
+            .map(|(_, template)| template)
     }
 
-    /// Returns the template with its number, counted from 0, and the number of globs that were tried.
+    /// Returns the template with its number, counted from 0.
     pub(crate) fn find_with_position(
         &self,
         resource: &ResourceId,
-    ) -> (Option<(usize, &Arc<Template>)>, usize) {
+    ) -> Option<(usize, &Arc<Template>)> {
         let id = resource.as_str();
-        let (position, tried) = match self.0.by_text.get(id) {
-            Some(position) => (Some(*position), 0),
-            None => self.0.by_glob.find(id),
-        };
-        let template = position.and_then(|it| Some((it, self.0.in_order.get(it)?)));
-        (template, tried)
+        let by_text = self.0.by_text.get(id).copied();
+        let position = by_text.or_else(|| self.0.by_glob.find(id))?;
+        Some((position, self.0.in_order.get(position)?))
     }
 
     /// Iterates over the templates in order.

@@ -1,7 +1,7 @@
 //! Between etcd's keys, values and transactions, and those of candidates: the only file that knows both.
 //!
-//! Values are JSON ([`doorward_etcd::directory`]), which servers of other versions read and write as well. What
-//! cannot be read as what belongs under its key is [`Value::Unreadable`].
+//! Values are JSON ([`doorward_etcd::directory`]), which servers of other versions read and write as well. A value
+//! that does not have the form of its key is [`Value::Unreadable`].
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What goes out comes in as the same; what makes no sense is refused by name.
+//! Requests and answers survive the way over the wire unchanged; the server names each invalid field that it refuses.
 
 use std::sync::Arc;
 

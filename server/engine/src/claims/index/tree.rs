@@ -186,6 +186,23 @@ impl Tree {
         [left, entered]
     }
 
+    /// Goes down from the root, by the child that `find` chooses of each node. Returns the leaf, the wants of the claims
+    /// before it, and the subclients of those after it. O(log n).
+    fn descend(&self, find: impl Fn(&Inner, f64, f64) -> Found) -> (&Leaf<LEAF_MAX>, f64, f64) {
+        let (mut node, mut before, mut after) = (self.root, 0.0, 0.0);
+        for _ in 0..self.height {
+            let inner = &self.inners[node];
+            let found = find(inner, before, after);
+            node = inner.child(found.position);
+            Found {
+                wants_before: before,
+                subclients_after: after,
+                ..
+            } = found;
+        }
+        (&self.leaves[node], before, after)
+    }
+
     /// The piece of the demand curve around a level. O(log n).
     pub(super) fn line_at(&self, level: f64) -> Line {
         let mut piece = self.known.piece.get();
@@ -197,18 +214,9 @@ impl Tree {
     }
 
     fn find_piece_at(&self, level: f64) -> Piece {
-        let (mut node, mut before, mut after) = (self.root, 0.0, 0.0);
-        for _ in 0..self.height {
-            let inner = &self.inners[node];
-            let found = inner.find_level(level, before, after);
-            node = inner.child(found.position);
-            Found {
-                wants_before: before,
-                subclients_after: after,
-                ..
-            } = found;
-        }
-        self.leaves[node].piece_at(level, before, after)
+        let (leaf, before, after) =
+            self.descend(|inner, before, after| inner.find_level(level, before, after));
+        leaf.piece_at(level, before, after)
     }
 
     /// Returns the level at which all claims together get `capacity`, or nothing if it is above every claim. O(log n).
@@ -224,34 +232,16 @@ impl Tree {
     }
 
     fn find_level_for(&self, capacity: f64) -> Option<f64> {
-        let (mut node, mut before, mut after) = (self.root, 0.0, 0.0);
-        for _ in 0..self.height {
-            let inner = &self.inners[node];
-            let found = inner.find_demand(capacity, before, after);
-            node = inner.child(found.position);
-            Found {
-                wants_before: before,
-                subclients_after: after,
-                ..
-            } = found;
-        }
-        self.leaves[node].level_for(capacity, before, after)
+        let (leaf, before, after) =
+            self.descend(|inner, before, after| inner.find_demand(capacity, before, after));
+        leaf.level_for(capacity, before, after)
     }
 
     /// Finds the corner of D after which D rises by no more than `slope` per level. O(log n).
     pub(super) fn vertex(&self, slope: f64) -> Option<(f64, f64)> {
-        let (mut node, mut before, mut after) = (self.root, 0.0, 0.0);
-        for _ in 0..self.height {
-            let inner = &self.inners[node];
-            let found = inner.find_slope(slope, before, after);
-            node = inner.child(found.position);
-            Found {
-                wants_before: before,
-                subclients_after: after,
-                ..
-            } = found;
-        }
-        self.leaves[node].vertex(slope, before, after)
+        let (leaf, before, after) =
+            self.descend(|inner, before, after| inner.find_slope(slope, before, after));
+        leaf.vertex(slope, before, after)
     }
 
     /// Returns the largest wants per subclient: the level that satisfies every claim. O(log n).
