@@ -150,11 +150,9 @@ impl ClientBuilder {
         self
     }
 
-    /// Sets the time for which a previous process of this id may run beside this one. After it, limiters fail with
-    /// [`AcquireError::AnotherProcess`](crate::AcquireError::AnotherProcess); see [`ClientConfig::restart_overlap`].
-    /// Default: ten seconds.
-    pub fn restart_overlap(mut self, overlap: Duration) -> Self {
-        self.config.restart_overlap = overlap;
+    /// Has no effect.
+    #[deprecated(note = "no server refuses a client because of another process of its id")]
+    pub fn restart_overlap(self, _overlap: Duration) -> Self {
         self
     }
 
@@ -238,8 +236,6 @@ impl ClientBuilder {
     /// and timeouts have no effect; mode and hooks have.
     pub fn fake(mut self) -> (Client, FakeServer) {
         self.clock = Clock::start_by_timers();
-        // The fake server's first answer is final.
-        self.config.restart_overlap = Duration::ZERO;
         let client = self.client(Some(FakeAnswers::default()));
         let server = FakeServer::new(client.shared.clone());
         (client, server)

@@ -53,9 +53,7 @@ impl ConcurrencyLimiter {
     ///
     /// # Errors
     ///
-    /// If `permits` is 0, or the client is closed. If no permit may be out because no template matches the resource, or
-    /// because another process has had the client id for longer than a [restart](crate::ClientBuilder::restart_overlap)
-    /// takes.
+    /// If `permits` is 0, or the client is closed. If no permit may be out because no template matches the resource.
     pub async fn acquire_many(&self, permits: u64) -> Result<Permit, AcquireError> {
         if permits == 0 {
             return Err(AcquireError::BadCost(0.0));

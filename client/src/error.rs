@@ -57,8 +57,9 @@ pub enum ResourceError {
         /// The server's message.
         message: String,
     },
-    /// Another live process has the lease under the same client id.
-    #[error("{resource} got no lease: {}", another_process(client_id))]
+    /// Never returned.
+    #[deprecated(note = "no server refuses a client because of another process of its id")]
+    #[error("{resource} got no lease: another process has the client id {client_id:?}")]
     AnotherProcess {
         /// Id of the resource.
         resource: String,
@@ -103,8 +104,9 @@ pub enum AcquireError {
         /// The server's message.
         message: String,
     },
-    /// Another live process has the lease under the same client id, for longer than a restart takes.
-    #[error("{}", another_process(client_id))]
+    /// Never returned.
+    #[deprecated(note = "no server refuses a client because of another process of its id")]
+    #[error("another process has the client id {client_id:?}")]
     AnotherProcess {
         /// Id that both processes have.
         client_id: String,
@@ -115,11 +117,4 @@ pub enum AcquireError {
     /// The client or the resource was closed.
     #[error("the client is closed")]
     Closed,
-}
-
-/// Returns the problem and its remedy.
-fn another_process(client_id: &str) -> String {
-    format!(
-        "another running process has the client id {client_id:?}; give each process an id of its own, or stop one of them"
-    )
 }

@@ -75,12 +75,12 @@ impl FakeServer {
         });
     }
 
-    /// Refuses a resource because another process has the lease under this client's id, for longer than a restart
-    /// takes. The client's own lease ends.
+    /// Refuses a resource for a while. A valid lease stays valid.
+    #[deprecated(note = "no server refuses a client because of another process of its id")]
     pub fn set_another_process(&self, resource: &str) {
         self.change(resource, |setting| {
             let message = "the fake server says that another process has the client id";
-            setting.refusal = Some((RefusalKind::AnotherProcess, message.to_owned()));
+            setting.refusal = Some((RefusalKind::NotReady, message.to_owned()));
         });
     }
 

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use crate::error::AcquireError;
 use crate::limiter::rate::{Burst, LeasedRate};
 use crate::slot::{Slot, View};
-use crate::state::Trouble;
 use crate::time::Time;
 use crate::transport::task::Shared;
 
@@ -43,14 +42,9 @@ impl Handle {
 
     /// If nothing may be used, and waiting does not help: returns the reason.
     pub(crate) fn permanent_failure(&self, view: &View, now: Time) -> Option<AcquireError> {
-        match view.permanent_failure(now)? {
-            Trouble::AnotherProcess { .. } => Some(AcquireError::AnotherProcess {
-                client_id: self.shared.client_id.clone(),
-            }),
-            trouble => Some(AcquireError::UnknownResource {
-                message: trouble.message().to_owned(),
-            }),
-        }
+        Some(AcquireError::UnknownResource {
+            message: view.permanent_failure(now)?.message().to_owned(),
+        })
     }
 
     /// Applies the current allowance, which a limiter may have missed while it was made.

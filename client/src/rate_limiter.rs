@@ -42,8 +42,7 @@ impl RateLimiter {
     /// # Errors
     ///
     /// If the cost is not a finite number from 0 up, or the client is closed. If nothing may be used because no
-    /// template matches the resource, or because another process has had the client id for longer than a
-    /// [restart](crate::ClientBuilder::restart_overlap) takes. In all other cases, the call waits.
+    /// template matches the resource. In all other cases, the call waits.
     pub async fn acquire(&self, cost: f64) -> Result<(), AcquireError> {
         let now = self.slot.clock.fast_now();
         let units = units(cost)?;

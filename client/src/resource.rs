@@ -116,8 +116,7 @@ impl Resource {
     /// # Errors
     ///
     /// If the resource is unknown or refused, if no server answered in time, or if the client is
-    /// closed. If another process has the client id: after a
-    /// [restart](crate::ClientBuilder::restart_overlap), or when the time is over.
+    /// closed.
     pub async fn wait_for_lease(&self, timeout: Duration) -> Result<Capacity, ResourceError> {
         let mut views = self.handle.slot.view.subscribe();
         let decided = |view: &View| view.closed || view.is_refused() || view.lease.is_some();
@@ -180,10 +179,6 @@ impl Resource {
         let resource = self.id().to_owned();
         match trouble {
             Trouble::UnknownResource(message) => ResourceError::Unknown { resource, message },
-            Trouble::AnotherProcess { .. } => ResourceError::AnotherProcess {
-                resource,
-                client_id: self.handle.shared.client_id.clone(),
-            },
             Trouble::NotReady(message)
             | Trouble::Refused(message)
             | Trouble::Malformed(message) => ResourceError::Refused { resource, message },
@@ -196,7 +191,6 @@ impl Resource {
         let trouble = self.handle.slot.view.borrow().trouble.clone();
         match (failure, trouble) {
             (Some(failure), _) => ResourceError::NotConnected(failure),
-            (None, Some(another @ Trouble::AnotherProcess { .. })) => self.error_of(another),
             (None, Some(trouble)) => ResourceError::NotConnected(trouble.message().to_owned()),
             (None, None) => ResourceError::NotConnected(otherwise.to_owned()),
         }

@@ -74,12 +74,7 @@ impl View {
 
     /// If there is no lease, and an operator or user must act before there can be one: returns the problem.
     pub(crate) fn permanent_failure(&self, now: Time) -> Option<&Trouble> {
-        let is_permanent = |trouble: &&Trouble| {
-            matches!(
-                trouble,
-                Trouble::UnknownResource(_) | Trouble::AnotherProcess { lasts: true, .. }
-            )
-        };
+        let is_permanent = |trouble: &&Trouble| matches!(trouble, Trouble::UnknownResource(_));
         let trouble = self.trouble.as_ref().filter(is_permanent)?;
         self.lease(now).is_none().then_some(trouble)
     }

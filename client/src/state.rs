@@ -357,12 +357,6 @@ impl ClientState {
                 chance,
             };
             let trouble = match refused.kind {
-                RefusalKind::AnotherProcess => {
-                    self.change(&refused.resource, |state| {
-                        state.give_way(message, retry, &config, now);
-                    });
-                    continue;
-                }
                 RefusalKind::Unknown => Trouble::UnknownResource(message),
                 RefusalKind::NotReady => Trouble::NotReady(message),
                 RefusalKind::Other => Trouble::Refused(message),

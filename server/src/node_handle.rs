@@ -355,8 +355,7 @@ pub(crate) fn log(event: &NodeEvent) {
         NodeEvent::TwoProcesses { resource, holder } => error!(
             %resource,
             %holder,
-            "two live processes ask under one name: the later one is refused; give each a name of its own, \
-             or stop one"
+            "two live processes ask under one name; give each a name of its own, or stop one"
         ),
         NodeEvent::TemplateGone { resource } => {
             warn!(%resource, "its template is gone; its leases run down");

@@ -187,10 +187,7 @@ pub(crate) fn amount_of(capacity: Capacity) -> f64 {
 /// A client of the library, for what lasts longer than a call.
 pub(crate) async fn connect(common: &Common, client_id: String) -> Result<Client, Failure> {
     let addresses = common.addresses();
-    // An interactive user wants to know at once that another process has the id.
-    let mut builder = Client::builder(client_id)
-        .connect_timeout(common.timeout)
-        .restart_overlap(Duration::ZERO);
+    let mut builder = Client::builder(client_id).connect_timeout(common.timeout);
     if addresses.iter().any(|text| address::is_meant(text))
         && let Some(etcd) = common.etcd()?
     {

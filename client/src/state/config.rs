@@ -27,11 +27,8 @@ pub struct ClientConfig {
     pub timeout: Duration,
     /// Waits after failures.
     pub backoff: BackoffConfig,
-    /// Time for which the previous process may run under the same id after a restart. A rolling restart starts the next
-    /// process first, while the previous one finishes its work. For that time, the client waits out a refusal because
-    /// of another process. If the server refuses after that, two processes have one id by mistake, and limiters return
-    /// the error. Zero: the first refusal counts. The default is ten seconds, as for `connect`. The time in which the
-    /// other process may have ended unnoticed is added: a refresh interval and a quarter, at most a minute.
+    /// Without effect.
+    #[deprecated(note = "no server refuses a client because of another process of its id")]
     pub restart_overlap: Duration,
     /// Largest error of this machine's clock. None: a thousandth, or a tenth where the platform has no clock of
     /// constant speed.
@@ -39,6 +36,7 @@ pub struct ClientConfig {
 }
 
 impl Default for ClientConfig {
+    #[allow(deprecated, reason = "the field without effect needs a value")]
     fn default() -> Self {
         Self {
             early_gap: Duration::from_millis(1_100),
@@ -46,7 +44,7 @@ impl Default for ClientConfig {
             refresh_floor: Duration::from_millis(100),
             timeout: Duration::from_secs(5),
             backoff: BackoffConfig::default(),
-            restart_overlap: Duration::from_secs(10),
+            restart_overlap: Duration::ZERO,
             clock_tolerance: None,
         }
     }

@@ -158,8 +158,6 @@ pub enum RefusalKind {
     Unknown,
     /// The server has no lease itself yet.
     NotReady,
-    /// Another live process has the lease under the same client id.
-    AnotherProcess,
     /// Any other reason.
     Other,
 }

@@ -207,8 +207,6 @@ impl ResourceState {
     /// Returns the allowance of the mode without a lease.
     fn fallback(&self, now: Time) -> Allowance {
         match self.mode {
-            // The other process uses this client's capacity.
-            _ if self.is_given_way() => Allowance::NONE,
             Mode::Pessimistic => Allowance::NONE,
             Mode::Optimistic => Allowance::by_mode(Capacity::Limited(self.wants)),
             Mode::Safe => self
@@ -227,14 +225,10 @@ impl ResourceState {
 
     /// Returns the use without a lease in safe mode, if a safe capacity was granted.
     fn in_safe_mode(&self) -> Option<InSafeMode> {
-        let is_so = self.mode == Mode::Safe && !self.is_given_way();
+        let is_so = self.mode == Mode::Safe;
         let wants = self.wants;
         let safe = self.safe_capacity.filter(|_| is_so)?;
         Some(InSafeMode { safe, wants })
-    }
-
-    fn is_given_way(&self) -> bool {
-        matches!(self.trouble, Some(Trouble::AnotherProcess { .. }))
     }
 
     /// Returns whether the lease is 0 only because the server is in learning mode: it confirms reported leases, and
@@ -366,39 +360,6 @@ impl ResourceState {
         } else {
             granted.capacity
         }
-    }
-
-    /// Ends the lease, because another live process has it under this client id.
-    pub(super) fn give_way(
-        &mut self,
-        message: String,
-        retry: Retry,
-        config: &ClientConfig,
-        now: Time,
-    ) {
-        if let Some(before) = self.lease.take() {
-            self.former.push(before, 0.0, now);
-        }
-        let (since, before) = match self.trouble {
-            Some(Trouble::AnotherProcess {
-                since,
-                may_be_gone_for,
-                ..
-            }) => (since, may_be_gone_for),
-            _ => (now, Duration::ZERO),
-        };
-        let may_be_gone_for = before.max(retry.told.unwrap_or_default().min(REFRESH_MAX));
-        // A refusal does not prove that the other process lives now, only that the server does not miss it yet.
-        let overlap = config.restart_overlap;
-        let lasts =
-            overlap.is_zero() || now.since(since) >= overlap.saturating_add(may_be_gone_for);
-        let another = Trouble::AnotherProcess {
-            message,
-            since,
-            may_be_gone_for,
-            lasts,
-        };
-        self.refuse(another, retry, now);
     }
 
     /// Records a refusal, perhaps with a time. A valid lease stays valid.

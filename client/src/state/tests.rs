@@ -5,7 +5,6 @@ mod failures;
 mod hostile;
 mod modes;
 mod news;
-mod processes;
 
 use super::*;
 use crate::capacity::{Capacity, Source};
@@ -197,14 +196,6 @@ fn work_that_the_mode_admitted_is_not_reported() {
 }
 
 #[test]
-fn a_lease_that_another_process_took_may_still_be_in_flight() {
-    let mut client = client(Mode::Optimistic);
-    exchange(&mut client, 0.0, 0.0, &answer(granted(20.0, 60, 5)));
-    exchange(&mut client, 5.0, 5.0, &refusal(RefusalKind::AnotherProcess));
-    check_told(&mut client, 15.0, 40.0, Some((15.0, 19.94)));
-}
-
-#[test]
 fn many_former_leases_count_as_a_few_and_never_as_less() {
     let mut client = client(Mode::Optimistic);
     for number in 0..40_u32 {
@@ -292,7 +283,6 @@ fn no_wait_is_longer_than_a_minute_whatever_a_server_says() {
         RefusalKind::Unknown,
         RefusalKind::NotReady,
         RefusalKind::Other,
-        RefusalKind::AnotherProcess,
     ] {
         let mut told = refusal(kind);
         told.refused[0].retry_in = Some(Duration::from_secs(3_600));

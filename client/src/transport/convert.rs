@@ -76,8 +76,10 @@ pub fn response(response: doorman::GetCapacityResponse, since_epoch: Duration) -
     let refused = response.refused.into_iter().map(|refusal| Refused {
         kind: match refusal.reason() {
             doorman::refusal::Reason::UnknownResource => RefusalKind::Unknown,
-            doorman::refusal::Reason::NotReady => RefusalKind::NotReady,
-            doorman::refusal::Reason::AnotherProcess => RefusalKind::AnotherProcess,
+            // A server of a previous version refuses the later of two processes until the first one has ended.
+            doorman::refusal::Reason::NotReady | doorman::refusal::Reason::AnotherProcess => {
+                RefusalKind::NotReady
+            }
             _ => RefusalKind::Other,
         },
         retry_in: refusal.retry_in_ms.map(Duration::from_millis),

@@ -396,7 +396,7 @@ fn apply_answer(
     for (resource, trouble) in after.troubles {
         // Logged once, and not at every refresh.
         let known = before.troubles.get(resource);
-        if known.is_none_or(|known| !known.is_same(&trouble)) {
+        if known.is_none_or(|known| *known != trouble) {
             warn!(resource, message = trouble.message(), "no lease");
             shared.hooks.refused(resource, trouble.message());
         }

@@ -89,24 +89,6 @@ fn an_unknown_resource_is_refused_until_it_has_a_capacity() {
 }
 
 #[test]
-fn another_process_of_its_id_takes_the_lease_until_it_is_gone() {
-    let (client, server) = Client::fake("c");
-    let resource = open(&client, Mode::Optimistic);
-    let limiter = resource.rate_limiter(Burst::default());
-    assert_eq!(resource.capacity(), Capacity::Limited(50.0));
-    server.set_another_process("r");
-    let client_id = "c".to_owned();
-    let refused = limiter.try_acquire(1.0);
-    assert_eq!(refused, Err(AcquireError::AnotherProcess { client_id }));
-    assert!(matches!(
-        resource.problem(),
-        Some(ResourceError::AnotherProcess { .. })
-    ));
-    server.set_capacity("r", 30.0);
-    assert_eq!(resource.capacity(), Capacity::Limited(30.0));
-}
-
-#[test]
 fn a_number_that_no_server_gives_is_no_lease() {
     let (client, server) = Client::fake("c");
     for capacity in [-1.0, f64::NAN] {

@@ -231,6 +231,8 @@ pub enum Reason {
     WaitsForParent,
     /// A child server in learning mode keeps its lease, although it asks for less.
     ChildLearns,
+    /// A later process of the client's name has asked, and this one has not since.
+    Replaced,
 }
 
 /// Reason why a grant differs from its share.
@@ -343,6 +345,10 @@ impl fmt::Display for Reason {
                     "this server waits for its own parent, and decides nothing before its answer"
                 )
             }
+            Self::Replaced => write!(
+                f,
+                "a later process of its name has asked, and this one has not since; its lease counts until it ends"
+            ),
             Self::ChildLearns => {
                 write!(
                     f,

@@ -191,21 +191,26 @@ impl HolderKind {
     }
 }
 
-/// Identity of a holder. A client and a child server of the same name are different holders.
+/// Identity of a holder. A client and a child server of the same name are different holders. So are two processes of one
+/// client name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HolderId {
     /// Client or child server.
     pub kind: HolderKind,
     /// Its name among those of its kind.
     pub name: HolderName,
+    /// Process of a client. None: a client that does not send an incarnation, a child server, or every process of the
+    /// name.
+    pub process: Option<Incarnation>,
 }
 
 impl HolderId {
-    /// The client of that name.
-    pub const fn client(name: HolderName) -> Self {
+    /// That process of a client.
+    pub const fn client(name: HolderName, process: Option<Incarnation>) -> Self {
         Self {
             kind: HolderKind::Client,
             name,
+            process,
         }
     }
 
@@ -214,6 +219,7 @@ impl HolderId {
         Self {
             kind: HolderKind::Server,
             name,
+            process: None,
         }
     }
 }

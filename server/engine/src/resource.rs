@@ -32,6 +32,7 @@ mod processes;
 pub(crate) mod refresh;
 mod release;
 mod repeat;
+mod replaced;
 pub(crate) mod retry;
 mod safe;
 pub(crate) mod timer;

@@ -28,20 +28,6 @@ pub(crate) enum Told {
     },
 }
 
-impl Told {
-    /// Whether another process has the lease, and it is told when to ask again.
-    pub(crate) fn is_another_process(self) -> bool {
-        let Self::Refused {
-            reason,
-            retry_in_ms,
-        } = self
-        else {
-            return false;
-        };
-        reason == Reason::AnotherProcess && retry_in_ms.is_some_and(|wait| wait > 0)
-    }
-}
-
 pub(crate) struct Process {
     client: CapacityClient<Channel>,
     id: String,
@@ -135,10 +121,6 @@ impl Process {
                 // A process of the version before knows of no such field.
                 self.granted_by = gets.granted_by.filter(|_| self.incarnation.is_some());
             }
-            Told::Refused {
-                reason: Reason::AnotherProcess,
-                ..
-            } if self.incarnation.is_some() => self.has = 0.0,
             Told::Refused { .. } => {}
         }
         told

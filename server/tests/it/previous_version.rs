@@ -72,7 +72,7 @@ async fn a_restart_of_a_client_of_the_previous_version_frees_what_it_had_at_once
 #[tokio::test]
 async fn a_client_that_is_upgraded_or_downgraded_is_a_restart() {
     for (before, after) in [(None, Some(1)), (Some(1), None)] {
-        let server = start_quick(Duration::from_secs(60)).await;
+        let server = start_quick(Duration::from_secs(2)).await;
         let mut before = Process::start(&server, "a", before, 1_000).await;
         assert_eq!(before.asks(80.0).await, Told::Gets(80.0));
         let mut after = Process::start(&server, "a", after, 10).await;
@@ -82,30 +82,33 @@ async fn a_client_that_is_upgraded_or_downgraded_is_a_restart() {
 }
 
 #[tokio::test]
-async fn a_refused_client_of_the_previous_version_keeps_its_lease_which_is_counted() {
+async fn a_client_of_the_previous_version_shares_with_a_process_of_its_name() {
     let server = start().await;
     let mut new = Process::start(&server, "a", 1, 1_000).await;
     let mut old = Process::start(&server, "a", None, 5).await;
     new.asks(60.0).await;
     assert_eq!(old.asks(60.0).await, Told::Gets(40.0));
-    new.asks(60.0).await;
-    let request = old.request(60.0);
-    let refused = old.send(request).await.refused;
-    assert_eq!(refused[0].reason(), Reason::AnotherProcess);
-    let bytes = refused[0].encode_to_vec();
+    for _ in 0..3 {
+        new.asks(60.0).await;
+        old.asks(60.0).await;
+        assert!(old.has + new.has <= CAPACITY);
+    }
+    assert_eq!((new.has, old.has), (50.0, 50.0));
+}
+
+#[test]
+fn a_program_of_the_previous_version_reads_a_later_reason_as_unspecified() {
+    let refused = doorman::Refusal {
+        resource_id: Some(RESOURCE.to_owned()),
+        reason: Some(Reason::AnotherProcess.into()),
+        message: Some("another live process".to_owned()),
+        retry_in_ms: Some(1),
+    };
+    let bytes = refused.encode_to_vec();
     let read = PreviousRefusal::decode(bytes.as_slice()).expect("unknown fields are passed over");
     assert_eq!(read.reason(), PreviousReason::Unspecified);
     assert_eq!(read.resource_id(), RESOURCE);
     assert!(read.message().contains("another live process"));
-    // It keeps its 40, which nobody else gets.
-    let mut other = Process::start(&server, "b", 3, 1).await;
-    for _ in 0..5 {
-        old.asks(60.0).await;
-        new.asks(60.0).await;
-        other.asks(60.0).await;
-        assert_eq!(old.has, 40.0);
-        assert!(old.has + new.has + other.has <= CAPACITY);
-    }
 }
 
 #[tokio::test]

@@ -27,7 +27,6 @@ pub(super) fn response(reply: &GetCapacityReply) -> Response {
         kind: match refused.reason {
             RefusalReason::UnknownResource => RefusalKind::Unknown,
             RefusalReason::NotReady => RefusalKind::NotReady,
-            RefusalReason::AnotherProcess(_) => RefusalKind::AnotherProcess,
             _ => RefusalKind::Other,
         },
         message: refused.reason.to_string(),

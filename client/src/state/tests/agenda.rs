@@ -4,10 +4,9 @@ use proptest::prelude::*;
 
 use super::*;
 
-const KINDS: [RefusalKind; 4] = [
+const KINDS: [RefusalKind; 3] = [
     RefusalKind::Unknown,
     RefusalKind::NotReady,
-    RefusalKind::AnotherProcess,
     RefusalKind::Other,
 ];
 

@@ -144,7 +144,6 @@ fn a_refusal_with_a_time_is_obeyed_even_if_the_wants_change() {
     for kind in [
         RefusalKind::Other,
         RefusalKind::NotReady,
-        RefusalKind::AnotherProcess,
         RefusalKind::Unknown,
     ] {
         let mut client = client(Mode::Safe);
@@ -224,7 +223,6 @@ prop_compose! {
         kind in proptest::sample::select(vec![
             RefusalKind::Unknown,
             RefusalKind::NotReady,
-            RefusalKind::AnotherProcess,
             RefusalKind::Other,
         ]),
     ) -> Refused {

@@ -180,15 +180,6 @@ fn a_lease_of_a_learning_server_is_obeyed_in_all_other_cases() {
 }
 
 #[test]
-fn a_client_that_another_process_replaced_uses_no_safe_capacity() {
-    let mut client = client(Mode::Safe);
-    exchange(&mut client, 0.0, 0.0, &answer(learning(0.0, Some(4.0))));
-    exchange(&mut client, 5.0, 5.0, &refusal(RefusalKind::AnotherProcess));
-    check(&client, 5.0, 0.0, Source::Mode);
-    check(&client, 130.0, 0.0, Source::Mode);
-}
-
-#[test]
 fn work_in_flight_by_the_safe_capacity_is_not_reported() {
     let mut client = client(Mode::Safe);
     exchange(&mut client, 0.0, 0.0, &answer(granted(3.0, 60, 5)));

@@ -248,7 +248,7 @@ mod tests {
             reason: Reason::Learning,
             bound: Bound::Share,
         };
-        let id = HolderId::client(HolderName::new("a").unwrap());
+        let id = HolderId::client(HolderName::new("a").unwrap(), None);
         let holding = Holding::new(id, demand, Leases::new(lease), why, Time::ZERO);
         LeaseTable::new(0).insert(holding)
     }

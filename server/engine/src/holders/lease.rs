@@ -147,28 +147,19 @@ impl Leases {
 
     /// Ends each lease by then, at the latest.
     pub(crate) fn end_by(&mut self, time: Time) {
-        self.end_own_by(time);
-        self.change_apart(|apart| {
-            let lease = Lease {
-                expires_at: apart.lease.expires_at.min(time),
-                ..apart.lease
-            };
-            Some(Apart {
-                lease,
-                ends: apart.ends.min(time),
-                ..apart
-            })
-        });
-    }
-
-    /// Ends each lease of the holder itself by then, at the latest.
-    pub(crate) fn end_own_by(&mut self, time: Time) {
         let earlier = |lease: Lease| Lease {
             expires_at: lease.expires_at.min(time),
             ..lease
         };
         self.newest = earlier(self.newest);
         self.change_older(|lease| Some(earlier(lease)));
+        self.change_apart(|apart| {
+            Some(Apart {
+                lease: earlier(apart.lease),
+                ends: apart.ends.min(time),
+                ..apart
+            })
+        });
     }
 
     /// When the last of the leases ends.

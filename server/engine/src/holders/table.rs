@@ -13,7 +13,7 @@ mod places;
 mod slot;
 
 pub(crate) use asker::Asker;
-pub(crate) use holding::{Holding, ServerReport, Version};
+pub(crate) use holding::{Holding, ServerReport, Standing, Version};
 pub(crate) use known_why::{DecidedBy, KnownWhy};
 pub(crate) use slot::Slot;
 
@@ -22,10 +22,10 @@ use std::ops::Range;
 use crate::amount::Amount;
 use crate::claims::Demand;
 use crate::exact_sum::ExactSum;
-use crate::holders::Leases;
 use crate::holders::table::ending::Ending;
 use crate::holders::table::places::{NameHash, Places};
-use crate::id::{HolderId, HolderKind};
+use crate::holders::{Lease, Leases};
+use crate::id::HolderId;
 use crate::time::Time;
 
 /// The holders of one resource. In this order, what every request reads stands together.
@@ -111,16 +111,30 @@ impl LeaseTable {
         self.waiting as usize
     }
 
-    /// The holder of that name.
-    pub(crate) fn find(&self, kind: HolderKind, name: &str) -> Option<Slot> {
-        self.places.find(kind, name, || self.hash.short(kind, name))
+    /// That holder.
+    pub(crate) fn find(&self, holder: &HolderId) -> Option<Slot> {
+        self.find_by(holder, || self.hash.of_name(holder))
     }
 
     /// The holder that asks.
     pub(crate) fn find_asker(&self, asker: &Asker) -> Option<Slot> {
-        let HolderId { kind, name } = asker.holder();
-        let hash = || asker.hash(self.hash);
-        self.places.find(*kind, name.as_str(), hash)
+        self.find_by(asker.holder(), || asker.hash(self.hash))
+    }
+
+    fn find_by(&self, holder: &HolderId, name: impl FnOnce() -> u32) -> Option<Slot> {
+        let found = self.places.find(name, |it| it.is(holder));
+        found.or_else(|| {
+            // A process that was replaced is not found by its name alone.
+            holder.process?;
+            let process = || self.hash.of(holder) as u32;
+            self.places.find(process, |it| it.is(holder))
+        })
+    }
+
+    /// The newest process of a holder's name.
+    pub(crate) fn newest_of_name(&self, holder: &HolderId) -> Option<Slot> {
+        let is_it = |it: &Holding| it.is_named(holder) && it.standing != Standing::Replaced;
+        self.places.find(|| self.hash.of_name(holder), is_it)
     }
 
     /// Returns the holder in `slot`.
@@ -135,7 +149,7 @@ impl LeaseTable {
     /// Puts in a holder that is not there yet.
     pub(crate) fn insert(&mut self, holding: Holding) -> Slot {
         debug_assert!(
-            self.find(holding.kind, holding.name.as_str()).is_none(),
+            self.find(&holding.holder()).is_none(),
             "{} is there already",
             holding.holder()
         );
@@ -249,6 +263,13 @@ impl LeaseTable {
         }
     }
 
+    /// Notes that a later process of the holder's name asks. The present lease is the newest one until the holder should
+    /// have asked again, so the table checks it then. Its leases still count until they end.
+    pub(crate) fn replace(&mut self, slot: Slot, newest: Lease) {
+        self.places.replace(slot, self.hash);
+        self.change_leases(slot, |leases| leases.grant(newest));
+    }
+
     /// Changes fields that no sum includes: share, why, sequence, times.
     pub(crate) fn note(&mut self, slot: Slot, note: impl FnOnce(&mut Holding)) {
         if let Some(holding) = self.get_mut(slot) {
@@ -275,6 +296,7 @@ impl LeaseTable {
             return Expired::NothingDue;
         };
         let before = self.get(slot).map(Holding::reserved);
+        let is_silent = self.get(slot).is_some_and(|it| it.is_silent(now));
         let alive = self
             .change_leases(slot, |leases| leases.expire(now))
             .unwrap_or(false);
@@ -286,6 +308,9 @@ impl LeaseTable {
         if let Some(holding) = self.get(slot) {
             let next_expiry = holding.leases.next_expiry();
             self.places.schedule(slot, next_expiry);
+        }
+        if is_silent {
+            return Expired::Silent(slot);
         }
         if self.get(slot).map(Holding::reserved) < before {
             return Expired::Part;
@@ -359,7 +384,7 @@ impl LeaseTable {
 
     /// A keyed hash of a name.
     pub(crate) fn name_hash(&self, holder: &HolderId) -> u64 {
-        self.hash.of(holder.kind, holder.name.as_str())
+        self.hash.of(holder)
     }
 }
 
@@ -397,6 +422,8 @@ pub(crate) enum Expired {
     NothingDue,
     /// No last lease has ended; there may be more.
     Nobody,
+    /// This holder was replaced and did not ask when it should have; there may be more.
+    Silent(Slot),
     /// An older lease has ended, and frees something; there may be more.
     Part,
     /// This holder's last lease has ended, and its slot is free; there may be more.

@@ -15,7 +15,8 @@ use crate::templates::SafeCapacity;
 pub struct GetCapacity {
     /// Client that asks.
     pub client: HolderName,
-    /// Process that asks. Absent: a client of an older version. All requests without it count as one process.
+    /// Process that asks. Two processes of one name are two holders. Absent: a client of an older version. All requests
+    /// without it count as one process.
     pub incarnation: Option<Incarnation>,
     /// Source of the request. Absent: no caller's bounds apply.
     pub caller: Option<Caller>,
@@ -99,8 +100,8 @@ impl Has {
 pub struct ReleaseCapacity {
     /// Client that releases.
     pub client: HolderName,
-    /// As in [`GetCapacity`]. If another process holds the name, the server frees the lease only after that process
-    /// should have asked again.
+    /// As in [`GetCapacity`]. If this process holds nothing, the release concerns the newest process of the name. The
+    /// server frees its lease only after that process should have asked again.
     pub incarnation: Option<Incarnation>,
     /// As in [`GetCapacity`]. This caller may release the lease of a holder without an incarnation. A release without a
     /// caller may release any lease.
@@ -196,7 +197,7 @@ pub enum RefusalReason {
     /// This server has no lease itself yet.
     #[error("this server waits for its parent's answer; keep what you have and ask again soon")]
     NotReady,
-    /// Another live process has the lease under the same name. The holder asks again after this time.
+    /// To a child server: another live process of its node has the lease. The child asks again after this time.
     #[error(
         "another live process asks under the same name, and has the lease; give each process a name of its \
          own, or stop one of them"
@@ -234,12 +235,12 @@ impl RefusalReason {
 pub enum Released {
     /// The capacity is free.
     Freed,
-    /// Another process holds the name, and may live. Its lease is free after this time, unless it asks earlier.
+    /// Another process of the name has the lease, and may live. Its lease is free after this time, unless it asks earlier.
     UnlessHeard(Duration),
     /// The client held no lease.
     NotThere,
-    /// The release was not newer than the newest request seen, has no number though the holder's requests have one, or
-    /// comes from a process that was replaced. The lease of the current process did not change.
+    /// The release was not newer than the newest request seen, or has no number though the holder's requests have one.
+    /// The lease did not change.
     OutOfOrder,
 }
 

@@ -24,14 +24,14 @@ pub struct NodeSnapshot {
     pub counters: Counters,
 }
 
-/// Two live processes under one name. The later one was refused.
+/// Two live processes under one name. Of a child server's node, the later one was refused.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Conflict {
     /// Name.
     pub holder: HolderId,
-    /// Refused process. Absent: it sent no incarnation.
+    /// Refused process. Absent: it sent no incarnation, or the name is a client's.
     pub refused: Option<Incarnation>,
-    /// Time of the last refusal.
+    /// Time of the last request that showed it.
     pub at: Time,
 }
 

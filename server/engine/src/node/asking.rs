@@ -46,7 +46,8 @@ pub struct Answers<L> {
 impl Answers<ClientLease> {
     /// None yet, to a client.
     pub fn to_client(request: &GetCapacity) -> Self {
-        Self::none(HolderId::client(request.client.clone()), request.asks.len())
+        let client = HolderId::client(request.client.clone(), request.incarnation);
+        Self::none(client, request.asks.len())
     }
 }
 
@@ -221,9 +222,8 @@ impl Node {
         if let Some(slot) = self.resources.find(id)
             && let Some(Entry { resource, .. }) = self.resources.at_mut(slot)
         {
-            let holder = HolderId::client(request.client.clone());
-            let (process, sequence) = (request.incarnation, request.sequence);
-            result = resource.handle_release(&holder, process, sequence, caller, now);
+            let holder = HolderId::client(request.client.clone(), request.incarnation);
+            result = resource.handle_release(&holder, request.sequence, caller, now);
             self.settle_at(slot);
         }
         match result {

@@ -1,4 +1,4 @@
-//! Names under which two live processes ask, of which the later one is refused.
+//! Names under which two live processes ask. The later one of a node is refused.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -112,7 +112,7 @@ mod tests {
 
     fn conflict(name: &str, seconds: u64) -> Conflict {
         Conflict {
-            holder: HolderId::client(HolderName::new(name).unwrap()),
+            holder: HolderId::server(HolderName::new(name).unwrap()),
             refused: None,
             at: Time::from_secs(seconds),
         }

@@ -18,6 +18,7 @@ use crate::admission::AdmissionGate;
 use crate::amount::Amount;
 use crate::claims::Demand;
 use crate::holders::{Holding, Lease, Leases, Precedence, Slot};
+use crate::id::HolderKind;
 use crate::messages::{LimitedBy, RefusalReason};
 use crate::resource::ask::{Answer, AnswerKind, HolderAsk};
 use crate::resource::grant::Grant;
@@ -69,11 +70,11 @@ impl Resource {
         Ok(self.decide(slot, &ask, now))
     }
 
-    /// A request under a known name. None: it has to be decided.
+    /// A request of a known holder. None: it has to be decided.
     ///
     /// # Errors
     ///
-    /// If the name is another process's.
+    /// If the name of a child server is another process's.
     fn hear_again(
         &mut self,
         slot: Slot,
@@ -103,6 +104,14 @@ impl Resource {
         if is_early && is_next && !acknowledges && !self.take_early_news(slot, ask, now) {
             let floor_left = ask.floor - since;
             return Ok(Some(self.answer_too_early(slot, ask, floor_left, now)));
+        }
+        if ask.holder().kind == HolderKind::Client {
+            if precedence == Precedence::Unnumbered {
+                // It comes from another program without an incarnation, which must not use this holder's lease.
+                return Err(RefusalReason::NotReady);
+            }
+            self.hear_process(slot, ask.holder(), now);
+            return Ok(None);
         }
         self.settle_name(slot, ask, precedence, now)?;
         if precedence != Precedence::Next {
@@ -286,7 +295,10 @@ impl Resource {
         decision: &Decision,
         now: Time,
     ) -> Slot {
+        let standing = self.replace_process(ask.holder());
         let slot = self.ledger.insert(ask, leases, decision, now);
+        self.ledger
+            .note(slot, |holding| holding.standing = standing);
         self.note_mastership(slot, ask, true);
         slot
     }

@@ -11,10 +11,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::admission::weight::{Weight, counted};
 use crate::admission::{AdmissionGate, Full};
 use crate::amount::Amount;
-use crate::claims::{Bands, Demand};
+use crate::claims::{Bands, Claim, Demand};
 use crate::continuity::learned::Learned;
 use crate::continuity::reported::Reported;
-use crate::division::Why;
+use crate::division::{Bound, Reason, Why};
 use crate::holders::{Expired, Holding, KnownWhy, Lease, LeaseTable, Leases, Slot, Version};
 use crate::id::{HolderId, HolderKind, HolderName};
 use crate::resource::Garbage;
@@ -92,9 +92,14 @@ impl Ledger {
         self.table.get(slot)
     }
 
-    /// The holder of that name.
+    /// That holder.
     pub(super) fn find(&self, holder: &HolderId) -> Option<Slot> {
-        self.table.find(holder.kind, holder.name.as_str())
+        self.table.find(holder)
+    }
+
+    /// The newest process of a holder's name.
+    pub(super) fn newest_of_name(&self, holder: &HolderId) -> Option<Slot> {
+        self.table.newest_of_name(holder)
     }
 
     /// The holder that asks.
@@ -256,6 +261,44 @@ impl Ledger {
         self.note_demand_changed();
     }
 
+    /// Notes that a later process of a client's name asks. If the server does not wait for the holder, it drops its wants.
+    pub(super) fn replace(&mut self, slot: Slot, is_waited_for: bool) {
+        let Some(holding) = self.table.get(slot) else {
+            return;
+        };
+        let newest = holding.newest();
+        let newest = Lease {
+            capacity: if is_waited_for {
+                newest.capacity
+            } else {
+                Amount::ZERO
+            },
+            expires_at: newest.expires_at.min(holding.overdue_at()),
+        };
+        self.table.replace(slot, newest);
+        if !is_waited_for {
+            self.drop_wants(slot);
+        }
+    }
+
+    /// Drops the wants of a process that was replaced and is silent. Its leases count until they end.
+    fn drop_wants(&mut self, slot: Slot) {
+        let Some(holding) = self.table.get(slot) else {
+            return;
+        };
+        let nothing = Demand::Client {
+            priority: holding.demand.priority(),
+            claim: Claim::of_client(Amount::ZERO),
+        };
+        self.change_demand(slot, &nothing);
+        self.table.change_waits(slot, false);
+        let (reason, bound) = (Reason::Replaced, Bound::Share);
+        self.table.note(slot, |holding| {
+            holding.share = Amount::ZERO;
+            holding.why = KnownWhy::of(Why { reason, bound });
+        });
+    }
+
     /// Takes a holder out.
     pub(super) fn remove(&mut self, slot: Slot) {
         if let Some(gone) = self.table.remove(slot) {
@@ -271,6 +314,7 @@ impl Ledger {
             match self.table.expire_one(now) {
                 Expired::NothingDue => break,
                 Expired::Nobody => {}
+                Expired::Silent(slot) => self.drop_wants(slot),
                 Expired::Holder(holding) => {
                     self.note_gone(&holding);
                     gone += 1;

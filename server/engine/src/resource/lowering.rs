@@ -88,7 +88,7 @@ mod tests {
             priority: 0,
             claim: Claim::of_client(amount),
         };
-        let id = HolderId::client(HolderName::new("a").unwrap());
+        let id = HolderId::client(HolderName::new("a").unwrap(), None);
         let mut holding = Holding::new(id, demand, Leases::new(lease), why, Time::ZERO);
         holding.lowering = lowering;
         holding

@@ -1,8 +1,7 @@
-//! Several processes under one name: decides which one has the name, and keeps the leases of the others.
+//! Several processes of a child server's node: decides which one has the name, and keeps the leases of the others.
 //!
-//! A process with a new incarnation was restarted, and has nothing. But the leases of its predecessor stay reserved
-//! until the predecessor should have asked again: if it lives, it asks by then, and keeps its lease. Then the later
-//! process is refused; its grants until then came from free capacity.
+//! A process with a new incarnation was restarted. If its predecessor lives, it asks again within its refresh interval,
+//! and keeps its lease. Then the later process is refused.
 //!
 //! A restarted child server inherits the leases of its node, and hands out none of them while it learns. So a restart
 //! keeps no leases apart. Only grants of a process that came later than a live one are kept apart. A process that has
@@ -11,14 +10,14 @@
 
 use crate::amount::Amount;
 use crate::holders::{Apart, Holding, Lease, Precedence, Slot, Whose};
-use crate::id::{HolderKind, Incarnation};
+use crate::id::Incarnation;
 use crate::messages::{Conflict, RefusalReason};
 use crate::resource::ask::HolderAsk;
 use crate::resource::{Resource, refresh};
 use crate::time::Time;
 
 impl Resource {
-    /// Decides which process has the name of a request. Two live processes under it are noted for
+    /// Decides which process has the name of a child server's request. Two live processes under it are noted for
     /// [`Resource::take_conflict`].
     ///
     /// # Errors
@@ -63,16 +62,12 @@ impl Resource {
                     refused: ask.incarnation,
                     at: now,
                 }));
-                let (process, sequence, in_use) = (ask.incarnation, ask.sequence, ask.in_use());
+                let (process, sequence) = (ask.incarnation, ask.sequence);
                 self.ledger.note(slot, |holding| {
                     if let Some(past) = &mut holding.past {
                         past.note_request(process, sequence);
                     }
                 });
-                if ask.holder().kind == HolderKind::Client {
-                    self.ledger
-                        .change_leases(slot, |leases| leases.lower_apart(process, in_use));
-                }
                 Err(self.another_process(slot, now))
             }
         }
@@ -98,20 +93,13 @@ impl Resource {
         let was_refused = past.is_some_and(|past| past.was_refused(ask.incarnation));
         let still_waits = past.and_then(|past| past.expected_by(now));
         let mut had = None;
-        match ask.holder().kind {
-            HolderKind::Client => {
-                self.ledger.change_leases(slot, |leases| {
-                    leases.set_apart(before, expected_by, now);
-                });
-            }
+        if was_refused || ask.acknowledges() {
             // It has finished learning long ago, and does not know the grants of the other process: this server or a
             // predecessor has refused it before.
-            HolderKind::Server if was_refused || ask.acknowledges() => {
-                self.ledger.change_leases(slot, |leases| {
-                    leases.set_apart(before, Time::MAX, now);
-                });
-            }
-            HolderKind::Server => had = self.ledger.copy_leases(slot),
+            self.ledger
+                .change_leases(slot, |leases| leases.set_apart(before, now));
+        } else {
+            had = self.ledger.copy_leases(slot);
         }
         if let Some(by) = still_waits {
             expected_by = expected_by.max(by);
@@ -135,7 +123,7 @@ impl Resource {
     /// former process count in addition. Without learning mode, they count until the former process should have asked
     /// again.
     fn part_from_former(&mut self, slot: Slot, ask: &HolderAsk<'_>, now: Time) {
-        if ask.holder().kind != HolderKind::Server || !ask.acknowledges() {
+        if !ask.acknowledges() {
             return;
         }
         let past = self.ledger.get(slot).and_then(|it| it.past.as_ref());
@@ -168,18 +156,7 @@ impl Resource {
             return;
         };
         let later = holding.incarnation;
-        match ask.holder().kind {
-            HolderKind::Client => {
-                self.ledger.change_leases(slot, |leases| {
-                    let own = leases.take_apart(ask.incarnation);
-                    leases.set_apart(later, Time::MAX, now);
-                    if let Some(own) = own {
-                        leases.grant(own);
-                    }
-                });
-            }
-            HolderKind::Server => self.restore_child(slot, ask.incarnation, later, now),
-        }
+        self.restore_child(slot, ask.incarnation, later, now);
         self.ledger.note(slot, |holding| {
             if let Some(past) = &mut holding.past {
                 past.refuse_later(ask.incarnation);
@@ -211,7 +188,7 @@ impl Resource {
         self.ledger.change_leases(slot, |leases| {
             let Some(had) = had else {
                 let own = leases.take_apart(first);
-                leases.set_apart(later, Time::MAX, now);
+                leases.set_apart(later, now);
                 if let Some(own) = own {
                     leases.grant_to_server(own);
                 }
@@ -239,13 +216,6 @@ impl Resource {
                 leases.add_apart(apart);
             }
         });
-    }
-
-    /// Releases a holder's own leases, while another process under its name may still have some.
-    pub(super) fn release_own(&mut self, slot: Slot) {
-        self.ledger
-            .change_leases(slot, |leases| leases.acknowledge(Amount::ZERO));
-        self.ledger.note_unsettled();
     }
 
     fn rename(&mut self, slot: Slot, to: Option<Incarnation>, is_refused: bool) {

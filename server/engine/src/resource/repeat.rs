@@ -7,7 +7,7 @@
 //!
 //! Not below the root, where the parent's answers count, nor in learning mode, where reports do.
 
-use crate::holders::{Holding, KnownWhy, Slot};
+use crate::holders::{Holding, KnownWhy, Slot, Standing};
 use crate::id::HolderKind;
 use crate::resource::Resource;
 use crate::resource::ask::{Answer, AnswerKind, HolderAsk};
@@ -59,7 +59,7 @@ impl Resource {
 /// alone.
 fn is_same(holding: &Holding, ask: &HolderAsk<'_>) -> bool {
     let newest = holding.newest().capacity;
-    let is_alone = holding.past.is_none() && holding.leases().is_only_newest();
+    let is_alone = holding.standing == Standing::Newest && holding.leases().is_only_newest();
     let is_next = match ask.sequence {
         Some(sequence) => sequence > holding.sequence,
         None => holding.sequence == 0,

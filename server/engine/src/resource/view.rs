@@ -188,7 +188,7 @@ impl Resource {
             || confirms
             || matches!(
                 holding.why.decided_by,
-                DecidedBy::Learning | DecidedBy::ChildLearns
+                DecidedBy::Learning | DecidedBy::ChildLearns | DecidedBy::Replaced
             )
         {
             // The present division is shown only if it explains the earlier decision.

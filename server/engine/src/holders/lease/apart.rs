@@ -42,16 +42,16 @@ impl Leases {
     }
 
     /// Another process has taken the holder's name. The former process keeps the present leases, which
-    /// count in addition until `until` at the latest. The holder itself has nothing.
-    pub(crate) fn set_apart(&mut self, process: Option<Incarnation>, until: Time, now: Time) {
+    /// count in addition. The holder itself has nothing.
+    pub(crate) fn set_apart(&mut self, process: Option<Incarnation>, now: Time) {
         let lease = Lease {
             capacity: self.own(),
-            expires_at: self.own_last_expiry().min(until),
+            expires_at: self.own_last_expiry(),
         };
         let mut apart = self.older.apart().to_vec();
         if !lease.capacity.is_zero() && lease.expires_at > now {
             let whose = Whose::One(process);
-            let ends = self.own_last_expiry();
+            let ends = lease.expires_at;
             apart.push(Apart { whose, lease, ends });
         }
         while apart.len() > APART_MAX {
@@ -89,16 +89,6 @@ impl Leases {
         })?;
         self.change_apart(|apart| (apart.whose != whose).then_some(apart));
         Some(lease)
-    }
-
-    /// Lowers the lease of another process to the amount that this process reports.
-    pub(crate) fn lower_apart(&mut self, process: Option<Incarnation>, has: Amount) {
-        self.change_apart(|mut apart| {
-            if apart.whose == Whose::One(process) {
-                apart.lease.capacity = apart.lease.capacity.min(has);
-            }
-            Some(apart)
-        });
     }
 
     /// Adds or replaces the lease of another process.
@@ -155,11 +145,21 @@ mod tests {
         }
     }
 
+    /// A holder, and a lease of the first process beside it: it counts until 20 s, and ends at 60 s.
+    fn apart(first: Option<Incarnation>) -> Leases {
+        let mut leases = Leases::new(lease(0.0, 5));
+        leases.add_apart(Apart {
+            whose: Whose::One(first),
+            lease: lease(10.0, 20),
+            ends: at(60),
+        });
+        leases
+    }
+
     #[test]
     fn a_process_that_asks_again_has_its_lease_up_to_the_real_end() {
         let first = Incarnation::new(1);
-        let mut leases = Leases::new(lease(10.0, 60));
-        leases.set_apart(first, at(20), at(5));
+        let mut leases = apart(first);
         assert_eq!(leases.last_expiry(), at(20), "the lease counts until then");
         assert_eq!(leases.take_apart(first), Some(lease(10.0, 60)));
         assert!(!leases.has_apart());
@@ -168,8 +168,7 @@ mod tests {
     #[test]
     fn end_by_also_shortens_the_lease_of_a_process_that_asks_again() {
         let first = Incarnation::new(1);
-        let mut leases = Leases::new(lease(10.0, 60));
-        leases.set_apart(first, at(20), at(5));
+        let mut leases = apart(first);
         leases.end_by(at(30));
         assert_eq!(leases.take_apart(first), Some(lease(10.0, 30)));
     }

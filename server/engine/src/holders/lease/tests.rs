@@ -151,7 +151,7 @@ fn older_leases_that_do_not_count_are_dropped() {
 /// Gives a process a lease, and then its name to another process.
 fn handed_on(leases: &mut Leases, number: u64, capacity: f64) {
     leases.grant(lease(capacity, 60));
-    leases.set_apart(Incarnation::new(number), Time::MAX, Time::ZERO);
+    leases.set_apart(Incarnation::new(number), Time::ZERO);
 }
 
 #[test]
@@ -174,7 +174,7 @@ fn a_process_that_has_the_name_again_has_it_until_its_last_lease_ends() {
         let mut leases = Leases::new(lease(0.0, 1));
         for (number, end) in [(1, ends[0]), (2, 50), (1, ends[1])] {
             leases.grant(lease(10.0, end));
-            leases.set_apart(Incarnation::new(number), Time::MAX, Time::ZERO);
+            leases.set_apart(Incarnation::new(number), Time::ZERO);
         }
         let own = leases.take_apart(Incarnation::new(1));
         assert_eq!(own, Some(lease(10.0, 80)), "{ends:?}");
@@ -197,18 +197,18 @@ fn a_lease_kept_apart_replaces_the_former_one_of_the_same_process_only() {
 }
 
 #[test]
-fn a_merged_lease_of_several_is_not_lowered_by_a_report_of_one() {
+fn a_merged_lease_of_several_is_not_taken_back_by_one() {
     let mut leases = Leases::new(lease(0.0, 60));
     for number in 1..=6 {
         handed_on(&mut leases, number, 10.0);
     }
     assert!(leases.reserved() >= amount(60.0));
     for number in 1..=3 {
-        leases.lower_apart(Incarnation::new(number), Amount::ZERO);
-        assert!(leases.reserved() >= amount(60.0), "process {number}");
         assert_eq!(leases.take_apart(Incarnation::new(number)), None);
+        assert!(leases.reserved() >= amount(60.0), "process {number}");
     }
-    leases.lower_apart(Incarnation::new(4), Amount::ZERO);
+    let own = leases.take_apart(Incarnation::new(4));
+    assert_eq!(own, Some(lease(10.0, 60)));
     assert!(leases.reserved() >= amount(50.0));
     assert!(leases.reserved() < amount(50.1));
 }

@@ -30,7 +30,7 @@ impl Asker {
 
     /// The hash of its name by the key of a node, which is the same at each call.
     pub(super) fn hash(&self, key: NameHash) -> u32 {
-        let of_name = || key.short(self.holder.kind, self.holder.name.as_str());
+        let of_name = || key.of_name(&self.holder);
         let hash = *self.hash.get_or_init(of_name);
         debug_assert_eq!(hash, of_name(), "by another key");
         hash

@@ -26,6 +26,17 @@ impl Version {
     }
 }
 
+/// Place of a client's process among those of its name. Of a child server, always [`Standing::Newest`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// No later process of its name has asked.
+    Newest,
+    /// The same, and its only request so far replaced another process.
+    Restarted,
+    /// A later process of its name has asked. If it is silent, it wants nothing.
+    Replaced,
+}
+
 /// A holder and everything known of it. No larger than three lines of a processor's cache: a request waits for each that
 /// it reads.
 #[derive(Clone, Debug)]
@@ -46,7 +57,9 @@ pub(crate) struct Holding {
     pub sequence: u64,
     /// The process that has the name. None: its requests do not name a process.
     pub incarnation: Option<Incarnation>,
-    /// Earlier processes of the name, if any are known.
+    /// Its place among the processes of its name.
+    pub standing: Standing,
+    /// Earlier processes of a child server's node, if any are known.
     pub past: Option<Box<Past>>,
     /// When its last request was decided.
     pub decided_at: Time,
@@ -96,7 +109,8 @@ impl Holding {
             share: Amount::ZERO,
             why: KnownWhy::of(why),
             sequence: 0,
-            incarnation: None,
+            incarnation: holder.process,
+            standing: Standing::Newest,
             past: None,
             decided_at: now,
             refresh_at: now,
@@ -118,7 +132,19 @@ impl Holding {
         HolderId {
             kind: self.kind,
             name: self.name.clone(),
+            process: self.incarnation.filter(|_| self.kind == HolderKind::Client),
         }
+    }
+
+    /// Whether it is that holder.
+    pub(super) fn is(&self, holder: &HolderId) -> bool {
+        let is_process = self.kind == HolderKind::Server || self.incarnation == holder.process;
+        self.is_named(holder) && is_process
+    }
+
+    /// Whether it is a process of that holder's name.
+    pub(super) fn is_named(&self, holder: &HolderId) -> bool {
+        self.kind == holder.kind && self.name == holder.name
     }
 
     /// Its newest lease.
@@ -138,6 +164,11 @@ impl Holding {
             past: self.past.as_deref(),
         };
         known.precedence(asks)
+    }
+
+    /// Whether it was replaced, and did not ask when it should have ([`LeaseTable::replace`](super::LeaseTable::replace)).
+    pub(super) fn is_silent(&self, now: Time) -> bool {
+        self.standing == Standing::Replaced && self.newest().expires_at <= now
     }
 
     /// Whether it was invited to come back early, and comes then. Its clock, or the network to it, may be

@@ -25,6 +25,8 @@ pub(crate) enum DecidedBy {
     WaitsForParent,
     /// See [`Reason::ChildLearns`].
     ChildLearns,
+    /// See [`Reason::Replaced`].
+    Replaced,
 }
 
 impl KnownWhy {
@@ -34,6 +36,7 @@ impl KnownWhy {
             Reason::Learning => DecidedBy::Learning,
             Reason::WaitsForParent => DecidedBy::WaitsForParent,
             Reason::ChildLearns => DecidedBy::ChildLearns,
+            Reason::Replaced => DecidedBy::Replaced,
             _ => DecidedBy::Division,
         };
         Self {
@@ -50,6 +53,7 @@ impl KnownWhy {
             DecidedBy::Learning => Reason::Learning,
             DecidedBy::WaitsForParent => Reason::WaitsForParent,
             DecidedBy::ChildLearns => Reason::ChildLearns,
+            DecidedBy::Replaced => Reason::Replaced,
         };
         Why {
             reason,
@@ -75,6 +79,7 @@ mod tests {
             (Reason::Learning, None, Reason::Learning),
             (Reason::ChildLearns, Some(now), Reason::ChildLearns),
             (Reason::WaitsForParent, Some(now), Reason::WaitsForParent),
+            (Reason::Replaced, Some(now), Reason::Replaced),
         ] {
             let bound = Bound::LearningLeft;
             let known = KnownWhy::of(Why { reason, bound });

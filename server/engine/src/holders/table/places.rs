@@ -8,9 +8,9 @@ use std::collections::BTreeSet;
 use siphasher::sip::SipHasher13;
 
 use crate::chunked::Chunked;
-use crate::holders::Holding;
 use crate::holders::table::slot::{CHUNK, Slot};
-use crate::id::HolderKind;
+use crate::holders::{Holding, Standing};
+use crate::id::{HolderId, HolderKind, Incarnation};
 use crate::split_table::SplitTable;
 use crate::time::{Due, Time};
 
@@ -56,21 +56,31 @@ pub(super) struct NameHash {
 }
 
 impl NameHash {
-    /// The hash of a holder's name.
-    pub(super) fn of(self, kind: HolderKind, name: &str) -> u64 {
+    /// The hash of a holder.
+    pub(super) fn of(self, holder: &HolderId) -> u64 {
+        self.of_parts(holder.kind, holder.name.as_str(), holder.process)
+    }
+
+    /// 32 bits of the hash of a holder's name. The table finds the newest process of a name by it.
+    pub(super) fn of_name(self, holder: &HolderId) -> u32 {
+        self.of_parts(holder.kind, holder.name.as_str(), None) as u32
+    }
+
+    /// 32 bits of the hash by which the table finds a holder.
+    fn of_holding(self, holding: &Holding) -> u32 {
+        let is_replaced = holding.standing == Standing::Replaced;
+        let process = holding.incarnation.filter(|_| is_replaced);
+        self.of_parts(holding.kind, holding.name.as_str(), process) as u32
+    }
+
+    fn of_parts(self, kind: HolderKind, name: &str, process: Option<Incarnation>) -> u64 {
         // A client and a child server of one name are different holders.
         let of_kind = 0x646f_6f72_7761_7264 + kind as u64;
-        SipHasher13::new_with_keys(self.seed, of_kind).hash(name.as_bytes())
-    }
-
-    /// 32 bits of it.
-    pub(super) fn short(self, kind: HolderKind, name: &str) -> u32 {
-        // The low half.
-        self.of(kind, name) as u32
-    }
-
-    fn of_holding(self, holding: &Holding) -> u32 {
-        self.short(holding.kind, holding.name.as_str())
+        let of_name = SipHasher13::new_with_keys(self.seed, of_kind).hash(name.as_bytes());
+        let of_process = |process: Incarnation| {
+            SipHasher13::new_with_keys(self.seed, of_name).hash(&process.get().to_le_bytes())
+        };
+        process.map_or(of_name, of_process)
     }
 }
 
@@ -87,20 +97,18 @@ impl Places {
         }
     }
 
-    /// The holder of that name.
+    /// The holder with this hash which `is_it`.
     pub(super) fn find(
         &self,
-        kind: HolderKind,
-        name: &str,
         hash: impl FnOnce() -> u32,
+        is_it: impl Fn(&Holding) -> bool,
     ) -> Option<Slot> {
-        let is_it = |it: &Holding| it.kind == kind && it.name.as_str() == name;
         let Some(index) = &self.index else {
             let mut places = self.first.iter();
-            let at = places.position(|place| place.as_ref().is_some_and(is_it));
+            let at = places.position(|place| place.as_ref().is_some_and(&is_it));
             return at.map(Slot::of);
         };
-        let is_it = |slot| self.get(Slot(slot)).is_some_and(is_it);
+        let is_it = |slot| self.get(Slot(slot)).is_some_and(&is_it);
         index.by_name.find(hash(), is_it).map(Slot)
     }
 
@@ -148,6 +156,20 @@ impl Places {
         }
         self.note_due();
         Some(gone)
+    }
+
+    /// Notes that a later process of the holder's name asks.
+    pub(super) fn replace(&mut self, slot: Slot, hash: NameHash) {
+        let Some(holding) = self.get_mut(slot) else {
+            return;
+        };
+        let before = hash.of_holding(holding);
+        holding.standing = Standing::Replaced;
+        let after = hash.of_holding(holding);
+        if let Some(index) = &mut self.index {
+            index.by_name.remove(before, slot.0);
+            index.by_name.insert(after, slot.0);
+        }
     }
 
     /// Schedules a holder for another time.

@@ -8,7 +8,7 @@ use crate::amount::Amount;
 use crate::claims::Claim;
 use crate::division::{Bound, Reason, Why};
 use crate::holders::Lease;
-use crate::id::HolderName;
+use crate::id::{HolderName, Incarnation};
 
 fn at(seconds: u64) -> Time {
     Time::from_secs(seconds)
@@ -21,7 +21,25 @@ fn lease(capacity: f64, until: u64) -> Lease {
     }
 }
 
+/// A client that does not say which process it is.
+fn client(name: &str) -> HolderId {
+    process(name, 0)
+}
+
+fn process(name: &str, number: u64) -> HolderId {
+    let name = HolderName::new(name).unwrap();
+    HolderId::client(name, Incarnation::new(number))
+}
+
+fn server(name: &str) -> HolderId {
+    HolderId::server(HolderName::new(name).unwrap())
+}
+
 fn holding(name: &str, capacity: f64, until: u64) -> Holding {
+    holding_of(client(name), capacity, until)
+}
+
+fn holding_of(holder: HolderId, capacity: f64, until: u64) -> Holding {
     let demand = Demand::Client {
         priority: 0,
         claim: Claim::of_client(Amount::new(capacity).unwrap()),
@@ -30,7 +48,6 @@ fn holding(name: &str, capacity: f64, until: u64) -> Holding {
         reason: Reason::EnoughForAll,
         bound: Bound::Share,
     };
-    let holder = HolderId::client(HolderName::new(name).unwrap());
     let leases = Leases::new(lease(capacity, until));
     Holding::new(holder, demand, leases, why, Time::ZERO)
 }
@@ -58,15 +75,15 @@ fn each_of_many_holders_is_found_under_its_name_until_it_is_taken_out() {
         table.insert(holding(it, 1.0, 60));
     }
     for (number, it) in names.iter().enumerate() {
-        let found = table.find(HolderKind::Client, it);
+        let found = table.find(&client(it));
         assert_eq!(name(&table, found), Some(it.as_str()));
-        assert_eq!(table.find(HolderKind::Server, it), None);
+        assert_eq!(table.find(&server(it)), None);
         if number % 2 == 0 {
             table.remove(found.unwrap()).unwrap();
         }
     }
     for (number, it) in names.iter().enumerate() {
-        let found = table.find(HolderKind::Client, it);
+        let found = table.find(&client(it));
         let expected = (number % 2 == 1).then_some(it.as_str());
         assert_eq!(name(&table, found), expected);
     }
@@ -76,7 +93,7 @@ fn each_of_many_holders_is_found_under_its_name_until_it_is_taken_out() {
 #[test]
 fn two_names_of_one_hash_are_two_holders() {
     let mut table = LeaseTable::new(0);
-    let hash = |name: &str| table.hash.short(HolderKind::Client, name);
+    let hash = |name: &str| table.hash.of_name(&client(name));
     // Of 2^32 hashes: among so many names, two have the same one.
     let mut names = std::collections::BTreeMap::new();
     let pair = (0..400_000).find_map(|n| {
@@ -90,29 +107,87 @@ fn two_names_of_one_hash_are_two_holders() {
         table.insert(holding(&format!("holder {n}"), 1.0, 60));
     }
     table.insert(holding(one, 1.0, 60));
-    assert_eq!(table.find(HolderKind::Client, other), None);
+    assert_eq!(table.find(&client(other)), None);
     table.insert(holding(other, 1.0, 60));
     for it in [one, other] {
-        let found = table.find(HolderKind::Client, it);
+        let found = table.find(&client(it));
         assert_eq!(name(&table, found), Some(it));
     }
-    let found = table.find(HolderKind::Client, one).unwrap();
+    let found = table.find(&client(one)).unwrap();
     table.remove(found).unwrap();
-    assert_eq!(table.find(HolderKind::Client, one), None);
-    let found = table.find(HolderKind::Client, other);
+    assert_eq!(table.find(&client(one)), None);
+    let found = table.find(&client(other));
     assert_eq!(name(&table, found), Some(other));
+}
+
+#[test]
+fn processes_of_one_name_are_found_each_and_the_newest_by_the_name() {
+    for mut table in tables() {
+        let found = |table: &LeaseTable, holder: &HolderId| {
+            let slot = table.find(holder)?;
+            table.get(slot).map(Holding::holder)
+        };
+        let newest = |table: &LeaseTable| table.newest_of_name(&client("a"));
+        for number in 0..3 {
+            assert_eq!(table.find(&process("a", number)), None);
+            if let Some(before) = newest(&table) {
+                table.replace(before, lease(1.0, 30));
+            }
+            let slot = table.insert(holding_of(process("a", number), 1.0, 60));
+            assert_eq!(newest(&table), Some(slot));
+            table.assert_consistent();
+        }
+        for number in 0..3 {
+            let holder = process("a", number);
+            assert_eq!(found(&table, &holder), Some(holder));
+        }
+        table.remove(newest(&table).unwrap()).unwrap();
+        assert_eq!(newest(&table), None, "both were replaced");
+        assert_eq!(table.find(&process("a", 2)), None);
+        for number in 0..2 {
+            let slot = table.find(&process("a", number)).unwrap();
+            table.remove(slot).unwrap();
+            assert_eq!(table.find(&process("a", number)), None);
+        }
+        table.assert_consistent();
+    }
+}
+
+#[test]
+fn one_that_was_replaced_is_silent_when_it_should_have_asked_and_then_ends() {
+    for asks in [false, true] {
+        for mut table in tables() {
+            let slot = table.insert(holding_of(process("a", 1), 10.0, 60));
+            table.replace(slot, lease(10.0, 25));
+            assert_eq!(table.next_expiry(), Some(at(25)));
+            assert!(matches!(table.expire_one(at(24)), Expired::NothingDue));
+            if asks {
+                table.change_leases(slot, |leases| leases.grant(lease(10.0, 60)));
+                assert!(matches!(table.expire_one(at(25)), Expired::Nobody));
+            } else {
+                assert!(matches!(table.expire_one(at(25)), Expired::Silent(it) if it == slot));
+            }
+            let left = table.get(slot).unwrap();
+            assert_eq!(left.reserved(), Amount::new(10.0).unwrap());
+            assert_eq!(left.newest().capacity.is_zero(), !asks);
+            table.assert_consistent();
+            assert!(matches!(table.expire_one(at(59)), Expired::NothingDue));
+            assert!(matches!(table.expire_one(at(60)), Expired::Holder(..)));
+            assert_eq!(table.find(&process("a", 1)), None);
+        }
+    }
 }
 
 #[test]
 fn names_are_spread_and_those_of_clients_and_servers_told_apart() {
     let table = LeaseTable::new(7);
     let names: Vec<_> = (0..1_000).map(|n| format!("holder {n}")).collect();
-    let hash = |name: &String| table.hash.short(HolderKind::Client, name);
+    let hash = |name: &String| table.hash.of_name(&client(name));
     let hashes: std::collections::BTreeSet<_> = names.iter().map(hash).collect();
     assert_eq!(hashes.len(), names.len());
-    let id = HolderName::new("a").unwrap();
-    let (client, server) = (HolderId::client(id.clone()), HolderId::server(id));
-    assert_ne!(table.name_hash(&client), table.name_hash(&server));
+    assert_ne!(table.name_hash(&client("a")), table.name_hash(&server("a")));
+    let (one, other) = (process("a", 1), process("a", 2));
+    assert_ne!(table.name_hash(&one), table.name_hash(&other));
 }
 
 #[test]
@@ -161,8 +236,8 @@ fn few_holders_and_many_are_found_scheduled_and_taken_out_alike() {
             table.assert_consistent();
         }
         while let Some(name) = there.pop() {
-            let slot = table.find(HolderKind::Client, &name).unwrap();
-            assert_eq!(table.find(HolderKind::Server, &name), None);
+            let slot = table.find(&client(&name)).unwrap();
+            assert_eq!(table.find(&server(&name)), None);
             if step == 0 {
                 table.remove(slot).unwrap();
             } else {
@@ -171,7 +246,7 @@ fn few_holders_and_many_are_found_scheduled_and_taken_out_alike() {
                     |expired| matches!(expired, Expired::Holder(it) if it.name.as_str() == name);
                 assert!(is_over(table.expire_one(end)), "{name}");
             }
-            assert_eq!(table.find(HolderKind::Client, &name), None);
+            assert_eq!(table.find(&client(&name)), None);
             assert_eq!(table.len(), there.len());
             table.assert_consistent();
         }
@@ -197,7 +272,7 @@ fn entries_of_former_holders_do_not_pile_up() {
                 match table.expire_one(at(second)) {
                     Expired::NothingDue => break,
                     Expired::Holder(it) => gone.push((second, it.name.to_string())),
-                    Expired::Nobody | Expired::Part => {}
+                    Expired::Nobody | Expired::Part | Expired::Silent(_) => {}
                 }
             }
         }
