@@ -19,7 +19,6 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use doorward_engine::admission::LoadFrom;
 use doorward_engine::messages::{Counters, ResourceSnapshot};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
@@ -165,7 +164,7 @@ impl Collector for NodeCollector {
                 node.mastership(now).is_master(),
                 node.templates().len(),
                 // By weights: to count it would walk all leases.
-                node.load_from(LoadFrom::START, 0).0.memory_bytes,
+                node.lease_memory_bytes(),
             )
         });
         let refused = self.0.templates_news().problem.is_some();

@@ -18,7 +18,6 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
 
-use doorward_engine::admission::LoadFrom;
 use doorward_engine::messages::NodeEvent;
 use doorward_engine::node::mastership::{Mastership, Term};
 use doorward_engine::node::{Config, Node};
@@ -33,9 +32,6 @@ use crate::node_handle::lock::{Held, NodeLock};
 pub use crate::node_handle::lock::{LockTimes, Spans, SpansSeen};
 use crate::status::learning;
 use crate::status::model::refusal;
-
-/// Callers and templates of which it is looked up at once what they use.
-const LOAD_PER_LOOK: usize = 128;
 
 /// A node on the real clock, shared by everyone in the process.
 #[derive(Debug)]
@@ -89,17 +85,10 @@ impl NodeHandle {
         &self.limits
     }
 
-    /// Says how much of what the node bounds is in use now, and that one resource has so many holders.
+    /// Sets the use of the node's limits in [`NodeHandle::limits`]. The totals have the holders of its largest resource.
     pub fn post_load(&self, leases_per_resource: usize) {
-        let part = |from| self.look(|node, _| node.load_from(from, LOAD_PER_LOOK));
-        let (mut load, mut next) = part(LoadFrom::START);
-        while let Some(from) = next {
-            let more;
-            (more, next) = part(from);
-            load.include(&more);
-        }
-        load.leases_per_resource = leases_per_resource;
-        self.limits.set_used_by_node(&load);
+        let load = self.look(|node, _| node.load());
+        self.limits.set_used_by_node(&load, leases_per_resource);
     }
 
     /// How long the lock of the node was held, and waited for.
@@ -131,7 +120,7 @@ impl NodeHandle {
         let mut refused = None;
         let (answer, moved, upstream_moved, unsettled, mastership, garbage) = {
             let mut node = self.lock();
-            let before = node.poll_timeout().map(|timeout| timeout.at);
+            let before = node.poll_timeout();
             let upstream_before = node.poll_upstream_timeout();
             let masterships_before = self.count_masterships(&node);
             let now = node.now();
@@ -141,7 +130,7 @@ impl NodeHandle {
             if node.refused_by_limits() != refusals_before {
                 refused = Some((refused_before, *node.refused_by_limit(), now));
             }
-            let after = node.poll_timeout().map(|timeout| timeout.at);
+            let after = node.poll_timeout();
             while let Some(event) = node.poll_event() {
                 events.push(event);
             }
@@ -250,16 +239,16 @@ impl NodeHandle {
     pub async fn run_timer(self: Arc<Self>) {
         loop {
             let next = self.finish(|node, now| match node.poll_timeout() {
-                Some(timeout) if timeout.at <= now => {
+                Some(at) if at <= now => {
                     node.handle_timeout(now);
                     Poll::Pending
                 }
                 later => Poll::Ready(later),
             });
             match next.await {
-                Some(timeout) => {
+                Some(at) => {
                     tokio::select! {
-                        () = self.clock.sleep_until(timeout.at) => {}
+                        () = self.clock.sleep_until(at) => {}
                         () = self.timeout_moved.notified() => {}
                     }
                 }

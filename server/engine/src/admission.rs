@@ -29,7 +29,7 @@ use std::time::Duration;
 pub use bucket::Rate;
 pub use callers::CallerSlot;
 pub(crate) use gate::AdmissionGate;
-pub use load::{Load, LoadFrom};
+pub use load::Load;
 pub use template_books::TemplateSlot;
 
 use crate::admission::callers::{CallerBook, Callers};

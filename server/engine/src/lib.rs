@@ -55,7 +55,6 @@
 
 pub mod admission;
 pub mod amount;
-mod chunked;
 pub mod claims;
 mod continuity;
 pub mod division;

@@ -43,7 +43,7 @@ use std::time::Duration;
 use crate::admission::Admission;
 use crate::id::{Incarnation, MastershipId, ResourceId};
 use crate::messages::{
-    Conflict, Counters, LeaseSnapshot, NodeEvent, NodeSnapshot, ResourceSnapshot,
+    Counters, LeaseSnapshot, LeasesFrom, NodeEvent, NodeSnapshot, ResourceSnapshot,
 };
 use crate::node::children::Children;
 use crate::node::conflicts::Conflicts;
@@ -57,28 +57,6 @@ use crate::resource::Garbage;
 use crate::resource::retry::Retries;
 use crate::templates::Templates;
 use crate::time::Time;
-
-/// When the node wants [`Node::handle_timeout`] called, and why.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Timeout {
-    /// The time. The call may come a little later.
-    pub at: Time,
-    /// The reason for the call.
-    pub reason: TimeoutReason,
-}
-
-/// The reason for a [`Timeout`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum TimeoutReason {
-    /// A lease may have ended.
-    LeaseExpiry,
-    /// A resource's learning mode ends.
-    LearningEnd,
-    /// Mastership ends, unless it is confirmed before.
-    TermEnd,
-    /// Resources have not heard yet of what concerns all, as of other templates.
-    Sweep,
-}
 
 /// Events kept for [`Node::poll_event`]; the oldest are dropped if it is not called.
 const EVENTS_MAX: usize = 4096;
@@ -113,7 +91,7 @@ pub struct Node {
     admission: Admission,
     retries: Retries,
     /// The next timeout of every resource that has one.
-    timeouts: BTreeSet<(Time, TimeoutReason, ResourceSlot)>,
+    timeouts: BTreeSet<(Time, ResourceSlot)>,
     upstream: NodeUpstream,
     children: Children,
     events: VecDeque<NodeEvent>,
@@ -169,10 +147,10 @@ impl Node {
     pub fn handle_timeout(&mut self, now: Time) {
         self.end_term_if_over(now);
         self.sweep_next(now);
-        let Some(&first) = self.timeouts.first().filter(|(at, ..)| *at <= now) else {
+        let Some(&first) = self.timeouts.first().filter(|(at, _)| *at <= now) else {
             return;
         };
-        let (_, _, slot) = first;
+        let (_, slot) = first;
         self.bring_slot_up_to_date(slot, now);
         let Some(Entry { resource, .. }) = self.resources.at_mut(slot) else {
             // It had no holders when it heard what concerns all.
@@ -186,24 +164,12 @@ impl Node {
         self.settle_at(slot);
     }
 
-    /// When to call [`Node::handle_timeout`] next.
-    pub fn poll_timeout(&self) -> Option<Timeout> {
-        let of_resources = self.timeouts.first().map(|(at, reason, _)| Timeout {
-            at: *at,
-            reason: *reason,
-        });
-        let of_term = self.valid_until.map(|at| Timeout {
-            at,
-            reason: TimeoutReason::TermEnd,
-        });
-        let of_all = self.sweep.due().map(|at| Timeout {
-            at,
-            reason: TimeoutReason::Sweep,
-        });
-        [of_term, of_all, of_resources]
-            .into_iter()
-            .flatten()
-            .min_by_key(|timeout| timeout.at)
+    /// Returns when to call [`Node::handle_timeout`] next, or a little later: for a resource, for the end of the term, or
+    /// for a sweep over all resources.
+    pub fn poll_timeout(&self) -> Option<Time> {
+        let of_resources = self.timeouts.first().map(|(at, _)| *at);
+        let due = [of_resources, self.valid_until, self.sweep.due()];
+        due.into_iter().flatten().min()
     }
 
     /// Returns the oldest event that was not returned yet.
@@ -231,14 +197,9 @@ impl Node {
                 .values()
                 .map(|entry| entry.resource.snapshot(now))
                 .collect(),
-            conflicts: self.conflicts(now).cloned().collect(),
+            conflicts: self.conflicts_after(None, usize::MAX, now),
             counters: self.counters,
         }
-    }
-
-    /// Names under which two live processes ask, as far as that was seen lately.
-    pub fn conflicts(&self, now: Time) -> impl Iterator<Item = &Conflict> {
-        self.conflicts.shown(now)
     }
 
     /// A view of one resource that has holders.
@@ -255,9 +216,8 @@ impl Node {
         max: usize,
         now: Time,
     ) -> Vec<LeaseSnapshot> {
-        let entry = self.resources.get(resource);
-        let mut leases =
-            entry.map_or_else(Vec::new, |entry| entry.resource.lease_snapshots(max, now));
+        let (mut leases, _) = self.leases_from(resource, &LeasesFrom::Start, usize::MAX, now);
+        leases.truncate(max);
         leases.sort_by(|a, b| a.holder.cmp(&b.holder));
         leases
     }
@@ -284,10 +244,10 @@ impl Node {
         }
         self.assert_counted();
         self.resources.assert_consistent();
-        let scheduled = self.resources.slots().filter_map(|slot| {
-            let (time, reason) = self.resources.at(slot)?.scheduled?;
-            Some((time, reason, slot))
-        });
+        let scheduled = self
+            .resources
+            .slots()
+            .filter_map(|slot| Some((self.resources.at(slot)?.scheduled?, slot)));
         assert_eq!(
             scheduled.collect::<BTreeSet<_>>(),
             self.timeouts,

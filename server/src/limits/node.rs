@@ -57,13 +57,13 @@ impl ServerLimits {
         }
     }
 
-    /// Sets the use of a node. Rates and priorities are not counted.
-    pub fn set_used_by_node(&self, load: &Load) {
+    /// Sets the use of a node, and the holders of its largest resource. Rates and priorities are not counted.
+    pub fn set_used_by_node(&self, load: &Load, leases_per_resource: usize) {
         for (limit, used) in [
             (ServerLimit::Memory, load.memory_bytes),
             (ServerLimit::MemoryPerAddress, load.memory_per_caller),
             (ServerLimit::MemoryPerTemplate, load.memory_per_template),
-            (ServerLimit::LeasesPerResource, load.leases_per_resource),
+            (ServerLimit::LeasesPerResource, leases_per_resource),
         ] {
             self.set_used(limit, number(used));
         }

@@ -11,7 +11,7 @@
 mod algorithm;
 pub mod server_capacity;
 
-use std::collections::BTreeSet;
+use std::collections::HashSet;
 use std::time::Duration;
 
 use doorward_engine::amount::Amount;
@@ -31,6 +31,9 @@ use crate::status::model::safe_capacity_number;
 /// The most resources in one request. What it decides, it decides under the node's lock.
 pub const RESOURCES_PER_REQUEST_MAX: usize = 1_000;
 
+/// Message of the refusal of a resource that a request names more than once.
+const NAMED_TWICE: &str = "it stands in the request more than once; only the first counts";
+
 /// A client's request, and the resources of it that are refused at the door.
 ///
 /// # Errors
@@ -45,29 +48,15 @@ pub fn get_capacity(
     check_count(request.resource.len())?;
     let mut asks = Vec::with_capacity(request.resource.len());
     let mut refused = Vec::new();
+    let mut named = HashSet::with_capacity(request.resource.len());
     for asked in &request.resource {
+        // If the first mention is malformed, a second one is not served either: the client may have meant either.
+        let is_first = named.insert(asked.resource_id.as_str());
         match ask(asked, wall) {
-            Ok(ask) => asks.push(ask),
+            Ok(ask) if is_first => asks.push(ask),
+            Ok(_) => refused.push(refusal(&asked.resource_id, NAMED_TWICE.to_owned())),
             Err(message) => refused.push(refusal(&asked.resource_id, message)),
         }
-    }
-    if !refused.is_empty() {
-        // A resource whose first mention was malformed is not served by a second one: which of
-        // the two was meant is anybody's guess.
-        let malformed: BTreeSet<String> = refused
-            .iter()
-            .filter_map(|r| r.resource_id.clone())
-            .collect();
-        asks.retain(|ask: &Ask| {
-            let twice = malformed.contains(ask.resource.as_str());
-            if twice {
-                refused.push(refusal(
-                    ask.resource.as_str(),
-                    RefusalReason::Duplicate.to_string(),
-                ));
-            }
-            !twice
-        });
     }
     let request = GetCapacity {
         caller,
@@ -203,7 +192,6 @@ fn limited_by(limit: LimitedBy) -> wire::LimitedBy {
 fn refusal_message(refused: Refusal) -> wire::Refusal {
     let reason = match refused.reason {
         RefusalReason::UnknownResource => wire::refusal::Reason::UnknownResource,
-        RefusalReason::Duplicate => wire::refusal::Reason::InvalidRequest,
         RefusalReason::NotReady => wire::refusal::Reason::NotReady,
         RefusalReason::AnotherProcess(_) => wire::refusal::Reason::AnotherProcess,
         RefusalReason::RefusedByParent => wire::refusal::Reason::Unspecified,

@@ -128,7 +128,9 @@ pub(super) async fn parse(
         }
         read.read(resources, wall);
     }
-    let ReadRequest { request, refused } = read;
+    let ReadRequest {
+        request, refused, ..
+    } = read;
     metrics.count_malformed(refused.len());
     Ok((request, refused))
 }

@@ -214,7 +214,7 @@ impl ServerProcess {
         if let Some(until) = self.frozen_until {
             return Some(until);
         }
-        let timeout = self.node.poll_timeout().map(|timeout| timeout.at);
+        let timeout = self.node.poll_timeout();
         let session = &self.parent_link.session;
         let ask = self.node.poll_upstream_timeout();
         let ask = ask.filter(|_| session.may_ask());

@@ -251,7 +251,7 @@ impl World<'_> {
         };
         for _ in 0..CALLS_PER_HOLD {
             let due = server.node.poll_timeout();
-            if due.is_none_or(|due| due.at > local) {
+            if due.is_none_or(|due| due > local) {
                 break;
             }
             server.node.handle_timeout(local);

@@ -203,7 +203,7 @@ pub fn due(node: &mut Node, now: Time) {
     // Each call does a bounded amount of work, and there is little of it.
     for _ in 0..1_000 {
         match node.poll_timeout() {
-            Some(timeout) if timeout.at <= now => node.handle_timeout(now),
+            Some(due) if due <= now => node.handle_timeout(now),
             _ => return,
         }
     }

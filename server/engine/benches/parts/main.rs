@@ -123,7 +123,7 @@ fn clients(sizes: &Sizes) {
         node.handle_prepared_templates(prepared, at).unwrap();
         let request = asks(turn + 1, range.clone(), 3.0);
         moved.client(&mut node, at, &request);
-        while node.poll_timeout().is_some_and(|it| it.at <= at) {
+        while node.poll_timeout().is_some_and(|due| due <= at) {
             node.handle_timeout(at);
         }
         let request = ReleaseCapacity {
@@ -309,7 +309,7 @@ impl Calls {
     /// Everything that is due.
     fn timeouts(&mut self, node: &mut Node, now: Time) {
         self.begin();
-        while node.poll_timeout().is_some_and(|it| it.at <= now) {
+        while node.poll_timeout().is_some_and(|due| due <= now) {
             self.call(|| node.handle_timeout(now));
         }
     }

@@ -1,17 +1,14 @@
 //! Books of the callers: the resources and holders that each has brought and that still exist.
 //!
 //! The map is bounded, too. A new caller takes the place of one that has nothing here and did nothing
-//! lately. Once the map is full, newcomers share one entry. Adding a caller costs a bounded amount of work,
-//! because a storm of many addresses comes while others wait for the node; so nothing moves when the map
-//! grows.
+//! lately. Once the map is full, newcomers share one entry. Adding a caller checks only a few entries, because a storm
+//! of many addresses comes while others wait for the node (CLOCK eviction).
 
 use std::hash::Hasher;
-use std::ops::Range;
 
 use siphasher::sip::SipHasher13;
 
 use crate::admission::bucket::Bucket;
-use crate::chunked::Chunked;
 use crate::id::Caller;
 use crate::split_table::SplitTable;
 use crate::time::Time;
@@ -56,8 +53,8 @@ impl CallerBook {
 pub(super) struct Callers {
     seed: u64,
     max: usize,
-    books: Chunked<CallerBook>,
-    free: Chunked<CallerSlot>,
+    books: Vec<CallerBook>,
+    free: Vec<CallerSlot>,
     by_caller: SplitTable,
     hand: usize,
 }
@@ -69,15 +66,12 @@ impl Callers {
     }
 
     fn of_at_most(max: usize, seed: u64) -> Self {
-        let mut books = Chunked::default();
-        // The entries of `NOBODY` and `SHARED`.
-        books.push(CallerBook::default());
-        books.push(CallerBook::default());
         Self {
             seed,
             max,
-            books,
-            free: Chunked::default(),
+            // The entries of `NOBODY` and `SHARED`.
+            books: vec![CallerBook::default(); 2],
+            free: Vec::new(),
             by_caller: SplitTable::default(),
             hand: 0,
         }
@@ -120,34 +114,27 @@ impl Callers {
 
     /// Returns the book of a caller.
     pub(super) fn get(&self, slot: CallerSlot) -> Option<&CallerBook> {
-        self.books.place(slot.0 as usize)
+        self.books.get(slot.0 as usize)
     }
 
     /// Returns the book of a caller, to be changed. None for [`CallerSlot::NOBODY`], which no limit counts.
     pub(super) fn get_mut(&mut self, slot: CallerSlot) -> Option<&mut CallerBook> {
-        let book = self.books.place_mut(slot.0 as usize);
+        let book = self.books.get_mut(slot.0 as usize);
         book.filter(|_| slot != CallerSlot::NOBODY)
     }
 
     /// Every caller, and those that share one entry.
     pub(super) fn iter(&self) -> impl Iterator<Item = &CallerBook> {
-        self.in_places(0..self.places())
-    }
-
-    /// Number of places for callers, taken or free.
-    pub(super) fn places(&self) -> usize {
-        self.books.len() - 1
-    }
-
-    /// Returns the callers in these places.
-    pub(super) fn in_places(&self, places: Range<usize>) -> impl Iterator<Item = &CallerBook> {
         // Place 0 of the books belongs to `NOBODY`.
-        places.filter_map(|place| self.books.place(place + 1))
+        self.books.iter().skip(1)
     }
 
     fn place(&mut self, book: CallerBook) -> CallerSlot {
-        if let Some(slot) = self.free.pop() {
-            self.books.set(slot.0 as usize, book);
+        let free = self.free.pop();
+        if let Some(slot) = free
+            && let Some(place) = self.books.get_mut(slot.0 as usize)
+        {
+            *place = book;
             return slot;
         }
         self.books.push(book);
@@ -162,7 +149,7 @@ impl Callers {
                 // The first two stay.
                 self.hand = 2;
             }
-            let Some(book) = self.books.place_mut(self.hand) else {
+            let Some(book) = self.books.get_mut(self.hand) else {
                 return;
             };
             let Some(caller) = book.caller.filter(|_| book.is_idle(now)) else {

@@ -5,7 +5,6 @@
 //! to the other when it hears of them. A book begins when something is to be written into it.
 
 use std::collections::BTreeMap;
-use std::ops::Bound;
 
 use crate::admission::bucket::Bucket;
 
@@ -49,13 +48,13 @@ impl TemplateBooks {
         self.0.get(&slot).map_or(0, |book| book.bytes)
     }
 
-    /// The books of templates after that one. The first one is after [`TemplateSlot::NONE`].
-    pub(super) fn after(
-        &self,
-        slot: TemplateSlot,
-    ) -> impl Iterator<Item = (TemplateSlot, &TemplateBook)> {
-        let after = (Bound::Excluded(slot), Bound::Unbounded);
-        self.0.range(after).map(|(slot, book)| (*slot, book))
+    /// The books of all templates.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &TemplateBook> {
+        let templates = self
+            .0
+            .iter()
+            .filter(|(slot, _)| **slot != TemplateSlot::NONE);
+        templates.map(|(_, book)| book)
     }
 
     /// The bytes of all templates.

@@ -19,7 +19,6 @@ pub(crate) use slot::Slot;
 
 use std::ops::Range;
 
-use crate::amount::Amount;
 use crate::claims::Demand;
 use crate::exact_sum::ExactSum;
 use crate::holders::table::ending::Ending;
@@ -194,10 +193,10 @@ impl LeaseTable {
         }
         let holding = self.get_mut(slot)?;
         let granted = holding.newest().capacity;
-        let reserved = Reserved::of(&holding.leases);
+        let reserved = holding.leases.reserved_sum();
         let result = change(&mut holding.leases);
         let granted_now = holding.newest().capacity;
-        let reserved_now = Reserved::of(&holding.leases);
+        let reserved_now = holding.leases.reserved_sum();
         let next_expiry = holding.leases.next_expiry();
         let in_use_until = holding.leases.in_use_until();
         if next_expiry < holding.scheduled {
@@ -210,8 +209,8 @@ impl LeaseTable {
         if reserved_now != reserved {
             self.note_changed();
             // Put in first: between the two steps the sum never goes below what it holds.
-            self.reserved.add_sum(&reserved_now.sum());
-            self.reserved.subtract_sum(&reserved.sum());
+            self.reserved.add_sum(&reserved_now);
+            self.reserved.subtract_sum(&reserved);
         }
         if let Some(until) = in_use_until {
             self.in_use_until = self.in_use_until.max(until);
@@ -385,33 +384,6 @@ impl LeaseTable {
     /// A keyed hash of a name.
     pub(crate) fn name_hash(&self, holder: &HolderId) -> u64 {
         self.hash.of(holder)
-    }
-}
-
-/// Capacity that may be in use under a holder's name. For nearly every holder it is a single amount, and comparing two
-/// of these needs no sums.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Reserved {
-    /// The holder alone.
-    Own(Amount),
-    /// The holder and other processes.
-    Sum(ExactSum),
-}
-
-impl Reserved {
-    fn of(leases: &Leases) -> Self {
-        if leases.has_apart() {
-            Self::Sum(leases.reserved_sum())
-        } else {
-            Self::Own(leases.own())
-        }
-    }
-
-    fn sum(self) -> ExactSum {
-        match self {
-            Self::Own(amount) => ExactSum::from(amount),
-            Self::Sum(sum) => sum,
-        }
     }
 }
 

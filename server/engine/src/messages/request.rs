@@ -191,9 +191,6 @@ pub enum RefusalReason {
     /// No template matches the resource.
     #[error("no template matches it; ask an operator to add one")]
     UnknownResource,
-    /// The request names the resource twice.
-    #[error("it stands in the request more than once; only the first counts")]
-    Duplicate,
     /// This server has no lease itself yet.
     #[error("this server waits for its parent's answer; keep what you have and ask again soon")]
     NotReady,
@@ -223,9 +220,7 @@ impl RefusalReason {
         match self {
             Self::AnotherProcess(retry_in) => Some(retry_in),
             Self::Full(full) => Some(full.retry_in),
-            Self::UnknownResource | Self::Duplicate | Self::NotReady | Self::RefusedByParent => {
-                None
-            }
+            Self::UnknownResource | Self::NotReady | Self::RefusedByParent => None,
         }
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::division::Why;
-use crate::id::{HolderId, HolderName, Incarnation, ResourceId};
+use crate::id::{HolderId, HolderName, ResourceId};
 use crate::messages::RefusalReason;
 use crate::templates::{AlgorithmKind, SafeCapacity, Shrink, Template};
 use crate::time::Time;
@@ -27,10 +27,8 @@ pub struct NodeSnapshot {
 /// Two live processes under one name. Of a child server's node, the later one was refused.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Conflict {
-    /// Name.
+    /// Name, and the refused process of a child server's node.
     pub holder: HolderId,
-    /// Refused process. Absent: it sent no incarnation, or the name is a client's.
-    pub refused: Option<Incarnation>,
     /// Time of the last request that showed it.
     pub at: Time,
 }

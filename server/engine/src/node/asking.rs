@@ -9,8 +9,6 @@
 use std::task::Poll;
 use std::time::Duration;
 
-use hashbrown::HashTable;
-
 use crate::admission::{AdmissionGate, CallerSlot};
 use crate::amount::Amount;
 use crate::claims::{Claim, Demand};
@@ -22,7 +20,6 @@ use crate::messages::{
     ServerLease, Via,
 };
 use crate::node::mastership::{Mastership, Outcome};
-use crate::node::resources::IdHash;
 use crate::node::spans::Spans;
 use crate::node::{Entry, Node, to_end};
 use crate::resource::Resource;
@@ -37,8 +34,6 @@ pub struct Answers<L> {
     mastership: Option<MastershipId>,
     /// Position of the next ask.
     next: usize,
-    /// Positions of the asks so far, by resource: a resource that is named twice is answered once.
-    named: HashTable<(IdHash, usize)>,
     leases: Vec<L>,
     refused: Vec<Refusal>,
 }
@@ -64,8 +59,6 @@ impl<L> Answers<L> {
             asker: Asker::new(holder),
             mastership: None,
             next: 0,
-            // A single ask is not noted.
-            named: HashTable::with_capacity(if asks > 1 { asks } else { 0 }),
             leases: Vec::with_capacity(asks),
             refused: Vec::new(),
         }
@@ -75,23 +68,9 @@ impl<L> Answers<L> {
     fn keep_only_of(&mut self, mastership: MastershipId) {
         if self.mastership.replace(mastership) != Some(mastership) {
             self.next = 0;
-            self.named.clear();
             self.leases.clear();
             self.refused.clear();
         }
-    }
-
-    /// Notes the resource of the next ask. Returns whether an earlier ask names it, too. `is_same` compares it with one
-    /// position.
-    fn note_name(&mut self, hash: IdHash, is_same: impl Fn(usize) -> bool) -> bool {
-        let is_named = |(named, at): &(IdHash, usize)| *named == hash && is_same(*at);
-        let is_again = self.named.find(hash.spread(), is_named).is_some();
-        if !is_again {
-            let of = |(named, _): &(IdHash, usize)| named.spread();
-            self.named
-                .insert_unique(hash.spread(), (hash, self.next), of);
-        }
-        is_again
     }
 
     fn take(&mut self) -> (Vec<L>, Vec<Refusal>) {
@@ -128,7 +107,7 @@ impl Node {
             answers,
             &request.asks,
             |ask| &ask.resource,
-            |node, asker, ask, hash| node.handle_client_ask(asker, request, ask, hash, now),
+            |node, asker, ask| node.handle_client_ask(asker, request, ask, now),
         );
         if !is_ready {
             return Poll::Pending;
@@ -173,7 +152,7 @@ impl Node {
             answers,
             &request.asks,
             |ask| &ask.resource,
-            |node, asker, ask, hash| node.handle_server_ask(asker, request, ask, hash, via, now),
+            |node, asker, ask| node.handle_server_ask(asker, request, ask, via, now),
         );
         if !is_ready {
             return Poll::Pending;
@@ -247,20 +226,14 @@ impl Node {
         answers: &mut Answers<L>,
         asks: &[A],
         resource_of: impl Fn(&A) -> &ResourceId,
-        answer: impl FnOnce(&mut Self, &Asker, &A, IdHash) -> Result<L, RefusalReason>,
+        answer: impl FnOnce(&mut Self, &Asker, &A) -> Result<L, RefusalReason>,
     ) -> bool {
         answers.keep_only_of(self.mastership_id);
         let Some(ask) = asks.get(answers.next) else {
             return true;
         };
         let resource = resource_of(ask);
-        let hash = self.resources.hash(resource);
-        let is_same = |at: usize| asks.get(at).map(&resource_of) == Some(resource);
-        let result = if asks.len() > 1 && answers.note_name(hash, is_same) {
-            Err(RefusalReason::Duplicate)
-        } else {
-            answer(self, &answers.asker, ask, hash)
-        };
+        let result = answer(self, &answers.asker, ask);
         answers.next += 1;
         match result {
             Ok(lease) => answers.leases.push(lease),
@@ -278,7 +251,6 @@ impl Node {
         asker: &Asker,
         request: &GetCapacity,
         ask: &Ask,
-        hash: IdHash,
         now: Time,
     ) -> Result<ClientLease, RefusalReason> {
         let tolerance = self.config.clock_tolerance;
@@ -309,7 +281,7 @@ impl Node {
         };
         let id = &ask.resource;
         let kind = HolderKind::Client;
-        let answer = self.ask_resource(id, hash, kind, request.caller, decide, now)?;
+        let answer = self.ask_resource(id, kind, request.caller, decide, now)?;
         Ok(tolerance.lease(ClientLease {
             resource: id.clone(),
             capacity: answer.lease.capacity,
@@ -329,7 +301,6 @@ impl Node {
         asker: &Asker,
         request: &GetServerCapacity,
         ask: &ServerAsk,
-        hash: IdHash,
         via: Via,
         now: Time,
     ) -> Result<ServerLease, RefusalReason> {
@@ -359,7 +330,7 @@ impl Node {
             resource.handle_server_ask(holder_ask, gate, now)
         };
         let id = &ask.resource;
-        let lease = self.ask_resource(id, hash, HolderKind::Server, request.caller, decide, now)?;
+        let lease = self.ask_resource(id, HolderKind::Server, request.caller, decide, now)?;
         Ok(tolerance.server_lease(lease))
     }
 
@@ -368,7 +339,6 @@ impl Node {
     fn ask_resource<T>(
         &mut self,
         id: &ResourceId,
-        hash: IdHash,
         kind: HolderKind,
         caller: Option<Caller>,
         decide: impl FnOnce(
@@ -378,7 +348,7 @@ impl Node {
         now: Time,
     ) -> Result<T, RefusalReason> {
         self.bring_up_to_date(id, now);
-        let slot = match self.resources.find_hashed(id, hash) {
+        let slot = match self.resources.find(id) {
             Some(slot) => slot,
             None => self.add_resource(id, kind, caller, now)?,
         };

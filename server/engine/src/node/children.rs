@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::task::Poll;
 use std::time::Duration;
 
-use crate::id::{HolderId, HolderName, Incarnation, MastershipId, ResourceId};
+use crate::id::{HolderId, HolderKind, HolderName, Incarnation, MastershipId, ResourceId};
 use crate::messages::{Cycle, GetServerCapacityReply, LeaseSnapshot, NodeEvent, ServerLease};
 use crate::node::spans::Spans;
 use crate::node::{Node, to_end};
@@ -84,8 +84,11 @@ impl Node {
     /// Whether a process that asks as a child server was refused lately, since another live process of
     /// that name was there first.
     pub fn is_refused(&self, server: &HolderName, process: Option<Incarnation>, now: Time) -> bool {
-        let holder = HolderId::server(server.clone());
-        let ago = self.conflicts.refused_ago(&holder, process, now);
+        let process = HolderId {
+            process,
+            ..HolderId::server(server.clone())
+        };
+        let ago = self.conflicts.refused_ago(&process, now);
         ago.is_some_and(|ago| ago < REFUSED_LENGTH)
     }
 
@@ -173,11 +176,11 @@ impl Node {
         Some((child, self.config.clock_tolerance.server_lease(lease?)))
     }
 
-    /// The child servers that hold something of a resource.
+    /// The child servers that hold something of a resource. O(leases).
     pub fn child_snapshots(&self, resource: &ResourceId, now: Time) -> Vec<LeaseSnapshot> {
-        self.resources
-            .get(resource)
-            .map_or_else(Vec::new, |entry| entry.resource.child_snapshots(now))
+        let mut leases = self.lease_snapshots(resource, usize::MAX, now);
+        leases.retain(|lease| lease.holder.kind == HolderKind::Server);
+        leases
     }
 
     pub(super) fn empty_reply(&self) -> GetServerCapacityReply {

@@ -5,9 +5,9 @@ use crate::admission::weight::{self, Weight};
 use crate::admission::{CallerSlot, TemplateSlot};
 use crate::id::ResourceId;
 use crate::messages::{Conflict, NodeEvent};
+use crate::node::Node;
 use crate::node::resources::ResourceSlot;
 use crate::node::sweep::News;
-use crate::node::{Node, TimeoutReason};
 use crate::resource::Resource;
 use crate::resource::parent_request::Pace;
 use crate::resource::timer::Timer;
@@ -26,7 +26,7 @@ pub(super) struct Entry {
     pub(super) weighed: Weight,
     pub(super) resource: Resource,
     /// Its entry among the timeouts.
-    pub(super) scheduled: Option<(Time, TimeoutReason)>,
+    pub(super) scheduled: Option<Time>,
     /// Its entry among the requests to the parent.
     asks_parent_at: Due,
 }
@@ -86,7 +86,7 @@ impl Entry {
     /// If it is not.
     fn assert_scheduled(&self, pace: Pace) {
         let id = self.resource.id();
-        let timeout = next_timeout(&self.resource, pace);
+        let timeout = self.resource.next_timeout(pace);
         assert_eq!(self.scheduled, timeout, "the timeout of {id}");
         let ask = self.resource.due(Timer::ParentRequest, pace);
         assert_eq!(
@@ -122,7 +122,7 @@ impl Node {
         let (mut next, mut ask) = (None, Due::NEVER);
         if !is_gone {
             let pace = self.upstream.pace();
-            next = next_timeout(&entry.resource, pace);
+            next = entry.resource.next_timeout(pace);
             ask = entry.resource.due(Timer::ParentRequest, pace).into();
         }
         let before = std::mem::replace(&mut entry.scheduled, next);
@@ -130,11 +130,11 @@ impl Node {
         self.upstream
             .reschedule(entry.resource.id(), ask_before, ask);
         if next != before {
-            if let Some((time, reason)) = before {
-                self.timeouts.remove(&(time, reason, slot));
+            if let Some(time) = before {
+                self.timeouts.remove(&(time, slot));
             }
-            if let Some((time, reason)) = next {
-                self.timeouts.insert((time, reason, slot));
+            if let Some(time) = next {
+                self.timeouts.insert((time, slot));
             }
         }
         if let Some(conflict) = conflict {
@@ -169,8 +169,8 @@ impl Node {
     /// Two live processes ask under one name.
     fn note_conflict(&mut self, resource: ResourceId, conflict: Conflict) {
         self.counters.conflicts += 1;
-        let holder = conflict.holder.clone();
-        if self.conflicts.note(conflict) {
+        if self.conflicts.note(&conflict) {
+            let holder = conflict.holder;
             self.push_event(NodeEvent::TwoProcesses { resource, holder });
         }
     }
@@ -188,16 +188,4 @@ impl Node {
             self.push_event(NodeEvent::ResourceDropped { resource: id });
         }
     }
-}
-
-/// When a resource's [`Resource::handle_timeout`] is due, and why.
-fn next_timeout(resource: &Resource, pace: Pace) -> Option<(Time, TimeoutReason)> {
-    let (at, timer) = resource.next_timeout(pace)?;
-    let reason = match timer {
-        Timer::LearningEnd => TimeoutReason::LearningEnd,
-        Timer::LeaseExpiry | Timer::OwnLeaseEnd | Timer::RefusalEnd | Timer::ParentRequest => {
-            TimeoutReason::LeaseExpiry
-        }
-    };
-    Some((at, reason))
 }

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use crate::admission::{Load, LoadFrom};
+use crate::admission::Load;
 use crate::id::{HolderId, ResourceId};
 use crate::messages::{Conflict, LeaseSnapshot, LeasesFrom, ResourceSnapshot};
 use crate::node::Node;
@@ -52,26 +52,17 @@ impl Node {
         max: usize,
         now: Time,
     ) -> Vec<Conflict> {
-        let shown = self.conflicts.shown_after(after, now);
-        shown.take(max).cloned().collect()
+        self.conflicts.shown_after(after, now).take(max).collect()
     }
 
-    /// Returns how much of each limit is in use, counted over up to `max` callers or templates from `from` on, and
-    /// where to continue if there are more. Sums over all are complete each time. The [totals](Node::totals) have the
-    /// largest resource. O(max + log templates).
-    pub fn load_from(&self, from: LoadFrom, max: usize) -> (Load, Option<LoadFrom>) {
-        self.admission.load_from(from, max)
-    }
-
-    /// Returns how much of each limit is in use. O(callers + templates + resources): [`Node::load_from`] does not hold up
-    /// requests.
+    /// Returns the use of each limit; the [totals](Node::totals) have the largest resource. O(callers + templates).
     pub fn load(&self) -> Load {
-        let resources = self.resources.values();
-        let leases_per_resource = resources.map(|entry| entry.resource.holders()).max();
-        Load {
-            leases_per_resource: leases_per_resource.unwrap_or(0),
-            ..self.load_from(LoadFrom::START, usize::MAX).0
-        }
+        self.admission.load()
+    }
+
+    /// Estimated memory of all resources, holders and callers, in bytes. O(1).
+    pub fn lease_memory_bytes(&self) -> usize {
+        self.admission.memory_bytes()
     }
 
     /// Returns the rest of a resource's learning mode. None: it is not learning, or has no holders.

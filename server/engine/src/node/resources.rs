@@ -10,7 +10,6 @@ use std::ops::Bound;
 
 use siphasher::sip::SipHasher13;
 
-use crate::chunked::Chunked;
 use crate::id::ResourceId;
 use crate::node::Entry;
 use crate::split_table::SplitTable;
@@ -19,24 +18,13 @@ use crate::split_table::SplitTable;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct ResourceSlot(u32);
 
-/// A keyed hash of an id.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct IdHash(u32);
-
-impl IdHash {
-    /// Spreads 32 good bits over the 64 that a table wants (it looks at both ends).
-    pub(super) fn spread(self) -> u64 {
-        u64::from(self.0).wrapping_mul(0x9e37_79b9_7f4a_7c15)
-    }
-}
-
 /// The resources of a node.
 #[derive(Debug)]
 pub(super) struct Resources {
     seed: u64,
     /// Each by itself, so that what is gone gives its memory back.
-    entries: Chunked<Option<Box<Entry>>>,
-    free: Chunked<ResourceSlot>,
+    entries: Vec<Option<Box<Entry>>>,
+    free: Vec<ResourceSlot>,
     /// With the hash: growing the table does not touch the resources.
     by_id: SplitTable,
     in_order: BTreeMap<ResourceId, ResourceSlot>,
@@ -47,8 +35,8 @@ impl Resources {
     pub(super) fn new(seed: u64) -> Self {
         Self {
             seed,
-            entries: Chunked::default(),
-            free: Chunked::default(),
+            entries: Vec::new(),
+            free: Vec::new(),
             by_id: SplitTable::default(),
             in_order: BTreeMap::new(),
         }
@@ -65,35 +53,29 @@ impl Resources {
         std::mem::replace(self, none)
     }
 
-    /// Returns the hash by which the table finds an id.
-    pub(super) fn hash(&self, id: &ResourceId) -> IdHash {
+    /// Returns 32 bits of a keyed hash of an id.
+    fn hash(&self, id: &ResourceId) -> u32 {
         let hasher = SipHasher13::new_with_keys(self.seed, 0x7265_736f_7572_6365);
-        // The low half.
-        IdHash(hasher.hash(id.as_str().as_bytes()) as u32)
+        hasher.hash(id.as_str().as_bytes()) as u32
     }
 
     /// The resource of that id.
     pub(super) fn find(&self, id: &ResourceId) -> Option<ResourceSlot> {
-        self.find_hashed(id, self.hash(id))
-    }
-
-    /// The same, if its hash is known.
-    pub(super) fn find_hashed(&self, id: &ResourceId, hash: IdHash) -> Option<ResourceSlot> {
         let is_it = |slot| {
             let entry = self.at(ResourceSlot(slot));
             entry.is_some_and(|it| it.resource.id() == id)
         };
-        self.by_id.find(hash.0, is_it).map(ResourceSlot)
+        self.by_id.find(self.hash(id), is_it).map(ResourceSlot)
     }
 
     /// Returns the resource in `slot`.
     pub(super) fn at(&self, slot: ResourceSlot) -> Option<&Entry> {
-        self.entries.place(slot.0 as usize)?.as_deref()
+        self.entries.get(slot.0 as usize)?.as_deref()
     }
 
     /// The same, to be changed.
     pub(super) fn at_mut(&mut self, slot: ResourceSlot) -> Option<&mut Entry> {
-        self.entries.place_mut(slot.0 as usize)?.as_deref_mut()
+        self.entries.get_mut(slot.0 as usize)?.as_deref_mut()
     }
 
     /// The resource of that id.
@@ -112,17 +94,17 @@ impl Resources {
         debug_assert!(self.find(&id).is_none(), "{id} is there already");
         let hash = self.hash(&id);
         let slot = self.place(Box::new(entry));
-        self.by_id.insert(hash.0, slot.0);
+        self.by_id.insert(hash, slot.0);
         self.in_order.insert(id, slot);
         slot
     }
 
     /// Takes a resource out.
     pub(super) fn remove(&mut self, slot: ResourceSlot) -> Option<Box<Entry>> {
-        let entry = self.entries.place_mut(slot.0 as usize)?.take()?;
+        let entry = self.entries.get_mut(slot.0 as usize)?.take()?;
         let id = entry.resource.id();
         let hash = self.hash(id);
-        self.by_id.remove(hash.0, slot.0);
+        self.by_id.remove(hash, slot.0);
         self.in_order.remove(id);
         self.free.push(slot);
         Some(entry)
@@ -171,8 +153,11 @@ impl Resources {
     }
 
     fn place(&mut self, entry: Box<Entry>) -> ResourceSlot {
-        if let Some(slot) = self.free.pop() {
-            self.entries.set(slot.0 as usize, Some(entry));
+        let free = self.free.pop();
+        if let Some(slot) = free
+            && let Some(place) = self.entries.get_mut(slot.0 as usize)
+        {
+            *place = Some(entry);
             return slot;
         }
         self.entries.push(Some(entry));

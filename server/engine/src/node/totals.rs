@@ -36,17 +36,17 @@ pub struct Totals {
 
 impl Totals {
     fn add(&mut self, resource: &Resource, now: Time) {
-        let (leases, ends) = (resource.holders(), resource.ends());
+        let leases = resource.holders();
         self.resources += 1;
         self.leases += leases;
         self.children += resource.children().count();
         self.clients += resource.clients();
         self.waiting += resource.waiting();
         self.leases_per_resource = self.leases_per_resource.max(leases);
-        self.refused_by_parent += usize::from(ends.refused > now);
-        self.learns_usually |= ends.learns_usually > now;
-        self.learns |= ends.learns > now;
-        self.learns_above |= ends.learns_above > now;
+        self.refused_by_parent += usize::from(resource.is_refused(now));
+        self.learns_usually |= resource.learns_usually(now);
+        self.learns |= resource.learning_left(now).is_some();
+        self.learns_above |= resource.learns_above(now);
     }
 }
 

@@ -25,19 +25,6 @@ pub(super) struct Grant {
     pub(super) why: Why,
 }
 
-impl Grant {
-    /// A holder that restarts again and again must not take free capacity each time: the leases of all former processes
-    /// but one count as its own.
-    fn leave_apart(&mut self, holding: &Holding) {
-        let others = holding.leases().apart_but_one();
-        if !others.is_zero() {
-            let most = Amount::from_computed(self.share.amount.get() - others.get());
-            self.waits |= most < self.gets;
-            self.gets = self.gets.min(most);
-        }
-    }
-}
-
 impl Resource {
     /// Decides the grant of a known holder, whose claims are those of the ask. `lowered` is the amount that it may keep
     /// if the capacity was lowered since it last asked.
@@ -50,10 +37,7 @@ impl Resource {
     ) -> Grant {
         let (held, newest) = (holding.own(), holding.newest().capacity);
         let kept = lowered.map_or(newest, |kept| kept.min(held));
-        let kept = without_apart(holding, kept);
-        let mut grant = self.grant(ask, held, kept, newest, now);
-        grant.leave_apart(holding);
-        grant
+        self.grant(ask, held, without_apart(holding, kept), newest, now)
     }
 
     /// Decides the grant of a holder whose claims are in the index. It has `held` reserved and `newest` as its newest

@@ -10,7 +10,7 @@
 
 use crate::amount::Amount;
 use crate::holders::{Apart, Holding, Lease, Precedence, Slot, Whose};
-use crate::id::Incarnation;
+use crate::id::{HolderId, Incarnation};
 use crate::messages::{Conflict, RefusalReason};
 use crate::resource::ask::HolderAsk;
 use crate::resource::{Resource, refresh};
@@ -42,14 +42,9 @@ impl Resource {
             }
             Precedence::Returned => {
                 self.give_name_back(slot, ask, now);
-                self.conflict = Some(Box::new(Conflict {
-                    holder: ask.holder().clone(),
-                    refused: self
-                        .ledger
-                        .get(slot)
-                        .and_then(|it| it.past.as_ref()?.refused()),
-                    at: now,
-                }));
+                let past = self.ledger.get(slot).and_then(|it| it.past.as_ref());
+                let refused = past.and_then(|past| past.refused());
+                self.note_refused(ask.holder(), refused, now);
                 Ok(())
             }
             // A process that asks again lives.
@@ -57,11 +52,7 @@ impl Resource {
             Precedence::Unnumbered => Err(self.another_process(slot, now)),
             Precedence::Refused => {
                 // It goes on: both still live.
-                self.conflict = Some(Box::new(Conflict {
-                    holder: ask.holder().clone(),
-                    refused: ask.incarnation,
-                    at: now,
-                }));
+                self.note_refused(ask.holder(), ask.incarnation, now);
                 let (process, sequence) = (ask.incarnation, ask.sequence);
                 self.ledger.note(slot, |holding| {
                     if let Some(past) = &mut holding.past {
@@ -71,6 +62,14 @@ impl Resource {
                 Err(self.another_process(slot, now))
             }
         }
+    }
+
+    fn note_refused(&mut self, holder: &HolderId, process: Option<Incarnation>, now: Time) {
+        let holder = HolderId {
+            process,
+            ..holder.clone()
+        };
+        self.conflict = Some(Box::new(Conflict { holder, at: now }));
     }
 
     /// Returns the refusal for a process whose name another one has, with the retry delay.

@@ -37,7 +37,6 @@ impl Resource {
             Some(Standing::Replaced) if self.ledger.newest_of_name(holder).is_some() => {
                 self.conflict = Some(Box::new(Conflict {
                     holder: HolderId::client(holder.name.clone(), None),
-                    refused: None,
                     at: now,
                 }));
             }

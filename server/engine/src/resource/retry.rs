@@ -58,7 +58,6 @@ const fn range_of(reason: RefusalReason) -> Option<(Duration, Duration)> {
         RefusalReason::NotReady => Some(NOT_READY),
         RefusalReason::RefusedByParent => Some(REFUSED_BY_PARENT),
         RefusalReason::UnknownResource
-        | RefusalReason::Duplicate
         | RefusalReason::AnotherProcess(_)
         | RefusalReason::Full(_) => None,
     }
@@ -121,10 +120,9 @@ mod tests {
             &[
                 RefusalReason::AnotherProcess(own),
                 RefusalReason::UnknownResource,
-                RefusalReason::Duplicate,
             ],
         );
-        assert_eq!(waits, [Some(own), None, None]);
+        assert_eq!(waits, [Some(own), None]);
         assert_eq!(retries.told, 7, "no new delay was given");
     }
 

@@ -5,7 +5,7 @@ use crate::resource::parent_request::Pace;
 use crate::time::Time;
 
 /// Work that is due at a time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Timer {
     /// When to look for ended leases of holders. It may be too early, if the next one was renewed meanwhile.
     LeaseExpiry,
@@ -17,11 +17,6 @@ pub(crate) enum Timer {
     LearningEnd,
     /// When to ask the parent.
     ParentRequest,
-}
-
-impl Timer {
-    /// Timers that [`Resource::handle_timeout`] is for, besides the ends of leases and of learning: only below the root.
-    const OF_PARENT: [Self; 2] = [Self::OwnLeaseEnd, Self::RefusalEnd];
 }
 
 impl Resource {
@@ -40,18 +35,12 @@ impl Resource {
         }
     }
 
-    /// Returns when [`Resource::handle_timeout`] is due, and for which timer. Of equal times, the first of [`Timer`]
-    /// counts.
-    pub(crate) fn next_timeout(&self, pace: Pace) -> Option<(Time, Timer)> {
-        let due = |timer| Some((self.due(timer, pace)?, timer));
-        let earlier = |one: Option<(Time, Timer)>, other| match (one, other) {
-            (Some(one), Some(other)) => Some(one.min(other)),
-            (one, other) => one.or(other),
-        };
-        let own = earlier(due(Timer::LeaseExpiry), due(Timer::LearningEnd));
-        if self.upstream.is_none() {
-            return own;
-        }
-        Timer::OF_PARENT.into_iter().map(due).fold(own, earlier)
+    /// Returns when [`Resource::handle_timeout`] is due.
+    pub(crate) fn next_timeout(&self, pace: Pace) -> Option<Time> {
+        let due = |timer| self.due(timer, pace);
+        let own = [Timer::LeaseExpiry, Timer::LearningEnd];
+        let below_root = [Timer::OwnLeaseEnd, Timer::RefusalEnd];
+        let below_root = below_root.into_iter().filter(|_| self.upstream.is_some());
+        own.into_iter().chain(below_root).filter_map(due).min()
     }
 }

@@ -15,20 +15,6 @@ use crate::resource::{Resource, over_after};
 use crate::rounding::SHORTFALL;
 use crate::time::Time;
 
-/// Ends of states that depend on the time. [`Time::ZERO`]: the state does not hold.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Ends {
-    /// End of the parent's refusal.
-    pub(crate) refused: Time,
-    /// End of learning mode by the algorithm in force, without longer leases and without other
-    /// servers.
-    pub(crate) learns_usually: Time,
-    /// End of learning mode, also because of longer leases, or of a server above.
-    pub(crate) learns: Time,
-    /// Latest end of learning mode above.
-    pub(crate) learns_above: Time,
-}
-
 impl Resource {
     /// Returns the state of the resource now.
     pub(crate) fn snapshot(&self, now: Time) -> ResourceSnapshot {
@@ -72,17 +58,20 @@ impl Resource {
         self.ledger.clients()
     }
 
-    /// Returns the ends of states that depend on the time.
-    pub(crate) fn ends(&self) -> Ends {
-        let until = self.learning.until();
+    /// Whether the parent refuses the resource.
+    pub(crate) fn is_refused(&self, now: Time) -> bool {
         let upstream = self.upstream.as_ref();
-        let refused = upstream.and_then(|upstream| upstream.lease.refused_until());
-        Ends {
-            refused: refused.unwrap_or_default(),
-            learns_usually: until.map_or(Time::ZERO, |until| until.min(self.usual_end())),
-            learns: until.unwrap_or_default(),
-            learns_above: self.supply.learning_until.unwrap_or_default(),
-        }
+        upstream.is_some_and(|upstream| upstream.lease.refused(now).is_some())
+    }
+
+    /// Whether it learns by the algorithm in force, without longer leases and without other servers.
+    pub(crate) fn learns_usually(&self, now: Time) -> bool {
+        self.learning_remaining(now).is_some() && self.usual_end() > now
+    }
+
+    /// Whether a server above learns.
+    pub(crate) fn learns_above(&self, now: Time) -> bool {
+        self.supply.learning_until.is_some_and(|until| until > now)
     }
 
     /// Returns the end of learning mode if no leases are longer than those of the algorithm in
@@ -143,33 +132,6 @@ impl Resource {
         seen.extend(clients.map(view));
         let next = Some(LeasesFrom::Place(end)).filter(|_| end < table.places());
         (seen, next)
-    }
-
-    /// Returns up to `max` leases, those of child servers first.
-    pub(crate) fn lease_snapshots(&self, max: usize, now: Time) -> Vec<LeaseSnapshot> {
-        let children = self
-            .ledger
-            .children()
-            .values()
-            .filter_map(|slot| self.ledger.get(*slot));
-        let clients = self
-            .ledger
-            .table()
-            .iter()
-            .filter(|holding| holding.kind == HolderKind::Client);
-        // One rule for all leases, so that rows agree with each other and with the sums.
-        let rule = self.rule_for_all();
-        let all = children.chain(clients).take(max);
-        all.map(|holding| {
-            let (share, why) = self.share_now(holding, &rule, now);
-            snapshot_of(holding, share, why)
-        })
-        .collect()
-    }
-
-    /// Returns the leases of child servers.
-    pub(crate) fn child_snapshots(&self, now: Time) -> Vec<LeaseSnapshot> {
-        self.lease_snapshots(self.ledger.children().len(), now)
     }
 
     /// Returns a holder's share now, and the reason for its grant. The share follows the present

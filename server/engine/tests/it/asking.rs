@@ -142,7 +142,7 @@ pub(crate) fn served<T>(outcome: Outcome<T>) -> T {
 #[track_caller]
 pub(crate) fn do_due(node: &mut Node, now: Time) -> usize {
     let mut calls = 0;
-    while node.poll_timeout().is_some_and(|timeout| timeout.at <= now) {
+    while node.poll_timeout().is_some_and(|due| due <= now) {
         node.handle_timeout(now);
         calls += 1;
         assert!(calls < 100_000, "{:?} is due forever", node.poll_timeout());

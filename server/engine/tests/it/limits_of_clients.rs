@@ -422,7 +422,7 @@ fn a_client_that_changes_its_priority_brings_the_new_one_and_unused_ones_are_fre
     }
     ask("changes", 50).unwrap();
     assert!(ask("one-more", 51).is_err(), "those are sixteen");
-    assert_eq!(world.node.load().leases_per_resource, 16);
+    assert_eq!(world.totals().leases_per_resource, 16);
     for client in 0..15 {
         world.release(1, &format!("c{client}"), "prio");
     }

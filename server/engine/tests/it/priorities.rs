@@ -130,7 +130,7 @@ fn assert_not_too_much(node: &Node, now: Time) {
 }
 
 fn do_due(node: &mut Node, now: Time) {
-    while node.poll_timeout().is_some_and(|it| it.at <= now) {
+    while node.poll_timeout().is_some_and(|due| due <= now) {
         node.handle_timeout(now);
         node.assert_consistent();
     }

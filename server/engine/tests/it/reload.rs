@@ -6,9 +6,9 @@ use std::time::Duration;
 use doorward_engine::claims::EmptiedTree;
 use doorward_engine::id::{HolderName, ResourceId};
 use doorward_engine::messages::{GetCapacityReply, Has};
+use doorward_engine::node::Node;
 use doorward_engine::node::mastership::Mastership;
 use doorward_engine::node::reload::PreparedTemplates;
-use doorward_engine::node::{Node, TimeoutReason};
 use doorward_engine::templates::{AlgorithmKind, TemplateSpec, Templates};
 use doorward_engine::time::Time;
 
@@ -157,7 +157,7 @@ fn a_resource_without_requests_gets_new_templates_as_well() {
     let next = PreparedTemplates::new(&former, of(20.0));
     node.handle_prepared_templates(next, now).unwrap();
     // The sweep runs in bounded steps.
-    assert_eq!(node.poll_timeout().unwrap().reason, TimeoutReason::Sweep);
+    assert_eq!(node.poll_timeout(), Some(now));
     let capacity = |node: &Node, number| node.resource_snapshot(&id(number), now).unwrap().capacity;
     assert_eq!(
         capacity(&node, RESOURCES - 1),

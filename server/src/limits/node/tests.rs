@@ -24,7 +24,7 @@ fn every_limit_of_a_node_is_one_of_the_server_with_a_bound() {
 #[test]
 fn what_is_counted_by_a_node_is_shown() {
     let limits = ServerLimits::default();
-    limits.set_used_by_node(&Load::default());
+    limits.set_used_by_node(&Load::default(), 0);
     for limit in engine::Limit::ALL.map(ServerLimit::of) {
         let figure = limits.figures()[limit as usize];
         let counted = limit.unit() != Unit::PerSecond && limit != ServerLimit::Priorities;

@@ -196,7 +196,7 @@ fn no_modules_need_each_other() {
 }
 
 /// The folders and basic modules of the engine. Each uses only what stands after it.
-const ENGINE_LAYERS: [&str; 16] = [
+const ENGINE_LAYERS: [&str; 15] = [
     "node",
     "resource",
     "continuity",
@@ -211,7 +211,6 @@ const ENGINE_LAYERS: [&str; 16] = [
     "exact_sum",
     "amount",
     "split_table",
-    "chunked",
     "time",
 ];
 

@@ -1,13 +1,11 @@
 //! The nodes of the claim index's tree, by number.
 
-use crate::chunked::Chunked;
-
 /// Nodes by number. The arena grows by chunks, so that no insertion moves another node.
 #[derive(Clone, Debug)]
 pub(super) struct Arena<T> {
     chunks: Vec<Vec<T>>,
-    /// Numbers of free places. Boxed and often absent, since most trees are small and never shrink.
-    free: Option<Box<Chunked<u32>>>,
+    /// Numbers of free places.
+    free: Vec<u32>,
 }
 
 /// Largest chunk, in bytes. Growth of the first chunk copies it, which takes some microseconds.
@@ -25,7 +23,7 @@ impl<T> Default for Arena<T> {
     fn default() -> Self {
         Self {
             chunks: Vec::new(),
-            free: None,
+            free: Vec::new(),
         }
     }
 }
@@ -33,7 +31,7 @@ impl<T> Default for Arena<T> {
 impl<T: Default> Arena<T> {
     /// Inserts a node, and returns its number.
     pub(super) fn insert(&mut self, value: T) -> u32 {
-        if let Some(number) = self.free.as_mut().and_then(|free| free.pop()) {
+        if let Some(number) = self.free.pop() {
             self[number] = value;
             return number;
         }
@@ -63,7 +61,7 @@ impl<T: Default> Arena<T> {
     /// Removes a node.
     pub(super) fn remove(&mut self, number: u32) {
         self[number] = T::default();
-        self.free.get_or_insert_default().push(number);
+        self.free.push(number);
     }
 
     /// Returns two different nodes at once.
@@ -105,9 +103,7 @@ impl<T: Default> Arena<T> {
     /// Bytes of memory that the arena uses, without heap memory of the nodes.
     pub(super) fn memory_bytes(&self) -> usize {
         let nodes: usize = self.chunks.iter().map(Vec::capacity).sum();
-        let free = self.free.as_ref();
-        let free = free.map_or(0, |it| size_of::<Chunked<u32>>() + it.memory_bytes());
-        nodes * size_of::<T>() + free
+        nodes * size_of::<T>() + self.free.capacity() * size_of::<u32>()
     }
 }
 

@@ -100,18 +100,6 @@ impl Leases {
         self.older = Older::of(older, all);
     }
 
-    /// Sum of the leases of other processes under this name, without the largest. After a restart the
-    /// largest is that of the process before.
-    pub(crate) fn apart_but_one(&self) -> Amount {
-        if !self.has_apart() {
-            return Amount::ZERO;
-        }
-        let amounts = || self.older.apart().iter().map(|apart| apart.lease.capacity);
-        let most = amounts().max().unwrap_or(Amount::ZERO);
-        let all: f64 = amounts().map(Amount::get).sum();
-        Amount::from_computed(all - most.get())
-    }
-
     /// Whether another process under this name may be using anything.
     pub(crate) fn has_apart(&self) -> bool {
         !self.older.apart().is_empty()

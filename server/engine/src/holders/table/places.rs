@@ -7,7 +7,6 @@ use std::collections::BTreeSet;
 
 use siphasher::sip::SipHasher13;
 
-use crate::chunked::Chunked;
 use crate::holders::table::slot::{CHUNK, Slot};
 use crate::holders::{Holding, Standing};
 use crate::id::{HolderId, HolderKind, Incarnation};
@@ -37,7 +36,7 @@ struct Index {
     by_schedule: BTreeSet<(Time, Slot)>,
     /// All other chunks.
     others: Vec<Vec<AlignedPlace>>,
-    free: Chunked<Slot>,
+    free: Vec<Slot>,
 }
 
 /// A place that begins with a line of a processor's cache. Allocators align to less, and a holder would be in four lines
@@ -315,7 +314,7 @@ impl Index {
             + places * size_of::<AlignedPlace>()
             + self.by_name.memory_bytes()
             + self.by_schedule.len() * ENTRY_BYTES
-            + self.free.memory_bytes()
+            + self.free.capacity() * size_of::<Slot>()
     }
 }
 

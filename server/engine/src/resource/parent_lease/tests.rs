@@ -165,7 +165,6 @@ fn a_refusal_is_reported_once_and_has_a_wait() {
             RefusalReason::UnknownResource,
             5,
         ),
-        (RefusalReason::Duplicate, RefusalReason::RefusedByParent, 5),
         (
             RefusalReason::AnotherProcess(Duration::from_secs(20)),
             RefusalReason::RefusedByParent,

@@ -214,7 +214,6 @@ pub fn lease(lease: &ClientLease) -> String {
 pub fn refusal(reason: RefusalReason) -> String {
     match reason {
         RefusalReason::UnknownResource => "no template".to_owned(),
-        RefusalReason::Duplicate => "twice in one request".to_owned(),
         RefusalReason::NotReady => "not ready".to_owned(),
         RefusalReason::AnotherProcess(wait) => {
             format!("another process lives, ask again in {}", roughly(wait))

@@ -156,7 +156,7 @@ impl World {
     pub fn timer_due(&self, number: usize) -> Option<Time> {
         let server = &self.servers[number];
         let timeout = server.node.poll_timeout().filter(|_| server.up);
-        timeout.map(|timeout| server.truly(timeout.at))
+        timeout.map(|at| server.truly(at))
     }
 
     /// Returns when a server has something to ask its parent, if it can.
@@ -175,7 +175,7 @@ impl World {
             return;
         }
         for _ in 0..TIMEOUTS_MAX {
-            if (server.node.poll_timeout()).is_none_or(|timeout| timeout.at > now) {
+            if (server.node.poll_timeout()).is_none_or(|due| due > now) {
                 return;
             }
             server.node.handle_timeout(now);

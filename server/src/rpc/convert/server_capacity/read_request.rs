@@ -1,7 +1,7 @@
 //! What a child server asks, from the wire into the engine: a message may name a thousand resources, so it is read a few of
 //! them at a time.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use doorward_proto::doorman as wire;
 use tonic::Status as RpcStatus;
 
 use super::{BANDS_MAX, MASTERSHIPS_MAX};
-use crate::rpc::convert::{check_count, has, refusal};
+use crate::rpc::convert::{NAMED_TWICE, check_count, has, refusal};
 
 /// A child server's request as far as it has been read: it may name a thousand resources with dozens of points each, and
 /// others are served in between.
@@ -23,6 +23,7 @@ pub struct ReadRequest {
     pub request: GetServerCapacity,
     /// Resources that are refused at the door.
     pub refused: Vec<wire::Refusal>,
+    named: HashSet<ResourceId>,
 }
 
 impl ReadRequest {
@@ -48,15 +49,22 @@ impl ReadRequest {
             height: request.height.unwrap_or(1).clamp(1, 64),
             asks: Vec::with_capacity(request.resource.len()),
         };
-        let refused = Vec::new();
-        Ok(Self { request, refused })
+        Ok(Self {
+            request,
+            refused: Vec::new(),
+            named: HashSet::new(),
+        })
     }
 
     /// Reads some more resources of it.
     pub fn read(&mut self, resources: &[wire::ServerCapacityResourceRequest], wall: Duration) {
         for asked in resources {
             match server_ask(asked, wall) {
-                Ok(ask) => self.request.asks.push(ask),
+                Ok(ask) if self.named.insert(ask.resource.clone()) => self.request.asks.push(ask),
+                Ok(_) => {
+                    let message = NAMED_TWICE.to_owned();
+                    self.refused.push(refusal(&asked.resource_id, message));
+                }
                 Err(message) => self.refused.push(refusal(&asked.resource_id, message)),
             }
         }
