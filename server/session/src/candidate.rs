@@ -37,7 +37,7 @@ use crate::time::Time;
 pub use candidate_config::{ActiveTemplates, CandidateConfig, NextTemplates};
 use older_leases::OlderLeases;
 use outstanding::Mark;
-use phase::Phase;
+use phase::{Phase, Presence};
 use report::{ElectionReport, LossReason};
 use standing::Standing;
 use state::CandidateState;
@@ -353,8 +353,10 @@ impl Candidate {
 
     /// Returns the master at that time.
     pub fn standing(&self, now: Time) -> Standing {
+        if let Some(held) = self.phase.held() {
+            return held.standing(now);
+        }
         match (&self.phase, &self.view) {
-            (Phase::Holding(_, held), _) => held.standing(now),
             (Phase::Resigning(_) | Phase::Over, _) | (_, None) => Standing::Unknown,
             // The view is older than a TTL, so its master may have lost the mastership.
             _ if self.is_away && self.forgets_at() <= now => Standing::Unknown,
@@ -373,9 +375,11 @@ impl Candidate {
     pub fn state(&self, now: Time) -> CandidateState {
         match &self.phase {
             Phase::Outside => CandidateState::Outside,
-            Phase::Watching(_) if self.is_standing() => CandidateState::Standing,
-            Phase::Watching(_) => CandidateState::Watching,
-            Phase::Holding(_, held) => held.state(now),
+            Phase::Present(Presence {
+                held: Some(held), ..
+            }) => held.state(now),
+            Phase::Present(_) if self.is_standing() => CandidateState::Standing,
+            Phase::Present(_) => CandidateState::Watching,
             Phase::Resigning(_) => CandidateState::Resigning,
             Phase::Over => CandidateState::Over,
         }
