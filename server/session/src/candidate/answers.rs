@@ -219,7 +219,7 @@ impl Candidate {
             .max(self.terms.lost_after(vacant_since))
             // Leases that this server granted in its last mastership.
             .max(lengths.older_after(vacant_since));
-        lengths.inherit(vacant_since, longer);
+        lengths.note_older(vacant_since, longer);
         longer
     }
 
