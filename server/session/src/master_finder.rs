@@ -34,6 +34,7 @@ use thiserror::Error;
 
 use crate::address::{ADDRESS_BYTES_MAX, Address};
 use crate::epoch_filter::{EpochFilter, OutOfDate};
+use crate::visible;
 
 /// Largest number of redirects in a row, without an answer of a master between them.
 pub const REDIRECTS_MAX: u8 = 5;
@@ -85,7 +86,7 @@ pub enum DeadEndReason {
     /// It is not the master, and names none.
     #[error("it is not the master and knows of none")]
     NoMaster,
-    /// It names a master by an invalid address. The text is shortened, and only visible ASCII is shown as it is.
+    /// It names a master by an invalid address. The text is shortened, and has no invisible characters.
     #[error("it names a master at \"{0}\", which is not host:port")]
     BadAddress(SmolStr),
     /// Its servers name each other.
@@ -244,7 +245,8 @@ impl MasterFinder {
             return Err(self.leave(DeadEndReason::NoMaster, true));
         };
         let Ok(master) = Address::parse(master) else {
-            let shown = escaped(master);
+            let start: String = master.chars().take(ADDRESS_BYTES_MAX / 4).collect();
+            let shown = visible::line(&start).into();
             return Err(self.leave(DeadEndReason::BadAddress(shown), true));
         };
         let forgotten = self.accept_epoch(epoch, leases_last)?;
@@ -308,18 +310,6 @@ impl MasterFinder {
             .map(|left| left.saturating_add(1));
         DeadEnd { why, is_election }
     }
-}
-
-/// Escapes and shortens a text from another server, so that it is readable and cannot control a terminal.
-fn escaped(text: &str) -> SmolStr {
-    let mut shown = String::new();
-    for c in text.chars().take(ADDRESS_BYTES_MAX / 4) {
-        match c {
-            ' '..='~' => shown.push(c),
-            _ => shown.extend(c.escape_unicode()),
-        }
-    }
-    shown.into()
 }
 
 #[cfg(test)]
