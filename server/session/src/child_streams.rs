@@ -72,7 +72,7 @@ pub struct ChildStreams {
     round_length: Duration,
     /// Number of the newest stream. Numbers grow.
     connected: u64,
-    /// Streams that wait for their first message, until that time. All may wait equally long, so the first is due first.
+    /// Streams without a first message yet, and its latest time. All may wait equally long, so the first is due first.
     opening: BTreeMap<u64, Time>,
     open: BTreeMap<u64, OpenStream>,
     /// Open stream of each child.

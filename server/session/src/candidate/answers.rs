@@ -157,9 +157,9 @@ impl Candidate {
         self.win(created, now)
     }
 
-    /// Notes that it has the master's key now. If the key's epoch is not the highest, etcd has gone back,
-    /// or the view is an old one, of a key that is lost. In both cases it gives the key back. Otherwise the key would
-    /// stay for as long as the lease.
+    /// Notes that it has the master's key now. If the key's epoch is not the highest, etcd has gone back, or the view
+    /// is an old one, of a key that is lost. In both cases it gives the key back. Otherwise the key would stay for as
+    /// long as the lease.
     pub(super) fn win(&mut self, created: CreatedKey, now: Time) -> Option<Stage> {
         if self.terms.highest_epoch() >= created.epoch() {
             self.report(ElectionReport::NotHighest);
