@@ -457,7 +457,7 @@ impl Upstream {
         match failure {
             ParentFailure::Closed(_) => heard.unwrap_or_else(|| failure.to_string()),
             ParentFailure::NoAddress => self.addresses.nobody(),
-            ParentFailure::TimedOut(_) | ParentFailure::Flood | ParentFailure::DeadEnd(_) => {
+            ParentFailure::TimedOut { .. } | ParentFailure::Flood | ParentFailure::DeadEnd(_) => {
                 failure.to_string()
             }
         }

@@ -41,16 +41,6 @@ pub struct BackoffConfig {
     pub cap_without_lease: Duration,
 }
 
-impl BackoffConfig {
-    fn cap_of(&self, is_served: bool) -> Duration {
-        if is_served {
-            self.cap
-        } else {
-            self.cap.min(self.cap_without_lease)
-        }
-    }
-}
-
 impl Default for BackoffConfig {
     fn default() -> Self {
         Self {
@@ -149,7 +139,11 @@ impl Backoff {
         now: Time,
     ) -> Duration {
         let chance = chance.clamp(0.0, 1.0);
-        let cap = config.cap_of(is_served);
+        let cap = if is_served {
+            config.cap
+        } else {
+            config.cap.min(config.cap_without_lease)
+        };
         if kind == FailureKind::Masterless {
             self.masterless_at = Some(now);
             // The node is reachable, so earlier failures do not count.

@@ -37,11 +37,11 @@ use crate::time::Time;
 pub use candidate_config::{ActiveTemplates, CandidateConfig, NextTemplates};
 use older_leases::OlderLeases;
 use outstanding::Mark;
-use phase::Phase;
+use phase::{Phase, Presence};
 use report::{ElectionReport, LossReason};
 use standing::Standing;
 use state::CandidateState;
-use step::{Awaited, PendingTemplates, Stage, Step};
+use step::{Awaited, Stage, Step};
 use store::{EtcdKey, EtcdRequest, OpAnswer, OpId, TermRecord, View};
 use term_history::TermHistory;
 use transactions::Transactions;
@@ -51,7 +51,7 @@ use transactions::Transactions;
 pub enum CandidateAction {
     /// Send this to etcd. The answer goes to [`Candidate::handle_answer`]. Abandon the request before it.
     Ask(EtcdRequest),
-    /// Bring the new templates into force, then call [`Candidate::handle_applied`].
+    /// Bring the new templates into force, then call [`Candidate::handle_applied`], before any other event.
     ApplyTemplates,
     /// Log this, and show it.
     Report(ElectionReport),
@@ -66,11 +66,15 @@ pub struct Candidate {
     is_able: bool,
     /// Keys of the node.
     view: Option<Arc<View>>,
-    contact: Contact,
+    /// Time when etcd last confirmed the view.
+    seen_at: Time,
+    /// Whether the keys cannot be followed now.
+    is_away: bool,
     terms: TermHistory,
     /// Lengths of leases by present and former templates. None: the node has a parent, which decides that.
     lengths: Option<OlderLeases>,
-    templates: PendingTemplates,
+    /// New templates, which wait until etcd has confirmed their lease lengths, or this server decides nothing.
+    next_templates: Option<NextTemplates>,
     phase: Phase,
     step: Step,
     /// Whether something has changed since the step began.
@@ -90,13 +94,6 @@ pub struct Candidate {
     now: Time,
 }
 
-/// Connection to the keys of the node.
-#[derive(Clone, Copy, Debug)]
-struct Contact {
-    seen_at: Time,
-    is_away: bool,
-}
-
 /// Events. After each, take all actions, then read the next timeout.
 impl Candidate {
     /// Returns a candidate that takes part at once: its first actions are queued. It has read nothing from etcd yet,
@@ -111,13 +108,11 @@ impl Candidate {
             place: SmolStr::default(),
             is_able: false,
             view: None,
-            contact: Contact {
-                seen_at: now,
-                is_away: false,
-            },
+            seen_at: now,
+            is_away: false,
             terms: TermHistory::default(),
             lengths: templates.map(|in_force| OlderLeases::new(in_force, config.clock_tolerance)),
-            templates: PendingTemplates::Settled,
+            next_templates: None,
             phase: Phase::Outside,
             step: Step::Idle { again_at: now },
             has_changed: false,
@@ -167,9 +162,9 @@ impl Candidate {
     /// view may have lost its mastership one TTL later.
     pub fn handle_contact(&mut self, seen_at: Time, is_away: bool, now: Time) {
         self.pass_time(now);
-        let is_news = self.contact.is_away != is_away;
-        self.contact = Contact { seen_at, is_away };
-        if is_news {
+        self.seen_at = seen_at;
+        if self.is_away != is_away {
+            self.is_away = is_away;
             self.poke(now);
         }
     }
@@ -201,7 +196,7 @@ impl Candidate {
             "one change of templates at a time"
         );
         if self.phase.takes_part() {
-            self.templates = PendingTemplates::Waiting(next);
+            self.next_templates = Some(next);
             self.poke(now);
         }
     }
@@ -209,12 +204,13 @@ impl Candidate {
     /// Notes that the new templates are in force: [`CandidateAction::ApplyTemplates`].
     pub fn handle_applied(&mut self, now: Time) {
         self.pass_time(now);
-        match std::mem::replace(&mut self.templates, PendingTemplates::Settled) {
-            PendingTemplates::Applying(next) => self.note_applied(next, now),
-            other => self.templates = other,
-        }
-        if let Step::Applying { then } = self.step {
-            self.go_on(then, now);
+        let resting = Step::Idle { again_at: now };
+        match std::mem::replace(&mut self.step, resting) {
+            Step::Applying { next, then } => {
+                self.note_applied(next, now);
+                self.go_on(then, now);
+            }
+            other => self.step = other,
         }
     }
 
@@ -345,7 +341,7 @@ impl Candidate {
         let held = self.phase.held();
         let begins = held.map(|held| held.begins);
         let ends = held.and_then(|held| held.valid_until);
-        let forgets = self.contact.is_away.then(|| self.forgets_at());
+        let forgets = self.is_away.then(|| self.forgets_at());
         let stands = [begins, ends, forgets];
         let stands = stands.into_iter().flatten().filter(|at| *at > self.now);
         [again_at, gives_up_at]
@@ -357,11 +353,13 @@ impl Candidate {
 
     /// Returns the master at that time.
     pub fn standing(&self, now: Time) -> Standing {
+        if let Some(held) = self.phase.held() {
+            return held.standing(now);
+        }
         match (&self.phase, &self.view) {
-            (Phase::Holding(_, held), _) => held.standing(now),
             (Phase::Resigning(_) | Phase::Over, _) | (_, None) => Standing::Unknown,
             // The view is older than a TTL, so its master may have lost the mastership.
-            _ if self.contact.is_away && self.forgets_at() <= now => Standing::Unknown,
+            _ if self.is_away && self.forgets_at() <= now => Standing::Unknown,
             (_, Some(view)) => {
                 let highest = self.terms.highest_epoch();
                 standing::standing_of_other(view, &self.config.address, highest)
@@ -370,16 +368,18 @@ impl Candidate {
     }
 
     fn forgets_at(&self) -> Time {
-        self.contact.seen_at + self.config.ttl
+        self.seen_at + self.config.ttl
     }
 
     /// Returns its state at that time.
     pub fn state(&self, now: Time) -> CandidateState {
         match &self.phase {
             Phase::Outside => CandidateState::Outside,
-            Phase::Watching(_) if self.is_standing() => CandidateState::Standing,
-            Phase::Watching(_) => CandidateState::Watching,
-            Phase::Holding(_, held) => held.state(now),
+            Phase::Present(Presence {
+                held: Some(held), ..
+            }) => held.state(now),
+            Phase::Present(_) if self.is_standing() => CandidateState::Standing,
+            Phase::Present(_) => CandidateState::Watching,
             Phase::Resigning(_) => CandidateState::Resigning,
             Phase::Over => CandidateState::Over,
         }
@@ -397,7 +397,7 @@ impl Candidate {
 
     /// Whether new templates are not in force yet.
     pub fn has_templates_waiting(&self) -> bool {
-        matches!(self.templates, PendingTemplates::Waiting(_))
+        self.next_templates.is_some()
     }
 
     /// Returns its configuration.

@@ -14,16 +14,14 @@
 //! them on request. It answers the requests of a child one after the other. It decides and sends a push while it is not
 //! answering the child. So a child receives decisions in the order in which they were made.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use smol_str::SmolStr;
 
-use crate::child_streams::round::Round;
 use crate::close_reason::CloseReason;
 use crate::time::Time;
 
-mod round;
 mod stream_actions;
 #[cfg(test)]
 mod tests;
@@ -32,12 +30,6 @@ pub use stream_actions::{Hello, StreamAction, StreamLimits, StreamState, Streams
 
 /// Longest time until the first message of a stream.
 pub const FIRST_MESSAGE_WITHIN: Duration = Duration::from_secs(10);
-
-#[derive(Clone, Debug)]
-enum Stream {
-    Opening { until: Time },
-    Open(OpenStream),
-}
 
 /// The open stream of a child.
 #[derive(Clone, Debug)]
@@ -80,12 +72,13 @@ pub struct ChildStreams {
     round_length: Duration,
     /// Number of the newest stream. Numbers grow.
     connected: u64,
-    streams: BTreeMap<u64, Stream>,
-    /// Streams that wait for their first message. All may wait equally long, so the first is due first.
-    opening: BTreeSet<u64>,
+    /// Streams without a first message yet, and its latest time. All may wait equally long, so the first is due first.
+    opening: BTreeMap<u64, Time>,
+    open: BTreeMap<u64, OpenStream>,
     /// Open stream of each child.
     by_child: BTreeMap<SmolStr, u64>,
-    round: Round,
+    /// End of the open round. None: no change since the last round.
+    round_until: Option<Time>,
     is_stopping: bool,
     closed: [u64; CloseReason::ALL.len()],
     actions: VecDeque<StreamAction>,
@@ -98,10 +91,10 @@ impl ChildStreams {
         Self {
             round_length,
             connected: 0,
-            streams: BTreeMap::new(),
-            opening: BTreeSet::new(),
+            opening: BTreeMap::new(),
+            open: BTreeMap::new(),
             by_child: BTreeMap::new(),
-            round: Round::Quiet,
+            round_until: None,
             is_stopping: false,
             closed: [0; CloseReason::ALL.len()],
             actions: VecDeque::new(),
@@ -110,10 +103,11 @@ impl ChildStreams {
 
     /// Returns the state of a stream. None: it is closed, or never existed.
     pub fn state(&self, number: u64) -> Option<StreamState> {
-        self.streams.get(&number).map(|stream| match stream {
-            Stream::Opening { .. } => StreamState::Opening,
-            Stream::Open(_) => StreamState::Open,
-        })
+        if self.opening.contains_key(&number) {
+            Some(StreamState::Opening)
+        } else {
+            self.open.get(&number).map(|_| StreamState::Open)
+        }
     }
 
     /// Returns the number of a child's stream.
@@ -123,12 +117,12 @@ impl ChildStreams {
 
     /// Returns the epoch that a child sent when it opened its stream.
     pub fn epoch_of(&self, child: &str) -> Option<u64> {
-        self.open(child)?.epoch
+        self.open_of(child)?.epoch
     }
 
     /// Whether a round is open. Then a change begins no other.
     pub const fn is_gathering(&self) -> bool {
-        self.round.is_gathering()
+        self.round_until.is_some()
     }
 
     /// Returns the numbers for status pages. It reads counters, and never scans.
@@ -142,11 +136,8 @@ impl ChildStreams {
         }
     }
 
-    fn open(&self, child: &str) -> Option<&OpenStream> {
-        match self.streams.get(self.by_child.get(child)?)? {
-            Stream::Open(open) => Some(open),
-            Stream::Opening { .. } => None,
-        }
+    fn open_of(&self, child: &str) -> Option<&OpenStream> {
+        self.open.get(self.by_child.get(child)?)
     }
 }
 
@@ -160,9 +151,7 @@ impl ChildStreams {
             self.close(number, CloseReason::Stopping);
             return number;
         }
-        let until = now + FIRST_MESSAGE_WITHIN;
-        self.streams.insert(number, Stream::Opening { until });
-        self.opening.insert(number);
+        self.opening.insert(number, now + FIRST_MESSAGE_WITHIN);
         number
     }
 
@@ -171,7 +160,7 @@ impl ChildStreams {
         if self.state(number) != Some(StreamState::Opening) {
             return;
         }
-        let before = self.open(&hello.child);
+        let before = self.open_of(&hello.child);
         let refusal = match before {
             None => self.exceeded_limit(hello.limits, hello.caller),
             Some(before) if before.incarnation != hello.incarnation && hello.is_refused => {
@@ -191,15 +180,15 @@ impl ChildStreams {
         }
         let child = hello.child;
         self.opening.remove(&number);
-        let open = Stream::Open(OpenStream {
+        let open = OpenStream {
             child: child.clone(),
             epoch: hello.epoch,
             incarnation: hello.incarnation,
             caller: hello.caller,
             mastership: hello.mastership,
             order: order.unwrap_or_default(),
-        });
-        self.streams.insert(number, open);
+        };
+        self.open.insert(number, open);
         self.by_child.insert(child.clone(), number);
         self.actions.push_back(StreamAction::Subscribe(child));
         self.check();
@@ -208,14 +197,11 @@ impl ChildStreams {
     /// Handles a message from that child on a stream, the first one included. Returns whether to answer it: yes if the
     /// stream belongs to this child. If other events come before the answer, the driver asks again.
     pub fn handle_message(&mut self, number: u64, child: &str) -> bool {
-        match self.streams.get(&number) {
-            Some(Stream::Open(open)) if open.child == child => true,
-            Some(_) => {
-                self.close(number, CloseReason::OtherChild);
-                false
-            }
-            None => false,
+        let is_of_child = self.stream_of(child) == Some(number);
+        if !is_of_child {
+            self.handle_refused(number, CloseReason::OtherChild);
         }
+        is_of_child
     }
 
     /// Handles a full stream: its child does not read.
@@ -225,7 +211,7 @@ impl ChildStreams {
 
     /// Handles a message that was refused as a whole, or answered with the master's address: the stream is closed.
     pub fn handle_refused(&mut self, number: u64, closing: CloseReason) {
-        if self.streams.contains_key(&number) {
+        if self.state(number).is_some() {
             self.close(number, closing);
         }
     }
@@ -237,12 +223,15 @@ impl ChildStreams {
 
     /// Notes a possible change for children with a stream.
     pub fn handle_change(&mut self, now: Time) {
-        self.round.begin(self.round_length, now);
+        self.round_until.get_or_insert(now + self.round_length);
     }
 
     /// Notes that a mastership of the parent's node has begun: streams of earlier masterships are closed.
     pub fn handle_mastership(&mut self, begun: u64) {
-        let is_older = |number: &u64| matches!(self.streams.get(number), Some(Stream::Open(open)) if open.mastership < begun);
+        let is_older = |number: &u64| {
+            let open = self.open.get(number);
+            open.is_some_and(|open| open.mastership < begun)
+        };
         let older: Vec<u64> = self.by_child.values().copied().filter(is_older).collect();
         for number in older {
             self.close(number, CloseReason::NotMaster);
@@ -261,20 +250,20 @@ impl ChildStreams {
     /// Shuts down: all streams are closed, and new ones refused.
     pub fn handle_stopping(&mut self) {
         self.is_stopping = true;
-        let all: Vec<u64> = self.streams.keys().copied().collect();
-        for number in all {
+        let all = self.open.keys().chain(self.opening.keys());
+        for number in all.copied().collect::<Vec<_>>() {
             self.close(number, CloseReason::Stopping);
         }
     }
 
     /// Handles rounds and timeouts that are due.
     pub fn handle_timeout(&mut self, now: Time) {
-        while let Some(number) = self.opening.first().copied()
-            && self.first_message_due().is_some_and(|due| due <= now)
+        while let Some((&number, &until)) = self.opening.first_key_value()
+            && until <= now
         {
             self.close(number, CloseReason::Late);
         }
-        if self.round.end(now) {
+        if self.round_until.take_if(|until| *until <= now).is_some() {
             self.actions.push_back(StreamAction::Push);
         }
     }
@@ -289,34 +278,20 @@ impl ChildStreams {
 
     /// Returns the latest time to call [`ChildStreams::handle_timeout`].
     pub fn poll_timeout(&self) -> Option<Time> {
-        let round = match self.round {
-            Round::Quiet => None,
-            Round::Gathering { until } => Some(until),
-        };
-        [round, self.first_message_due()]
-            .into_iter()
-            .flatten()
-            .min()
+        let first_message_due = self.opening.values().next().copied();
+        self.round_until.into_iter().chain(first_message_due).min()
     }
 }
 
 impl ChildStreams {
-    fn first_message_due(&self) -> Option<Time> {
-        match self.streams.get(self.opening.first()?)? {
-            Stream::Opening { until } => Some(*until),
-            Stream::Open(_) => None,
-        }
-    }
-
     /// Returns the limit that one more child would exceed. Children with an idle stream count, too.
     fn exceeded_limit(&self, limits: StreamLimits, caller: Option<u128>) -> Option<CloseReason> {
         let is_full = |max: Option<usize>, used: usize| max.is_some_and(|max| used >= max);
         if is_full(limits.children_max, self.by_child.len()) {
             return Some(CloseReason::TooMany);
         }
-        let from_there =
-            |stream: &&Stream| matches!(stream, Stream::Open(it) if it.caller == caller);
-        let of_caller = || self.streams.values().filter(from_there).count();
+        let from_there = |open: &&OpenStream| open.caller == caller;
+        let of_caller = || self.open.values().filter(from_there).count();
         let is_bounded = caller.is_some() && limits.children_of_caller_max.is_some();
         (is_bounded && is_full(limits.children_of_caller_max, of_caller()))
             .then_some(CloseReason::TooManyOfAddress)
@@ -335,7 +310,7 @@ impl ChildStreams {
 
     fn forget(&mut self, number: u64, unsubscribes: bool) {
         self.opening.remove(&number);
-        if let Some(Stream::Open(open)) = self.streams.remove(&number) {
+        if let Some(open) = self.open.remove(&number) {
             self.by_child.remove(&open.child);
             if unsubscribes {
                 self.actions
@@ -345,15 +320,14 @@ impl ChildStreams {
         self.check();
     }
 
-    /// Asserts that each stream is opening, or its child's only one.
+    /// Asserts that each open stream is its child's only one.
     fn check(&self) {
-        debug_assert_eq!(self.streams.len(), self.opening.len() + self.by_child.len());
+        debug_assert_eq!(self.open.len(), self.by_child.len());
         debug_assert!(
-            self.opening
-                .iter()
-                .all(|it| self.state(*it) == Some(StreamState::Opening))
+            self.by_child
+                .keys()
+                .all(|child| self.open_of(child).is_some())
         );
-        debug_assert!(self.by_child.keys().all(|child| self.open(child).is_some()));
     }
 }
 

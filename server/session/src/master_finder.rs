@@ -34,6 +34,7 @@ use thiserror::Error;
 
 use crate::address::{ADDRESS_BYTES_MAX, Address};
 use crate::epoch_filter::{EpochFilter, OutOfDate};
+use crate::visible;
 
 /// Largest number of redirects in a row, without an answer of a master between them.
 pub const REDIRECTS_MAX: u8 = 5;
@@ -45,7 +46,8 @@ pub struct MasterFinder {
     known: Arc<[Address]>,
     /// Index of the address to ask. Within `known`, unless that is empty.
     turn: u32,
-    next: NextServer,
+    /// Master that another server named. It is asked instead of the address in turn.
+    redirect: Option<Address>,
     /// Number of redirects since a master last answered.
     redirects: u8,
     /// Master that etcd named last, and its epoch.
@@ -54,15 +56,6 @@ pub struct MasterFinder {
     /// list may be out of date.
     masterless: Option<u32>,
     epochs: EpochFilter,
-}
-
-/// The server to ask.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum NextServer {
-    /// The known address whose turn it is.
-    InTurn,
-    /// Another server named it as the master.
-    Named(Address),
 }
 
 /// The server to ask.
@@ -93,7 +86,7 @@ pub enum DeadEndReason {
     /// It is not the master, and names none.
     #[error("it is not the master and knows of none")]
     NoMaster,
-    /// It names a master by an invalid address. The text is shortened, and only visible ASCII is shown as it is.
+    /// It names a master by an invalid address. The text is shortened, and has no invisible characters.
     #[error("it names a master at \"{0}\", which is not host:port")]
     BadAddress(SmolStr),
     /// Its servers name each other.
@@ -132,7 +125,7 @@ impl MasterFinder {
         Self {
             known,
             turn: 0,
-            next: NextServer::InTurn,
+            redirect: None,
             redirects: 0,
             named: None,
             masterless: None,
@@ -142,13 +135,10 @@ impl MasterFinder {
 
     /// Returns the server to ask now, or nothing without an address. It stays until its answer or failure is handled.
     pub fn target(&self) -> Option<Target> {
-        let (address, was_named) = match &self.next {
-            NextServer::Named(address) => (address, true),
-            NextServer::InTurn => (self.known.get(self.turn as usize)?, false),
-        };
+        let in_turn = self.known.get(self.turn as usize);
         Some(Target {
-            address: address.clone(),
-            was_named,
+            address: self.redirect.as_ref().or(in_turn)?.clone(),
+            was_named: self.redirect.is_some(),
         })
     }
 
@@ -165,7 +155,7 @@ impl MasterFinder {
     /// Returns the other known addresses, from the turn on, to try them beside the one in turn while that does not
     /// answer. Empty if another server named the one to ask.
     pub fn rivals(&self) -> Vec<Address> {
-        if self.next != NextServer::InTurn {
+        if self.redirect.is_some() {
             return Vec::new();
         }
         let from_turn = self.known.iter().cycle().skip(self.turn as usize + 1);
@@ -180,7 +170,7 @@ impl MasterFinder {
     /// Whether to read etcd before asking a server. Only for programs that do not follow etcd.
     pub fn is_look_due(&self) -> bool {
         let others_first = self.masterless.is_some_and(|left| left < self.count());
-        self.next == NextServer::InTurn && !others_first
+        self.redirect.is_none() && !others_first
     }
 
     fn count(&self) -> u32 {
@@ -205,13 +195,8 @@ impl MasterFinder {
         self.known = known;
         self.turn %= self.count();
         if let Some((master, _)) = named.as_ref().filter(|_| is_new) {
-            let turn = self.known.iter().position(|known| known == master);
             // The list and the master come from one view, so the master is in the list. If not, begin with the first.
-            self.turn = turn
-                .and_then(|turn| u32::try_from(turn).ok())
-                .unwrap_or_default();
-            self.next = NextServer::InTurn;
-            self.redirects = 0;
+            self.begin_with(self.turn_of(master).unwrap_or_default());
         }
         self.named = named.map(Box::new);
         self.masterless = Some(0);
@@ -260,7 +245,8 @@ impl MasterFinder {
             return Err(self.leave(DeadEndReason::NoMaster, true));
         };
         let Ok(master) = Address::parse(master) else {
-            let shown = escaped(master);
+            let start: String = master.chars().take(ADDRESS_BYTES_MAX / 4).collect();
+            let shown = visible::line(&start).into();
             return Err(self.leave(DeadEndReason::BadAddress(shown), true));
         };
         let forgotten = self.accept_epoch(epoch, leases_last)?;
@@ -268,24 +254,32 @@ impl MasterFinder {
             return Err(self.leave(DeadEndReason::TooManyRedirects { last: master }, true));
         }
         self.redirects = self.redirects.saturating_add(1);
-        self.next = NextServer::Named(master);
+        self.redirect = Some(master);
         Ok(forgotten)
     }
 
     /// Notes that the server is unreachable, does not answer, or answers with an error. The next address is asked.
     pub fn handle_failure(&mut self) -> DeadEnd {
-        let was_named = matches!(self.next, NextServer::Named(_));
-        self.leave(DeadEndReason::Failed, was_named)
+        self.leave(DeadEndReason::Failed, self.redirect.is_some())
     }
 
     /// Notes that another known address answered before the one in turn. It is asked next.
     pub fn handle_rival(&mut self, rival: &Address) {
-        let turn = self.known.iter().position(|known| known == rival);
-        if let Some(turn) = turn.and_then(|turn| u32::try_from(turn).ok()) {
-            self.turn = turn;
-            self.next = NextServer::InTurn;
-            self.redirects = 0;
+        if let Some(turn) = self.turn_of(rival) {
+            self.begin_with(turn);
         }
+    }
+
+    fn turn_of(&self, address: &Address) -> Option<u32> {
+        let turn = self.known.iter().position(|known| known == address)?;
+        u32::try_from(turn).ok()
+    }
+
+    /// Asks a known address next. It may redirect to any server.
+    fn begin_with(&mut self, turn: u32) {
+        self.turn = turn;
+        self.redirect = None;
+        self.redirects = 0;
     }
 
     /// Refuses the master of an older epoch while a lease is valid.
@@ -309,28 +303,13 @@ impl MasterFinder {
             self.turn < self.count().max(1),
             "the turn is within the known addresses"
         );
-        self.next = NextServer::InTurn;
-        self.turn = (self.turn + 1) % self.count().max(1);
-        // Next time it may redirect to another server.
-        self.redirects = 0;
+        self.begin_with((self.turn + 1) % self.count().max(1));
         self.masterless = self
             .masterless
             .filter(|_| is_election)
             .map(|left| left.saturating_add(1));
         DeadEnd { why, is_election }
     }
-}
-
-/// Escapes and shortens a text from another server, so that it is readable and cannot control a terminal.
-fn escaped(text: &str) -> SmolStr {
-    let mut shown = String::new();
-    for c in text.chars().take(ADDRESS_BYTES_MAX / 4) {
-        match c {
-            ' '..='~' => shown.push(c),
-            _ => shown.extend(c.escape_unicode()),
-        }
-    }
-    shown.into()
 }
 
 #[cfg(test)]

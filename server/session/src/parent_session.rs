@@ -43,7 +43,7 @@ pub use flood::MESSAGES_PER_SECOND_MAX;
 use in_flight::InFlight;
 pub use parent_actions::{
     AnsweredResource, ConnectionNumber, Disposition, MasterInfo, ParentAction, ParentFailure,
-    ParentReport, Reply, TimedOut, Transport,
+    ParentReport, Reply, Transport,
 };
 pub use session_state::STATES;
 use session_state::SessionState;
@@ -430,9 +430,13 @@ impl ParentSession {
         }
         match (&self.state, closed) {
             (SessionState::Standby | SessionState::Waiting { .. }, _) => {}
-            // The server does not support Discovery.
+            // A server that does not support Discovery counts as the master.
             (SessionState::Discovering { .. }, ConnectionEnd::Unimplemented) => {
-                self.handle_discovered(on, MasterInfo::NOT_STATED, Duration::ZERO, chance, now);
+                let master = MasterInfo {
+                    is_master: true,
+                    ..MasterInfo::default()
+                };
+                self.handle_discovered(on, master, Duration::ZERO, chance, now);
             }
             _ => self.on_connection_end(ParentFailure::Closed(closed), chance, now),
         }
@@ -443,27 +447,24 @@ impl ParentSession {
         if self.poll_timeout().is_none_or(|at| now < at) {
             return;
         }
-        match &self.state {
-            SessionState::Standby => {}
-            SessionState::Waiting { .. } => self.connect_next(chance, now),
+        let (what, within) = match &self.state {
+            SessionState::Standby => return,
+            SessionState::Waiting { .. } => return self.connect_next(chance, now),
             SessionState::Polling { in_flight, .. } if in_flight.len() == 0 => {
                 self.streams.try_again();
                 self.close(now);
-                self.connect_next(chance, now);
+                return self.connect_next(chance, now);
             }
             SessionState::Connecting { .. } => {
                 self.streams.note_unreachable();
-                self.on_connection_end(ParentFailure::TimedOut(TimedOut::Connection), chance, now);
+                ("connection", CONNECT_TIMEOUT)
             }
-            SessionState::Opening { .. } => {
-                self.on_connection_end(ParentFailure::TimedOut(TimedOut::Stream), chance, now)
-            }
-            SessionState::Streaming { .. } => {
-                self.on_connection_end(ParentFailure::TimedOut(TimedOut::StreamAnswer), chance, now)
-            }
+            SessionState::Opening { .. } => ("stream", ANSWER_TIMEOUT),
+            SessionState::Streaming { .. } => ("answer on the stream", ANSWER_TIMEOUT),
             SessionState::Discovering { .. } | SessionState::Polling { .. } => {
-                self.on_connection_end(ParentFailure::TimedOut(TimedOut::Answer), chance, now);
+                ("answer", ANSWER_TIMEOUT)
             }
-        }
+        };
+        self.on_connection_end(ParentFailure::TimedOut { what, within }, chance, now);
     }
 }

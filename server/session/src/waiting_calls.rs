@@ -80,17 +80,12 @@ impl WaitingCall {
     /// Handles the decision of the node.
     pub fn handle_decision(&mut self, decision: CallDecision, now: Time) {
         debug_assert_eq!(self.state, CallState::Deciding, "the node was asked");
-        let waits = matches!(
-            decision,
-            CallDecision::NotReady {
-                is_parent_down: false
-            }
-        );
         let has_time = now < self.until();
-        self.state = if waits && has_time {
-            CallState::Waiting
-        } else {
-            CallState::Answering
+        self.state = match decision {
+            CallDecision::NotReady { is_parent_down } if has_time && !is_parent_down => {
+                CallState::Waiting
+            }
+            CallDecision::NotReady { .. } | CallDecision::Complete => CallState::Answering,
         };
     }
 
@@ -126,8 +121,7 @@ impl WaitingCall {
 
     /// Returns the latest time to call [`WaitingCall::handle_timeout`]. Later calls have a later one.
     pub fn poll_timeout(&self) -> Option<Time> {
-        let waits = self.is_waiting();
-        waits.then(|| self.until())
+        self.is_waiting().then(|| self.until())
     }
 
     fn until(&self) -> Time {

@@ -113,7 +113,7 @@ fn look(view: &Seen, past: &mut TermHistory, lengths: &mut OlderLeases, now: Tim
     if past.predecessor_leases() == PredecessorLeases::NoTerm {
         assert!(longer.is_zero(), "{longer:?}");
     }
-    lengths.inherit(vacant_since, longer);
+    lengths.note_older(vacant_since, longer);
     // Time saturates after 584 years.
     let longer = (vacant_since + longer).since(vacant_since);
     assert!(lengths.older_after(vacant_since) >= longer);

@@ -154,13 +154,13 @@ impl Candidate {
             revision: answer.revision,
             epoch_offset,
         };
-        self.win(created, now, now)
+        self.win(created, now)
     }
 
-    /// Notes that it has had the master's key since `won`. If the key's epoch is not the highest, etcd has gone back,
-    /// or the view is an old one, of a key that is lost. In both cases it gives the key back. Otherwise the key would
-    /// stay for as long as the lease.
-    pub(super) fn win(&mut self, created: CreatedKey, won: Time, now: Time) -> Option<Stage> {
+    /// Notes that it has the master's key now. If the key's epoch is not the highest, etcd has gone back, or the view
+    /// is an old one, of a key that is lost. In both cases it gives the key back. Otherwise the key would stay for as
+    /// long as the lease.
+    pub(super) fn win(&mut self, created: CreatedKey, now: Time) -> Option<Stage> {
         if self.terms.highest_epoch() >= created.epoch() {
             self.report(ElectionReport::NotHighest);
             return self.give_back(created, now);
@@ -170,7 +170,7 @@ impl Candidate {
                 let templates = self.config.templates.as_ref();
                 if templates.is_some_and(|templates| templates.has_history) {
                     let until = self.phase.seat()?.lease.next_renewal();
-                    let awaited = Awaited::History { created, won };
+                    let awaited = Awaited::History { created, won: now };
                     return self.ask(Op::ReadHistory(until), awaited, now);
                 }
                 // Former templates are unknown, so former leases may have been as long as the longest now.
@@ -178,7 +178,7 @@ impl Candidate {
             }
             _ => Duration::ZERO,
         };
-        self.hold(created, won, unstated)
+        self.hold(created, now, unstated)
     }
 
     /// Holds the mastership, since all about its predecessors is known. `unstated` is the longest lease of a
@@ -219,7 +219,7 @@ impl Candidate {
             .max(self.terms.lost_after(vacant_since))
             // Leases that this server granted in its last mastership.
             .max(lengths.older_after(vacant_since));
-        lengths.inherit(vacant_since, longer);
+        lengths.note_older(vacant_since, longer);
         longer
     }
 

@@ -81,9 +81,7 @@ impl OlderLeases {
     pub fn change(&mut self, next: NextTemplates, granted_until: Time) {
         self.digest = next.digest;
         self.longest = next.longest;
-        if !next.outlasts.is_zero() {
-            self.note_older(granted_until, next.outlasts);
-        }
+        self.note_older(granted_until, next.outlasts);
     }
 
     /// Returns the longest lease that a predecessor may have left, by templates other than these. `unstated` is that
@@ -103,11 +101,12 @@ impl OlderLeases {
         }
     }
 
-    /// Notes that a mastership was won in a node that is vacant since then, in which leases of that length may be
-    /// valid.
-    pub fn inherit(&mut self, vacant_since: Time, longer_leases: Duration) {
-        if !longer_leases.is_zero() {
-            self.note_older(vacant_since, longer_leases);
+    /// Notes leases of that length from former templates, or of former masters. They were granted until that time.
+    /// Holders count them on their own clocks. Zero: there are none.
+    pub fn note_older(&mut self, granted_until: Time, length: Duration) {
+        if !length.is_zero() {
+            let lasts = self.clock_tolerance.report(at_most(length));
+            self.older_until = self.older_until.max(Some(granted_until + lasts));
         }
     }
 
@@ -115,13 +114,6 @@ impl OlderLeases {
     pub fn older_after(&self, vacant_since: Time) -> Duration {
         self.older_until
             .map_or(Duration::ZERO, |until| until.since(vacant_since))
-    }
-
-    /// Notes leases of that length, granted until then. Holders count them on their own clocks.
-    fn note_older(&mut self, granted_until: Time, length: Duration) {
-        let lasts = self.clock_tolerance.report(at_most(length));
-        let until = granted_until + lasts;
-        self.older_until = Some(self.older_until.map_or(until, |older| older.max(until)));
     }
 }
 

@@ -13,22 +13,22 @@ use crate::time::Time;
 pub(super) enum Phase {
     /// Nothing.
     Outside,
-    /// A lease.
-    Watching(Presence),
-    /// A lease, and under it the master's key.
-    Holding(Presence, HeldMastership),
+    /// A lease, and perhaps keys under it.
+    Present(Presence),
     /// It gives back its lease and keys.
     Resigning(Resignation),
     /// It no longer takes part.
     Over,
 }
 
-/// A lease in etcd, and this server's registration under it.
+/// A lease in etcd, and this server's keys under it.
 #[derive(Clone, Debug)]
 pub(super) struct Presence {
     pub(super) lease: EtcdLease,
     /// Its registration, and the revision at which that was written.
     pub(super) registered: Option<(Registration, u64)>,
+    /// Its mastership, while it has the master's key.
+    pub(super) held: Option<HeldMastership>,
 }
 
 /// The lease of this server in etcd.
@@ -72,34 +72,28 @@ impl EtcdLease {
 }
 
 impl Phase {
-    /// Returns its lease and registration, while it takes part.
+    /// Returns its lease and keys, while it takes part.
     pub(super) fn seat(&self) -> Option<&Presence> {
         match self {
-            Self::Watching(seat) | Self::Holding(seat, _) => Some(seat),
+            Self::Present(seat) => Some(seat),
             Self::Outside | Self::Resigning(_) | Self::Over => None,
         }
     }
 
     pub(super) fn seat_mut(&mut self) -> Option<&mut Presence> {
         match self {
-            Self::Watching(seat) | Self::Holding(seat, _) => Some(seat),
+            Self::Present(seat) => Some(seat),
             Self::Outside | Self::Resigning(_) | Self::Over => None,
         }
     }
 
     /// Returns its mastership, if it has one.
     pub(super) fn held(&self) -> Option<&HeldMastership> {
-        match self {
-            Self::Holding(_, held) => Some(held),
-            Self::Outside | Self::Watching(_) | Self::Resigning(_) | Self::Over => None,
-        }
+        self.seat()?.held.as_ref()
     }
 
     pub(super) fn held_mut(&mut self) -> Option<&mut HeldMastership> {
-        match self {
-            Self::Holding(_, held) => Some(held),
-            Self::Outside | Self::Watching(_) | Self::Resigning(_) | Self::Over => None,
-        }
+        self.seat_mut()?.held.as_mut()
     }
 
     /// Notes its lease. It is not registered yet.
@@ -108,42 +102,31 @@ impl Phase {
             matches!(self, Self::Outside),
             "one lease at a time: {self:?}"
         );
-        *self = Self::Watching(Presence {
+        *self = Self::Present(Presence {
             lease,
             registered: None,
+            held: None,
         });
     }
 
     /// Notes that it has the master's key.
     pub(super) fn hold(&mut self, held: HeldMastership) {
         debug_assert!(held.vacant_since <= Some(held.begins), "{held:?}");
-        *self = match std::mem::replace(self, Self::Outside) {
-            Self::Watching(seat) => Self::Holding(seat, held),
-            other => {
-                debug_assert!(false, "it goes with a lease: {other:?}");
-                other
-            }
-        };
+        debug_assert!(self.seat().is_some(), "it goes with a lease: {self:?}");
+        if let Some(seat) = self.seat_mut() {
+            seat.held = Some(held);
+        }
     }
 
     /// Notes that the master's key is not its own any more. Returns the lost mastership, if there was one.
     pub(super) fn lose(&mut self) -> Option<HeldMastership> {
-        match std::mem::replace(self, Self::Outside) {
-            Self::Holding(seat, held) => {
-                *self = Self::Watching(seat);
-                Some(held)
-            }
-            other => {
-                *self = other;
-                None
-            }
-        }
+        self.seat_mut()?.held.take()
     }
 
     /// Whether it takes part and is not resigning.
     pub(super) fn takes_part(&self) -> bool {
         match self {
-            Self::Outside | Self::Watching(_) | Self::Holding(..) => true,
+            Self::Outside | Self::Present(_) => true,
             Self::Resigning(_) | Self::Over => false,
         }
     }

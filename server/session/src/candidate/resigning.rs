@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::Candidate;
 use super::phase::{Phase, Resignation};
 use super::report::ElectionReport;
-use super::step::{Awaited, PendingTemplates, Step};
+use super::step::{Awaited, Step};
 use super::store::{Op, OpAnswer};
 use super::transactions::TermDetails;
 use crate::time::Time;
@@ -20,7 +20,7 @@ impl Candidate {
     /// Abandons the request in flight, and starts to give back its lease and keys.
     pub(super) fn begin_to_resign(&mut self, now: Time) {
         // Waiting templates never come into force.
-        self.templates = PendingTemplates::Settled;
+        self.next_templates = None;
         let Some(seat) = self.phase.seat() else {
             return self.be_over();
         };

@@ -25,7 +25,7 @@ pub(super) enum Step {
         awaited: Awaited,
     },
     /// The driver brings templates into force. Then the step continues with that stage.
-    Applying { then: Stage },
+    Applying { next: NextTemplates, then: Stage },
 }
 
 /// Kind of a request, with the values that its answer needs.
@@ -83,17 +83,6 @@ pub(super) enum Stage {
     End,
 }
 
-/// New templates that are not in force yet.
-#[derive(Debug)]
-pub(super) enum PendingTemplates {
-    /// None.
-    Settled,
-    /// They wait until etcd has confirmed their lease lengths, or this server decides nothing.
-    Waiting(NextTemplates),
-    /// The driver brings them into force.
-    Applying(NextTemplates),
-}
-
 impl Candidate {
     /// Begins a step after a possible change, now or after the present one.
     pub(super) fn poke(&mut self, now: Time) {
@@ -139,18 +128,12 @@ impl Candidate {
 
     /// Brings waiting templates into force: etcd has confirmed their lease lengths, or this server decides nothing.
     pub(super) fn apply_then(&mut self, then: Stage) -> Option<Stage> {
-        match std::mem::replace(&mut self.templates, PendingTemplates::Settled) {
-            PendingTemplates::Waiting(next) => {
-                self.templates = PendingTemplates::Applying(next);
-                self.step = Step::Applying { then };
-                self.actions.push_back(CandidateAction::ApplyTemplates);
-                None
-            }
-            other => {
-                self.templates = other;
-                Some(then)
-            }
-        }
+        let Some(next) = self.next_templates.take() else {
+            return Some(then);
+        };
+        self.step = Step::Applying { next, then };
+        self.actions.push_back(CandidateAction::ApplyTemplates);
+        None
     }
 
     /// Reads a key first after a failure. If answers are lost, a renewal that arrives would prolong a mastership that
@@ -256,7 +239,13 @@ impl Candidate {
                 let awaited = Awaited::Stood { epoch_offset };
                 self.transact("stand for election", stand, awaited, now)
             }
-            Some(entry) if entry.lease == Some(lease.id) => self.take_up(entry, now),
+            // This server created the key, and the answer was lost.
+            Some(entry) if entry.lease == Some(lease.id) => {
+                match self.transactions.created_by_us(entry) {
+                    Some(created) => self.win(created, now),
+                    None => Some(Stage::Confirm),
+                }
+            }
             // An operator wrote the key by hand. The master has had time to repair it.
             Some(entry)
                 if self.is_able
@@ -281,14 +270,6 @@ impl Candidate {
         });
         self.lose(LossReason::EpochTooLow);
         self.give_back(created, now)
-    }
-
-    /// Takes up a key that this server created, after its answer was lost.
-    fn take_up(&mut self, entry: &EtcdEntry, now: Time) -> Option<Stage> {
-        match self.transactions.created_by_us(entry) {
-            Some(created) => self.win(created, now, now),
-            None => Some(Stage::Confirm),
-        }
     }
 
     pub(super) fn give_back(&mut self, created: CreatedKey, now: Time) -> Option<Stage> {
@@ -326,7 +307,7 @@ impl Candidate {
             .confirm(held.created, details, lease.id, mend);
         let awaited = Awaited::Confirmed {
             lease,
-            announces_next: matches!(self.templates, PendingTemplates::Waiting(_)),
+            announces_next: self.has_templates_waiting(),
             then,
         };
         self.transact("confirm a mastership", txn, awaited, now)
@@ -339,10 +320,7 @@ impl Candidate {
         lease: EtcdLease,
         now: Time,
     ) -> TermDetails {
-        let next = match &self.templates {
-            PendingTemplates::Waiting(next) => Some(next),
-            PendingTemplates::Settled | PendingTemplates::Applying(_) => None,
-        };
+        let next = self.next_templates.as_ref();
         TermDetails {
             length: term::length(held.begins, lease.ttl, now),
             leases: self

@@ -51,7 +51,7 @@ pub struct Master {
 }
 
 /// A mastership, as its master last confirmed it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TermRecord {
     /// The epoch. 0: the term is unreadable.
     pub epoch: u64,

@@ -74,23 +74,19 @@ impl TermHistory {
         if term.epoch <= EPOCH_MAX {
             self.highest_term = self.highest_term.max(term.epoch);
         }
-        if let Some((last, last_seen)) = &self.last {
-            if last == term && *last_seen == seen {
-                return;
-            }
+        let is_known = |(last, at): &(TermRecord, Time)| last == term && *at == seen;
+        if self.last.as_ref().is_some_and(is_known) {
+            return;
+        }
+        if let Some((last, last_seen)) = self.last.take() {
             // A successor reads the term of its predecessor, and copies its statement about leases.
             let goes_on = last.epoch <= term.epoch;
-            let is_over = term::is_over(last, *last_seen);
             if !goes_on {
                 // Another server may have been elected between the two.
-                let unseen = unseen_is_over(last, seen);
-                self.not_before = self.not_before.max(Some(is_over.max(unseen)));
+                self.note_unseen_master(&last, last_seen, seen);
             }
-            if let Some(leases) = &last.leases
-                && !(goes_on && term.leases.is_some())
-            {
-                let until = is_over + leases.longest.max(leases.older);
-                self.lost_until = self.lost_until.max(Some(until));
+            if !(goes_on && term.leases.is_some()) {
+                self.note_lost_leases(&last, last_seen);
             }
         }
         self.note_epoch(term.epoch);
@@ -106,14 +102,23 @@ impl TermHistory {
     /// Notes that there is no term now. If one was seen before, etcd was wiped, or restored to an earlier time. Then
     /// the last master is unknown.
     pub fn note_no_term(&mut self, now: Time) {
-        let Some((last, seen)) = self.last.take() else {
-            return;
-        };
-        let is_over = term::is_over(&last, seen);
-        let unseen = unseen_is_over(&last, now);
-        self.not_before = self.not_before.max(Some(is_over.max(unseen)));
+        if let Some((last, seen)) = self.last.take() {
+            self.note_unseen_master(&last, seen, now);
+            self.note_lost_leases(&last, seen);
+        }
+    }
+
+    /// Notes that etcd has gone back by now from a term that was seen. Another server may have been elected after that
+    /// term, and may be frozen or cut off, so that it does not know that etcd went back.
+    fn note_unseen_master(&mut self, last: &TermRecord, seen: Time, now: Time) {
+        let until = term::is_over(last, seen).max(now + last.length);
+        self.not_before = self.not_before.max(Some(until));
+    }
+
+    /// Notes leases of a term that was seen, which later terms do not state.
+    fn note_lost_leases(&mut self, last: &TermRecord, seen: Time) {
         if let Some(leases) = &last.leases {
-            let until = is_over + leases.longest.max(leases.older);
+            let until = term::is_over(last, seen) + leases.longest.max(leases.older);
             self.lost_until = self.lost_until.max(Some(until));
         }
     }
@@ -159,12 +164,6 @@ impl TermHistory {
         self.lost_until
             .map_or(Duration::ZERO, |until| until.since(vacant_since))
     }
-}
-
-/// Returns the latest end of an unseen master that was elected after that term, before etcd went back. etcd has gone
-/// back by now, so such a master may be frozen or cut off and not know that.
-fn unseen_is_over(last: &TermRecord, now: Time) -> Time {
-    now + last.length
 }
 
 #[cfg(test)]

@@ -290,13 +290,8 @@ fn term(value: &Value, ttl: Duration) -> TermRecord {
         Value::Term(term) => term.clone(),
         Value::Master(_) | Value::Outstanding | Value::Server(_) | Value::Unreadable => {
             TermRecord {
-                epoch: 0,
-                address: SmolStr::default(),
-                server: SmolStr::default(),
                 length: ttl,
-                resigned: false,
-                leases: None,
-                is_marked: false,
+                ..TermRecord::default()
             }
         }
     }

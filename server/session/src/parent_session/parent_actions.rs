@@ -8,7 +8,7 @@ use thiserror::Error;
 use crate::address::Address;
 use crate::close_reason::ConnectionEnd;
 use crate::master_finder::DeadEndReason;
-use crate::parent_session::{ANSWER_TIMEOUT, CONNECT_TIMEOUT, MESSAGES_PER_SECOND_MAX, PollReason};
+use crate::parent_session::{MESSAGES_PER_SECOND_MAX, PollReason};
 
 /// Transport of requests to the parent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,15 +32,6 @@ pub struct MasterInfo<'a> {
     pub master: Option<&'a str>,
     /// Epoch of the master. Absent: there is no election, or the server does not send it.
     pub epoch: Option<u64>,
-}
-
-impl MasterInfo<'_> {
-    /// Stands for a server without Discovery, which counts as the master.
-    pub const NOT_STATED: Self = Self {
-        is_master: true,
-        master: None,
-        epoch: None,
-    };
 }
 
 /// One resource in an answer of the parent.
@@ -93,45 +84,19 @@ pub enum ParentFailure {
     #[error("the connection ended")]
     Closed(ConnectionEnd),
     /// A step took too long.
-    #[error("no {} within {:?}", .0.what(), .0.timeout())]
-    TimedOut(TimedOut),
+    #[error("no {what} within {within:?}")]
+    TimedOut {
+        /// Missing result of the step.
+        what: &'static str,
+        /// Timeout of the step.
+        within: Duration,
+    },
     /// The parent sends more messages than a parent ever needs to.
     #[error("it sends more than {MESSAGES_PER_SECOND_MAX} messages a second")]
     Flood,
     /// The server that answers is not the master, and does not lead to one.
     #[error(transparent)]
     DeadEnd(DeadEndReason),
-}
-
-/// The step that took too long.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TimedOut {
-    /// A connection.
-    Connection,
-    /// A stream.
-    Stream,
-    /// An answer on a stream.
-    StreamAnswer,
-    /// An answer to a call, or to Discovery.
-    Answer,
-}
-
-impl TimedOut {
-    const fn what(self) -> &'static str {
-        match self {
-            Self::Connection => "connection",
-            Self::Stream => "stream",
-            Self::StreamAnswer => "answer on the stream",
-            Self::Answer => "answer",
-        }
-    }
-
-    const fn timeout(self) -> Duration {
-        match self {
-            Self::Connection => CONNECT_TIMEOUT,
-            Self::Stream | Self::StreamAnswer | Self::Answer => ANSWER_TIMEOUT,
-        }
-    }
 }
 
 /// Report for the log and the status.

@@ -404,7 +404,7 @@ fn due_requests_are_called_once_when_polling_begins() {
     let mut story = Story::new(&["a:1"]);
     story.connects().discovers(MASTER).does();
     story.is_closed(ConnectionEnd::Unimplemented).connects();
-    story.discovers(MasterInfo::NOT_STATED);
+    story.discovers(MASTER);
     story.session.handle_due();
     let done = story.does();
     assert_eq!(done.matches("call").count(), 1, "{done}");

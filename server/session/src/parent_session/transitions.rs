@@ -86,7 +86,7 @@ impl ParentSession {
         self.close(now);
         let ParentFailure::Closed(closed) = failure else {
             // The server swallowed a request while connected, so it did not die.
-            return self.note_unreliable_stream(stream, false, failure, chance, now);
+            return self.note_unreliable_stream(stream, failure, chance, now);
         };
         match (closed, stream) {
             (ConnectionEnd::Unimplemented, Some(_)) => {
@@ -123,32 +123,30 @@ impl ParentSession {
                 ),
                 _,
             ) => self.fail(failure, chance, now),
-            (ConnectionEnd::Failed, _) => {
-                let has_answered = stream.is_some_and(|(_, has_answered)| has_answered);
-                self.note_unreliable_stream(stream, has_answered, failure, chance, now);
-            }
             (
                 ConnectionEnd::ByParent(_)
                 | ConnectionEnd::Unimplemented
-                | ConnectionEnd::TakesNoMore,
+                | ConnectionEnd::TakesNoMore
+                | ConnectionEnd::Failed,
                 _,
-            ) => {
-                self.note_unreliable_stream(stream, false, failure, chance, now);
-            }
+            ) => self.note_unreliable_stream(stream, failure, chance, now),
         }
     }
 
-    /// Notes the end of a connection, perhaps because streams do not work there; `is_sound`: that is unlikely.
+    /// Notes the end of a connection, perhaps because streams do not work there. A stream that broke after an answer is
+    /// probably sound. `stream`: the beginning of the stream, if there was one, and whether it has answered.
     pub(super) fn note_unreliable_stream(
         &mut self,
         stream: Option<(Time, bool)>,
-        is_sound: bool,
         failure: ParentFailure,
         chance: f64,
         now: Time,
     ) {
-        let is_polled =
-            stream.is_some_and(|(since, _)| self.streams.note_broken(since, is_sound, now));
+        let has_broken = failure == ParentFailure::Closed(ConnectionEnd::Failed);
+        let is_polled = stream.is_some_and(|(since, has_answered)| {
+            let is_sound = has_broken && has_answered;
+            self.streams.note_broken(since, is_sound, now)
+        });
         if is_polled {
             self.report_polls(PollReason::StreamsBreak, failure);
             self.reconnect(now);
@@ -159,8 +157,7 @@ impl ParentSession {
 
     /// Connects to the same server again.
     pub(super) fn reconnect(&mut self, now: Time) {
-        let address = self.address.clone();
-        if let Some(address) = address {
+        if let Some(address) = self.address.clone() {
             self.become_connecting(address, now);
         }
     }
@@ -180,11 +177,10 @@ impl ParentSession {
         now: Time,
     ) {
         let is_news = self.replaced.failures() == 0;
-        self.actions
-            .push_back(ParentAction::Report(ParentReport::Replaced {
-                parent: self.address.clone(),
-                is_news,
-            }));
+        self.report(ParentReport::Replaced {
+            parent: self.address.clone(),
+            is_news,
+        });
         let wait = self.replaced.note_failure(BACKOFF, 0, chance);
         self.become_waiting(failure, now + wait);
     }
@@ -214,8 +210,7 @@ impl ParentSession {
         let from = self.address.clone();
         let to = self.finder.target().map(|target| target.address);
         if let Some((from, to)) = from.zip(to) {
-            self.actions
-                .push_back(ParentAction::Report(ParentReport::Redirected { from, to }));
+            self.report(ParentReport::Redirected { from, to });
         }
         self.connect_next(chance, now);
     }
@@ -263,33 +258,24 @@ impl ParentSession {
             self.finder.handle_answer();
             let report = LastReport::Answers(transport);
             let is_news = std::mem::replace(&mut self.last_report, report) != report;
-            self.actions
-                .push_back(ParentAction::Report(ParentReport::Answers {
-                    transport,
-                    is_news,
-                }));
+            self.report(ParentReport::Answers { transport, is_news });
         }
     }
 
     pub(super) fn note_forgotten(&mut self, forgotten: Option<u64>, epoch: Option<u64>) {
         if let Some((forgotten, epoch)) = forgotten.zip(epoch) {
-            self.actions
-                .push_back(ParentAction::Report(ParentReport::EpochForgotten {
-                    forgotten,
-                    epoch,
-                }));
+            self.report(ParentReport::EpochForgotten { forgotten, epoch });
         }
     }
 
     pub(super) fn report_polls(&mut self, why: PollReason, failure: ParentFailure) {
         let is_news = self.last_poll_reason.replace(why) != Some(why);
-        self.actions
-            .push_back(ParentAction::Report(ParentReport::Polls {
-                parent: self.address.clone(),
-                why,
-                failure,
-                is_news,
-            }));
+        self.report(ParentReport::Polls {
+            parent: self.address.clone(),
+            why,
+            failure,
+            is_news,
+        });
     }
 
     /// Reports that the parent is down. The operator's repair differs for a parent that refuses and for one that is
@@ -302,11 +288,14 @@ impl ParentSession {
         let report = LastReport::Down { refuses };
         let before = std::mem::replace(&mut self.last_report, report);
         let is_news = !matches!(before, LastReport::Down { .. }) || (refuses && before != report);
-        self.actions
-            .push_back(ParentAction::Report(ParentReport::Down {
-                parent: self.address.clone(),
-                failure: failure.clone(),
-                is_news,
-            }));
+        self.report(ParentReport::Down {
+            parent: self.address.clone(),
+            failure: failure.clone(),
+            is_news,
+        });
+    }
+
+    fn report(&mut self, report: ParentReport) {
+        self.actions.push_back(ParentAction::Report(report));
     }
 }

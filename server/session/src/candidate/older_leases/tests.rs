@@ -132,7 +132,7 @@ fn a_chain_of_short_masterships_loses_nothing_and_adds_nothing() {
         let mut next = lengths(5);
         let longer = next.longer_leases(PredecessorLeases::Lengths(&written), Duration::ZERO);
         assert!(vacant_since + longer >= until);
-        next.inherit(vacant_since, longer);
+        next.note_older(vacant_since, longer);
         written = next.to_write(None, vacant_since + secs(1));
     }
     // A successor counts from a later time than the writing. It adds no more than that.
@@ -152,7 +152,7 @@ fn a_clock_that_may_be_wrong_counts_older_leases_for_longer() {
 #[test]
 fn durations_are_never_written_shorter_than_they_are() {
     let mut lengths = lengths(5);
-    lengths.inherit(at(0), Duration::from_nanos(1_000_001));
+    lengths.note_older(at(0), Duration::from_nanos(1_000_001));
     let written = lengths.to_write(None, at(0));
     assert_eq!(written.older, Duration::from_millis(2));
     let after = lengths.older_after(at(0));
@@ -163,7 +163,7 @@ fn durations_are_never_written_shorter_than_they_are() {
 #[test]
 fn by_a_clock_that_may_be_wrong_leases_of_others_last_longer() {
     let mut lengths = lengths_by(5, Tolerance::clamped(0.1));
-    lengths.inherit(at(100), secs(40));
+    lengths.note_older(at(100), secs(40));
     // 40 s by a correct clock are 44 s by one that is a tenth too fast.
     assert!(lengths.older_after(at(100)) > secs(44));
     let written = lengths.to_write(None, at(110));
