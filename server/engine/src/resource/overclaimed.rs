@@ -141,9 +141,11 @@ impl Resource {
             if part >= claim.wants {
                 continue;
             }
+            let kind = self.ledger.get(slot).map(|holding| holding.kind);
+            let is_likely = kind.is_some_and(|kind| self.is_likely(kind, claim.wants));
             self.ledger.change_leases(slot, |leases| {
                 leases.acknowledge(part);
-                if held.is_zero() {
+                if held.is_zero() && !is_likely {
                     leases.end_by(until);
                 }
             });
@@ -189,8 +191,7 @@ impl Resource {
 
     /// In learning mode: returns a holder's reports as leases. At the root they cannot exceed the capacity. Below it,
     /// leases may exceed the present capacity, and the parent still reserves them. A report that is cut reserves only
-    /// the confirmed part, for a short time. But a child server whose report fits the capacity has handed it out for
-    /// the reported time, though perhaps not all of it.
+    /// the confirmed part, for a short time unless it [is likely](Self::is_likely).
     pub(super) fn leases_of_reports(
         &self,
         ask: &HolderAsk<'_>,
@@ -211,7 +212,6 @@ impl Resource {
         let most = most.min(cut_to.unwrap_or(Amount::MAX));
         let at_once = self.confirmed_max(ask, ask.demand.clients());
         let short = short_lease(self.policy.algorithm().refresh_interval);
-        let hands_out = ask.holder().kind == HolderKind::Server;
         let mut leases = Vec::new();
         for has in ask.in_use.each() {
             let lasts = self.report_lasts(has.expires_in, now);
@@ -221,7 +221,7 @@ impl Resource {
                     expires_at: now + lasts,
                 });
             };
-            let is_likely = hands_out && has.capacity <= self.for_reported();
+            let is_likely = self.is_likely(ask.holder().kind, has.capacity);
             if cut_to.is_some() && !is_likely {
                 lease(has.capacity, lasts.min(short));
                 continue;
@@ -232,6 +232,12 @@ impl Resource {
             lease(has.capacity.min(at_once), lasts);
         }
         leases
+    }
+
+    /// Whether a report that is cut is true in part: a child server whose report fits the capacity has handed it out for
+    /// the reported time, though perhaps not all of it. If the child is silent then, its leases still count.
+    fn is_likely(&self, kind: HolderKind, report: Amount) -> bool {
+        kind == HolderKind::Server && report <= self.for_reported()
     }
 
     /// When a lease by a decision ends: soon, if its report was cut. But a child server grants
